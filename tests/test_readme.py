@@ -29,6 +29,12 @@ def test_ten_lines_with_an_own_grammar_print_what_is_shown() -> None:
     assert shown is not None and printed(code, {}) == shown
 
 
+def test_ten_lines_with_a_schema_print_what_is_shown() -> None:
+    pytest.importorskip("pydantic")
+    ((code, _),) = (block for block in blocks("README.md") if "load_schema" in block[0])
+    assert printed(code, {}).strip() == code.strip().rpartition("  # ")[2]
+
+
 def test_ten_lines_with_transformers_write_a_text_of_the_grammar(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -393,6 +393,7 @@ def test_types_for_users(tmp_path: Path) -> None:
         reveal_type(store.matcher().is_accepting())
         reveal_type(store.matcher().fork().explain(3))
         reveal_type(mw.load_store(Path("x")))
+        reveal_type(mw.build_store({"type": "integer"}, "python-tiny"))
         reveal_type(mw.Vocabulary.from_tokens([b"a"], eos=[0]))
         mw.build_store(mw.parse_grammar("start: /a/"), [b"a", b"b"])
         if store.matcher().is_finished:
@@ -408,11 +409,12 @@ def test_types_for_users(tmp_path: Path) -> None:
     names = [name.replace("maskwright.", "") for name in shown]
     assert names == [
         "decoding.matcher.Matcher",
-        "decoding.matcher.Batch",
+        "decoding.batch.Batch",
         "bool",
         "bool",
         "decoding.explain.explanation.Explanation",
-        "stores.store.Store | stores.store.EntryStore",
+        "stores.store.Store | stores.store.EntryStore | stores.schema_store.SchemaStore",
+        "stores.schema_store.SchemaStore",
         "maskstore.vocabulary.vocabulary.Vocabulary",
     ], run.stdout
     errors = [line for line in run.stdout.splitlines() if "error:" in line and "/maskwright/" not in line]

@@ -12,19 +12,21 @@ import numpy.typing as npt
 from maskwright.analysis.arguments import as_boolean, as_integer, refuse_argument
 from maskwright.analysis.errors import DeadEndError, MaskwrightError, VocabularyError
 from maskwright.decoding.adapters.prefixes import Ids, Prefixes, Rules
-from maskwright.decoding.endings.ending import short_ending
 from maskwright.decoding.engine.arguments import integers, texts
 from maskwright.decoding.logits import ResidentRows, mend_rows, need_torch
 from maskwright.decoding.logits._row_kernels import NOTHING
+from maskwright.decoding.logits.filled import FilledRows
 from maskwright.decoding.logits.optional import need_dense
-from maskwright.decoding.logits.rows import DEFAULT_CAPACITY, check_stores
+from maskwright.decoding.logits.rows import DEFAULT_CAPACITY
 from maskwright.decoding.logits.staging import StreamEvent
-from maskwright.decoding.matcher import DEFAULT_ROLLBACK, Matcher
+from maskwright.decoding.matcher import DEFAULT_ROLLBACK
+from maskwright.decoding.matchers import check_tables, make_matcher
 from maskwright.maskstore.file.fileformat import as_table
 from maskwright.maskstore.table.compiled import EngineTable
 
 if TYPE_CHECKING:
     from maskwright.decoding.endings.ending import Ending
+    from maskwright.decoding.matchers import AnyTable
     from maskwright.maskstore.vocabulary import Vocabulary
 
 
@@ -33,8 +35,9 @@ class MaskwrightLogitsProcessor:
 
     Use it as `model.generate(..., logits_processor=[processor])`.
 
-    store : a store, or its file, for all sequences; or a list with one for each sequence of the
-        batch (before beams and num_return_sequences). All are for one tokenizer.
+    store : a store, of a grammar, a schema or a pattern, or its file, for all sequences; or a list
+        with one for each sequence of the batch (before beams and num_return_sequences). All are for
+        one tokenizer.
     tokenizer : the model's, if its tokens are to be compared with the store's.
     prompt_lengths : where the constrained text begins, in positions from the left, padding
         included: a number, or one for each sequence. By default it begins after the prompt, whose
@@ -63,17 +66,18 @@ class MaskwrightLogitsProcessor:
     together with `prompt_lengths`; and as `load_store` for a file. For the errors of a call see
     `__call__`.
 
-    On a GPU the masks stay there (`ResidentRows`). A call sends the number of each row, and waits
-    once, for `input_ids`. It does not wait for its own result. If other processors ruled out all
-    that a row allows, the allowed tokens get 0, and the error comes with the next call, or with
-    `endings`. On the CPU it comes at once. So logits are never all -inf.
+    On a GPU the masks of grammars stay there (`ResidentRows`). A call sends the number of each row,
+    and waits once, for `input_ids`. It does not wait for its own result. If one of the stores is of
+    a schema or a pattern, all masks are filled on the host, and sent at each call. If other
+    processors ruled out all that a row allows, the allowed tokens get 0, and the error comes with
+    the next call, or with `endings`. On the CPU it comes at once. So logits are never all -inf.
 
     Cost: a few us for each row, and some two copies of the logits.
     """
 
     def __init__(
         self,
-        store: EngineTable | str | os.PathLike[str] | Sequence[EngineTable | str | os.PathLike[str]],
+        store: AnyTable | str | os.PathLike[str] | Sequence[AnyTable | str | os.PathLike[str]],
         tokenizer: Any = None,
         *,
         prompt_lengths: int | Sequence[int] | None = None,
@@ -86,9 +90,9 @@ class MaskwrightLogitsProcessor:
         constrain_prompt, in_place = as_boolean("constrain_prompt", constrain_prompt), as_boolean("in_place", in_place)
         drafts = None if drafts is None else as_boolean("drafts", drafts)
         given: Any = store if isinstance(store, Sequence) and not isinstance(store, str | bytes) else (store,)
-        found: Any = tuple(as_table(each) for each in given)  # of either kind, see check_stores
-        self._stores: tuple[EngineTable, ...] = found
-        check_stores(self._stores)
+        found: Any = tuple(as_table(each) for each in given)  # of any kind, see check_tables
+        self._stores: tuple[AnyTable, ...] = found
+        check_tables(self._stores)
         if constrain_prompt and prompt_lengths is not None:
             raise MaskwrightError(
                 "constrain_prompt and prompt_lengths both say where the text begins; give one of them"
@@ -108,7 +112,7 @@ class MaskwrightLogitsProcessor:
         self._n_columns = 1 + max(
             [*(token for token, data in enumerate(self.vocabulary.tokens) if data), *self._eos], default=0
         )  # what logits must have
-        self._resident: ResidentRows | None = None
+        self._resident: ResidentRows | FilledRows | None = None
         self._eos_there: Any = None
         self.reset()
 
@@ -203,17 +207,17 @@ class MaskwrightLogitsProcessor:
         found = []
         for row, tokens in enumerate(ids.tolist()):
             origin, start = self._prefixes.origin(ids[row], row, len(ids))
-            matcher = Matcher(origin.store, 0)
+            matcher = make_matcher(origin.store, 0)
             matcher.advance_bytes(origin.prefix)
             for position in range(start, len(tokens)):
                 if matcher.is_finished():
                     break
                 self._prefixes.advance(matcher, row, position, tokens[position])
-            found.append(short_ending(matcher))
+            found.append(matcher.short_ending())
         return found
 
     def _mask(self, scores: Any) -> Any:
-        resident = self._resident_on(scores.device, len(scores))
+        resident: Any = self._resident_on(scores.device, len(scores))  # of either kind
         rows = zip(self._prefixes.matchers, self._prefixes.is_stray, strict=True)
         row_ids = resident.ids([None if is_stray else matcher for matcher, is_stray in rows])
         masked = scores if self._in_place else scores.clone()
@@ -229,11 +233,15 @@ class MaskwrightLogitsProcessor:
             self._raise_if_dead()
         return masked
 
-    def _resident_on(self, device: Any, rows: int) -> ResidentRows:
+    def _resident_on(self, device: Any, rows: int) -> ResidentRows | FilledRows:
         """The rows on a device; new ones for another device, or if the batch needs more."""
         resident = self._resident
         if resident is None or resident.device != device or resident.capacity <= 2 * rows:
-            resident = ResidentRows(self._stores, device, max(DEFAULT_CAPACITY, 2 * rows + 1))
+            tables = [store for store in self._stores if isinstance(store, EngineTable)]
+            if len(tables) == len(self._stores):
+                resident = ResidentRows(tables, device, max(DEFAULT_CAPACITY, 2 * rows + 1))
+            else:
+                resident = FilledRows(self.vocabulary, device, 2 * rows + 1)
             self._resident = resident
             self._eos_there = need_torch().tensor(self._eos, device=device, dtype=need_torch().long)
         return resident
@@ -327,4 +335,4 @@ class DeadRows:
         return row, int(self._row_ids[row])
 
 
-__all__ = ["MaskwrightLogitsProcessor", "check_same_tokens", "check_stores"]
+__all__ = ["MaskwrightLogitsProcessor", "check_same_tokens"]

@@ -10,21 +10,23 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from types import NoneType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.arguments import as_boolean, as_integer, clip, need_number, need_type, refuse_argument
 from maskwright.analysis.errors import LimitError, MaskwrightError
-from maskwright.decoding.endings.ending import Ending, short_ending
+from maskwright.decoding.endings.ending import Ending
 from maskwright.decoding.engine.arguments import integers, plain_bytes, texts
 from maskwright.decoding.generation.healing import Healing
 from maskwright.decoding.generation.logits import CallReader, ModelReader, Sampler
 from maskwright.decoding.logits import apply_mask
-from maskwright.decoding.matcher import Matcher
+from maskwright.decoding.matchers import is_matcher
 from maskwright.maskstore.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from maskwright.decoding.matchers import AnyMatcher
 
 Reason = Literal["end", "stop", "complete", "tokens", "seconds"]
 
@@ -96,7 +98,7 @@ class Generation:
     def __init__(
         self,
         model: Any,
-        matcher: Matcher | None,
+        matcher: AnyMatcher | None,
         prompt_tokens: Sequence[int],
         *,
         vocabulary: Vocabulary,
@@ -265,9 +267,9 @@ class Generation:
         self._next_check = left - max(1, (left - need) // (1 + GROWTH))
         return need
 
-    def _ending(self, matcher: Matcher) -> Ending:
+    def _ending(self, matcher: AnyMatcher) -> Ending:
         begin = time.perf_counter()
-        ending = short_ending(matcher)
+        ending = matcher.short_ending()
         self._ending_seconds += time.perf_counter() - begin
         return ending
 
@@ -318,7 +320,7 @@ class Generation:
 
 def generate(
     model: Any,
-    matcher: Matcher | None,
+    matcher: AnyMatcher | None,
     prompt_tokens: Sequence[int],
     *,
     vocabulary: Vocabulary | None = None,
@@ -367,7 +369,8 @@ def generate(
         DeadEndError if no token can come next. All but the errors of the parameters are raised
         while iterating.
     """
-    need_type("matcher", matcher, (Matcher, NoneType), "a Matcher, or None")
+    if matcher is not None and not is_matcher(matcher):
+        refuse_argument("matcher", matcher, "a Matcher, or None")
     if matcher is not None and matcher.is_finished():
         raise MaskwrightError(
             "the matcher's text has ended, so nothing can be generated; call its reset(), or make another"

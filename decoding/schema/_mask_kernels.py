@@ -40,6 +40,7 @@ from maskwright.decoding.schema.constants import (
     MASK_ROWS,
     MODE,
     MOST_MARKS,
+    MOST_READINGS,
     MOST_THREADS,
     N_FOUND,
     N_IDS,
@@ -313,7 +314,7 @@ def can_read(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int
             found += step(
                 table, automata, memory, work, here + thread * THREAD, voc[voc[TOKEN_BYTES] + k], there + found * THREAD
             )
-            if found > MOST_THREADS // 2:
+            if found > MOST_READINGS:
                 memory[TOP] = top
                 return -1 - TOO_MANY
         if found == 0:

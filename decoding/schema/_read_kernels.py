@@ -10,7 +10,7 @@ from maskwright.decoding.schema.constants import (
     HISTORY,
     ILLEGAL,
     MAX_HISTORY,
-    MOST_THREADS,
+    MOST_READINGS,
     N_HISTORY,
     NEXT,
     NO_ROOM,
@@ -69,7 +69,7 @@ def read(
         found = 0
         for k in range(n):
             found += step(table, automata, memory, work, at + k * THREAD, data[position], to + found * THREAD)
-            if found > MOST_THREADS // 2:
+            if found > MOST_READINGS:
                 memory[TOP] = top
                 return TOO_MANY
         if found == 0:

@@ -134,6 +134,25 @@ def can_end(table: Int32, automata: Int32, memory: Int32) -> int:
     return OK if memory[FINISHED] != 0 or is_complete(table, automata, memory) else ILLEGAL
 
 
+@kernel(forceinline=True)
+def write_row_of_mask(voc: Int32, work: Int32, words: Int32, is_kept: bool, row: int, is_added: bool) -> None:
+    """Write a row of bits, or add it to what is written. is_kept : whether it is in `work`."""
+    n_words = voc[N_ROW_WORDS]
+    if is_kept:
+        if is_added:
+            for k in range(n_words):
+                words[k] |= work[row + k]
+        else:
+            for k in range(n_words):
+                words[k] = work[row + k]
+    elif is_added:
+        for k in range(n_words):
+            words[k] |= voc[row + k]
+    else:
+        for k in range(n_words):
+            words[k] = voc[row + k]
+
+
 @kernel(entry=True)
 def fill(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, words: Int32) -> int:
     """Write the mask of the tokens that may come next. Returns OK, DEAD_END or an error.
@@ -149,7 +168,7 @@ def fill(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, 
         return NO_ROOM
     state = memory[STATE]
     is_any = False
-    is_written = False
+    last = -1  # the vocabulary's row that was written last, since many threads have the same one
     for thread in range(memory[state]):
         at = work[THREADS_1]
         for k in range(THREAD):
@@ -158,26 +177,16 @@ def fill(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, 
         if mask < 0:
             return -1 - mask
         is_any = is_any or work[mask + IS_ANY] != 0
-        for number in range(work[mask + N_MASK_ROWS]):
-            row = work[mask + MASK_ROWS + 2 * number + 1]
-            if work[mask + MASK_ROWS + 2 * number] != 0:
-                if is_written:
-                    for k in range(n_words):
-                        words[k] |= work[row + k]
-                else:
-                    for k in range(n_words):
-                        words[k] = work[row + k]
-            elif is_written:
-                for k in range(n_words):
-                    words[k] |= voc[row + k]
-            else:
-                for k in range(n_words):
-                    words[k] = voc[row + k]
-            is_written = True
-        if not is_written:
+        if thread == 0 and work[mask + N_MASK_ROWS] == 0:
             for k in range(n_words):
                 words[k] = 0
-            is_written = True
+        for number in range(work[mask + N_MASK_ROWS]):
+            is_kept, row = work[mask + MASK_ROWS + 2 * number], work[mask + MASK_ROWS + 2 * number + 1]
+            if is_kept == 0:
+                if row == last:
+                    continue
+                last = row
+            write_row_of_mask(voc, work, words, is_kept != 0, row, thread > 0 or number > 0)
         ids = mask + MASK_HEADER
         for k in range(work[mask + N_IDS]):
             set_bit(words, 0, work[ids + k])

@@ -24,6 +24,7 @@ from maskwright.decoding.schema.constants import (
     LIST,
     LOW,
     MODE,
+    MOST_READINGS,
     MOST_THREADS,
     N_FOUND,
     NO_ESCAPE,
@@ -213,7 +214,7 @@ def walk(voc: Int32, trie: int, table: Int32, automata: Int32, memory: Int32, wo
             found += step(
                 table, automata, memory, work, level + LEVEL + k * THREAD, byte, above + LEVEL + found * THREAD
             )
-            if found > MOST_THREADS // 2:
+            if found > MOST_READINGS:
                 return TOO_MANY
         if found == 0:
             node = end

@@ -24,6 +24,8 @@ frame, shape, node : offsets, of a frame in `memory`, of the others in `table`.
 
 from __future__ import annotations
 
+from maskwright.maskstore.schema.layout import MOST_SHAPES
+
 # ---- A text's memory.
 
 TOP = 0
@@ -65,7 +67,11 @@ VALUE, AFTER, OBJECT_FIRST, KEY, COLON, ARRAY_FIRST, STRING, KEY_STRING, NUMBER,
 """The modes: before a value; behind one; behind `{`; behind the comma of an object; behind a key;
 behind `[`; within a string, a key, a number, and `true`, `false` or `null`."""
 
-MOST_THREADS = 512
+MOST_READINGS = 256
+"""The most threads of a text, after each byte."""
+MOST_THREADS = MOST_READINGS + 2 * MOST_SHAPES
+"""The room for threads: the next ones are counted once all of a node's shapes are written, for the
+items of an array twice."""
 
 NO_ESCAPE, BEHIND_BACKSLASH, UNIT, LOW_BACKSLASH, LOW_U, LOW_UNIT = 0, 1, 2, 6, 7, 8
 """Values of ESCAPE. UNIT + k: behind k digits of `\\u`. LOW_UNIT + k: behind k digits of the second
@@ -97,4 +103,4 @@ MASK_HEADER = MASK_ROWS + 2 * MOST_ROWS
 
 OK, ILLEGAL, NO_ROOM, TOO_MANY, DEAD_END, AFTER_END, NOT_COMPLETE, NO_TEXT, OUT_OF_RANGE = range(9)
 """NO_ROOM: the text's memory is full; the same call succeeds with more. TOO_MANY: more readings
-than half of MOST_THREADS, or a walk that is too deep."""
+than MOST_READINGS, or a walk that is too deep."""

@@ -132,7 +132,7 @@ class SchemaText(Shared):
 
     def _refuse_readings(self) -> NoReturn:
         raise LimitError(
-            f"{self.store.name} has more than {constants.MOST_THREADS // 2} readings of the text: make its alternatives (anyOf, oneOf) "
+            f"{self.store.name} has more than {constants.MOST_READINGS} readings of the text: make its alternatives (anyOf, oneOf) "
             "differ earlier, as by a required property with a constant"
         )
 

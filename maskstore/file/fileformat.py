@@ -6,10 +6,13 @@ Equal stores give equal bytes. This is format version 3. Words in capitals as in
   (safetensors keeps metadata in a hash map, whose order would change the bytes.)
 - The key's value MUST be JSON in canonical form (keys sorted, ASCII, no blanks, no key twice) with
   the members of `fileheader.FACTS` for its `kind` and no others. The kind is "entries" for an
-  `EntryTable` (lexing "nfa") and "automaton" for an `EngineTable` (all other lexings).
+  `EntryTable` (lexing "nfa"), "automaton" for an `EngineTable` (all other lexings), "schema" for a
+  JSON schema and "pattern" for an automaton of all texts (`schema_file`).
 - `grammar` MUST be `Grammar.to_dict`, text included, and the tensors ``vocabulary.*`` MUST be
   `Vocabulary.to_arrays`, so that a store is complete in itself. Their digests MUST be
   `grammar_sha256` and `vocabulary.sha256`.
+- `schema`, `documents` and `whitespace` MUST be JSON texts; with `key_order` and `lenient` they are
+  the arguments of `load_schema`. `automaton.*` MUST be a minimal automaton that accepts something.
 - `steps` MUST be the streamlining steps, ``original`` first, each with the number of entries left
   after it in all resting states together. They and `counts` are statistics: a decoder MUST NOT
   depend on them.
@@ -74,6 +77,7 @@ from maskwright.maskstore.file.fileheader import (
 from maskwright.maskstore.file.filetensor import read_tensor
 from maskwright.maskstore.file.origin import Origin
 from maskwright.maskstore.file.writing import replace_file
+from maskwright.maskstore.schema.compiled import SchemaTables
 from maskwright.maskstore.table.check import check_table, part_bytes, table_sizes
 from maskwright.maskstore.table.compiled import EngineTable
 from maskwright.maskstore.tokens.events import EventCodes, Moves
@@ -82,6 +86,7 @@ from maskwright.maskstore.vocabulary.masks import MaskPool
 
 if TYPE_CHECKING:
     from maskwright.analysis.loading.sources import GrammarSource
+    from maskwright.maskstore.file.schema_file import SchemaFile
 
 Array = npt.NDArray[Any]
 
@@ -97,7 +102,9 @@ They fit into a core's cache: 2.5 ms for the 10 MB of python.lark's table.
 _NARROW = [np.dtype(code) for code in ("|u1", "|i1", "<u2", "<i2", "<i4", "<i8")]
 
 
-def save_store(store: EntryTable | EngineTable, path: str | os.PathLike[str], *, mode: int = 0o666) -> None:
+def save_store(
+    store: EntryTable | EngineTable | SchemaTables, path: str | os.PathLike[str], *, mode: int = 0o666
+) -> None:
     """Write the store's file. Equal stores give equal bytes (under one version of safetensors).
 
     store : what a store holds; a `Store` or `EntryStore` is one.
@@ -111,19 +118,31 @@ def save_store(store: EntryTable | EngineTable, path: str | os.PathLike[str], *,
     MaskwrightError if `store` is not a store, or `path` or `mode` has the wrong type.
     Cost: O(size of the file).
     """
-    if not isinstance(store, EntryTable | EngineTable):
+    if not isinstance(store, EntryTable | EngineTable | SchemaTables):
         refuse_argument("the store", store, "a store: mw.build_store(grammar, vocabulary)")
     need_path("a store", path)
     mode = as_integer("mode", mode)
     if isinstance(store, EngineTable):
         store.close()
     arrays = {f"vocabulary.{name}": array for name, array in store.vocabulary.to_arrays().items()}
-    if isinstance(store, EntryTable):
+    own: dict[str, Any]
+    if isinstance(store, SchemaTables):
+        constraint = getattr(store, "constraint", None)
+        if constraint is None:
+            raise StoreError(
+                f"the tables of {store.name} have no file: keep the schema itself, and build the store again"
+            )
+        # PERF: a decoder of a grammar is not kept waiting for what reads schemas
+        from maskwright.maskstore.file.schema_file import facts_of
+
+        own, more = facts_of(constraint)
+        arrays.update(more)
+    elif isinstance(store, EntryTable):
         arrays["counts"] = np.stack(list(store.counts.values()))
         for name in TENSORS.keys() - arrays.keys():
             group, _, member = name.rpartition(".")
             arrays[name] = getattr(getattr(store, group) if group else store, member)
-        own: dict[str, Any] = {
+        own = {
             "kind": ENTRIES,
             "rules": store.rules,
             "codes": {"n_terminals": store.codes.n_terminals, "n_moves": len(store.codes.moves)},
@@ -138,17 +157,16 @@ def save_store(store: EntryTable | EngineTable, path: str | os.PathLike[str], *,
             "table_checksum": _table_checksum(table),
         }
     tensors = {name: array if name == TABLE else _narrowed(array) for name, array in arrays.items()}
+    if not isinstance(store, SchemaTables):
+        own.update(grammar=store.grammar.to_dict(), grammar_sha256=store.grammar.digest, lexing=store.grammar.lexing)
     facts = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
-        "grammar": store.grammar.to_dict(),
-        "grammar_sha256": store.grammar.digest,
         "vocabulary": {
             "name": store.vocabulary.name,
             "sha256": store.vocabulary.digest,
             "size": store.vocabulary.size,
         },
-        "lexing": store.grammar.lexing,
         **own,
     }
     facts["sha256"] = _content_digest(facts, tensors)
@@ -160,7 +178,7 @@ def read_store(
     vocabulary: VocabularySource | None = None,
     grammar: GrammarSource | None = None,
     mapped: bool = False,
-) -> tuple[EntryTable | EngineTable, Origin]:
+) -> tuple[EntryTable | EngineTable | SchemaFile, Origin]:
     """What `save_store` wrote, and the file that it is from.
 
     path : the file.
@@ -197,6 +215,11 @@ def read_store(
     origin = replace(before, sha256=header.facts["sha256"])
     named = header.facts["vocabulary"]
     if grammar is not None:
+        if header.own_grammar is None:
+            raise StoreError(
+                f"{where} is the store of a {header.facts['kind']}, not of the grammar {clip(grammar.name)}; "
+                "export a store for that grammar"
+            )
         _check_made_for(where, "grammar", (header.grammar.name, header.grammar.digest), grammar)
     if vocabulary is not None:
         _check_made_for(where, "vocabulary", (named["name"], named["sha256"]), vocabulary)
@@ -206,6 +229,11 @@ def read_store(
     shapes = tensors_of(header.facts["kind"])
     arrays = {name: _widened(where, name, shapes[name][0], array) for name, array in tensors.items()}
     own = _vocabulary(where, named, arrays)
+    if header.own_grammar is None:
+        from maskwright.maskstore.file.schema_file import SchemaFile, constraint_in
+
+        constraint = constraint_in(where, header.facts, arrays)
+        return SchemaFile(constraint, own if vocabulary is None else vocabulary), origin
     given = (header.grammar if grammar is None else grammar, own if vocabulary is None else vocabulary)
     if table is not None:
         return _engine_table(where, header, own, table, *given), origin
@@ -252,12 +280,17 @@ def _engine_table(
     return EngineTable(grammar, vocabulary, table, MappingProxyType(dict(header.facts["counts"])))
 
 
-def as_table(source: EntryTable | EngineTable | str | os.PathLike[str]) -> EntryTable | EngineTable:
+def as_table(
+    source: EntryTable | EngineTable | SchemaTables | str | os.PathLike[str],
+) -> EntryTable | EngineTable | SchemaTables:
     """What a store holds: the source itself, or what `read_store` finds in a file.
 
     Raises: as `read_store`.
     """
-    return read_store(source)[0] if isinstance(source, str | bytes | os.PathLike) else source
+    if not isinstance(source, str | bytes | os.PathLike):
+        return source
+    found, _ = read_store(source)
+    return found if isinstance(found, EntryTable | EngineTable) else found.tables()
 
 
 def store_info(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -276,10 +309,29 @@ def store_info(path: str | os.PathLike[str]) -> dict[str, Any]:
         header = read_header(path, file)
         n_bytes = os.stat(path).st_size
         table = read_tensor(path, TABLE, header, mapped=True) if TABLE in header.tensors else None
-    facts, grammar = header.facts, header.grammar
+    facts = header.facts
+    if header.own_grammar is None:
+        from maskwright.maskstore.file.schema_file import info_of
+
+        own = info_of(facts, {name: shape for name, (_, shape) in header.tensors.items()})
+    elif facts["kind"] == ENTRIES:
+        own = {**_grammar_info(header), **_entries_info(header)}
+    else:
+        own = {**_grammar_info(header), **_automaton_info(os.fspath(path), header, table)}
     return {
         "format_version": facts["version"],
         "kind": facts["kind"],
+        "vocabulary": facts["vocabulary"],
+        **own,
+        "tensors": {name: {"dtype": code, "shape": list(shape)} for name, (code, shape) in header.tensors.items()},
+        "sha256": facts["sha256"],
+        "bytes": n_bytes,
+    }
+
+
+def _grammar_info(header: Header) -> dict[str, Any]:
+    grammar = header.grammar
+    return {
         "grammar": {
             "name": grammar.name,
             "sha256": grammar.digest,
@@ -287,12 +339,7 @@ def store_info(path: str | os.PathLike[str]) -> dict[str, Any]:
             "nonterminals": grammar.n_nonterminals,
             "rules": len(grammar.rules),
         },
-        "vocabulary": facts["vocabulary"],
-        "lexing": facts["lexing"],
-        **(_entries_info(header) if facts["kind"] == ENTRIES else _automaton_info(os.fspath(path), header, table)),
-        "tensors": {name: {"dtype": code, "shape": list(shape)} for name, (code, shape) in header.tensors.items()},
-        "sha256": facts["sha256"],
-        "bytes": n_bytes,
+        "lexing": header.facts["lexing"],
     }
 
 

@@ -24,16 +24,21 @@ FORMAT_VERSION = 3
 METADATA_KEY = "maskwright"
 
 ENTRIES, AUTOMATON = "entries", "automaton"
-"""The kinds of stores: of an `EntryTable` and of an `EngineTable`."""
+"""The kinds of stores of grammars: of an `EntryTable` and of an `EngineTable`."""
+SCHEMA, PATTERN = "schema", "pattern"
+"""The kinds of stores without a grammar (`schema_file`)."""
 
-_COMMON: Mapping[str, Any] = {
+_ALWAYS: Mapping[str, Any] = {
     "format": str,
     "version": int,
     "kind": str,
     "sha256": str,
+    "vocabulary": {"name": str, "sha256": str, "size": int},
+}
+_COMMON: Mapping[str, Any] = {
+    **_ALWAYS,
     "grammar": dict,  # its own shape is for `Grammar.from_dict` to check
     "grammar_sha256": str,
-    "vocabulary": {"name": str, "sha256": str, "size": int},
     "lexing": str,
 }
 
@@ -46,6 +51,16 @@ FACTS: Mapping[str, Mapping[str, Any]] = {
         "steps": [[str, int]],
     },
     AUTOMATON: {**_COMMON, "counts": [[str, int]], "table_checksum": str},
+    SCHEMA: {
+        **_ALWAYS,
+        "name": str,
+        "schema": str,
+        "documents": str,
+        "whitespace": str,
+        "key_order": str,
+        "lenient": bool,
+    },
+    PATTERN: {**_ALWAYS, "name": str},
 }
 
 TensorShapes = Mapping[str, tuple[type[np.generic], tuple[str, ...]]]
@@ -95,6 +110,20 @@ It is mapped, not read, so its values are as wide on disk as in memory.
 #: The tensors of a store of kind "automaton".
 AUTOMATON_TENSORS: TensorShapes = {TABLE: (np.int32, ("integers",)), **_VOCABULARY}
 
+#: The tensors of a store of kind "pattern".
+PATTERN_TENSORS: TensorShapes = {
+    "automaton.is_accepting": (np.bool_, ("states",)),
+    "automaton.next_state": (np.int32, ("states", "256")),
+    **_VOCABULARY,
+}
+
+_TENSORS: Mapping[str, TensorShapes] = {
+    ENTRIES: TENSORS,
+    AUTOMATON: AUTOMATON_TENSORS,
+    SCHEMA: _VOCABULARY,
+    PATTERN: PATTERN_TENSORS,
+}
+
 _DTYPES = {f"{kind.upper()}{8 * size}": np.dtype(f"<{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)}
 
 TensorHeads = Mapping[str, tuple[str, tuple[int, ...]]]
@@ -107,16 +136,22 @@ class Header:
 
     text : the JSON as it stands in the file.
     facts : the same, parsed.
-    grammar : the grammar in it.
+    own_grammar : the grammar in it; None in a store without one.
     tensors : the dtype and shape of each tensor on disk.
     sizes : word of `TensorShapes` -> its length.
     """
 
     text: str
     facts: Mapping[str, Any]
-    grammar: Grammar
+    own_grammar: Grammar | None
     tensors: TensorHeads
     sizes: Mapping[str, int]
+
+    @property
+    def grammar(self) -> Grammar:
+        """The grammar of a store that has one."""
+        assert self.own_grammar is not None  # whoever asks has looked at the kind
+        return self.own_grammar
 
 
 def read_header(where: str, file: Any) -> Header:
@@ -130,13 +165,15 @@ def read_header(where: str, file: Any) -> Header:
     """
     metadata = file.metadata() or {}
     facts = read_facts(where, metadata)
-    grammar = _read_grammar(where, facts)
+    grammar = _read_grammar(where, facts) if "grammar" in facts else None
     n_tokens = facts["vocabulary"]["size"]
-    known = {"tokens": n_tokens, "words": n_words(n_tokens), "terminals": grammar.n_terminals}
-    if facts["kind"] == ENTRIES:
+    known = {"tokens": n_tokens, "words": n_words(n_tokens)}
+    if grammar is not None:
+        known["terminals"] = grammar.n_terminals
+    if facts["kind"] == ENTRIES and grammar is not None:
         _check_entries_facts(where, facts, grammar)
         known["steps"] = len(facts["steps"])
-    else:
+    elif facts["kind"] == AUTOMATON:
         counts = dict(facts["counts"])
         if len(counts) < len(facts["counts"]) or min(counts.values(), default=0) < 0:
             raise refuse(where, f"the counts are {clip(facts['counts'])}, expected no name twice and no count below 0")
@@ -154,8 +191,8 @@ def read_header(where: str, file: Any) -> Header:
 
 
 def tensors_of(kind: str) -> TensorShapes:
-    """The tensors of a store of a kind, `ENTRIES` or `AUTOMATON`."""
-    return TENSORS if kind == ENTRIES else AUTOMATON_TENSORS
+    """The tensors of a store of a kind."""
+    return _TENSORS[kind]
 
 
 def _check_entries_facts(where: str, facts: Mapping[str, Any], grammar: Grammar) -> None:
@@ -210,8 +247,10 @@ def read_facts(where: str, metadata: Mapping[str, str]) -> Mapping[str, Any]:
             f"{where}: expected version {FORMAT_VERSION} but found version {clip(version)}: {by} export the store again"
         )
     kind = facts.get("kind", ENTRIES)
-    if kind not in (ENTRIES, AUTOMATON):
-        raise refuse(where, f"its kind is {clip(kind)}, expected {ENTRIES!r} or {AUTOMATON!r}")
+    if not isinstance(kind, str) or kind not in FACTS:
+        raise refuse(
+            where, f"its kind is {clip(kind)}, expected {ENTRIES!r} or {AUTOMATON!r}, {SCHEMA!r} or {PATTERN!r}"
+        )
     wrong = misfit(facts, FACTS[kind], "metadata")
     if wrong is not None:
         raise refuse(where, wrong)

@@ -35,6 +35,8 @@ carriage return, -1 for none; whether the white space may end there."""
 # ---- A node: its content id, the number of its shapes, the offsets of its shapes.
 
 NODE_ID, NODE_SIZE, NODE_SHAPES = 0, 1, 2
+MOST_SHAPES = 256
+"""BOUND: the shapes of a node."""
 
 # ---- A shape: its kind, its content id, then by kind.
 

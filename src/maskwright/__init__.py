@@ -22,11 +22,13 @@ if TYPE_CHECKING:
         LimitError,
         MaskwrightError,
         MissingExtraError,
+        SchemaError,
         StoreError,
         TerminalError,
         UnknownNameError,
         VocabularyError,
     )
+    from maskwright.analysis.fronts import read_constraint
     from maskwright.analysis.grammar import Grammar, Layout, Terminal
     from maskwright.analysis.legality import (
         Deciders,
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
         interchange_classes,
     )
     from maskwright.analysis.loading import Indenter, load_grammar, normalise, parse_grammar
+    from maskwright.analysis.schema.load import JsonSchema, load_schema
+    from maskwright.analysis.schema.text_patterns import Regex, load_choice, load_regex
     from maskwright.completion import complete, load_model
     from maskwright.decoding.adapters import MaskwrightLogitsProcessor, apply_mask
     from maskwright.decoding.batch import Batch
@@ -46,12 +50,13 @@ if TYPE_CHECKING:
     from maskwright.decoding.logits import ResidentRows
     from maskwright.decoding.matcher import Matcher
     from maskwright.decoding.reference import ReferenceDecoder
-    from maskwright.lint import lint_grammar
+    from maskwright.lint import lint_grammar, lint_schema
     from maskwright.maskstore.file.fileformat import save_store, store_info
     from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
     from maskwright.report.analysis import AnalysisReport, analyze
     from maskwright.stores.build import build_store
     from maskwright.stores.cache import cached_store
+    from maskwright.stores.schema_store import SchemaStore
     from maskwright.stores.store import EntryStore, Store, load_store
     from maskwright.validation import ValidationReport, validate
 
@@ -72,6 +77,7 @@ _HOME = {
     "GrammarError": "maskwright.analysis.errors",
     "IllegalTokenError": "maskwright.analysis.errors",
     "Indenter": "maskwright.analysis.loading",
+    "JsonSchema": "maskwright.analysis.schema.load",
     "Judge": "maskwright.analysis.legality",
     "Layout": "maskwright.analysis.grammar",
     "LimitError": "maskwright.analysis.errors",
@@ -81,7 +87,10 @@ _HOME = {
     "Matcher": "maskwright.decoding.matcher",
     "MissingExtraError": "maskwright.analysis.errors",
     "ReferenceDecoder": "maskwright.decoding.reference",
+    "Regex": "maskwright.analysis.schema.text_patterns",
     "ResidentRows": "maskwright.decoding.logits",
+    "SchemaError": "maskwright.analysis.errors",
+    "SchemaStore": "maskwright.stores.schema_store",
     "StoreError": "maskwright.analysis.errors",
     "Terminal": "maskwright.analysis.grammar",
     "TerminalError": "maskwright.analysis.errors",
@@ -99,12 +108,17 @@ _HOME = {
     "generate": "maskwright.decoding.generation",
     "interchange_classes": "maskwright.analysis.legality",
     "lint_grammar": "maskwright.lint",
+    "lint_schema": "maskwright.lint",
+    "load_choice": "maskwright.analysis.schema.text_patterns",
     "load_grammar": "maskwright.analysis.loading",
     "load_model": "maskwright.completion",
+    "load_regex": "maskwright.analysis.schema.text_patterns",
+    "load_schema": "maskwright.analysis.schema.load",
     "load_store": "maskwright.stores.store",
     "load_vocabulary": "maskwright.maskstore.vocabulary",
     "normalise": "maskwright.analysis.loading",
     "parse_grammar": "maskwright.analysis.loading",
+    "read_constraint": "maskwright.analysis.fronts",
     "save_store": "maskwright.maskstore.file.fileformat",
     "store_info": "maskwright.maskstore.file.fileformat",
     "validate": "maskwright.validation",
@@ -150,6 +164,7 @@ __all__ = [
     "GrammarError",
     "IllegalTokenError",
     "Indenter",
+    "JsonSchema",
     "Judge",
     "Layout",
     "LimitError",
@@ -158,7 +173,10 @@ __all__ = [
     "Matcher",
     "MissingExtraError",
     "ReferenceDecoder",
+    "Regex",
     "ResidentRows",
+    "SchemaError",
+    "SchemaStore",
     "Store",
     "StoreError",
     "Terminal",
@@ -177,12 +195,17 @@ __all__ = [
     "generate",
     "interchange_classes",
     "lint_grammar",
+    "lint_schema",
+    "load_choice",
     "load_grammar",
     "load_model",
+    "load_regex",
+    "load_schema",
     "load_store",
     "load_vocabulary",
     "normalise",
     "parse_grammar",
+    "read_constraint",
     "save_store",
     "store_info",
     "validate",

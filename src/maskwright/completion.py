@@ -30,18 +30,20 @@ from maskwright.analysis.errors import (
     UnknownNameError,
     VocabularyError,
 )
-from maskwright.decoding.adapters.huggingface import check_same_tokens, check_stores
+from maskwright.decoding.adapters.huggingface import check_same_tokens
 from maskwright.decoding.engine.arguments import plain_bytes
 from maskwright.decoding.generation.generation import Completion, Generation, generate
 from maskwright.decoding.generation.healing import split_for_healing
 from maskwright.decoding.generation.logits import ModelReader, Sampler
 from maskwright.decoding.logits import apply_mask, need_torch
+from maskwright.decoding.matchers import check_tables, name_of
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 from maskwright.models import BUNDLED, model_folder
 from maskwright.stores.store import as_store
 
 if TYPE_CHECKING:
-    from maskwright.decoding.matcher import Matcher
+    from maskwright.decoding.matchers import AnyMatcher
+    from maskwright.stores.schema_store import SchemaStore
     from maskwright.stores.store import Store
 
 
@@ -168,14 +170,14 @@ def vocabulary_of(name: str | os.PathLike[str]) -> Vocabulary | None:
     return found if found.eos else None
 
 
-def check_model(store: Store, model: LanguageModel) -> None:
+def check_model(store: Store | SchemaStore, model: LanguageModel) -> None:
     """Check that a store was built for a model's tokenizer.
 
     Raises: VocabularyError if a token id stands for different bytes in the two vocabularies, or if
         the model has end-of-text tokens and none of them is one of the store's; MaskwrightError for
         a store of lexing "nfa".
     """
-    check_stores([store])
+    check_tables([store])
     check_same_tokens(store.vocabulary, model.vocabulary)
     ours, theirs = set(store.vocabulary.eos), set(model.vocabulary.eos)
     if theirs and not ours & theirs:
@@ -186,7 +188,7 @@ def check_model(store: Store, model: LanguageModel) -> None:
 
 
 def start_completion(
-    store: Store,
+    store: Store | SchemaStore,
     prompt: str | bytes,
     model: LanguageModel,
     *,
@@ -236,7 +238,7 @@ def start_completion(
 
 
 def complete(
-    store: Store | str | os.PathLike[str],
+    store: Store | SchemaStore | str | os.PathLike[str],
     prompt: str | bytes,
     model: LanguageModel | str | os.PathLike[str] = BUNDLED,
     **options: Any,
@@ -302,7 +304,7 @@ def next_token_of(model: LanguageModel, temperature: float = 0.8, seed: int = 0)
     return ModelDraw(model, temperature, seed)
 
 
-def read_prompt(matcher: Matcher, data: bytes, name: str = "the prompt") -> None:
+def read_prompt(matcher: AnyMatcher, data: bytes, name: str = "the prompt") -> None:
     """Advance a matcher, which is at the start of a text, by a prompt.
 
     matcher : advanced in place.
@@ -318,7 +320,7 @@ def read_prompt(matcher: Matcher, data: bytes, name: str = "the prompt") -> None
         raise IllegalTokenError(_refusal(matcher, data, name)) from None
 
 
-def _refusal(matcher: Matcher, data: bytes, name: str) -> str:
+def _refusal(matcher: AnyMatcher, data: bytes, name: str) -> str:
     """The message that says why a prompt is refused. Advances the matcher as far as it is legal."""
     # INVARIANT: the matcher has read data[:good], and no legal text begins with data[:bad]
     good, bad = 0, len(data)
@@ -340,7 +342,7 @@ def _refusal(matcher: Matcher, data: bytes, name: str) -> str:
     caret = " " * (column - 1 - lead + (3 if lead else 0)) + "^"
     character = behind.decode(errors="replace")[:1]
     allowed = [byte for byte in range(256) if matcher._allows_bytes(0, bytes([byte]))]
-    grammar = matcher.store.grammar.name
+    grammar = name_of(matcher.store)
     lines = [
         f"{name} is not the beginning of a text of {grammar}: {character!r} cannot stand at byte {good}, line {line}:{column}",
         f"    {context}",

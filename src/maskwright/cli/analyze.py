@@ -10,10 +10,10 @@ import typer
 from rich.console import Console
 
 from maskwright.analysis.errors import MaskwrightError
+from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.cli.common import (
     ConflictsOption,
     GrammarArgument,
-    GrammarOptions,
     JsonOption,
     LexingOption,
     ReservedOption,
@@ -29,9 +29,18 @@ from maskwright.cli.common import (
     write_json,
     write_text,
 )
+from maskwright.cli.constraints import (
+    FromOption,
+    GrammarOptions,
+    KeyOrderOption,
+    LenientOption,
+    WhitespaceOption,
+)
 
 if TYPE_CHECKING:
-    from maskwright.analysis.grammar.grammar import Grammar
+    from maskwright.analysis.schema.load import JsonSchema
+    from maskwright.analysis.schema.text_patterns import Regex
+    from maskwright.maskstore.vocabulary import Vocabulary
 
 _EPILOG = """Example: maskwright analyze lark:python --tokenizer mistral-7b-v0.1 --html report.html
 
@@ -51,6 +60,10 @@ def analyze(
     conflicts: ConflictsOption = None,
     soft: SoftOption = None,
     restrict: RestrictOption = None,
+    syntax: FromOption = None,
+    whitespace: WhitespaceOption = None,
+    key_order: KeyOrderOption = None,
+    lenient: LenientOption = False,
     json_file: JsonOption = None,
     html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write one self-contained page.")] = None,
     pairs: Annotated[
@@ -87,7 +100,10 @@ def analyze(
         typer.Option(metavar="FILE", help="With --then: draw the exploration with unlimited credit as SVG."),
     ] = None,
 ) -> None:
-    """Analyse a grammar; with a tokenizer, how far its mask store shrinks and why."""
+    """Analyse a grammar; with a tokenizer, how far its mask store shrinks and why.
+
+    Of a JSON schema or a pattern: what it has become, and how large its tables are.
+    """
     with clean_errors():
         from maskwright.report.analysis import analyze as run
 
@@ -97,8 +113,17 @@ def analyze(
         if then is not None and (tokenizer is not None or html is not None or exact):
             raise MaskwrightError("--then asks one question, without --tokenizer, --html and --exact: leave these out")
         loaded, vocabulary = load_inputs(
-            grammar, tokenizer, GrammarOptions(start, lexing, reserved, conflicts, soft, restrict)
+            grammar,
+            tokenizer,
+            GrammarOptions(start, lexing, reserved, conflicts, soft, restrict, syntax, whitespace, key_order, lenient),
         )
+        if not isinstance(loaded, Grammar):
+            if then is not None or html is not None or exact:
+                raise MaskwrightError(
+                    f"{grammar} is no grammar: --then, --html and --exact are for one; leave them out"
+                )
+            _of_schema(loaded, vocabulary, json_file)
+            return
         if then is not None:
             _ask(loaded, after or "START", then, engine or ENGINES, json_file, drawing)
             return
@@ -114,6 +139,20 @@ def analyze(
             for path in (html, json_file):
                 if path is not None:
                     console.print(f"wrote {path}", highlight=False)
+
+
+def _of_schema(constraint: JsonSchema | Regex, vocabulary: Vocabulary | None, json_file: Path | None) -> None:
+    """Report what a schema or a pattern has become."""
+    from maskwright.report.schema_report import analyze_schema
+
+    report = analyze_schema(constraint, vocabulary)
+    if json_file is not None:
+        write_json(json_file, report.to_dict())
+    if json_file is None or str(json_file) != "-":
+        console = Console()
+        console.print(report)
+        if json_file is not None:
+            console.print(f"wrote {json_file}", highlight=False)
 
 
 def _ask(

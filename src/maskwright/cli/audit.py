@@ -9,7 +9,6 @@ from rich.console import Console
 
 from maskwright.cli.common import (
     ConflictsOption,
-    GrammarOptions,
     JsonOption,
     LexingOption,
     ReservedOption,
@@ -25,6 +24,7 @@ from maskwright.cli.common import (
     progress_bars,
     write_json,
 )
+from maskwright.cli.constraints import GrammarOptions, syntax_of
 
 _EPILOG = """Example: maskwright audit llguidance --grammar json.lark --tokenizer mistral-7b-v0.1 data/ --suffix .json
 
@@ -111,9 +111,13 @@ def audit(
             raise MaskwrightError("lexing 'nfa' has no exact masks to audit against: --lexing longest or contextual")
         if json_file is not None:
             check_not_texts([json_file], paths, suffixes or suffixes_of(find_source(grammar).name))
-        store = load_or_build_store(
-            grammar, tokenizer, GrammarOptions(start, lexing, reserved, conflicts, soft, restrict)
-        )
+        options = GrammarOptions(start, lexing, reserved, conflicts, soft, restrict)
+        if syntax_of(grammar, options) != "lark":
+            raise MaskwrightError(
+                f"{grammar} is no grammar in Lark, and only such are audited: other engines' masks of a schema are compared with no other "
+                "masks here; `maskwright validate` checks those of maskwright"
+            )
+        store = load_or_build_store(grammar, tokenizer, options)
         with progress_bars() as progress:
             report = run(
                 cast(Any, store),

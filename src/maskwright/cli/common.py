@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -30,12 +30,13 @@ from rich.progress import (
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.files import declare_outputs, keeping_inputs
+from maskwright.cli.constraints import GrammarOptions, is_constraint, option_of
 from maskwright.version import version
 
 if TYPE_CHECKING:
-    from maskwright.analysis.grammar import Grammar
     from maskwright.maskstore.vocabulary import Vocabulary
-    from maskwright.stores.store import EntryStore, Store
+    from maskwright.stores.sources import Constraint
+    from maskwright.stores.store import AnyStore
 
 app = typer.Typer(
     name="maskwright",
@@ -63,10 +64,11 @@ def _options(
 
 
 def _names_of_grammars(incomplete: str) -> list[str]:
-    """Shell completion for GRAMMAR: names of the library's grammars, folders and .lark files."""
+    """Shell completion for GRAMMAR: names of the library's grammars, folders, and files by suffix."""
     from maskwright.analysis.loading.names import known_grammars
 
-    return [name for name in known_grammars() if name.startswith(incomplete)] + _files(incomplete, ".lark")
+    suffixes = (".lark", ".json", ".gbnf", ".ebnf")
+    return [name for name in known_grammars() if name.startswith(incomplete)] + _files(incomplete, suffixes)
 
 
 def _names_of_tokenizers(incomplete: str) -> list[str]:
@@ -76,8 +78,8 @@ def _names_of_tokenizers(incomplete: str) -> list[str]:
     return [name for name in BUILT_IN if name.startswith(incomplete)] + _files(incomplete)
 
 
-def _files(incomplete: str, suffix: str = "") -> list[str]:
-    """The folders, and the files with a suffix, whose paths begin with `incomplete`."""
+def _files(incomplete: str, suffix: str | tuple[str, ...] = "") -> list[str]:
+    """The folders, and the files with one of some suffixes, whose paths begin with `incomplete`."""
     found = sorted(glob.glob(f"{glob.escape(incomplete)}*"))
     return [
         path + "/" if os.path.isdir(path) else path for path in found if os.path.isdir(path) or path.endswith(suffix)
@@ -89,7 +91,8 @@ GrammarArgument = Annotated[
     typer.Argument(
         metavar="GRAMMAR",
         autocompletion=_names_of_grammars,
-        help="A built-in grammar (python, json, c, ...), a .lark file, or lark:NAME for a grammar of Lark's own wheel.",
+        help="A built-in grammar (python, json, c, ...), a .lark file, or lark:NAME for a grammar of Lark's own wheel. "
+        "Where --from is an option: also a JSON schema (.json), a .gbnf or .ebnf file, or a text in what --from says.",
     ),
 ]
 TokenizerOption = Annotated[
@@ -342,17 +345,6 @@ def files_of_reference(reference: str | None) -> list[str]:
     return [reference.partition(":")[2], *words]
 
 
-def is_grammar(source: str) -> bool:
-    """Whether a command's argument is a grammar: a name, lark:NAME, a .lark file, or its text.
-
-    Anything else is a store file.
-    """
-    from maskwright.analysis.grammar.lark_files import is_text
-    from maskwright.analysis.loading.names import known_grammars
-
-    return source in known_grammars() or source.startswith("lark:") or source.endswith(".lark") or is_text(source)
-
-
 def standard_input() -> Any:
     """Standard input as a binary stream.
 
@@ -363,39 +355,14 @@ def standard_input() -> Any:
     return sys.stdin.buffer
 
 
-class GrammarOptions(NamedTuple):
-    """The options that say how a grammar is read; they are arguments of `load_grammar`.
+def load_inputs(grammar: str, tokenizer: str | None, options: GrammarOptions) -> tuple[Constraint, Vocabulary | None]:
+    """The grammar, schema or pattern, and the vocabulary of the tokenizer if one is given.
 
-    None stands for the default. The help texts of the options say what each means.
-    """
-
-    start: str | None = None
-    lexing: Any = None
-    reserved: Any = None
-    conflicts: Any = None
-    soft: list[str] | None = None
-    restrict: list[str] | None = None
-
-    def load(self, source: str) -> Grammar:
-        """The grammar that a command's argument names, read with these options.
-
-        Raises: as `load_grammar`.
-        """
-        from maskwright.analysis.loading import load_grammar
-
-        # `load_grammar` takes a string with a line feed for a grammar's text, but a file's name may
-        # have one too.
-        return load_grammar(Path(source) if "\n" in source and os.path.isfile(source) else source, **self._asdict())
-
-
-def load_inputs(grammar: str, tokenizer: str | None, options: GrammarOptions) -> tuple[Grammar, Vocabulary | None]:
-    """The grammar, and the vocabulary of the tokenizer if one is given.
-
-    Raises: as `load_grammar` and `load_vocabulary`.
+    Raises: as `GrammarOptions.load_constraint` and `load_vocabulary`.
     """
     from maskwright.maskstore.vocabulary import load_vocabulary
 
-    return options.load(grammar), None if tokenizer is None else load_vocabulary(tokenizer)
+    return options.load_constraint(grammar), None if tokenizer is None else load_vocabulary(tokenizer)
 
 
 def check_no_grammar_options(source: str, options: GrammarOptions) -> None:
@@ -412,7 +379,7 @@ def check_no_grammar_options(source: str, options: GrammarOptions) -> None:
     for name, value in options._asdict().items():
         if value:
             raise MaskwrightError(
-                f"{source} is a store, whose grammar is fixed: --{name} is for a grammar, and for the store that you build from it"
+                f"{source} is a store, whose grammar is fixed: {option_of(name)} is for a grammar, and for the store that you build from it"
             )
 
 
@@ -422,8 +389,8 @@ def load_or_build_store(
     options: GrammarOptions,
     rules: Any = "normalised",
     refresh: bool = False,
-) -> EntryStore | Store:
-    """The store in a file, or that of a grammar and a tokenizer, from the cache if it is there.
+) -> AnyStore:
+    """The store in a file, or that of a grammar, a schema or a pattern and a tokenizer, from the cache if it is there.
 
     source : a store file if `tokenizer` is None, else a grammar.
     tokenizer : None, or a tokenizer as for `load_vocabulary`.
@@ -438,7 +405,7 @@ def load_or_build_store(
     if tokenizer is None:
         from maskwright.stores.store import load_store
 
-        if is_grammar(source):
+        if is_constraint(source, options):
             raise MaskwrightError(f"{source} is a grammar, not a store: name the tokenizer (--tokenizer)")
         check_no_grammar_options(source, options)
         return load_store(source)
@@ -447,4 +414,6 @@ def load_or_build_store(
     grammar, vocabulary = load_inputs(source, tokenizer, options)
     assert vocabulary is not None
     with progress_bars() as progress:
-        return cached_store(grammar, vocabulary, rules=rules, progress=progress, refresh=refresh)
+        given: Any = grammar
+        found: AnyStore = cached_store(given, vocabulary, rules=rules, progress=progress, refresh=refresh)
+        return found

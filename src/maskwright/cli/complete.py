@@ -17,7 +17,6 @@ from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.files import MAX_TEXT, read_file_bytes, read_stream
 from maskwright.cli.common import (
     ConflictsOption,
-    GrammarOptions,
     JsonOption,
     LexingOption,
     RefreshOption,
@@ -31,18 +30,26 @@ from maskwright.cli.common import (
     check_writable,
     clean_errors,
     files_of_reference,
-    is_grammar,
     progress_bars,
     standard_input,
     write_json,
 )
+from maskwright.cli.constraints import (
+    FromOption,
+    GrammarOptions,
+    KeyOrderOption,
+    LenientOption,
+    WhitespaceOption,
+    is_constraint,
+)
 
 if TYPE_CHECKING:
-    from maskwright.analysis.grammar.grammar import Grammar
     from maskwright.completion import LanguageModel
     from maskwright.decoding.generation import Completion, Generation
     from maskwright.maskstore.vocabulary import Vocabulary
-    from maskwright.stores.store import EntryStore, Store
+    from maskwright.stores.schema_store import SchemaStore
+    from maskwright.stores.sources import Constraint
+    from maskwright.stores.store import AnyStore, Store
 
 _NFA = "lexing nfa has no masks at run time; load the grammar with lexing contextual or longest"
 
@@ -114,6 +121,10 @@ def complete(
     conflicts: ConflictsOption = None,
     soft: SoftOption = None,
     restrict: RestrictOption = None,
+    syntax: FromOption = None,
+    whitespace: WhitespaceOption = None,
+    key_order: KeyOrderOption = None,
+    lenient: LenientOption = False,
     refresh: RefreshOption = False,
     json_file: JsonOption = None,
 ) -> None:
@@ -141,15 +152,18 @@ def complete(
         }
         from maskwright.completion import check_model, check_model_name, load_model, start_completion, vocabulary_of
         from maskwright.decoding.generation.generation import check_options
+        from maskwright.decoding.matchers import name_of
 
         check_options(**options)
         if reference is not None:
             _check_reference(reference)
         # check all that does not need the model before the model is loaded, which takes long
-        of_grammar = GrammarOptions(start, lexing, reserved, conflicts, soft, restrict)
-        grammar: Grammar | None = None
-        compiled: Store | None = None
-        if is_grammar(store):
+        of_grammar = GrammarOptions(
+            start, lexing, reserved, conflicts, soft, restrict, syntax, whitespace, key_order, lenient
+        )
+        grammar: Constraint | None = None
+        compiled: Store | SchemaStore | None = None
+        if is_constraint(store, of_grammar):
             grammar = _grammar(store, of_grammar)
             known = vocabulary_of(model)
             if tokenizer is not None:
@@ -184,7 +198,7 @@ def complete(
         found = generation.run() if compare or is_quiet else _stream(text, generation)
         facts = {
             "model": loaded.name,
-            "grammar": compiled.grammar.name,
+            "grammar": name_of(compiled),
             "prompt": text,
             "seconds_loading": round(loading, 3),
             **_facts(text, found, reference, compiled),
@@ -236,9 +250,9 @@ def _check_reference(name: str) -> None:
         judge.close()
 
 
-def _grammar(source: str, options: GrammarOptions) -> Grammar:
-    found = options.load(source)
-    if found.lexing == "nfa":
+def _grammar(source: str, options: GrammarOptions) -> Constraint:
+    found = options.load_constraint(source)
+    if getattr(found, "lexing", "") == "nfa":
         raise MaskwrightError(f"{source}: {_NFA}")
     return found
 
@@ -257,14 +271,15 @@ def _checked(named: Vocabulary, of_model: Vocabulary | None) -> Vocabulary:
     return named
 
 
-def _build(source: str, grammar: Grammar, vocabulary: Vocabulary, refresh: bool) -> Store:
+def _build(source: str, grammar: Constraint, vocabulary: Vocabulary, refresh: bool) -> Store | SchemaStore:
     from maskwright.stores.cache import cached_store
 
+    found: Any = grammar
     with progress_bars() as progress:
-        return _decodes(source, cached_store(grammar, vocabulary, progress=progress, refresh=refresh, lazy=True))
+        return _decodes(source, cached_store(found, vocabulary, progress=progress, refresh=refresh, lazy=True))
 
 
-def _load(source: str, tokenizer: str | None) -> Store:
+def _load(source: str, tokenizer: str | None) -> Store | SchemaStore:
     from maskwright.decoding.adapters.huggingface import check_same_tokens
     from maskwright.stores.store import load_store
 
@@ -274,19 +289,18 @@ def _load(source: str, tokenizer: str | None) -> Store:
     return found
 
 
-def _check_prompt(store: Store, text: str, max_tokens: int, close: bool) -> None:
+def _check_prompt(store: Store | SchemaStore, text: str, max_tokens: int, close: bool) -> None:
     """Check that a legal text begins with the prompt, and that its ending fits into the budget."""
     from maskwright.completion import read_prompt
-    from maskwright.decoding.endings.ending import short_ending
     from maskwright.decoding.generation.generation import EARLY, check_budget
 
     matcher = store.matcher()
     read_prompt(matcher, text.encode("utf-8", "surrogatepass"))
     if close and max_tokens <= EARLY:
-        check_budget(short_ending(matcher), max_tokens)
+        check_budget(matcher.short_ending(), max_tokens)
 
 
-def _is_other(store: Store | None, model: LanguageModel) -> bool:
+def _is_other(store: Store | SchemaStore | None, model: LanguageModel) -> bool:
     """Whether the store must be built for the loaded model's vocabulary.
 
     True if there is no store yet, or if the loaded tokenizer differs from the model's files.
@@ -294,10 +308,10 @@ def _is_other(store: Store | None, model: LanguageModel) -> bool:
     return store is None or store.vocabulary.digest != model.vocabulary.digest
 
 
-def _decodes(source: str, store: Store | EntryStore) -> Store:
-    from maskwright.stores.store import Store
+def _decodes(source: str, store: AnyStore) -> Store | SchemaStore:
+    from maskwright.stores.store import EntryStore
 
-    if not isinstance(store, Store):
+    if isinstance(store, EntryStore):
         raise MaskwrightError(f"{source}: {_NFA}")
     return store
 
@@ -335,7 +349,10 @@ def _write(console: Console, text: str, style: str) -> None:
         sys.stdout.flush()
 
 
-def _facts(prompt: str, found: Completion, reference: str | None, store: Store) -> dict[str, Any]:
+def _facts(prompt: str, found: Completion, reference: str | None, store: Store | SchemaStore) -> dict[str, Any]:
+    from maskwright.decoding.matchers import name_of
+    from maskwright.stores.schema_store import SchemaStore
+
     whole = prompt + found.data.decode(errors="replace")
     return {
         "completion": found.data.decode(errors="replace"),
@@ -348,8 +365,17 @@ def _facts(prompt: str, found: Completion, reference: str | None, store: Store) 
         "seconds_model": round(found.model_seconds, 4),
         "seconds_masks": round(found.mask_seconds, 4),
         "seconds_endings": round(found.ending_seconds, 4),
-        "verdict": _judged(whole, reference, store.grammar.name),
+        "verdict": _judged_by_schema(whole, store)
+        if reference is None and isinstance(store, SchemaStore)
+        else _judged(whole, reference, name_of(store)),
     }
+
+
+def _judged_by_schema(text: str, store: SchemaStore) -> dict[str, str] | None:
+    from maskwright.validation.instances import judge_text
+
+    said = judge_text(store.constraint, text)
+    return None if said is None else {"by": said.by, "answer": said.answer, "message": said.why}
 
 
 def _judged(text: str, reference: str | None, grammar: str) -> dict[str, str] | None:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.files import MAX_TEXT, read_file_bytes, read_stream
+from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.cli.common import (
     ConflictsOption,
-    GrammarOptions,
     JsonOption,
     LexingOption,
     RefreshOption,
@@ -24,15 +24,24 @@ from maskwright.cli.common import (
     app,
     check_writable,
     clean_errors,
-    is_grammar,
     load_inputs,
     load_or_build_store,
     standard_input,
     write_json,
 )
+from maskwright.cli.constraints import (
+    FromOption,
+    GrammarOptions,
+    KeyOrderOption,
+    LenientOption,
+    WhitespaceOption,
+    is_constraint,
+)
 
 if TYPE_CHECKING:
-    from maskwright.analysis.grammar.grammar import Grammar
+    from maskwright.decoding.explain.explanation import Explanation
+    from maskwright.stores.schema_store import SchemaStore
+    from maskwright.stores.sources import Constraint
     from maskwright.stores.store import Store
 
 _EPILOG = """Examples: maskwright explain lark:python --text script.py
@@ -69,6 +78,10 @@ def explain(
     conflicts: ConflictsOption = None,
     soft: SoftOption = None,
     restrict: RestrictOption = None,
+    syntax: FromOption = None,
+    whitespace: WhitespaceOption = None,
+    key_order: KeyOrderOption = None,
+    lenient: LenientOption = False,
     refresh: RefreshOption = False,
     json_file: JsonOption = None,
 ) -> None:
@@ -79,25 +92,21 @@ def explain(
             raise MaskwrightError("nothing to explain: give a text (--text FILE, or - for standard input) or a token")
         data = b"" if text is None else _read(text)
         wanted = None if token is None else _token(token)
-        from maskwright.decoding.explain import explain_id, explain_text, explain_token
-
-        grammar, compiled = _load(
-            store, tokenizer, GrammarOptions(start, lexing, reserved, conflicts, soft, restrict), refresh
+        options = GrammarOptions(
+            start, lexing, reserved, conflicts, soft, restrict, syntax, whitespace, key_order, lenient
         )
-        if wanted is None:
-            found = explain_text(grammar, data)
-        elif isinstance(wanted, bytes):
-            found = explain_token(grammar, data, wanted, compiled)
-        elif compiled is None:
-            raise MaskwrightError(
-                f"token {wanted} is an id, but no tokenizer is given: name it (--tokenizer), or write the token's text in quotes"
-            )
-        elif wanted >= compiled.vocabulary.size:
-            raise MaskwrightError(
-                f"token {wanted} is out of range: the vocabulary has the ids 0 to {compiled.vocabulary.size - 1}"
-            )
-        else:
-            found = explain_id(compiled, data, wanted)
+        constraint, compiled = _load(store, tokenizer, options, refresh)
+        if isinstance(wanted, int):
+            if compiled is None:
+                raise MaskwrightError(
+                    f"token {wanted} is an id, but no tokenizer is given: name it (--tokenizer), or write the token's text in quotes"
+                )
+            if wanted >= compiled.vocabulary.size:
+                raise MaskwrightError(
+                    f"token {wanted} is out of range: the vocabulary has the ids 0 to {compiled.vocabulary.size - 1}"
+                )
+        explained = _of_grammar if isinstance(constraint, Grammar) else _of_schema
+        found = explained(constraint, compiled, data, wanted)
         if json_file is not None:
             write_json(json_file, found.to_dict())
         if json_file is None or str(json_file) != "-":
@@ -106,19 +115,44 @@ def explain(
         raise typer.Exit(1)
 
 
-def _load(source: str, tokenizer: str | None, options: GrammarOptions, refresh: bool) -> tuple[Grammar, Store | None]:
-    """The grammar and the store; the store is None for a grammar without a tokenizer."""
-    from_grammar = is_grammar(source)
-    if from_grammar and tokenizer is None:
+def _of_grammar(grammar: Any, compiled: Any, data: bytes, wanted: int | bytes | None) -> Explanation:
+    """The explanation for a grammar. compiled : its store, if there is one."""
+    from maskwright.decoding.explain import explain_id, explain_text, explain_token
+
+    if wanted is None:
+        return explain_text(grammar, data)
+    if isinstance(wanted, bytes):
+        return explain_token(grammar, data, wanted, compiled)
+    return explain_id(compiled, data, wanted)
+
+
+def _of_schema(constraint: Any, compiled: Any, data: bytes, wanted: int | bytes | None) -> Explanation:
+    """The explanation for a schema or a pattern. compiled : its store, if there is one."""
+    from maskwright.decoding.explain.schema_explain import explain_schema_id, explain_schema_text, explain_schema_token
+
+    texts = getattr(constraint, "texts", None) or constraint.automaton
+    if wanted is None:
+        return explain_schema_text(texts, constraint.name, data)
+    if isinstance(wanted, bytes):
+        return explain_schema_token(texts, constraint.name, data, wanted)
+    return explain_schema_id(compiled, data, wanted)
+
+
+def _load(
+    source: str, tokenizer: str | None, options: GrammarOptions, refresh: bool
+) -> tuple[Constraint, Store | SchemaStore | None]:
+    """The grammar or schema, and the store; that is None without a store file and a tokenizer."""
+    from_text = is_constraint(source, options)
+    if from_text and tokenizer is None:
         return load_inputs(source, None, options)[0], None
-    compiled = load_or_build_store(source, tokenizer if from_grammar else None, options, refresh=refresh)
-    from maskwright.stores.store import EntryStore
+    compiled = load_or_build_store(source, tokenizer if from_text else None, options, refresh=refresh)
+    from maskwright.stores.store import EntryStore, Store
 
     if isinstance(compiled, EntryStore):
         raise MaskwrightError(
             f"{source} is a store of lexing 'nfa', whose several hypotheses are not explained: export one with --lexing longest"
         )
-    return compiled.grammar, compiled
+    return compiled.grammar if isinstance(compiled, Store) else compiled.constraint, compiled
 
 
 def _read(source: str) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -13,7 +13,6 @@ from maskwright.analysis.errors import MaskwrightError
 from maskwright.cli.common import (
     ConflictsOption,
     GrammarArgument,
-    GrammarOptions,
     JsonOption,
     LexingOption,
     RefreshOption,
@@ -32,6 +31,16 @@ from maskwright.cli.common import (
     seconds_since,
     write_json,
 )
+from maskwright.cli.constraints import (
+    FromOption,
+    GrammarOptions,
+    KeyOrderOption,
+    LenientOption,
+    WhitespaceOption,
+)
+
+if TYPE_CHECKING:
+    from maskwright.stores.store import AnyStore
 
 
 @app.command(epilog="Example: maskwright export lark:python --tokenizer mistral-7b-v0.1 -o python.safetensors")
@@ -45,6 +54,10 @@ def export(
     conflicts: ConflictsOption = None,
     soft: SoftOption = None,
     restrict: RestrictOption = None,
+    syntax: FromOption = None,
+    whitespace: WhitespaceOption = None,
+    key_order: KeyOrderOption = None,
+    lenient: LenientOption = False,
     rules: RulesOption = "normalised",
     original: Annotated[
         bool, typer.Option("--original", help="Lexing nfa: keep every entry, no streamlining, for comparison.")
@@ -63,12 +76,15 @@ def export(
         check_writable(output, json_file, inputs=(grammar, tokenizer))
         if tokenizer is None:
             raise MaskwrightError("a mask store is for one tokenizer: name it (--tokenizer)")
-        options = GrammarOptions(start, lexing, reserved, conflicts, soft, restrict)
+        options = GrammarOptions(
+            start, lexing, reserved, conflicts, soft, restrict, syntax, whitespace, key_order, lenient
+        )
         if original:
             loaded, vocabulary = load_inputs(grammar, tokenizer, options)
             assert vocabulary is not None
+            given: Any = loaded
             with progress_bars() as progress:
-                store = build_store(loaded, vocabulary, streamlined=False, progress=progress)
+                store: AnyStore = build_store(given, vocabulary, streamlined=False, progress=progress)
         else:
             store = load_or_build_store(grammar, tokenizer, options, rules, refresh)
         save_store(store, output)

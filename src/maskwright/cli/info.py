@@ -12,7 +12,6 @@ from rich.console import Console
 
 from maskwright.cli.common import (
     ConflictsOption,
-    GrammarOptions,
     JsonOption,
     LexingOption,
     RefreshOption,
@@ -29,6 +28,13 @@ from maskwright.cli.common import (
     seconds_since,
     write_json,
 )
+from maskwright.cli.constraints import (
+    FromOption,
+    GrammarOptions,
+    KeyOrderOption,
+    LenientOption,
+    WhitespaceOption,
+)
 
 
 @app.command(epilog="Example: maskwright info python.safetensors")
@@ -41,6 +47,10 @@ def info(
     conflicts: ConflictsOption = None,
     soft: SoftOption = None,
     restrict: RestrictOption = None,
+    syntax: FromOption = None,
+    whitespace: WhitespaceOption = None,
+    key_order: KeyOrderOption = None,
+    lenient: LenientOption = False,
     rules: RulesOption = "normalised",
     refresh: RefreshOption = False,
     json_file: JsonOption = None,
@@ -53,7 +63,11 @@ def info(
         check_writable(json_file, inputs=(store, tokenizer))
         begin = time.process_time()
         loaded = load_or_build_store(
-            store, tokenizer, GrammarOptions(start, lexing, reserved, conflicts, soft, restrict), rules, refresh
+            store,
+            tokenizer,
+            GrammarOptions(start, lexing, reserved, conflicts, soft, restrict, syntax, whitespace, key_order, lenient),
+            rules,
+            refresh,
         )
         seconds = seconds_since(begin)
         if tokenizer is None:

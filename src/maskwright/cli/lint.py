@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 from rich.console import Console
 
-from maskwright.analysis.errors import EmptyLanguageError
+from maskwright.analysis.errors import EmptyLanguageError, MaskwrightError
+from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.cli.common import (
     ConflictsOption,
     GrammarArgument,
-    GrammarOptions,
     JsonOption,
     LexingOption,
     ReservedOption,
@@ -25,9 +25,21 @@ from maskwright.cli.common import (
     load_inputs,
     write_json,
 )
+from maskwright.cli.constraints import (
+    OF_LARK,
+    FromOption,
+    GrammarOptions,
+    KeyOrderOption,
+    LenientOption,
+    WhitespaceOption,
+    path_or_text,
+    syntax_of,
+)
 
 if TYPE_CHECKING:
-    from maskwright.analysis.grammar.grammar import Grammar
+    from collections.abc import Iterable
+
+    from maskwright.lint.finding import Report
 
 _EPILOG = """Example: maskwright lint my.lark --tokenizer mistral-7b-v0.1 --json findings.json
 
@@ -44,30 +56,52 @@ def lint(
     conflicts: ConflictsOption = None,
     soft: SoftOption = None,
     restrict: RestrictOption = None,
+    syntax: FromOption = None,
+    whitespace: WhitespaceOption = None,
+    key_order: KeyOrderOption = None,
+    lenient: LenientOption = False,
     allow: Annotated[
         list[str] | None,
         typer.Option("--allow", metavar="CODE", help="The code of a finding that is intended; may be given again."),
     ] = None,
     json_file: JsonOption = None,
 ) -> None:
-    """Say what is wrong with a grammar, and what that does to a decoder."""
+    """Say what is wrong with a grammar or a JSON schema, and what that does to a decoder."""
     with clean_errors():
         from maskwright.lint import lint_grammar
 
         check_writable(json_file, inputs=(grammar, tokenizer))
-        try:
-            loaded, vocabulary = load_inputs(
-                grammar, tokenizer, GrammarOptions(start, lexing, reserved, conflicts, soft, restrict)
-            )
-        except EmptyLanguageError as error:
-            # lint reports this as a finding; no check with a tokenizer applies then
-            loaded, vocabulary = cast("Grammar", error.grammar), None
-        report = lint_grammar(
-            loaded, vocabulary, file=grammar if grammar.endswith(".lark") else loaded.name, allow=allow or ()
+        options = GrammarOptions(
+            start, lexing, reserved, conflicts, soft, restrict, syntax, whitespace, key_order, lenient
         )
+        if syntax_of(grammar, options) == "schema":
+            report = _of_schema(grammar, tokenizer, options, allow or ())
+        else:
+            try:
+                loaded, vocabulary = load_inputs(grammar, tokenizer, options)
+            except EmptyLanguageError as error:
+                # lint reports this as a finding; no check with a tokenizer applies then
+                loaded, vocabulary = cast("Grammar", error.grammar), None
+            if not isinstance(loaded, Grammar):
+                raise MaskwrightError(f"{grammar} is a pattern or a choice, in which there is nothing to lint")
+            is_file = grammar.endswith((".lark", ".gbnf", ".ebnf"))
+            report = lint_grammar(loaded, vocabulary, file=grammar if is_file else loaded.name, allow=allow or ())
         if json_file is not None:
             write_json(json_file, report.to_dict())
         if json_file is None or str(json_file) != "-":
             Console(soft_wrap=True).print(str(report), markup=False, highlight=False)
     if not report.passed:
         raise typer.Exit(1)
+
+
+def _of_schema(source: str, tokenizer: str | None, options: GrammarOptions, allow: Iterable[str]) -> Report:
+    """The findings of a schema, which need not be one of which a store can be built."""
+    from maskwright.lint.schemas import lint_schema
+    from maskwright.maskstore.vocabulary import load_vocabulary
+
+    options.refuse(OF_LARK, source, "a grammar in Lark")
+    vocabulary = None if tokenizer is None else load_vocabulary(tokenizer)
+    is_file = source.endswith(".json")
+    return lint_schema(
+        path_or_text(source), vocabulary, lenient=options.lenient, file=source if is_file else None, allow=allow
+    )

@@ -10,7 +10,6 @@ from rich.console import Console
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.cli.common import (
-    GrammarOptions,
     JsonOption,
     RestrictOption,
     TokenizerOption,
@@ -19,10 +18,18 @@ from maskwright.cli.common import (
     check_writable,
     clean_errors,
     files_of_reference,
-    is_grammar,
     load_or_build_store,
     progress_bars,
     write_json,
+)
+from maskwright.cli.constraints import (
+    FromOption,
+    GrammarOptions,
+    KeyOrderOption,
+    LenientOption,
+    WhitespaceOption,
+    is_constraint,
+    syntax_of,
 )
 
 _EPILOG = """Example: maskwright validate python.safetensors src/ --check replay --reference python
@@ -40,16 +47,20 @@ def validate(
         ),
     ] = None,
     check: Annotated[
-        Literal["replay", "sample", "streamlined", "oracle", "negative"],
+        Literal["replay", "sample", "streamlined", "oracle", "negative"] | None,
         typer.Option(
             "--check",
             help="replay: every true next token is allowed. sample: texts drawn under the masks and closed are accepted by the reference. "
             "streamlined: masks are those of the store before streamlining. oracle: sampled tokens are judged by an independent oracle. "
-            "negative: texts are refused at the byte where they go wrong.",
+            "negative: texts are refused at the byte where they go wrong. By default replay; of a schema without texts, sample.",
         ),
-    ] = "replay",
+    ] = None,
     tokenizer: TokenizerOption = None,
     restrict: RestrictOption = None,
+    syntax: FromOption = None,
+    whitespace: WhitespaceOption = None,
+    key_order: KeyOrderOption = None,
+    lenient: LenientOption = False,
     reference: Annotated[
         str | None,
         typer.Option(
@@ -91,6 +102,9 @@ def validate(
             help="sample: a model's folder, its name on the hub or python-tiny draws the tokens.",
         ),
     ] = None,
+    jsonl: Annotated[
+        bool, typer.Option("--jsonl", help="Of a schema: each line of the files is an instance, not each file.")
+    ] = False,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, metavar="N", help="Processes.")] = 1,
     scheduler: Annotated[
         str | None, typer.Option("--scheduler", metavar="ADDRESS", help="A Dask scheduler, instead of processes here.")
@@ -103,9 +117,13 @@ def validate(
     ] = None,
     json_file: JsonOption = None,
 ) -> None:
-    """Check a store against texts: are its masks right?"""
+    """Check a store against texts: are its masks right?
+
+    Of a schema, instances are replayed, and instances drawn under the masks are judged by the package jsonschema.
+    """
     with clean_errors():
         from maskwright.analysis.loading.names import find_source
+        from maskwright.stores.schema_store import SchemaStore
         from maskwright.validation.corpus import check_paths, suffixes_of
         from maskwright.validation.references import make_reference
         from maskwright.validation.run import validate as run
@@ -113,20 +131,29 @@ def validate(
         outputs, texts = (json_file, resume), tuple(paths or ())
         check_writable(*outputs, inputs=(store, tokenizer, *texts, *files_of_reference(reference)), model=model)
         check_paths(texts)
+        options = GrammarOptions(
+            restrict=restrict, syntax=syntax, whitespace=whitespace, key_order=key_order, lenient=lenient
+        )
+        of_text = is_constraint(store, options)
+        in_lark = of_text and syntax_of(store, options) == "lark"
+        loaded = None if in_lark else load_or_build_store(store, tokenizer if of_text else None, options)
+        if check is None:
+            check = "sample" if isinstance(loaded, SchemaStore) and not paths else "replay"
         if model is not None and check != "sample":
             raise MaskwrightError(f"a model draws samples (--check sample); --check {check} has no use for one")
         if not paths and check != "sample":
             raise MaskwrightError("no texts to validate on: name files, folders, globs or .jsonl files")
-        if reference is not None and check in ("replay", "sample"):
+        if reference not in (None, "jsonschema") and check in ("replay", "sample"):
             made = make_reference(reference, reference_seconds)
             if made is not None:
                 made.close()
-        of_grammar = is_grammar(store)
-        if of_grammar or suffixes:
+        if loaded is None:
             check_not_texts(outputs, texts, suffixes or suffixes_of(find_source(store).name))
-        loaded = load_or_build_store(store, tokenizer if of_grammar else None, GrammarOptions(restrict=restrict))
-        if not of_grammar and not suffixes:
-            check_not_texts(outputs, texts, suffixes_of(loaded.grammar.name))
+            loaded = load_or_build_store(store, tokenizer, options)
+        else:
+            of_schema = (".json", ".jsonl", ".ndjson")
+            known = of_schema if isinstance(loaded, SchemaStore) else suffixes_of(loaded.grammar.name)
+            check_not_texts(outputs, texts, suffixes or known)
         next_token = None
         if model is not None:
             from maskwright.completion import check_model, load_model, next_token_of
@@ -155,6 +182,7 @@ def validate(
                     scheduler=scheduler,
                     resume=resume,
                     progress=progress,
+                    jsonl=jsonl,
                 )
         except KeyboardInterrupt:
             kept = "nothing was kept (use --resume FILE)" if resume is None else f"what was done is kept in {resume}"

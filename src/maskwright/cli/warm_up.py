@@ -11,7 +11,6 @@ from rich.console import Console
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.cli.common import (
     ConflictsOption,
-    GrammarOptions,
     JsonOption,
     LexingOption,
     ReservedOption,
@@ -25,6 +24,7 @@ from maskwright.cli.common import (
     seconds_since,
     write_json,
 )
+from maskwright.cli.constraints import GrammarOptions
 
 
 @app.command(

@@ -16,12 +16,15 @@ CODES: Mapping[str, str] = MappingProxyType(
     {
         "ambiguity": "a text has two readings",
         "conflict": "an LALR(1) parser may do several things before the same terminal",
+        "empty-schema": "no value satisfies a part of a schema",
         "endless-backup": "the lexer may have to back up over any number of lexemes or bytes",
         "endless-derivation": "a rule derives itself, so that a text has readings without end",
         "endless-whitespace": "blanks may be emitted without end",
         "equal-terminals": "two terminals match the same texts",
+        "idle-keyword": "a keyword of a schema does nothing where it stands",
         "idle-priority": "a priority changes nothing",
         "ignored-in-rule": "a rule waits for a terminal that is ignored",
+        "inexact-schema": "masks cannot say a part of a schema exactly",
         "lark-differs": "Lark's own lexers read a text differently",
         "layout-newline": "the layout's newline cannot be used as it is",
         "layout-unbalanced": "the rules use the layout's terminals in an impossible way",
@@ -44,6 +47,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "stuck-after-ignored": "an ignored terminal can begin where nothing can come after it",
         "stuck-after-terminal": "nothing that the rules allow can come after a terminal",
         "too-large": "a construction grows past its limit",
+        "unknown-keyword": "JSON Schema has no such keyword",
         "unproductive-rule": "no finite text can be derived from a rule",
         "unreachable-rule": "the start symbol does not lead to a rule",
         "unsupported-pattern": "a terminal's pattern cannot be compiled to an automaton",
@@ -67,6 +71,7 @@ class Finding:
     decoding : what it means for masks.
     remedy : what to do.
     example : a text that shows the finding, or "".
+    pointer : of a schema, the JSON pointer of the place; "" for the whole, and for grammars.
     """
 
     code: str
@@ -78,10 +83,13 @@ class Finding:
     decoding: str
     remedy: str
     example: str = ""
+    pointer: str = ""
 
     @property
     def place(self) -> str:
-        """``file:line:column``, without the parts that are not known."""
+        """``file:line:column``, without the parts that are not known; ``file#pointer``."""
+        if self.pointer:
+            return f"{self.file}#{self.pointer}"
         return ":".join([self.file, *(str(part) for part in (self.line, self.column) if part)])
 
     def __str__(self) -> str:
@@ -96,8 +104,8 @@ class Finding:
 class Report:
     """The result of a lint.
 
-    grammar : its name.
-    lexing, conflicts : the grammar's options.
+    grammar : its name, or the schema's.
+    lexing, conflicts : the grammar's options; "" for a schema.
     tokenizer : the vocabulary's name; None without a vocabulary.
     findings : in the order of their places; those without a place come last.
     skipped : checks that were not run, and why.

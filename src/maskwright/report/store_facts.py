@@ -20,15 +20,12 @@ def render_store_facts(facts: dict[str, Any]) -> RenderableType:
     facts : of `maskwright.maskstore.file.fileformat.store_info`. If they have `cpu_seconds` too,
         that time is shown as "ready in".
     """
-    grammar, vocabulary = facts["grammar"], facts["vocabulary"]
+    vocabulary = facts["vocabulary"]
     rows = {
-        "grammar": f"{grammar['name']} ({grammar['terminals']} terminals, {grammar['nonterminals']} nonterminals, "
-        f"{grammar['rules']} rules)",
-        "grammar sha256": grammar["sha256"][:16],
+        **(_grammar_rows(facts["grammar"]) if "grammar" in facts else _schema_rows(facts)),
         "tokenizer": f"{vocabulary['name']} ({vocabulary['size']:,} ids)",
         "tokenizer sha256": vocabulary["sha256"][:16],
-        "lexing": facts["lexing"],
-        **(_automaton_rows(facts) if facts["kind"] == "automaton" else _entries_rows(facts)),
+        **_ROWS.get(facts["kind"], _no_rows)(facts),
         "format version": str(facts["format_version"]),
         "file": f"{facts['bytes']:,} bytes, {len(facts['tensors'])} tensors",
     }
@@ -37,13 +34,35 @@ def render_store_facts(facts: dict[str, Any]) -> RenderableType:
     table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for name, value in rows.items():
         table.add_row(name, value)
-    more = _table_parts(facts) if facts["kind"] == "automaton" else _steps(facts)
+    more = _table_parts(facts) if facts["kind"] == "automaton" else _steps(facts) if "steps" in facts else None
     return table if more is None else Group(table, "", more)
+
+
+def _grammar_rows(grammar: dict[str, Any]) -> dict[str, str]:
+    sizes = f"{grammar['terminals']} terminals, {grammar['nonterminals']} nonterminals, {grammar['rules']} rules"
+    return {"grammar": f"{grammar['name']} ({sizes})", "grammar sha256": grammar["sha256"][:16]}
+
+
+def _schema_rows(facts: dict[str, Any]) -> dict[str, str]:
+    """What the file of a schema or a pattern says of it."""
+    if "pattern" in facts:
+        return {"pattern": f"{facts['pattern']['name']} ({facts['pattern']['states']:,} states)"}
+    schema = facts["schema"]
+    left_out = ", lenient" if schema["lenient"] else ""
+    return {
+        "schema": f"{schema['name']} ({schema['bytes']:,} bytes)",
+        "texts": f"white space {schema['whitespace']}, key order {schema['key_order']}{left_out}",
+    }
+
+
+def _no_rows(facts: dict[str, Any]) -> dict[str, str]:
+    return {}
 
 
 def _entries_rows(facts: dict[str, Any]) -> dict[str, str]:
     masks = facts["masks"]
     return {
+        "lexing": facts["lexing"],
         "streamlined": f"on {facts['rules']} rules" if facts["is_streamlined"] else "no",
         "lexer states": f"{facts['lexer_states']:,}",
         "cells": f"{facts['cells']:,} with {facts['entries']:,} entries",
@@ -55,12 +74,16 @@ def _automaton_rows(facts: dict[str, Any]) -> dict[str, str]:
     masks, counts = facts["masks"], facts["counts"]
     edges = f", {counts['edges']:,} edges" if "edges" in counts else ""
     return {
+        "lexing": facts["lexing"],
         "conflicts": facts["conflicts"],
         "lexer states": f"{facts['lexer_states']:,}",
         "parser states": f"{facts['parser_states']:,}",
         "automaton": f"{facts['nodes']:,} nodes{edges}",
         "masks": f"{masks['all']:,} over {masks['rows']:,} shared rows",
     }
+
+
+_ROWS = {"automaton": _automaton_rows, "entries": _entries_rows}
 
 
 def _steps(facts: dict[str, Any]) -> Table | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, overload
+
 from maskwright.analysis.arguments import as_boolean, need_progress
 from maskwright.analysis.errors import DeadEndError, GrammarError
 from maskwright.analysis.grammar.grammar import Grammar
@@ -14,12 +16,19 @@ from maskwright.maskstore.table.build import build_engine_table, prepare_engine_
 from maskwright.maskstore.table.compiled import Progress
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
 from maskwright.stores.closing import Close, Keep
+from maskwright.stores.sources import as_constraint, schema_store_of
 from maskwright.stores.store import EntryStore, Store
+
+if TYPE_CHECKING:
+    from maskwright.stores.schema_store import SchemaStore
+    from maskwright.stores.sources import SchemaSource
+    from maskwright.stores.store import AnyStore
 
 MOST_SAID = 3
 """The most findings of lint that the refusal of a grammar shows."""
 
 
+@overload
 def build_store(
     grammar: GrammarSource,
     vocabulary: VocabularySource,
@@ -29,13 +38,41 @@ def build_store(
     progress: Progress | None = None,
     allow_dead: bool = False,
     lazy: bool = False,
-) -> Store | EntryStore:
-    """The store of a grammar and a vocabulary, of the kind that the grammar's lexing needs.
+) -> Store | EntryStore: ...
 
-    Lexing "longest" or "contextual" gives a `Store`, "nfa" an `EntryStore`.
+
+@overload
+def build_store(
+    grammar: SchemaSource,
+    vocabulary: VocabularySource,
+    *,
+    streamlined: bool = True,
+    rules: Rules = "normalised",
+    progress: Progress | None = None,
+    allow_dead: bool = False,
+    lazy: bool = False,
+) -> SchemaStore: ...
+
+
+def build_store(
+    grammar: GrammarSource | SchemaSource,
+    vocabulary: VocabularySource,
+    *,
+    streamlined: bool = True,
+    rules: Rules = "normalised",
+    progress: Progress | None = None,
+    allow_dead: bool = False,
+    lazy: bool = False,
+) -> AnyStore:
+    """The store of a grammar, a JSON schema or a pattern, and a vocabulary.
+
+    A grammar with lexing "longest" or "contextual" gives a `Store`, with "nfa" an `EntryStore`. A
+    schema or a pattern gives a `SchemaStore`, at once: `progress`, `allow_dead` and `lazy` make no
+    difference.
 
     grammar, vocabulary : objects, or what `load_grammar` and `load_vocabulary` accept: names,
-        paths, a text, a tokenizer, a list of bytes.
+        paths, a text, a tokenizer, a list of bytes. Instead of a grammar: what `load_schema`,
+        `load_regex` or `load_choice` returns; a dict, which is a JSON schema; a pydantic model.
     streamlined : False keeps every entry, for comparison and tests. Lexing "nfa" only.
     rules : the rules on which always-verdicts are judged, see `Judge`. Lexing "nfa" only.
     progress : called while the store is built, see `Progress`.
@@ -49,10 +86,17 @@ def build_store(
     lint says. TerminalError if a terminal cannot be compiled. LimitError if a construction grows
     past its limit. VocabularyError if the vocabulary has no text. GrammarError if the lexing does
     not have one of the options; also if conflicts are decided by a shift and no text can be
-    finished as a result, whatever `allow_dead` says.
+    finished as a result, whatever `allow_dead` says. SchemaError for a dict or a type, as
+    `load_schema`.
     Cost: for python.lark at V = 32k some 3 CPU s, under "nfa" too.
     """
-    return build_and_keep(grammar, vocabulary, None, streamlined, rules, progress, allow_dead, lazy)
+    streamlined = as_boolean("streamlined", streamlined)
+    need_rules(rules)
+    need_progress(progress)
+    found = as_constraint(grammar)
+    if not isinstance(found, Grammar):
+        return schema_store_of(found, vocabulary, streamlined, rules)
+    return build_and_keep(found, vocabulary, None, streamlined, rules, progress, allow_dead, lazy)
 
 
 def build_and_keep(

@@ -17,6 +17,7 @@ import re
 import unicodedata
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, overload
 
 import platformdirs
 
@@ -33,9 +34,15 @@ from maskwright.maskstore.file.writing import TEMPORARY
 from maskwright.maskstore.table.compiled import EngineTable, Progress
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
 from maskwright.stores.build import build_and_keep
+from maskwright.stores.sources import as_constraint, schema_store_of
 from maskwright.stores.store import EntryStore, Store, load_store
 from maskwright.stores.trust import make_own_folder, why_not_trusted, why_not_trusted_file
 from maskwright.version import version
+
+if TYPE_CHECKING:
+    from maskwright.stores.schema_store import SchemaStore
+    from maskwright.stores.sources import SchemaSource
+    from maskwright.stores.store import AnyStore
 
 FOLDER_VARIABLE = "MASKWRIGHT_CACHE"
 """The environment variable that names the cache folder."""
@@ -73,6 +80,7 @@ def cache_folder() -> Path:
     return Path(os.path.expanduser(named)) if named else platformdirs.user_cache_path("maskwright", appauthor=False)
 
 
+@overload
 def cached_store(
     grammar: GrammarSource,
     vocabulary: VocabularySource,
@@ -81,8 +89,33 @@ def cached_store(
     progress: Progress | None = None,
     refresh: bool = False,
     lazy: bool = False,
-) -> EntryStore | Store:
+) -> EntryStore | Store: ...
+
+
+@overload
+def cached_store(
+    grammar: SchemaSource,
+    vocabulary: VocabularySource,
+    *,
+    rules: Rules = "normalised",
+    progress: Progress | None = None,
+    refresh: bool = False,
+    lazy: bool = False,
+) -> SchemaStore: ...
+
+
+def cached_store(
+    grammar: GrammarSource | SchemaSource,
+    vocabulary: VocabularySource,
+    *,
+    rules: Rules = "normalised",
+    progress: Progress | None = None,
+    refresh: bool = False,
+    lazy: bool = False,
+) -> AnyStore:
     """`build_store(grammar, vocabulary, rules=rules)`, or the equal store from the cache.
+
+    The store of a schema or a pattern is built each time, which takes a millisecond.
 
     grammar, vocabulary, rules, progress : see `build_store`.
     refresh : build it anew even if it is in the cache; for developers of maskwright.
@@ -102,7 +135,16 @@ def cached_store(
     refresh, lazy = as_boolean("refresh", refresh), as_boolean("lazy", lazy)
     need_rules(rules)
     need_progress(progress)
-    grammar, vocabulary = as_grammar(grammar), as_vocabulary(vocabulary)
+    found, vocabulary = as_constraint(grammar), as_vocabulary(vocabulary)
+    if not isinstance(found, Grammar):
+        return schema_store_of(found, vocabulary, True, rules)
+    return _cached(found, vocabulary, rules, progress, refresh, lazy)
+
+
+def _cached(
+    grammar: Grammar, vocabulary: Vocabulary, rules: Rules, progress: Progress | None, refresh: bool, lazy: bool
+) -> EntryStore | Store:
+    """The store of a grammar, from the cache if it is there."""
     folder = _usable_folder()
     path = None if folder is None else folder / f"store-{_key(grammar, vocabulary, rules)}.safetensors"
     if path is not None and not refresh and os.path.lexists(path):
@@ -110,7 +152,9 @@ def cached_store(
             reason = why_not_trusted_file(path)
             if reason is None:
                 refuse_output(os.stat(path))
-                return load_store(path, vocabulary=vocabulary, grammar=grammar, mapped=True)
+                loaded = load_store(path, vocabulary=vocabulary, grammar=grammar, mapped=True)
+                assert isinstance(loaded, Store | EntryStore)  # it is for a grammar
+                return loaded
             _logger.warning("the cached store is built anew: %s cannot be trusted: %s", path, reason)
         except (OSError, StoreError) as error:
             _logger.warning("the cached store is built anew: %s", error)

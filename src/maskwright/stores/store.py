@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeAlias
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from maskwright.stores.closing import Close, Closing, Keep
 
 if TYPE_CHECKING:
     from maskwright.analysis.loading.sources import GrammarSource
+    from maskwright.stores.schema_store import SchemaStore
+
+    AnyStore: TypeAlias = "Store | EntryStore | SchemaStore"
 
 
 class _Portable:
@@ -216,7 +219,7 @@ def load_store(
     vocabulary: VocabularySource | None = None,
     grammar: GrammarSource | None = None,
     mapped: bool = False,
-) -> Store | EntryStore:
+) -> AnyStore:
     """The store that `save_store` wrote. The whole file is checked, since it may come from anyone.
 
     path : the file.
@@ -227,6 +230,8 @@ def load_store(
         fine): altered pages are not checked again, and reading what was cut off ends the process.
 
     While this runs, nobody may cut the file off in place; `save_store` replaces a file as a whole.
+    A file of a schema or a pattern gives a `SchemaStore`, which is built again.
+
     The arrays are read-only. `Vocabulary.checked` is not kept, because it is a fact about the
     machine that built the store.
 
@@ -236,11 +241,17 @@ def load_store(
     Cost: O(size of the file).
     """
     found, origin = read_store(path, vocabulary, grammar, as_boolean("mapped", mapped))
-    store = Store.of(found) if isinstance(found, EngineTable) else EntryStore.of(found)
-    return store.loaded_from(origin)
+    if isinstance(found, EngineTable):
+        return Store.of(found).loaded_from(origin)
+    if isinstance(found, EntryTable):
+        return EntryStore.of(found).loaded_from(origin)
+    # PERF: a decoder of a grammar is not kept waiting for what reads schemas
+    from maskwright.stores.schema_store import build_schema_store
+
+    return build_schema_store(*found)
 
 
-def as_store(source: Store | EntryStore | str | os.PathLike[str]) -> Store | EntryStore:
+def as_store(source: AnyStore | str | os.PathLike[str]) -> AnyStore:
     """The store itself, or what `load_store` finds in a file.
 
     Raises: as `load_store`.
@@ -256,8 +267,8 @@ def _load_again(origin: Origin, name: str, checked: bool) -> Any:
             f"the store was pickled as the path of its file, but there is no file {path} here; put it there, or load the store "
             "from where it is"
         )
-    store = load_store(path, mapped=origin.mapped)
-    if store.origin is None or store.origin.sha256 != origin.sha256:
+    store: Any = load_store(path, mapped=origin.mapped)
+    if getattr(store, "origin", None) is None or store.origin.sha256 != origin.sha256:
         raise StoreError(
             f"{path} is not the store that was pickled under this path: the file was replaced since then; pickle the store again"
         )

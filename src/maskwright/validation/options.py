@@ -9,6 +9,7 @@ from types import NoneType
 from typing import Any, Literal, get_args
 
 from maskwright.analysis.arguments import (
+    as_boolean,
     as_integer,
     as_strings,
     clip,
@@ -50,6 +51,7 @@ class Options:
     scheduler: str | None = None
     resume: str | os.PathLike[str] | None = None
     progress: Progress | None = None
+    jsonl: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.check, str) or self.check not in get_args(CheckName):
@@ -72,9 +74,17 @@ class Options:
         if self.next_token is not None and not callable(self.next_token):
             refuse_argument("next_token", self.next_token, "a function of tokens and mask, or None")
         need_progress(self.progress)
+        object.__setattr__(self, "jsonl", as_boolean("jsonl", self.jsonl))
         if self.jobs > 1 and self.scheduler is not None:
             raise MaskwrightError("jobs are processes of this machine, a scheduler is a cluster's: give one of the two")
         if self.next_token is not None and (self.jobs > 1 or self.scheduler is not None or self.resume is not None):
             raise MaskwrightError(
                 "a model is asked in this process, and a log cannot tell its samples from another's: leave out jobs, scheduler and resume"
+            )
+
+    def refuse_jsonl(self) -> None:
+        """Check that the option of schemas is not given. Raises: MaskwrightError if it is."""
+        if self.jsonl:
+            raise MaskwrightError(
+                "the lines of files are instances of a schema only (--jsonl); the texts of a grammar are members of records (--field)"
             )

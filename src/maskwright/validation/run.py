@@ -15,14 +15,11 @@ from contextlib import ExitStack
 from dataclasses import fields
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from maskwright.analysis.arguments import (
-    need_path,
-    need_type,
-)
+from maskwright.analysis.arguments import need_path, need_type
 from maskwright.analysis.errors import GrammarError, UnknownNameError, VocabularyError
 from maskwright.maskstore.file.fileformat import save_store
 from maskwright.maskstore.vocabulary.encoders import Encoder, check_belongs, load_encoder
@@ -34,6 +31,7 @@ from maskwright.validation.log import ResultsLog
 from maskwright.validation.options import Options
 from maskwright.validation.references import Judgement, make_reference, reference_for
 from maskwright.validation.report import Finding, ValidationReport
+from maskwright.validation.schema_check import UNREADABLE, schema_store_in, validate_schema
 from maskwright.validation.work import (
     CRASHED,
     Check,
@@ -47,8 +45,8 @@ from maskwright.validation.work import (
 )
 from maskwright.version import version
 
-UNREADABLE = "unreadable"
-"""Class of texts that cannot be read."""
+if TYPE_CHECKING:
+    from maskwright.stores.store import AnyStore
 
 CLASSES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "replay": (
@@ -120,11 +118,11 @@ _PLACED = ("class", "line", "column", "byte", "before", "token", "why", "said")
 
 
 def validate(
-    store: Store | EntryStore | str | os.PathLike[str],
+    store: AnyStore | str | os.PathLike[str],
     paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
     **options: Any,
 ) -> ValidationReport:
-    """Check a store on texts.
+    """Check a store on texts. Of a schema or a pattern `schema_check` says how.
 
     The modules of the checks say what each one means: `replay`, `sampling` ("sample"), `equality`
     ("streamlined"), `pairs` ("oracle") and `negative`.
@@ -142,6 +140,7 @@ def validate(
     reference_seconds : time that the reference has for one text, in seconds; 10 by default.
     suffixes : of the files taken from folders; by default chosen by the grammar's name.
     field : the member of a JSON record that is its text; "text" by default.
+    jsonl : of a schema, whether the lines of files are instances.
     limit : most texts that are read; None for all.
     amount : number of samples; or the number of positions or pairs after which no further text is
         taken. `AMOUNTS` has the defaults. The other checks take every text.
@@ -168,7 +167,12 @@ def validate(
     given = list(paths)
     for path in given:
         need_path("texts", path)
-    return _Run(store, [os.fsdecode(path) for path in given], Options(**options)).report()
+    names, checked = [os.fsdecode(path) for path in given], Options(**options)
+    of_schema = schema_store_in(store)
+    if of_schema is not None:
+        return validate_schema(of_schema, names, checked)
+    checked.refuse_jsonl()
+    return _Run(store, names, checked).report()
 
 
 class _Run:
@@ -178,9 +182,9 @@ class _Run:
         self.options = options
         self.begin = time.perf_counter()
         self.path = os.fsdecode(store) if isinstance(store, str | bytes | os.PathLike) else None
-        self.store: Any = load_store(self.path) if self.path is not None else store
-        need_type("the store", self.store, (Store, EntryStore), "a store, or its file")
-        grammar = self.store.grammar
+        found: Any = load_store(self.path) if self.path is not None else store
+        need_type("the store", found, (Store, EntryStore), "a store, or its file")
+        self.store, grammar = found, found.grammar
         self._check_lexing()
         self.corpus = self._corpus(paths)
         self.paths = paths

@@ -37,7 +37,11 @@ ODD_TEXTS = (
 
 
 def texts() -> Iterator[tuple[str, Any, list[str]]]:
-    yield "odd", ODD, [json.dumps(value, ensure_ascii=ascii_only) for value in ODD_TEXTS for ascii_only in (True, False)]
+    yield (
+        "odd",
+        ODD,
+        [json.dumps(value, ensure_ascii=ascii_only) for value in ODD_TEXTS for ascii_only in (True, False)],
+    )
     if not DATA.exists():
         return
     with lzma.open(DATA, "rt", encoding="utf-8") as lines:

@@ -1,0 +1,73 @@
+"""Matchers of either kind: of a grammar's store, and of a schema's or a pattern's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from maskwright.analysis.arguments import a_type
+from maskwright.analysis.errors import MaskwrightError, VocabularyError
+from maskwright.decoding.matcher import Matcher
+from maskwright.maskstore.schema.compiled import SchemaTables
+from maskwright.maskstore.table.compiled import EngineTable
+
+if TYPE_CHECKING:
+    # PERF: the schema engine is imported when a schema comes
+    from maskwright.decoding.schema.matcher import SchemaMatcher
+
+    AnyMatcher: TypeAlias = Matcher | SchemaMatcher
+    AnyTable: TypeAlias = EngineTable | SchemaTables
+
+
+def make_matcher(store: AnyTable, max_rollback: int) -> AnyMatcher:
+    """The state of one text under a store of either kind, at its start.
+
+    max_rollback : how many tokens `rollback` can take back.
+
+    Raises: as `Matcher` and `SchemaMatcher`.
+    """
+    if isinstance(store, SchemaTables):
+        from maskwright.decoding.schema.matcher import SchemaMatcher
+
+        return SchemaMatcher(store, max_rollback)
+    return Matcher(store, max_rollback)
+
+
+def is_matcher(value: object) -> bool:
+    """Whether a value is a matcher of either kind."""
+    if isinstance(value, Matcher):
+        return True
+    if not isinstance(getattr(value, "store", None), SchemaTables):
+        return False
+    from maskwright.decoding.schema.matcher import SchemaMatcher
+
+    return isinstance(value, SchemaMatcher)
+
+
+def name_of(store: AnyTable) -> str:
+    """What messages call a store's grammar, schema or pattern."""
+    return store.name if isinstance(store, SchemaTables) else store.grammar.name
+
+
+def check_tables(stores: Sequence[Any]) -> None:
+    """Check that these stores have matchers, of either kind, and are for one tokenizer.
+
+    Raises: MaskwrightError if there is no store, or one has no matcher; VocabularyError if their
+    vocabularies differ.
+    """
+    if not stores:
+        raise MaskwrightError("no store is given; expected one, or one for each sequence")
+    for store in stores:
+        if not isinstance(store, EngineTable | SchemaTables):
+            what = repr(store) if hasattr(store, "vocabulary") else a_type(store)
+            raise MaskwrightError(
+                f"{what} cannot be used for decoding: a store with lexing 'nfa' has no matcher; load the grammar with lexing='longest'"
+            )
+        if store.vocabulary.digest != stores[0].vocabulary.digest:
+            raise VocabularyError(
+                f"the stores of one batch are for different vocabularies, {stores[0].vocabulary.name} and {store.vocabulary.name}; "
+                "build all with the model's tokenizer"
+            )
+
+
+__all__ = ["check_tables", "is_matcher", "make_matcher", "name_of"]

@@ -1,0 +1,117 @@
+"""Stores of JSON schemas and of patterns as files: what they were built of, built again when read.
+
+The files have the form that `fileformat` says, without a grammar. A file of kind "schema" holds the
+schema's JSON text and how it is read; one of kind "pattern" the minimal automaton of all texts. No
+table is kept: `tables_of` makes it in a millisecond, so that no file can have a wrong one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.arguments import clip
+from maskwright.analysis.errors import MaskwrightError, StoreError
+from maskwright.analysis.regex.dfa import Dfa
+from maskwright.analysis.schema.load import JsonSchema, load_schema, parse_schema
+from maskwright.analysis.schema.text_patterns import Regex
+from maskwright.maskstore.damaged import reason, refuse
+from maskwright.maskstore.file.fileheader import PATTERN, SCHEMA
+from maskwright.maskstore.schema.build import tables_of
+from maskwright.maskstore.schema.compiled import SchemaTables
+from maskwright.maskstore.vocabulary import Vocabulary
+
+Array = npt.NDArray[Any]
+
+
+class SchemaFile(NamedTuple):
+    """What a file of a schema or a pattern holds."""
+
+    constraint: JsonSchema | Regex
+    vocabulary: Vocabulary
+
+    def tables(self) -> SchemaTables:
+        """The tables. Raises: as `tables_of`."""
+        return tables_of(self.constraint, self.vocabulary)
+
+
+def facts_of(constraint: JsonSchema | Regex) -> tuple[dict[str, Any], dict[str, Array]]:
+    """The members of the JSON that are the constraint's own, and its tensors.
+
+    Raises: StoreError for a schema of values that JSON does not have.
+    """
+    if isinstance(constraint, Regex):
+        automaton = constraint.automaton
+        return {"kind": PATTERN, "name": constraint.name}, {
+            "automaton.is_accepting": automaton.is_accepting,
+            "automaton.next_state": automaton.next_state,
+        }
+    options = constraint.options
+    try:
+        facts = {
+            "kind": SCHEMA,
+            "name": constraint.name,
+            "schema": json.dumps(constraint.schema, allow_nan=False),
+            "documents": json.dumps(dict(options.documents), allow_nan=False),
+            "whitespace": json.dumps(options.whitespace),
+            "key_order": options.key_order,
+            "lenient": options.lenient,
+        }
+    except (TypeError, ValueError, RecursionError) as error:
+        raise StoreError(
+            f"{constraint.name} has values that JSON does not have ({reason(error)}), so its store has no file"
+        ) from error
+    return facts, {}
+
+
+def constraint_in(where: str, facts: Mapping[str, Any], arrays: Mapping[str, Array]) -> JsonSchema | Regex:
+    """The constraint of a file.
+
+    where : the file, for messages.
+    facts : its JSON, of one of the kinds of this module.
+    arrays : its tensors in the dtypes of memory.
+
+    Raises: StoreError if they are not what maskwright writes.
+    """
+    if facts["kind"] == PATTERN:
+        return Regex(facts["name"], _automaton(where, arrays))
+    try:
+        return load_schema(
+            parse_schema(facts["schema"]),
+            documents=parse_schema(facts["documents"]) or None,
+            whitespace=parse_schema(facts["whitespace"]),
+            key_order=facts["key_order"],
+            lenient=facts["lenient"],
+            name=facts["name"],
+        )
+    except MaskwrightError as error:
+        raise refuse(where, f"its schema is not read: {reason(error)}") from error
+
+
+def _automaton(where: str, arrays: Mapping[str, Array]) -> Dfa:
+    next_state, is_accepting = arrays["automaton.next_state"], arrays["automaton.is_accepting"]
+    n = len(is_accepting)
+    if not n or next_state.min() < -1 or next_state.max() >= n:
+        raise refuse(where, f"tensor automaton.next_state has a state that is not among the {n}")
+    found = Dfa.minimal(next_state, is_accepting)
+    if found.is_empty or found != Dfa(next_state, is_accepting):
+        raise refuse(where, f"its automaton of {clip(n)} states is not minimal, or accepts nothing")
+    return found
+
+
+def info_of(facts: Mapping[str, Any], tensors: Mapping[str, Any]) -> dict[str, Any]:
+    """What a file says about its constraint, ready for JSON. tensors : their shapes."""
+    if facts["kind"] == PATTERN:
+        return {"pattern": {"name": facts["name"], "states": int(np.prod(tensors["automaton.is_accepting"]))}}
+    named = ("name", "key_order", "lenient")
+    return {
+        "schema": {
+            **{name: facts[name] for name in named},
+            "whitespace": json.loads(facts["whitespace"]),
+            "bytes": len(facts["schema"]),
+        }
+    }

@@ -1,0 +1,208 @@
+"""JSON Schema beside llguidance: compiling, masks and tokens, on the schemas and instances of the evaluation data, on one core.
+
+    python reports/bench/schemas.py [--peers-python VENV/bin/python] [--tokenizer NAME] [--most N]
+
+Each schema of SchemaStore is read and compiled, and its valid instances are replayed as json.dumps writes them, tokenised by the longest
+token. All is done in three passes, each of which begins with nothing kept; a position's time is the least of the three, since this machine
+may have other things to do. "Second" is the same instance again. Masks that lack the instance's token are counted: of schemas that were
+read leniently too, whose masks may have more tokens, never fewer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import shared_records, write_record
+
+import maskwright as mw
+from maskwright.decoding.schema import constants
+from maskwright.decoding.schema.workspace import shared_workspace
+from maskwright.stores.schema_store import build_schema_store
+
+PASSES = 3
+LONGEST = 4000
+"""Instances of more tokens than this are left out."""
+
+
+def tokenized(data: bytes, number: dict[bytes, int], longest: int) -> list[int]:
+    """The tokens of a text, by the longest token each time."""
+    found, at = [], 0
+    while at < len(data):
+        width = next(n for n in range(min(longest, len(data) - at), 0, -1) if data[at : at + n] in number)
+        found.append(number[data[at : at + width]])
+        at += width
+    return found
+
+
+def gather(vocabulary: mw.Vocabulary, most: int) -> list[dict[str, Any]]:
+    """The schemas with their valid instances as tokens."""
+    number = {token: i for i, token in reversed(list(enumerate(vocabulary.tokens))) if token}
+    longest = max(map(len, number))
+    found = []
+    for record in shared_records("jsonschema/schemastore"):
+        texts = [json.dumps(test["data"], ensure_ascii=False).encode() for test in record["tests"] if test["valid"]]
+        documents = [tokenized(text, number, longest) for text in texts if len(text) < 4 * LONGEST]
+        found.append({"schema": record["schema"], "documents": [ids for ids in documents if 0 < len(ids) <= LONGEST]})
+    return found[:most]
+
+
+def measure(
+    work: list[dict[str, Any]], n_words: int, compiled: Callable[[Any], Any], forget: Callable[[], None]
+) -> dict[str, Any]:
+    """Times of an engine, in microseconds, and what it got wrong.
+
+    compiled : from a schema to a function that makes matchers, with `fill()`, `advance(token)` and
+        `words`; raises ValueError for a schema that it refuses.
+    forget : forgets all that was kept.
+    """
+    clock = time.perf_counter_ns
+    compile_times: dict[int, int] = {}
+    masks: dict[tuple[int, int, int, int], int] = {}
+    tokens: dict[tuple[int, int, int, int], int] = {}
+    refused: dict[int, str] = {}
+    wrong = 0
+    for number in range(PASSES):
+        forget()
+        for k, each in enumerate(work):
+            begin = clock()
+            try:
+                make = compiled(each["schema"])
+                matcher = make()
+                matcher.fill()
+            except ValueError as error:
+                refused[k] = str(error)[:200]
+                continue
+            compile_times[k] = min(clock() - begin, compile_times.get(k, 1 << 60))
+            for d, document in enumerate(each["documents"]):
+                for again in (0, 1):
+                    matcher = make()
+                    for position, token in enumerate(document):
+                        start = clock()
+                        matcher.fill()
+                        filled = clock()
+                        if not matcher.words[token >> 5] >> (token & 31) & 1:
+                            wrong += number == 0
+                            break
+                        middle = clock()
+                        matcher.advance(token)
+                        end = clock()
+                        key = (k, d, again, position)
+                        masks[key] = min(filled - start, masks.get(key, 1 << 60))
+                        tokens[key] = min(end - middle, tokens.get(key, 1 << 60))
+
+    def shown(values: list[int]) -> dict[str, float]:
+        if not values:
+            return {}
+        found = {f"p{p:g}": round(float(np.percentile(values, p)) / 1e3, 2) for p in (50, 90, 99, 99.9)}
+        return {"n": len(values), "mean": round(float(np.mean(values)) / 1e3, 2), **found}
+
+    small = [k for k in compile_times if len(json.dumps(work[k]["schema"])) < 1000]
+    return {
+        "schemas": len(work),
+        "refused": len(refused),
+        "reasons": dict(list(refused.items())[:40]),
+        "valid tokens refused": wrong,
+        "compile and first mask": shown(list(compile_times.values())),
+        "compile and first mask, under 1 kB": shown([compile_times[k] for k in small]),
+        "mask, first": shown([t for key, t in masks.items() if key[2] == 0]),
+        "mask, second": shown([t for key, t in masks.items() if key[2] == 1]),
+        "mask and advance, second": shown([t + tokens[key] for key, t in masks.items() if key[2] == 1]),
+    }
+
+
+def ours(vocabulary: mw.Vocabulary, work: list[dict[str, Any]], lenient: bool) -> dict[str, Any]:
+    n_words = -(-vocabulary.size // 32)
+    words = np.zeros(n_words, np.uint32)
+
+    class Bound:
+        def __init__(self, store: Any) -> None:
+            matcher = store.matcher()
+            self.words = words
+            self.advance = matcher.advance
+            self._fill = matcher.fill
+
+        def fill(self) -> None:
+            self._fill(words)
+
+    def compiled(schema: Any) -> Any:
+        mw.load_schema.__globals__["_graph"].cache_clear()  # what was read before is not looked up
+        store = build_schema_store(mw.load_schema(schema, lenient=lenient), vocabulary)
+        return lambda: Bound(store)
+
+    return measure(work, n_words, compiled, shared_workspace(vocabulary).forget)
+
+
+def many(vocabulary: mw.Vocabulary, work: list[dict[str, Any]]) -> dict[str, Any]:
+    """128 texts of as many different schemas as there are, each a few tokens on: one mask of each, in microseconds."""
+    words = np.zeros(-(-vocabulary.size // 32), np.uint32)
+    stores = []
+    for each in work:
+        try:
+            stores.append((build_schema_store(mw.load_schema(each["schema"]), vocabulary), each["documents"]))
+        except mw.MaskwrightError:
+            continue
+    texts = []
+    for k in range(128):
+        store, documents = stores[k % len(stores)]
+        matcher = store.matcher()
+        for token in documents[0][: 5 + k % 40] if documents else ():
+            matcher.advance(token)
+        texts.append(matcher)
+    times = []
+    for _ in range(50):
+        begin = time.perf_counter_ns()
+        for matcher in texts:
+            matcher.fill(words)
+        times.append(time.perf_counter_ns() - begin)
+    space = shared_workspace(vocabulary)
+    return {
+        "different schemas": min(len(stores), 128),
+        "128 masks, us": min(times) / 1e3,
+        "kB of a text, median": sorted(matcher.n_bytes for matcher in texts)[64] / 1e3,
+        "kB of a schema's tables, median": sorted(s.table.nbytes + s.automata.nbytes for s, _ in stores)[
+            len(stores) // 2
+        ]
+        / 1e3,
+        "MB of the vocabulary's tables": space.voc.nbytes / 1e6,
+        "MB of kept masks": 4 * (int(space.work[constants.DATA_TOP]) - int(space.work[constants.DATA])) / 1e6,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peers-python", help="a Python that has llguidance")
+    parser.add_argument("--tokenizer", default="mistral-7b-v0.1")
+    parser.add_argument("--most", type=int, default=1000, help="schemas that are measured")
+    options = parser.parse_args()
+    vocabulary = mw.load_vocabulary(options.tokenizer)
+    work = gather(vocabulary, options.most)
+    begin = time.process_time()
+    shared_workspace(vocabulary)
+    facts: dict[str, Any] = {"tokenizer": options.tokenizer, "vocabulary's tables, CPU s": time.process_time() - begin}
+    facts["ours"] = ours(vocabulary, work, False)
+    facts["ours, lenient"] = ours(vocabulary, work, True)
+    facts["many"] = many(vocabulary, work)
+    if options.peers_python:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "work.json"
+            tokens = [token.hex() for token in vocabulary.tokens]
+            content = {"tokens": tokens, "special": vocabulary.special, "eos": vocabulary.eos, "work": work}
+            path.write_text(json.dumps({**content, "special": dict(vocabulary.special)}))
+            command = [options.peers_python, str(Path(__file__).parent / "peers" / "schema_llguidance.py"), str(path)]
+            done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
+            facts["llguidance"] = json.loads(done.stdout)
+    print(json.dumps(facts, indent=1))
+    write_record(f"schemas-{options.tokenizer}", " ".join(["python", "reports/bench/schemas.py", *sys.argv[1:]]), facts)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,174 @@
+"""What a command's argument stands for: a grammar, a JSON schema or a pattern, and how it is read."""
+
+from __future__ import annotations
+
+import os
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+import typer
+
+from maskwright.analysis.errors import MaskwrightError
+
+if TYPE_CHECKING:
+    from maskwright.analysis.grammar import Grammar
+    from maskwright.stores.sources import Constraint
+
+Syntax = Literal["lark", "schema", "regex", "choice", "gbnf", "ebnf", "llguidance"]
+
+FromOption = Annotated[
+    Syntax | None,
+    typer.Option(
+        "--from",
+        help="What the constraint is written in. By default the file's suffix says it (.lark, .json, .gbnf, .ebnf), then the text; "
+        "choice: one text a line.",
+    ),
+]
+WhitespaceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--whitespace",
+        metavar="W",
+        help="Of a schema's texts: any, compact, at most so many characters in a row, or a regular expression. By default any.",
+    ),
+]
+KeyOrderOption = Annotated[
+    Literal["any", "schema"] | None,
+    typer.Option("--key-order", help="Of a schema's texts: any, or that of the schema's properties. By default any."),
+]
+LenientOption = Annotated[
+    bool, typer.Option("--lenient", help="Leave out of a schema what no mask can say exactly, and say what.")
+]
+
+OF_SCHEMAS = ("whitespace", "key_order", "lenient")
+OF_LARK = ("start", "lexing", "reserved", "conflicts", "soft", "restrict")
+"""The fields of `GrammarOptions` that are for schemas, and those that are for grammars in Lark."""
+_SUFFIXES: dict[str, Syntax] = {".lark": "lark", ".json": "schema", ".gbnf": "gbnf", ".ebnf": "ebnf"}
+
+
+class GrammarOptions(NamedTuple):
+    """The options that say how a grammar or a schema is read.
+
+    The first six are arguments of `load_grammar`; `whitespace`, `key_order` and `lenient` of
+    `load_schema`. None stands for the default. The help texts of the options say what each means.
+    """
+
+    start: str | None = None
+    lexing: Any = None
+    reserved: Any = None
+    conflicts: Any = None
+    soft: list[str] | None = None
+    restrict: list[str] | None = None
+    syntax: Syntax | None = None
+    whitespace: str | None = None
+    key_order: Literal["any", "schema"] | None = None
+    lenient: bool = False
+
+    def load(self, source: str) -> Grammar:
+        """The grammar in Lark that a command's argument names, read with these options.
+
+        Raises: as `load_grammar`; MaskwrightError for what is no such grammar, or if options of
+        others are given.
+        """
+        from maskwright.analysis.loading import load_grammar
+
+        found = syntax_of(source, self)
+        if found != "lark":
+            raise MaskwrightError(f"{source} is read as {found}; this command is for grammars in Lark (--from lark)")
+        self.refuse(OF_SCHEMAS, source, "a JSON schema")
+        # `load_grammar` takes a string with a line feed for a grammar's text, but a file's name may
+        # have one too.
+        options: dict[str, Any] = {name: getattr(self, name) for name in OF_LARK}
+        return load_grammar(path_or_text(source), **options)
+
+    def refuse(self, names: tuple[str, ...], source: str, wanted: str) -> None:
+        """Check that none of some options is given.
+
+        Raises: MaskwrightError naming the first that is, and what it is for.
+        """
+        for name in names:
+            if getattr(self, name):
+                raise MaskwrightError(f"{source} is not {wanted}, and {option_of(name)} is for one: leave it out")
+
+    def load_constraint(self, source: str) -> Constraint:
+        """The grammar, schema or pattern that a command's argument names, read with these options.
+
+        Raises: as `load_grammar`, `load_schema`, `load_regex` and `read_constraint`; MaskwrightError
+        for options that are for another kind.
+        """
+        syntax = syntax_of(source, self)
+        if syntax == "lark":
+            return self.load(source)
+        self.refuse(OF_LARK, source, "a grammar in Lark")
+        if syntax == "schema":
+            from maskwright.analysis.schema.load import load_schema
+
+            spaces = self.whitespace or "any"
+            return load_schema(
+                path_or_text(source),
+                whitespace=int(spaces) if spaces.isdecimal() and len(spaces) < 10 else spaces,
+                key_order=self.key_order or "any",
+                lenient=self.lenient,
+            )
+        self.refuse(OF_SCHEMAS, source, "a JSON schema")
+        if syntax == "regex" or syntax == "choice":
+            from maskwright.analysis.schema.text_patterns import load_choice, load_regex
+
+            text = _text(source).removesuffix("\n").removesuffix("\r")
+            return load_regex(text) if syntax == "regex" else load_choice(text.splitlines())
+        from maskwright.analysis.fronts import read_constraint
+
+        return read_constraint(path_or_text(source), syntax)
+
+
+def option_of(name: str) -> str:
+    """The option of a field of `GrammarOptions`, as it is written."""
+    return "--from" if name == "syntax" else f"--{name.replace('_', '-')}"
+
+
+def path_or_text(source: str) -> Any:
+    """A path for an argument that is an existing file, else the argument."""
+    from pathlib import Path
+
+    return Path(source) if os.path.isfile(source) else source
+
+
+def _text(source: str) -> str:
+    """The text of a file, or of the argument itself."""
+    from maskwright.analysis.grammar.lark_files import read_file
+
+    return read_file(source) if os.path.isfile(source) else source
+
+
+def syntax_of(source: str, options: GrammarOptions) -> Syntax:
+    """What a constraint is written in: what the options say, else its name, else its text."""
+    from maskwright.analysis.loading.names import known_grammars
+
+    if options.syntax is not None:
+        return options.syntax
+    is_path = "\n" not in source
+    if source in known_grammars() or source.startswith("lark:"):
+        return "lark"
+    if is_path and (found := _SUFFIXES.get(PurePath(source).suffix.lower())) is not None:
+        return found
+    if os.path.isfile(source) or source.lstrip().startswith("{") or "::=" in source:
+        from maskwright.analysis.fronts import detect
+
+        return detect(_text(source), source if is_path else None)
+    return "lark"
+
+
+def is_constraint(source: str, options: GrammarOptions) -> bool:
+    """Whether a command's argument is a grammar, a schema or a pattern. Anything else is a store file."""
+    from maskwright.analysis.grammar.lark_files import is_text
+    from maskwright.analysis.loading.names import known_grammars
+
+    return (
+        options.syntax is not None
+        or source in known_grammars()
+        or source.startswith("lark:")
+        or source.lower().endswith(tuple(_SUFFIXES))
+        or source.lstrip().startswith("{")
+        or "::=" in source
+        or is_text(source)
+    )

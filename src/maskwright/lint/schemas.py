@@ -1,0 +1,237 @@
+"""What is wrong with a JSON schema: parts without a value, idle keywords, what is inexact.
+
+In: a schema. Out: a report, as of grammars; a finding's place is a JSON pointer.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from maskwright.analysis.arguments import as_strings, need_path
+from maskwright.analysis.errors import DeadEndError, LimitError, SchemaError, UnknownNameError
+from maskwright.analysis.grammar.lark_files import suggestion
+from maskwright.analysis.schema.documents import DEFAULT_DRAFT, DRAFTS
+from maskwright.analysis.schema.emptiness import Emptiness, empty_subschemas
+from maskwright.analysis.schema.graph import build_graph
+from maskwright.analysis.schema.load import JsonSchema, load_schema, read_values
+from maskwright.decoding.matchers import make_matcher
+from maskwright.lint.finding import CODES, SEVERITIES, Finding, Report, listed
+from maskwright.lint.schema_keywords import Place, idle_keywords, places_of
+from maskwright.maskstore.schema.build import tables_of
+from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
+
+_NO_VALUE = "no value satisfies the schema"
+_SAY_SO = "if it is meant, write false in its place, or leave it out"
+
+
+def lint_schema(
+    schema: Any,
+    vocabulary: VocabularySource | None = None,
+    *,
+    documents: Mapping[str, Any] | None = None,
+    lenient: bool = False,
+    file: str | os.PathLike[str] | None = None,
+    allow: Iterable[str] = (),
+) -> Report:
+    """Report what is wrong with a JSON schema.
+
+    schema : what `load_schema` takes, or what it returns; `documents` and `lenient` are then its
+        own.
+    vocabulary : what `load_vocabulary` accepts, to see whether its tokens can spell a text.
+    documents, lenient : as for `load_schema`. What a lenient reading leaves out is a warning, else
+        an error.
+    file : what findings call the schema; by default its name.
+    allow : codes of findings to leave out.
+
+    Returns a `Report`, whose findings have JSON pointers for places, in the order of the schema.
+    Raises: SchemaError for a schema that is malformed; UnknownNameError if `allow` has an unknown
+        code.
+    Cost: several times that of `load_schema`.
+    """
+    wanted = frozenset(as_strings("allow", allow, "a list of codes of findings"))
+    for code in sorted(wanted):
+        if code not in CODES:
+            raise UnknownNameError(f"no finding has the code {code!r}" + suggestion(code, sorted(CODES)))
+    if file is not None:
+        need_path("the schema", file)
+    if isinstance(schema, JsonSchema):
+        values, name = schema.schema, schema.name
+        documents, lenient = schema.options.documents, schema.options.lenient
+    else:
+        values, name = values_of(schema)
+    given = None if vocabulary is None else as_vocabulary(vocabulary)
+    lint = _Lint(values, documents or {}, lenient, os.fsdecode(file) if file is not None else name)
+    found = list(dict.fromkeys(lint.findings()))
+    if given is not None and any(one.severity == "error" for one in found):
+        lint.skipped.append("the vocabulary: no store can be built")
+    elif given is not None:
+        found += lint.of_vocabulary(given)
+    kept = [one for one in found if one.code not in wanted]
+    order = {place.pointer: number for number, place in enumerate(lint.places)}
+    kept.sort(key=lambda one: (order.get(_parent(one.pointer, order), -1), SEVERITIES.index(one.severity), one.pointer))
+    return Report(
+        name, "", "", None if given is None else given.name, tuple(kept), tuple(lint.skipped), len(found) - len(kept)
+    )
+
+
+def values_of(source: Any) -> tuple[Any, str]:
+    """The values of a schema that may have no instance, and its name.
+
+    source : as for `load_schema`.
+
+    Raises: as `load_schema`, but for a schema without an instance or that cannot be said exactly.
+    """
+    values, found = read_values(source)
+    title = values.get("title") if isinstance(values, dict) else None
+    return values, found or (title if isinstance(title, str) and title.isprintable() and title else "schema")
+
+
+def _parent(pointer: str, order: Mapping[str, int]) -> str:
+    """The pointer itself, or that of the subschema around it."""
+    while pointer and pointer not in order:
+        pointer = pointer.rpartition("/")[0]
+    return pointer
+
+
+class _Lint:
+    def __init__(self, schema: Any, documents: Mapping[str, Any], lenient: bool, file: str) -> None:
+        self.schema, self.documents, self.lenient, self.file = schema, documents, lenient, file
+        named = schema.get("$schema") if isinstance(schema, dict) else None
+        uri = named.rstrip("#").replace("https://", "http://", 1) if isinstance(named, str) else ""
+        self.draft = DRAFTS.get(uri, DEFAULT_DRAFT)
+        self.places: list[Place] = list(places_of(schema, self.draft))
+        self.skipped: list[str] = []
+
+    def finding(self, code: str, severity: Any, pointer: str, message: str, decoding: str, remedy: str) -> Finding:
+        return Finding(code, severity, self.file, 0, 0, message, decoding, remedy, "", pointer)
+
+    def findings(self) -> Iterator[Finding]:
+        """All findings. Raises: SchemaError for a malformed schema."""
+        empty = empty_subschemas(self.schema, documents=self.documents)
+        yield from self._empty(empty)
+        for place, keyword, severity, message, remedy in idle_keywords(self.places):
+            code = "unknown-keyword" if keyword.startswith("?") else "idle-keyword"
+            pointer = f"{place.pointer}/{keyword.removeprefix('?')}"
+            yield self.finding(code, severity, pointer, message, "none: the keyword says nothing of any value", remedy)
+        if not empty.is_empty:
+            yield from self._inexact()
+
+    def _empty(self, empty: Emptiness) -> Iterator[Finding]:
+        schemas = {place.pointer: place for place in self.places}
+        here = [pointer for pointer in empty.subschemas if pointer in schemas and not schemas[pointer].is_negated]
+        inner = [one for one in here if not any(other.startswith(f"{one}/") for other in here)]
+        for pointer in inner:
+            yield self.finding(
+                "empty-schema",
+                "warning",
+                pointer,
+                f"no value satisfies this subschema{_why_empty(schemas[pointer].schema)}",
+                "what it is for can never be written: a property never comes, an alternative is never taken",
+                f"correct it; {_SAY_SO}",
+            )
+        for pointers in empty.together:
+            yield self.finding(
+                "empty-schema",
+                "warning",
+                pointers[0],
+                f"no value satisfies the subschemas {listed(list(pointers))} together, which hold for the same member or item",
+                "the member or item can never be written",
+                f"correct one of them; {_SAY_SO}",
+            )
+        if empty.is_empty:
+            why = _why_empty(self.schema) if isinstance(self.schema, dict) else ": it is false"
+            yield self.finding(
+                "empty-schema",
+                "error",
+                "",
+                f"{_NO_VALUE}{why}",
+                "no text can be written, so no store is made",
+                "correct what the other findings name"
+                if inner or empty.together
+                else "correct the keywords that exclude one another",
+            )
+
+    def of_vocabulary(self, vocabulary: Vocabulary) -> Iterator[Finding]:
+        """Whether the tokens can spell a text of the schema, and end it."""
+        schema = load_schema(self.schema, documents=self.documents, lenient=self.lenient)
+        if not vocabulary.eos:
+            yield self.finding(
+                "no-eos",
+                "warning",
+                "",
+                f"vocabulary {vocabulary.name} has no token that ends a text",
+                "masks cannot say that a text may end: ask is_accepting",
+                "load it with eos=[...]",
+            )
+        try:
+            make_matcher(tables_of(schema, vocabulary), 0).shortest_ending()
+        except DeadEndError as error:
+            yield self.finding(
+                "no-text", "error", "", str(error), "no text can be finished", "use a vocabulary that has these bytes"
+            )
+
+    def _inexact(self) -> Iterator[Finding]:
+        try:
+            graph = build_graph(self.schema, documents=self.documents, lenient=True)
+        except LimitError as error:
+            yield self.finding(
+                "too-large",
+                "error",
+                "",
+                str(error),
+                "no store can be built, so no mask can be made",
+                "make what the message names smaller",
+            )
+            return
+        except SchemaError as error:
+            yield self.finding(
+                "inexact-schema",
+                "error",
+                error.pointer,
+                str(error),
+                "no store can be built, so no mask can be made",
+                "rewrite what the message names",
+            )
+            return
+        for pointer, reason in graph.left_out:
+            yield self.finding(
+                "inexact-schema",
+                "warning" if self.lenient else "error",
+                pointer,
+                f"masks cannot say this exactly: {reason}",
+                "it is left out, so more is allowed than the schema says"
+                if self.lenient
+                else "the schema is refused, unless it is read leniently (--lenient, lenient=True), which leaves this out",
+                "rewrite it with other keywords, or leave it out and check what was written afterwards",
+            )
+
+
+def _why_empty(schema: Mapping[str, Any]) -> str:
+    """Why a subschema has no value, where its own keywords tell; else ""."""
+    properties, others = schema.get("properties", {}), schema.get("additionalProperties", True)
+    for name in schema.get("required", ()) if isinstance(schema.get("required"), list) else ():
+        if isinstance(properties, dict) and properties.get(name, None) is False:
+            return f": property {name!r} is required and forbidden"
+        is_known = isinstance(properties, dict) and name in properties
+        if not is_known and others is False and not schema.get("patternProperties"):
+            return f": property {name!r} is required, but neither in properties nor allowed beside them"
+    for least, most in (
+        ("minLength", "maxLength"),
+        ("minItems", "maxItems"),
+        ("minProperties", "maxProperties"),
+        ("minContains", "maxContains"),
+        ("minimum", "maximum"),
+    ):
+        low, high = schema.get(least), schema.get(most)
+        if isinstance(low, int | float) and isinstance(high, int | float) and low > high:
+            return f": {least} is {low}, and {most} is {high}"
+    if schema.get("enum") == []:
+        return ": its enum is empty"
+    if "enum" in schema or "const" in schema:
+        return ": no value of its enum or const satisfies its other keywords"
+    return ": its keywords exclude one another" if len(schema) > 1 else ""
+
+
+__all__ = ["lint_schema", "values_of"]

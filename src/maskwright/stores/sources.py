@@ -1,0 +1,84 @@
+"""What stands for a constraint: a grammar, a schema or a pattern, or what one is read from."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from maskwright.analysis.errors import GrammarError
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.legality.judge import Rules
+from maskwright.analysis.loading.sources import GrammarSource, as_grammar
+from maskwright.maskstore.vocabulary import VocabularySource
+
+if TYPE_CHECKING:
+    # PERF: a decoder of a grammar is not kept waiting for what reads schemas
+    from maskwright.analysis.schema.load import JsonSchema
+    from maskwright.analysis.schema.text_patterns import Regex
+    from maskwright.stores.schema_store import SchemaStore
+
+    Constraint: TypeAlias = Grammar | JsonSchema | Regex
+    SchemaSource: TypeAlias = JsonSchema | Regex | Mapping[str, Any] | type[Any] | Callable[..., Any]
+
+
+def as_constraint(source: object) -> Constraint:
+    """The grammar, schema or pattern that an argument stands for.
+
+    source : a `Grammar`, a `JsonSchema` or a `Regex`; a dict, which is a JSON schema; a pydantic
+        model, a dataclass, another type or a function, whose schema `load_schema` finds; a str or a
+        path, which stands for a grammar: a .gbnf or .ebnf file or a text with ``::=`` is read by
+        `read_constraint`, all else by `load_grammar`.
+
+    Raises: as `load_schema`, `read_constraint` and `load_grammar`; GrammarError for the path of a
+    JSON file, since `load_schema` has options for it.
+    """
+    if isinstance(source, Grammar):
+        return source
+    if isinstance(source, str | os.PathLike):
+        return _as_grammar(source)
+    from maskwright.analysis.schema.load import JsonSchema, load_schema
+    from maskwright.analysis.schema.text_patterns import Regex
+
+    if isinstance(source, JsonSchema | Regex):
+        return source
+    if isinstance(source, Mapping) or callable(source) or hasattr(source, "__origin__"):
+        return load_schema(dict(source) if isinstance(source, Mapping) else source)
+    return as_grammar(source)  # type: ignore[arg-type]
+
+
+def _as_grammar(source: str | os.PathLike[str]) -> Grammar:
+    name = os.fspath(source)
+    suffix = PurePath(name).suffix.lower() if isinstance(name, str) and "\n" not in name else ""
+    if suffix == ".json":
+        raise GrammarError(
+            f"{name} is no grammar: read a JSON schema with mw.load_schema(path), and pass what it returns"
+        )
+    if suffix in (".gbnf", ".ebnf") or (isinstance(source, str) and "::=" in source):
+        from maskwright.analysis.fronts import read_constraint
+
+        return read_constraint(source)
+    return as_grammar(source)
+
+
+def schema_store_of(
+    constraint: JsonSchema | Regex, vocabulary: VocabularySource, streamlined: bool, rules: Rules
+) -> SchemaStore:
+    """The store of a schema or a pattern.
+
+    streamlined, rules : those of `build_store`; only the defaults are taken.
+
+    Raises: GrammarError for others; and as `build_schema_store`.
+    """
+    from maskwright.stores.schema_store import build_schema_store
+
+    if not streamlined or rules != "normalised":
+        option = "streamlined=False" if not streamlined else f"rules={rules!r}"
+        raise GrammarError(
+            f"{constraint.name} is no grammar, and its store holds no entries, so {option} does not apply: leave it out"
+        )
+    return build_schema_store(constraint, vocabulary)
+
+
+__all__ = ["GrammarSource", "as_constraint", "schema_store_of"]

@@ -1,0 +1,194 @@
+"""Is a text an instance of a schema? Judged by `jsonschema`, which shares no code with us.
+
+In: a schema and a text. Out: a verdict, with what the two differ in by intent taken into account.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Literal
+
+from maskwright.analysis.schema.documents import DRAFTS
+from maskwright.analysis.schema.formats import FORMATS
+from maskwright.analysis.schema.load import JsonSchema
+
+if TYPE_CHECKING:
+    from maskwright.analysis.schema.text_patterns import Regex
+
+NOT_INSTALLED = "the package jsonschema is not installed, so nobody else judged: pip install 'maskwright[schema]'"
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceVerdict:
+    """What another judge says of a text.
+
+    by : who judged.
+    answer : "accepted", "refused" or "not judged".
+    why : the reason, "" for accepted.
+    keyword : the keyword that refuses, if one does.
+    """
+
+    by: str
+    answer: Literal["accepted", "refused", "not judged"]
+    why: str = ""
+    keyword: str = ""
+
+
+class RepeatedKey(ValueError):
+    """An object of a text has a key twice."""
+
+
+class InstanceJudge:
+    """Judges texts of one schema.
+
+    schema : as `load_schema` read it.
+
+    `is_installed` says whether jsonschema is there; without it nothing is judged. Formats that it
+    has no checker for are not judged either.
+    """
+
+    def __init__(self, schema: JsonSchema) -> None:
+        self.schema = schema
+        self.is_installed = True
+        try:
+            self._validator, self._formats = _validator(schema)
+        except ImportError:
+            self.is_installed = False
+            return
+        named = set(_formats_in(schema.schema)) & FORMATS.keys()
+        self._unknown = sorted(named - self._formats.keys())
+
+    def judge(self, text: str) -> InstanceVerdict:
+        """The verdict on a whole text."""
+        try:
+            value = value_of(text)
+        except RepeatedKey as error:
+            return InstanceVerdict("json", "refused", str(error))
+        except (ValueError, RecursionError) as error:
+            return InstanceVerdict("json", "refused", f"no JSON: {error}")
+        if not self.is_installed:
+            return InstanceVerdict("nobody", "not judged", NOT_INSTALLED)
+        try:
+            found = next(self._validator.iter_errors(value), None)
+        except Exception as problem:  # of the library: a pattern that Python's `re` lacks, a recursion, ...
+            return InstanceVerdict("jsonschema", "not judged", f"jsonschema fails: {type(problem).__name__}: {problem}")
+        if found is not None:
+            where = "".join(f"/{part}" for part in found.absolute_path)
+            why = f"{where or 'the whole'}: {str(found.message)[:300]}"
+            return InstanceVerdict("jsonschema", "refused", why, str(found.validator))
+        if self._unknown:
+            why = f"jsonschema has no checker for the formats {', '.join(self._unknown)}"
+            return InstanceVerdict("jsonschema", "not judged", why)
+        return InstanceVerdict("jsonschema", "accepted")
+
+
+def judge_text(constraint: JsonSchema | Regex, text: str) -> InstanceVerdict | None:
+    """The verdict on one text; None for a pattern, which nobody else judges."""
+    return InstanceJudge(constraint).judge(text) if isinstance(constraint, JsonSchema) else None
+
+
+def value_of(text: str) -> Any:
+    """The value of a JSON text.
+
+    Numbers with a fraction or an exponent are Decimals, so that they are exact.
+
+    Raises: ValueError for no JSON; RepeatedKey, a ValueError, for an object with a key twice.
+    """
+
+    def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            raise RepeatedKey("an object has a key twice")
+        return found
+
+    def no_constant(name: str) -> Any:
+        raise ValueError(f"{name} is no JSON")
+
+    return json.loads(text, object_pairs_hook=members, parse_constant=no_constant, parse_float=Decimal)
+
+
+def _validator(schema: JsonSchema) -> tuple[Any, Any]:
+    """The validator of jsonschema, and its formats by name. Raises: ImportError."""
+    import jsonschema
+    import jsonschema.validators
+    import referencing
+    import referencing.jsonschema as dialects
+
+    classes = {
+        4: jsonschema.Draft4Validator,
+        6: jsonschema.Draft6Validator,
+        7: jsonschema.Draft7Validator,
+        2019: jsonschema.Draft201909Validator,
+        2020: jsonschema.Draft202012Validator,
+    }
+    named = schema.schema.get("$schema") if isinstance(schema.schema, dict) else None
+    draft = DRAFTS.get(named.rstrip("#").replace("https://", "http://", 1), 2020) if isinstance(named, str) else 2020
+    chosen = classes[draft]
+    resources: list[tuple[str, Any]] = [
+        (uri, referencing.Resource.from_contents(document, default_specification=dialects.DRAFT202012))
+        for uri, document in schema.options.documents.items()
+    ]
+    registry: Any = referencing.Registry().with_resources(resources)
+    if draft > 4:
+        integers = chosen.TYPE_CHECKER.redefine("integer", _is_integer)
+        chosen = jsonschema.validators.extend(chosen, {"pattern": _pattern}, type_checker=integers)
+    checker = chosen.FORMAT_CHECKER
+    exact = json.loads(json.dumps(schema.schema), parse_float=Decimal)
+    return chosen(exact, format_checker=checker, registry=registry), checker.checkers
+
+
+def _is_integer(checker: Any, value: Any) -> bool:
+    if isinstance(value, Decimal):
+        return value.is_finite() and value == value.to_integral_value()
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _pattern(validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[Any]:
+    """The keyword `pattern`, with classes such as `\\d` of ASCII only, as in ECMA 262."""
+    from jsonschema.exceptions import ValidationError
+
+    if isinstance(value, str) and not re.search(pattern, value, re.ASCII):
+        yield ValidationError(f"{value!r} does not match {pattern!r}")
+
+
+def _formats_in(schema: Any) -> Iterator[str]:
+    """The values of all members named `format`; some may be no keywords."""
+    if isinstance(schema, dict):
+        if isinstance(schema.get("format"), str):
+            yield schema["format"]
+        for value in schema.values():
+            yield from _formats_in(value)
+    elif isinstance(schema, list):
+        for value in schema:
+            yield from _formats_in(value)
+
+
+_PIECE = re.compile(r'"(?:\\.|[^"\\])*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|[ \t\n\r]+')
+MOST_DIGITS = 1_000
+"""Numbers whose plain spelling has more digits are left as they are."""
+
+
+def respelled(text: str) -> str:
+    """A JSON text without white space, its numbers without exponents. Members keep their order.
+
+    >>> respelled('{"a 1e5": 1.5e3, "b": [1E-2, 1.50]}')
+    '{"a 1e5":1500,"b":[0.01,1.50]}'
+    """
+
+    def spelled(found: re.Match[str]) -> str:
+        piece = found[0]
+        if piece[0] in " \t\n\r":
+            return ""
+        if piece[0] == '"' or ("e" not in piece and "E" not in piece):
+            return piece
+        value = Decimal(piece)
+        return f"{value:f}" if abs(value.adjusted()) < MOST_DIGITS else piece
+
+    return _PIECE.sub(spelled, text)
+
+
+__all__ = ["InstanceJudge", "InstanceVerdict", "RepeatedKey", "judge_text", "respelled", "value_of"]

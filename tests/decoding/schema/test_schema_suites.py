@@ -1,0 +1,71 @@
+"""The engine on public suites: it takes the texts that the graph's judge takes, and no others."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from schema_cases import DRAFTS, records
+
+import maskwright as mw
+from maskwright.analysis.schema.judge import is_text_of
+from maskwright.analysis.schema.shapes import Texts
+from maskwright.decoding.schema.matcher import SchemaMatcher
+from maskwright.maskstore.schema.compiled import SchemaTables
+from maskwright.maskstore.schema.write import write_schema
+
+
+AMBIGUOUS = {"schemastore/tmlanguage"}
+"""Schemas some of whose texts have too many readings: alternatives inside one another that nothing
+tells apart until their end."""
+
+
+def takes(matcher: SchemaMatcher, text: str) -> bool | None:
+    """Whether a text is legal as a whole; None if it has too many readings."""
+    matcher.reset()
+    try:
+        matcher.advance_bytes(text.encode())
+    except mw.IllegalTokenError:
+        return False
+    except mw.LimitError:
+        return None
+    return matcher.is_accepting()
+
+
+def compare(name: str, choose: str) -> int:
+    """Compare on the texts of a suite. Returns how many there were."""
+    vocabulary = mw.load_vocabulary("python-tiny")
+    n, wrong = 0, []
+    for record in records(name):
+        if record.get("draft", "") != choose:
+            continue
+        try:
+            schema = mw.load_schema(record["schema"], lenient=True)
+        except mw.SchemaError:
+            continue
+        texts = Texts(schema.texts.graph)
+        matcher = SchemaMatcher(SchemaTables(record["id"], texts, vocabulary, *write_schema(texts)))
+        for test in record["tests"]:
+            for text in (json.dumps(test["data"]), json.dumps(test["data"], ensure_ascii=False, indent=1)):
+                try:
+                    text.encode()
+                except UnicodeEncodeError:
+                    continue
+                n += 1
+                found = takes(matcher, text)
+                if found is None:
+                    assert record["id"] in AMBIGUOUS, record["id"]
+                elif found != is_text_of(texts.graph, text):
+                    wrong.append((record["id"], text[:200]))
+    assert wrong == []
+    return n
+
+
+@pytest.mark.parametrize("draft", DRAFTS)
+def test_the_suite(draft: str) -> None:
+    assert compare("json_schema_test_suite", draft) > 300
+
+
+@pytest.mark.slow
+def test_schemastore() -> None:
+    assert compare("schemastore", "") > 800

@@ -1,0 +1,171 @@
+"""Files of schemas and patterns: the same store comes back, and what maskwright did not write is refused."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from stores import read_parts, refusal, write_parts
+
+import maskwright as mw
+from maskwright.analysis.errors import GrammarError, StoreError
+from maskwright.maskstore.file.fileformat import as_table, store_info
+from maskwright.maskstore.schema.build import tables_of
+from maskwright.stores.schema_store import SchemaStore, build_schema_store
+
+SCHEMA = {
+    "title": "p",
+    "type": "object",
+    "properties": {"b": {"type": "integer"}, "a": {"$ref": "https://example.org/text"}},
+    "required": ["b", "a"],
+    "additionalProperties": False,
+}
+DOCUMENTS = {"https://example.org/text": {"type": "string", "maxLength": 3}}
+
+
+def vocabulary() -> mw.Vocabulary:
+    return mw.Vocabulary.from_tokens([b"", *(bytes([i]) for i in range(256)), b'{"', b'":'], eos=[0])
+
+
+def schema_store(**options: Any) -> SchemaStore:
+    return build_schema_store(mw.load_schema(SCHEMA, documents=DOCUMENTS, **options), vocabulary())
+
+
+def pattern_store() -> SchemaStore:
+    return build_schema_store(mw.load_regex("(ab|ba){2}c?"), vocabulary())
+
+
+def masks(store: Any, text: bytes) -> list[list[int]]:
+    """The mask before each byte, and at the end."""
+    matcher, words, found = store.matcher(), np.zeros(store.n_words, np.uint32), []
+    for end in range(len(text) + 1):
+        if end:
+            matcher.advance_bytes(text[end - 1 : end])
+        matcher.fill(words)
+        found.append(words.tolist())
+    return found
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"whitespace": 2, "key_order": "schema"}, {"whitespace": "[ ]?", "lenient": True}]
+)
+def test_the_same_schema_comes_back(tmp_path: Path, options: dict[str, Any]) -> None:
+    store = schema_store(**options)
+    store.save(tmp_path / "s")
+    found = mw.load_store(tmp_path / "s")
+    assert isinstance(found, SchemaStore) and isinstance(found.constraint, mw.JsonSchema)
+    assert found.constraint.options == store.constraint.options  # type: ignore[union-attr]
+    assert (found.name, found.vocabulary) == (store.name, store.vocabulary)
+    text = b'{"b": 1, "a":"x"}' if not options else b'{"b":1,"a":"x"}'
+    assert masks(found, text) == masks(store, text)
+    mw.save_store(found, tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "s").read_bytes()
+    info = store_info(tmp_path / "s")
+    assert info["kind"] == "schema" and info["schema"]["whitespace"] == options.get("whitespace", "any")
+    json.dumps(info)
+
+
+def test_the_same_pattern_comes_back(tmp_path: Path) -> None:
+    pattern_store().save(tmp_path / "s")
+    found = mw.load_store(tmp_path / "s", vocabulary=vocabulary())
+    assert isinstance(found, SchemaStore) and isinstance(found.constraint, mw.Regex)
+    assert masks(found, b"abba") == masks(pattern_store(), b"abba")
+    assert store_info(tmp_path / "s")["pattern"] == {"name": found.name, "states": found.constraint.automaton.n_states}
+    assert masks(pickle.loads(pickle.dumps(found)), b"ab") == masks(found, b"ab")
+
+
+def test_a_table_of_a_file_serves_decoders(tmp_path: Path) -> None:
+    schema_store().save(tmp_path / "s")
+    assert as_table(tmp_path / "s").name == schema_store().name  # type: ignore[union-attr]
+    with pytest.raises(StoreError, match="keep the schema itself"):
+        mw.save_store(tables_of(schema_store().constraint, vocabulary()), tmp_path / "t")
+
+
+def test_a_file_for_something_else_is_refused(tmp_path: Path) -> None:
+    schema_store().save(tmp_path / "s")
+    with pytest.raises(StoreError, match=r"is the store of a schema, not of the grammar .*json"):
+        mw.load_store(tmp_path / "s", grammar="json")
+    other = mw.Vocabulary.from_tokens([b"a"], eos=[])
+    with pytest.raises(StoreError, match="was made for the vocabulary"):
+        mw.load_store(tmp_path / "s", vocabulary=other)
+
+
+def test_values_that_json_lacks_have_no_file(tmp_path: Path) -> None:
+    made = mw.load_schema(SCHEMA, documents={**DOCUMENTS, "https://example.org/other": {"const": float("inf")}})
+    with pytest.raises(StoreError, match="has values that JSON does not have"):
+        build_schema_store(made, vocabulary()).save(tmp_path / "s")
+    assert not (tmp_path / "s").exists()
+
+
+HOSTILE: list[tuple[str, Any, str]] = [
+    ("schema", "{", "its schema is not read: .*this is no JSON"),
+    ("schema", '{"type":"nul"}', "its schema is not read: .*type is 'nul'"),
+    ("schema", "false", "its schema is not read: .*no value satisfies"),
+    ("schema", "[" * 100_000, "its schema is not read"),
+    ("schema", 5, "metadata.schema is 5, expected str"),
+    ("documents", "[1]", "its schema is not read: documents is a list"),
+    ("whitespace", '"x"', "its schema is not read: whitespace is 'x'"),
+    ("whitespace", "1e9", "its schema is not read: whitespace is"),
+    ("key_order", "other", "its schema is not read: key_order is 'other'"),
+    ("lenient", 1, "metadata.lenient is 1, expected bool"),
+    ("kind", "table", "its kind is 'table', expected"),
+    ("kind", ["schema"], "its kind is .*expected"),
+    ("kind", "automaton", "lacks the members"),
+    ("kind", "pattern", "metadata lacks the members|has .*not expected"),
+]
+
+
+@pytest.mark.parametrize(("member", "value", "said"), HOSTILE)
+def test_hostile_facts_are_refused(tmp_path: Path, member: str, value: Any, said: str) -> None:
+    schema_store().save(tmp_path / "s")
+    facts, tensors = read_parts(tmp_path / "s")
+    write_parts(tmp_path / "s", {**facts, member: value}, tensors)
+    with pytest.raises(StoreError, match=said):
+        mw.load_store(tmp_path / "s")
+
+
+def test_hostile_automata_are_refused(tmp_path: Path) -> None:
+    pattern_store().save(tmp_path / "s")
+    facts, tensors = read_parts(tmp_path / "s")
+    table, accepting = tensors["automaton.next_state"], tensors["automaton.is_accepting"]
+    dead = np.concatenate([table, np.full((1, 256), -1, table.dtype)])
+    for next_state, ends, said in (
+        (np.where(table == 3, len(table), table).astype(table.dtype), accepting, "has a state that is not among"),
+        (np.where(table == 3, -2, table).astype(table.dtype), accepting, "has a state that is not among"),
+        (table, np.zeros_like(accepting), "is not minimal, or accepts nothing"),
+        (dead, np.append(accepting, accepting[:1]), "is not minimal"),
+        (table[:0], accepting[:0], "has a state that is not among"),
+        (table[:, :255], accepting, "has shape"),
+        (table, accepting * 2, "expected 0 or 1"),
+    ):
+        write_parts(
+            tmp_path / "s", facts, {**tensors, "automaton.next_state": next_state, "automaton.is_accepting": ends}
+        )
+        with pytest.raises(StoreError, match=said):
+            mw.load_store(tmp_path / "s")
+
+
+def test_any_bit_flipped_is_refused_or_changes_nothing(tmp_path: Path) -> None:
+    for store in (schema_store(), pattern_store()):
+        store.save(tmp_path / "s")
+        data = (tmp_path / "s").read_bytes()
+        rng = random.Random(1)
+        for place in rng.sample(range(len(data)), 200):
+            changed = bytearray(data)
+            changed[place] ^= 1 << rng.randrange(8)
+            (tmp_path / "t").write_bytes(changed)
+            assert refusal(tmp_path / "t")
+        for length in (0, 7, 8, len(data) // 2, len(data) - 1):
+            (tmp_path / "t").write_bytes(data[:length])
+            assert "is not a whole safetensors file" in refusal(tmp_path / "t")
+
+
+def test_options_of_grammars_are_refused() -> None:
+    for wrong in ({"streamlined": False}, {"rules": "lark"}):
+        with pytest.raises(GrammarError, match="is no grammar, and its store holds no entries"):
+            mw.build_store({"type": "null"}, vocabulary(), **wrong)  # type: ignore[call-overload]

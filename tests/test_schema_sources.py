@@ -1,0 +1,80 @@
+"""Schemas and patterns wherever a grammar may stand: `build_store`, `cached_store`, and what they make."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typing_extensions import TypedDict
+
+import maskwright as mw
+from maskwright.stores.schema_store import SchemaStore
+
+TOKENS = [b"", *(bytes([i]) for i in range(256))]
+
+
+class Named(TypedDict):
+    name: str
+
+
+@dataclasses.dataclass
+class Sized:
+    size: int
+
+
+def vocabulary() -> mw.Vocabulary:
+    return mw.Vocabulary.from_tokens(TOKENS, eos=[0])
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ({"type": "integer"}, b"12"),
+        (mw.load_schema(True), b"[null]"),
+        (mw.load_regex("a+"), b"aa"),
+        (mw.load_choice(["x", "yz"]), b"yz"),
+        (Named, b'{"name":"n"}'),
+        (Sized, b'{"size":1}'),
+        (list[int], b"[1, 2]"),
+    ],
+)
+def test_what_is_a_schema(source: Any, text: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not isinstance(source, dict | mw.JsonSchema | mw.Regex):
+        pytest.importorskip("pydantic")
+    monkeypatch.setenv("MASKWRIGHT_CACHE", str(tmp_path))
+    told: list[str] = []
+    for build in (mw.build_store, mw.cached_store):
+        store: Any = build(source, vocabulary(), lazy=True, progress=lambda what, *_: told.append(what))
+        assert isinstance(store, SchemaStore) and not store.is_closing
+        store.close()
+        matcher = store.matcher()
+        matcher.advance_bytes(text)
+        assert matcher.is_accepting() and matcher.shortest_ending() == matcher.short_ending()
+    assert list(tmp_path.iterdir()) == [], "nothing is cached"
+
+
+def test_grammars_of_other_languages(tmp_path: Path) -> None:
+    (tmp_path / "g.gbnf").write_text('root ::= "a" root | "b"\n')
+    for source in (tmp_path / "g.gbnf", str(tmp_path / "g.gbnf"), 'root ::= "a" root | "b"'):
+        store = mw.build_store(source, vocabulary())
+        assert isinstance(store, mw.Store)
+        matcher = store.matcher()
+        matcher.advance_bytes(b"aab")
+        assert matcher.is_accepting()
+
+
+def test_what_is_none_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "s.json").write_text("{}")
+    with pytest.raises(mw.GrammarError, match=r"s.json is no grammar: read a JSON schema with mw.load_schema"):
+        mw.build_store(tmp_path / "s.json", vocabulary())
+    with pytest.raises(mw.SchemaError, match="type is 'x'"):
+        mw.build_store({"type": "x"}, vocabulary())
+    for wrong in (5, None, True, [1]):
+        with pytest.raises(mw.GrammarError, match="a grammar is a name, a path or a text"):
+            mw.build_store(wrong, vocabulary())  # type: ignore[call-overload]
+    with pytest.raises(mw.MaskwrightError, match=r"the constraint is .*; expected what load_schema"):
+        from maskwright.stores.schema_store import build_schema_store
+
+        build_schema_store({}, vocabulary())  # type: ignore[arg-type]
