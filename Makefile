@@ -33,7 +33,7 @@ demo: kernels
 
 # On all cores, at most 8 since each process takes up to 4 GB. Each process begins with a part of the files in a row, whose tests share
 # what they build, and takes from others when it is done.
-PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal --durations=15
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal --durations=15
 
 test: kernels
 	$(PYTEST)

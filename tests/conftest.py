@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections import defaultdict
 
@@ -32,6 +33,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [item for item in items if long & {item.nodeid, item.nodeid.partition("::")[0]}]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in set(left_out)]
+
+
+def pytest_collection_finish() -> None:
+    """What was collected and imported stays to the end: the collector of garbage need not look at it over and over."""
+    gc.collect()
+    gc.freeze()
 
 
 class Durations:

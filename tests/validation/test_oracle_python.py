@@ -14,6 +14,7 @@ import pytest
 from lark.indenter import PythonIndenter
 from oracle import Oracle, State
 from paths import SHARED
+from shares import share
 
 from maskwright.analysis.loading import load_grammar
 
@@ -232,9 +233,10 @@ def test_legal_texts_are_those_that_lark_parses(python: Oracle) -> None:
     assert n_legal > 200
 
 
-def test_prefixes_of_legal_texts_are_legal_and_legal_prefixes_lead_on(python: Oracle) -> None:
+@pytest.mark.parametrize("n", share([100, 400], 1))
+def test_prefixes_of_legal_texts_are_legal_and_legal_prefixes_lead_on(python: Oracle, n: int) -> None:
     following = [bytes([byte]) for byte in b"\n )]}:\"'x(1=.,r"]
-    for text in (text.encode() for text in random_texts(400, seed=2)):
+    for text in (text.encode() for text in random_texts(n, seed=2)):
         state, states = python.root, [python.root]
         for i in range(len(text)):
             state = state.feed(text[i : i + 1])

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from grammars import make_grammar, random_expressions, random_grammar, random_tails
 from naive_lr import Stack, TooMany, accepts_end, all_words, shift, unchecked_tables
+from shares import parts, share
 
 from maskwright.analysis.grammar import Grammar, reduce
 from maskwright.analysis.loading import load_grammar
@@ -67,9 +68,10 @@ def test_what_some_text_needs_is_kept(name: str) -> None:
     assert is_same_language(grammar, full, pruned, seed=1, length=6)
 
 
-def test_random_grammars() -> None:
+@pytest.mark.parametrize("seeds", share(parts(160, 40), 1), ids=str)
+def test_random_grammars(seeds: range) -> None:
     """Before each terminal both parsers stand on what their stacks can read next, and both know the same ends."""
-    check_random(range(160))
+    check_random(seeds)
 
 
 @pytest.mark.slow
@@ -78,9 +80,10 @@ def test_many_random_grammars(chunk: int) -> None:
     check_random(range(10_000 + chunk * 1000, 11_000 + chunk * 1000))
 
 
-def test_random_tails() -> None:
+@pytest.mark.parametrize("seeds", share(parts(100, 25), 1), ids=str)
+def test_random_tails(seeds: range) -> None:
     """Of a rule and the same one with a tail."""
-    assert check_tails(range(100)) > 20
+    assert check_tails(seeds) > 3
 
 
 @pytest.mark.slow

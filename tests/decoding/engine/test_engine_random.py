@@ -15,6 +15,7 @@ from engine_cases import (
     vocabulary_of,
 )
 from naive_engine import NaiveEngine, check_endings
+from shares import share
 
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError
 from maskwright.stores.build import compile_store
@@ -34,8 +35,9 @@ def case(kind: str, seed: int) -> Case:
     return compile_store(grammar, random_vocabulary(grammar, seed)), NaiveEngine(grammar)
 
 
-CASES = [pytest.param("plain", seed, id=f"plain-{seed}") for seed in PLAIN] + [
-    pytest.param("layout", seed, id=f"layout-{seed}") for seed in LAYOUT
+CASES = [
+    *share([pytest.param("plain", seed, id=f"plain-{seed}") for seed in PLAIN], 8),
+    *share([pytest.param("layout", seed, id=f"layout-{seed}") for seed in LAYOUT], 6),
 ]
 
 
