@@ -41,6 +41,10 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_unconfigure() -> None:
+    gc.unfreeze()
+
+
 class Durations:
     """Adds up how long tests and the fixtures of files take, and writes which are too long.
 

@@ -215,13 +215,14 @@ def random_texts(n: int, seed: int) -> list[str]:
     return ["".join(rng.choices(pieces, k=rng.randrange(1, 9))) + rng.choice(["", "\n"]) for _ in range(n)]
 
 
-def test_legal_texts_are_those_that_lark_parses(python: Oracle) -> None:
+@pytest.mark.parametrize("n", share([800, 3000], 1))
+def test_legal_texts_are_those_that_lark_parses(python: Oracle, n: int) -> None:
     """Lark's basic lexer reads python.lark as longest match does, and its Indenter is the definition of layout."""
     parser = lark.Lark.open_from_package(
         "lark", "python.lark", ("grammars",), parser="lalr", lexer="basic", postlex=PythonIndenter(), start="file_input"
     )
     n_legal = 0
-    for text in random_texts(3000, seed=1):
+    for text in random_texts(n, seed=1):
         try:
             # blanks and a comment behind the last line feed have no column here; for the Indenter they do
             parser.parse(re.sub(r"(\A[ \t\f]*|(?<=\n)[ \t]*)(#[^\n]*)?\Z", "", text))
@@ -230,7 +231,7 @@ def test_legal_texts_are_those_that_lark_parses(python: Oracle) -> None:
             parses = False
         assert python.root.feed(text.encode()).is_legal_text is parses, text
         n_legal += parses
-    assert n_legal > 200
+    assert n_legal > n // 15
 
 
 @pytest.mark.parametrize("n", share([100, 400], 1))

@@ -117,7 +117,7 @@ def build_token(grammar: str, token: bytes) -> float:
     return time.process_time() - start
 
 
-@pytest.mark.parametrize("name", [name for name in LONG_TOKENS if LONG_TOKENS[name][0] != "python"])
+@pytest.mark.parametrize("name", share([name for name in LONG_TOKENS if LONG_TOKENS[name][0] != "python"], 4))
 def test_a_vocabulary_with_a_long_token_is_built_soon(name: str) -> None:
     grammar, write, n = LONG_TOKENS[name]
     assert build_token(grammar, write(n)) < 40, "what is compiled first counts too"
@@ -225,7 +225,7 @@ MOST_SECONDS = 2.0
 """A second for Ctrl-C, and what it takes to end a process of some hundred megabytes."""
 
 
-@pytest.mark.parametrize("name", ["reading", "lexer", "long token"])
+@pytest.mark.parametrize("name", share(["long token", "reading", "lexer"], 1))
 def test_ctrl_c_is_obeyed(name: str) -> None:
     taken = interrupted(name, 1.0)
     assert taken is not None and taken < MOST_SECONDS

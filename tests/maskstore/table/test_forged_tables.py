@@ -282,6 +282,7 @@ def mutated(seed: int, first: int, end: int, environment: dict[str, str], timeou
     return json.loads(lines[-1])
 
 
+@pytest.mark.slow
 def test_searches_for_endings_do_not_take_ever_more() -> None:
     """A table with a state that leads to itself: each search gave the next one 128 times as much to do."""
     mutated(1, 4740, 4741, {}, 100)
