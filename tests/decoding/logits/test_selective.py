@@ -292,10 +292,11 @@ PROMPTS = torch.tensor([[PAD, BOS, 97], [BOS, 98, 99], [PAD, PAD, BOS]])
 
 
 def generate(kind: str, prompts: Any = PROMPTS, processors: Any = (), seed: int = 0, **options: Any) -> Any:
+    which = model(kind)  # making it draws numbers
     torch.manual_seed(seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return model(kind).generate(
+        return which.generate(
             prompts, attention_mask=(prompts != PAD).long(), return_dict_in_generate=True, output_scores=True,
             logits_processor=list(processors), **{"max_new_tokens": 40, **options},
         )  # fmt: skip
