@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from collections import defaultdict
 
 import pytest
@@ -11,6 +12,10 @@ from paths import ROOT, TESTS
 
 # as many processes run as there are cores: torch's threads would only wait for one another
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# ignored in what a shell runs in the background; tests of Ctrl-C would wait for ever
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 LIST = TESTS / "data" / "long_tests.txt"
 SECONDS = 60.0
