@@ -32,8 +32,9 @@ demo: kernels
 	printf '$(PROMPT)' | $(BIN)/maskwright complete python --max-tokens 60 --temperature 0.7 --seed 1 --compare
 
 # On all cores, at most 8 since each process takes up to 4 GB. Each process begins with a part of the files in a row, whose tests share
-# what they build, and takes from others when it is done.
-PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal --durations=15
+# what they build, and takes from others when it is done. Byte code is kept whatever the environment says: each process would
+# compile all tests anew.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal --durations=15
 
 test: kernels
 	$(PYTEST)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import signal
 from collections import defaultdict
 
 import pytest
@@ -10,6 +12,10 @@ from paths import ROOT, TESTS
 
 # as many processes run as there are cores: torch's threads would only wait for one another
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# ignored in what a shell runs in the background; tests of Ctrl-C would wait for ever
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 LIST = TESTS / "data" / "long_tests.txt"
 SECONDS = 60.0
@@ -32,6 +38,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [item for item in items if long & {item.nodeid, item.nodeid.partition("::")[0]}]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in set(left_out)]
+
+
+def pytest_collection_finish() -> None:
+    """What was collected and imported stays to the end: the collector of garbage need not look at it over and over."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()
 
 
 class Durations:

@@ -26,6 +26,7 @@ from engine_cases import (
     row,
     vocabulary_of,
 )
+from shares import parts, share
 
 import maskwright as mw
 from maskwright.analysis.errors import DeadEndError, GrammarError, IllegalTokenError, LimitError, MaskwrightError
@@ -86,7 +87,7 @@ def test_a_store_built_at_once_has_nothing_to_close() -> None:
     store.close()
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", share(range(12), 3))
 @pytest.mark.parametrize("make", MAKERS)
 def test_masks_are_the_same_whenever_the_table_is_replaced(make: Callable[[int], Grammar], seed: int) -> None:
     """Fills, advances, rollbacks, forks, resets and answers in any order, with the table replaced between any two."""
@@ -365,11 +366,12 @@ def test_an_automaton_past_its_budget_is_kept_open(tmp_path: Path, monkeypatch: 
     assert row(again.matcher()) == row(compile_store(*lists()).matcher())
 
 
-def test_each_store_has_its_own_endings_whenever_its_table_is_replaced() -> None:
+@pytest.mark.parametrize("numbers", share(parts(300, 100), 1), ids=str)
+def test_each_store_has_its_own_endings_whenever_its_table_is_replaced(numbers: range) -> None:
     """What was learnt about a table that is gone must not be found for another that is where it was."""
     wrong = []
     kept = []
-    for number in range(300):
+    for number in numbers:
         word = "".join(random.Random(number).choices("abcdefghijk", k=4))
         store = mw.build_store(f'start: "{word}" | "(" start ")"', vocabulary_of(singles=b"abcdefghijk()"), lazy=True)
         assert isinstance(store, Store)

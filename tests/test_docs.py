@@ -93,6 +93,7 @@ def test_pages_print_what_they_show(name: str, tmp_path: Path, monkeypatch: pyte
         assert printed(code, names) == (shown or ""), code
 
 
+@pytest.mark.slow
 def test_masks_by_hand_are_as_shown(tmp_path: Path) -> None:
     """docs/serving.md, in a process of its own: what it prints, and the store that it writes."""
     pytest.importorskip("mistral_common")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from paths import ROOT
-from test_layers import LAYERS, sources
+from test_layers import LAYERS, sources, tree
 
 MOST_LINES = 500
 MOST_LINES_OF_FUNCTION = 80
@@ -20,7 +20,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 def functions(path: Path) -> Iterator[tuple[str, Function, bool]]:
     """Each function of a file, nested ones too: where it is, it, and whether users may see it."""
-    yield from _inside(ast.parse(path.read_text(encoding="utf-8")), path.relative_to(ROOT).as_posix() + ":", True)
+    yield from _inside(tree(path), path.relative_to(ROOT).as_posix() + ":", True)
 
 
 def _inside(node: ast.AST, where: str, is_public: bool) -> Iterator[tuple[str, Function, bool]]:
@@ -91,7 +91,7 @@ def test_what_is_public_has_a_docstring() -> None:
         if is_public and ast.get_docstring(one) is None and not decorators(one) & {"overload", "typing.overload"}
     ]
     for path in FILES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree(path)):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and ast.get_docstring(node) is None:
                 missing.append(f"{path.relative_to(ROOT).as_posix()}:{node.name}")
     assert missing == []

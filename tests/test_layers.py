@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import subprocess
 import sys
@@ -19,6 +20,7 @@ FOLDERS["maskwright"] = ROOT / "src" / "maskwright"
 HEAVY = ("torch", "transformers", "vllm", "pyformlang", "mistral_common", "sentencepiece", "tokenizers", "tiktoken")
 
 
+@functools.cache
 def sources(layer: str) -> list[Path]:
     """The layer's files; the front door's folder links to the other layers', which are theirs."""
     folder = FOLDERS[layer]
@@ -26,12 +28,22 @@ def sources(layer: str) -> list[Path]:
     return sorted(p for p in found if layer != "maskwright" or p.relative_to(folder).parts[0] not in LAYERS)
 
 
-def imports(path: Path) -> Iterator[tuple[str, bool]]:
+@functools.cache
+def tree(path: Path) -> ast.Module:
+    """A file as Python reads it. It is not to be changed."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@functools.cache
+def imports(path: Path) -> tuple[tuple[str, bool], ...]:
     """The modules that a file imports, dotted, and whether it does so when it is itself imported."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    late = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) or is_for_types(node)]
+    return tuple(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[tuple[str, bool]]:
+    late = [node for node in ast.walk(tree(path)) if isinstance(node, ast.FunctionDef) or is_for_types(node)]
     inside = {id(node) for block in late for node in ast.walk(block)}
-    for node in ast.walk(tree):
+    for node in ast.walk(tree(path)):
         at_once = id(node) not in inside
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -79,6 +91,7 @@ def modules() -> dict[str, Path]:
     return found
 
 
+@functools.cache
 def graph() -> dict[str, set[str]]:
     """For each module those that it imports, wherever it does so: at once, in a function, or for types only."""
     paths = modules()
@@ -117,7 +130,7 @@ def test_nothing_imports_the_front_door() -> None:
 def test_no_module_of_ours_is_imported_by_a_string() -> None:
     """But by the front door, whose table of names is for users."""
     for name, path in modules().items():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree(path)):
             is_call = isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in (
                 "import_module",
                 "__import__",

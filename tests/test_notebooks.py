@@ -14,6 +14,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 from paths import ROOT
+from shares import share
 
 FOLDER = ROOT / "notebooks"
 NOTEBOOKS = ["01_a_n_b_n", "02_python_lark", "03_my_own"]
@@ -66,7 +67,7 @@ def outputs(notebook: Any) -> list[list[dict[str, Any]]]:
     ]
 
 
-@pytest.mark.parametrize("name", [*NOTEBOOKS[::2], pytest.param(NOTEBOOKS[1], marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", share([NOTEBOOKS[0], *NOTEBOOKS[1:]], 1))
 def test_running_a_notebook_gives_what_is_committed(name: str) -> None:
     for fresh, old in zip(outputs(executed(name)), outputs(committed(name)), strict=True):
         assert fresh == old

@@ -93,6 +93,7 @@ def walks(**environment: str) -> tuple[bool, dict[str, int]]:
     return tuple(json.loads(run.stdout))  # type: ignore[return-value]
 
 
+@pytest.mark.slow  # Numba compiles the whole engine
 @needs_extension
 def test_random_walks_are_the_same_with_numba() -> None:
     is_ahead, expected = walks()

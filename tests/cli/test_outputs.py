@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import Commands
 from typer.testing import CliRunner
 
 from maskwright.analysis.errors import MaskwrightError, StoreError
@@ -22,7 +23,6 @@ from maskwright.cli.common import check_writable
 from maskwright.maskstore.file import writing
 from maskwright.maskstore.file.fileformat import save_store
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
-from maskwright.models import model_folder
 from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store, load_store
 
@@ -96,7 +96,7 @@ def test_nobody_reads_any_more(files: Path) -> None:
     assert (done.returncode, done.stderr) == (2, "error: standard output is closed\n")
 
 
-def test_where_nothing_can_be_written_is_said_before_the_build(files: Path, tmp_path: Path) -> None:
+def test_where_nothing_can_be_written_is_said_before_the_build(files: Path, tmp_path: Path, commands: Commands) -> None:
     for target, said in (
         (str(tmp_path), "it exists and is not a file; give a file's path"),
         ("/dev/full", "it exists and is not a file"),
@@ -105,7 +105,7 @@ def test_where_nothing_can_be_written_is_said_before_the_build(files: Path, tmp_
         ("/proc/1/x.safetensors", "cannot "),
     ):
         # no such tokenizer: it would be said if anything had been read
-        done = command("export", "json", "-t", "none-such", "-o", target, cwd=files)
+        done = commands.run("export", "json", "-t", "none-such", "-o", target, folder=files)
         assert done.returncode == 2 and said in done.stderr.replace("\n", " "), (target, done.stderr)
 
 
@@ -438,58 +438,3 @@ def test_characters_that_the_output_has_not(files: Path, tmp_path: Path) -> None
         "explain", "e.lark", "--text", "text", "--json", "-", before=before, cwd=tmp_path, stdout=subprocess.PIPE
     )
     assert done.returncode == 0 and "\u00e9" in json.loads(done.stdout)["position"]["before"], done.stdout
-
-
-ODD = "\udcff"
-"""What Python makes of the byte 0xff in a file's name: no text in UTF-8 has it."""
-ODD_COMMANDS = (
-    ["lint", f"{ODD}.lark"],
-    ["lint", f"{ODD}.lark", "--json", "-"],
-    ["lint", f"{ODD}.lark", "--json", f"{ODD}.out"],
-    ["analyze", f"{ODD}.lark", "-t", f"{ODD}.json", "--html", f"{ODD}.html", "--json", f"{ODD}.out"],
-    ["analyze", f"{ODD}.lark"],
-    ["export", f"{ODD}.lark", "-t", f"{ODD}.json", "-o", f"{ODD}.store"],
-    ["export", f"{ODD}.lark", "-t", f"{ODD}.json", "-o", f"{ODD}.store", "--json", "-"],
-    ["info", f"{ODD}.lark", "-t", f"{ODD}.json"],
-    ["info", f"{ODD}.lark", "-t", f"{ODD}.json", "--json", f"{ODD}.out"],
-    ["explain", f"{ODD}.lark", "--text", f"{ODD}.txt", "--json", f"{ODD}.out"],
-    ["explain", f"{ODD}.lark", "--text", f"{ODD}.txt"],
-    ["validate", f"{ODD}.lark", "-t", f"{ODD}.json", ".", "--suffix", ".txt", "--json", f"{ODD}.out", "--resume", f"{ODD}.log"],
-    ["validate", f"{ODD}.lark", "-t", f"{ODD}.json", f"{ODD}.txt"],
-    ["lint", f"none{ODD}.lark"],
-    ["lint", f"bad{ODD}.lark"],
-    ["export", "json", "-t", f"none{ODD}", "-o", "x"],
-    ["info", f"none{ODD}.safetensors"],
-    ["lint", "json", "--allow", ODD],
-    ["lint", "json", "--json", f"no{ODD}/x"],
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("words", ODD_COMMANDS, ids=lambda words: ascii(" ".join(words)))
-def test_names_that_are_no_text_are_names_all_the_same(words: list[str], tmp_path: Path) -> None:
-    """Names of files are bytes. What cannot be written is escaped: no traceback, and no exit code that says something else."""
-    tmp_path.chmod(0o700)
-    for name, text in (
-        (f"{ODD}.lark", 'start: "a" start "b" | "a" "b"\n'),
-        (f"{ODD}.txt", "aabb"),
-        (f"{ODD}x.txt", "a"),
-    ):
-        (tmp_path / name).write_text(text)
-    (tmp_path / f"bad{ODD}.lark").write_text('start: "a')
-    (tmp_path / f"{ODD}.json").write_bytes((model_folder() / "tokenizer.json").read_bytes())
-    before = "import sys\nfor s in (sys.stdout, sys.stderr): s.reconfigure(encoding='utf-8', errors='strict')"
-    done = command(*words, before=before, cwd=tmp_path, cache=str(tmp_path / "cache"), stdout=subprocess.PIPE)
-    refused = words[-1] == f"no{ODD}/x" or any("none" in word or "bad" in word or word == ODD for word in words)
-    assert done.returncode == (2 if refused else 0), (done.returncode, done.stderr)
-    assert "Traceback" not in done.stderr and "UnicodeEncodeError" not in done.stderr
-    if refused:
-        assert "\\udcff" in done.stderr, done.stderr
-    for name in {word for word in words if word in (f"{ODD}.out", f"{ODD}.html", f"{ODD}.store")}:
-        assert (tmp_path / name).stat().st_size > 100
-    if f"{ODD}.out" in words:
-        json.loads((tmp_path / f"{ODD}.out").read_text())
-    if words[-2:] == ["--json", "-"]:
-        json.loads(done.stdout)
-    if words == ["lint", f"{ODD}.lark", "--json", f"{ODD}.out"]:
-        # as JSON has it, so that the name can be made of it again
-        assert json.loads((tmp_path / f"{ODD}.out").read_text())["grammar"] == f"{ODD}.lark"

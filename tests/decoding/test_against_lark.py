@@ -21,6 +21,7 @@ from lark.exceptions import LarkError
 from lark.indenter import PythonIndenter
 from lark.lexer import BasicLexer, ContextualLexer, TerminalDef, TextSlice
 from naive import Column, Earley
+from shares import share
 
 from maskwright.analysis.errors import GrammarError, IllegalTokenError, LimitError
 from maskwright.analysis.grammar import Grammar, Lexing, reduce
@@ -293,7 +294,7 @@ def test_reserved_words_are_names_nowhere() -> None:
     assert all(legal(store, "a is b") for store in (none, words, every))
 
 
-@pytest.mark.parametrize("lexing", ["longest", "contextual"])
+@pytest.mark.parametrize("lexing", share(["longest", "contextual"], 1))
 def test_what_larks_own_grammar_of_python_takes(lexing: Lexing) -> None:
     """The table of docs/grammars/lark.python.md. Read by context, it is what Lark takes."""
     larks = Lark.open_from_package(

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 from own_process import cpu_seconds_of, seconds_to_end
+from shares import share
 
 from maskwright.analysis.errors import BackupError, GrammarError, LimitError, MaskwrightError
 from maskwright.analysis.lexing.modes import _distinct_rows, lexing_modes
 from maskwright.analysis.loading import parse_grammar
-from maskwright.lint import dead, lexings, lint_grammar
+from maskwright.lint import backup, dead, lexings, lint_grammar
 from maskwright.lint import facts as facts_module
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Report
@@ -98,7 +99,7 @@ def test_a_simple_grammar_is_linted_soon(name: str) -> None:
     assert seconds < 10
 
 
-@pytest.mark.parametrize("name", GRAMMARS)
+@pytest.mark.parametrize("name", share(GRAMMARS, 3))
 def test_a_fault_in_a_simple_grammar_is_found(name: str) -> None:
     """As large, with a fault: a lint that looks at nothing would say nothing."""
     write, n, _ = GRAMMARS[name]
@@ -185,10 +186,13 @@ def test_a_literal_longer_than_a_lexer_is_a_short_finding() -> None:
     assert len(str(report)) < 2_000
 
 
-def test_more_literals_than_a_lexer_has_states_are_a_finding() -> None:
-    report = lint_grammar(parse_grammar(LONGEST + "start: " + " | ".join(f'"{i}"' for i in range(20_001)) + "\n"))
+@pytest.mark.parametrize("n", share([1_001, 20_001], 1))
+def test_more_literals_than_a_lexer_has_states_are_a_finding(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert backup.STATE_LIMIT == 20_000
+    monkeypatch.setattr(backup, "STATE_LIMIT", n - 1)
+    report = lint_grammar(parse_grammar(LONGEST + "start: " + " | ".join(f'"{i}"' for i in range(n)) + "\n"))
     assert [finding.code for finding in report.findings] == ["too-large"]
-    assert "has 20001 string literals" in report.findings[0].message
+    assert f"has {n} string literals, but a lexer has at most {n - 1} states" in report.findings[0].message
 
 
 def test_what_the_transducer_says_is_said_whole() -> None:

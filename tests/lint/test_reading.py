@@ -13,6 +13,7 @@ from engine_cases import random_contextual_grammar, random_layout_grammar, rando
 from grammars import random_grammar
 from lint.seeds import grammar_of, vocabulary
 from paths import TESTS
+from shares import share
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.grammar import Grammar
@@ -67,7 +68,7 @@ def test_texts_of_the_engines_cases(case: dict[str, Any]) -> None:
             assert not reader.read(text.encode()).accepted, text
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", share(range(12), 4))
 @pytest.mark.parametrize("kind", [random_longest_grammar, random_layout_grammar, random_contextual_grammar])
 def test_reader_agrees_with_the_engine(kind: Any, seed: int) -> None:
     grammar = kind(seed)
@@ -128,7 +129,7 @@ def test_pairs_that_never_stand_side_by_side() -> None:
     assert never == {("NAME", "NAME"), ("NUMBER", "NUMBER")}
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", share(range(40), 14))
 def test_ambiguities_are_two_derivations_of_one_sentence(seed: int) -> None:
     from maskwright.analysis.lr.conflicts import conflicts
 

@@ -328,6 +328,7 @@ class TestCluster:
         options |= {"check": "streamlined", "amount": 200}
         assert facts(validate(store, many, scheduler=address, **options)) == facts(validate(store, many, **options))
 
+    @pytest.mark.slow
     def test_a_killed_worker_loses_nothing(
         self, address: str, store: Store, many: Path, encoder: Encoder, tmp_path: Path
     ) -> None:

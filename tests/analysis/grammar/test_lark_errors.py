@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from paths import TESTS
+from shares import share
 
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, UnknownNameError
 from maskwright.analysis.grammar.lark_files import MAX_BYTES, caret
@@ -341,7 +342,10 @@ def mutated(text: str, rng: random.Random) -> str:
     return "".join(pieces)
 
 
-@pytest.mark.parametrize(("name", "n_texts"), [("lark", 300), ("python", 60), ("features", 300)])
+@pytest.mark.parametrize(
+    ("name", "n_texts"),
+    share([("lark", 60), ("python", 12), ("features", 60), ("lark", 300), ("python", 60), ("features", 300)], 3),
+)
 def test_mutated_grammars_load_or_fail_clearly(name: str, n_texts: int) -> None:
     folder = TESTS / "data" / "grammars"
     text = (folder / "features.lark").read_text() if name == "features" else load_grammar(f"lark:{name}").text

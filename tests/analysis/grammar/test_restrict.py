@@ -8,6 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import pytest
+from shares import share
 from typer.testing import CliRunner
 
 import maskwright as mw
@@ -343,13 +344,15 @@ PYTHON = [
 
 @pytest.mark.parametrize(
     "restrictions",
-    [
-        ["whitespace"],
-        ["no_comments", "docstrings"],
-        ["imports=os,numpy.*"],
-        ["whitespace", "no_comments", "module_docstring", *PYTHON],
-    ],
-    ids=["whitespace", "style", "imports", "all"],
+    share(
+        [
+            pytest.param(["whitespace", "no_comments", "module_docstring", *PYTHON], id="all"),
+            pytest.param(["whitespace"], id="whitespace"),
+            pytest.param(["no_comments", "docstrings"], id="style"),
+            pytest.param(["imports=os,numpy.*"], id="imports"),
+        ],
+        1,
+    ),
 )
 def test_python_gets_no_new_conflicts(restrictions: list[str]) -> None:
     grammar = mw.load_grammar("python", restrict=restrictions)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from naive import affordable_length, is_factor, is_prefix, refutes_always, refutes_joint
 from naive import never_legal as naive_never_legal
 from naive_store import WaysUp
-from own_process import check_tests
+from shares import share
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar import Grammar, normalise
@@ -22,7 +22,7 @@ from maskwright.analysis.legality.verdict import START
 from maskwright.analysis.loading import load_grammar
 
 CHUNK = 40
-CHUNKS = range(8)
+CHUNKS = share(range(8), 1)
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -247,14 +247,3 @@ def test_python_figures() -> None:
     assert pairs[0].size == 9604
     assert [(p == NEVER).sum() for p in pairs] == [6825, 6825]
     assert [(p == ALWAYS).sum() for p in pairs] == [685, 1234]
-
-
-def test_kernels_without_jit() -> None:
-    """The same kernels as plain Python, on the first seeds of the tests that compare with brute force."""
-    chosen = [
-        "tests/analysis/legality/test_deciders.py::test_verdicts_equal_the_ways_up[0]",
-        "tests/analysis/legality/test_joint.py::test_representatives_equal_the_ways_up[0]",
-        "tests/maskstore/entries/test_walk.py::test_outcomes_of_every_state_and_token[0]",
-        "tests/maskstore/entries/test_streamline.py::test_masks_agree[random-0]",
-    ]
-    check_tests(chosen, {"NUMBA_DISABLE_JIT": "1"})

@@ -14,6 +14,7 @@ from lark import Lark
 from lark_parser import LalrParser, Stack
 from naive import affordable_length, contexts, is_prefix, never_legal, prefixes
 from naive_lr import unchecked_tables
+from shares import share
 
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
 from maskwright.analysis.grammar import Grammar
@@ -130,7 +131,7 @@ class Stacks:
         )
 
 
-@pytest.mark.parametrize("chunk", [0, 1, *(pytest.param(chunk, marks=pytest.mark.slow) for chunk in (2, 3, 4))])
+@pytest.mark.parametrize("chunk", share(range(5), 1))
 def test_verdicts_beside_all_stacks(chunk: int) -> None:
     """What holds, no stack of any depth tried refutes; what does not is refuted by its certificate. Conflicts or not."""
     counts = {(kind, holds): 0 for kind in KINDS for holds in (True, False)}
@@ -173,7 +174,9 @@ def refuting_prefix(grammar: Grammar, kind: str, context: Word, first: Word, sec
     return next((w for w in found if is_refuted(kind, w + first in known, w + second in known)), None)
 
 
-@pytest.mark.parametrize(("conflicts", "chunk"), [*itertools.product([False, True], range(4))])
+@pytest.mark.parametrize(
+    ("conflicts", "chunk"), share([(conflicts, chunk) for chunk in range(4) for conflicts in (False, True)], 2)
+)
 def test_verdicts_beside_the_language(conflicts: bool, chunk: int) -> None:
     """Both answers on conflict-free grammars, and all that are called proofs on others, against Earley's recogniser."""
     counts = {(kind, holds): 0 for kind in KINDS for holds in (True, False)}

@@ -11,6 +11,7 @@ import pytest
 from grammars import grammars, make_grammar, random_grammar
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shares import share
 
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar.grammar import Grammar
@@ -105,7 +106,7 @@ def random_query(grammar: Grammar, rng: random.Random) -> tuple[naive.Word, naiv
     return context, tuple(rng.choices(terminals, k=rng.choice([1, 1, 1, 2])))
 
 
-@pytest.mark.parametrize("n", [120, pytest.param(320, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", share([40, 320], 1))
 @pytest.mark.parametrize("start", ["before", "after"])
 def test_no_proof_is_refuted(start: Literal["before", "after"], n: int) -> None:
     n_proved = n_refuted = 0
@@ -216,7 +217,7 @@ def test_not_a_terminal(a_n_b_n: Grammar) -> None:
         Exploration(a_n_b_n, (2,), (A,))
 
 
-@pytest.mark.parametrize("n", [80, pytest.param(250, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", share([25, 250], 1))
 @pytest.mark.parametrize("start", ["before", "after"])
 def test_deciders_prove_whatever_an_exploration_proves(start: Literal["before", "after"], n: int) -> None:
     proved = refuted = 0

@@ -9,6 +9,7 @@ import naive
 import pytest
 from grammars import make_grammar, random_grammar, random_looping_grammar
 from naive_lr import Stack, TooMany, accepts_end, shift
+from shares import share
 
 from maskwright.analysis.grammar import Grammar, Rule, Terminal, reduce
 from maskwright.analysis.grammar.lark_files import rule_name
@@ -46,7 +47,7 @@ def check(grammar: Grammar, n_words: int) -> bool:
     return True
 
 
-@pytest.mark.parametrize("chunk", range(4))
+@pytest.mark.parametrize("chunk", share(range(4), 1))
 @pytest.mark.parametrize(("make", "least"), [(random_grammar, 0.05), (random_looping_grammar, 0.4)])
 def test_the_language_stays(make: Callable[[int], Grammar], least: float, chunk: int) -> None:
     n = sum(check(make(seed), 30) for seed in range(chunk * CHUNK, (chunk + 1) * CHUNK))
@@ -102,7 +103,7 @@ def test_rules_outside_the_cycle_stay() -> None:
     assert kept <= {found.rule_text(rule) for rule in found.rules}
 
 
-@pytest.mark.parametrize("chunk", range(4))
+@pytest.mark.parametrize("chunk", share(range(4), 1))
 def test_the_parser_reads_the_language(chunk: int) -> None:
     """All actions of the tables, over words, against Earley's recogniser on the rules as they were."""
     n_read = 0
@@ -138,7 +139,7 @@ def chain(n: int, *, is_hidden: bool) -> Grammar:
     return Grammar("chain", terminals, ("s", *(f"n{i}" for i in range(n))), tuple(rules), start=n + 2)
 
 
-@pytest.mark.parametrize("is_hidden", [False, True])
+@pytest.mark.parametrize("is_hidden", share([True, False], 1))
 def test_a_long_rule_stays_linear(is_hidden: bool) -> None:
     sizes, seconds = [], []
     for n in (100, 200, 400):

@@ -10,6 +10,7 @@ import pytest
 from grammars import make_grammar, random_grammar
 from naive import Earley
 from naive_lr import Stack, TooMany, all_words, merged_lr1, reduced_stacks, shift, unchecked_tables
+from shares import share
 
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar import Grammar, reduce
@@ -33,7 +34,7 @@ def read(conflict: Conflict, end: int) -> tuple[int, ...]:
     return conflict.example if conflict.terminal == end else conflict.example[:-1]
 
 
-@pytest.mark.parametrize("chunk", range(4))
+@pytest.mark.parametrize("chunk", share(range(4), 1))
 def test_random_grammars(chunk: int) -> None:
     """Just the cells with several actions; each example is a prefix of a word, leads to the state, and no shorter one does."""
     n_shared = n_apart = n_shortest = 0

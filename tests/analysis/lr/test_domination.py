@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from grammars import make_grammar, random_expressions, random_grammar, random_tails
 from naive_lr import Stack, TooMany, accepts_end, all_words, shift, unchecked_tables
+from shares import parts, share
 
 from maskwright.analysis.grammar import Grammar, reduce
 from maskwright.analysis.loading import load_grammar
@@ -67,9 +68,10 @@ def test_what_some_text_needs_is_kept(name: str) -> None:
     assert is_same_language(grammar, full, pruned, seed=1, length=6)
 
 
-def test_random_grammars() -> None:
+@pytest.mark.parametrize("seeds", share(parts(160, 40), 1), ids=str)
+def test_random_grammars(seeds: range) -> None:
     """Before each terminal both parsers stand on what their stacks can read next, and both know the same ends."""
-    check_random(range(160))
+    check_random(seeds)
 
 
 @pytest.mark.slow
@@ -78,9 +80,10 @@ def test_many_random_grammars(chunk: int) -> None:
     check_random(range(10_000 + chunk * 1000, 11_000 + chunk * 1000))
 
 
-def test_random_tails() -> None:
+@pytest.mark.parametrize("seeds", share(parts(100, 25), 1), ids=str)
+def test_random_tails(seeds: range) -> None:
     """Of a rule and the same one with a tail."""
-    assert check_tails(range(100)) > 20
+    assert check_tails(seeds) > 3
 
 
 @pytest.mark.slow
@@ -178,11 +181,12 @@ def read(tables: LrTables, word: Iterable[int]) -> list[Stack]:
     return stacks
 
 
-def test_relations_hold_on_stacks() -> None:
+@pytest.mark.parametrize("n", share([10, 30], 1))
+def test_relations_hold_on_stacks(n: int) -> None:
     """The relations, by the definition: what is read on a stack is read on the one that it contracts to, is <= or is covered by."""
     n_contracting = n_simulating = n_continued = 0
     named = [make_grammar(text) for text in ONE_READING.values()]
-    for grammar in map(reduce, [*named, *map(random_expressions, range(60)), *map(random_tails, range(30))]):
+    for grammar in map(reduce, [*named, *map(random_expressions, range(2 * n)), *map(random_tails, range(n))]):
         grammar = parsed_grammar(grammar, "all")
         automaton, tables = build_automaton(grammar), unchecked_tables(grammar)
         domination = Domination(automaton)
@@ -209,7 +213,7 @@ def test_relations_hold_on_stacks() -> None:
                 if domination.simulates(state, other):
                     n_simulating += 1
                     assert_covered(tables, (*path[below], state), (*path[below], other), grammar.text)
-    assert n_contracting > 100 and n_simulating > 2 and n_continued > 50
+    assert n_contracting > 3 * n and n_simulating > n // 15 and n_continued > 1.5 * n
 
 
 def paths(tables: LrTables) -> list[Stack]:

@@ -10,6 +10,7 @@ import pytest
 from grammars import make_grammar, random_expressions, random_grammar, random_looping_grammar, random_tails
 from naive_lexing import futures_of
 from naive_lr import Stack, accepts_end, shift, unchecked_tables
+from shares import parts, share
 
 from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.grammar import Grammar, reduce
@@ -89,14 +90,16 @@ def check_all(seeds: Iterable[int], search: bool = False) -> tuple[int, int]:
     return sum(n for n, _ in found), sum(n for _, n in found)
 
 
-def test_random_grammars() -> None:
-    n_shifts, n_dead = check_all(range(240))
-    assert n_shifts > 5_000 and n_dead > 200
-
-
-def test_random_grammars_by_search() -> None:
-    n_shifts, n_dead = check_all(range(1000, 1060), search=True)
+@pytest.mark.parametrize("seeds", share(parts(240, 60), 1), ids=str)
+def test_random_grammars(seeds: range) -> None:
+    n_shifts, n_dead = check_all(seeds)
     assert n_shifts > 1_000 and n_dead > 40
+
+
+@pytest.mark.parametrize("first", share(range(1000, 1060, 20), 1))
+def test_random_grammars_by_search(first: int) -> None:
+    n_shifts, n_dead = check_all(range(first, first + 20), search=True)
+    assert n_shifts > 300 and n_dead > 10
 
 
 @pytest.mark.slow
@@ -117,7 +120,7 @@ def test_a_list_that_takes_what_comes_behind_it() -> None:
     assert accepts_end(found, shift(found, [(0,)], d))
 
 
-@pytest.mark.parametrize("name", ["json", "toml", "lark", "c", "go"])
+@pytest.mark.parametrize("name", share(["json", "toml", "lark", "c", "go"], 3))
 def test_grammars_of_languages_have_no_dead_ends(name: str) -> None:
     tables = build_merged_tables(reduce(load_grammar(name)), "shift").tables
     assert not Live(tables).has_dead_ends

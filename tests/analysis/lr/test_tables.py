@@ -24,6 +24,7 @@ from naive_lr import (
     shift,
     unchecked_tables,
 )
+from shares import share
 
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
 from maskwright.analysis.grammar import Grammar, Rule, Terminal, reduce
@@ -58,7 +59,7 @@ def test_real_grammars_equal_lark(name: str) -> None:
     assert tables.n_conflicts == (10 if name == "lark:python" else 0)
 
 
-@pytest.mark.parametrize("chunk", range(6))
+@pytest.mark.parametrize("chunk", share(range(6), 1))
 def test_random_grammars_equal_merged_lr1_and_lark(chunk: int) -> None:
     """Lark's own look-aheads are sometimes too large; with its `includes` mended they are these, but for endless grammars."""
     n_conflicted = n_endless = 0
@@ -96,7 +97,7 @@ def test_lookaheads_finer_than_slr() -> None:
     assert build_lr_tables(grammar).n_conflicts == 2
 
 
-@pytest.mark.parametrize("chunk", range(4))
+@pytest.mark.parametrize("chunk", share(range(4), 1))
 def test_accepts_what_earley_accepts(chunk: int) -> None:
     """All actions together accept just the language, and every prefix of it that has a reading lives on."""
     n_words = 0

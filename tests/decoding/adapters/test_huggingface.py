@@ -26,6 +26,7 @@ from huggingface_cases import (
     text_of,
     vocabulary,
 )
+from shares import parts, share
 
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, MaskwrightError, VocabularyError
 from maskwright.analysis.loading import parse_grammar
@@ -52,11 +53,12 @@ MODES: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.parametrize("seeds", share(parts(20, 5), 1), ids=str)
 @pytest.mark.parametrize("mode", MODES)
-def test_every_way_of_decoding_yields_legal_texts(mode: str) -> None:
+def test_every_way_of_decoding_yields_legal_texts(mode: str, seeds: range) -> None:
     """Twenty seeds of models and samples for each."""
     ended = 0
-    for seed in range(20):
+    for seed in seeds:
         processor = MaskwrightLogitsProcessor(store())
         prompt = PROMPT[: 3 + seed]
         found = generate(processor, [prompt], seed, model=model(seed), **MODES[mode])
@@ -65,10 +67,11 @@ def test_every_way_of_decoding_yields_legal_texts(mode: str) -> None:
         assert ended, "no text ended by itself: the test would not see a wrong end"
 
 
+@pytest.mark.parametrize("seeds", share([range(4), range(4, 10)], 1), ids=str)
 @pytest.mark.parametrize("do_sample", [False, True])
-def test_assisted_decoding(do_sample: bool) -> None:
+def test_assisted_decoding(do_sample: bool, seeds: range) -> None:
     """The processor is called by both models, with prefixes that grow and shrink."""
-    for seed in range(10):
+    for seed in seeds:
         processor = MaskwrightLogitsProcessor(store())
         options = {"assistant_model": model(seed + 1), "do_sample": do_sample}
         found = generate(processor, [PROMPT], seed, model=model(seed), **options)
@@ -158,7 +161,7 @@ def biased(rows: int, wanted: list[int], start: int) -> Any:
     class Biased(transformers.LlamaForCausalLM):  # type: ignore[misc,name-defined]
         def forward(self, *arguments: Any, **options: Any) -> Any:
             found = super().forward(*arguments, **options)
-            at = options["past_key_values"].get_seq_length() - start
+            at = found.past_key_values.get_seq_length() - start
             if 0 <= at < len(wanted):
                 found.logits[:, -1, wanted[at]] += 1000
             return found

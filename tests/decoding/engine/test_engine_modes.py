@@ -23,6 +23,7 @@ from engine_cases import (
 )
 from naive_engine import NaiveEngine, check_endings
 from oracle import Oracle
+from shares import share
 
 from maskwright.analysis.errors import DeadEndError, GrammarError, IllegalTokenError, LimitError
 from maskwright.analysis.grammar.grammar import Conflicts, Grammar
@@ -78,7 +79,9 @@ def case(kind: str, seed: int, conflicts: Conflicts = "shift") -> Case:
     return prepared(kind, seed, conflicts) or pytest.skip("the grammar has no store, or lines that cannot end")
 
 
-CASES = [pytest.param(kind, seed, id=f"{kind}-{seed}") for kind in KINDS for seed in SEEDS[kind]]
+CASES = [
+    case for kind in KINDS for case in share([pytest.param(kind, seed, id=f"{kind}-{seed}") for seed in SEEDS[kind]], 6)
+]
 
 
 def expected(naive: NaiveEngine, store: Store, text: bytes) -> set[int]:

@@ -15,6 +15,7 @@ from engine_cases import (
     vocabulary_of,
 )
 from naive_engine import NaiveEngine, check_endings
+from shares import share
 
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError
 from maskwright.stores.build import compile_store
@@ -34,8 +35,9 @@ def case(kind: str, seed: int) -> Case:
     return compile_store(grammar, random_vocabulary(grammar, seed)), NaiveEngine(grammar)
 
 
-CASES = [pytest.param("plain", seed, id=f"plain-{seed}") for seed in PLAIN] + [
-    pytest.param("layout", seed, id=f"layout-{seed}") for seed in LAYOUT
+CASES = [
+    *share([pytest.param("plain", seed, id=f"plain-{seed}") for seed in PLAIN], 8),
+    *share([pytest.param("layout", seed, id=f"layout-{seed}") for seed in LAYOUT], 6),
 ]
 
 
@@ -160,15 +162,16 @@ def test_how_a_text_is_cut_does_not_matter(kind: str, seed: int) -> None:
             single.advance_bytes(bytes([byte]))
 
 
-def test_allowed_texts_can_be_completed() -> None:
+@pytest.mark.parametrize("first", share(range(3), 1))
+def test_allowed_texts_can_be_completed(first: int) -> None:
     """The definition itself, by searching for a continuation: no dead end is let in. Some are too far away to be found."""
     found = missed = 0
-    for kind, seed in [("plain", seed) for seed in PLAIN] + [("layout", seed) for seed in LAYOUT]:
+    for kind, seed in [("plain", seed) for seed in PLAIN[first::3]] + [("layout", seed) for seed in LAYOUT[first::3]]:
         store, naive = case(kind, seed)
         texts = [text + store.vocabulary.tokens[token] for token, text in walk(store, 11, 6)[::3]]
         n_found, n_missed = check_endings(store, naive, texts, 400)
         found, missed = found + n_found, missed + n_missed
-    assert found > 40 and found > 3 * missed
+    assert found > 10 and found > 3 * missed
 
 
 @pytest.mark.parametrize(("kind", "seed"), CASES[::3])

@@ -9,6 +9,7 @@ import pytest
 from engine_cases import row, vocabulary_of
 from naive_engine import NaiveEngine
 from random_patterns import random_pattern
+from shares import share
 
 from maskwright.analysis.errors import DeadEndError, MaskwrightError
 from maskwright.analysis.loading import parse_grammar
@@ -78,11 +79,12 @@ def test_nothing_legal_is_refused_by_many(lexing: str) -> None:
     assert sum(check_nothing_legal_is_refused(seed, lexing) for seed in range(1000, 2000)) > 20_000
 
 
+@pytest.mark.parametrize("n", share([12, 40], 1))
 @pytest.mark.parametrize("lexing", ["longest", "contextual"])
-def test_what_is_taken_whole_is_taken_byte_by_byte(lexing: str) -> None:
+def test_what_is_taken_whole_is_taken_byte_by_byte(lexing: str, n: int) -> None:
     """However a text is cut into tokens."""
     rng, taken = random.Random(0), 0
-    for seed in range(40):
+    for seed in range(n):
         try:
             store = compile_store(parse_grammar(random_text(seed, lexing)), vocabulary_of(singles=b"abc"))
         except MaskwrightError:
@@ -99,4 +101,4 @@ def test_what_is_taken_whole_is_taken_byte_by_byte(lexing: str) -> None:
             for byte in text:
                 single.advance_bytes(bytes([byte]))
             assert single.is_accepting() == matcher.is_accepting()
-    assert taken > 300
+    assert taken > 6 * n

@@ -12,6 +12,7 @@ from indentation import TOKENS, blocks, is_python, random_cuts, random_text, voc
 from library_cases import byte_parser
 from naive_engine import NaiveEngine
 from oracle import Oracle
+from shares import parts, share
 
 from maskwright.analysis.errors import IllegalTokenError
 from maskwright.analysis.grammar.columns import MOST_COLUMN
@@ -151,8 +152,9 @@ def compare_engines(seeds: range) -> None:
             prefix += vocabulary().tokens[token]
 
 
-def test_the_naive_engine_and_the_oracle() -> None:
-    compare_engines(range(25))
+@pytest.mark.parametrize("seeds", share(parts(25, 5), 1), ids=str)
+def test_the_naive_engine_and_the_oracle(seeds: range) -> None:
+    compare_engines(seeds)
 
 
 @pytest.mark.slow

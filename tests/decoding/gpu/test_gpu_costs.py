@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from engine_cases import ids, longest, row, vocabulary_of
 from numba.core import config
-from own_process import check_tests
 from paths import ROOT
 
 from maskwright.decoding.engine import _end_kernels as end_kernels
@@ -28,8 +27,10 @@ torch = pytest.importorskip("torch")
 
 DOCS = ROOT / "docs" / "gpu.md"
 IS_PLAIN = bool(vars(config)["DISABLE_JIT"])
-plain_only = pytest.mark.skipif(not IS_PLAIN or is_simulated(), reason="counts in plain Python; run by the last test")
-simulated_only = pytest.mark.skipif(not is_simulated(), reason="counts in the simulator; run by the last test")
+plain_only = pytest.mark.skipif(
+    not IS_PLAIN or is_simulated(), reason="counts in plain Python; run by tests/test_plain_kernels.py"
+)
+simulated_only = pytest.mark.skipif(not is_simulated(), reason="counts in the simulator; run by test_gpu_simulated.py")
 
 LINES = r"""
 start: (NAME _NEWLINE | "if" ":" _NEWLINE _INDENT start _DEDENT)+
@@ -217,12 +218,3 @@ def test_a_slot_has_the_size_that_is_told() -> None:
     for size, store in zip(sizes, (plain, ambiguous), strict=True):
         ten, one = (GpuBatch(store, n, "cpu", n_deep=0).nbytes for n in (10, 1))
         assert 0 <= (ten - one) / 9 - size < 100, "a slot's region is nearly all that it takes"
-
-
-def test_the_counts() -> None:
-    here = "tests/decoding/gpu/test_gpu_costs.py::"
-    check_tests([f"{here}test_open_blocks_cost_a_slot_nothing_more"], {"NUMBA_DISABLE_JIT": "1"})
-    check_tests(
-        [f"{here}test_a_row_is_looked_up_once_for_all_of_its_words"],
-        {"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1"},
-    )

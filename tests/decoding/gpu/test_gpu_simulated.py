@@ -1,4 +1,4 @@
-"""The kernels themselves, threads and all, in Numba's CUDA simulator: the tests of `test_gpu.py`, with every index as Python sees it."""
+"""The kernels themselves, threads and all, in Numba's CUDA simulator: tests of this folder, with every index as Python sees it."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ import pytest
 from own_process import check_tests
 
 QUICK = (
-    "test_rows_are_those_of_matchers[layout-1]",
-    "test_apply_masks_the_rows_and_leaves_idle_slots_alone",
-    "test_held_tokens",
+    "test_gpu.py::test_rows_are_those_of_matchers[layout-1-20]",
+    "test_gpu.py::test_apply_masks_the_rows_and_leaves_idle_slots_alone",
+    "test_gpu.py::test_held_tokens",
+    "test_gpu_costs.py::test_a_row_is_looked_up_once_for_all_of_its_words",
 )
 OTHERS = (
-    "test_rows_are_those_of_matchers[plain-0]",
-    "test_rows_are_those_of_matchers[layout-2]",
-    "test_a_fetched_matcher_goes_on",
-    "test_a_flag_stays_until_the_slot_is_admitted_again",
-    "test_without_deep_regions",
-    "test_the_documented_loop_goes_on_after_the_end_of_a_text",
-    "test_a_new_text_does_not_read_what_was_sampled_for_the_old[admit]",
+    "test_gpu.py::test_rows_are_those_of_matchers[plain-0-90]",
+    "test_gpu.py::test_rows_are_those_of_matchers[layout-1-90]",
+    "test_gpu.py::test_rows_are_those_of_matchers[layout-2-90]",
+    "test_gpu.py::test_a_fetched_matcher_goes_on",
+    "test_gpu.py::test_a_flag_stays_until_the_slot_is_admitted_again",
+    "test_gpu.py::test_without_deep_regions",
+    "test_gpu.py::test_the_documented_loop_goes_on_after_the_end_of_a_text",
+    "test_gpu.py::test_a_new_text_does_not_read_what_was_sampled_for_the_old[admit]",
 )
 
 
@@ -25,5 +27,5 @@ OTHERS = (
     "names", [pytest.param(QUICK, id="quick"), pytest.param(OTHERS, id="others", marks=pytest.mark.slow)]
 )
 def test_kernels_in_the_simulator(names: tuple[str, ...]) -> None:
-    chosen = [f"tests/decoding/gpu/test_gpu.py::{name}" for name in names]
+    chosen = [f"tests/decoding/gpu/{name}" for name in names]
     check_tests(chosen, {"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1"}, timeout=600)

@@ -15,6 +15,7 @@ from lark.lexer import Lexer as LarkLexer
 from lark.parsers.lalr_interactive_parser import InteractiveParser
 from naive import Earley, is_word, prefixes, productive
 from naive_store import python_grammar
+from shares import share
 
 from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.grammar import Grammar, reduce
@@ -62,7 +63,7 @@ def read(parser: Parser, word: tuple[int, ...]) -> Stacks:
     return stacks
 
 
-@pytest.mark.parametrize("chunk", range(8))
+@pytest.mark.parametrize("chunk", share(range(8), 1))
 def test_accepts_what_earley_accepts(chunk: int) -> None:
     """Every word up to some length: is it a prefix, and is it a word of the language?"""
     n_hidden = n_conflicted = 0
@@ -84,7 +85,7 @@ def test_accepts_what_earley_accepts(chunk: int) -> None:
     assert n_hidden > 0 and n_conflicted > CHUNK // 4
 
 
-@pytest.mark.parametrize("chunk", range(3))
+@pytest.mark.parametrize("chunk", share(range(3), 1))
 def test_conflict_free_grammars_parse_as_in_lark(chunk: int) -> None:
     """Lark's interactive parser over the same rules takes the same terminals at every step."""
     n_compared = 0

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from naive_store import mask_ids, python_store
 from paths import SHARED
+from shares import share
 
 from maskwright.analysis.errors import IllegalTokenError, LimitError, MaskwrightError, StoreError
 from maskwright.analysis.loading import parse_grammar
@@ -146,7 +147,8 @@ def test_masks_are_those_of_the_tokens(decoder: ReferenceDecoder, original: Refe
         assert tried == mask & set(sample), text[:end]
 
 
-def test_real_programs(decoder: ReferenceDecoder, original: ReferenceDecoder) -> None:
+@pytest.mark.parametrize("n", share([1, 3], 1))
+def test_real_programs(decoder: ReferenceDecoder, original: ReferenceDecoder, n: int) -> None:
     """Both stores have the same masks before every token of real programs, cut by the tokenizer itself, and allow it."""
     sentencepiece = pytest.importorskip("sentencepiece")
     if not SOURCES.exists():
@@ -160,9 +162,9 @@ def test_real_programs(decoder: ReferenceDecoder, original: ReferenceDecoder) ->
             record = json.loads(line)
             if record["lark_python_lark_1_3_1"] and 500 < len(record["text"]) < 1500 and record["text"].isascii():
                 programs.append(record["text"])
-            if len(programs) == 3:
+            if len(programs) == n:
                 break
-    assert len(programs) == 3
+    assert len(programs) == n
     n_positions = 0
     decoder.n_parser_calls = original.n_parser_calls = 0
     for text in programs:
@@ -170,7 +172,7 @@ def test_real_programs(decoder: ReferenceDecoder, original: ReferenceDecoder) ->
         original.reset()
         n_positions += check_same_masks(decoder, original, tokenizer.encode(text))
         assert decoder.is_accepting() and original.is_accepting()
-    assert n_positions > 500
+    assert n_positions > 150 * n
     assert decoder.n_parser_calls < original.n_parser_calls / 5
 
 

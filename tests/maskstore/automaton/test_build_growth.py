@@ -16,9 +16,11 @@ import pytest
 from growth import growth
 from own_process import seconds_to_end
 from paths import TESTS
+from shares import share
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.loading import load_grammar, parse_grammar
+from maskwright.maskstore.automaton import stack_automaton
 from maskwright.maskstore.vocabulary.vocabulary import LONGEST_TOKEN, Vocabulary
 from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store
@@ -115,7 +117,7 @@ def build_token(grammar: str, token: bytes) -> float:
     return time.process_time() - start
 
 
-@pytest.mark.parametrize("name", [name for name in LONG_TOKENS if LONG_TOKENS[name][0] != "python"])
+@pytest.mark.parametrize("name", share([name for name in LONG_TOKENS if LONG_TOKENS[name][0] != "python"], 4))
 def test_a_vocabulary_with_a_long_token_is_built_soon(name: str) -> None:
     grammar, write, n = LONG_TOKENS[name]
     assert build_token(grammar, write(n)) < 40, "what is compiled first counts too"
@@ -136,15 +138,15 @@ def test_building_is_linear_in_the_longest_token(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [
-        (GRAMMARS["literals"][0](20_001), "has 20001 string literals, but a lexer has at most 20000 states; write literals that the rules"),
-        (GRAMMARS["unit rules"][0](6_000), r"LR tables have 6\d+ states over 6\d+ symbols, \d+ cells, past the limit of \d+; merge"),
-        (
+    share([
+        pytest.param(
             sets_of_letters(200),
             "the terminals together have more than 20000 lexer states; those alive side by side in one state are T",
+            id="sets of terminals",
         ),
-    ],
-    ids=["literals", "unit rules", "sets of terminals"],
+        pytest.param(GRAMMARS["literals"][0](20_001), "has 20001 string literals, but a lexer has at most 20000 states", id="literals"),
+        pytest.param(GRAMMARS["unit rules"][0](6_000), r"LR tables have 6\d+ states .*, past the limit of \d+; merge", id="unit rules"),
+    ], 1),
 )  # fmt: skip
 def test_what_is_too_large_is_said_soon(text: str, message: str) -> None:
     grammar = parse_grammar(text)
@@ -152,6 +154,14 @@ def test_what_is_too_large_is_said_soon(text: str, message: str) -> None:
     with pytest.raises(LimitError, match=message):
         compile_store(grammar, VOCABULARY)
     assert time.process_time() - start < 20
+
+
+def test_more_literals_than_a_lexer_has_states_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stack_automaton, "STATE_LIMIT", 1_000)
+    with pytest.raises(
+        LimitError, match="has 1001 string literals, but a lexer has at most 1000 states; write literals"
+    ):
+        compile_store(parse_grammar(GRAMMARS["literals"][0](1_001)), VOCABULARY)
 
 
 INTERRUPTED = {
@@ -215,7 +225,7 @@ MOST_SECONDS = 2.0
 """A second for Ctrl-C, and what it takes to end a process of some hundred megabytes."""
 
 
-@pytest.mark.parametrize("name", ["reading", "lexer", "long token"])
+@pytest.mark.parametrize("name", share(["long token", "reading", "lexer"], 1))
 def test_ctrl_c_is_obeyed(name: str) -> None:
     taken = interrupted(name, 1.0)
     assert taken is not None and taken < MOST_SECONDS

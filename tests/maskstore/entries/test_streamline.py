@@ -27,6 +27,7 @@ from naive_store import (
     random_vocabulary,
     terminal_of,
 )
+from shares import parts, share
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar import Grammar
@@ -45,7 +46,7 @@ from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.stores.build import compile_entry_store
 from maskwright.stores.store import EntryStore
 
-CHUNK = 30
+CHUNK = 10
 N_STACKS, N_READINGS = 100, 40
 
 LARK_TEXTS = {
@@ -128,7 +129,7 @@ def check_store(store: EntryStore) -> None:
     assert [len(store.entries(cell)) for cell in resting] == steps[-1].tolist()
 
 
-@pytest.mark.parametrize("chunk", [pytest.param(i, id=f"random-{i}") for i in range(6)])
+@pytest.mark.parametrize("chunk", share([pytest.param(i, id=f"random-{i}") for i in range(18)], 3))
 def test_masks_agree(chunk: int) -> None:
     """Random rules over overlapping terminals, with and without layout and ignored terminals."""
     n_positions = 0
@@ -178,8 +179,9 @@ def test_masks_of_all_short_texts() -> None:
 
 
 @pytest.mark.parametrize("make", [random_lexed_grammar, random_layout_grammar])
-def test_invariants_of_entries(make: Callable[[int], Grammar]) -> None:
-    for seed in range(50):
+@pytest.mark.parametrize("seeds", share(parts(50, 10), 1), ids=str)
+def test_invariants_of_entries(make: Callable[[int], Grammar], seeds: range) -> None:
+    for seed in seeds:
         grammar = make(seed)
         for store in stores(grammar, random_vocabulary(grammar, seed)):
             check_store(store)

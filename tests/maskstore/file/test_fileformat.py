@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from naive_store import python_store
 from paths import TESTS
 from stores import (
     COMMITTED,
@@ -32,13 +33,12 @@ from stores import (
 )
 
 from maskwright.analysis.errors import StoreError
-from maskwright.analysis.loading import load_grammar, parse_grammar
+from maskwright.analysis.loading import parse_grammar
 from maskwright.decoding.reference import ReferenceDecoder
 from maskwright.maskstore.file import fileformat
 from maskwright.maskstore.file.fileformat import FORMAT_VERSION, save_store, store_info
 from maskwright.maskstore.file.fileheader import TENSORS
-from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
-from maskwright.stores.build import compile_entry_store
+from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.stores.store import EntryStore, load_store
 
 
@@ -81,7 +81,7 @@ def test_the_same_store_comes_back(tmp_path: Path, streamlined: bool, has_layout
 
 def test_a_store_of_python_comes_back(tmp_path: Path) -> None:
     pytest.importorskip("mistral_common")
-    store = compile_entry_store(load_grammar("lark:python", lexing="nfa"), load_vocabulary("mistral-7b-v0.1"))
+    store = python_store()
     path = tmp_path / "python.safetensors"
     save_store(store, path)
     assert path.stat().st_size < 2_000_000
