@@ -208,12 +208,18 @@ def _product(
     classes, representatives = column_classes(np.vstack([left.next_state, right.next_state]))
     a, b = a[:, representatives].astype(np.int64), b[:, representatives].astype(np.int64)
     known = np.zeros(1, dtype=np.int64)  # codes of pairs, in the order of their numbers
-    frontier = known
+    frontier = in_order = known
     successors = []
     while len(frontier):
         codes = a[frontier // len(b)] * len(b) + b[frontier % len(b)]
         successors.append(codes)
-        frontier = np.setdiff1d(codes, known)
+        # PERF: `np.setdiff1d(codes, known)`, which hashes and sorts all that is known each time
+        found = np.sort(codes, axis=None)
+        found = found[np.append(True, found[1:] != found[:-1])]
+        at = np.searchsorted(in_order, found)
+        is_new = in_order[np.minimum(at, len(in_order) - 1)] != found
+        frontier = found[is_new]
+        in_order = np.insert(in_order, at[is_new], frontier)
         known = np.concatenate([known, frontier])
         _check_size(len(known), max_states, "product")
     order = np.argsort(known)

@@ -12,7 +12,7 @@ from maskwright.analysis.schema.arrays import array_drafts, item_terms
 from maskwright.analysis.schema.documents import Document
 from maskwright.analysis.schema.drafts import Doubtful, Draft, has_value, nodes_of
 from maskwright.analysis.schema.normal import Normals
-from maskwright.analysis.schema.objects import key_terms, object_drafts
+from maskwright.analysis.schema.objects import member_terms, object_drafts
 from maskwright.analysis.schema.plain import leaf_shapes, plain_shapes
 from maskwright.analysis.schema.scalars import scalar_shape
 from maskwright.analysis.schema.shapes import NO_NODE, Numbers, Shape, StringLiterals, Strings
@@ -242,10 +242,15 @@ class Builder(Normals):
     def is_plainly_empty(self, kind: str, clause: c.Clause) -> bool:
         """Whether a clause has no value, as far as a short look tells."""
         if kind == c.OBJECT:
-            required = [one.name for one in clause if isinstance(one, c.Required)]
-            if sum(isinstance(one, c.Members) for one in clause) < 2:
+            members = [one for one in clause if isinstance(one, c.Members)]
+            if len(members) < 2:
                 return False
-            return any(self.is_surely_empty(key_terms(clause, name)) for name in required)
+            for one in clause:
+                if isinstance(one, c.Required):
+                    terms = member_terms(members, one.name)
+                    if any(terms) and self.is_surely_empty(terms):
+                        return True
+            return False
         if kind == c.ARRAY:
             least = max((one.least for one in clause if isinstance(one, c.Size)), default=0)
             return any(self.is_surely_empty(item_terms(clause, i)) for i in range(min(least, 8)))

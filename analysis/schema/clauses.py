@@ -19,6 +19,10 @@ def joined(kind: str, left: c.Clause, right: c.Clause) -> c.Clause | None:
         return right
     if not right:
         return left
+    if len(left) == len(right) == 1:  # PERF: constants of branches meet in pairs
+        one, other = left[0], right[0]
+        if isinstance(one, c.Among) and isinstance(other, c.Among):
+            return _listed(kind, one, other)
     found = tuple(dict.fromkeys(left + right))
     if len(found) == len(left):
         return left
@@ -80,16 +84,19 @@ def _bounded(clause: c.Clause) -> c.Clause | None:
 
 def _lacks_members(clause: c.Clause) -> bool:
     """Whether a required member may not be there, as far as that is plain."""
-    required = [one.name for one in clause if isinstance(one, c.Required)]
+    required = {one.name for one in clause if isinstance(one, c.Required)}
     if not required:
         return False
     for one in clause:
-        if isinstance(one, c.Size) and one.most is not None and len(required) > one.most:
-            return True
         if isinstance(one, c.Members):
-            closed = one.others == c.FALSE and not one.patterns
-            if any(one.names.get(name, c.FALSE if closed else c.TRUE) == c.FALSE for name in required):
+            names = one.names
+            if one.others == c.FALSE and not one.patterns and not required <= names.keys():
                 return True
+            # PERF: most name no key that may not be there
+            if c.FALSE in names.values() and any(names.get(name) == c.FALSE for name in required):
+                return True
+        elif isinstance(one, c.Size) and one.most is not None and len(required) > one.most:
+            return True
     return False
 
 
@@ -118,6 +125,19 @@ def _chosen(kind: str, clause: c.Clause) -> c.Clause | None:
     if not values:
         return None
     return (*(one for one in rest if _is_kept(one)), c.Among(values, True))
+
+
+def _listed(kind: str, one: c.Among, other: c.Among) -> c.Clause | None:
+    """As `_chosen`, of a clause of two lists."""
+    if one.is_among:
+        values = one.values & other.values if other.is_among else one.values - other.values
+    elif other.is_among:
+        values = other.values - one.values
+    elif kind in _ALL:
+        values = _ALL[kind] - one.values - other.values
+    else:
+        return (c.Among(one.values | other.values, False),)
+    return (c.Among(values, True),) if values else None
 
 
 def _is_kept(constraint: c.Constraint) -> bool:

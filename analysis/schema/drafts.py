@@ -5,11 +5,20 @@ Node numbers are those of the builder here, not yet those of the graph.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import compress
 from typing import NamedTuple
 
 from maskwright.analysis.regex.dfa import Dfa
-from maskwright.analysis.schema.shapes import NO_NODE, Arrays, Objects, Shape
+from maskwright.analysis.schema.shapes import (
+    Arrays,
+    Numbers,
+    Objects,
+    Shape,
+    Spellings,
+    StringLiterals,
+    Strings,
+)
 
 
 class Patterned(NamedTuple):
@@ -38,27 +47,31 @@ class Doubtful(NamedTuple):
 
 Draft = Shape | Patterned | Doubtful
 
+SCALARS = (Spellings, Numbers, StringLiterals, Strings)
+"""The shapes without nodes inside."""
 
-def nodes_of(draft: Draft) -> Iterator[int]:
+
+def nodes_of(draft: Draft) -> Sequence[int]:
     """The nodes of a draft's members or items."""
+    if draft.__class__ in SCALARS:
+        return ()
     if isinstance(draft, Doubtful):
         draft = draft.shape
     if isinstance(draft, Patterned):
-        yield from draft.objects.values
-        yield from draft.classes.values()
-    elif isinstance(draft, Objects):
-        yield from draft.values
-        yield from draft.others
-    elif isinstance(draft, Arrays):
-        yield from draft.prefix
-        yield draft.items
-        if draft.contained:
-            yield from draft.contained.prefix
-            yield draft.contained.items
+        return (*draft.objects.values, *draft.classes.values())
+    if isinstance(draft, Objects):
+        return draft.values + draft.others
+    if not isinstance(draft, Arrays):
+        return ()
+    if draft.contained is None:
+        return (*draft.prefix, draft.items)
+    return (*draft.prefix, draft.items, *draft.contained.prefix, draft.contained.items)
 
 
 def has_value(draft: Draft, is_there: Callable[[int], bool]) -> bool:
     """Whether a draft has a value, if just the nodes that `is_there` names have some."""
+    if draft.__class__ in SCALARS:
+        return True
     if isinstance(draft, Doubtful):
         draft = draft.shape
     if isinstance(draft, Patterned):
@@ -116,62 +129,84 @@ def _array_exists(arrays: Arrays, is_there: Callable[[int], bool]) -> bool:
     return contained.most is None or forced + (0 if outside else more) <= contained.most
 
 
-def living(drafts: dict[int, list[Draft]]) -> set[int]:
+def _needed(draft: Draft) -> Iterator[int] | None:
+    """The nodes that a draft has a value with, and none without one of them.
+
+    Returns None where that is no matter of certain nodes.
+    """
+    if draft.__class__ in SCALARS:
+        return iter(())
+    if isinstance(draft, Doubtful):
+        draft = draft.shape
+    objects = draft.objects if isinstance(draft, Patterned) else draft
+    if isinstance(objects, Objects):
+        n_required = objects.required.count(True)
+        if objects.least > n_required or (objects.most is not None and objects.most < n_required):
+            return None
+        return compress(objects.values, objects.required)
+    if isinstance(objects, Arrays):
+        if objects.contained is not None or (objects.most is not None and objects.most < objects.least):
+            return None
+        needed = objects.prefix[: objects.least]
+        return iter(needed if len(needed) == objects.least else (*needed, objects.items))
+    return iter(())
+
+
+def living(drafts: Mapping[int, Sequence[Draft]]) -> set[int]:
     """The nodes that have a value: the least set that the drafts allow.
 
     drafts : of each node; those of all nodes inside are there too.
 
-    Cost: O(size of the drafts), and that of a node's drafts again for each of its nodes that turns
-    out to have a value.
+    Cost: O(size of the drafts); of a draft with a limit or with `contained`, its size again for
+    each of its nodes.
     """
     alive: set[int] = set()
-    waiting: dict[int, list[int]] = {}
-
-    def is_there(node: int) -> bool:
-        return node in alive
-
+    waiting: dict[int, list[tuple[int, Draft, Iterator[int] | None]]] = {}
     # most nodes stand behind those whose parts they are, so that one pass decides most of them
-    for node in reversed(drafts):
-        if any(has_value(draft, is_there) for draft in drafts[node]):
+    for first in reversed(list(drafts)):
+        some = drafts[first]
+        is_new = not some or some[0].__class__ not in SCALARS
+        if is_new:
+            todo = [(first, draft, _needed(draft)) for draft in some]
+        else:
+            alive.add(first)
+            todo = waiting.pop(first, [])
+        while todo:
+            node, draft, needed = one = todo.pop()
+            if node in alive:
+                continue
+            if needed is None:
+                if not has_value(draft, alive.__contains__):
+                    for child in nodes_of(draft) if is_new else ():
+                        waiting.setdefault(child, []).append(one)
+                    continue
+            else:
+                # it goes on behind this one as soon as this one is alive
+                missing = next((child for child in needed if child not in alive), None)
+                if missing is not None:
+                    waiting.setdefault(missing, []).append(one)
+                    continue
             alive.add(node)
-    todo = [node for node in drafts if node not in alive]
-    for node in todo:
-        for draft in drafts[node]:
-            for child in nodes_of(draft):
-                if child != NO_NODE and child not in alive:
-                    waiting.setdefault(child, []).append(node)
-    while todo:
-        node = todo.pop()
-        if node not in alive and any(has_value(draft, is_there) for draft in drafts[node]):
-            alive.add(node)
-            todo.extend(above for above in waiting.get(node, ()) if above not in alive)
+            todo.extend(waiting.pop(node, ()))
+            is_new = False
     return alive
 
 
 def all_live(nodes: Sequence[Sequence[Draft]]) -> bool:
-    """Whether all of some nodes have a value. False may also mean that a short look does not tell.
+    """Whether all of some nodes have a value.
 
     nodes : the drafts of each node: scalars, `Objects` without limits and `Arrays` without
         `contained`. Most nodes stand behind those whose parts they are.
     """
     alive = [False] * (len(nodes) + 1)  # the last one is `NO_NODE`'s
-    waiting: Sequence[int] = range(len(nodes) - 1, -1, -1)
-    while waiting:
-        rest = []
-        for node in waiting:
-            for draft in nodes[node]:
-                if draft.__class__ is Objects:
-                    if True not in draft.required or all(
-                        [alive[value] for value, flag in zip(draft.values, draft.required, strict=True) if flag]
-                    ):
-                        break
-                elif draft.__class__ is not Arrays or not draft.least or alive[draft.items]:
+    for node in range(len(nodes) - 1, -1, -1):
+        for draft in nodes[node]:
+            if draft.__class__ is Objects:
+                if True not in draft.required or all([alive[one] for one in compress(draft.values, draft.required)]):
                     break
-            else:
-                rest.append(node)
-                continue
-            alive[node] = True
-        if len(rest) == len(waiting):
-            return False
-        waiting = rest
+            elif draft.__class__ is not Arrays or not draft.least or alive[draft.items]:
+                break
+        else:
+            return len(living(dict(enumerate(nodes)))) == len(nodes)
+        alive[node] = True
     return True

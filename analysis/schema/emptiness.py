@@ -11,7 +11,17 @@ from maskwright.analysis.schema.drafts import living
 from maskwright.analysis.schema.shapes import NO_NODE
 
 _CHOOSING = frozenset(
-    "anyOf oneOf if not dependencies dependentSchemas dependentRequired $dynamicRef $recursiveRef".split()
+    [
+        "anyOf",
+        "oneOf",
+        "if",
+        "not",
+        "dependencies",
+        "dependentSchemas",
+        "dependentRequired",
+        "$dynamicRef",
+        "$recursiveRef",
+    ]
 )
 """Keywords under which a conjunction without a value is nothing unusual."""
 

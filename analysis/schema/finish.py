@@ -8,9 +8,9 @@ from functools import lru_cache
 from maskwright.analysis.errors import LimitError, SchemaError
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema.builder import Builder
-from maskwright.analysis.schema.drafts import Doubtful, Draft, Patterned, has_value, living
+from maskwright.analysis.schema.drafts import SCALARS, Doubtful, Draft, Patterned, has_value, living
 from maskwright.analysis.schema.objects import finite_keys
-from maskwright.analysis.schema.scalars import SCALARS, merged
+from maskwright.analysis.schema.scalars import merged
 from maskwright.analysis.schema.shapes import (
     NO_NODE,
     Arrays,
@@ -79,7 +79,7 @@ class Finisher:
             found = numbers.get(node)
             if found is None:
                 drafts = self.drafts[node]
-                if all(isinstance(draft, SCALARS) for draft in drafts):
+                if all([draft.__class__ in SCALARS for draft in drafts]):
                     key = tuple(map(id, drafts))
                     found = leaves.setdefault(key, len(order))
                 else:
@@ -92,6 +92,9 @@ class Finisher:
         for node in order:  # grows while it is read
             shapes: list[Shape] = []
             for draft in self.drafts[node]:
+                if draft.__class__ in SCALARS:
+                    shapes.append(draft)
+                    continue
                 try:
                     shapes.extend(self._finished(draft, number))
                 except LimitError as error:
@@ -117,20 +120,21 @@ class Finisher:
         if isinstance(draft, Patterned):
             yield self._patterned(draft, number)
         elif isinstance(draft, Objects):
-            others = tuple(number(node) for node in draft.others if node in self.alive)
-            yield self._object(draft, number)._replace(others=others)
+            others = tuple([number(node) for node in draft.others if node in self.alive])
+            yield self._object(draft, number, others)
         elif isinstance(draft, Arrays):
             yield self._array(draft, number)
         else:
             yield draft
 
-    def _object(self, draft: Objects, number: Callable[[int], int]) -> Objects:
-        values = tuple(number(node) for node in draft.values)
-        return draft._replace(values=values)
+    @staticmethod
+    def _object(draft: Objects, number: Callable[[int], int], others: tuple[int, ...]) -> Objects:
+        values = tuple(map(number, draft.values))
+        return Objects(draft.keys, values, draft.required, others, None, draft.least, draft.most, draft.ranks)
 
     def _patterned(self, draft: Patterned, number: Callable[[int], int]) -> Objects:
         """The shape with an automaton of its other keys; few keys become named ones."""
-        objects = self._object(draft.objects, number)
+        objects = self._object(draft.objects, number, draft.objects.others)
         nodes = {which: number(node) for which, node in draft.classes.items() if node in self.alive}
         if not nodes:
             return objects
@@ -181,6 +185,8 @@ class Finisher:
         is_changed = False
         for node, drafts in list(self.drafts.items()):
             for i, draft in enumerate(drafts):
+                if draft.__class__ is Objects or draft.__class__ in SCALARS:
+                    continue
                 shape = draft.shape if isinstance(draft, Doubtful) else draft
                 if not isinstance(shape, Arrays) or not shape.is_unique or not self._has_value(draft):
                     continue
@@ -301,9 +307,9 @@ def _incomparable(shapes: list[Shape | Patterned]) -> str:
     strings = [one for one in shapes if isinstance(one, Strings)]
     if any(one.automaton is None and one.most is None for one in strings):
         return ""
-    if len(strings) == 1 and not any(isinstance(one, StringLiterals) for one in shapes):
-        if strings[0].automaton is None or (strings[0].most is None and _is_endless(strings[0].automaton)):
-            return ""
+    is_alone = len(strings) == 1 and not any(isinstance(one, StringLiterals) for one in shapes)
+    if is_alone and (strings[0].automaton is None or (strings[0].most is None and _is_endless(strings[0].automaton))):
+        return ""
     return "strings of a pattern or of different kinds are compared"
 
 

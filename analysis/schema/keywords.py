@@ -19,6 +19,35 @@ _EXACT = Context(prec=1_000_000, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 TYPE_NAMES = frozenset({*c.TYPES, "integer"})
 
+_NONE: frozenset[str] = frozenset()
+_NUMBER = frozenset(["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"])
+_STRING = frozenset(["minLength", "maxLength", "pattern", "format"])
+_ARRAY = frozenset(
+    [
+        "minItems",
+        "maxItems",
+        "uniqueItems",
+        "items",
+        "prefixItems",
+        "additionalItems",
+        "contains",
+        "minContains",
+        "maxContains",
+    ]
+)
+_OBJECT = frozenset(
+    [
+        "minProperties",
+        "maxProperties",
+        "required",
+        "properties",
+        "patternProperties",
+        "additionalProperties",
+        "propertyNames",
+    ]
+)
+"""The keywords that say something of one type."""
+
 
 class Keywords:
     """The keywords of one location.
@@ -105,15 +134,16 @@ class Keywords:
         """The clause of each type, without `enum` and `const`."""
         types = self.types()
         found: c.Normal = {}
-        for kind, read in (
-            (c.NULL, list),
-            (c.BOOLEAN, list),
-            (c.NUMBER, self._number),
-            (c.STRING, self._string),
-            (c.ARRAY, self._array),
-            (c.OBJECT, self._object),
+        for kind, keywords, read in (
+            (c.NULL, _NONE, list),
+            (c.BOOLEAN, _NONE, list),
+            (c.NUMBER, _NUMBER, self._number),
+            (c.STRING, _STRING, self._string),
+            (c.ARRAY, _ARRAY, self._array),
+            (c.OBJECT, _OBJECT, self._object),
         ):
-            constraints = read()  # what is not allowed is checked as well
+            is_read = not keywords.isdisjoint(self.schema) or (self.seen and kind == c.OBJECT)
+            constraints = read() if is_read else []  # what is not allowed is checked as well
             if kind in types:
                 found[kind] = (tuple(constraints),)
             elif kind == c.NUMBER and "integer" in types:

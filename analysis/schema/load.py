@@ -1,4 +1,4 @@
-"""JSON schemas as users have them: values, files, texts, and Python types that say what they look like."""
+"""JSON schemas as users have them: values, files, texts, and Python types."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class JsonSchema:
     name: str
     schema: Any
     texts: Texts
-    options: SchemaOptions = SchemaOptions()
+    options: SchemaOptions
 
     @property
     def left_out(self) -> tuple[tuple[str, str], ...]:
@@ -73,8 +73,8 @@ def load_schema(
     """A JSON schema, for `build_store`.
 
     source : a schema as Python values (a dict or a bool), as JSON text or as the path of a file; or
-        a pydantic model, a dataclass, a TypedDict, another type or a function, whose schema pydantic
-        tells (`pip install pydantic`).
+        a pydantic model, a dataclass, a TypedDict, another type or a function, whose schema
+        pydantic tells (`pip install pydantic`).
     documents : URI -> schema, for references to other documents. Nothing is loaded from elsewhere.
     whitespace : what may stand between the tokens of JSON: "any" white space, none ("compact"), at
         most so many characters in a row (a number), or a regular expression.
@@ -82,8 +82,8 @@ def load_schema(
     lenient : whether to leave out what cannot be said exactly. `JsonSchema.left_out` has it.
     name : what errors call the schema; by default its `title` or its file.
 
-    Raises: SchemaError for a schema that is malformed, that nothing satisfies, or that asks for what
-    no mask can say exactly, with the JSON pointer; UnknownNameError for another option;
+    Raises: SchemaError for a schema that is malformed, that nothing satisfies, or that asks for
+    what no mask can say exactly, with the JSON pointer; UnknownNameError for another option;
     MissingExtraError where pydantic is needed and missing.
     Cost: 0.1 ms for a schema of 1 kB; one that was read before is looked up.
 
@@ -95,7 +95,7 @@ def load_schema(
     schema, found = read_values(source)
     if name is None:
         title = schema.get("title") if isinstance(schema, dict) else None
-        name = found or (clip(title) if isinstance(title, str) and title.isprintable() and title else "schema")
+        name = found or (title[:60] if isinstance(title, str) and title.isprintable() and title else "schema")
     spacing = _spacing(whitespace)
     if documents is not None and not isinstance(documents, Mapping):
         raise SchemaError(f"documents is {a_type(documents)}; expected URI -> schema")
@@ -117,7 +117,7 @@ def _spelled(schema: Any) -> str:
 
 @lru_cache(maxsize=256)
 def _graph(spelled: str, key_order: KeyOrder, lenient: bool) -> SchemaGraph:
-    """The graph of a schema's JSON text. Its own copy of the values, since the caller's may change."""
+    """The graph of a schema's JSON text, of its own copy of the values: the caller's may change."""
     return build_graph(json.loads(spelled), key_order=key_order, lenient=lenient)
 
 
@@ -137,8 +137,8 @@ def _spacing(whitespace: str | int) -> Dfa | None:
     found = intersect(regex_automaton(whitespace), regex_automaton(r"[ \t\n\r]*"))
     if found.is_empty:
         raise UnknownNameError(
-            f"whitespace is {clip(whitespace)}, a pattern that matches no white space; expected 'any', 'compact', a number, or a pattern of "
-            "blanks, tabs and line breaks"
+            f"whitespace is {clip(whitespace)}, a pattern that matches no white space; expected 'any', 'compact', a number, or a "
+            "pattern of blanks, tabs and line breaks"
         )
     return found
 

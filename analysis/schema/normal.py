@@ -103,6 +103,9 @@ class Normals:
             raise self.document.error(
                 where, "", "the combinators of the schema multiply too far; write some of them out"
             )
+        if n == 1:
+            clause = joined(kind, left[0], right[0])
+            return () if clause is None or self.is_plainly_empty(kind, clause) else (clause,)
         clauses: dict[c.Clause, None] = {}
         for one in left:
             for other in right:

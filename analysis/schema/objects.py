@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from maskwright.analysis.regex.dfa import Dfa
+from maskwright.analysis.regex.minimise import column_classes
 from maskwright.analysis.schema import constraints as c
 from maskwright.analysis.schema.clauses import simplified
 from maskwright.analysis.schema.drafts import Doubtful, Draft, Patterned
@@ -74,9 +75,12 @@ def object_drafts(clause: c.Clause, nodes: Nodes, in_order: bool) -> list[Draft]
             least, most = one.least, one.most
     required = {one.name for one in clause if isinstance(one, c.Required)}
     values: dict[bytes, tuple[int, bool, int]] = {}
+    members = [one for one in clause if isinstance(one, c.Members)]
+    has_names = any(isinstance(one, c.Names) for one in clause)
     for rank, name in enumerate(keys.named):
-        terms = key_terms(clause, name)
-        node = nodes.node(terms) if _is_name(clause, name, nodes) else NO_NODE
+        node = NO_NODE
+        if not has_names or _is_name(clause, name, nodes):
+            node = nodes.node(member_terms(members, name))
         if name in required and node == NO_NODE:
             return []
         try:
@@ -87,13 +91,13 @@ def object_drafts(clause: c.Clause, nodes: Nodes, in_order: bool) -> list[Draft]
     texts = tuple(sorted(values))
     objects = Objects(
         texts,
-        tuple(values[text][0] for text in texts),
-        tuple(values[text][1] for text in texts),
+        tuple([values[text][0] for text in texts]),
+        tuple([values[text][1] for text in texts]),
         (),
         None,
         least,
         most,
-        tuple(values[text][2] for text in texts) if in_order else None,
+        tuple([values[text][2] for text in texts]) if in_order else None,
     )
     return [_with_others(clause, objects, keys, nodes, refused)]
 
@@ -111,16 +115,17 @@ def _with_others(
     return Doubtful(draft, tuple(refused)) if refused else draft
 
 
-def key_terms(clause: c.Clause, name: str) -> list[int]:
-    """The terms that the member of a name satisfies."""
+def member_terms(members: list[c.Members], name: str) -> list[int]:
+    """The terms that the member of a name satisfies. members : those of a clause."""
     found: list[int] = []
-    for one in clause:
-        if not isinstance(one, c.Members):
-            continue
+    for one in members:
         term = one.names.get(name)
-        hits = [] if term is None else [term]
-        hits.extend(term for text, term in one.patterns if is_found(text, name))
-        found.extend(hits or [one.others])
+        if one.patterns:
+            hits = [] if term is None else [term]
+            hits.extend(term for text, term in one.patterns if is_found(text, name))
+            found.extend(hits or [one.others])
+        else:
+            found.append(one.others if term is None else term)
     return found
 
 
@@ -167,7 +172,7 @@ def _keys(clause: c.Clause, nodes: Nodes, refused: list[tuple[str, str]]) -> _Ke
             texts.update((text, None) for text in (*one.but_patterns, *([one.pattern] if one.pattern else [])))
             if one.name != c.TRUE:
                 name_terms[one.name] = None
-    named.update((one.name, None) for one in clause if isinstance(one, c.Required))
+    named.update([(one.name, None) for one in clause if isinstance(one, c.Required)])
     automata: list[Dfa] = []
     patterns: dict[str, int] = {}
     name_sets: dict[int, int] = {}
@@ -225,6 +230,7 @@ def utf8(names: Iterable[str]) -> tuple[bytes, ...]:
 def _with_some(clause: c.Clause, some: c.Some, keys: _Keys, nodes: Nodes, in_order: bool) -> list[Draft]:
     """The drafts of a clause that asks for a member: by the name that it has."""
     rest = tuple(one for one in clause if one is not some)
+    members = [one for one in clause if isinstance(one, c.Members)]
     allowed = nodes.names((some.name,), []) if some.name != c.TRUE else None
     found: list[Draft] = []
 
@@ -240,7 +246,7 @@ def _with_some(clause: c.Clause, some: c.Some, keys: _Keys, nodes: Nodes, in_ord
             is_allowed = False
         if allowed is not None and not allowed.matches(name.encode("utf-8", "surrogatepass")):
             is_allowed = False
-        if is_allowed and not nodes.is_surely_empty([*key_terms(clause, name), some.value]):
+        if is_allowed and not nodes.is_surely_empty([*member_terms(members, name), some.value]):
             add((c.Required(name), c.Members({name: some.value}, (), c.TRUE)))
     inside: list[list[int]] = []
     outside: list[list[int]] = []
@@ -255,7 +261,7 @@ def _with_some(clause: c.Clause, some: c.Some, keys: _Keys, nodes: Nodes, in_ord
     is_implied = is_implied or all(nodes.is_surely_empty([*terms, some.value ^ 1]) for terms in inside)
     required = {one.name for one in clause if isinstance(one, c.Required)}
     free = [name for name in keys.named
-            if name not in required and not nodes.is_surely_empty(key_terms(clause, name))]  # fmt: skip
+            if name not in required and not nodes.is_surely_empty(member_terms(members, name))]  # fmt: skip
     if not is_implied or outside or len(free) > MOST_SPLIT:
         what = "it asks for some member among others, which is not counted"
         add((c.Refused(some.pointer, what),))
@@ -285,6 +291,8 @@ def _is_unnamed(keys: _Keys, number: int, term: int) -> bool:
 
 def finite_keys(automaton: KeyAutomaton) -> dict[bytes, int] | None:
     """The class of each key of an automaton; None if there are more than `MOST_NAMED`."""
+    if not _has_few(automaton):
+        return None
     dfa = Dfa.minimal(automaton.next_state, automaton.ends >= 0)
     texts = finite_language(dfa, MOST_NAMED)
     if texts is None:
@@ -296,3 +304,32 @@ def finite_keys(automaton: KeyAutomaton) -> dict[bytes, int] | None:
             state = int(automaton.next_state[state, byte])
         found[text] = int(automaton.ends[state])
     return found
+
+
+def _has_few(automaton: KeyAutomaton) -> bool:
+    """Whether an automaton has at most `MOST_NAMED` keys.
+
+    PERF: most have infinitely many, which a loop tells, or too many to be listed.
+    """
+    classes, representatives = column_classes(automaton.next_state)
+    rows = automaton.next_state[:, representatives].tolist()
+    widths = np.bincount(classes).tolist()
+    ends = automaton.ends.tolist()
+    counts: dict[int, int] = {-1: 0}  # state -> the keys from there on, up to a few too many
+    on_path = {0}
+    stack = [(0, iter(rows[0]))]
+    while stack:
+        state, targets = stack[-1]
+        for target in targets:
+            if target in on_path:
+                return False  # each state has a key, so that some key goes round any number of times
+            if target not in counts:
+                on_path.add(target)
+                stack.append((target, iter(rows[target])))
+                break
+        else:
+            stack.pop()
+            on_path.discard(state)
+            count = sum([width * counts[target] for width, target in zip(widths, rows[state], strict=True)])
+            counts[state] = min(count + (ends[state] >= 0), MOST_NAMED + 1)
+    return counts[0] <= MOST_NAMED

@@ -140,6 +140,8 @@ def _made_leaf(schema: dict[str, Any], draft: int) -> tuple[Shape, ...] | None:
 def plain_shapes(nodes: Plain, location: int) -> list[Shape] | None:
     """The shapes of a plain subschema; None for one that is not."""
     schema = nodes.document.schemas[location]
+    if schema is True:
+        schema = {}
     if schema.__class__ is not dict:
         return None
     groups = {_GROUPS.get(name) for name in schema}

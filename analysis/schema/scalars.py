@@ -11,6 +11,7 @@ from functools import lru_cache
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema import constraints as c
 from maskwright.analysis.schema import numbers
+from maskwright.analysis.schema.drafts import SCALARS
 from maskwright.analysis.schema.shapes import Numbers, Shape, Spellings, StringLiterals, Strings
 from maskwright.analysis.schema.strings import (
     both,
@@ -24,9 +25,6 @@ from maskwright.analysis.schema.strings import (
     valid_utf8,
     without,
 )
-
-SCALARS = (Spellings, Numbers, StringLiterals, Strings)
-"""The shapes without nodes inside."""
 
 ANY_STRING = Strings(None, 0, None)
 _SPELLED = {None: b"null", False: b"false", True: b"true"}

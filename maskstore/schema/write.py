@@ -1,13 +1,15 @@
 """From a schema's texts to the arrays that the schema engine reads (`layout`).
 
 PERF: this is on the way to the first mask of each request, so it is plain loops over lists. What
-automata and literals need is cached by their content, for all schemas of the process.
+shapes of scalars need is cached, for all schemas of the process.
 """
 
 from __future__ import annotations
 
 import itertools
+import struct
 import threading
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,16 +76,36 @@ class _Ids:
         return found
 
     def new(self) -> int:
-        """A number that nothing else has."""
-        with self._lock:
-            return next(self._next)
+        """A number that nothing else has. A count needs no lock: its step is not divided."""
+        return next(self._next)
+
+
+class _Leaf(NamedTuple):
+    """What a table needs of a shape of scalars, for all schemas.
+
+    shape : whose it is; it is held, so that its id stays its own.
+    row : the shape's integers, but for offsets.
+    automaton, lengths : the arrays whose offsets are missing, or None.
+    texts : the literals whose offset is missing, or None.
+    """
+
+    shape: Shape
+    row: list[int]
+    automaton: Array | None
+    lengths: Array | None
+    texts: tuple[bytes, ...] | None
 
 
 _IDS = _Ids()
 _ARRAYS: dict[int, tuple[Any, Array]] = {}
 """id of an automaton -> the automaton, so that the id stays its own, and its array."""
 _LENGTHS: dict[int, tuple[Any, Array]] = {}
+_LEAVES: dict[int, _Leaf] = {}
+"""id of a shape of scalars -> what tables need of it."""
+_TEXTS: dict[tuple[bytes, ...], list[int]] = {}
+"""Literals -> their integers, where these are few."""
 _MOST_KEPT = 4096
+_FEW = 256
 
 
 def _kept(cache: dict[int, tuple[Any, Array]], key: Any, make: Any) -> Array:
@@ -114,89 +136,107 @@ def _lengths_array(automaton: Dfa) -> Array:
     return np.concatenate([[found.preperiod, found.period], rows.ravel()]).astype(np.int32)
 
 
+def _leaf_of(shape: Strings | Numbers | StringLiterals | Spellings) -> _Leaf:
+    """What tables need of a shape of scalars. Raises: LimitError, as `length_table`."""
+    if isinstance(shape, StringLiterals | Spellings):
+        kind = layout.STRING_LITERALS if isinstance(shape, StringLiterals) else layout.SPELLINGS
+        made = _Leaf(shape, [kind, _IDS.of((kind, *shape.texts)), -1, -1], None, None, shape.texts)
+    elif isinstance(shape, Numbers):
+        array = _kept(_ARRAYS, shape.automaton, _automaton_array)
+        content = _IDS.of(("numbers", int(array[layout.AUTOMATON_ID])))
+        made = _Leaf(shape, [layout.NUMBERS, content, -1], array, None, None)
+    else:
+        most = -1 if shape.most is None else min(shape.most, 1 << 30)
+        least = min(shape.least, 1 << 30)
+        words, lengths, key = None, None, ("string", least, most)
+        if shape.automaton is not None:
+            words = _kept(_ARRAYS, shape.automaton, _automaton_array)
+            key = (*key, int(words[layout.AUTOMATON_ID]))  # type: ignore[assignment]
+            if least > 0 or most >= 0:
+                lengths = _kept(_LENGTHS, shape.automaton, _lengths_array)
+        made = _Leaf(shape, [layout.STRINGS, _IDS.of(key), -1, least, most, -1], words, lengths, None)
+    if len(_LEAVES) >= _MOST_KEPT:
+        _LEAVES.clear()
+    _LEAVES[id(shape)] = made
+    return made
+
+
+def _literals_of(texts: tuple[bytes, ...]) -> list[int]:
+    """The integers of sorted literals."""
+    made = [len(texts), *itertools.accumulate(map(len, texts), initial=0), *b"".join(texts)]
+    if len(made) <= _FEW:
+        if len(_TEXTS) >= _MOST_KEPT:
+            _TEXTS.clear()
+        _TEXTS[texts] = made
+    return made
+
+
 class _Writer:
     """A schema's arrays in the making."""
 
     def __init__(self, texts: Texts) -> None:
         self.graph = texts.graph
-        self.out: list[int] = [0] * layout.TABLE_HEADER
         self.parts: list[Array] = []
         self.size = 0
         self._places: dict[int, int] = {}
         self._literals: dict[tuple[bytes, ...], int] = {}
-        self._shapes: dict[int, int] = {}
-        self._plain: dict[int, int] = {}  # shape -> its content id, for shapes that name no nodes
-        self.words = 16
-        self.out[layout.SPACING] = len(self.out)
         rows = _FREE_SPACING if texts.spacing is None else _spacing_rows(texts.spacing)
-        self.out += rows
+        self.out: list[int] = [0] * layout.TABLE_HEADER
+        self.out[layout.SPACING] = len(self.out)
         self.out[layout.SPACING_ID] = _IDS.of(("spacing", *rows))
+        self.out += rows
         self.nodes = self._lay_out_nodes()
         self.out[layout.ROOT] = self.nodes[self.graph.root]
 
     def _lay_out_nodes(self) -> list[int]:
-        """The offset of each node; its shapes are written later."""
-        found = []
+        """The offset of each node, and -1 for `NO_NODE`; their shapes are written later."""
+        found, at, out = [], len(self.out), self.out
         for shapes in self.graph.nodes:
-            found.append(len(self.out))
-            self.out += [0, len(shapes), *[0] * len(shapes)]
+            found.append(at)
+            n = len(shapes)
+            out += (0, n, 0) if n == 1 else (0, n, *[0] * n)
+            at += n + layout.NODE_SHAPES
+        found.append(-1)
         return found
 
     def write(self) -> SchemaTable:
-        out = self.out
-        for offset, shapes in zip(self.nodes, self.graph.nodes, strict=True):
-            self._write_node(offset, shapes)
+        """The arrays. Raises: as `write_schema`."""
+        out, most_words = self.out, 16
+        placed: dict[int, int] = {}
+        for node, shapes in enumerate(self.graph.nodes):
+            at, words = self.nodes[node], 0
+            ids: list[int] = []
+            for k, shape in enumerate(shapes, at + layout.NODE_SHAPES):
+                found = placed.get(id(shape), -1)
+                if found < 0:
+                    found = placed[id(shape)] = self._shape(shape)
+                out[k] = found
+                kind = out[found]
+                if kind == layout.OBJECTS:
+                    words += 8 + out[found + layout.N_WORDS]
+                elif kind == layout.ARRAYS:
+                    words += 8 + (out[found + layout.N_UNIQUE] + 31 >> 5)
+                else:
+                    ids.append(out[found + layout.SHAPE_ID])
+            # a node of scalars is the same in all schemas; others name nodes
+            out[at] = _IDS.new() if words else _IDS.of(("node", *ids))
+            # a byte may open all of a node's objects and arrays, behind the array's frame around it
+            most_words = max(most_words, 4 * words + 64)
             if len(out) > MOST_INTEGERS:
                 raise LimitError("the schema's table has more than 2^28 integers; make the schema smaller")
-        out[layout.MOST_WORDS] = self.words
-        table = np.array(out, np.int32)
-        table.setflags(write=False)
+        out[layout.MOST_WORDS] = most_words
+        table = np.frombuffer(struct.pack(f"={len(out)}i", *out), np.int32)  # of bytes: read-only
         automata = np.concatenate(self.parts) if self.parts else np.zeros(1, np.int32)
         automata.setflags(write=False)
         return SchemaTable(table, automata)
 
-    def _write_node(self, offset: int, shapes: tuple[Shape, ...]) -> None:
-        out, ids, words = self.out, [], 0
-        for k, shape in enumerate(shapes):
-            found = self._shapes.get(id(shape))
-            if found is None:
-                found = self._shapes[id(shape)] = self._write_shape(shape)
-            out[offset + layout.NODE_SHAPES + k] = found
-            ids.append(self._plain.get(found, 0))
-            if isinstance(shape, Objects):
-                words += 8 + out[found + layout.N_WORDS]
-            elif isinstance(shape, Arrays):
-                words += 8 + (out[found + layout.N_UNIQUE] + 31 >> 5)
-        out[offset] = _IDS.of(("node", *ids)) if all(ids) else _IDS.new()
-        # a byte may open all of a node's objects or arrays, behind the frames of the array around
-        self.words = max(self.words, 4 * words + 64)
-
-    def _write_shape(self, shape: Shape) -> int:
-        if isinstance(shape, Strings):
-            return self._string(shape)
-        if isinstance(shape, Numbers):
-            automaton = self.place(shape.automaton)
-            return self._emit([layout.NUMBERS, 0, automaton], ("numbers", self._id_of(automaton)))
-        if isinstance(shape, StringLiterals | Spellings):
-            return self._literal_shape(shape, None)
+    def _shape(self, shape: Shape) -> int:
         if isinstance(shape, Objects):
             return self._object(shape)
-        return self._array(shape)
+        return self._array(shape) if isinstance(shape, Arrays) else self._leaf(shape)
 
-    def _emit(self, values: list[int], content: tuple[Any, ...] | None) -> int:
-        at = len(self.out)
-        if content is None:
-            values[layout.SHAPE_ID] = _IDS.new()
-        else:
-            values[layout.SHAPE_ID] = self._plain[at] = _IDS.of(content)
-        self.out += values
-        return at
-
-    def place(self, automaton: Dfa | KeyAutomaton) -> int:
-        """The offset of an automaton."""
-        return self._place(automaton, _kept(_ARRAYS, automaton, _automaton_array))
-
-    def _place(self, key: Any, array: Array) -> int:
+    def place(self, array: Array) -> int:
+        """The offset of an automaton's array, or of that of its lengths."""
         found = self._places.get(id(array))
         if found is None:
             found = self._places[id(array)] = self.size
@@ -206,110 +246,109 @@ class _Writer:
                 raise LimitError("the schema's patterns have more than 2^28 integers of automata; make them simpler")
         return found
 
-    def _id_of(self, offset: int) -> int:
-        """The content id of the automaton at an offset."""
-        at = 0
-        for part in self.parts:
-            if at == offset:
-                return int(part[layout.AUTOMATON_ID])
-            at += len(part)
-        raise KeyError(offset)
-
     def literals(self, texts: tuple[bytes, ...]) -> int:
         """The offset of sorted literals."""
         found = self._literals.get(texts)
         if found is None:
             found = self._literals[texts] = len(self.out)
-            starts = list(itertools.accumulate(map(len, texts), initial=0))
-            self.out += [len(texts), *starts, *b"".join(texts)]
+            self.out += _TEXTS.get(texts) or _literals_of(texts)
         return found
 
-    def _literal_shape(self, shape: StringLiterals | Spellings, numbers: dict[bytes, int] | None) -> int:
-        is_string = isinstance(shape, StringLiterals)
+    def _leaf(self, shape: Strings | Numbers | StringLiterals | Spellings) -> int:
+        _, row, automaton, lengths, texts = _LEAVES.get(id(shape)) or _leaf_of(shape)
+        out = self.out
+        literals = -1 if texts is None else self.literals(texts)
+        at = len(out)
+        out += row
+        if texts is not None:
+            out[at + layout.LITERALS] = literals
+        elif automaton is not None:
+            out[at + layout.STRING_AUTOMATON] = self.place(automaton)  # that of numbers stands there too
+            if lengths is not None:
+                out[at + layout.STRING_LENGTHS] = self.place(lengths)
+        return at
+
+    def _unique_literals(self, shape: StringLiterals | Spellings, numbers: dict[bytes, int]) -> int:
+        """The offset of literals that know their numbers among unique items."""
+        out, is_string = self.out, isinstance(shape, StringLiterals)
         kind = layout.STRING_LITERALS if is_string else layout.SPELLINGS
-        unique = -1
-        if numbers is not None:
-            unique = len(self.out)
-            self.out += [numbers[_unique_key(is_string, text)] for text in shape.texts]
+        unique = len(out)
+        out += [numbers[_unique_key(is_string, text)] for text in shape.texts]
         literals = self.literals(shape.texts)
-        return self._emit([kind, 0, literals, unique], (kind, *shape.texts) if numbers is None else None)
+        at = len(out)
+        out += (kind, _IDS.new(), literals, unique)
+        return at
 
-    def _string(self, shape: Strings) -> int:
-        most = -1 if shape.most is None else min(shape.most, 1 << 30)
-        least = min(shape.least, 1 << 30)
-        if shape.automaton is None:
-            return self._emit([layout.STRINGS, 0, -1, least, most, -1], ("string", least, most))
-        automaton = self.place(shape.automaton)
-        lengths = -1
-        if least > 0 or most >= 0:
-            lengths = self._place(shape.automaton, _kept(_LENGTHS, shape.automaton, _lengths_array))
-        content = ("string", least, most, self._id_of(automaton))
-        return self._emit([layout.STRINGS, 0, automaton, least, most, lengths], content)
+    def _ranked(self, shape: Objects, ranks: tuple[int, ...]) -> tuple[int, int, int]:
+        """Writes the order of an object's keys.
 
-    def _node(self, node: int) -> int:
-        return -1 if node == NO_NODE else self.nodes[node]
+        Returns the offsets of RANKS and NEXT_REQUIRED, and N_RANKED.
+        """
+        out, n = self.out, len(shape.keys)
+        at = len(out)
+        # keys that may not be there have no rank
+        order = sorted((rank, key) for key, rank in enumerate(ranks) if shape.values[key] != NO_NODE)
+        place = {key: rank for rank, (_, key) in enumerate(order)}
+        out += [place.get(key, -1) for key in range(n)]
+        least = len(order)
+        following = [least]
+        for _, key in reversed(order):
+            least = place[key] if shape.required[key] else least
+            following.append(least)
+        next_required = len(out)
+        out += [*reversed(following), len(order)]
+        return at, next_required, len(order)
 
     def _object(self, shape: Objects) -> int:
-        out, n = self.out, len(shape.keys)
-        n_words = 0 if shape.ranks is not None else n + 31 >> 5
+        out, nodes, n = self.out, self.nodes, len(shape.keys)
         values = len(out)
-        out += [self._node(node) for node in shape.values]
+        out += [nodes[node] for node in shape.values]
         others = len(out)
-        out += [self._node(node) for node in shape.others]
+        out += [nodes[node] for node in shape.others]
         required = len(out)
         out += _bits(shape.required)
-        ranks, next_required, n_ranked = -1, -1, 0
+        n_words, ranks, next_required, n_ranked = n + 31 >> 5, -1, -1, 0
         if shape.ranks is not None:
-            ranks = len(out)
-            # keys that may not be there have no rank
-            order = sorted((rank, key) for key, rank in enumerate(shape.ranks) if shape.values[key] != NO_NODE)
-            place = {key: rank for rank, (_, key) in enumerate(order)}
-            out += [place.get(key, -1) for key in range(n)]
-            next_required, least, n_ranked = len(out), len(order), len(order)
-            following = [least]
-            for _, key in reversed(order):
-                least = place[key] if shape.required[key] else least
-                following.append(least)
-            out += [*reversed(following), len(order)]
-        automaton = -1 if shape.key_automaton is None else self.place(shape.key_automaton)
+            n_words = 0
+            ranks, next_required, n_ranked = self._ranked(shape, shape.ranks)
+        automaton = -1
+        if shape.key_automaton is not None:
+            automaton = self.place(_kept(_ARRAYS, shape.key_automaton, _automaton_array))
         keys = self.literals(shape.keys)
-        values_ = [0] * layout.OBJECT_SIZE
-        values_[layout.KIND] = layout.OBJECTS
-        values_[layout.N_KEYS], values_[layout.KEYS], values_[layout.N_WORDS] = n, keys, n_words
-        values_[layout.N_REQUIRED] = sum(shape.required)
-        values_[layout.LEAST] = min(shape.least, 1 << 30)
-        values_[layout.MOST] = -1 if shape.most is None else min(shape.most, 1 << 30)
-        values_[layout.N_OTHERS], values_[layout.OTHERS] = len(shape.others), others
-        values_[layout.KEY_AUTOMATON], values_[layout.REQUIRED] = automaton, required
-        values_[layout.VALUES], values_[layout.RANKS] = values, ranks
-        values_[layout.NEXT_REQUIRED], values_[layout.N_RANKED] = next_required, n_ranked
-        values_[layout.TRACKS_KEYS] = int(bool(shape.others))
-        return self._emit(values_, None)
+        most = -1 if shape.most is None else min(shape.most, 1 << 30)
+        n_required, n_others = shape.required.count(True), len(shape.others)
+        at = len(out)
+        out += (  # in the order of `layout`
+            layout.OBJECTS, _IDS.new(), n, keys, n_words, n_required, min(shape.least, 1 << 30), most,
+            n_others, others, automaton, required, values, ranks, next_required, n_ranked, int(n_others > 0),
+        )  # fmt: skip
+        return at
 
     def _array(self, shape: Arrays) -> int:
+        out, nodes = self.out, self.nodes
         unique = self._unique_numbers(shape)
-        node_of = (lambda node: self._node(node)) if unique is None else self._unique_node(unique)
+        node_of: Callable[[int], int] = nodes.__getitem__ if unique is None else self._unique_node(unique)
         prefix_nodes, items = [node_of(node) for node in shape.prefix], node_of(shape.items)
-        values = [0] * layout.ARRAY_SIZE
-        values[layout.KIND] = layout.ARRAYS
-        values[layout.N_PREFIX], values[layout.PREFIX], values[layout.ITEMS] = len(prefix_nodes), len(self.out), items
-        self.out += prefix_nodes
-        values[layout.LEAST] = min(shape.least, 1 << 30)
-        values[layout.MOST] = -1 if shape.most is None else min(shape.most, 1 << 30)
-        values[layout.N_UNIQUE] = 0 if unique is None else len(unique)
+        prefix = len(out)
+        out += prefix_nodes
+        most = -1 if shape.most is None else min(shape.most, 1 << 30)
+        n_unique, tracks = 0 if unique is None else len(unique), 0
         if shape.is_unique and unique is None:
-            nodes = {*shape.prefix, shape.items} - {NO_NODE}
-            has_words = any(isinstance(each, Spellings) for node in nodes for each in self.graph.nodes[node])
-            values[layout.TRACKS_ITEMS] = 2 if has_words else 1
+            inside = {*shape.prefix, shape.items} - {NO_NODE}
+            has_words = any(isinstance(each, Spellings) for node in inside for each in self.graph.nodes[node])
+            tracks = 2 if has_words else 1
+        contained = [0] * 5
         if shape.contained is not None:
-            values[layout.HAS_CONTAINED] = 1
-            values[layout.CONTAINED_LEAST] = min(shape.contained.least, 1 << 30)
-            most = shape.contained.most
-            values[layout.CONTAINED_MOST] = -1 if most is None else min(most, 1 << 30)
-            values[layout.CONTAINED_PREFIX] = len(self.out)
-            self.out += [self._node(node) for node in shape.contained.prefix]
-            values[layout.CONTAINED_ITEMS] = self._node(shape.contained.items)
-        return self._emit(values, None)
+            limit = shape.contained.most
+            contained[:3] = 1, min(shape.contained.least, 1 << 30), -1 if limit is None else min(limit, 1 << 30)
+            contained[3:] = len(out), nodes[shape.contained.items]
+            out += [nodes[node] for node in shape.contained.prefix]
+        at = len(out)
+        out += (  # in the order of `layout`
+            layout.ARRAYS, _IDS.new(), len(prefix_nodes), prefix, items, n_unique, min(shape.least, 1 << 30), most,
+            *contained, tracks,
+        )  # fmt: skip
+        return at
 
     def _unique_numbers(self, shape: Arrays) -> dict[bytes, int] | None:
         """A number for each value that unique items may have, where they are finitely many."""
@@ -333,7 +372,7 @@ class _Writer:
 
         def node_of(node: int) -> int:
             if node not in made:
-                shapes = [self._literal_shape(each, numbers) for each in self.graph.nodes[node]]  # type: ignore[arg-type]
+                shapes = [self._unique_literals(each, numbers) for each in self.graph.nodes[node]]  # type: ignore[arg-type]
                 made[node] = len(self.out)
                 self.out += [_IDS.new(), len(shapes), *shapes]
             return made[node]
@@ -356,6 +395,8 @@ def _spacing_rows(spacing: Dfa) -> list[int]:
 def _bits(flags: tuple[bool, ...]) -> list[int]:
     """Flags as words of 32 bits, the least significant first, in the range of int32."""
     words = [0] * (len(flags) + 31 >> 5)
+    if True not in flags:
+        return words
     for number, flag in enumerate(flags):
         if flag:
             words[number >> 5] |= 1 << (number & 31)
@@ -365,9 +406,16 @@ def _bits(flags: tuple[bool, ...]) -> list[int]:
 def write_schema(texts: Texts) -> SchemaTable:
     """The arrays of a schema's texts.
 
-    Raises: LimitError if they would have more than `MOST_INTEGERS` integers, or as `length_table`.
-    Cost: O(the schema's size); 10 us for each node.
+    Raises: LimitError if they would have more than `MOST_INTEGERS` integers, a node has more than
+    `layout.MOST_SHAPES` shapes, or as `length_table`.
+    Cost: O(the schema's size); 3 us for each node.
     """
+    most = max(map(len, texts.graph.nodes))
+    if most > layout.MOST_SHAPES:
+        raise LimitError(
+            f"the values of a subschema have {most:,} shapes, and {layout.MOST_SHAPES} can be told apart: use fewer alternatives (anyOf, "
+            "oneOf, if, dependencies) in one place"
+        )
     return _Writer(texts).write()
 
 
