@@ -4,8 +4,8 @@ A *node* is a set of JSON values that is not empty. A *shape* is a part of it, o
 values of a node are those of its shapes; a value may have several. Nodes are known by their number,
 so that they may contain themselves. `NO_NODE` stands for the empty set.
 
-In: nothing. Knows nothing of keywords, bytes of texts or tokens: a front (`normalise.py`, `graph.py`)
-makes graphs of schemas, and the mask store's tables are made of graphs.
+In: nothing. Knows nothing of keywords, bytes of texts or tokens: a front (`graph.py`) makes graphs
+of schemas, and the mask store's tables are made of graphs.
 """
 
 from __future__ import annotations
@@ -120,10 +120,13 @@ class Arrays(NamedTuple):
         only such as are `contained`).
     items : the node of the items behind the prefix; NO_NODE if there are none.
     least, most : the number of items; most : None for no limit. There is such an array.
-    contained : what is asked of some of the items; None for nothing.
-    is_unique : whether no two items are equal. Then all nodes are unions of `Spellings`,
-        `StringLiterals`, `Strings` and `Numbers`. Of the last two there are infinitely many values,
-        and of the first two, if there is nothing else, at least `least`.
+    contained : what is asked of some of the items; None for nothing. Not together with `is_unique`.
+    is_unique : whether no two items are equal. Then all nodes are unions of `Spellings` and
+        `StringLiterals` with at least `least` values, or of these and `Strings` such that, wherever
+        an item has begun, infinitely many items begin so: strings without limits are among them, or
+        there is one shape of strings, of any content up to a length, or of an automaton whose
+        states all lead on for ever, and no literal. (The plain interpreter and the judge take
+        `Numbers` too.)
     """
 
     prefix: tuple[int, ...]
@@ -159,8 +162,8 @@ class Texts(NamedTuple):
         for the automaton to say.
 
     A text has no object in which two members have the same key. Strings are spelled with any of
-    JSON's escapes; half a surrogate pair is no character. Numbers are spelled as their automata say.
-    A text is legal if it is one of these; a beginning of one is a legal prefix.
+    JSON's escapes; half a surrogate pair is no character. Numbers are spelled as their automata
+    say. A text is legal if it is one of these; a beginning of one is a legal prefix.
     """
 
     graph: SchemaGraph

@@ -4,6 +4,9 @@ In: a schema's table and a vocabulary's (`maskstore/schema/`), tokens. Out: the 
 their masks. Nothing is computed ahead but the tables: a mask is made when it is asked for, and kept
 under what it depends on (`_memo_kernels.py`). Knows nothing of keywords or models.
 
-Reading order: `constants.py`, `_step_kernels.py` (a byte), `_walk_kernels.py` (a trie of tokens),
-`_mask_kernels.py` (a mask), `_text_kernels.py` (what Python calls), `texts.py`, `matcher.py`.
+Reading order: `constants.py`, `_frame_kernels.py` (objects and arrays under way),
+`_string_kernels.py`, `_step_kernels.py` (a byte), `_walk_kernels.py` (a trie of tokens),
+`_memo_kernels.py` (kept results), `_row_kernels.py`, `_mask_kernels.py` from its end (a mask),
+`_repeat_kernels.py` (what must not come twice), `_text_kernels.py` (what Python calls), `text.py`,
+`matcher.py`.
 """

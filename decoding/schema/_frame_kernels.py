@@ -169,6 +169,17 @@ def is_remembered(memory: Int32, frame: int, hash_1: int, hash_2: int) -> bool:
 
 
 @kernel
+def remembers_same(memory: Int32, frame: int, other: int) -> bool:
+    """Whether two frames remember the same, in the same order."""
+    cell, its = memory[frame + REMEMBERED], memory[other + REMEMBERED]
+    while cell != its:
+        if cell < 0 or its < 0 or memory[cell + 2] != memory[its + 2] or memory[cell + 3] != memory[its + 3]:
+            return False
+        cell, its = memory[cell], memory[its]
+    return True
+
+
+@kernel
 def has_remembered_length(memory: Int32, frame: int, length: int) -> bool:
     """Whether an item of so many characters has been there."""
     cell = memory[frame + REMEMBERED]
@@ -348,7 +359,10 @@ def add_item(table: Int32, memory: Int32, frame: int, marked: int) -> int:
 def is_literal_open(table: Int32, memory: Int32, frame: int, shape: int, number: int) -> bool:
     """Whether a literal may stand here: it may not where it is an item that has been there."""
     numbers = table[shape + UNIQUE_NUMBERS]
-    return numbers < 0 or not has_bit(memory, frame + BITS, table[numbers + number])
+    if numbers < 0:
+        return True
+    mark(memory, frame, 2)
+    return not has_bit(memory, frame + BITS, table[numbers + number])
 
 
 @kernel

@@ -135,6 +135,8 @@ def answer(
             insert(work, slot, n, result)
             return
         slot = insert(work, slot, n, -1 - piece)
+        if slot < 0:
+            return
         asked |= 1 << piece
         n = write_piece(voc, table, memory, work, slot, frame, piece)
 
@@ -334,7 +336,6 @@ def list_tokens(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: 
     Returns OK or an error.
     """
     mode, shape = work[at + MODE], work[at + SHAPE_OF]
-    n_words = voc[N_ROW_WORDS]
     rows = mask + MASK_ROWS
     if mode == NUMBER and table[IS_TEXT] != 0:
         row = row_of(voc, automata, table[shape + NUMBER_AUTOMATON], -1, work[at + AUTOMATON], 0, -1, True, work)
@@ -361,7 +362,7 @@ def list_tokens(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: 
         rest = table[shape + STRING_MOST] - work[at + LENGTH]
         row = voc[CONTENT_ROW]
         if table[shape + STRING_MOST] >= 0 and rest <= voc[N_LENGTHS]:
-            row = voc[LENGTH_ROWS] + n_words * rest
+            row = voc[voc[LENGTH_ROWS] + rest]
         add_row(work, mask, rows, 0, row)
         return list_closers(voc, table, automata, memory, work, at)
     automaton = table[shape + KEY_AUTOMATON]
@@ -446,7 +447,7 @@ def mask_of(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int3
     found, asked, n, _ = ask(voc, table, memory, work, frame, n)
     if found >= 0:
         return found
-    keep_room(voc, work)
+    keep_room(work)
     memory[LIMIT] = memory[TOP]
     memory[N_MARKS] = 0
     work[N_MISSES] += 1

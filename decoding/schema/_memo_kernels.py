@@ -44,6 +44,7 @@ from maskwright.decoding.schema.constants import (
     NUMBER,
     PARENT,
     RANK,
+    RESERVE,
     SHAPE,
     SHAPE_OF,
     SLOT,
@@ -61,8 +62,6 @@ from maskwright.maskstore.schema.layout import (
     MOST,
     MOST_BYTES,
     N_PREFIX,
-    N_ROW_WORDS,
-    N_TOKENS,
     N_UNIQUE,
     N_WORDS,
     NODE_ID,
@@ -95,10 +94,9 @@ def reset_memo(work: Int32) -> None:
 
 
 @kernel
-def keep_room(voc: Int32, work: Int32) -> None:
+def keep_room(work: Int32) -> None:
     """Forget all if there is not room for what one mask may add."""
-    wanted = 16 * voc[N_ROW_WORDS] + 4 * voc[N_TOKENS] + 65536
-    if 2 * work[N_USED] > work[N_SLOTS] - 256 or work[DATA_TOP] + wanted > work[DATA_END]:
+    if 2 * work[N_USED] > work[N_SLOTS] - 1024 or work[DATA_TOP] + 2 * work[RESERVE] > work[DATA_END]:
         reset_memo(work)
 
 
@@ -133,11 +131,13 @@ def find(work: Int32, n: int) -> int:
 def insert(work: Int32, free: int, n: int, value: int) -> int:
     """Keep a value under the key in KEY_BUFFER, of which `find` has just said where.
 
-    Returns its slot.
+    Returns its slot, or -1 where keys have no more room: then nothing is kept.
     """
     slot = -1 - free
     key = work[KEY_BUFFER]
     at = work[DATA_TOP]
+    if at + 1 + n + work[RESERVE] > work[DATA_END] or 4 * work[N_USED] > 3 * work[N_SLOTS]:
+        return -1
     work[at] = n
     for k in range(n):
         work[at + 1 + k] = work[key + k]

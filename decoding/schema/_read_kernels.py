@@ -12,6 +12,7 @@ from maskwright.decoding.schema.constants import (
     MAX_HISTORY,
     MOST_READINGS,
     N_HISTORY,
+    N_SAID,
     NEXT,
     NO_ROOM,
     OK,
@@ -39,6 +40,7 @@ def keep_state(memory: Int32, work: Int32, at: int, n: int) -> None:
 @kernel
 def note_history(memory: Int32, state: int) -> None:
     """Remember a state, the last one, to go back to it."""
+    memory[N_SAID] += 1
     most = memory[MAX_HISTORY]
     if most == 0:
         return

@@ -3,7 +3,8 @@
 Kept masks know nothing of what a text remembers, since it is different in each text. So a mask is
 made as if nothing were remembered, and then the few tokens that may say something again are read
 for good: those that end a key or an item with a hash that is remembered, those with an escape
-before that end, and those that hold a whole string.
+before that end, and those that hold a whole string. Where items are words, or strings of a greatest
+length, a token can decide on one without a quotation mark: all that may are read there.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from maskwright.decoding.schema.constants import (
     STATE,
     STRING,
     THREAD,
+    UTF8,
 )
 from maskwright.maskstore.schema._hash_kernels import HASH_FACTOR_1, HASH_FACTOR_2, next_hash
 from maskwright.maskstore.schema.layout import (
@@ -48,6 +50,7 @@ from maskwright.maskstore.schema.layout import (
     N_TOKENS,
     QUOTED,
     QUOTED_SIZE,
+    SPECIAL,
     STRING_MOST,
     STRINGS,
     STRUCTURE,
@@ -80,8 +83,8 @@ def has_repeats(memory: Int32) -> bool:
 
 
 @kernel
-def has_words(table: Int32, memory: Int32, frame: int) -> bool:
-    """Whether `true`, `false` or `null` may be an item here that must differ from others."""
+def has_limits(table: Int32, memory: Int32, frame: int) -> bool:
+    """Whether items here must differ, and some are words or strings of a greatest length."""
     return is_tracked(table, memory, frame) and table[memory[frame + SHAPE] + TRACKS_ITEMS] > 1
 
 
@@ -111,23 +114,26 @@ def refuse_repeats(voc: Int32, table: Int32, automata: Int32, memory: Int32, wor
         code = clear_if_refused(voc, table, automata, memory, work, words, voc[voc[MANIFOLD] + number])
         if code != OK:
             return code
-    if not has_repeats(memory):
+    state = memory[STATE]
+    is_said = has_repeats(memory)
+    is_limited = False
+    for k in range(memory[state]):
+        is_limited = is_limited or has_limits(table, memory, memory[state + 1 + k * THREAD + FRAME_OF])
+    if not is_said and not is_limited:
         return OK
     note_remembered(memory, work)
-    state = memory[STATE]
-    is_outside, has_word = False, False
+    is_outside = False
     for k in range(memory[state]):
         at = state + 1 + k * THREAD
         mode = memory[at + MODE]
         if mode != STRING and mode != KEY_STRING:
             is_outside = True
-            has_word = has_word or has_words(table, memory, memory[at + FRAME_OF])
             continue
         code = refuse_closers(voc, table, automata, memory, work, words, at)
         if code != OK:
             return code
     if is_outside:
-        code = refuse_outside(voc, table, automata, memory, work, words, has_word)
+        code = refuse_outside(voc, table, automata, memory, work, words, is_limited)
         if code != OK:
             return code
     for k in range(voc[N_ROW_WORDS]):
@@ -137,21 +143,29 @@ def refuse_repeats(voc: Int32, table: Int32, automata: Int32, memory: Int32, wor
 
 
 @kernel
+def refuse_trie(voc: Int32, trie: int, table: Int32, automata: Int32, memory: Int32, work: Int32, words: Int32) -> int:
+    """Read all tokens of a trie that a mask has, and take out those that are refused.
+
+    Returns OK or an error.
+    """
+    ids = voc[trie + TRIE_IDS]
+    for number in range(voc[voc[trie + TRIE_TOKENS] + voc[trie + TRIE_SIZE]]):
+        code = clear_if_refused(voc, table, automata, memory, work, words, voc[ids + number])
+        if code != OK:
+            return code
+    return OK
+
+
+@kernel
 def refuse_outside(
-    voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, words: Int32, has_word: bool
+    voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, words: Int32, is_limited: bool
 ) -> int:
     """`refuse_repeats` for threads outside of strings. Returns OK or an error.
 
-    has_word : whether a word may be an item that has been there.
+    is_limited : see `has_limits`.
     """
-    if has_word:
-        trie = voc[STRUCTURE]
-        ids = voc[trie + TRIE_IDS]
-        for number in range(voc[voc[trie + TRIE_TOKENS] + voc[trie + TRIE_SIZE]]):
-            code = clear_if_refused(voc, table, automata, memory, work, words, voc[ids + number])
-            if code != OK:
-                return code
-        return OK
+    if is_limited:
+        return refuse_trie(voc, voc[STRUCTURE], table, automata, memory, work, words)
     quoted = voc[QUOTED] - QUOTED_SIZE
     for _ in range(voc[N_QUOTED]):
         quoted += QUOTED_SIZE
@@ -185,28 +199,31 @@ def refuse_closers(voc: Int32, table: Int32, automata: Int32, memory: Int32, wor
 
     Returns OK or an error.
     """
-    frame = memory[at + FRAME_OF]
+    frame, shape = memory[at + FRAME_OF], memory[at + SHAPE_OF]
     is_key = memory[at + MODE] == KEY_STRING
     is_said = memory[at + LENGTH] != 0 if is_key else memory[at + IS_OFF] != 0
-    if not is_said or memory[frame + REMEMBERED] < 0:
+    is_limited = not is_key and has_limits(table, memory, frame)
+    if not is_said or (memory[frame + REMEMBERED] < 0 and not is_limited):
         return OK
-    if not is_key:
-        most = table[memory[at + SHAPE_OF] + STRING_MOST]
-        is_near = most - memory[at + LENGTH] <= voc[MOST_BYTES]
-        if table[memory[at + SHAPE_OF] + KIND] == STRINGS and is_near and has_remembered_length(memory, frame, most):
+    if not is_key and table[shape + KIND] == STRINGS:
+        most = table[shape + STRING_MOST]
+        is_near = 0 <= most <= memory[at + LENGTH] + voc[MOST_BYTES]
+        if is_near and has_remembered_length(memory, frame, most):
             # what makes the item as long as it can be may make it one that has been there
             for token in range(voc[N_TOKENS]):
                 code = clear_if_refused(voc, table, automata, memory, work, words, token)
                 if code != OK:
                     return code
-    is_plain = memory[at + ESCAPE] == NO_ESCAPE
+    if memory[at + ESCAPE] != NO_ESCAPE or memory[at + UTF8] != 0:
+        # tokens that end an escape or a character first are no closers
+        return refuse_trie(voc, voc[SPECIAL], table, automata, memory, work, words)
     closer = voc[CLOSERS] - CLOSER
     for _ in range(voc[N_CLOSERS]):
         closer += CLOSER
         token = voc[closer]
         if not has_bit(words, 0, token):
             continue
-        if is_plain and voc[closer + 4] == 0:
+        if voc[closer + 4] == 0:
             first, second = int(memory[at + HASH_1]), int(memory[at + HASH_2])
             data = voc[TOKEN_BYTES] + voc[voc[TOKEN_START] + token]
             for k in range(voc[closer + 3]):

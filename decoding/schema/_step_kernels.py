@@ -195,7 +195,7 @@ def end_key(table: Int32, automata: Int32, memory: Int32, work: Int32, to: int) 
         node = table[table[shape + OTHERS] + found - 1]
         after = add_member(table, memory, frame, shape, -1)
         if table[shape + TRACKS_KEYS] != 0 and memory[LIMIT] == 0:
-            # a mask is made as if no such key had been there: `_mask_kernels` takes those out again
+            # a mask is made as if no such key had been there; `_repeat_kernels` takes those out
             if is_remembered(memory, frame, work[to + HASH_1], work[to + HASH_2]):
                 return 0
             remember(memory, after, work[to + HASH_1], work[to + HASH_2], -1)

@@ -37,6 +37,7 @@ from maskwright.decoding.schema.constants import (
     N_IDS,
     N_MARKS,
     N_MASK_ROWS,
+    N_SAID,
     NEXT,
     NO_ROOM,
     NO_TEXT,
@@ -77,6 +78,7 @@ def begin(table: Int32, memory: Int32, work: Int32, max_history: int) -> int:
     """Put a text at its start, without history. Returns OK."""
     memory[FINISHED] = 0
     memory[N_HISTORY] = 0
+    memory[N_SAID] = 0
     memory[NEXT] = 0
     memory[MAX_HISTORY] = max_history
     memory[LIMIT] = 0
@@ -256,6 +258,7 @@ def rollback(memory: Int32, n: int) -> int:
     memory[STATE] = memory[HISTORY + place]
     memory[NEXT] = place
     memory[N_HISTORY] -= n
+    memory[N_SAID] -= n
     memory[FINISHED] = 0
     return OK
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
-from maskwright.decoding.schema._frame_kernels import frame_words, has_bit, mark, set_bit
+from maskwright.decoding.schema._frame_kernels import frame_words, has_bit, mark, remembers_same, set_bit
 from maskwright.decoding.schema._literal_kernels import literal_byte, literal_length
 from maskwright.decoding.schema._step_kernels import step
 from maskwright.decoding.schema.constants import (
@@ -31,6 +31,7 @@ from maskwright.decoding.schema.constants import (
     NO_ROOM,
     OK,
     PARENT,
+    REMEMBERED,
     SHAPE,
     SHAPE_OF,
     STRING,
@@ -143,9 +144,11 @@ def are_same(table: Int32, memory: Int32, work: Int32, first: int, second: int) 
     while frame != other:
         if memory[frame + SHAPE] != memory[other + SHAPE]:
             return False
-        for k in range(COUNT, BITS - 1):  # remembered cells too: equal sets may differ in their cells
-            if memory[frame + k] != memory[other + k]:
+        for k in range(COUNT, BITS - 1):
+            if k != REMEMBERED and memory[frame + k] != memory[other + k]:
                 return False
+        if not remembers_same(memory, frame, other):
+            return False
         n = 0
         if memory[frame + SHAPE] >= 0:
             n = frame_words(table, memory[frame + SHAPE]) - BITS

@@ -38,7 +38,9 @@ LIMIT = 6
 """Frames before this one are marked when they are read; 0 for none."""
 N_MARKS, MARKS, MOST_MARKS = 7, 8, 60
 """The marks: a frame, and 1 if it was asked what it lets follow, 2 if anything else."""
-ROOT_FRAME = MARKS + 2 * MOST_MARKS
+N_SAID = MARKS + 2 * MOST_MARKS
+"""The tokens and other pieces that the text was made of."""
+ROOT_FRAME = N_SAID + 1
 HISTORY = ROOT_FRAME + 8
 
 # ---- A frame.
@@ -87,6 +89,8 @@ SLOTS, N_SLOTS, DATA, DATA_END = 14, 15, 16, 17
 """Offsets of the parts, and sizes."""
 N_MISSES, N_ROWS, N_RESETS = 18, 19, 20
 """Counts, for whoever measures."""
+RESERVE = 21
+"""What one mask may add to the kept data but for keys: rows, and the bits of tails."""
 WORK_HEADER = 32
 
 SLOT = 3

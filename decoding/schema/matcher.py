@@ -88,9 +88,9 @@ class SchemaMatcher(SchemaText):
         """
         if self._is_busy:
             self._refuse_sharing()
+        number = token if token.__class__ is int and -1 <= token < 1 << 31 else as_id(token)
         self._is_busy = True
         try:
-            number = token if token.__class__ is int and -1 <= token < 1 << 31 else as_id(token)
             with self._lock:
                 code = entries.read_token(
                     self._voc, self._table, self._automata, self._memory, self._work, number, True
@@ -100,6 +100,9 @@ class SchemaMatcher(SchemaText):
                 if code:
                     self._refuse(token, code)
             self._said.append(number)
+        except BaseException:
+            self._note_said(number)
+            raise
         finally:
             self._is_busy = False
 
@@ -111,11 +114,11 @@ class SchemaMatcher(SchemaText):
         """
         if self._is_busy:
             self._refuse_sharing()
+        number = token if token.__class__ is int and -1 <= token < 1 << 31 else as_id(token)
         self._is_busy = True
         try:
             if bitmask is not self._checked:
                 self._take_bitmask(bitmask)
-            number = token if token.__class__ is int and -1 <= token < 1 << 31 else as_id(token)
             with self._lock:
                 code = entries.step_and_fill(
                     self._voc, self._table, self._automata, self._memory, self._work, number, self._words
@@ -129,6 +132,9 @@ class SchemaMatcher(SchemaText):
             self._said.append(number)
             if code:
                 self._fill(self._words)
+        except BaseException:
+            self._note_said(number)
+            raise
         finally:
             self._is_busy = False
 
@@ -218,7 +224,12 @@ class SchemaMatcher(SchemaText):
         return other
 
     def become(self, other: SchemaMatcher) -> None:
-        """Take over the state and the history of another matcher of the same store."""
+        """Take over the state and the history of another matcher of the same store.
+
+        Raises: MaskwrightError if its store is another one.
+        """
+        if other.store is not self.store:
+            raise MaskwrightError("a matcher can take over the state of another one of the same store only")
         with Alone(other):
             self.max_rollback = other.max_rollback
             self._memory, self._said = other._memory.copy(), other._said.copy()

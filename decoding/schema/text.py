@@ -54,6 +54,10 @@ class SchemaText(Shared):
         self._table, self._automata = store.table, store.automata
         self._said: list[int | bytes] = []  # the tokens and bytes of the text, in order
         room = FIRST_ARENA + 16 * int(self._table[layout.MOST_WORDS])
+        if max_rollback + room > MOST_INTEGERS // 2:
+            raise LimitError(
+                f"a text that remembers {clip(max_rollback)} tokens takes more memory than can be numbered; give a smaller max_rollback"
+            )
         self._memory = _memory(constants.HISTORY + max_rollback + room)
         with self._lock:
             entries.begin(self._table, self._memory, self._work, max_rollback)
@@ -132,8 +136,8 @@ class SchemaText(Shared):
 
     def _refuse_readings(self) -> NoReturn:
         raise LimitError(
-            f"{self.store.name} has more than {constants.MOST_READINGS} readings of the text: make its alternatives (anyOf, oneOf) "
-            "differ earlier, as by a required property with a constant"
+            f"{self.store.name} has more than {constants.MOST_READINGS} readings of the text, or of a token behind it: make its "
+            "alternatives (anyOf, oneOf) differ earlier, as by a required property with a constant"
         )
 
     def _refuse(self, token: int | None, code: int, data: bytes = b"") -> NoReturn:
@@ -189,10 +193,14 @@ class SchemaText(Shared):
         data = plain_bytes("the text", data)
         if not data:
             return
-        code = self._read_bytes(data, True)
-        if code != constants.OK:
-            self._refuse(None, code, data)
-        self._said.append(data)
+        try:
+            code = self._read_bytes(data, True)
+            if code != constants.OK:
+                self._refuse(None, code, data)
+            self._said.append(data)
+        except BaseException:
+            self._note_said(data)
+            raise
 
     def _rollback(self, n: int) -> None:
         known = int(self._memory[constants.N_HISTORY])
@@ -203,7 +211,13 @@ class SchemaText(Shared):
             )
         if n:
             entries.rollback(self._memory, n)
-            del self._said[-n:]
+            del self._said[int(self._memory[constants.N_SAID]) :]
+
+    def _note_said(self, added: int | bytes) -> None:
+        """After an error or an interruption: what compiled code has read counts as said."""
+        n = int(self._memory[constants.N_SAID])
+        if n == len(self._said) + 1:
+            self._said.append(added)
 
     def said(self) -> bytes:
         """The bytes of the text so far."""

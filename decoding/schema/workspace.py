@@ -71,7 +71,7 @@ def make_workspace(voc: Array) -> Workspace:
     threads = (constants.MOST_THREADS + 2) * constants.THREAD
     sizes = {
         constants.LIST: 3 * int(voc[layout.N_TOKENS]) + 64,
-        constants.LEVELS: 4 * threads + (longest + 2) * 4 * (constants.THREAD + 13),
+        constants.LEVELS: 4 * threads + min(longest + 2, 256) * (64 * constants.THREAD + 13) + longest * 108,
         constants.KEY_BUFFER: _KEY,
         constants.THREADS_1: threads,
         constants.THREADS_2: threads,
@@ -100,6 +100,8 @@ def make_workspace(voc: Array) -> Workspace:
         work[end] = header[field] + sizes[field]
     work[constants.N_LOOPS], work[constants.N_SLOTS] = _LOOPS, _N_SLOTS
     work[constants.DATA_TOP] = header[constants.DATA]
+    # a mask has at most three rows, two sets of tails and a list (`MOST_LISTED`); and some more
+    work[constants.RESERVE] = 8 * n_words + (int(voc[layout.N_TAILS]) >> 3) + 4096
     return Workspace(voc, work)
 
 

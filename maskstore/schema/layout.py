@@ -67,7 +67,8 @@ HAS_CONTAINED, CONTAINED_LEAST, CONTAINED_MOST, CONTAINED_PREFIX, CONTAINED_ITEM
 TRACKS_ITEMS = 13
 ARRAY_SIZE = 14
 # N_UNIQUE: the number of values that items may have, where they are finitely many and must differ;
-# else 0. TRACKS_ITEMS: 1 if items are remembered since they must differ, 2 if some are words.
+# else 0. TRACKS_ITEMS: whether items are remembered since they must differ; 2 if there are words
+# among them, or strings of a greatest length, which come to their end without a quotation mark.
 
 # ---- Literals: their number n, n + 1 offsets of bytes, their bytes (an integer each). Sorted.
 
@@ -92,7 +93,8 @@ of those with a quotation mark or a backslash; of what stands behind the first q
 CONTENT_ROW = 9
 """The row of the tokens that are string content."""
 LENGTH_ROWS, N_LENGTHS = 10, 11
-"""The rows of the tokens that are string content of at most k characters, k = 0, 1, ..."""
+"""The offsets of the rows of the tokens that are string content of at most k characters, for k = 0
+to N_LENGTHS, the most that a token has."""
 CLOSERS, N_CLOSERS, N_TAILS = 12, 13, 14
 """The tokens that end a string: for each of them `CLOSER` integers."""
 TOKEN_START, TOKEN_BYTES = 15, 16
@@ -112,7 +114,7 @@ QUOTED_SIZE = 2
 """A token; the first hash of what its first string says, -1 if that has an escape."""
 CLOSER = 5
 """A token; the number of its tail; the characters before its first quotation mark, and the bytes;
-whether there is an escape among them, or a whole string or a word behind it."""
+whether there is an escape among them, or behind it more than structure."""
 
 # ---- A trie, in preorder, at an offset: its number of nodes and the offsets of four columns.
 

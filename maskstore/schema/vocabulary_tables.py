@@ -40,6 +40,7 @@ _CONTENT = re.compile(
 """What a token that begins inside a string is there: content to its end, or to a quotation mark."""
 
 _STRUCTURE = re.compile(rb"[ \t\n\r{}\[\]:,0-9+\-.a-zA-Z]*\Z")
+_STRUCTURAL = b' \t\n\r,:[]{}"'
 _CONTINUATION = bytes(range(0x80, 0xC0))
 _NOT_CONTENT = 1 << 20
 """The length of a token that is no string content; tokens are shorter."""
@@ -164,9 +165,14 @@ def vocabulary_tables(vocabulary: Vocabulary) -> Array:
         lengths[number] = _n_characters(match.group(1)) + (match.group(2) is not None)
     header[layout.CONTENT_ROW] = writer.add(bits_where(lengths < _NOT_CONTENT))
     longest = int(lengths.max(initial=0, where=lengths < _NOT_CONTENT))
-    header[layout.N_LENGTHS] = min(64, longest)
-    rows = [bits_where(lengths <= length) for length in range(int(header[layout.N_LENGTHS]) + 1)]
-    header[layout.LENGTH_ROWS] = writer.add(np.concatenate(rows))
+    header[layout.N_LENGTHS] = longest
+    offsets, at = [], 0
+    present = set(np.unique(lengths).tolist())
+    for length in range(longest + 1):
+        if length in present or not length:
+            at = writer.add(bits_where(lengths <= length))
+        offsets.append(at)
+    header[layout.LENGTH_ROWS] = writer.add(np.array(offsets, np.int32))
     starts = np.zeros(len(tokens) + 1, np.int64)
     np.cumsum([len(text) for text in tokens], out=starts[1:])
     header[layout.TOKEN_START] = writer.add(starts)
@@ -186,7 +192,7 @@ def _is_hard(text: bytes, at: int) -> bool:
 
     at : the offset of its first quotation mark.
     """
-    return b"\\" in text[:at] or text.count(b'"', at) > 2 or _VALUES.search(text, at) is not None
+    return b"\\" in text[:at] or bool(text[at + 1 :].strip(_STRUCTURAL))
 
 
 def _is_closing(match: re.Match[bytes]) -> bool:

@@ -6,7 +6,9 @@ shapes of scalars need is cached, for all schemas of the process.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import os
 import struct
 import threading
 from collections.abc import Callable
@@ -75,6 +77,10 @@ class _Ids:
                 found = self._numbers.setdefault(key, next(self._next))
         return found
 
+    def renew_lock(self) -> None:
+        """Forget who holds the lock: a fork has no other threads."""
+        self._lock = threading.Lock()
+
     def new(self) -> int:
         """A number that nothing else has. A count needs no lock: its step is not divided."""
         return next(self._next)
@@ -97,6 +103,8 @@ class _Leaf(NamedTuple):
 
 
 _IDS = _Ids()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_IDS.renew_lock)
 _ARRAYS: dict[int, tuple[Any, Array]] = {}
 """id of an automaton -> the automaton, so that the id stays its own, and its array."""
 _LENGTHS: dict[int, tuple[Any, Array]] = {}
@@ -105,15 +113,24 @@ _LEAVES: dict[int, _Leaf] = {}
 _TEXTS: dict[tuple[bytes, ...], list[int]] = {}
 """Literals -> their integers, where these are few."""
 _MOST_KEPT = 4096
+_MOST_BYTES = 1 << 26
+"""BOUND: the bytes of the automata that are kept, and of their arrays."""
+_held = [0]
 _FEW = 256
 
 
 def _kept(cache: dict[int, tuple[Any, Array]], key: Any, make: Any) -> Array:
     found = cache.get(id(key))
     if found is None:
-        if len(cache) >= _MOST_KEPT:
-            cache.clear()
-        found = cache[id(key)] = (key, make(key))
+        array = make(key)
+        array.setflags(write=False)
+        held = array.nbytes + key.next_state.nbytes
+        if _held[0] + held > _MOST_BYTES or len(cache) >= _MOST_KEPT:
+            for each in (_ARRAYS, _LENGTHS, _LEAVES):
+                each.clear()
+            _held[0] = 0
+        _held[0] += held
+        found = cache[id(key)] = (key, array)
     return found[1]
 
 
@@ -125,7 +142,7 @@ def _automaton_array(automaton: Dfa | KeyAutomaton) -> Array:
     rows = np.zeros((len(next_state) + 1, len(columns)), np.int32)
     rows[1:] = next_state[:, columns] + 1
     array = np.concatenate([[len(rows), len(columns), 0], classes, rows.ravel(), [0], ends]).astype(np.int32)
-    array[layout.AUTOMATON_ID] = _IDS.of(("automaton", array.tobytes()))
+    array[layout.AUTOMATON_ID] = _IDS.of(("automaton", hashlib.sha256(array.tobytes()).digest()))
     return array
 
 
@@ -335,8 +352,9 @@ class _Writer:
         n_unique, tracks = 0 if unique is None else len(unique), 0
         if shape.is_unique and unique is None:
             inside = {*shape.prefix, shape.items} - {NO_NODE}
-            has_words = any(isinstance(each, Spellings) for node in inside for each in self.graph.nodes[node])
-            tracks = 2 if has_words else 1
+            shapes = [each for node in inside for each in self.graph.nodes[node]]
+            is_limited = any(isinstance(each, Strings) and each.most is not None for each in shapes)
+            tracks = 2 if is_limited or any(isinstance(each, Spellings) for each in shapes) else 1
         contained = [0] * 5
         if shape.contained is not None:
             limit = shape.contained.most
@@ -424,11 +442,13 @@ def write_text(automaton: Dfa) -> SchemaTable:
     out = [0] * layout.TABLE_HEADER
     out[layout.SPACING] = len(out)
     out += _NO_SPACING
-    out[layout.SPACING_ID] = _IDS.of(("spacing", *_NO_SPACING))
+    out[layout.SPACING_ID] = _IDS.of("a text that is no JSON")
     shape = len(out)
     array = _kept(_ARRAYS, automaton, _automaton_array)
     out += [layout.NUMBERS, _IDS.of(("text", int(array[layout.AUTOMATON_ID]))), 0]
     out[layout.ROOT] = len(out)
     out += [_IDS.new(), 1, shape]
     out[layout.IS_TEXT], out[layout.MOST_WORDS] = 1, 16
-    return SchemaTable(np.array(out, np.int32), array)
+    table = np.array(out, np.int32)
+    table.setflags(write=False)
+    return SchemaTable(table, array)

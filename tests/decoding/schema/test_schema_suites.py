@@ -14,7 +14,6 @@ from maskwright.decoding.schema.matcher import SchemaMatcher
 from maskwright.maskstore.schema.compiled import SchemaTables
 from maskwright.maskstore.schema.write import write_schema
 
-
 AMBIGUOUS = {"schemastore/tmlanguage"}
 """Schemas some of whose texts have too many readings: alternatives inside one another that nothing
 tells apart until their end."""
