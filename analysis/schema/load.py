@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import lru_cache
-from types import MappingProxyType
+from types import MappingProxyType, UnionType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from maskwright.analysis.arguments import a_type, as_boolean, clip
@@ -156,9 +158,15 @@ def read_values(source: Any) -> tuple[Any, str | None]:
         return parse_schema(source), None
     if isinstance(source, str | os.PathLike):
         where = os.fspath(source)
+        if isinstance(source, str) and (
+            "\0" in source or source.strip() in ("", "null") or source[0] in '"-0123456789'
+        ):
+            raise SchemaError(
+                f"the schema is {clip(source)}; expected the JSON text of an object or a bool, or the path of a file"
+            )
         data = read_file_bytes(where, MOST_BYTES, "a JSON schema", SchemaError)
         return parse_schema(data, where), os.path.basename(where)
-    if isinstance(source, type) or callable(source) or hasattr(source, "__origin__"):
+    if isinstance(source, type | UnionType) or callable(source) or hasattr(source, "__origin__"):
         return _of_type(source), getattr(source, "__name__", None)
     raise SchemaError(
         f"the schema is {a_type(source)}; expected a dict, a bool, JSON text, a path, or a type or function that pydantic knows"
@@ -171,11 +179,22 @@ def parse_schema(text: str | bytes, where: str = "the schema") -> Any:
     def no_constant(name: str) -> Any:
         raise SchemaError(f"{where}: {name} is no JSON")
 
+    def exact(spelled: str) -> float:
+        found = float(spelled)
+        if not math.isfinite(found) or Decimal(repr(found)) != Decimal(spelled):
+            raise SchemaError(
+                f"{where}: the number {clip(spelled)} has more digits, or a greater exponent, than a float holds; round it, so that no "
+                "value is allowed or refused that the schema does not name"
+            )
+        return found
+
     try:
-        return json.loads(text, parse_constant=no_constant)
+        return json.loads(text, parse_constant=no_constant, parse_float=exact)
     except json.JSONDecodeError as error:
         raise SchemaError(f"{where}:{error.lineno}:{error.colno}: this is no JSON: {error.msg}") from error
-    except (UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, SchemaError):
+            raise
         raise SchemaError(f"{where}: this is no JSON: {error}") from error
 
 

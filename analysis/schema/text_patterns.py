@@ -43,6 +43,10 @@ def load_regex(pattern: str, flags: str = "", dialect: Literal["python", "ecma"]
     """
     if not isinstance(pattern, str):
         raise GrammarError(f"the pattern is {a_type(pattern)}; expected a str")
+    if not isinstance(flags, str) or not isinstance(dialect, str):
+        raise GrammarError(
+            f"flags is {clip(flags)} and dialect {clip(dialect)}; expected two strings, such as 'i' and 'python'"
+        )
     return Regex(clip(pattern), regex_automaton(pattern, flags, dialect))
 
 

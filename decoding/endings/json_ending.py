@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 MAX_STEPS = 200_000
 """Bytes that a search may try beyond `STEPS_OF_A_BYTE` for each byte of the ending."""
 STEPS_OF_A_BYTE = 200
+MOST_BYTES = 20_000
+"""BOUND: the bytes of an ending that is searched for."""
 
 _STRUCTURE = frozenset(b' \t\n\r{}[]",:-0123456789tfn')
 _IN_NUMBER = _STRUCTURE | frozenset(b"+.eE")
@@ -98,6 +100,10 @@ class JsonEndings:
         last: list[int] = []  # the byte that led to each node
         length_of: dict[tuple[Readings, int], int] = {}
 
+        least = min(map(costs.of, readings))
+        if least > MOST_BYTES:
+            raise LimitError(f"the shortest ending has more than {MOST_BYTES:,} bytes, so it is not searched for")
+
         def add(found: Readings, length: int, state: int, before: int, byte: int) -> int:
             """Take up a node unless it is known. Returns its bound."""
             bound = min(map(costs.of, found)) + length
@@ -133,7 +139,7 @@ class JsonEndings:
                     break
             if steps > limit + STEPS_OF_A_BYTE * length:
                 raise LimitError(
-                    f"no shortest ending was found among {steps:,} bytes that could follow; raise max_steps"
+                    f"no shortest ending was found among {steps:,} bytes that could follow: the search was given up"
                 )
         return None
 

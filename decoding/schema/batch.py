@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from maskwright.analysis.arguments import as_integer, clip
-from maskwright.analysis.errors import MaskwrightError
+from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.decoding.engine.alone import Alone, Shared
 from maskwright.decoding.engine.arguments import as_int64, check_words, integers
 from maskwright.decoding.schema.matcher import DEFAULT_ROLLBACK, SchemaMatcher
@@ -19,6 +19,8 @@ from maskwright.maskstore.schema.compiled import SchemaTables
 if TYPE_CHECKING:
     from maskwright.decoding.endings.ending import Ending
 
+MOST_TEXTS = 1 << 16
+"""The most texts of a batch; each takes 49 kB or more."""
 MOST_THREADS = 1024
 """The most threads that a batch takes."""
 
@@ -45,6 +47,10 @@ class SchemaBatch(Shared):
         size, n_threads = as_integer("size", size), as_integer("n_threads", n_threads)
         if size < 1:
             raise MaskwrightError(f"size is {clip(size)}; expected at least 1")
+        if size > MOST_TEXTS:
+            raise LimitError(
+                f"a batch of {clip(size)} texts takes more than {MOST_TEXTS * 49 // 1000:,} MB; make smaller batches"
+            )
         if not 1 <= n_threads <= MOST_THREADS:
             raise MaskwrightError(f"n_threads is {clip(n_threads)}; expected at least 1, and at most {MOST_THREADS}")
         self.store, self.size, self.max_rollback = store, size, max_rollback

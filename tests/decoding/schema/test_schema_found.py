@@ -164,3 +164,34 @@ def test_nodes_of_too_many_shapes() -> None:
     schema = {"anyOf": [{"type": "object", "required": [f"k{i}"], "minProperties": i} for i in range(400)]}
     with pytest.raises(mw.LimitError, match="shapes"):
         build_schema_store(mw.load_schema(schema), VOCABULARY)
+
+
+@pytest.mark.parametrize(
+    "text", ['{"maximum":12345678901234567890.5}', '{"const":1e400}', '{"enum":[9007199254740993.0]}']
+)
+def test_numbers_that_a_float_rounds_are_refused(text: str) -> None:
+    with pytest.raises(mw.SchemaError, match="than a float holds"):
+        mw.load_schema(text)
+
+
+@pytest.mark.parametrize("source", ["", "null", "5", '"a"', "a\0b"])
+def test_texts_that_are_neither_schemas_nor_paths(source: str) -> None:
+    with pytest.raises(mw.SchemaError, match="expected the JSON text of an object"):
+        mw.load_schema(source)
+
+
+def test_long_endings_and_large_batches_are_refused_soon() -> None:
+    store = build_schema_store(mw.load_schema({"type": "array", "minItems": 1 << 63}), VOCABULARY)
+    with pytest.raises(mw.LimitError, match="bytes"):
+        store.matcher().shortest_ending()
+    with pytest.raises(mw.LimitError, match="smaller batches"):
+        store.batch(10**30)
+    with pytest.raises(mw.GrammarError, match="flags is 5"):
+        mw.load_regex("a", 5)  # type: ignore[arg-type]
+
+
+def test_unions_are_types() -> None:
+    pytest.importorskip("pydantic")
+    matcher = build_schema_store(mw.load_schema(int | None), VOCABULARY).matcher()
+    matcher.advance_bytes(b"null")
+    assert matcher.is_accepting()
