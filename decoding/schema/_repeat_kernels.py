@@ -115,11 +115,13 @@ def refuse_repeats(voc: Int32, table: Int32, automata: Int32, memory: Int32, wor
         if code != OK:
             return code
     state = memory[STATE]
-    is_said = has_repeats(memory)
-    is_limited = False
+    is_asked, is_limited = False, False
     for k in range(memory[state]):
-        is_limited = is_limited or has_limits(table, memory, memory[state + 1 + k * THREAD + FRAME_OF])
-    if not is_said and not is_limited:
+        at = state + 1 + k * THREAD
+        is_limited = is_limited or has_limits(table, memory, memory[at + FRAME_OF])
+        # PERF: within a string that is no key and no item, no token ends one
+        is_asked = is_asked or memory[at + MODE] != STRING or memory[at + IS_OFF] != 0
+    if not is_limited and not (is_asked and has_repeats(memory)):
         return OK
     note_remembered(memory, work)
     is_outside = False
