@@ -219,7 +219,8 @@ def main() -> None:
             done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
             facts["llguidance"] = json.loads(done.stdout)
     print(json.dumps(facts, indent=1))
-    write_record(f"schemas-{options.tokenizer}", " ".join(["python", "reports/bench/schemas.py", *sys.argv[1:]]), facts)
+    shown = ["PYTHON" if argument == options.peers_python else argument for argument in sys.argv[1:]]
+    write_record(f"schemas-{options.tokenizer}", " ".join(["python", "reports/bench/schemas.py", *shown]), facts)
 
 
 if __name__ == "__main__":
