@@ -137,7 +137,7 @@ def _sequence(reader: Reader, uses: list[Expr]) -> Expr:
         part = _element(reader, uses)
         reader.match(_SPACE)
         if reader.next and reader.next in "*+?{":
-            part = repetition(part, *_counts(reader))
+            part = repetition(part, *reader.counts(_SPACE, endless="-1"))
             reader.match(_SPACE)
         parts.append(part)
 
@@ -228,24 +228,3 @@ def _character(reader: Reader, escapes: dict[str, str]) -> int:
     if letter in _HEXADECIMAL:
         return reader.hexadecimal(_HEXADECIMAL[letter], start)
     raise reader.error(f"unknown escape {reader.text[start : start + 2]!r}", start)
-
-
-def _counts(reader: Reader) -> tuple[int, int | None]:
-    """What repeats an element: the least and the most times."""
-    for sign, counts in (("*", (0, None)), ("+", (1, None)), ("?", (0, 1))):
-        if reader.take(sign):
-            return counts
-    start = reader.at
-    reader.take("{")
-    reader.match(_SPACE)
-    least = reader.count()
-    most: int | None = least
-    reader.match(_SPACE)
-    if reader.take(","):
-        reader.match(_SPACE)
-        most = None if reader.next == "}" or reader.take("-1") else reader.count()
-        reader.match(_SPACE)
-    reader.expect("}", "at the end of a repetition")
-    if most is not None and most < least:
-        raise reader.error(f"the repetition {reader.text[start : reader.at]} has fewer at most than at least", start)
-    return least, most

@@ -113,7 +113,7 @@ def _sequence(reader: Reader, uses: list[Expr], is_nested: bool) -> Expr:
             start = reader.at
             if part is EMPTY:
                 raise reader.error("there is nothing to repeat before this")
-            part = repetition(part, *_counts(reader))
+            part = repetition(part, *reader.counts(_SPACE))
             _check_size(reader, part, start)
             reader.match(space)
         parts.append(part)
@@ -201,27 +201,6 @@ def _character(reader: Reader) -> int:
         known = r"\n \r \t \\ \" \[ \] \- \xHH \uHHHH \UHHHHHHHH"
         raise reader.error(f"unknown escape {reader.text[start : start + 2]!r}; known are {known}", start)
     return ord(_PLAIN[letter])
-
-
-def _counts(reader: Reader) -> tuple[int, int | None]:
-    """What repeats an element: the least and the most times."""
-    for sign, counts in (("*", (0, None)), ("+", (1, None)), ("?", (0, 1))):
-        if reader.take(sign):
-            return counts
-    start = reader.at
-    reader.take("{")
-    reader.match(_SPACE)
-    least = reader.count()
-    most: int | None = least
-    reader.match(_SPACE)
-    if reader.take(","):
-        reader.match(_SPACE)
-        most = None if reader.next == "}" else reader.count()
-        reader.match(_SPACE)
-    reader.expect("}", "at the end of a repetition")
-    if most is not None and most < least:
-        raise reader.error(f"the repetition {reader.text[start : reader.at]} has fewer at most than at least", start)
-    return least, most
 
 
 def _check_size(reader: Reader, part: Expr, at: int) -> None:

@@ -114,6 +114,33 @@ class Reader:
             raise self.error(f"a repetition of more than {MAX_COUNT} is not supported", start)
         return int(digits)
 
+    def counts(self, space: re.Pattern[str], endless: str = "") -> tuple[int, int | None]:
+        """What repeats an element: the least and the most times; None for no limit.
+
+        space : what may stand between the parts of a repetition in braces.
+        endless : what says that there is no limit, besides nothing.
+
+        Raises: GrammarError for what is no repetition, or has fewer at most than at least.
+        """
+        for sign, found in (("*", (0, None)), ("+", (1, None)), ("?", (0, 1))):
+            if self.take(sign):
+                return found
+        start = self.at
+        self.take("{")
+        self.match(space)
+        least = self.count()
+        most: int | None = least
+        self.match(space)
+        if self.take(","):
+            self.match(space)
+            is_endless = self.next == "}" or (endless != "" and self.take(endless))
+            most = None if is_endless else self.count()
+            self.match(space)
+        self.expect("}", "at the end of a repetition")
+        if most is not None and most < least:
+            raise self.error(f"the repetition {self.text[start : self.at]} has fewer at most than at least", start)
+        return least, most
+
     def hexadecimal(self, n_digits: int | None, start: int) -> int:
         r"""The character of an escape such as \x41, behind its letter.
 

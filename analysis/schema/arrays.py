@@ -7,9 +7,6 @@ from maskwright.analysis.schema.drafts import Doubtful, Draft
 from maskwright.analysis.schema.objects import Nodes
 from maskwright.analysis.schema.shapes import Arrays, Contained
 
-MOST_PREFIX = 100_000
-"""BOUND: items that have nodes of their own."""
-
 
 def item_terms(clause: c.Clause, offset: int) -> list[int]:
     """The terms that the item at an offset satisfies; those of all behind the first ones for -1."""

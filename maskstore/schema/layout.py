@@ -54,7 +54,6 @@ LITERALS, UNIQUE_NUMBERS = 2, 3
 N_KEYS, KEYS, N_WORDS, N_REQUIRED, LEAST, MOST = 2, 3, 4, 5, 6, 7
 N_OTHERS, OTHERS, KEY_AUTOMATON = 8, 9, 10
 REQUIRED, VALUES, RANKS, NEXT_REQUIRED, N_RANKED, TRACKS_KEYS = 11, 12, 13, 14, 15, 16
-OBJECT_SIZE = 17
 # KEYS: literals. N_WORDS: the words of bits of a frame. OTHERS: the offset of the nodes of the
 # classes. REQUIRED: the offset of the required keys' bits. VALUES: the offset of the keys' nodes.
 # RANKS: the offset of the keys' ranks, or -1. N_RANKED: the number of ranks. NEXT_REQUIRED: for
@@ -65,7 +64,6 @@ OBJECT_SIZE = 17
 N_PREFIX, PREFIX, ITEMS, N_UNIQUE = 2, 3, 4, 5
 HAS_CONTAINED, CONTAINED_LEAST, CONTAINED_MOST, CONTAINED_PREFIX, CONTAINED_ITEMS = 8, 9, 10, 11, 12
 TRACKS_ITEMS = 13
-ARRAY_SIZE = 14
 # N_UNIQUE: the number of values that items may have, where they are finitely many and must differ;
 # else 0. TRACKS_ITEMS: whether items are remembered since they must differ; 2 if there are words
 # among them, or strings of a greatest length, which come to their end without a quotation mark.
