@@ -15,6 +15,7 @@ from maskwright.decoding.engine.arguments import as_int64, integers
 from maskwright.decoding.engine.entries import entries
 from maskwright.decoding.engine.pickles import restored
 from maskwright.decoding.engine.spelling import Question
+from maskwright.decoding.engine.texts import LIMITS
 from maskwright.maskstore.table.compiled import EngineTable
 
 if TYPE_CHECKING:
@@ -178,6 +179,35 @@ class Matcher(DeadEndTexts):
         LimitError as `fill`. The state is unchanged then.
         """
         self._advance_bytes(0, data)
+
+    def try_bytes(self, data: bytes) -> bool:
+        """`advance_bytes` if the bytes are legal here. Returns whether they are.
+
+        Raises: LimitError as `fill`.
+        """
+        with Alone(self):
+            code = self._read(0, data, True) if data else constants.OK
+            if code in LIMITS:
+                self._refuse(0, None, code, data)
+            return code == constants.OK
+
+    def try_fill(self, words: npt.NDArray[np.uint32]) -> bool:
+        """`fill` of a checked bitmask. Returns whether a token may come: False at a dead end.
+
+        words : (n_words,) uint32.
+
+        Raises: LimitError as `fill`.
+        """
+        view = words.view(np.int32)
+        with Alone(self):
+            if self._is_provisional:
+                self._take_table()
+            code = entries.fill(self._table, self._memory, 0, view)
+            if code == constants.DEAD_END:
+                return False
+            if code:
+                self._finish_fill(0, code, view)
+            return True
 
     def is_allowed(self, token: int) -> bool:
         """Whether a token may come next, without making a mask.

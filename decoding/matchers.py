@@ -1,7 +1,8 @@
-"""Matchers of either kind: of a grammar's store, and of a schema's or a pattern's."""
+"""Matchers of each kind: of a grammar's store, a schema's or a pattern's, a composition's."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -12,32 +13,52 @@ from maskwright.maskstore.schema.compiled import SchemaTables
 from maskwright.maskstore.table.compiled import EngineTable
 
 if TYPE_CHECKING:
-    # PERF: the schema engine is imported when a schema comes
-    from maskwright.decoding.schema.matcher import SchemaMatcher
+    # PERF: the schema engine is imported when a schema comes, and the like
+    from typing_extensions import TypeIs
 
-    AnyMatcher: TypeAlias = Matcher | SchemaMatcher
-    AnyTable: TypeAlias = EngineTable | SchemaTables
+    from maskwright.decoding.composition.matcher import ComposedMatcher
+    from maskwright.decoding.schema.matcher import SchemaMatcher
+    from maskwright.maskstore.composition.tables import ComposedTables
+
+    AnyMatcher: TypeAlias = Matcher | SchemaMatcher | ComposedMatcher
+    AnyTable: TypeAlias = EngineTable | SchemaTables | ComposedTables
 
 
 def make_matcher(store: AnyTable, max_rollback: int) -> AnyMatcher:
-    """The state of one text under a store of either kind, at its start.
+    """The state of one text under a store of any kind, at its start.
 
     max_rollback : how many tokens `rollback` can take back.
 
-    Raises: as `Matcher` and `SchemaMatcher`.
+    Raises: as `Matcher`, `SchemaMatcher` and `ComposedMatcher`.
     """
     if isinstance(store, SchemaTables):
         from maskwright.decoding.schema.matcher import SchemaMatcher
 
         return SchemaMatcher(store, max_rollback)
+    if _is_composed(store):
+        from maskwright.decoding.composition.matcher import ComposedMatcher
+
+        return ComposedMatcher(store, max_rollback)
     return Matcher(store, max_rollback)
 
 
+def _is_composed(value: object) -> TypeIs[ComposedTables]:
+    """Whether a value is a composition's store, without importing what only compositions need."""
+    # PERF: whoever holds such a store has imported it
+    tables = sys.modules.get("maskwright.maskstore.composition.tables")
+    return tables is not None and isinstance(value, tables.ComposedTables)
+
+
 def is_matcher(value: object) -> bool:
-    """Whether a value is a matcher of either kind."""
+    """Whether a value is a matcher of any kind."""
     if isinstance(value, Matcher):
         return True
-    if not isinstance(getattr(value, "store", None), SchemaTables):
+    store = getattr(value, "store", None)
+    if _is_composed(store):
+        from maskwright.decoding.composition.matcher import ComposedMatcher
+
+        return isinstance(value, ComposedMatcher)
+    if not isinstance(store, SchemaTables):
         return False
     from maskwright.decoding.schema.matcher import SchemaMatcher
 
@@ -45,12 +66,12 @@ def is_matcher(value: object) -> bool:
 
 
 def name_of(store: AnyTable) -> str:
-    """What messages call a store's grammar, schema or pattern."""
-    return store.name if isinstance(store, SchemaTables) else store.grammar.name
+    """What messages call a store's grammar, schema, pattern or composition."""
+    return store.grammar.name if isinstance(store, EngineTable) else store.name
 
 
 def check_tables(stores: Sequence[Any]) -> None:
-    """Check that these stores have matchers, of either kind, and are for one tokenizer.
+    """Check that these stores have matchers, of any kind, and are for one tokenizer.
 
     Raises: MaskwrightError if there is no store, or one has no matcher; VocabularyError if their
     vocabularies differ.
@@ -58,7 +79,7 @@ def check_tables(stores: Sequence[Any]) -> None:
     if not stores:
         raise MaskwrightError("no store is given; expected one, or one for each sequence")
     for store in stores:
-        if not isinstance(store, EngineTable | SchemaTables):
+        if not isinstance(store, EngineTable | SchemaTables) and not _is_composed(store):
             what = repr(store) if hasattr(store, "vocabulary") else a_type(store)
             raise MaskwrightError(
                 f"{what} cannot be used for decoding: a store with lexing 'nfa' has no matcher; load the grammar with lexing='longest'"

@@ -30,6 +30,7 @@ from functools import lru_cache
 from maskwright.analysis.errors import GrammarError, TerminalError
 from maskwright.analysis.grammar.grammar import Grammar, Terminal
 from maskwright.analysis.lexing.messages import check_language, excerpt, name_of, naming
+from maskwright.analysis.marks import PART_FLAGS, mark
 from maskwright.analysis.regex.determinise import determinise
 from maskwright.analysis.regex.dfa import MAX_STATES, Dfa, intersect
 from maskwright.analysis.regex.parse import parse
@@ -147,6 +148,8 @@ def _compile_terminal(terminal: Terminal, where: str, max_states: int) -> _Compi
     name = name_of(terminal, where)
     if terminal.pattern is None:
         raise TerminalError(f"{name} is declared without a pattern, so there is nothing to compile")
+    if terminal.flags == PART_FLAGS:
+        return _Compiled(Dfa.literal(mark(int(terminal.pattern))), ())
     with naming(name, terminal.pattern):
         literal = terminal.literal
         if literal is not None and "i" not in terminal.flags and literal.isprintable():  # so without surrogates

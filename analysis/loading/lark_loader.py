@@ -57,6 +57,7 @@ from maskwright.analysis.loading.lark_limits import check_sizes
 from maskwright.analysis.loading.names import find_source
 from maskwright.analysis.loading.soft import soften
 from maskwright.analysis.lr.splits import default_conflicts
+from maskwright.analysis.marks import PART_FLAGS, mark
 from maskwright.analysis.restrict.restrict import as_tuple, replacements
 from maskwright.analysis.restrict.restrict import restrict as restricted
 
@@ -142,6 +143,7 @@ def parse_grammar(
     restrict: Sequence[str] | None = None,
     folder: str | os.PathLike[str] | None = None,
     display: str | None = None,
+    parts: Sequence[str] = (),
 ) -> Grammar:
     """The grammar written in `text`, in Lark's grammar language.
 
@@ -149,6 +151,7 @@ def parse_grammar(
     start, lexing, reserved, layout, conflicts, soft, restrict : see `load_grammar`.
     folder : where `%import .relative` looks. Without it such imports are refused.
     display : what error messages call the text; `name` by default.
+    parts : names of declared terminals that stand for parts of other languages (`mw.compose`).
 
     Raises: as `load_grammar`.
 
@@ -194,12 +197,11 @@ def parse_grammar(
         ) from error
     except Exception as error:  # Lark raises AssertionError, AttributeError, KeyError, ValueError and others
         raise translate(error, files, doing) from error
-    terminals = _terminals(terminal_defs, builder, lark_rules, keep, text)
+    terminals = _with_parts(_terminals(terminal_defs, builder, lark_rules, keep, text), parts, files)
     grammar = _to_bnf(name, files, start, terminals, lark_rules, ignored, lexing)
     meant = {name for restriction in options.restrictions for name in restriction.replacements}
     unused = tuple(name for name in _unused(builder, terminals) if name not in meant)
-    conflicts = conflicts or options.conflicts
-    reserved = reserved or options.reserved or "none"
+    conflicts, reserved = conflicts or options.conflicts, reserved or options.reserved or "none"
     grammar = replace(grammar, unused_terminals=unused, conflicts=conflicts or "all", reserved=reserved)
     grammar = _with_verbatim(_with_layout(grammar, layout, files), options.verbatim, files)
     if options.tabs and grammar.layout is not None:
@@ -339,6 +341,27 @@ def _terminals(
             line, column = position_of(text, name)
             found.append(Terminal(name=str(name), pattern=None, line=line, column=column))
     return tuple(found)
+
+
+def _with_parts(terminals: tuple[Terminal, ...], parts: Sequence[str], files: GrammarFiles) -> tuple[Terminal, ...]:
+    """The terminals, of which some declared ones stand for parts of other languages."""
+    named = {terminal.name: terminal for terminal in terminals}
+    for part in parts:
+        if part not in named:
+            raise files.error(
+                f"no rule uses {part}, which should stand for a part: write %declare {part}, and use it", part
+            )
+        if not named[part].is_declared:
+            raise files.error(
+                f"terminal {part} has a pattern, so it cannot stand for a part: write %declare {part}", part
+            )
+    made = {
+        part: replace(
+            named[part], pattern=str(number), flags=PART_FLAGS, literal=mark(number).decode("utf-8", "surrogateescape")
+        )
+        for number, part in enumerate(parts)
+    }
+    return tuple(made.get(terminal.name, terminal) for terminal in terminals)
 
 
 def _position_of_terminal(definition: TerminalDef, text: str) -> tuple[int, int]:

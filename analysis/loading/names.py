@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import pkgutil
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from maskwright.analysis.arguments import a_type
-from maskwright.analysis.errors import GrammarError, UnknownNameError
+from maskwright.analysis.errors import GrammarError, MaskwrightError, UnknownNameError
 from maskwright.analysis.grammar.grammar import Lexing
 from maskwright.analysis.grammar.lark_files import OR_PATH, is_text, read_file, short_name, suggestion
 
@@ -36,6 +37,18 @@ LIBRARY = Path(__file__).parent / "library"
 
 LIBRARY_PARTS = ("unicode",)
 """Files of the library without rules, for grammars to import."""
+
+
+DIRECTIVE = re.compile(r"^%(schema|grammar|regex|token)[ \t]+([A-Z_][A-Z0-9_]*)(?=[ \t]*(?:\S|$))[ \t]*", re.MULTILINE)
+"""The beginning of a line by which a grammar names a part of another language."""
+
+
+def has_directives(source: str | os.PathLike[str]) -> bool:
+    """Whether a grammar's text, or the file of a path or name, names parts of other languages."""
+    try:
+        return bool(DIRECTIVE.search(find_source(source).text))
+    except MaskwrightError:
+        return False
 
 
 def grammar_text(source: str | os.PathLike[str]) -> str:

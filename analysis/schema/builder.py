@@ -15,7 +15,7 @@ from maskwright.analysis.schema.normal import Normals
 from maskwright.analysis.schema.objects import member_terms, object_drafts
 from maskwright.analysis.schema.plain import leaf_shapes, plain_shapes
 from maskwright.analysis.schema.scalars import scalar_shape
-from maskwright.analysis.schema.shapes import NO_NODE, Numbers, Shape, StringLiterals, Strings
+from maskwright.analysis.schema.shapes import NO_NODE, Numbers, Shape, Spellings, StringLiterals, Strings
 from maskwright.analysis.schema.strings import both, either, literals, pattern_automaton
 
 MOST_NODES = 300_000
@@ -225,6 +225,8 @@ class Builder(Normals):
         """The automaton of a shape's strings; None for all strings."""
         if isinstance(shape, StringLiterals):
             return literals(shape.texts)
+        if isinstance(shape, Spellings):
+            raise SchemaError("a part of another language stands where a key is meant: a key can be no part")
         if not isinstance(shape, Strings):
             raise TypeError(f"{type(shape).__name__} among the shapes of strings")
         dfa, least, most = shape

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
+from maskwright.analysis.errors import SchemaError
+from maskwright.analysis.marks import part_of_format
 from maskwright.analysis.schema import constraints as c
 from maskwright.analysis.schema.strings import format_automaton, format_most, pattern_automaton
 
@@ -160,6 +162,10 @@ def admits(constraint: c.Constraint, value: Any) -> bool:
         case c.Pattern(text, is_found):
             return _matches(value, pattern_automaton(text, "")) == is_found
         case c.Format(name, is_one):
+            if part_of_format(name) is not None:
+                raise SchemaError(
+                    "a part of another language is combined with constants of strings: say one of the two"
+                )
             dfa, longest = format_automaton(name), format_most(name)
             fits = not is_one or longest is None or len(value) <= longest
             return dfa is None or (_matches(value, dfa) == is_one and fits)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from maskwright.analysis.marks import part_of_format
 from maskwright.analysis.schema.strings import format_most
 
 NULL, BOOLEAN, NUMBER, STRING, ARRAY, OBJECT = "null", "boolean", "number", "string", "array", "object"
@@ -250,7 +251,7 @@ def outside(constraint: Constraint, pointer: str) -> list[Clause]:
         case Pattern(text, is_found):
             return [(Pattern(text, not is_found),)]
         case Format(name, is_one):
-            return _outside_format(name, is_one)
+            return _outside_format(name, is_one, pointer)
         case Bound(value, is_lower, is_exclusive):
             return [(Bound(value, not is_lower, not is_exclusive),)]
         case Multiple(of, is_multiple):
@@ -268,7 +269,9 @@ def outside(constraint: Constraint, pointer: str) -> list[Clause]:
     return []
 
 
-def _outside_format(name: str, is_one: bool) -> list[Clause]:
+def _outside_format(name: str, is_one: bool, pointer: str) -> list[Clause]:
+    if part_of_format(name) is not None:
+        return [(Refused(pointer, "a part of another language is negated"),)]
     most = format_most(name)
     if not is_one or most is None:
         return [(Format(name, not is_one),)]

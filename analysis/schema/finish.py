@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from maskwright.analysis.errors import LimitError, SchemaError
+from maskwright.analysis.marks import MARK
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema.builder import Builder
 from maskwright.analysis.schema.drafts import SCALARS, Doubtful, Draft, Patterned, has_value, living
@@ -213,6 +214,8 @@ class Finisher:
             if node not in counts:
                 if any(isinstance(one, (Arrays, Objects)) for one in self._alive_shapes(node)):
                     return arrays._replace(is_unique=False), "items that are arrays or objects are compared"
+                if any(isinstance(one, Spellings) and max(one.texts)[0] == MARK for one in self._alive_shapes(node)):
+                    return arrays._replace(is_unique=False), "items of another language are compared"
                 counts[node] = self._list(node)
         listed = final._replace(
             prefix=tuple(self._listed.get(node, node) for node in final.prefix),

@@ -11,6 +11,7 @@ from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from typing import Any
 
 from maskwright.analysis.errors import SchemaError
+from maskwright.analysis.marks import part_of_format
 from maskwright.analysis.schema import constraints as c
 from maskwright.analysis.schema.documents import Document
 from maskwright.analysis.schema.strings import format_automaton, pattern_automaton, repeated_class
@@ -189,7 +190,7 @@ class Keywords:
             if not isinstance(name, str):
                 raise self.error("format", f"is {shown(name)}; expected a string")
             try:
-                if format_automaton(name) is not None:
+                if part_of_format(name) is not None or format_automaton(name) is not None:
                     found.append(c.Format(name, True))
             except SchemaError as error:
                 found.append(c.Refused(self.pointer("format"), reason(error)))

@@ -8,6 +8,8 @@ from __future__ import annotations
 from decimal import Decimal
 from functools import lru_cache
 
+from maskwright.analysis.errors import SchemaError
+from maskwright.analysis.marks import mark, part_of_format
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema import constraints as c
 from maskwright.analysis.schema import numbers
@@ -67,6 +69,13 @@ def _utf8(texts: frozenset[str]) -> tuple[bytes, ...]:
 
 
 def _string(clause: c.Clause) -> Shape | None:
+    parts = [part for one in clause if isinstance(one, c.Format) and (part := part_of_format(one.name)) is not None]
+    if parts:
+        if len(clause) > 1:
+            raise SchemaError(
+                "a part of another language is combined with other demands on strings: say one of the two"
+            )
+        return Spellings((mark(parts[0]),))
     dfa: Dfa | None = None
     least, most = 0, None
     for one in clause:

@@ -15,6 +15,7 @@ from functools import lru_cache
 import numpy as np
 
 from maskwright.analysis.errors import LimitError, SchemaError
+from maskwright.analysis.marks import part_of_format
 from maskwright.analysis.regex import Dfa, difference, ecma, intersect, union
 from maskwright.analysis.regex.charset import EVERYTHING
 from maskwright.analysis.regex.simplify import whole_copies
@@ -117,6 +118,8 @@ def format_automaton(name: str, pointer: str = "") -> Dfa | None:
 
     Raises: SchemaError for a format that no automaton decides.
     """
+    if part_of_format(name) is not None:
+        raise SchemaError(f"{pointer or '/'}: a part of another language stands where it cannot be said", pointer)
     if name in NOT_REGULAR:
         raise SchemaError(
             f"{pointer or '/'}: the format {name} cannot be asserted: {NOT_REGULAR[name]}; remove it, or put a pattern "

@@ -30,7 +30,7 @@ STEPS_OF_A_BYTE = 200
 MOST_BYTES = 20_000
 """BOUND: the bytes of an ending that is searched for."""
 
-_STRUCTURE = frozenset(b' \t\n\r{}[]",:-0123456789tfn')
+_STRUCTURE = frozenset(b' \t\n\r{}[]",:-0123456789tfn\xf8')
 _IN_NUMBER = _STRUCTURE | frozenset(b"+.eE")
 
 

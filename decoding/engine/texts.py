@@ -27,7 +27,7 @@ Words = npt.NDArray[np.int32]
 _FIRST_RECORDS = 4096
 """The records of a new text: enough for some 400 tokens; 48 KB."""
 
-_LIMITS = (constants.TOO_MANY, constants.SPLIT, constants.TOO_LONG)
+LIMITS = (constants.TOO_MANY, constants.SPLIT, constants.TOO_LONG)
 """Results that say nothing about whether the text is legal."""
 
 _EXPLAINED = 1 << 16
@@ -147,7 +147,7 @@ class Texts(Shared):
             if code != constants.NO_ROOM:
                 break
             self._give_room(slot, tries)
-        if code in _LIMITS:
+        if code in LIMITS:
             self._refuse(slot, token, code)
         return bool(code == constants.OK)
 
@@ -204,7 +204,7 @@ class Texts(Shared):
             if code != constants.NO_ROOM:
                 break
             self._give_room(slot, tries)
-        if code in _LIMITS:
+        if code in LIMITS:
             self._refuse(slot, None, code)
         return bool(code == constants.OK)
 

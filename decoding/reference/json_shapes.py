@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 from functools import lru_cache
 
+from maskwright.analysis.marks import MARK
 from maskwright.analysis.schema.shapes import (
     NO_NODE,
     Arrays,
@@ -52,7 +53,9 @@ class WordShape:
 
 
 def _value_of_text(text: bytes) -> Value:
-    """What a JSON text is compared by."""
+    """What a JSON text is compared by. A part's mark is a value of its own."""
+    if text[0] == MARK:
+        return text
     value = json.loads(text, parse_int=str, parse_float=str)
     if isinstance(value, str):
         return value.encode() if text.startswith(b'"') else value_of(text)

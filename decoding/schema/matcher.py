@@ -176,6 +176,40 @@ class SchemaMatcher(SchemaText):
         with Alone(self):
             self._advance_bytes(data)
 
+    def try_bytes(self, data: bytes) -> bool:
+        """`advance_bytes` if the bytes are legal here. Returns whether they are.
+
+        Raises: LimitError as `fill`.
+        """
+        with Alone(self):
+            if not data:
+                return True
+            try:
+                code = self._read_bytes(data, True)
+                if code == constants.OK:
+                    self._said.append(data)
+            except BaseException:
+                self._note_said(data)
+                raise
+            if code == constants.TOO_MANY:
+                self._refuse_readings()
+            return code == constants.OK
+
+    def try_fill(self, words: npt.NDArray[np.uint32]) -> bool:
+        """`fill` of a checked bitmask. Returns whether a token may come: False at a dead end.
+
+        words : (n_words,) uint32.
+
+        Raises: LimitError as `fill`.
+        """
+        with Alone(self):
+            code = self._fill_code(words.view(np.int32))
+            if code == constants.DEAD_END:
+                return False
+            if code != constants.OK:
+                self._refuse_fill(code)
+            return True
+
     def is_allowed(self, token: int) -> bool:
         """Whether a token may come next, without making a mask.
 

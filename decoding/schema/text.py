@@ -106,14 +106,18 @@ class SchemaText(Shared):
         raise AssertionError
 
     def _fill(self, words: Array) -> None:
+        code = self._fill_code(words)
+        if code != constants.OK:
+            self._refuse_fill(code)
+
+    def _fill_code(self, words: Array) -> int:
         for tries in itertools.count():
             with self._lock:
                 code = entries.fill(self._voc, self._table, self._automata, self._memory, self._work, words)
                 if code != constants.NO_ROOM:
-                    break
+                    return int(code)
                 self._give_room(tries)
-        if code != constants.OK:
-            self._refuse_fill(int(code))
+        raise AssertionError
 
     def _refuse_fill(self, code: int) -> NoReturn:
         """Raise the error that a result of `fill` means."""

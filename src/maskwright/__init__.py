@@ -15,6 +15,13 @@ from typing import TYPE_CHECKING, Any
 from maskwright.version import version as _version
 
 if TYPE_CHECKING:
+    from maskwright.analysis.composition import (
+        Composition,
+        compose,
+        in_json_string,
+        read_composition,
+        special_token,
+    )
     from maskwright.analysis.errors import (
         DeadEndError,
         GrammarError,
@@ -56,6 +63,7 @@ if TYPE_CHECKING:
     from maskwright.report.analysis import AnalysisReport, analyze
     from maskwright.stores.build import build_store
     from maskwright.stores.cache import cached_store
+    from maskwright.stores.composed_store import ComposedStore
     from maskwright.stores.schema_store import SchemaStore
     from maskwright.stores.store import EntryStore, Store, load_store
     from maskwright.validation import ValidationReport, validate
@@ -68,6 +76,8 @@ _HOME = {
     "Store": "maskwright.stores.store",
     "Batch": "maskwright.decoding.batch",
     "Completion": "maskwright.decoding.generation",
+    "ComposedStore": "maskwright.stores.composed_store",
+    "Composition": "maskwright.analysis.composition",
     "DeadEndError": "maskwright.analysis.errors",
     "Deciders": "maskwright.analysis.legality",
     "Explainer": "maskwright.analysis.legality",
@@ -105,7 +115,9 @@ _HOME = {
     "build_store": "maskwright.stores.build",
     "cached_store": "maskwright.stores.cache",
     "complete": "maskwright.completion",
+    "compose": "maskwright.analysis.composition",
     "generate": "maskwright.decoding.generation",
+    "in_json_string": "maskwright.analysis.composition",
     "interchange_classes": "maskwright.analysis.legality",
     "lint_grammar": "maskwright.lint",
     "lint_schema": "maskwright.lint",
@@ -117,6 +129,8 @@ _HOME = {
     "load_store": "maskwright.stores.store",
     "load_vocabulary": "maskwright.maskstore.vocabulary",
     "normalise": "maskwright.analysis.loading",
+    "read_composition": "maskwright.analysis.composition",
+    "special_token": "maskwright.analysis.composition",
     "parse_grammar": "maskwright.analysis.loading",
     "read_constraint": "maskwright.analysis.fronts",
     "save_store": "maskwright.maskstore.file.fileformat",
@@ -154,6 +168,8 @@ __all__ = [
     "AnalysisReport",
     "Batch",
     "Completion",
+    "ComposedStore",
+    "Composition",
     "DeadEndError",
     "Deciders",
     "EntryStore",
@@ -192,7 +208,9 @@ __all__ = [
     "build_store",
     "cached_store",
     "complete",
+    "compose",
     "generate",
+    "in_json_string",
     "interchange_classes",
     "lint_grammar",
     "lint_schema",
@@ -205,8 +223,10 @@ __all__ = [
     "load_vocabulary",
     "normalise",
     "parse_grammar",
+    "read_composition",
     "read_constraint",
     "save_store",
+    "special_token",
     "store_info",
     "validate",
 ]

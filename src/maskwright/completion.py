@@ -43,6 +43,7 @@ from maskwright.stores.store import as_store
 
 if TYPE_CHECKING:
     from maskwright.decoding.matchers import AnyMatcher
+    from maskwright.stores.composed_store import ComposedStore
     from maskwright.stores.schema_store import SchemaStore
     from maskwright.stores.store import Store
 
@@ -170,7 +171,7 @@ def vocabulary_of(name: str | os.PathLike[str]) -> Vocabulary | None:
     return found if found.eos else None
 
 
-def check_model(store: Store | SchemaStore, model: LanguageModel) -> None:
+def check_model(store: Store | SchemaStore | ComposedStore, model: LanguageModel) -> None:
     """Check that a store was built for a model's tokenizer.
 
     Raises: VocabularyError if a token id stands for different bytes in the two vocabularies, or if
@@ -188,7 +189,7 @@ def check_model(store: Store | SchemaStore, model: LanguageModel) -> None:
 
 
 def start_completion(
-    store: Store | SchemaStore,
+    store: Store | SchemaStore | ComposedStore,
     prompt: str | bytes,
     model: LanguageModel,
     *,
@@ -238,7 +239,7 @@ def start_completion(
 
 
 def complete(
-    store: Store | SchemaStore | str | os.PathLike[str],
+    store: Store | SchemaStore | ComposedStore | str | os.PathLike[str],
     prompt: str | bytes,
     model: LanguageModel | str | os.PathLike[str] = BUNDLED,
     **options: Any,
@@ -255,7 +256,8 @@ def complete(
 
     Raises: as `start_completion`, `load_store` and `load_model`.
     """
-    compiled: Any = as_store(store)  # `check_model` refuses an EntryStore
+    given: Any = store
+    compiled: Any = as_store(given)  # `check_model` refuses an EntryStore
     loaded = model if isinstance(model, LanguageModel) else load_model(model)
     return start_completion(compiled, prompt, loaded, **options).run()
 

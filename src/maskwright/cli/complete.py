@@ -35,18 +35,25 @@ from maskwright.cli.common import (
     write_json,
 )
 from maskwright.cli.constraints import (
+    OF_LARK,
+    OF_SCHEMAS,
     FromOption,
     GrammarOptions,
     KeyOrderOption,
     LenientOption,
     WhitespaceOption,
     is_constraint,
+    names_parts,
+    path_or_text,
+    syntax_of,
 )
 
 if TYPE_CHECKING:
+    from maskwright.analysis.composition import Composition
     from maskwright.completion import LanguageModel
     from maskwright.decoding.generation import Completion, Generation
     from maskwright.maskstore.vocabulary import Vocabulary
+    from maskwright.stores.composed_store import ComposedStore
     from maskwright.stores.schema_store import SchemaStore
     from maskwright.stores.sources import Constraint
     from maskwright.stores.store import AnyStore, Store
@@ -161,8 +168,8 @@ def complete(
         of_grammar = GrammarOptions(
             start, lexing, reserved, conflicts, soft, restrict, syntax, whitespace, key_order, lenient
         )
-        grammar: Constraint | None = None
-        compiled: Store | SchemaStore | None = None
+        grammar: Constraint | Composition | None = None
+        compiled: Store | SchemaStore | ComposedStore | None = None
         if is_constraint(store, of_grammar):
             grammar = _grammar(store, of_grammar)
             known = vocabulary_of(model)
@@ -250,7 +257,12 @@ def _check_reference(name: str) -> None:
         judge.close()
 
 
-def _grammar(source: str, options: GrammarOptions) -> Constraint:
+def _grammar(source: str, options: GrammarOptions) -> Constraint | Composition:
+    if syntax_of(source, options) == "lark" and names_parts(source):
+        options.refuse((*OF_LARK, *OF_SCHEMAS), source, "read with options, since it names parts of other languages")
+        from maskwright.analysis.composition import read_composition
+
+        return read_composition(path_or_text(source))
     found = options.load_constraint(source)
     if getattr(found, "lexing", "") == "nfa":
         raise MaskwrightError(f"{source}: {_NFA}")
@@ -271,7 +283,9 @@ def _checked(named: Vocabulary, of_model: Vocabulary | None) -> Vocabulary:
     return named
 
 
-def _build(source: str, grammar: Constraint, vocabulary: Vocabulary, refresh: bool) -> Store | SchemaStore:
+def _build(
+    source: str, grammar: Constraint | Composition, vocabulary: Vocabulary, refresh: bool
+) -> Store | SchemaStore | ComposedStore:
     from maskwright.stores.cache import cached_store
 
     found: Any = grammar
@@ -279,7 +293,7 @@ def _build(source: str, grammar: Constraint, vocabulary: Vocabulary, refresh: bo
         return _decodes(source, cached_store(found, vocabulary, progress=progress, refresh=refresh, lazy=True))
 
 
-def _load(source: str, tokenizer: str | None) -> Store | SchemaStore:
+def _load(source: str, tokenizer: str | None) -> Store | SchemaStore | ComposedStore:
     from maskwright.decoding.adapters.huggingface import check_same_tokens
     from maskwright.stores.store import load_store
 
@@ -289,7 +303,7 @@ def _load(source: str, tokenizer: str | None) -> Store | SchemaStore:
     return found
 
 
-def _check_prompt(store: Store | SchemaStore, text: str, max_tokens: int, close: bool) -> None:
+def _check_prompt(store: Store | SchemaStore | ComposedStore, text: str, max_tokens: int, close: bool) -> None:
     """Check that a legal text begins with the prompt, and that its ending fits into the budget."""
     from maskwright.completion import read_prompt
     from maskwright.decoding.generation.generation import EARLY, check_budget
@@ -300,7 +314,7 @@ def _check_prompt(store: Store | SchemaStore, text: str, max_tokens: int, close:
         check_budget(matcher.short_ending(), max_tokens)
 
 
-def _is_other(store: Store | SchemaStore | None, model: LanguageModel) -> bool:
+def _is_other(store: Store | SchemaStore | ComposedStore | None, model: LanguageModel) -> bool:
     """Whether the store must be built for the loaded model's vocabulary.
 
     True if there is no store yet, or if the loaded tokenizer differs from the model's files.
@@ -308,7 +322,7 @@ def _is_other(store: Store | SchemaStore | None, model: LanguageModel) -> bool:
     return store is None or store.vocabulary.digest != model.vocabulary.digest
 
 
-def _decodes(source: str, store: AnyStore) -> Store | SchemaStore:
+def _decodes(source: str, store: AnyStore | ComposedStore) -> Store | SchemaStore | ComposedStore:
     from maskwright.stores.store import EntryStore
 
     if isinstance(store, EntryStore):
@@ -349,7 +363,9 @@ def _write(console: Console, text: str, style: str) -> None:
         sys.stdout.flush()
 
 
-def _facts(prompt: str, found: Completion, reference: str | None, store: Store | SchemaStore) -> dict[str, Any]:
+def _facts(
+    prompt: str, found: Completion, reference: str | None, store: Store | SchemaStore | ComposedStore
+) -> dict[str, Any]:
     from maskwright.decoding.matchers import name_of
     from maskwright.stores.schema_store import SchemaStore
 

@@ -72,6 +72,11 @@ class GrammarOptions(NamedTuple):
         """
         from maskwright.analysis.loading import load_grammar
 
+        if names_parts(source):
+            raise MaskwrightError(
+                f"{source} names parts of other languages (%schema, %grammar, %regex, %token); this command is for one language: give it "
+                "a part's own file, or use `maskwright complete`"
+            )
         found = syntax_of(source, self)
         if found != "lark":
             raise MaskwrightError(f"{source} is read as {found}; this command is for grammars in Lark (--from lark)")
@@ -119,6 +124,13 @@ class GrammarOptions(NamedTuple):
         from maskwright.analysis.fronts import read_constraint
 
         return read_constraint(path_or_text(source), syntax)
+
+
+def names_parts(source: str) -> bool:
+    """Whether an argument is a grammar that names parts of other languages."""
+    from maskwright.analysis.loading.names import has_directives
+
+    return has_directives(path_or_text(source))
 
 
 def option_of(name: str) -> str:

@@ -20,6 +20,7 @@ from maskwright.stores.sources import as_constraint, schema_store_of
 from maskwright.stores.store import EntryStore, Store
 
 if TYPE_CHECKING:
+    from maskwright.stores.composed_store import ComposedStore
     from maskwright.stores.schema_store import SchemaStore
     from maskwright.stores.sources import SchemaSource
     from maskwright.stores.store import AnyStore
@@ -51,7 +52,7 @@ def build_store(
     progress: Progress | None = None,
     allow_dead: bool = False,
     lazy: bool = False,
-) -> SchemaStore: ...
+) -> SchemaStore | ComposedStore: ...
 
 
 def build_store(
@@ -63,7 +64,7 @@ def build_store(
     progress: Progress | None = None,
     allow_dead: bool = False,
     lazy: bool = False,
-) -> AnyStore:
+) -> AnyStore | ComposedStore:
     """The store of a grammar, a JSON schema or a pattern, and a vocabulary.
 
     A grammar with lexing "longest" or "contextual" gives a `Store`, with "nfa" an `EntryStore`. A
@@ -72,7 +73,8 @@ def build_store(
 
     grammar, vocabulary : objects, or what `load_grammar` and `load_vocabulary` accept: names,
         paths, a text, a tokenizer, a list of bytes. Instead of a grammar: what `load_schema`,
-        `load_regex` or `load_choice` returns; a dict, which is a JSON schema; a pydantic model.
+        `load_regex`, `load_choice` or `compose` returns; a dict, which is a JSON schema; a pydantic
+        model.
     streamlined : False keeps every entry, for comparison and tests. Lexing "nfa" only.
     rules : the rules on which always-verdicts are judged, see `Judge`. Lexing "nfa" only.
     progress : called while the store is built, see `Progress`.
@@ -95,7 +97,11 @@ def build_store(
     need_progress(progress)
     found = as_constraint(grammar)
     if not isinstance(found, Grammar):
-        return schema_store_of(found, vocabulary, streamlined, rules)
+
+        def build(each: Grammar, tokens: Vocabulary) -> Store | EntryStore:
+            return build_and_keep(each, tokens, None, progress=progress)
+
+        return schema_store_of(found, vocabulary, streamlined, rules, build)
     return build_and_keep(found, vocabulary, None, streamlined, rules, progress, allow_dead, lazy)
 
 

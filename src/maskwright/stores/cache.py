@@ -40,6 +40,7 @@ from maskwright.stores.trust import make_own_folder, why_not_trusted, why_not_tr
 from maskwright.version import version
 
 if TYPE_CHECKING:
+    from maskwright.stores.composed_store import ComposedStore
     from maskwright.stores.schema_store import SchemaStore
     from maskwright.stores.sources import SchemaSource
     from maskwright.stores.store import AnyStore
@@ -101,7 +102,7 @@ def cached_store(
     progress: Progress | None = None,
     refresh: bool = False,
     lazy: bool = False,
-) -> SchemaStore: ...
+) -> SchemaStore | ComposedStore: ...
 
 
 def cached_store(
@@ -112,7 +113,7 @@ def cached_store(
     progress: Progress | None = None,
     refresh: bool = False,
     lazy: bool = False,
-) -> AnyStore:
+) -> AnyStore | ComposedStore:
     """`build_store(grammar, vocabulary, rules=rules)`, or the equal store from the cache.
 
     The store of a schema or a pattern is built each time, which takes a millisecond.
@@ -137,7 +138,11 @@ def cached_store(
     need_progress(progress)
     found, vocabulary = as_constraint(grammar), as_vocabulary(vocabulary)
     if not isinstance(found, Grammar):
-        return schema_store_of(found, vocabulary, True, rules)
+
+        def build(each: Grammar, tokens: Vocabulary) -> Store | EntryStore:
+            return _cached(each, tokens, "normalised", progress, refresh, False)
+
+        return schema_store_of(found, vocabulary, True, rules, build)
     return _cached(found, vocabulary, rules, progress, refresh, lazy)
 
 

@@ -10,26 +10,30 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.legality.judge import Rules
+from maskwright.analysis.loading.names import has_directives
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar
 from maskwright.maskstore.vocabulary import VocabularySource
 
 if TYPE_CHECKING:
     # PERF: a decoder of a grammar is not kept waiting for what reads schemas
+    from maskwright.analysis.composition import Composition
     from maskwright.analysis.schema.load import JsonSchema
     from maskwright.analysis.schema.text_patterns import Regex
+    from maskwright.stores.composed_store import BuildStore, ComposedStore
     from maskwright.stores.schema_store import SchemaStore
 
     Constraint: TypeAlias = Grammar | JsonSchema | Regex
-    SchemaSource: TypeAlias = JsonSchema | Regex | Mapping[str, Any] | type[Any] | Callable[..., Any]
+    SchemaSource: TypeAlias = JsonSchema | Regex | Composition | Mapping[str, Any] | type[Any] | Callable[..., Any]
 
 
-def as_constraint(source: object) -> Constraint:
+def as_constraint(source: object) -> Constraint | Composition:
     """The grammar, schema or pattern that an argument stands for.
 
-    source : a `Grammar`, a `JsonSchema` or a `Regex`; a dict, which is a JSON schema; a pydantic
-        model, a dataclass, another type or a function, whose schema `load_schema` finds; a str or a
-        path, which stands for a grammar: a .gbnf or .ebnf file or a text with ``::=`` is read by
-        `read_constraint`, all else by `load_grammar`.
+    source : a `Grammar`, a `JsonSchema`, a `Regex` or a `Composition`; a dict, which is a JSON
+        schema; a pydantic model, a dataclass, another type or a function, whose schema
+        `load_schema` finds; a str or a path, which stands for a grammar: a .gbnf or .ebnf file or a
+        text with ``::=`` is read by `read_constraint`, one that names parts by `read_composition`,
+        all else by `load_grammar`.
 
     Raises: as `load_schema`, `read_constraint` and `load_grammar`; GrammarError for the path of a
     JSON file, since `load_schema` has options for it.
@@ -38,17 +42,18 @@ def as_constraint(source: object) -> Constraint:
         return source
     if isinstance(source, str | os.PathLike):
         return _as_grammar(source)
+    from maskwright.analysis.composition import Composition
     from maskwright.analysis.schema.load import JsonSchema, load_schema
     from maskwright.analysis.schema.text_patterns import Regex
 
-    if isinstance(source, JsonSchema | Regex):
+    if isinstance(source, JsonSchema | Regex | Composition):
         return source
     if isinstance(source, Mapping) or callable(source) or hasattr(source, "__origin__"):
         return load_schema(dict(source) if isinstance(source, Mapping) else source)
     return as_grammar(source)  # type: ignore[arg-type]
 
 
-def _as_grammar(source: str | os.PathLike[str]) -> Grammar:
+def _as_grammar(source: str | os.PathLike[str]) -> Grammar | Composition:
     name = os.fspath(source)
     suffix = PurePath(name).suffix.lower() if isinstance(name, str) and "\n" not in name else ""
     if suffix == ".json":
@@ -59,15 +64,24 @@ def _as_grammar(source: str | os.PathLike[str]) -> Grammar:
         from maskwright.analysis.fronts import read_constraint
 
         return read_constraint(source)
+    if has_directives(source):
+        from maskwright.analysis.composition import read_composition
+
+        return read_composition(source)
     return as_grammar(source)
 
 
 def schema_store_of(
-    constraint: JsonSchema | Regex, vocabulary: VocabularySource, streamlined: bool, rules: Rules
-) -> SchemaStore:
-    """The store of a schema or a pattern.
+    constraint: JsonSchema | Regex | Composition,
+    vocabulary: VocabularySource,
+    streamlined: bool,
+    rules: Rules,
+    build: BuildStore,
+) -> SchemaStore | ComposedStore:
+    """The store of a schema, a pattern or a composition.
 
     streamlined, rules : those of `build_store`; only the defaults are taken.
+    build : makes the stores of a composition's grammars.
 
     Raises: GrammarError for others; and as `build_schema_store`.
     """
@@ -78,6 +92,12 @@ def schema_store_of(
         raise GrammarError(
             f"{constraint.name} is no grammar, and its store holds no entries, so {option} does not apply: leave it out"
         )
+    from maskwright.analysis.composition import Composition
+
+    if isinstance(constraint, Composition):
+        from maskwright.stores.composed_store import build_composed_store
+
+        return build_composed_store(constraint, vocabulary, build)
     return build_schema_store(constraint, vocabulary)
 
 

@@ -1,0 +1,30 @@
+"""Which languages is a text made of, and where does each of them stand?
+
+In: a host, a Lark grammar or a JSON schema, and the parts of other languages that stand in it. Out:
+a `Composition`, in which the host knows its parts as marks (`analysis.marks`). Knows nothing of
+tokens.
+"""
+
+from maskwright.analysis.composition.compose import (
+    Composition,
+    InJsonString,
+    Inner,
+    Part,
+    SpecialToken,
+    compose,
+    in_json_string,
+    read_composition,
+    special_token,
+)
+
+__all__ = [
+    "Composition",
+    "InJsonString",
+    "Inner",
+    "Part",
+    "SpecialToken",
+    "compose",
+    "in_json_string",
+    "read_composition",
+    "special_token",
+]

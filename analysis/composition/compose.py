@@ -1,0 +1,316 @@
+"""Compositions: a host language in which parts of other languages stand."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any, TypeAlias
+
+from maskwright.analysis.arguments import a_type, clip
+from maskwright.analysis.composition.directives import Directive, read_directives
+from maskwright.analysis.errors import GrammarError, LimitError, SchemaError
+from maskwright.analysis.fronts import read_constraint
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.loading.lark_loader import load_grammar, parse_grammar
+from maskwright.analysis.loading.names import find_source, has_directives, library_names
+from maskwright.analysis.marks import MOST_PARTS, part_format
+from maskwright.analysis.schema.load import JsonSchema, load_schema, read_values
+from maskwright.analysis.schema.text_patterns import Regex, load_regex
+
+_SAID_OF_STRINGS = frozenset(
+    {"title", "description", "examples", "default", "$comment", "deprecated", "readOnly", "writeOnly"}
+)
+_NOT_INSIDE = frozenset({"propertyNames", "not", "if", "contains"})
+
+
+@dataclass(frozen=True, eq=False)
+class InJsonString:
+    """A part that stands inside a JSON string: quoted, and spelled with JSON's escapes.
+
+    inner : the language of what the string says.
+    """
+
+    inner: Inner
+
+
+@dataclass(frozen=True)
+class SpecialToken:
+    """A part that is one special token, such as `<|tool_call|>`.
+
+    token : the token's id, or its name in the vocabulary.
+    """
+
+    token: int | str
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """What stands in a host under a name.
+
+    name : the terminal of a grammar, or the JSON pointer of a subschema.
+    inner : its language.
+    """
+
+    name: str
+    inner: Inner | InJsonString | SpecialToken
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Composition:
+    """A host with its parts: what `compose` returns, and stores are built of.
+
+    name : what errors call it.
+    host : a grammar or a schema in which part k is the text ``mark(k)``.
+    parts : the parts, by number.
+
+    A text is legal if it is a legal text of the host in which a legal text of its part stands for
+    each mark. A text that can be cut into host and parts in several ways is followed in all of
+    them.
+    """
+
+    name: str
+    host: Grammar | JsonSchema
+    parts: tuple[Part, ...]
+
+    def __repr__(self) -> str:
+        return f"<Composition {self.name}: {', '.join(part.name for part in self.parts)}>"
+
+
+Inner: TypeAlias = Grammar | JsonSchema | Regex | Composition
+
+
+def in_json_string(part: Any) -> InJsonString:
+    """A part that stands inside a JSON string of its host, quoted and escaped.
+
+    part : as a part of `compose`.
+
+    Raises: as `compose`.
+    """
+    inner = as_part(part)
+    if not isinstance(inner, Grammar | JsonSchema | Regex | Composition):
+        raise GrammarError(f"in_json_string takes a grammar, a schema, a pattern or a composition, not {a_type(part)}")
+    return InJsonString(inner)
+
+
+def special_token(token: int | str) -> SpecialToken:
+    """A part that is one special token of the vocabulary, by id or by name.
+
+    Raises: GrammarError for anything but an id or a name.
+    """
+    if isinstance(token, bool) or not isinstance(token, int | str) or token in ("", -1):
+        raise GrammarError(f"the special token is {clip(token)}; expected its id or its name")
+    return SpecialToken(token)
+
+
+def compose(host: Any, parts: Mapping[str, Any], *, name: str | None = None) -> Composition:
+    """A host language in which parts of other languages stand, for `build_store`.
+
+    host : a Lark grammar, as text or path, that declares each part (`%declare SQL`) and uses it as
+        a terminal; or a JSON schema, as `load_schema` takes it, or what that returned.
+    parts : the name of such a terminal -> its language; for a schema, the JSON pointer of a
+        subschema ``{"type": "string"}`` -> the language of what the string says. A language is a
+        grammar, a schema or a pattern (objects, or what `load_grammar` and `load_schema` take: a
+        str or a path is a grammar, a dict a schema), `in_json_string(...)`, `special_token(...)`,
+        or another composition.
+    name : what errors call it; by default the host's name.
+
+    Raises: GrammarError, SchemaError and others as `load_grammar` and `load_schema`; GrammarError
+    for a part that the host does not declare, and SchemaError for a pointer that leads to something
+    else than a string, or into what no part can be in (`not`, `if`, `contains`, `propertyNames`).
+
+    Example:
+        >>> compose('start: "x=" NUMBER\\n%declare NUMBER', {"NUMBER": {"type": "integer"}})
+        <Composition <text>: NUMBER>
+    """
+    if not isinstance(parts, Mapping) or not all(isinstance(key, str) for key in parts):
+        raise GrammarError(f"the parts are {a_type(parts)}; expected a dict: name of a part -> its language")
+    if len(parts) > MOST_PARTS:
+        raise LimitError(f"{len(parts):,} parts are more than {MOST_PARTS:,}; compose some of them first")
+    if isinstance(host, Grammar):
+        raise GrammarError(
+            f"grammar {host.name} was loaded already, without its parts: give compose its text or its path instead"
+        )
+    found = [Part(key, as_part(value)) for key, value in parts.items()]
+    if isinstance(host, JsonSchema | Mapping | bool) or (isinstance(host, str) and host.lstrip()[:1] == "{"):
+        return _in_schema(host, found, name)
+    if isinstance(host, str | os.PathLike):
+        return _in_grammar(host, found, name)
+    return _in_schema(load_schema(host), found, name)
+
+
+def as_part(source: Any) -> Inner | InJsonString | SpecialToken:
+    """The language of a part, as `compose` takes it.
+
+    Raises: as `compose`.
+    """
+    if isinstance(source, Grammar | JsonSchema | Regex | Composition | InJsonString | SpecialToken):
+        return source
+    if isinstance(source, str | os.PathLike):
+        if has_directives(source):
+            return read_composition(source)
+        suffix = PurePath(os.fspath(source)).suffix.lower() if "\n" not in os.fspath(source) else ""
+        if suffix == ".json":
+            return load_schema(source)
+        if suffix in (".gbnf", ".ebnf") or (isinstance(source, str) and "::=" in source):
+            return read_constraint(source)
+        return load_grammar(source)
+    return load_schema(dict(source) if isinstance(source, Mapping) else source)
+
+
+def read_composition(source: str | os.PathLike[str], *, name: str | None = None, paths: bool = True) -> Composition:
+    """The composition of a Lark grammar whose text names its parts.
+
+    A line names a terminal and its language::
+
+        %schema ARGUMENTS {"type": "object"}
+        %schema ANSWER answer.json
+        %grammar SQL sql
+        %grammar QUERY query.lark in json string
+        %regex DATE /[0-9]{4}-[0-9]{2}/
+        %token CALL <|tool_call|>
+
+    Paths are relative to the grammar's file.
+
+    source : a path, or the grammar's text.
+    name : what errors call it.
+    paths : whether parts may be files. False for texts that come from anyone: a part is then a
+        schema in the line itself, a grammar of the library, a pattern or a token.
+
+    Raises: GrammarError with the line of a directive that is malformed; and as `compose`.
+    """
+    found = find_source(source)
+    text, directives = read_directives(found.text, found.display or found.name)
+    if not directives:
+        raise GrammarError(f"{found.name} names no parts: expected lines such as %schema ARGUMENTS arguments.json")
+    folder = Path(os.fsdecode(found.folder)) if found.folder is not None else None
+    parts = {one.name: _named_part(one, folder, paths) for one in directives}
+    host = parse_grammar(
+        text,
+        name=name or found.name,
+        start=found.start,
+        lexing=found.lexing,
+        folder=found.folder,
+        display=found.display,
+        parts=list(parts),
+    )
+    return _of_grammar(host, [Part(each, as_part(value)) for each, value in parts.items()])
+
+
+def _named_part(one: Directive, folder: Path | None, paths: bool) -> Any:
+    """The language that a directive names."""
+    found: Any
+    if one.kind == "token":
+        return special_token(int(one.said) if one.said.isdecimal() else one.said)
+    if one.values is not None:
+        found = load_schema(one.values)
+    elif one.kind == "regex":
+        found = load_regex(one.said, flags=one.flags)
+    elif not paths:
+        if one.kind == "schema" or one.said not in library_names():
+            raise GrammarError(
+                f"{one.where}: {one.said!r} is a file, which may not be read here; expected a schema in the line itself, or the name of "
+                "a grammar that comes along"
+            )
+        found = load_grammar(one.said)
+    else:
+        path = folder / one.said if folder is not None and (folder / one.said).exists() else one.said
+        found = load_schema(path) if one.kind == "schema" else as_part(path)
+    return in_json_string(found) if one.is_inside else found
+
+
+def _in_grammar(host: str | os.PathLike[str], parts: list[Part], name: str | None) -> Composition:
+    source = find_source(host)
+    grammar = parse_grammar(
+        source.text,
+        name=name or source.name,
+        start=source.start,
+        lexing=source.lexing,
+        soft=source.soft,
+        folder=source.folder,
+        display=source.display,
+        parts=[part.name for part in parts],
+    )
+    return _of_grammar(grammar, parts)
+
+
+def _of_grammar(grammar: Grammar, parts: list[Part]) -> Composition:
+    if grammar.lexing == "nfa":
+        raise GrammarError(
+            f"grammar {grammar.name} has lexing 'nfa', which has no engine: a host needs 'contextual' or 'longest'"
+        )
+    return Composition(grammar.name, grammar, tuple(parts))
+
+
+def _in_schema(host: Any, parts: list[Part], name: str | None) -> Composition:
+    if isinstance(host, JsonSchema):
+        schema, options, found = copy.deepcopy(host.schema), host.options._asdict(), host.name
+    else:
+        values, of = read_values(dict(host) if isinstance(host, Mapping) else host)
+        schema, options, found = copy.deepcopy(values), {}, of or ""
+    for number, part in enumerate(parts):
+        schema = _replaced(schema, part.name, part_format(number))
+    made = load_schema(schema, name=name or found or None, **options)
+    inside = [
+        part if isinstance(part.inner, InJsonString | SpecialToken) else Part(part.name, InJsonString(part.inner))
+        for part in parts
+    ]
+    return Composition(made.name, made, tuple(inside))
+
+
+def _replaced(schema: Any, pointer: str, form: str) -> Any:
+    """The schema, whose subschema at a JSON pointer is now a part."""
+    keys = [key.replace("~1", "/").replace("~0", "~") for key in pointer.split("/")[1:]]
+    if pointer and not pointer.startswith("/"):
+        raise SchemaError(f"{clip(pointer)} is no JSON pointer: one begins with /, as in /properties/query", pointer)
+    made = {"type": "string", "format": form}
+    if not keys:
+        _check_string(schema, pointer)
+        return made
+    for forbidden in _NOT_INSIDE.intersection(keys):
+        raise SchemaError(f"{pointer}: a part cannot stand inside {forbidden}, where it would be negated", pointer)
+    at: Any = schema
+    for i, key in enumerate(keys):
+        where: Any = int(key) if isinstance(at, list) and key.isdecimal() else key
+        if not isinstance(at, dict | list) or not (where in at if isinstance(at, dict) else where in range(len(at))):
+            so_far = "/".join(pointer.split("/")[: i + 2])
+            raise SchemaError(f"{pointer}: the schema has nothing at {so_far}, so no part can stand there", pointer)
+        if i == len(keys) - 1:
+            _check_string(at[where], pointer)
+            at[where] = made
+        else:
+            at = at[where]
+    return schema
+
+
+def _check_string(schema: Any, pointer: str) -> None:
+    """Refuse a subschema that says more than that a value is a string."""
+    if schema is True:
+        return
+    if not isinstance(schema, dict) or schema.get("type", "string") != "string":
+        raise SchemaError(
+            f'{pointer or "/"}: a part of a schema is a string; expected {{"type": "string"}} there', pointer
+        )
+    more = sorted(set(schema) - _SAID_OF_STRINGS - {"type"})
+    if more:
+        raise SchemaError(
+            f"{pointer or '/'}: the part says what the string may be, so {', '.join(more)} cannot be asked as well: take it out, or say "
+            "it in the part",
+            pointer,
+        )
+
+
+__all__ = [
+    "Composition",
+    "InJsonString",
+    "Inner",
+    "Part",
+    "SpecialToken",
+    "as_part",
+    "compose",
+    "in_json_string",
+    "read_composition",
+    "special_token",
+]

@@ -1,0 +1,83 @@
+"""Endings of texts of several languages: the part's under way, then the host's with its parts."""
+
+from __future__ import annotations
+
+from maskwright.analysis.errors import DeadEndError
+from maskwright.analysis.marks import MARK, mark
+from maskwright.analysis.schema.shapes import Texts
+from maskwright.decoding.composition.cursor import Cursor
+from maskwright.decoding.composition.readings import Reading, Rules
+from maskwright.decoding.endings.ending import Ending
+from maskwright.decoding.endings.ending_spelling import Spelling
+from maskwright.decoding.endings.json_ending import shortest_ending
+from maskwright.decoding.schema.matcher import SchemaMatcher
+from maskwright.maskstore.composition.tables import TokenPart
+
+
+def ending_of(rules: Rules, closed: list[Reading]) -> Ending:
+    """An ending of a text: the shortest of those that are made of endings of its languages.
+
+    closed : the closed readings of the text, none of which is whole.
+
+    Raises: DeadEndError if there is none, or no tokens spell it.
+    """
+    found: list[list[bytes | int]] = []
+    said = ""
+    for reading in closed:
+        try:
+            pieces: list[bytes | int] = []
+            if reading.back is not None:
+                pieces.append(reading.cursor.ending())
+                pieces += _host_ending(rules, reading.back.cursor)
+            else:
+                pieces += _host_ending(rules, reading.cursor)
+            found.append(pieces)
+        except DeadEndError as error:
+            said = str(error)
+    if not found:
+        raise DeadEndError(said or f"no bytes complete this text under {rules.tables.name}")
+    best = min(found, key=lambda pieces: sum(len(piece) if isinstance(piece, bytes) else 1 for piece in pieces))
+    spelling = Spelling(rules.tables.vocabulary)
+    data, tokens = b"", list[int]()
+    for piece in _joined(best):
+        if isinstance(piece, int):
+            tokens.append(piece)
+            continue
+        spelled = spelling.fewest_tokens(piece)
+        if spelled is None:
+            raise DeadEndError(spelling.explanation(piece))
+        data += piece
+        tokens += spelled
+    return Ending(data, tuple(tokens), False)
+
+
+def _host_ending(rules: Rules, host: Cursor) -> list[bytes | int]:
+    """The host's ending, with a shortest text of its part, or its token, for each mark."""
+    matcher = host.matcher
+    if isinstance(matcher, SchemaMatcher) and isinstance(matcher.store.texts, Texts):
+        data = shortest_ending(matcher.store.texts, matcher.said()).data  # the vocabulary need not spell marks
+    else:
+        data = host.ending()
+    pieces: list[bytes | int] = []
+    at = 0
+    while (begin := data.find(bytes((MARK,)), at)) >= 0:
+        pieces.append(data[at:begin])
+        number = next(k for k in range(len(rules.marks)) if mark(k) == data[begin : begin + 3])
+        part, start = rules.tables.parts[number], rules.starts[number]
+        if isinstance(part, TokenPart):
+            pieces.append(part.token)
+        elif start is not None and not start.accepts():
+            pieces.append(start.ending())
+        at = begin + 3
+    return [*pieces, data[at:]]
+
+
+def _joined(pieces: list[bytes | int]) -> list[bytes | int]:
+    """The pieces, of which no two neighbours are bytes, and none is empty."""
+    found: list[bytes | int] = []
+    for piece in pieces:
+        if isinstance(piece, bytes) and found and isinstance(found[-1], bytes):
+            found[-1] += piece
+        elif piece != b"":
+            found.append(piece)
+    return found

@@ -1,0 +1,457 @@
+"""Matchers of compositions: the state of one text of several languages, and its masks."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.arguments import as_integer, clip, refuse_argument
+from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError
+from maskwright.analysis.marks import MARK
+from maskwright.decoding.composition.cursor import Cursor
+from maskwright.decoding.composition.masks import Masks, has
+from maskwright.decoding.composition.readings import HOST, MOST_READINGS, Reading, Rules, distinct
+from maskwright.decoding.composition.words import dead_end, refusal, why_not
+from maskwright.decoding.engine.alone import Alone, Shared
+from maskwright.decoding.engine.arguments import as_id, as_int64, check_words, integers, plain_bytes
+from maskwright.maskstore.composition.tables import ComposedTables, TokenPart
+
+if TYPE_CHECKING:
+    from maskwright.decoding.endings.ending import Ending
+    from maskwright.decoding.explain.explanation import Explanation
+
+Words = npt.NDArray[np.uint32]
+
+DEFAULT_ROLLBACK = 256
+"""The number of tokens that can be taken back, unless the caller says otherwise."""
+
+
+class _Step:
+    """What `rollback` needs of one token: the readings before it, and those advanced in place."""
+
+    __slots__ = ("advanced", "ended", "readings")
+
+    def __init__(self, readings: list[Reading], advanced: list[Cursor], ended: bool) -> None:
+        self.readings, self.advanced, self.ended = readings, advanced, ended
+
+
+class ComposedMatcher(Shared):
+    """One text of a composition: fill a bitmask, advance by a token, and so on.
+
+    `store.matcher()` makes one. It has the methods of `Matcher`, with the same meaning.
+
+    store : what the masks come from.
+    max_rollback : the number of tokens that `rollback` can take back.
+
+    Raises: MaskwrightError if the store is no store of a composition, or max_rollback is no integer
+    or negative; LimitError if so much history takes too much memory.
+
+    A matcher is for one thread at a time.
+    """
+
+    _what = "this matcher"
+    _remedy = "store.matcher() or fork()"
+
+    def __init__(self, store: ComposedTables, max_rollback: int = DEFAULT_ROLLBACK) -> None:
+        if not isinstance(store, ComposedTables):
+            refuse_argument("the store", store, "a store of a composition, as mw.build_store returns it")
+        max_rollback = as_integer("max_rollback", max_rollback)
+        if max_rollback < 0:
+            raise MaskwrightError(f"max_rollback is {clip(max_rollback)}; expected at least 0")
+        self.store = store
+        self.max_rollback = max_rollback
+        self._rules = Rules(store, max_rollback)
+        self._readings = [Reading(self._rules.host(), HOST, None, True)]
+        self._closed: list[Reading] | None = None
+        self._steps: deque[_Step] = deque(maxlen=max_rollback)
+        self._said: list[int | bytes] = []
+        self._is_ended = False
+        self._masks = Masks(self._rules)
+
+    # -- masks
+
+    def fill(self, bitmask: Any) -> None:
+        """Write the mask of the tokens allowed next, in place: zero after the end of the text.
+
+        bitmask : (ceil(V / 32),) or longer (padded vocabularies), uint32 or int32; a contiguous
+            NumPy array or a torch tensor on the CPU. Bit i of word w, the least significant first,
+            is token 32 w + i. End-of-text tokens are allowed if the text is legal as a whole.
+
+        Raises: MaskwrightError if the bitmask has another shape, dtype or device; DeadEndError if
+        no token can come next; LimitError if the text can be cut into host and parts in too many
+        ways, or as the matchers of host and parts.
+        """
+        with Alone(self), self._rules.lock:
+            words = check_words(bitmask, (), self.store.n_words).view(np.uint32)
+            if not self._try_fill(words) and not self._is_ended:
+                raise DeadEndError(dead_end(self))
+
+    def try_fill(self, words: Words) -> bool:
+        """`fill` of a checked bitmask. Returns whether a token may come: False at a dead end.
+
+        words : (n_words,) uint32.
+
+        Raises: LimitError as `fill`.
+        """
+        with Alone(self), self._rules.lock:
+            return self._try_fill(words)
+
+    def _try_fill(self, words: Words) -> bool:
+        words[:] = 0
+        if self._is_ended:
+            return False
+        own = words[: self.store.n_words]
+        for reading in self._close():
+            self._masks.add(reading, own)
+        return bool(own.any())
+
+    def _close(self) -> list[Reading]:
+        if self._closed is None:
+            self._closed = self._rules.close(self._readings)
+        return self._closed
+
+    # -- the text
+
+    def advance(self, token: int) -> None:
+        """Add a token to the text.
+
+        token : an id; an end-of-text token ends the text.
+
+        Raises: IllegalTokenError if the token is not allowed or no integer; LimitError as `fill`.
+        The state is unchanged then.
+        """
+        with Alone(self), self._rules.lock:
+            number = as_id(token)
+            if not self._take(number):
+                raise IllegalTokenError(why_not(self, number))
+            self._said.append(number)
+
+    def _take(self, number: int) -> bool:
+        """Add a token if it is allowed."""
+        vocabulary = self.store.vocabulary
+        if self._is_ended or not 0 <= number < vocabulary.size:
+            return False
+        if number in vocabulary.eos:
+            if not self._accepts():
+                return False
+            self._note(self._readings, [])
+            self._is_ended = True
+            return True
+        data = vocabulary.tokens[number]
+        if data:
+            return self._take_bytes(data)
+        found = list(self._behind_token(number))
+        if not found:
+            return False
+        self._note(found, [])
+        return True
+
+    def _behind_token(self, number: int) -> list[Reading]:
+        """The readings behind a special token that is a part."""
+        found = []
+        for at, part in enumerate(self.store.parts):
+            if isinstance(part, TokenPart) and part.token == number:
+                for reading in self._close():
+                    if reading.back is None and reading.cursor.reads(self._rules.marks[at]):
+                        cursor = reading.cursor.fork()
+                        cursor.try_bytes(self._rules.marks[at])
+                        found.append(Reading(cursor, HOST, None, True))
+        return distinct(found)
+
+    def _take_bytes(self, data: bytes) -> bool:
+        """Add bytes, not empty, if they are legal."""
+        if max(data) >= MARK:
+            return False
+        rules, closed = self._rules, self._close()
+        found: list[Reading] = []
+        advanced: list[Cursor] = []
+        try:
+            for reading in closed:
+                found.extend(rules.beyond(reading, data) if reading.is_own else rules.after(reading, data))
+            for reading in closed:
+                if reading.is_own and reading.cursor.try_bytes(data):
+                    advanced.append(reading.cursor)
+                    found.append(reading)
+            found = distinct(found)
+            if len(found) > MOST_READINGS:
+                raise LimitError(
+                    f"{self.store.name}: the text can be cut into host and parts in more than {MOST_READINGS} ways: give parts an end "
+                    "that shows, such as a bracket or a line's end"
+                )
+        except BaseException:
+            for cursor in advanced:
+                cursor.rollback()
+            raise
+        if not found:
+            return False
+        self._note(found, advanced)
+        return True
+
+    def _note(self, behind: list[Reading], advanced: list[Cursor]) -> None:
+        self._steps.append(_Step(self._readings, advanced, self._is_ended))
+        self._readings, self._closed = behind, None
+
+    def step(self, token: int, bitmask: Any) -> None:
+        """`advance`, then `fill`. token, bitmask : as there.
+
+        Raises: as both. After an error of `advance` nothing has changed; after one of `fill` the
+        token has been added.
+        """
+        check_words(bitmask, (), self.store.n_words)
+        self.advance(token)
+        self.fill(bitmask)
+
+    def replay(self, tokens: Any) -> int:
+        """Add tokens to the text as long as the masks have them. Returns how many were added.
+
+        tokens : (n,) integers.
+
+        Raises: MaskwrightError if the tokens have another shape or dtype; IllegalTokenError if the
+        vocabulary lacks one of them (nothing is read then); DeadEndError and LimitError as `fill`.
+        """
+        array = integers("tokens", tokens, "(n,) integers")
+        if array.ndim != 1:
+            raise MaskwrightError(f"tokens have shape {array.shape} and dtype {array.dtype}; expected (n,) integers")
+        ids = as_int64(array)
+        wrong = np.flatnonzero((ids < 0) | (ids >= self.store.vocabulary.size))
+        if len(wrong):
+            raise IllegalTokenError(why_not(self, int(ids[wrong[0]])))
+        words = np.zeros(self.store.n_words, np.uint32)
+        for n, token in enumerate(ids.tolist()):
+            if self._is_ended:
+                return n
+            self.fill(words)
+            if not has(words, token):
+                return n
+            self.advance(token)
+        return len(ids)
+
+    def advance_bytes(self, data: bytes) -> None:
+        """Add bytes to the text, as one token that can be taken back.
+
+        data : any bytes; empty bytes change nothing.
+
+        Raises: MaskwrightError if they are no bytes; IllegalTokenError if they are illegal here;
+        LimitError as `fill`. The state is unchanged then.
+        """
+        data = plain_bytes("the text", data)
+        if not self.try_bytes(data):
+            raise IllegalTokenError(
+                "the bytes come after the end of the text: reset() begins a new one"
+                if self._is_ended
+                else refusal(self, None, data)
+            )
+
+    def try_bytes(self, data: bytes) -> bool:
+        """`advance_bytes` if the bytes are legal here. Returns whether they are.
+
+        Raises: LimitError as `fill`.
+        """
+        with Alone(self), self._rules.lock:
+            if not data:
+                return True
+            if self._is_ended or not self._take_bytes(data):
+                return False
+            self._said.append(data)
+            return True
+
+    def _allows_bytes(self, slot: int, data: bytes) -> bool:
+        """Whether some bytes may come next. slot : 0, as for a text of a grammar."""
+        if not data:
+            return True
+        if self._is_ended or max(data) >= MARK:
+            return False
+        return any(self._rules.can_read(reading, data) for reading in self._close())
+
+    def is_allowed(self, token: int) -> bool:
+        """Whether a token may come next, without making a mask.
+
+        token : an id. Ids that the vocabulary lacks may not come.
+
+        Raises: IllegalTokenError if it is no integer; LimitError as `fill`.
+        """
+        with Alone(self), self._rules.lock:
+            return self._may_come(as_id(token))
+
+    def _may_come(self, number: int) -> bool:
+        vocabulary = self.store.vocabulary
+        if self._is_ended or not 0 <= number < vocabulary.size:
+            return False
+        if number in vocabulary.eos:
+            return self._accepts()
+        data = vocabulary.tokens[number]
+        return self._allows_bytes(0, data) if data else bool(self._behind_token(number))
+
+    def is_accepting(self) -> bool:
+        """Whether the text is legal as a whole."""
+        with Alone(self), self._rules.lock:
+            return self._is_ended or self._accepts()
+
+    def _accepts(self) -> bool:
+        return any(reading.back is None and reading.cursor.accepts() for reading in self._close())
+
+    def is_finished(self) -> bool:
+        """Whether an end-of-text token has been read."""
+        return self._is_ended
+
+    def rollback(self, n: int = 1) -> None:
+        """Take back the last n tokens.
+
+        Raises: MaskwrightError if n is no integer or negative, or fewer tokens are remembered
+        (`max_rollback`).
+        """
+        with Alone(self), self._rules.lock:
+            n = as_integer("the number of tokens to roll back", n)
+            if not 0 <= n <= len(self._steps):
+                raise MaskwrightError(
+                    f"cannot roll back {clip(n)} tokens: {len(self._steps)} are remembered (max_rollback is {self.max_rollback})"
+                )
+            for _ in range(n):
+                step = self._steps.pop()
+                for cursor in step.advanced:
+                    cursor.rollback()
+                self._readings, self._is_ended, self._closed = step.readings, step.ended, None
+                self._said.pop()
+
+    def reset(self) -> None:
+        """Put the text back to its start, with no history."""
+        with Alone(self), self._rules.lock:
+            self._readings = [Reading(self._rules.host(), HOST, None, True)]
+            self._closed, self._is_ended = None, False
+            self._steps.clear()
+            self._said.clear()
+
+    def fork(self) -> ComposedMatcher:
+        """A second matcher in the same state, with the same history.
+
+        Cost: O(the memory of the text and its history).
+        """
+        other = object.__new__(ComposedMatcher)
+        other.become(self)
+        return other
+
+    def become(self, other: ComposedMatcher) -> None:
+        """Take over the state and the history of another matcher of the same store."""
+        with Alone(other), other._rules.lock:
+            copies: dict[int, Cursor] = {}
+
+            def copied(cursor: Cursor) -> Cursor:
+                if id(cursor) not in copies:
+                    copies[id(cursor)] = cursor.fork()
+                return copies[id(cursor)]
+
+            def all_copied(readings: list[Reading]) -> list[Reading]:
+                return [
+                    reading._replace(cursor=copied(reading.cursor)) if reading.is_own else reading
+                    for reading in readings
+                ]
+
+            self.store, self.max_rollback, self._rules = other.store, other.max_rollback, other._rules
+            self._readings, self._closed, self._is_ended = all_copied(other._readings), None, other._is_ended
+            self._steps = deque(
+                (
+                    _Step(all_copied(step.readings), [copied(cursor) for cursor in step.advanced], step.ended)
+                    for step in other._steps
+                ),
+                maxlen=other.max_rollback,
+            )
+            self._said = other._said.copy()
+            self._masks = Masks(other._rules)
+
+    __copy__ = fork
+
+    def __deepcopy__(self, memo: Any) -> ComposedMatcher:
+        return self.fork()
+
+    def said_so_far(self) -> list[int | bytes]:
+        """The tokens and the bytes that were added, in order; what was taken back is not there."""
+        return self._said.copy()
+
+    def read_again(self, said: list[int | bytes]) -> None:
+        """Add what `said_so_far` has told. Raises: as `advance`."""
+        for each in said:
+            if isinstance(each, bytes):
+                self.advance_bytes(each)
+            else:
+                self.advance(each)
+
+    def said(self) -> bytes:
+        """The bytes of the text so far."""
+        tokens = self.store.vocabulary.tokens
+        return b"".join(each if isinstance(each, bytes) else tokens[each] for each in self._said)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self), self.store, self.max_rollback, self.said_so_far())
+
+    # -- words
+
+    def where(self) -> str:
+        """In which languages the text may be now, for messages."""
+        names = dict.fromkeys(
+            self.store.parts[reading.part].name if reading.back is not None else self.store.name
+            for reading in self._readings
+        )
+        return " or ".join(names)
+
+    def why(self, token: int) -> str:
+        """Why a token may or may not come next, in one sentence, as the error of `advance` says it.
+
+        Raises: IllegalTokenError if it is no integer; LimitError as `fill`.
+        """
+        with Alone(self), self._rules.lock:
+            number = as_id(token)
+            if self._may_come(number):
+                return f"token {token} ({self.store.vocabulary.tokens[number]!r}) may come next"
+            return why_not(self, number)
+
+    def explain(self, token: int) -> Explanation:
+        """Why a token may or may not come next, in words, for people.
+
+        Raises: IllegalTokenError if it is no integer.
+        """
+        from maskwright.decoding.explain.explanation import Explanation
+
+        number = as_id(token)
+        verdict: Literal["allowed", "refused"] = "allowed" if self.is_allowed(number) else "refused"
+        return Explanation(self.store.name, f"token {token}", verdict, self.why(number))
+
+    def short_ending(self) -> Ending:
+        """An ending of the text so far, as bytes and as tokens; not always a shortest one.
+
+        The end-of-text token is not among them. It is made of the shortest endings of the part and
+        the host under way.
+
+        Raises: DeadEndError if none is found; LimitError as `Matcher.short_ending`.
+        """
+        from maskwright.decoding.composition.ending import ending_of
+        from maskwright.decoding.endings.ending import Ending
+
+        with Alone(self), self._rules.lock:
+            if self._is_ended or self._accepts():
+                return Ending(b"", ())
+            return ending_of(self._rules, self._close())
+
+    def shortest_ending(self) -> Ending:
+        """The same as `short_ending`. `Ending.is_shortest` says whether no ending is shorter."""
+        return self.short_ending()
+
+    def min_bytes_left(self) -> int:
+        """The length of the ending, in bytes. Raises: as `short_ending`."""
+        return len(self.short_ending().data)
+
+    def __repr__(self) -> str:
+        state = "ended" if self._is_ended else f"in {self.where()}"
+        of = f"{self.store.name} x {self.store.vocabulary.name}"
+        return f"<Matcher {of}: {state}, {len(self._steps)} of {self.max_rollback} tokens to roll back>"
+
+
+def _restored(
+    cls: type[ComposedMatcher], store: ComposedTables, max_rollback: int, said: list[int | bytes]
+) -> ComposedMatcher:
+    """A pickled matcher: the text is read again."""
+    matcher = cls(store, max_rollback)
+    matcher.read_again(said)
+    return matcher

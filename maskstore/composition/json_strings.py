@@ -1,0 +1,236 @@
+r"""What tokens say inside a JSON string: the token ``a\n`` says an a and a line feed.
+
+Source: RFC 8259, section 7. Half a surrogate pair is no character.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.maskstore.vocabulary import Vocabulary
+
+QUOTE, BACKSLASH = 0x22, 0x5C
+_SHORT = {0x22: b'"', 0x5C: b"\\", 0x2F: b"/", 0x62: b"\b", 0x66: b"\f", 0x6E: b"\n", 0x72: b"\r", 0x74: b"\t"}
+_HEX = frozenset(b"0123456789abcdefABCDEF")
+_SCALARS = ((0, 0xD7FF), (0xE000, 0x10FFFF))
+
+Ranges = tuple[tuple[int, int], ...]
+
+
+class Said(NamedTuple):
+    """What bytes inside a JSON string say.
+
+    text : UTF-8 of the characters that are whole.
+    pending : an escape under way: its bytes so far.
+    is_closed : whether the last byte is the quote that closes the string.
+    """
+
+    text: bytes
+    pending: bytes
+    is_closed: bool
+
+
+def said_inside(data: bytes, pending: bytes = b"") -> Said | None:
+    r"""What bytes say that stand inside a JSON string, behind its opening quote.
+
+    pending : an escape that is under way before them.
+
+    Returns None if no JSON string goes on so, or something stands behind the closing quote. Whether
+    raw bytes are UTF-8 is not looked at.
+
+    Example:
+        >>> said_inside(rb'a\n\u00').text, said_inside(b'b"').is_closed
+        (b'a\n', True)
+    """
+    data = pending + data
+    said = bytearray()
+    at, n = 0, len(data)
+    while at < n:
+        byte = data[at]
+        if byte == QUOTE:
+            return Said(bytes(said), b"", True) if at == n - 1 else None
+        if byte < 0x20:
+            return None
+        if byte != BACKSLASH:
+            said.append(byte)
+            at += 1
+            continue
+        found = _escape(data, at)
+        if found is None:
+            return None
+        character, length = found
+        if not length:
+            return Said(bytes(said), data[at:], False)
+        said += character
+        at += length
+    return Said(bytes(said), b"", False)
+
+
+def _escape(data: bytes, at: int) -> tuple[bytes, int] | None:
+    """The character of an escape and its length, 0 while it is under way; None if it is wrong."""
+    if at + 1 == len(data):
+        return b"", 0
+    kind = data[at + 1]
+    if kind in _SHORT:
+        return _SHORT[kind], 2
+    if kind != 0x75:
+        return None
+    digits = data[at + 2 : at + 6]
+    if not _HEX.issuperset(digits):
+        return None
+    if len(digits) < 4:
+        return (b"", 0) if _of_unit(digits) else None
+    unit = int(digits, 16)
+    if 0xDC00 <= unit < 0xE000:
+        return None
+    if not 0xD800 <= unit < 0xDC00:
+        return chr(unit).encode(), 6
+    second = data[at + 6 : at + 12]
+    if not second.startswith(b"\\u"[: len(second)]) or not _HEX.issuperset(second[2:]):
+        return None
+    if len(second) < 6:
+        return (b"", 0) if _low_halves(second[2:]) else None
+    low = int(second[2:], 16)
+    if not 0xDC00 <= low < 0xE000:
+        return None
+    return chr(0x10000 + ((unit - 0xD800) << 10) + low - 0xDC00).encode(), 12
+
+
+def _units(digits: bytes) -> tuple[int, int]:
+    """The least and the greatest unit whose digits begin so."""
+    left = 4 * (4 - len(digits))
+    low = int(digits, 16) << left if digits else 0
+    return low, low + (1 << left) - 1
+
+
+def _low_halves(digits: bytes) -> tuple[int, int] | None:
+    low, high = _units(digits)
+    low, high = max(low, 0xDC00), min(high, 0xDFFF)
+    return (low, high) if low <= high else None
+
+
+def _of_unit(digits: bytes) -> Ranges:
+    """The characters whose escape begins with some digits of its first unit."""
+    low, high = _units(digits)
+    found = [(max(low, a), min(high, b)) for a, b in ((0, 0xD7FF), (0xE000, 0xFFFF)) if max(low, a) <= min(high, b)]
+    first, last = max(low, 0xD800), min(high, 0xDBFF)
+    if first <= last:
+        found.append((0x10000 + ((first - 0xD800) << 10), 0x10000 + ((last - 0xD800) << 10) + 0x3FF))
+    return tuple(found)
+
+
+def characters_of(pending: bytes) -> Ranges:
+    r"""The characters that an escape under way may come to.
+
+    Example:
+        >>> characters_of(rb"\u004")
+        ((64, 79),)
+    """
+    if len(pending) < 6:
+        return _SCALARS if len(pending) < 3 else _of_unit(pending[2:])
+    base = 0x10000 + ((int(pending[2:6], 16) - 0xD800) << 10)
+    low, high = _low_halves(pending[8:]) or (0xDC00, 0xDFFF)
+    return ((base + low - 0xDC00, base + high - 0xDC00),)
+
+
+def utf8_beginnings(ranges: Ranges) -> Iterator[bytes]:
+    """Beginnings of UTF-8: one of them comes next iff the next character is in a range."""
+    for low, high in ranges:
+        at = low
+        while at <= high:
+            if 0xD800 <= at <= 0xDFFF:
+                at = 0xE000
+                continue
+            whole = chr(at).encode()
+            n = 1
+            # the shortest beginning that belongs to characters of the range alone
+            while n < len(whole) and (at != _first_of(whole[:n]) or _last_of(whole[:n]) > high):
+                n += 1
+            yield whole[:n]
+            at = _last_of(whole[:n]) + 1
+
+
+def _first_of(before: bytes) -> int:
+    """The least character whose UTF-8 begins so."""
+    return _end_of(before, 0x80, {0xE0: 0xA0, 0xF0: 0x90})
+
+
+def _last_of(before: bytes) -> int:
+    """The greatest character whose UTF-8 begins so."""
+    return _end_of(before, 0xBF, {0xED: 0x9F, 0xF4: 0x8F})
+
+
+def _end_of(before: bytes, filler: int, second: dict[int, int]) -> int:
+    length = 2 if before[0] < 0xE0 else 3 if before[0] < 0xF0 else 4
+    if before[0] < 0x80:
+        return before[0]
+    whole = bytearray(before)
+    while len(whole) < length:
+        whole.append(second.get(whole[0], filler) if len(whole) == 1 else filler)
+    return ord(whole.decode())
+
+
+@dataclass(frozen=True, eq=False)
+class JsonStringTokens:
+    """The tokens of a vocabulary as what they say inside a JSON string.
+
+    own : the tokens themselves, by id.
+    number : a text -> its id in `vocabulary`.
+    vocabulary : a token that has no escape, quote or control character is as it was, another one is
+        b"". Behind them come the texts that tokens with escapes say, and that are no tokens.
+    ids : (n,) int32; the tokens with escapes that stay inside the string.
+    says : (n,) int32; the id in `vocabulary` of what each says; -1 for nothing that is whole.
+    pending : the escape under way at the end of each, or b"".
+    ends : (a token that ends with the closing quote; what it says).
+    """
+
+    own: tuple[bytes, ...]
+    number: Mapping[bytes, int]
+    vocabulary: Vocabulary
+    ids: npt.NDArray[np.int32]
+    says: npt.NDArray[np.int32]
+    pending: tuple[bytes, ...]
+    ends: tuple[tuple[int, bytes], ...]
+
+
+@lru_cache(maxsize=8)
+def json_string_tokens(vocabulary: Vocabulary) -> JsonStringTokens:
+    """The tokens of a vocabulary inside JSON strings; kept. Cost: O(total bytes), once."""
+    special = frozenset([QUOTE, BACKSLASH, *range(0x20)])
+    tokens = list(vocabulary.tokens)
+    number: dict[bytes, int] = {}
+    escaped: list[tuple[int, Said]] = []
+    ends: list[tuple[int, bytes]] = []
+    for token, data in enumerate(vocabulary.tokens):
+        if special.isdisjoint(data):
+            if data:
+                number.setdefault(data, token)
+            continue
+        tokens[token] = b""
+        said = said_inside(data)
+        if said is None:
+            continue
+        if said.is_closed:
+            ends.append((token, said.text))
+        else:
+            escaped.append((token, said))
+    for text in sorted(({said.text for _, said in escaped} | {text for _, text in ends}) - {b"", *number}):
+        number[text] = len(tokens)
+        tokens.append(text)
+    name = f"{vocabulary.name} in JSON strings"
+    inside = Vocabulary(name, tuple(tokens), dict(vocabulary.special), vocabulary.eos)
+    return JsonStringTokens(
+        vocabulary.tokens,
+        number,
+        inside,
+        np.array([token for token, _ in escaped], np.int32),
+        np.array([number[said.text] if said.text else -1 for _, said in escaped], np.int32),
+        tuple(said.pending for _, said in escaped),
+        tuple(ends),
+    )

@@ -1,0 +1,192 @@
+"""Stores of compositions: what makes the matchers of texts of several languages."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn, Self, TypeAlias
+
+from maskwright.analysis.composition.compose import Composition, InJsonString, Inner, Part, SpecialToken
+from maskwright.analysis.errors import GrammarError, StoreError, VocabularyError
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.marks import MARK, mark
+from maskwright.decoding.composition.batch import ComposedBatch
+from maskwright.decoding.composition.matcher import DEFAULT_ROLLBACK, ComposedMatcher
+from maskwright.decoding.composition.readings import start_of
+from maskwright.maskstore.composition.json_strings import json_string_tokens
+from maskwright.maskstore.composition.splits import Split, splits_of
+from maskwright.maskstore.composition.tables import (
+    AnyPart,
+    ComposedTables,
+    InnerStore,
+    JsonStringPart,
+    TextPart,
+    TokenPart,
+)
+from maskwright.maskstore.table.compiled import Progress
+from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
+from maskwright.stores.schema_store import build_schema_store
+from maskwright.stores.store import EntryStore, Store
+
+BuildStore: TypeAlias = Callable[[Grammar, Vocabulary], Store | EntryStore]
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class ComposedStore(ComposedTables):
+    """Exact masks for a composition and a vocabulary. `build_store` makes it.
+
+    A pickle holds the composition's stores.
+    """
+
+    @property
+    def is_closing(self) -> bool:
+        """False: the stores of host and parts are closed when they are built."""
+        return False
+
+    def close(self, progress: Progress | None = None) -> None:
+        """Nothing: the store is complete. A `Store` that was built lazily waits here."""
+
+    def save(self, path: str | os.PathLike[str]) -> NoReturn:
+        """Compositions have no file of their own: their grammars' stores are kept in the cache.
+
+        Raises: StoreError, always.
+        """
+        raise StoreError(
+            f"{self.name} is a composition, which has no file of its own; build it again with mw.cached_store, which keeps the stores of "
+            "its grammars"
+        )
+
+    def matcher(self, max_rollback: int = DEFAULT_ROLLBACK) -> ComposedMatcher:
+        """The state of one text, at its start.
+
+        max_rollback : how many tokens `rollback` can take back.
+
+        Raises: as `ComposedMatcher`.
+        """
+        return ComposedMatcher(self, max_rollback)
+
+    def batch(self, size: int, max_rollback: int = DEFAULT_ROLLBACK, n_threads: int = 1) -> ComposedBatch:
+        """The states of several texts, at their starts.
+
+        size : the number of texts.
+        max_rollback : how many tokens of a text `rollback` can take back.
+        n_threads : taken for the sake of the other stores: one thread does the work.
+
+        Raises: as `ComposedBatch`.
+        """
+        return ComposedBatch(self, size, max_rollback)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: Mapping[int, Any]) -> Self:
+        return self
+
+    def __repr__(self) -> str:
+        return f"<ComposedStore {self.name} x {self.vocabulary.name}: {len(self.parts)} parts>"
+
+
+def build_composed_store(composition: Composition, vocabulary: VocabularySource, build: BuildStore) -> ComposedStore:
+    """The store of a composition and a vocabulary.
+
+    composition : what `compose` or `read_composition` returns.
+    vocabulary : what `load_vocabulary` accepts.
+    build : makes the store of a grammar and a vocabulary, anew or from the cache.
+
+    Raises: as `build_store`, for the host and each part; VocabularyError for a special token that
+    the vocabulary does not have.
+    """
+    vocabulary = as_vocabulary(vocabulary)
+    parts = tuple(_part(part, vocabulary, build) for part in composition.parts)
+    starts = [start_of(part, splits_of(vocabulary)) for part in parts]
+    first = tuple(
+        frozenset()
+        if start is None
+        else frozenset(range(MARK))
+        if start.accepts()
+        else frozenset(byte for byte in range(MARK) if start.reads(bytes((byte,))))
+        for start in starts
+    )
+    if isinstance(composition.host, Grammar):
+        beginnings = _beginnings(vocabulary, frozenset().union(*first))
+        host: InnerStore = _grammar_store(composition.host, _with_marks(vocabulary, beginnings, len(parts)), build)
+    else:
+        beginnings, host = (), build_schema_store(composition.host, vocabulary)
+    return ComposedStore(composition.name, vocabulary, composition, host, parts, first, beginnings)
+
+
+def _part(part: Part, vocabulary: Vocabulary, build: BuildStore) -> AnyPart:
+    inner = part.inner
+    if isinstance(inner, SpecialToken):
+        return TokenPart(part.name, _token(inner.token, part.name, vocabulary))
+    if isinstance(inner, InJsonString):
+        tokens = json_string_tokens(vocabulary)
+        return JsonStringPart(part.name, _inner_store(inner.inner, tokens.vocabulary, build), tokens)
+    return TextPart(part.name, _inner_store(inner, vocabulary, build))
+
+
+def _inner_store(inner: Inner, vocabulary: Vocabulary, build: BuildStore) -> InnerStore:
+    if isinstance(inner, Composition):
+        return build_composed_store(inner, vocabulary, build)
+    if isinstance(inner, Grammar):
+        return _grammar_store(inner, vocabulary, build)
+    return build_schema_store(inner, vocabulary)
+
+
+def _grammar_store(grammar: Grammar, vocabulary: Vocabulary, build: BuildStore) -> Store:
+    found = build(grammar, vocabulary)
+    if not isinstance(found, Store):
+        raise GrammarError(
+            f"grammar {grammar.name} has lexing 'nfa', which has no engine: a composition needs 'contextual' or 'longest'"
+        )
+    return found
+
+
+def _token(token: int | str, name: str, vocabulary: Vocabulary) -> int:
+    """The id of a special token that ends no text."""
+    if isinstance(token, str):
+        ids = [number for number, said in vocabulary.special.items() if said == token]
+        if not ids:
+            known = ", ".join(list(vocabulary.special.values())[:8])
+            raise VocabularyError(
+                f"part {name}: vocabulary {vocabulary.name} has no special token {token!r} (known: {known or 'none'})"
+            )
+        token = ids[0]
+    if not 0 <= token < vocabulary.size:
+        raise VocabularyError(
+            f"part {name}: token {token} is out of range: the vocabulary has the ids 0 to {vocabulary.size - 1}"
+        )
+    if vocabulary.tokens[token]:
+        raise VocabularyError(
+            f"part {name}: token {token} stands for the text {vocabulary.tokens[token]!r}; a part that is a token needs one that stands "
+            "for no text: write the text into the grammar instead"
+        )
+    if token in vocabulary.eos:
+        raise VocabularyError(f"part {name}: token {token} ends the text, so nothing can stand behind it")
+    return token
+
+
+def _beginnings(vocabulary: Vocabulary, first: frozenset[int]) -> tuple[Split, ...]:
+    """The cuts of the tokens before any of some bytes, by what stands before them."""
+    splits = splits_of(vocabulary)
+    found: dict[bytes, tuple[int, list[tuple[bytes, int]]]] = {}
+    for byte in sorted(first):
+        for split in splits.before_byte(byte):
+            found.setdefault(split.before, (split.token, []))[1].extend(split.behind)
+    return tuple(Split(before, token, tuple(sorted(behind))) for before, (token, behind) in sorted(found.items()))
+
+
+def _with_marks(vocabulary: Vocabulary, beginnings: tuple[Split, ...], n_parts: int) -> Vocabulary:
+    """The tokens without a byte of a mark; what may stand before a part in a token; the marks."""
+    tokens = [b"" if data and max(data) >= MARK else data for data in vocabulary.tokens]
+    marked = [split.before + bytes((MARK,)) for split in beginnings]
+    return Vocabulary(
+        f"{vocabulary.name} with marks",
+        (*tokens, *marked, *map(mark, range(n_parts))),
+        dict(vocabulary.special),
+        vocabulary.eos,
+    )
+
+
+__all__ = ["ComposedStore", "build_composed_store"]

@@ -1,0 +1,146 @@
+"""What `compose` and directives take, and what they refuse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import maskwright as mw
+from maskwright.analysis.composition import InJsonString, SpecialToken
+from maskwright.analysis.grammar import Grammar
+from maskwright.analysis.schema.load import JsonSchema
+from maskwright.analysis.schema.text_patterns import Regex
+
+SCHEMA = {"type": "object", "properties": {"q": {"type": "string"}, "n": {"type": "integer"}}}
+
+
+def test_parts_by_what_they_are(tmp_path: Path) -> None:
+    (tmp_path / "n.json").write_text('{"type": "number"}')
+    host = "start: A B C D E F G\n%declare A B C D E F G"
+    made = mw.compose(
+        host,
+        {
+            "A": {"type": "null"},
+            "B": "json",
+            "C": mw.load_regex("[ab]"),
+            "D": tmp_path / "n.json",
+            "E": 'root ::= "x"',
+            "F": mw.special_token("<call>"),
+            "G": mw.in_json_string('start: "a"'),
+        },
+    )
+    kinds = [type(part.inner) for part in made.parts]
+    assert kinds == [JsonSchema, Grammar, Regex, JsonSchema, Grammar, SpecialToken, InJsonString]
+    assert [part.name for part in made.parts] == list("ABCDEFG")
+
+
+def test_directives(tmp_path: Path) -> None:
+    (tmp_path / "sub.lark").write_text('start: "s"')
+    (tmp_path / "t.json").write_text('{"type": "boolean"}')
+    text = """
+// maskwright: lexing = longest
+start: "<" A B C D E F ">"
+%schema A {"type": "object",
+           "required": ["a"]}  // a comment
+%schema B t.json
+%grammar C sub.lark in json string
+%regex D /a\\/b/i
+%token E 5
+%token F <call>
+"""
+    path = tmp_path / "host.lark"
+    path.write_text(text)
+    made = mw.read_composition(path)
+    kinds = [type(part.inner) for part in made.parts]
+    assert kinds == [JsonSchema, JsonSchema, InJsonString, Regex, SpecialToken, SpecialToken]
+    assert made.parts[0].inner.schema == {"type": "object", "required": ["a"]}
+    assert made.host.lexing == "longest"
+    assert made.parts[4].inner.token == 5
+    store = mw.build_store(mw.compose('start: "<" D\n%declare D', {"D": made.parts[3].inner}), "python-tiny")
+    matcher = store.matcher()
+    matcher.advance_bytes(b"<A/b")
+    assert matcher.is_accepting()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("start: A\n%schema A {", ":2: %schema A: this is no JSON"),
+        ("start: A\n%schema A {} x", "'x' stands behind the schema"),
+        ("start: A\n%regex A a", "is no pattern"),
+        ("start: A\n%token A", "nothing says what it is"),
+        ("start: A\n%schema A {}\n%schema A {}", ":3: %schema A: the part is named twice"),
+        ('start: "b"\n%schema A {}', "no rule uses A"),
+        ('start: A\nA: "a"\n%schema A {}', "A"),
+        ("start: A\n%grammar A no-such-grammar", "no-such-grammar"),
+        ("start: A\n%schema A {\"type\": \"nothing\"}", "nothing"),
+    ],
+)
+def test_wrong_directives(text: str, message: str) -> None:
+    with pytest.raises(mw.MaskwrightError, match=None) as error:
+        mw.read_composition(text)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize("said", ["%schema A t.json", "%grammar A sub.lark", "%grammar A ../x", "%schema A /etc/passwd"])
+def test_texts_of_anyone_name_no_files(tmp_path: Path, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sub.lark").write_text('start: "s"')
+    (tmp_path / "t.json").write_text('{"type": "boolean"}')
+    with pytest.raises(mw.GrammarError, match="which may not be read here"):
+        mw.read_composition(f"start: A\n{said}", paths=False)
+    assert mw.read_composition("start: A\n%grammar A json", paths=False).parts[0].name == "A"
+
+
+@pytest.mark.parametrize(
+    ("pointer", "message"),
+    [
+        ("properties/q", "is no JSON pointer"),
+        ("/properties/x", "nothing at /properties/x"),
+        ("/properties/n", "a part of a schema is a string"),
+        ("", "a part of a schema is a string"),
+        ("/title/0", "nothing at /title"),
+    ],
+)
+def test_wrong_pointers(pointer: str, message: str) -> None:
+    with pytest.raises(mw.SchemaError, match=message):
+        mw.compose(SCHEMA, {pointer: mw.load_regex("a")})
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$defs": {"p": {"type": "string"}}, "not": {"$ref": "#/$defs/p"}},
+        {"$defs": {"p": {"type": "string"}}, "if": {"$ref": "#/$defs/p"}, "then": {"type": "integer"}},
+        {"$defs": {"p": {"type": "string"}}, "propertyNames": {"$ref": "#/$defs/p"}},
+        {"$defs": {"p": {"type": "string"}}, "allOf": [{"$ref": "#/$defs/p"}, {"minLength": 2}]},
+        {"$defs": {"p": {"type": "string"}}, "allOf": [{"$ref": "#/$defs/p"}, {"enum": ["a", "b"]}]},
+        {"$defs": {"p": {"type": "string"}}, "type": "array", "uniqueItems": True, "items": {"$ref": "#/$defs/p"}},
+        {"$defs": {"p": {"type": "string"}}, "type": "array", "contains": {"$ref": "#/$defs/p"}},
+        {"$defs": {"p": {"type": "string"}}, "oneOf": [{"$ref": "#/$defs/p"}, {"type": "string", "pattern": "^x"}]},
+    ],
+)
+def test_parts_where_they_cannot_be_exact(schema: dict[str, object]) -> None:
+    with pytest.raises(mw.SchemaError):
+        mw.compose(schema, {"/$defs/p": mw.load_regex("x?a")})
+
+
+def test_parts_more_than_a_string() -> None:
+    with pytest.raises(mw.SchemaError, match="minLength cannot be asked as well"):
+        mw.compose({"type": "string", "minLength": 2}, {"": mw.load_regex("a")})
+
+
+def test_hosts_that_are_loaded() -> None:
+    with pytest.raises(mw.GrammarError, match="was loaded already"):
+        mw.compose(mw.parse_grammar('start: "a"'), {"A": "json"})
+    with pytest.raises(mw.GrammarError, match="the parts are"):
+        mw.compose("start: A\n%declare A", [("A", "json")])
+    with pytest.raises(mw.GrammarError, match="lexing 'nfa'"):
+        mw.compose("// maskwright: lexing = nfa\nstart: A\n%declare A", {"A": "json"})
+
+
+def test_a_mark_in_a_users_schema_means_nothing() -> None:
+    schema = mw.load_schema({"type": "string", "format": "\0part 0"})
+    store = mw.build_store(schema, mw.Vocabulary.from_tokens([b"</s>", b"\xf8@@", b'"', b"a"], eos=[0]))
+    assert not store.matcher().is_allowed(1)

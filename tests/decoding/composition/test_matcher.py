@@ -1,0 +1,208 @@
+"""Matchers and batches of compositions: real languages, and what all matchers can do."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+import maskwright as mw
+
+BYTES = [bytes((byte,)) for byte in range(256)]
+WORDS = [b'": "', b'"}', b"\\n", b"</", b"</code>", b"```", b"}\n", b'{"a', b" = ", b"SELECT", b'\\"', b'\\u00', b'"\\', b"\n    "]
+VOCABULARY = mw.Vocabulary("small", (b"", b"", *BYTES, *WORDS), {0: "</s>", 1: "<call>"}, (0,))
+SQL_TOOL = {
+    "type": "object",
+    "properties": {"sql": {"type": "string"}, "n": {"type": "integer"}},
+    "required": ["sql", "n"],
+    "additionalProperties": False,
+}
+
+
+def mask_of(matcher: mw.Matcher) -> list[int]:
+    words = np.zeros(-(-VOCABULARY.size // 32), np.uint32)
+    matcher.fill(words)
+    return np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist()
+
+
+def check_masks(store: mw.ComposedStore, text: bytes) -> None:
+    """Compare masks with reading each token's bytes one by one, along a text."""
+    matcher = store.matcher()
+    for at in range(len(text) + 1):
+        found = mask_of(matcher)
+        slow = []
+        for token, data in enumerate(VOCABULARY.tokens):
+            fork = matcher.fork()
+            if data and all(fork.try_bytes(data[i : i + 1]) for i in range(len(data))):
+                slow.append(token)
+        if matcher.is_accepting():
+            slow.insert(0, 0)
+        assert [token for token in found if token != 1] == slow, (text[:at], matcher)
+        if at < len(text):
+            matcher.advance_bytes(text[at : at + 1])
+
+
+@pytest.mark.parametrize(
+    ("texts", "wrong"),
+    [
+        (
+            ['{"sql": "SELECT a FROM t WHERE x = \\"y\\"", "n": 1}', '{"n":2,"sql":"SELECT\\n1"}', '{"sql":"\\u0053ELECT 1","n":3}'],
+            ['{"sql": "FROM', '{"sql": "SELECT a FROM t", "n": 1, "sql"', '{"sql": "SELECT a FROM t WHERE x = "y"'],
+        )
+    ],
+)
+def test_sql_in_a_field(texts: list[str], wrong: list[str]) -> None:
+    store = mw.cached_store(mw.compose(SQL_TOOL, {"/properties/sql": "sql"}), VOCABULARY)
+    sql = mw.cached_store("sql", VOCABULARY)
+    for text in texts:
+        matcher, inner = store.matcher(), sql.matcher()
+        matcher.advance_bytes(text.encode())
+        assert matcher.is_accepting()
+        inner.advance_bytes(json.loads(text)["sql"].encode())
+        assert inner.is_accepting()
+    for text in wrong:
+        assert not store.matcher().try_bytes(text.encode())
+    check_masks(store, texts[0].encode()[:40])
+
+
+def test_python_in_xml() -> None:
+    store = mw.cached_store(mw.compose('start: "<code>" PY "</code>"\n%declare PY', {"PY": "python"}), VOCABULARY)
+    text = b'<code>\nif a < b:\n    f("</code>")\n    return 1\n</code>'
+    matcher = store.matcher()
+    matcher.advance_bytes(text)
+    assert matcher.is_accepting()
+    assert not store.matcher().try_bytes(b"<code>\nif a:\n</code>")
+    check_masks(store, text)
+
+
+def test_json_in_a_fence() -> None:
+    host = 'start: TEXT "```\\n" JSON "\\n```" TEXT?\nTEXT: /[^`]+/\n%declare JSON'
+    store = mw.build_store(mw.compose(host, {"JSON": {"type": "object"}}), VOCABULARY)
+    check_masks(store, b'So:\n```\n{"a": [1, {"b": "```"}]}\n``` ok')
+
+
+def test_a_composition_inside_another() -> None:
+    inner = mw.compose('start: "[" NUMBER "]"\n%declare NUMBER', {"NUMBER": {"type": "integer"}})
+    outer = mw.compose('start: "x" LIST+\n%declare LIST', {"LIST": mw.in_json_string(inner)})
+    store = mw.build_store(outer, VOCABULARY)
+    matcher = store.matcher()
+    matcher.advance_bytes(b'x"[12]""[\\u0033]"')
+    assert matcher.is_accepting()
+    assert not store.matcher().try_bytes(b'x"[a')
+    check_masks(store, b'x"[1]""[')
+
+
+def test_special_tokens() -> None:
+    host = "start: TEXT? (CALL JSON)*\nTEXT: /[^{]+/\n%declare CALL JSON"
+    composition = mw.compose(host, {"CALL": mw.special_token("<call>"), "JSON": {"type": "object"}})
+    store = mw.build_store(composition, VOCABULARY)
+    matcher = store.matcher()
+    matcher.advance_bytes(b"hello ")
+    assert {0, 1} < set(mask_of(matcher))
+    matcher.advance(1)
+    assert 1 not in mask_of(matcher)
+    matcher.advance_bytes(b"{}")
+    assert {0, 1} <= set(mask_of(matcher))
+    matcher.advance(1)
+    assert matcher.short_ending().data == b"{}"
+    matcher.rollback(3)
+    assert 1 in mask_of(matcher)
+    assert matcher.is_allowed(1)
+    for token in ("<none>", 0, 5, 10**6):
+        with pytest.raises(mw.VocabularyError, match="part CALL"):
+            mw.build_store(mw.compose(host, {"CALL": mw.special_token(token), "JSON": {"type": "object"}}), VOCABULARY)
+
+
+@pytest.fixture(scope="module")
+def tool() -> mw.ComposedStore:
+    return mw.build_store(mw.compose(SQL_TOOL, {"/properties/sql": mw.load_regex('a[b"]+c')}), VOCABULARY)
+
+
+def test_rollback_fork_pickle(tool: mw.ComposedStore) -> None:
+    matcher = tool.matcher(6)
+    states = []
+    for piece in (b'{"sql": "', b"a", b'\\"', b'b\\"c"', b', "n": ', b"12", b"}"):
+        states.append(mask_of(matcher))
+        matcher.advance_bytes(piece)
+    other, third, fourth = matcher.fork(), copy.deepcopy(matcher), pickle.loads(pickle.dumps(matcher))
+    assert mask_of(other) == mask_of(third) == mask_of(fourth) == mask_of(matcher)
+    with pytest.raises(mw.MaskwrightError, match="6 are remembered"):
+        matcher.rollback(7)
+    for n, state in enumerate(reversed(states[1:])):
+        matcher.rollback()
+        assert mask_of(matcher) == state
+        if n == 2:
+            fork = matcher.fork()
+    fork.rollback(2)
+    assert mask_of(fork) == states[2]
+    assert other.is_accepting()
+    other.advance(0)
+    assert other.is_finished()
+    words = np.ones(-(-VOCABULARY.size // 32), np.uint32)
+    other.fill(words)
+    assert not words.any()
+    other.rollback()
+    assert not other.is_finished()
+    other.reset()
+    assert mask_of(other) == states[0]
+
+
+def test_batches(tool: mw.ComposedStore) -> None:
+    batch = tool.batch(3)
+    batch.advance_bytes(1, b'{"sql": "ab')
+    batch.copy(1, 2)
+    batch.advance_bytes(2, b"c")
+    words = np.zeros((3, -(-VOCABULARY.size // 32)), np.uint32)
+    batch.fill(words)
+    for slot, text in enumerate((b"", b'{"sql": "ab', b'{"sql": "abc')):
+        matcher = tool.matcher()
+        matcher.advance_bytes(text)
+        row = np.flatnonzero(np.unpackbits(words[slot].view(np.uint8), bitorder="little")).tolist()
+        assert row == mask_of(matcher)
+    ids = [VOCABULARY.tokens.index(data) for data in (b"{", b"c", b'"')]
+    batch.advance(np.array(ids))
+    assert pickle.loads(pickle.dumps(batch)).is_allowed(1, VOCABULARY.tokens.index(b'"'))
+
+
+def test_endings_complete_the_text(tool: mw.ComposedStore) -> None:
+    text = b'{"n": 1, "sql": "a\\"\\u0062c"}'
+    for at in range(len(text) + 1):
+        matcher = tool.matcher()
+        matcher.advance_bytes(text[:at])
+        ending = matcher.short_ending()
+        assert b"".join(VOCABULARY.tokens[token] for token in ending.tokens) == ending.data
+        for token in ending.tokens:
+            matcher.advance(token)
+        assert matcher.is_accepting(), (text[:at], ending)
+
+
+def test_errors(tool: mw.ComposedStore) -> None:
+    matcher = tool.matcher()
+    matcher.advance_bytes(b'{"sql": "a')
+    with pytest.raises(mw.IllegalTokenError, match=r"in /properties/sql; the state is unchanged. Byte 0 of it, b'x'"):
+        matcher.advance(VOCABULARY.tokens.index(b"x"))
+    with pytest.raises(mw.IllegalTokenError, match="out of range"):
+        matcher.advance(10**6)
+    with pytest.raises(mw.IllegalTokenError, match="ends the text, which is not complete"):
+        matcher.advance(0)
+    assert "may come next" in matcher.why(VOCABULARY.tokens.index(b"b"))
+    assert matcher.explain(VOCABULARY.tokens.index(b"x")).verdict == "refused"
+    assert not matcher.is_allowed(10**6)
+    with pytest.raises(mw.StoreError, match="no file of its own"):
+        tool.save("x.safetensors")
+    endless = mw.compose("start: A* B\nB: /[ab]*c/\n%declare A", {"A": mw.load_regex("[ab]+")})
+    matcher = mw.build_store(endless, VOCABULARY).matcher()
+    with pytest.raises(mw.LimitError, match="64 ways"):
+        for _ in range(100):
+            matcher.advance_bytes(b"a")
+
+
+def test_complete_and_processor() -> None:
+    made = mw.compose('start: "x = " CALL\n%declare CALL', {"CALL": {"enum": ["a", "b"]}})
+    model = mw.load_model("python-tiny")
+    store = mw.build_store(made, model.vocabulary)
+    found = mw.complete(store, "x = ", model, max_tokens=12)
+    assert json.loads(found.data) in ("a", "b")
