@@ -16,6 +16,7 @@ from maskwright.analysis.composition.compose import (
     read_composition,
     special_token,
 )
+from maskwright.analysis.composition.structural_tags import read_structural_tag
 
 __all__ = [
     "Composition",
@@ -26,5 +27,6 @@ __all__ = [
     "compose",
     "in_json_string",
     "read_composition",
+    "read_structural_tag",
     "special_token",
 ]

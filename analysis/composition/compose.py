@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, TypeAlias
@@ -15,7 +16,7 @@ from maskwright.analysis.errors import GrammarError, LimitError, SchemaError
 from maskwright.analysis.fronts import read_constraint
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.loading.lark_loader import load_grammar, parse_grammar
-from maskwright.analysis.loading.names import find_source, has_directives, library_names
+from maskwright.analysis.loading.names import Source, find_source, has_directives, library_names
 from maskwright.analysis.marks import MOST_PARTS, part_format
 from maskwright.analysis.schema.load import JsonSchema, load_schema, read_values
 from maskwright.analysis.schema.text_patterns import Regex, load_regex
@@ -182,6 +183,23 @@ def read_composition(source: str | os.PathLike[str], *, name: str | None = None,
     Raises: GrammarError with the line of a directive that is malformed; and as `compose`.
     """
     found = find_source(source)
+    around = _around.get()
+    if found.text in around:
+        raise GrammarError(
+            f"{found.display or found.name} is a part of itself, by way of its %grammar lines: a part must be another text"
+        )
+    token = _around.set((*around, found.text))
+    try:
+        return _read_composition(found, name, paths)
+    finally:
+        _around.reset(token)
+
+
+_around: ContextVar[tuple[str, ...]] = ContextVar("_around", default=())
+"""The texts whose directives are being read."""
+
+
+def _read_composition(found: Source, name: str | None, paths: bool) -> Composition:
     text, directives = read_directives(found.text, found.display or found.name)
     if not directives:
         raise GrammarError(f"{found.name} names no parts: expected lines such as %schema ARGUMENTS arguments.json")

@@ -40,7 +40,8 @@ _MACRO = re.compile(rf"\b(?:{'|'.join(MACROS)})[ \t]*\(")
 _COLON = re.compile(r"^[ \t]*[?!]*_?[A-Za-z][\w-]*(?:\.-?\d+|\{[\w, ]*\}|\[[^\]\n]*\]|::_)?[ \t]*:(?!:=)", re.MULTILINE)
 _WORD = re.compile(r"^[ \t]*%(?:import|ignore|declare|override|extend|llguidance)\b", re.MULTILINE)
 _DIALECT = re.compile(
-    r"%(?:llguidance|json|regex|lark|if)\b|::|@[\w-]|<[^<>\s]+>|&|[\w)\"\]]\{[ \t]*\d*[ \t]*,?[ \t]*\d*[ \t]*\}|^[ \t]*#"
+    r"%(?:llguidance|json|regex|lark|if)\b|::|@[\w-]|<[^<>\s]+>|&|[\w)\"\]]\{[ \t]*(?:\d+[ \t]*)?(?:,[ \t]*(?:\d+[ \t]*)?)?\}"
+    r"|^[ \t]*#"
     r"|^[ \t]*[?!]*_?[a-z][\w-]*\[[^\]\n]*\][ \t]*:",
     re.MULTILINE,
 )

@@ -14,7 +14,7 @@ _LINES = 2_000
 
 _DEFINES = re.compile(r"[ \t]*<?[A-Za-z_][\w-]*>?[ \t]*(::=|:=|=(?![=>])|<-|←)")
 _ANTLR = re.compile(r"[ \t]*(?:(?:lexer|parser)[ \t]+)?grammar[ \t]+\w+[ \t]*;")
-_COUNT = re.compile(r"\{[ \t]*(\d*)[ \t]*(,?)[ \t]*(\d*)[ \t]*\}")
+_COUNT = re.compile(r"\{[ \t]*(?:(\d+)[ \t]*)?(?:(,)[ \t]*(?:(\d+)[ \t]*)?)?\}")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 _LARKS = "expected a grammar in Lark's language"

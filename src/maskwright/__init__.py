@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         compose,
         in_json_string,
         read_composition,
+        read_structural_tag,
         special_token,
     )
     from maskwright.analysis.errors import (
@@ -130,6 +131,7 @@ _HOME = {
     "load_vocabulary": "maskwright.maskstore.vocabulary",
     "normalise": "maskwright.analysis.loading",
     "read_composition": "maskwright.analysis.composition",
+    "read_structural_tag": "maskwright.analysis.composition",
     "special_token": "maskwright.analysis.composition",
     "parse_grammar": "maskwright.analysis.loading",
     "read_constraint": "maskwright.analysis.fronts",
@@ -225,6 +227,7 @@ __all__ = [
     "parse_grammar",
     "read_composition",
     "read_constraint",
+    "read_structural_tag",
     "save_store",
     "special_token",
     "store_info",

@@ -74,7 +74,7 @@ start: "<" A B C D E F ">"
         ('start: "b"\n%schema A {}', "no rule uses A"),
         ('start: A\nA: "a"\n%schema A {}', "A"),
         ("start: A\n%grammar A no-such-grammar", "no-such-grammar"),
-        ("start: A\n%schema A {\"type\": \"nothing\"}", "nothing"),
+        ('start: A\n%schema A {"type": "nothing"}', "nothing"),
     ],
 )
 def test_wrong_directives(text: str, message: str) -> None:
@@ -83,7 +83,9 @@ def test_wrong_directives(text: str, message: str) -> None:
     assert message in str(error.value)
 
 
-@pytest.mark.parametrize("said", ["%schema A t.json", "%grammar A sub.lark", "%grammar A ../x", "%schema A /etc/passwd"])
+@pytest.mark.parametrize(
+    "said", ["%schema A t.json", "%grammar A sub.lark", "%grammar A ../x", "%schema A /etc/passwd"]
+)
 def test_texts_of_anyone_name_no_files(tmp_path: Path, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sub.lark").write_text('start: "s"')

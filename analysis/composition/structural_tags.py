@@ -1,0 +1,373 @@
+"""Structural tags: xgrammar's JSON for texts in which constraints begin at tags, as in tool calls.
+
+A structural tag becomes a composition. Its host is a grammar of single characters, so that no
+longest match comes in between; what is free text, JSON, a pattern or a grammar is a part. A text
+may be cut into these in several ways, and is legal if one of them is.
+
+Source: xgrammar 0.2.8, `xgrammar/structural_tag.py`; the verdicts that are not written there were
+asked of its matcher.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from maskwright.analysis.arguments import a_type, clip
+from maskwright.analysis.composition.compose import Composition, compose, special_token
+from maskwright.analysis.errors import GrammarError, MaskwrightError
+from maskwright.analysis.fronts import read_constraint
+from maskwright.analysis.regex.dfa import difference, intersect
+from maskwright.analysis.regex.whole import regex_automaton
+from maskwright.analysis.schema.load import load_schema
+from maskwright.analysis.schema.strings import literals
+from maskwright.analysis.schema.text_patterns import Regex, load_regex
+
+_NOT_HERE = {
+    "exclude_token": "a single token other than some",
+    "any_tokens": "any tokens, special ones too",
+    "token_triggered_tags": "free tokens until a special one",
+    "token_dispatch": "free tokens until a special one",
+}
+DEEPEST = 100
+"""BOUND: formats inside one another."""
+MOST_TEXT = 2_000
+"""BOUND: the characters that `max_chars` may allow."""
+
+
+def read_structural_tag(source: str | Mapping[str, Any], *, whitespace: str | int = "any") -> Composition:
+    """The texts of a structural tag, for `build_store`.
+
+    source : JSON text or its values: ``{"type": "structural_tag", "format": ...}``, or the older
+        form with `structures` and `triggers`.
+    whitespace : what may stand in its JSON, as for `load_schema`, where `max_whitespace_cnt` does
+        not say.
+
+    Members of JSON objects keep the schema's order, unless `any_order` is true; `required` holds in
+    both cases, and no key comes twice. Free text inside a tag goes up to the tag's end.
+
+    Raises: GrammarError for what is malformed, and for what is not read: XML styles, exclusions
+    inside JSON, budgets of tokens, sets of tokens; SchemaError and others as its parts' own. The
+    message says where in the tag.
+
+    Example:
+        >>> number = {"type": "regex", "pattern": "[0-9]+"}
+        >>> tag = {"type": "tag", "begin": "<n>", "content": number, "end": "</n>"}
+        >>> read_structural_tag({"type": "structural_tag", "format": tag})
+        <Composition structural tag: REGEX_0>
+    """
+    if isinstance(source, str):
+        try:
+            values = json.loads(source)
+        except (ValueError, RecursionError) as error:
+            raise GrammarError(f"the structural tag is no JSON: {error}") from error
+    else:
+        values = source
+    if not isinstance(values, Mapping):
+        raise GrammarError(f"the structural tag is {a_type(values)}; expected an object")
+    if "structures" in values or "triggers" in values:
+        form: Any = _of_older(values)
+    elif values.get("type", "structural_tag") == "structural_tag" and "format" in values:
+        form = values["format"]
+    else:
+        raise GrammarError('the structural tag has no format; expected {"type": "structural_tag", "format": {...}}')
+    reader = _Reader(whitespace)
+    body = reader.read(form, "/format", ())
+    rules = "\n".join(["// maskwright: lexing = longest", f"start: {body}", *reader.rules])
+    declared = "".join(f"%declare {name}\n" for name in reader.parts)
+    return compose(f"{rules}\n{declared}", reader.parts, name="structural tag")
+
+
+def _of_older(values: Mapping[str, Any]) -> dict[str, Any]:
+    structures = values.get("structures")
+    if not isinstance(structures, list) or not all(isinstance(one, Mapping) for one in structures):
+        raise GrammarError(
+            "the structural tag's structures are no list of objects; expected begin, schema and end in each"
+        )
+    tags = [
+        {
+            "type": "tag",
+            "begin": one.get("begin"),
+            "content": {"type": "json_schema", "json_schema": _schema_of(one.get("schema"))},
+            "end": one.get("end"),
+        }
+        for one in structures
+    ]
+    return {"type": "triggered_tags", "triggers": values.get("triggers"), "tags": tags}
+
+
+def _schema_of(schema: Any) -> Any:
+    if not isinstance(schema, str):
+        return schema
+    try:
+        return json.loads(schema)
+    except (ValueError, RecursionError) as error:
+        raise GrammarError(f"a schema of the structural tag is no JSON: {error}") from error
+
+
+class _Reader:
+    """Makes rules of formats. An expression of rules is "" for the empty text.
+
+    whitespace : of JSON.
+    """
+
+    def __init__(self, whitespace: str | int) -> None:
+        self._whitespace = whitespace
+        self.rules: list[str] = []
+        self.parts: dict[str, Any] = {}
+        self._texts: dict[tuple[tuple[str, ...], int | None], str] = {}
+        self._depth = 0
+        self._readers: dict[str, Callable[[Mapping[str, Any], str, tuple[str, ...]], str]] = {
+            "const_string": self._constant,
+            "json_schema": self._json,
+            "any_text": self._any_text,
+            "grammar": self._grammar,
+            "regex": self._regex,
+            "token": self._token,
+            "sequence": self._sequence,
+            "or": self._or,
+            "tag": self._tag,
+            "triggered_tags": self._triggered,
+            "tags_with_separator": self._separated,
+            "dispatch": self._dispatch,
+            "optional": partial(self._repeated, least=0, most=1),
+            "plus": partial(self._repeated, least=1, most=-1),
+            "star": partial(self._repeated, least=0, most=-1),
+            "repeat": self._repeat,
+        }
+
+    def read(self, form: Any, where: str, ends: tuple[str, ...]) -> str:
+        """The expression of a format.
+
+        where : a JSON pointer.
+        ends : what free text at the end of the format must not hold.
+        """
+        if not isinstance(form, Mapping) or not isinstance(form.get("type"), str):
+            raise GrammarError(f"structural tag, {where}: {clip(form)} is no format; expected an object with a type")
+        kind = form["type"]
+        if kind in _NOT_HERE:
+            raise GrammarError(
+                f"structural tag, {where}: {kind} is not read ({_NOT_HERE[kind]}): say it with strings or token formats"
+            )
+        if kind not in self._readers:
+            raise GrammarError(
+                f"structural tag, {where}: no format has the type {clip(kind)}; known: {', '.join(self._readers)}"
+            )
+        if self._depth >= DEEPEST:
+            raise GrammarError(f"structural tag, {where}: more than {DEEPEST} formats stand inside one another")
+        self._depth += 1
+        try:
+            found = self._readers[kind](form, where, ends)
+        except MaskwrightError as error:
+            if str(error).startswith("structural tag"):
+                raise
+            raise type(error)(f"structural tag, {where}: {error}") from error
+        self._depth -= 1
+        return found
+
+    # -- single formats
+
+    def _constant(self, form: Mapping[str, Any], where: str, ends: tuple[str, ...]) -> str:
+        return _characters(_text(form, "value", where))
+
+    def _json(self, form: Mapping[str, Any], where: str, ends: tuple[str, ...]) -> str:
+        style = form.get("style", "json")
+        if style != "json":
+            raise GrammarError(f"structural tag, {where}/style: {clip(style)} is not read: only json is")
+        if form.get("excludes"):
+            raise GrammarError(f"structural tag, {where}/excludes: exclusions inside JSON are not read; leave them out")
+        spaces = form.get("max_whitespace_cnt")
+        schema = form.get("json_schema")
+        if not isinstance(schema, Mapping | bool):
+            raise GrammarError(f"structural tag, {where}/json_schema is {a_type(schema)}; expected a schema")
+        found = load_schema(
+            dict(schema) if isinstance(schema, Mapping) else schema,
+            whitespace=self._whitespace if spaces is None else spaces,
+            key_order="any" if form.get("any_order", False) else "schema",
+        )
+        return self._part("JSON", found)
+
+    def _any_text(self, form: Mapping[str, Any], where: str, ends: tuple[str, ...]) -> str:
+        if form.get("max_tokens") is not None:
+            raise GrammarError(f"structural tag, {where}/max_tokens: a budget of tokens is not read: use max_chars")
+        most = form.get("max_chars")
+        if most is not None and (isinstance(most, bool) or not isinstance(most, int) or not 0 <= most <= MOST_TEXT):
+            raise GrammarError(f"structural tag, {where}/max_chars is {clip(most)}; expected 0 to {MOST_TEXT:,}")
+        return self._free((*_texts(form, "excludes", where), *ends), most)
+
+    def _grammar(self, form: Mapping[str, Any], where: str, ends: tuple[str, ...]) -> str:
+        return self._part("GRAMMAR", read_constraint(_text(form, "grammar", where), "ebnf"))
+
+    def _regex(self, form: Mapping[str, Any], where: str, ends: tuple[str, ...]) -> str:
+        return self._part("REGEX", load_regex(_text(form, "pattern", where)))
+
+    def _token(self, form: Mapping[str, Any], where: str, ends: tuple[str, ...]) -> str:
+        return self._part("TOKEN", special_token(form.get("token", "")))
+
+    # -- formats of formats
+
+    def _sequence(self, form: Mapping[str, Any], where: str, ends: tuple[str, ...]) -> str:
+        elements = _list(form, "elements", where)
+        last = len(elements) - 1
+        found = [self.read(one, f"{where}/elements/{i}", ends if i == last else ()) for i, one in enumerate(elements)]
+        return " ".join(filter(None, found))
+
+    def _or(self, form: Mapping[str, Any], where: str, ends: tuple[str, ...]) -> str:
+        elements = _list(form, "elements", where)
+        if not elements:
+            raise GrammarError(f"structural tag, {where}/elements is empty; expected at least one format")
+        return self._either([self.read(one, f"{where}/elements/{i}", ends) for i, one in enumerate(elements)])
+
+    def _tag(self, form: Mapping[str, Any], where: str, ends: tuple[str, ...]) -> str:
+        begin = self._border(form.get("begin"), f"{where}/begin")
+        said = form.get("end")
+        several = said if isinstance(said, list) else [said]
+        if not several:
+            raise GrammarError(f"structural tag, {where}/end is empty; expected at least one end")
+        inside = tuple(one for one in several if isinstance(one, str) and one)
+        content = self.read(form.get("content"), f"{where}/content", inside)
+        end = self._either([self._border(one, f"{where}/end") for one in several])
+        return " ".join(filter(None, (begin, content, end)))
+
+    def _border(self, said: Any, where: str) -> str:
+        """A tag's begin or end: a string or a token."""
+        if isinstance(said, str):
+            return _characters(said)
+        if isinstance(said, Mapping) and said.get("type") == "token":
+            return self._token(said, where, ())
+        raise GrammarError(f"structural tag, {where} is {clip(said)}; expected a string or a token format")
+
+    def _tags(self, form: Mapping[str, Any], where: str) -> tuple[list[Mapping[str, Any]], str]:
+        tags = _list(form, "tags", where)
+        if not tags:
+            raise GrammarError(f"structural tag, {where}/tags is empty; expected at least one tag")
+        for i, one in enumerate(tags):
+            if not isinstance(one, Mapping) or one.get("type", "tag") != "tag":
+                raise GrammarError(f"structural tag, {where}/tags/{i} is no tag")
+        found = [self.read({**one, "type": "tag"}, f"{where}/tags/{i}", ()) for i, one in enumerate(tags)]
+        return tags, self._either(found)
+
+    def _triggered(self, form: Mapping[str, Any], where: str, ends: tuple[str, ...]) -> str:
+        triggers = _texts(form, "triggers", where)
+        if not triggers or "" in triggers:
+            raise GrammarError(f"structural tag, {where}/triggers: expected at least one, and none that is empty")
+        tags, either = self._tags(form, where)
+        for i, one in enumerate(tags):
+            begin = one.get("begin")
+            if not isinstance(begin, str) or sum(begin.startswith(trigger) for trigger in triggers) != 1:
+                raise GrammarError(
+                    f"structural tag, {where}/tags/{i}/begin is {clip(begin)}; expected a string that begins with exactly one trigger"
+                )
+        excluded = (*triggers, *_texts(form, "excludes", where), *ends)
+        at_least_one, stops = bool(form.get("at_least_one")), bool(form.get("stop_after_first"))
+        if at_least_one and stops:
+            return either
+        text = self._free(excluded, None)
+        more = f"({either} {text})*"
+        if at_least_one:
+            return f"{either} {text} {more}"
+        return f"{text} {either}?" if stops else f"{text} {more}"
+
+    def _separated(self, form: Mapping[str, Any], where: str, ends: tuple[str, ...]) -> str:
+        either = self._tags(form, where)[1]
+        separator = _characters(_text(form, "separator", where))
+        some = either if form.get("stop_after_first") else f"{either} ({separator} {either})*"
+        return some if form.get("at_least_one") else f"({some})?"
+
+    def _dispatch(self, form: Mapping[str, Any], where: str, ends: tuple[str, ...]) -> str:
+        rules = _list(form, "rules", where)
+        if not all(
+            isinstance(one, list | tuple) and len(one) == 2 and isinstance(one[0], str) and one[0] for one in rules
+        ):
+            raise GrammarError(
+                f"structural tag, {where}/rules: expected pairs of a pattern, which is not empty, and a format"
+            )
+        either = self._either(
+            [
+                f"{_characters(pattern)} {self.read(one, f'{where}/rules/{i}/1', ())}".strip()
+                for i, (pattern, one) in enumerate(rules)
+            ]
+        )
+        patterns = tuple(pattern for pattern, _ in rules)
+        text = self._free((*patterns, *_texts(form, "excludes", where), *ends), None)
+        if not rules:
+            return text
+        return f"{text} ({either} {text})*" if form.get("loop", True) else f"{text} {either}?"
+
+    def _repeat(self, form: Mapping[str, Any], where: str, ends: tuple[str, ...]) -> str:
+        least, most = form.get("min"), form.get("max")
+        for name, value in (("min", least), ("max", most)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < (0 if name == "min" else -1):
+                raise GrammarError(f"structural tag, {where}/{name} is {clip(value)}; expected a number of times")
+        if most != -1 and most < least:  # type: ignore[operator]
+            raise GrammarError(f"structural tag, {where}: max {most} is less than min {least}")
+        return self._repeated(form, where, ends, least=least or 0, most=-1 if most is None else most)
+
+    def _repeated(self, form: Mapping[str, Any], where: str, ends: tuple[str, ...], *, least: int, most: int) -> str:
+        body = self.read(form.get("content"), f"{where}/content", ())
+        if not body or most == 0:
+            return ""
+        name = self._rule(body)
+        if most == -1:
+            return f"{name}*" if least == 0 else f"{name}+" if least == 1 else f"{name}~{least} {name}*"
+        return f"{name}?" if (least, most) == (0, 1) else f"{name}~{least}..{most}"
+
+    # -- rules and parts
+
+    def _either(self, options: list[str]) -> str:
+        return self._rule(" | ".join(options))
+
+    def _rule(self, body: str) -> str:
+        name = f"rule_{len(self.rules)}"
+        self.rules.append(f"{name}: {body}")
+        return name
+
+    def _part(self, kind: str, value: Any) -> str:
+        name = f"{kind}_{len(self.parts)}"
+        self.parts[name] = value
+        return name
+
+    def _free(self, excluded: tuple[str, ...], most: int | None) -> str:
+        """Any text that holds none of some strings, of at most so many characters."""
+        key = tuple(sorted(set(excluded) - {""})), most
+        if key not in self._texts:
+            limit = "+" if most is None else f"{{1,{most}}}"
+            dfa = regex_automaton(f"[\\s\\S]{limit}") if most != 0 else literals([])
+            if key[0] and most != 0:
+                holding = regex_automaton(f"[\\s\\S]*(?:{'|'.join(map(_quoted, key[0]))})[\\s\\S]*")
+                dfa = intersect(dfa, difference(regex_automaton(r"[\s\S]*"), holding))
+            self._texts[key] = "" if dfa.is_empty else f"{self._part('TEXT', Regex('free text', dfa))}?"
+        return self._texts[key]
+
+
+def _quoted(text: str) -> str:
+    """A pattern of exactly a text."""
+    return "".join(f"\\U{ord(character):08x}" for character in text)
+
+
+def _characters(text: str) -> str:
+    """A text as an expression of single characters."""
+    return " ".join(f'"\\U{ord(c):08x}"' if not c.isalnum() or ord(c) > 126 else f'"{c}"' for c in text)
+
+
+def _text(form: Mapping[str, Any], key: str, where: str) -> str:
+    value = form.get(key)
+    if not isinstance(value, str):
+        raise GrammarError(f"structural tag, {where}/{key} is {a_type(value)}; expected a string")
+    return value
+
+
+def _texts(form: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
+    value = form.get(key, [])
+    if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
+        raise GrammarError(f"structural tag, {where}/{key} is {clip(value)}; expected a list of strings")
+    return tuple(value)
+
+
+def _list(form: Mapping[str, Any], key: str, where: str) -> list[Any]:
+    value = form.get(key)
+    if not isinstance(value, list | tuple):
+        raise GrammarError(f"structural tag, {where}/{key} is {a_type(value)}; expected a list")
+    return list(value)

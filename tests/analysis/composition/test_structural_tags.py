@@ -1,0 +1,184 @@
+"""Structural tags: verdicts as xgrammar 0.2.8 gives them, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import maskwright as mw
+
+EVERY_BYTE = mw.Vocabulary(
+    "bytes", (b"", b"", *(bytes((byte,)) for byte in range(256))), {0: "</s>", 1: "<call>"}, (0,)
+)
+TAG = {"type": "tag", "begin": "<f>", "content": {"type": "const_string", "value": "x"}, "end": "</f>"}
+NUMBER = {
+    "type": "tag",
+    "begin": "<fn>",
+    "content": {"type": "json_schema", "json_schema": {"type": "integer"}},
+    "end": ["</fn>", "!"],
+}
+
+
+def triggered(**options: Any) -> dict[str, Any]:
+    return {"type": "triggered_tags", "triggers": ["<f"], "tags": [TAG, NUMBER], **options}
+
+
+def separated(**options: Any) -> dict[str, Any]:
+    return {"type": "tags_with_separator", "separator": ",", "tags": [TAG], **options}
+
+
+def verdicts(form: dict[str, Any], texts: list[str]) -> str:
+    """For each text: w for a whole one, b for a beginning, - for neither."""
+    store = mw.build_store(mw.read_structural_tag({"type": "structural_tag", "format": form}), EVERY_BYTE)
+    found = ""
+    for text in texts:
+        matcher = store.matcher()
+        found += "-" if not matcher.try_bytes(text.encode()) else "w" if matcher.is_accepting() else "b"
+    return found
+
+
+CALLS = [
+    "",
+    "ab",
+    "<f>x</f>",
+    "a<f>x</f>",
+    "<f>x</f>b",
+    "<f>x</f>b<f>x</f>",
+    "<f>y",
+    "a<fz",
+    "a<",
+    "<fn>12!",
+    "<fn>1</fn>",
+]
+LISTS = ["", "<f>x</f>", "<f>x</f>,", "<f>x</f>,<f>x</f>"]
+
+
+@pytest.mark.parametrize(
+    ("form", "texts", "wanted"),
+    [
+        (triggered(), CALLS, "wwwwww--www"),
+        (triggered(stop_after_first=True), CALLS, "wwww----www"),
+        (triggered(at_least_one=True), CALLS, "b-w-ww---ww"),
+        (triggered(at_least_one=True, stop_after_first=True), CALLS, "b-w------ww"),
+        (separated(), LISTS, "wwbw"),
+        (separated(stop_after_first=True), LISTS, "ww--"),
+        (separated(at_least_one=True), LISTS, "bwbw"),
+        (separated(at_least_one=True, stop_after_first=True), LISTS, "bw--"),
+        (
+            {"type": "tag", "begin": "<a>", "content": {"type": "any_text"}, "end": "</a>"},
+            ["<a>hi</a>", "<a>hi</a>b</a>", "<a>", "<a></</a>"],
+            "w-bw",
+        ),
+        (
+            {"type": "sequence", "elements": [{"type": "any_text"}, {"type": "const_string", "value": "END"}]},
+            ["aEND", "END", "aENDb"],
+            "wwb",
+        ),
+        ({"type": "any_text", "excludes": ["xy"]}, ["abc", "axy", "ax", ""], "w-ww"),
+        ({"type": "any_text", "max_chars": 2}, ["", "é", "éa", "éab"], "www-"),
+        (
+            {"type": "tag", "begin": "<a>", "content": triggered(), "end": "</a>"},
+            ["<a>hi<f>x</f>t</a>", "<a>hi</a>t</a>", "<a></a>"],
+            "w-w",
+        ),
+        ({"type": "or", "elements": [{"type": "regex", "pattern": "a+"}, TAG]}, ["aa", "<f>x</f>", "a<", ""], "ww-b"),
+        (
+            {"type": "repeat", "min": 1, "max": 2, "content": TAG},
+            ["", "<f>x</f>", "<f>x</f><f>x</f>", "<f>x</f><f>x</f><"],
+            "bww-",
+        ),
+        (
+            {"type": "repeat", "min": 2, "max": -1, "content": TAG},
+            ["<f>x</f>", "<f>x</f><f>x</f>", "<f>x</f><f>x</f><"],
+            "bwb",
+        ),
+        ({"type": "optional", "content": TAG}, ["", "<f>x</f>", "<f>x</f><"], "ww-"),
+        ({"type": "plus", "content": TAG}, ["", "<f>x</f>", "<f>x</f><"], "bwb"),
+        ({"type": "star", "content": TAG}, ["", "<f>x</f>", "<f>x</f><"], "wwb"),
+        ({"type": "grammar", "grammar": 'root ::= "(" root ")" | ""'}, ["", "(())", "(()", ")"], "wwb-"),
+        (
+            {"type": "dispatch", "rules": [["<f", TAG["content"]]], "excludes": ["no"]},
+            ["", "a<fx", "a<fxb<fx", "a<fy", "none", "n"],
+            "www--w",
+        ),
+        ({"type": "dispatch", "rules": [["<f", TAG["content"]]], "loop": False}, ["", "a<fx", "a<fxb"], "ww-"),
+        (
+            {
+                "type": "json_schema",
+                "json_schema": {"properties": {"a": True, "b": True}, "additionalProperties": False, "required": ["b"]},
+                "max_whitespace_cnt": 1,
+            },
+            ['{"a":1, "b":2}', '{"b":2, "a":1}', '{"a":1}', '{  "a"'],
+            "w---",
+        ),
+    ],
+)
+def test_verdicts(form: dict[str, Any], texts: list[str], wanted: str) -> None:
+    assert verdicts(form, texts) == wanted
+
+
+def test_the_older_form() -> None:
+    older = {"structures": [{"begin": "<f>", "schema": '{"type": "integer"}', "end": "</f>"}], "triggers": ["<f"]}
+    store = mw.build_store(mw.read_structural_tag(json.dumps(older)), EVERY_BYTE)
+    matcher = store.matcher()
+    matcher.advance_bytes(b"so <f>1</f> and")
+    assert matcher.is_accepting()
+    assert not store.matcher().try_bytes(b"so <f>a")
+
+
+def test_special_tokens() -> None:
+    form = {
+        "type": "tag",
+        "begin": {"type": "token", "token": "<call>"},
+        "content": {"type": "regex", "pattern": "a+"},
+        "end": ".",
+    }
+    store = mw.build_store(mw.read_structural_tag({"type": "structural_tag", "format": form}), EVERY_BYTE)
+    matcher = store.matcher()
+    assert not matcher.try_bytes(b"a")
+    matcher.advance(1)
+    matcher.advance_bytes(b"aa.")
+    assert matcher.is_accepting()
+
+
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [
+        ({"type": "json_schema", "json_schema": {}, "style": "qwen_xml"}, "/format/style: 'qwen_xml' is not read"),
+        ({"type": "json_schema", "json_schema": {}, "excludes": ["a"]}, "/format/excludes"),
+        ({"type": "json_schema", "json_schema": {"type": "nothing"}}, "nothing"),
+        ({"type": "any_text", "max_tokens": 3}, "a budget of tokens"),
+        ({"type": "any_tokens"}, "any_tokens is not read"),
+        ({"type": "nothing"}, "no format has the type"),
+        ({"type": "sequence", "elements": [{"type": "const_string"}]}, "/format/elements/0/value"),
+        ({**triggered(), "triggers": ["<g"]}, "begins with exactly one trigger"),
+        ({"type": "regex", "pattern": "("}, "structural tag, /format: "),
+        ({"type": "repeat", "min": 3, "max": 2, "content": TAG}, "max 2 is less than min 3"),
+        ({"type": "or", "elements": []}, "is empty"),
+        (7, "is no format"),
+    ],
+)
+def test_what_is_refused(form: Any, message: str) -> None:
+    with pytest.raises(mw.MaskwrightError) as error:
+        mw.read_structural_tag({"type": "structural_tag", "format": form})
+    assert message in str(error.value)
+
+
+def test_deep_formats_and_no_json() -> None:
+    form: Any = TAG
+    for _ in range(500):
+        form = {"type": "optional", "content": form}
+    with pytest.raises(mw.GrammarError, match="stand inside one another"):
+        mw.read_structural_tag({"type": "structural_tag", "format": form})
+    for text in ("{", "[]", "{}", "1"):
+        with pytest.raises(mw.GrammarError, match="structural tag"):
+            mw.read_structural_tag(text)
+
+
+def test_grammars_that_name_themselves(tmp_path: Any) -> None:
+    (tmp_path / "a.lark").write_text("start: B\n%grammar B b.lark\n")
+    (tmp_path / "b.lark").write_text("start: A\n%grammar A a.lark\n")
+    with pytest.raises(mw.GrammarError, match="a part of itself"):
+        mw.read_composition(tmp_path / "a.lark")
