@@ -43,6 +43,7 @@ from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa, build_union_dfa
 from maskwright.analysis.lexing.terminals import compile_terminals
+from maskwright.analysis.marks import PART_FLAGS
 from maskwright.analysis.regex.minimise import number_rows
 
 MODE_LIMIT = 256
@@ -92,7 +93,9 @@ def lexing_modes(
     always = common
     if is_contextual:
         in_rules = {symbol for rule in grammar.rules for symbol in rule.rhs}
-        always = _silent(grammar) | (_reserved(grammar) & common) | {t for t in common if t not in in_rules}
+        # a mark is like no other text, so that it takes nothing from anyone
+        marks = {t for t in common if grammar.terminals[t].flags == PART_FLAGS}
+        always = _silent(grammar) | (_reserved(grammar) & common) | {t for t in common if t not in in_rules} | marks
     refused = sorted(t for t in common - _silent(grammar) if terminal_column[t] < 0)
     lexable = np.array([t for t in sorted(every) if terminal_column[t] >= 0], np.int64)
     taken_rows, row_of_state = _distinct_rows(acceptable[:, terminal_column[lexable]])

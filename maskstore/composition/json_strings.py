@@ -183,7 +183,8 @@ class JsonStringTokens:
     own : the tokens themselves, by id.
     number : a text -> its id in `vocabulary`.
     vocabulary : a token that has no escape, quote or control character is as it was, another one is
-        b"". Behind them come the texts that tokens with escapes say, and that are no tokens.
+        b"". Behind them come the texts that tokens with escapes say, and single bytes, as far as
+        they are no tokens.
     ids : (n,) int32; the tokens with escapes that stay inside the string.
     says : (n,) int32; the id in `vocabulary` of what each says; -1 for nothing that is whole.
     pending : the escape under way at the end of each, or b"".
@@ -220,7 +221,9 @@ def json_string_tokens(vocabulary: Vocabulary) -> JsonStringTokens:
             ends.append((token, said.text))
         else:
             escaped.append((token, said))
-    for text in sorted(({said.text for _, said in escaped} | {text for _, text in ends}) - {b"", *number}):
+    # escapes spell every text, byte by byte if need be
+    bytewise = {bytes((byte,)) for byte in range(256)}
+    for text in sorted(({said.text for _, said in escaped} | {text for _, text in ends} | bytewise) - {b"", *number}):
         number[text] = len(tokens)
         tokens.append(text)
     name = f"{vocabulary.name} in JSON strings"

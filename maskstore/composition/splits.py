@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
+from maskwright.analysis.marks import MARK
 from maskwright.maskstore.vocabulary import Vocabulary
 
 
@@ -28,7 +29,8 @@ class Splits:
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        self._tokens = [(data, number) for number, data in enumerate(vocabulary.tokens) if data]
+        # a token with a byte of a mark is no text, and is never allowed
+        self._tokens = [(data, number) for number, data in enumerate(vocabulary.tokens) if data and max(data) < MARK]
         self._number: dict[bytes, int] = {}
         for data, number in self._tokens:
             self._number.setdefault(data, number)

@@ -12,7 +12,22 @@ import pytest
 import maskwright as mw
 
 BYTES = [bytes((byte,)) for byte in range(256)]
-WORDS = [b'": "', b'"}', b"\\n", b"</", b"</code>", b"```", b"}\n", b'{"a', b" = ", b"SELECT", b'\\"', b'\\u00', b'"\\', b"\n    "]
+WORDS = [
+    b'": "',
+    b'"}',
+    b"\\n",
+    b"</",
+    b"</code>",
+    b"```",
+    b"}\n",
+    b'{"a',
+    b" = ",
+    b"SELECT",
+    b'\\"',
+    b"\\u00",
+    b'"\\',
+    b"\n    ",
+]
 VOCABULARY = mw.Vocabulary("small", (b"", b"", *BYTES, *WORDS), {0: "</s>", 1: "<call>"}, (0,))
 SQL_TOOL = {
     "type": "object",
@@ -49,7 +64,11 @@ def check_masks(store: mw.ComposedStore, text: bytes) -> None:
     ("texts", "wrong"),
     [
         (
-            ['{"sql": "SELECT a FROM t WHERE x = \\"y\\"", "n": 1}', '{"n":2,"sql":"SELECT\\n1"}', '{"sql":"\\u0053ELECT 1","n":3}'],
+            [
+                '{"sql": "SELECT a FROM t WHERE x = \\"y\\"", "n": 1}',
+                '{"n":2,"sql":"SELECT\\n1"}',
+                '{"sql":"\\u0053ELECT 1","n":3}',
+            ],
             ['{"sql": "FROM', '{"sql": "SELECT a FROM t", "n": 1, "sql"', '{"sql": "SELECT a FROM t WHERE x = "y"'],
         )
     ],
@@ -206,3 +225,37 @@ def test_complete_and_processor() -> None:
     store = mw.build_store(made, model.vocabulary)
     found = mw.complete(store, "x = ", model, max_tokens=12)
     assert json.loads(found.data) in ("a", "b")
+
+
+def test_hosts_with_conflicts_follow_all_parses() -> None:
+    host = 'start: "x" P1 P2+ P2 P2 P0\n%declare P0 P1 P2'
+    parts = {"P0": mw.load_regex("b*"), "P1": mw.load_regex(" *"), "P2": mw.load_regex("a")}
+    store = mw.build_store(mw.compose(host, parts), VOCABULARY)
+    check_masks(store, b"xaaaaaab")
+
+
+def test_tokens_with_a_marks_byte_are_never_allowed() -> None:
+    tokens = [b"", *BYTES, b"a\xf8", b"aa\xf8@@b", b"\xf8@@"]
+    vocabulary = mw.Vocabulary.from_tokens(tokens, eos=[0])
+    for host in ('start: P+ "b"\n%declare P', {"type": "object", "properties": {"b": {"type": "string"}}}):
+        name = "P" if isinstance(host, str) else "/properties/b"
+        matcher = mw.build_store(mw.compose(host, {name: mw.load_regex("a+")}), vocabulary).matcher()
+        matcher.advance_bytes(b"a" if isinstance(host, str) else b'{"b": "a')
+        words = np.zeros(-(-vocabulary.size // 32), np.uint32)
+        matcher.fill(words)
+        for token in (*range(0xF9, 0x101), 257, 258, 259):
+            assert not words[token >> 5] >> np.uint32(token & 31) & 1
+            assert not matcher.is_allowed(token)
+
+
+def test_what_only_escapes_spell() -> None:
+    """No token says a line feed inside a JSON string; two of them do."""
+    vocabulary = mw.Vocabulary.from_tokens([b"", *BYTES], eos=[0])
+    inner = mw.in_json_string(mw.compose("start: B\n%declare B", {"B": mw.in_json_string(mw.load_regex('"a\\\\\n'))}))
+    matcher = mw.build_store(mw.compose("start: A\n%declare A", {"A": inner}), vocabulary).matcher()
+    ending = matcher.short_ending().data
+    assert json.loads(json.loads(ending)) == '"a\\\n'
+    tool = mw.compose(SQL_TOOL, {"/properties/sql": 'start: "x"? "\\n"'})
+    matcher = mw.build_store(tool, vocabulary).matcher()
+    matcher.advance_bytes(b'{"sql": "x')
+    assert matcher.short_ending().data == b'\\n","n":0}'
