@@ -231,6 +231,27 @@ def test_the_peers_are_the_records() -> None:
     assert "takes 743 us a token where maskwright takes 2.6" in readme and "| 2.6 | 743 (284x) |" in text
 
 
+def test_the_coverage_of_json_schema_is_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table of docs/json-schema.md is what the script makes of its record, and so are the figures beside it."""
+    text = page("docs/json-schema.md")
+    name = re.search(r"reports/record/[\d-]+-schema_coverage\.json", text)
+    assert name
+    record = json.loads((ROOT / name[0]).read_text(encoding="utf-8"))
+    monkeypatch.syspath_prepend(ROOT / "reports" / "bench")
+    script = runpy.run_path(str(ROOT / "reports" / "bench" / "schema_coverage.py"))
+    sys.modules.pop("common", None)  # other scripts' tests import theirs
+    typed = record["typed"]["engines"]
+    assert script["table"](record["engines"], typed) in text
+    words = " ".join(text.split())
+    strict = typed["xgrammar-strict"]["total"]
+    assert f"{strict['refused']} instances are refused and {strict['accepted']} other values taken" in words
+    formats = sum(facts.get("accepted", 0) for key, facts in typed["glrmask"]["keywords"].items() if "format" in key)
+    assert f"{formats} of its {typed['glrmask']['total']['accepted']}." in words
+    ours = typed["ours"]
+    assert ours["total"]["right"] == ours["total"]["judged"]
+    assert f"{ours['total']['refused groups']} schemas that are not compiled" in words
+
+
 def test_records_of_the_oracle_follow_the_grammars_conflicts() -> None:
     for kind in ("oracle_agreement", "engine_replay-refusals"):
         named = re.search(rf"reports/record/[\d-]+-{kind}\.json", page("docs/measurements.md"))
