@@ -1,0 +1,122 @@
+"""Regular expressions beside peers: compiling and masks, on 100 common patterns, in CPU time.
+
+    python reports/bench/regexes.py --peers-python VENV/bin/python [--tokenizer NAME] [--engines ours,outlines]
+
+For the venv: `pip install torch==2.13.0 xgrammar==0.2.8 llguidance==1.9.1 outlines-core==0.2.14`.
+
+The patterns, each with a text that it matches, are in corpora/regexes.tsv. They name their characters (`[0-9]`, not `\\d`), so that
+all engines read the same language. Each engine has a process of its own. A pattern is compiled three times (fewer if that takes more
+than 2 CPU seconds), with nothing kept from before, and the least counts: alone, and with the first mask, since engines differ in what
+they put off until a mask is asked for. Then its text is replayed, tokenised by the longest token: at each position one mask ("first"),
+and the mean of 20 more ("again"). Masks are compared with ours without special tokens, whose meaning differs. An engine that refuses
+the pattern, or a token of the text, or that takes more than 2 seconds for it, is counted so, and not measured on it. Each
+pattern has a process of its own, so that nothing is kept from pattern to pattern.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import write_record
+from schemas import tokenized
+
+import maskwright as mw
+
+HERE = Path(__file__).resolve().parent
+ENGINES = ("ours", "outlines", "llguidance", "xgrammar")
+
+
+def patterns() -> list[dict[str, str]]:
+    """The rows of corpora/regexes.tsv: name, pattern, example."""
+    lines = (HERE / "corpora" / "regexes.tsv").read_text(encoding="utf-8").splitlines()
+    heads = lines[0].split("\t")
+    return [dict(zip(heads, line.split("\t"), strict=True)) for line in lines[1:]]
+
+
+def shown(values: list[int]) -> dict[str, float]:
+    """CPU nanoseconds as microseconds."""
+    if not values:
+        return {}
+    found = {f"p{p}": round(float(np.percentile(values, p)) / 1e3, 2) for p in (50, 90, 99)}
+    return {"n": len(values), "mean": round(float(np.mean(values)) / 1e3, 2), **found}
+
+
+def summary(facts: dict[str, Any], ours: list[dict[str, Any]], both: list[int], names: list[str]) -> dict[str, Any]:
+    """An engine's figures on the patterns that all engines take, and its masks beside ours."""
+    found = facts["patterns"]
+    taken = [k for k, each in enumerate(found) if "masks" in each]
+    pairs = [
+        (names[k], mine[2] == other[2])
+        for k in taken
+        if "masks" in ours[k]
+        for mine, other in zip(ours[k]["masks"], found[k]["masks"], strict=True)
+    ]
+    return {
+        "version": facts["version"],
+        "vocabulary, CPU s": round(facts["vocabulary, CPU ns"] / 1e9, 3),
+        "refused": {names[k]: each["refused"] for k, each in enumerate(found) if "refused" in each},
+        "compile, us": shown([found[k]["compile"] for k in both]),
+        "compile and first mask, us": shown([found[k]["compile and mask"] for k in both]),
+        "mask, first, us": shown([mask[0] for k in both for mask in found[k]["masks"]]),
+        "mask, again, us": shown([mask[1] for k in both for mask in found[k]["masks"]]),
+        "masks compared": len(pairs),
+        "masks that differ from ours": sum(not equal for _, equal in pairs),
+        "patterns whose masks differ": sorted({name for name, equal in pairs if not equal}),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peers-python", required=True, help="a Python that has the peers")
+    parser.add_argument("--tokenizer", default="mistral-7b-v0.1")
+    parser.add_argument("--engines", default=",".join(ENGINES))
+    options = parser.parse_args()
+    chosen = options.engines.split(",")
+    if unknown := set(chosen) - set(ENGINES):
+        parser.error(f"no engine {', '.join(sorted(unknown))}; there are {', '.join(ENGINES)}")
+    if chosen[0] != "ours":
+        parser.error("masks are compared with ours, so ours must be the first engine")
+    vocabulary = mw.load_vocabulary(options.tokenizer)
+    number = {token: i for i, token in reversed(list(enumerate(vocabulary.tokens))) if token}
+    longest = max(map(len, number))
+    rows = patterns()
+    work = {
+        "tokenizer": options.tokenizer,
+        "tokens": [token.hex() for token in vocabulary.tokens],
+        "special": dict(vocabulary.special),
+        "eos": vocabulary.eos,
+        "patterns": [
+            {"pattern": row["pattern"], "ids": tokenized(row["example"].encode(), number, longest)} for row in rows
+        ],
+    }
+    found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "work.json"
+        path.write_text(json.dumps(work), encoding="utf-8")
+        for name in chosen:
+            python = sys.executable if name == "ours" else options.peers_python
+            command = [python, str(HERE / "peers" / "regexes.py"), name, str(path)]
+            found[name] = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout)
+    names = [row["name"] for row in rows]
+    both = [k for k in range(len(rows)) if all("masks" in found[name]["patterns"][k] for name in chosen)]
+    ours = found["ours"]["patterns"]
+    facts = {
+        "tokenizer": options.tokenizer,
+        "patterns": len(rows),
+        "patterns that all engines take": len(both),
+        "engines": {name: summary(found[name], ours, both, names) for name in chosen},
+    }
+    print(json.dumps(facts, indent=1))
+    said = ["PYTHON" if argument == options.peers_python else argument for argument in sys.argv[1:]]
+    write_record(f"regexes-{options.tokenizer}", " ".join(["python", "reports/bench/regexes.py", *said]), facts)
+
+
+if __name__ == "__main__":
+    main()
