@@ -6,10 +6,10 @@ For the venv: `pip install torch==2.13.0 xgrammar==0.2.8 llguidance==1.9.1 outli
 
 The patterns, each with a text that it matches, are in corpora/regexes.tsv. They name their characters (`[0-9]`, not `\\d`), so that
 all engines read the same language. Each engine has a process of its own. A pattern is compiled three times (fewer if that takes more
-than 2 CPU seconds), with nothing kept from before, and the least counts: alone, and with the first mask, since engines differ in what
+than half a CPU second), with nothing kept from before, and the least counts: alone, and with the first mask, since engines differ in what
 they put off until a mask is asked for. Then its text is replayed, tokenised by the longest token: at each position one mask ("first"),
 and the mean of 20 more ("again"). Masks are compared with ours without special tokens, whose meaning differs. An engine that refuses
-the pattern, or a token of the text, or that takes more than 2 seconds for it, is counted so, and not measured on it. Each
+the pattern, or a token of the text, or that takes more than 6 seconds for it, is counted so, and not measured on it. Each
 pattern has a process of its own, so that nothing is kept from pattern to pattern.
 """
 

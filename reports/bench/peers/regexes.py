@@ -23,9 +23,9 @@ sys.path = [path for path in sys.path if Path(path or ".").resolve() != FOLDER] 
 import numpy as np  # noqa: E402
 
 PASSES = 3
-ENOUGH = 2_000_000_000
+ENOUGH = 500_000_000
 """Nanoseconds: a pattern that took longer is not compiled again."""
-LIMIT = 2.0
+LIMIT = 6.0
 """Seconds for a pattern and its text."""
 AGAIN = 20
 """Masks of one position that are timed together."""
