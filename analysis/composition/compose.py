@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from maskwright.analysis.arguments import a_type, clip
 from maskwright.analysis.composition.directives import Directive, read_directives
-from maskwright.analysis.errors import GrammarError, LimitError, SchemaError
+from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, SchemaError
 from maskwright.analysis.fronts import read_constraint
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.loading.lark_loader import load_grammar, parse_grammar
@@ -24,7 +24,27 @@ from maskwright.analysis.schema.text_patterns import Regex, load_regex
 _SAID_OF_STRINGS = frozenset(
     {"title", "description", "examples", "default", "$comment", "deprecated", "readOnly", "writeOnly"}
 )
-_NOT_INSIDE = frozenset({"propertyNames", "not", "if", "contains"})
+_NEGATED = frozenset({"propertyNames", "not", "if", "contains"})
+_HOLD_SCHEMAS = frozenset(
+    {
+        "properties",
+        "patternProperties",
+        "$defs",
+        "definitions",
+        "dependentSchemas",
+        "dependencies",
+        "prefixItems",
+        "allOf",
+        "anyOf",
+        "oneOf",
+    }
+)
+_ARE_SCHEMAS = frozenset(
+    {"items", "additionalItems", "additionalProperties", "unevaluatedItems", "unevaluatedProperties", "then", "else"}
+)
+
+DEEPEST = 4
+"""BOUND: compositions inside one another, each of which multiplies the time of a mask."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +96,26 @@ class Composition:
     host: Grammar | JsonSchema
     parts: tuple[Part, ...]
 
+    def __post_init__(self) -> None:
+        if self.depth > DEEPEST:
+            raise LimitError(f"{self.name}: more than {DEEPEST} compositions stand inside one another; compose flatter")
+
+    @property
+    def depth(self) -> int:
+        """How many compositions stand inside one another, this one included."""
+        return 1 + max((one.depth for one in self._inner if isinstance(one, Composition)), default=0)
+
+    @property
+    def has_tokens(self) -> bool:
+        """Whether a part, or a part of a part, is a special token."""
+        return any(
+            isinstance(one, SpecialToken) or (isinstance(one, Composition) and one.has_tokens) for one in self._inner
+        )
+
+    @property
+    def _inner(self) -> list[Inner | SpecialToken]:
+        return [part.inner.inner if isinstance(part.inner, InJsonString) else part.inner for part in self.parts]
+
     def __repr__(self) -> str:
         return f"<Composition {self.name}: {', '.join(part.name for part in self.parts)}>"
 
@@ -91,6 +131,10 @@ def in_json_string(part: Any) -> InJsonString:
     Raises: as `compose`.
     """
     inner = as_part(part)
+    if isinstance(inner, Composition) and inner.has_tokens:
+        raise GrammarError(
+            f"{inner.name} has parts that are special tokens, which stand for no text: they cannot be in a JSON string"
+        )
     if not isinstance(inner, Grammar | JsonSchema | Regex | Composition):
         raise GrammarError(f"in_json_string takes a grammar, a schema, a pattern or a composition, not {a_type(part)}")
     return InJsonString(inner)
@@ -128,8 +172,7 @@ def compose(host: Any, parts: Mapping[str, Any], *, name: str | None = None) -> 
     """
     if not isinstance(parts, Mapping) or not all(isinstance(key, str) for key in parts):
         raise GrammarError(f"the parts are {a_type(parts)}; expected a dict: name of a part -> its language")
-    if len(parts) > MOST_PARTS:
-        raise LimitError(f"{len(parts):,} parts are more than {MOST_PARTS:,}; compose some of them first")
+    _check_number(parts)
     if isinstance(host, Grammar):
         raise GrammarError(
             f"grammar {host.name} was loaded already, without its parts: give compose its text or its path instead"
@@ -140,6 +183,11 @@ def compose(host: Any, parts: Mapping[str, Any], *, name: str | None = None) -> 
     if isinstance(host, str | os.PathLike):
         return _in_grammar(host, found, name)
     return _in_schema(load_schema(host), found, name)
+
+
+def _check_number(parts: Sized) -> None:
+    if len(parts) > MOST_PARTS:
+        raise LimitError(f"{len(parts):,} parts are more than {MOST_PARTS:,}; compose some of them first")
 
 
 def as_part(source: Any) -> Inner | InJsonString | SpecialToken:
@@ -188,6 +236,8 @@ def read_composition(source: str | os.PathLike[str], *, name: str | None = None,
         raise GrammarError(
             f"{found.display or found.name} is a part of itself, by way of its %grammar lines: a part must be another text"
         )
+    if len(around) >= DEEPEST:
+        raise LimitError(f"{found.display or found.name}: more than {DEEPEST} grammars name one another as parts")
     token = _around.set((*around, found.text))
     try:
         return _read_composition(found, name, paths)
@@ -219,24 +269,34 @@ def _read_composition(found: Source, name: str | None, paths: bool) -> Compositi
 
 def _named_part(one: Directive, folder: Path | None, paths: bool) -> Any:
     """The language that a directive names."""
-    found: Any
+    try:
+        found = _language(one, folder, paths)
+        return in_json_string(found) if one.is_inside else found
+    except OSError as error:
+        raise GrammarError(f"{one.where}: {clip(one.said)} cannot be read: {error.strerror or error}") from error
+    except MaskwrightError as error:
+        if not str(error).startswith(one.where):
+            error.args = (f"{one.where}: {error}", *error.args[1:])
+        raise
+
+
+def _language(one: Directive, folder: Path | None, paths: bool) -> Any:
     if one.kind == "token":
-        return special_token(int(one.said) if one.said.isdecimal() else one.said)
+        is_id = one.said.isascii() and one.said.isdecimal() and len(one.said) < 10
+        return special_token(int(one.said) if is_id else one.said)
     if one.values is not None:
-        found = load_schema(one.values)
-    elif one.kind == "regex":
-        found = load_regex(one.said, flags=one.flags)
-    elif not paths:
+        return load_schema(one.values)
+    if one.kind == "regex":
+        return load_regex(one.said, flags=one.flags)
+    if not paths:
         if one.kind == "schema" or one.said not in library_names():
             raise GrammarError(
-                f"{one.where}: {one.said!r} is a file, which may not be read here; expected a schema in the line itself, or the name of "
-                "a grammar that comes along"
+                f"{clip(one.said)} is a file, which may not be read here; expected a schema in the line itself, or the name of a grammar "
+                "that comes along"
             )
-        found = load_grammar(one.said)
-    else:
-        path = folder / one.said if folder is not None and (folder / one.said).exists() else one.said
-        found = load_schema(path) if one.kind == "schema" else as_part(path)
-    return in_json_string(found) if one.is_inside else found
+        return load_grammar(one.said)
+    path = folder / one.said if folder is not None and (folder / one.said).exists() else one.said
+    return load_schema(path) if one.kind == "schema" else as_part(path)
 
 
 def _in_grammar(host: str | os.PathLike[str], parts: list[Part], name: str | None) -> Composition:
@@ -255,6 +315,7 @@ def _in_grammar(host: str | os.PathLike[str], parts: list[Part], name: str | Non
 
 
 def _of_grammar(grammar: Grammar, parts: list[Part]) -> Composition:
+    _check_number(parts)
     if grammar.lexing == "nfa":
         raise GrammarError(
             f"grammar {grammar.name} has lexing 'nfa', which has no engine: a host needs 'contextual' or 'longest'"
@@ -284,23 +345,28 @@ def _replaced(schema: Any, pointer: str, form: str) -> Any:
     if pointer and not pointer.startswith("/"):
         raise SchemaError(f"{clip(pointer)} is no JSON pointer: one begins with /, as in /properties/query", pointer)
     made = {"type": "string", "format": form}
-    if not keys:
-        _check_string(schema, pointer)
-        return made
-    for forbidden in _NOT_INSIDE.intersection(keys):
-        raise SchemaError(f"{pointer}: a part cannot stand inside {forbidden}, where it would be negated", pointer)
     at: Any = schema
+    is_schema = True  # else what holds schemas by names or numbers
     for i, key in enumerate(keys):
-        where: Any = int(key) if isinstance(at, list) and key.isdecimal() else key
+        so_far = "/" + "/".join(pointer.split("/")[1 : i + 2])
+        if is_schema and key not in _HOLD_SCHEMAS and key not in _ARE_SCHEMAS:
+            what = f"where it would be negated: {key}" if key in _NEGATED else f"as there is none at {so_far}"
+            raise SchemaError(f"{pointer}: a part can only stand in place of a subschema, and not {what}", pointer)
+        where: Any = int(key) if isinstance(at, list) and key.isdecimal() and key.isascii() and len(key) < 10 else key
         if not isinstance(at, dict | list) or not (where in at if isinstance(at, dict) else where in range(len(at))):
-            so_far = "/".join(pointer.split("/")[: i + 2])
             raise SchemaError(f"{pointer}: the schema has nothing at {so_far}, so no part can stand there", pointer)
+        is_schema = not is_schema or (key in _ARE_SCHEMAS and not isinstance(at[where], list))
         if i == len(keys) - 1:
+            if not is_schema:
+                raise SchemaError(
+                    f"{pointer}: a part can only stand in place of a subschema, and {so_far} holds several", pointer
+                )
             _check_string(at[where], pointer)
             at[where] = made
-        else:
-            at = at[where]
-    return schema
+            return schema
+        at = at[where]
+    _check_string(schema, pointer)
+    return made
 
 
 def _check_string(schema: Any, pointer: str) -> None:

@@ -10,6 +10,7 @@ from maskwright.analysis.errors import GrammarError, SchemaError
 from maskwright.analysis.loading.names import DIRECTIVE
 
 _PATTERN = re.compile(r"/((?:\\.|[^/\\\n])+)/([aimsux]*)")
+_VALUES = re.compile(r"\{|(?:true|false)(?![\w./-])")
 _IN_STRING = re.compile(r"[ \t]+in[ \t]+json[ \t]+string[ \t]*$")
 
 
@@ -61,7 +62,7 @@ def _directive(kind: str, name: str, where: str, text: str, at: int) -> tuple[Di
     kind = cast(Literal["schema", "grammar", "regex", "token"], kind)
     values: Any = None
     said = ""
-    if kind == "schema" and text.startswith(("{", "true", "false"), at):
+    if kind == "schema" and _VALUES.match(text, at) is not None:
         try:
             values, at = json.JSONDecoder().raw_decode(text, at)
         except (ValueError, RecursionError) as error:

@@ -18,7 +18,7 @@ from typing import Any
 from maskwright.analysis.arguments import a_type, clip
 from maskwright.analysis.composition.compose import Composition, compose, special_token
 from maskwright.analysis.errors import GrammarError, MaskwrightError
-from maskwright.analysis.fronts import read_constraint
+from maskwright.analysis.fronts.ebnf import parse_ebnf
 from maskwright.analysis.regex.dfa import difference, intersect
 from maskwright.analysis.regex.whole import regex_automaton
 from maskwright.analysis.schema.load import load_schema
@@ -198,7 +198,7 @@ class _Reader:
         return self._free((*_texts(form, "excludes", where), *ends), most)
 
     def _grammar(self, form: Mapping[str, Any], where: str, ends: tuple[str, ...]) -> str:
-        return self._part("GRAMMAR", read_constraint(_text(form, "grammar", where), "ebnf"))
+        return self._part("GRAMMAR", parse_ebnf(_text(form, "grammar", where), "<grammar>"))
 
     def _regex(self, form: Mapping[str, Any], where: str, ends: tuple[str, ...]) -> str:
         return self._part("REGEX", load_regex(_text(form, "pattern", where)))

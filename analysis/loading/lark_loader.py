@@ -177,7 +177,7 @@ def parse_grammar(
     main = os.path.join(os.fsdecode(folder) or os.curdir, "main.lark") if folder is not None else "main.lark"
     doing = "reading the text"
     try:
-        to_read = files.add(files.main, text)
+        to_read = files.add(files.main, _defined(text, parts) if parts else text)
         text = files.texts[0]
         options = read_options(text, files.at)
         start, lexing = start or options.start, lexing or options.lexing or "contextual"
@@ -344,17 +344,11 @@ def _terminals(
 
 
 def _with_parts(terminals: tuple[Terminal, ...], parts: Sequence[str], files: GrammarFiles) -> tuple[Terminal, ...]:
-    """The terminals, of which some declared ones stand for parts of other languages."""
+    """The terminals, of which some stand for parts of other languages, see `_defined`."""
     named = {terminal.name: terminal for terminal in terminals}
     for part in parts:
         if part not in named:
-            raise files.error(
-                f"no rule uses {part}, which should stand for a part: write %declare {part}, and use it", part
-            )
-        if not named[part].is_declared:
-            raise files.error(
-                f"terminal {part} has a pattern, so it cannot stand for a part: write %declare {part}", part
-            )
+            raise files.error(f"no rule uses {part}, which should stand for a part: use it in a rule", part)
     made = {
         part: replace(
             named[part], pattern=str(number), flags=PART_FLAGS, literal=mark(number).decode("utf-8", "surrogateescape")
@@ -362,6 +356,21 @@ def _with_parts(terminals: tuple[Terminal, ...], parts: Sequence[str], files: Gr
         for number, part in enumerate(parts)
     }
     return tuple(made.get(terminal.name, terminal) for terminal in terminals)
+
+
+def _defined(text: str, parts: Sequence[str]) -> str:
+    """The text with a definition of each part instead of its `%declare`.
+
+    Lark gives a literal such as "sql" the name SQL unless a terminal of this name is defined.
+    """
+    names = frozenset(parts)
+
+    def declared(line: re.Match[str]) -> str:
+        left = [name for name in line[1].split() if name not in names]
+        return f"%declare {' '.join(left)}" if left else ""
+
+    text = re.sub(r"^%declare[ \t]+([A-Z0-9_ \t]+?)[ \t]*$", declared, text, flags=re.MULTILINE)
+    return text + "".join(f'\n{part}: "\\ue000 part {number} \\ue000"' for number, part in enumerate(parts)) + "\n"
 
 
 def _position_of_terminal(definition: TerminalDef, text: str) -> tuple[int, int]:

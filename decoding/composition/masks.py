@@ -45,10 +45,10 @@ class Masks:
             if size & 31:
                 words[-1] &= np.uint32((1 << (size & 31)) - 1)
         if store.beginnings:
-            for at, split in enumerate(store.beginnings):
-                number = size + at
-                if inside[number >> 5] >> np.uint32(number & 31) & 1:
-                    self._add_entering(host, split.before, split.behind, words)
+            bits = np.unpackbits(inside.view(np.uint8), bitorder="little")[size : size + len(store.beginnings)]
+            for at in np.flatnonzero(bits).tolist():
+                split = store.beginnings[at]
+                self._add_entering(host, split.before, split.behind, words)
         elif any(store.first):
             for token in rules.marked:
                 words[token >> 5] &= np.uint32(~(1 << (token & 31)) & 0xFFFFFFFF)
@@ -79,15 +79,13 @@ class Masks:
             for token in self._rules.tables.vocabulary.eos:
                 inside[token >> 5] &= np.uint32(~(1 << (token & 31)) & 0xFFFFFFFF)
             words |= inside
-        is_string = isinstance(self._rules.tables.parts[reading.part], JsonStringPart)
-        for byte in back.first():
-            for split in rules.splits.before_byte(byte):
-                if is_string and split.before[-1:] != b'"':
-                    continue
-                if (has(inside, split.token) if split.token >= 0 else True) and cursor.accepts_after(split.before):
-                    for data, token in split.behind:
-                        if not has(words, token) and back.allows(data):
-                            add(words, token)
+        is_string = isinstance(rules.tables.parts[reading.part], JsonStringPart)
+        for before, number, tokens in back.exits(is_string):
+            if number >= 0 and not has(inside, number):
+                continue
+            if not all(has(words, token) for token in tokens) and cursor.accepts_after(before):
+                for token in tokens:
+                    add(words, token)
 
 
 def has(words: Words, token: int) -> bool:

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.arguments import as_integer, clip, refuse_argument
-from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError
+from maskwright.analysis.errors import DeadEndError, IllegalTokenError, MaskwrightError
 from maskwright.analysis.marks import MARK
 from maskwright.decoding.composition.cursor import Cursor
 from maskwright.decoding.composition.masks import Masks, has
-from maskwright.decoding.composition.readings import HOST, MOST_READINGS, Reading, Rules, distinct
+from maskwright.decoding.composition.readings import HOST, MOST_READINGS, Reading, Rules, advanced, distinct
 from maskwright.decoding.composition.words import dead_end, refusal, why_not
 from maskwright.decoding.engine.alone import Alone, Shared
 from maskwright.decoding.engine.arguments import as_id, as_int64, check_words, integers, plain_bytes
@@ -149,16 +149,33 @@ class ComposedMatcher(Shared):
         self._note(found, [])
         return True
 
+    def try_token(self, number: int) -> bool:
+        """Add a special token that is a part, here or in a part. Returns whether it may come."""
+        with Alone(self), self._rules.lock:
+            if not self._behind_token(number):
+                return False
+            self._take(number)
+            self._said.append(number)
+            return True
+
     def _behind_token(self, number: int) -> list[Reading]:
-        """The readings behind a special token that is a part."""
+        """The readings behind a special token that is a part, here or in a part."""
+        marks = [
+            self._rules.marks[at]
+            for at, part in enumerate(self.store.parts)
+            if isinstance(part, TokenPart) and part.token == number
+        ]
         found = []
-        for at, part in enumerate(self.store.parts):
-            if isinstance(part, TokenPart) and part.token == number:
-                for reading in self._close():
-                    if reading.back is None and reading.cursor.reads(self._rules.marks[at]):
-                        cursor = reading.cursor.fork()
-                        cursor.try_bytes(self._rules.marks[at])
-                        found.append(Reading(cursor, HOST, None, True))
+        for reading in self._close():
+            if reading.back is not None:
+                inner = reading.cursor.matcher
+                if isinstance(inner, ComposedMatcher) and inner.is_allowed(number):
+                    cursor = reading.cursor.fork()
+                    cursor.matcher.try_token(number)  # type: ignore[attr-defined]
+                    reading.back.settle()
+                    found.append(Reading(cursor, reading.part, reading.back, True))
+                continue
+            found.extend(advanced(reading, each) for each in marks if reading.cursor.reads(each))
         return distinct(found)
 
     def _take_bytes(self, data: bytes) -> bool:
@@ -167,27 +184,25 @@ class ComposedMatcher(Shared):
             return False
         rules, closed = self._rules, self._close()
         found: list[Reading] = []
-        advanced: list[Cursor] = []
+        in_place: list[Cursor] = []
         try:
-            for reading in closed:
-                found.extend(rules.beyond(reading, data) if reading.is_own else rules.after(reading, data))
+            for reading, rest in rules.walk(closed, data):
+                if not (reading.is_own and rest is data):
+                    found.append(advanced(reading, rest))
             for reading in closed:
                 if reading.is_own and reading.cursor.try_bytes(data):
-                    advanced.append(reading.cursor)
+                    in_place.append(reading.cursor)
                     found.append(reading)
             found = distinct(found)
             if len(found) > MOST_READINGS:
-                raise LimitError(
-                    f"{self.store.name}: the text can be cut into host and parts in more than {MOST_READINGS} ways: give parts an end "
-                    "that shows, such as a bracket or a line's end"
-                )
+                raise rules.too_many()
         except BaseException:
-            for cursor in advanced:
+            for cursor in in_place:
                 cursor.rollback()
             raise
         if not found:
             return False
-        self._note(found, advanced)
+        self._note(found, in_place)
         return True
 
     def _note(self, behind: list[Reading], advanced: list[Cursor]) -> None:
@@ -264,7 +279,7 @@ class ComposedMatcher(Shared):
             return True
         if self._is_ended or max(data) >= MARK:
             return False
-        return any(self._rules.can_read(reading, data) for reading in self._close())
+        return self._rules.can_read(self._close(), data)
 
     def is_allowed(self, token: int) -> bool:
         """Whether a token may come next, without making a mask.

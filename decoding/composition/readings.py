@@ -20,7 +20,7 @@ from maskwright.decoding.engine.texts import Texts
 from maskwright.maskstore.composition.splits import Splits, splits_of
 from maskwright.maskstore.composition.tables import AnyPart, ComposedTables, JsonStringPart, TokenPart
 
-MOST_READINGS = 64
+MOST_READINGS = 512
 """The most readings of a text at a time."""
 
 HOST = -1
@@ -55,6 +55,7 @@ class Back:
         self._closed: list[Reading] | None = None
         self._allowed: dict[bytes, bool] = {}
         self._first: tuple[int, ...] | None = None
+        self._exits: list[tuple[bytes, int, tuple[int, ...]]] | None = None
 
     @property
     def cursor(self) -> Cursor:
@@ -64,6 +65,10 @@ class Back:
             made.try_bytes(self._more)
             self._cursor = made
         return self._cursor
+
+    def settle(self) -> None:
+        """Make the cursor, before the host that it is made of is advanced."""
+        self.cursor  # noqa: B018
 
     def closed(self) -> list[Reading]:
         """The closed readings behind the part."""
@@ -75,8 +80,26 @@ class Back:
         """Whether bytes may come behind the part."""
         found = self._allowed.get(data)
         if found is None:
-            found = self._allowed[data] = any(self._rules.can_read(one, data) for one in self.closed())
+            found = self._allowed[data] = self._rules.can_read(self.closed(), data)
         return found
+
+    def exits(self, is_string: bool) -> list[tuple[bytes, int, tuple[int, ...]]]:
+        """The tokens that can leave the part: what of them is before the border; its id; they.
+
+        is_string : whether the part is a JSON string, which only a quote ends.
+
+        PERF: how the host goes on does not depend on where the part stands, so this is found once.
+        """
+        if self._exits is None:
+            self._exits = []
+            for byte in self.first():
+                for split in self._rules.splits.before_byte(byte):
+                    if is_string and split.before[-1:] != b'"':
+                        continue
+                    tokens = tuple(token for data, token in split.behind if self.allows(data))
+                    if tokens:
+                        self._exits.append((split.before, split.token, tokens))
+        return self._exits
 
     def first(self) -> tuple[int, ...]:
         """The bytes that may come behind the part."""
@@ -136,10 +159,7 @@ class Rules:
                     keys.add(key)
                     found.append(one)
             if len(found) > MOST_READINGS:
-                raise LimitError(
-                    f"{self.tables.name}: the text can be cut into host and parts in more than {MOST_READINGS} ways: give parts an end "
-                    "that shows, such as a bracket or a line's end"
-                )
+                raise self.too_many()
         return found
 
     def crossings(self, reading: Reading, data: bytes) -> Iterator[tuple[list[Reading], bytes]]:
@@ -155,11 +175,59 @@ class Rules:
             elif reading.back.allows(data[at : at + 1]) and reading.cursor.accepts_after(data[:at]):
                 yield reading.back.closed(), data[at:]
 
-    def can_read(self, reading: Reading, data: bytes) -> bool:
-        """Whether a reading can go on with some bytes."""
-        if reading.cursor.reads(data):
-            return True
-        return any(self.can_read(one, behind) for closed, behind in self.crossings(reading, data) for one in closed)
+    def walk(self, readings: list[Reading], data: bytes) -> Iterator[tuple[Reading, bytes]]:
+        """The ways in which some bytes may come: a reading behind the last border, and its bytes.
+
+        readings : those of the text so far, all of whose borders here have been crossed.
+
+        The border of each way is looked at once for each place in the bytes, whatever came before
+        it.
+
+        Raises: LimitError if there are more than MOST_READINGS at one place.
+        """
+        at: dict[int, list[Reading]] = {0: readings}
+        keys: dict[int, object] = {}
+        for place in range(len(data)):
+            rest = data[place:] if place else data
+            for reading in at.pop(place, ()):
+                if reading.cursor.reads(rest):
+                    yield reading, rest
+                for closed, behind in self.crossings(reading, rest):
+                    self._join(at.setdefault(len(data) - len(behind), []), closed, keys)
+
+    def _join(self, found: list[Reading], closed: list[Reading], keys: dict[int, object]) -> None:
+        """Add readings whose future is not one of those that are there. keys : of hosts, by id."""
+
+        def key(cursor: Cursor) -> object:
+            if id(cursor) not in keys:
+                keys[id(cursor)] = cursor, host_key(cursor)
+            return keys[id(cursor)]
+
+        def same(one: Reading, other: Reading) -> bool:
+            if one.part != other.part or (one.back is None) != (other.back is None):
+                return False
+            if one.back is None or other.back is None:
+                return one.cursor is other.cursor or key(one.cursor)[1] == key(other.cursor)[1]  # type: ignore[index]
+            if one.cursor is not other.cursor:
+                return False
+            return one.back is other.back or key(one.back.cursor)[1] == key(other.back.cursor)[1]  # type: ignore[index]
+
+        for one in closed:
+            if not any(same(one, other) for other in found):
+                found.append(one)
+        if len(found) > MOST_READINGS:
+            raise self.too_many()
+
+    def too_many(self) -> LimitError:
+        """The error for more readings than there is room for."""
+        return LimitError(
+            f"{self.tables.name}: the text can be cut into host and parts in more than {MOST_READINGS} ways: give parts an end that "
+            "shows, such as a bracket or a line's end"
+        )
+
+    def can_read(self, readings: list[Reading], data: bytes) -> bool:
+        """Whether some bytes may come. readings : as for `walk`."""
+        return any(True for _ in self.walk(readings, data))
 
     def can_enter(self, number: int, start: Cursor, back: Back, data: bytes) -> bool:
         """Whether a part can begin with some bytes, and perhaps end in them."""
@@ -167,28 +235,16 @@ class Rules:
         found = known.get(data)
         if found is None:
             found = known[data] = start.reads(data)
-        if found:
-            return True
-        reading = Reading(start, number, back, False)
-        if start.accepts() and back.allows(data):
-            return True
-        return any(self.can_read(one, behind) for closed, behind in self.crossings(reading, data) for one in closed)
+        return found or self.can_read(self.close([Reading(start, number, back, False)]), data)
 
-    def after(self, reading: Reading, data: bytes) -> Iterator[Reading]:
-        """The readings behind some bytes: of a reading that is left as it is."""
-        if reading.cursor.reads(data):
-            cursor = reading.cursor.fork()
-            cursor.try_bytes(data)
-            if reading.back is not None:
-                reading.back.cursor  # noqa: B018 - the host before the part may be advanced soon
-            yield Reading(cursor, reading.part, reading.back, True)
-        yield from self.beyond(reading, data)
 
-    def beyond(self, reading: Reading, data: bytes) -> Iterator[Reading]:
-        """The readings behind some bytes, of which the last ones are behind a border."""
-        for closed, behind in self.crossings(reading, data):
-            for one in closed:
-                yield from self.after(one, behind)
+def advanced(reading: Reading, data: bytes) -> Reading:
+    """A reading of its own behind some bytes of its language, which may come."""
+    cursor = reading.cursor.fork()
+    cursor.try_bytes(data)
+    if reading.back is not None:
+        reading.back.settle()
+    return Reading(cursor, reading.part, reading.back, True)
 
 
 def start_of(part: AnyPart, splits: Splits, max_rollback: int = 2) -> Cursor | None:
@@ -207,7 +263,12 @@ def key_of(reading: Reading) -> object:
     """Readings with equal keys have the same future."""
     if reading.back is not None:
         return (reading.part, id(reading.back), id(reading.cursor))
-    matcher = reading.cursor.matcher
+    return host_key(reading.cursor)
+
+
+def host_key(cursor: Cursor) -> object:
+    """Hosts with equal keys have the same future."""
+    matcher = cursor.matcher
     return state_key(matcher) if isinstance(matcher, Texts) else id(matcher)
 
 
@@ -223,4 +284,4 @@ def distinct(readings: list[Reading]) -> list[Reading]:
     return list(found.values())
 
 
-__all__ = ["HOST", "MOST_READINGS", "Back", "Reading", "Rules", "distinct", "key_of", "start_of"]
+__all__ = ["HOST", "MOST_READINGS", "Back", "Reading", "Rules", "advanced", "distinct", "key_of", "start_of"]

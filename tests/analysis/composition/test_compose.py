@@ -73,6 +73,10 @@ start: "<" A B C D E F ">"
         ("start: A\n%schema A {}\n%schema A {}", ":3: %schema A: the part is named twice"),
         ('start: "b"\n%schema A {}', "no rule uses A"),
         ('start: A\nA: "a"\n%schema A {}', "A"),
+        ("start: A\n%schema A nope.json", ":2: %schema A: 'nope.json' cannot be read"),
+        ("start: A\n%schema A truex.json", "'truex.json' cannot be read"),
+        ("start: A\n%token A <x> in json string", "%token A"),
+        ("start: A\n%regex A /(/", ":2: %regex A: pattern"),
         ("start: A\n%grammar A no-such-grammar", "no-such-grammar"),
         ('start: A\n%schema A {"type": "nothing"}', "nothing"),
     ],
@@ -102,7 +106,8 @@ def test_texts_of_anyone_name_no_files(tmp_path: Path, said: str, monkeypatch: p
         ("/properties/x", "nothing at /properties/x"),
         ("/properties/n", "a part of a schema is a string"),
         ("", "a part of a schema is a string"),
-        ("/title/0", "nothing at /title"),
+        ("/title/0", "none at /title"),
+        ("/properties", "holds several"),
     ],
 )
 def test_wrong_pointers(pointer: str, message: str) -> None:
@@ -146,3 +151,26 @@ def test_a_mark_in_a_users_schema_means_nothing() -> None:
     schema = mw.load_schema({"type": "string", "format": "\0part 0"})
     store = mw.build_store(schema, mw.Vocabulary.from_tokens([b"</s>", b"\xf8@@", b'"', b"a"], eos=[0]))
     assert not store.matcher().is_allowed(1)
+
+
+@pytest.mark.parametrize(
+    ("schema", "pointer"), [({"const": {"type": "string"}}, "/const"), ({"default": {"type": "string"}}, "/default")]
+)
+def test_data_is_no_subschema(schema: dict[str, object], pointer: str) -> None:
+    with pytest.raises(mw.SchemaError, match="in place of a subschema"):
+        mw.compose(schema, {pointer: mw.load_regex("a")})
+
+
+def test_names_that_are_keywords_elsewhere() -> None:
+    made = mw.compose({"properties": {"not": {"type": "string"}}}, {"/properties/not": mw.load_regex("a")})
+    assert made.parts[0].name == "/properties/not"
+    for text in ('start: "sql" SQL\n%regex SQL /x/', 'start: "sql" SQL "sql"\n%regex SQL /x/\n'):
+        matcher = mw.build_store(mw.read_composition(text), "python-tiny").matcher()
+        matcher.advance_bytes(b"sqlx")
+
+
+def test_compositions_are_not_too_deep() -> None:
+    made: object = mw.load_regex("x")
+    with pytest.raises(mw.LimitError, match="inside one another"):
+        for _ in range(6):
+            made = mw.compose('start: "(" P ")"\n%declare P', {"P": made})

@@ -214,8 +214,8 @@ def test_errors(tool: mw.ComposedStore) -> None:
         tool.save("x.safetensors")
     endless = mw.compose("start: A* B\nB: /[ab]*c/\n%declare A", {"A": mw.load_regex("[ab]+")})
     matcher = mw.build_store(endless, VOCABULARY).matcher()
-    with pytest.raises(mw.LimitError, match="64 ways"):
-        for _ in range(100):
+    with pytest.raises(mw.LimitError, match="512 ways"):
+        for _ in range(600):
             matcher.advance_bytes(b"a")
 
 
@@ -259,3 +259,25 @@ def test_what_only_escapes_spell() -> None:
     matcher = mw.build_store(tool, vocabulary).matcher()
     matcher.advance_bytes(b'{"sql": "x')
     assert matcher.short_ending().data == b'\\n","n":0}'
+
+
+def test_special_tokens_of_a_part() -> None:
+    inner = mw.compose('start: "a" T "b"\n%declare T', {"T": mw.special_token(1)})
+    store = mw.build_store(mw.compose('start: "<" X ">"\n%declare X', {"X": inner}), VOCABULARY)
+    matcher = store.matcher()
+    matcher.advance_bytes(b"<a")
+    assert mask_of(matcher) == [1] and matcher.is_allowed(1)
+    matcher.advance(1)
+    matcher.advance_bytes(b"b>")
+    assert matcher.is_accepting()
+    matcher.rollback(2)
+    assert mask_of(matcher) == [1]
+    with pytest.raises(mw.GrammarError, match="cannot be in a JSON string"):
+        mw.in_json_string(inner)
+
+
+def test_ambiguous_cuts_inside_a_token_take_no_time() -> None:
+    store = mw.build_store(mw.compose("start: P*\n%declare P", {"P": mw.load_regex("a+")}), VOCABULARY)
+    matcher = store.matcher()
+    matcher.advance_bytes(b"a" * 60)
+    assert matcher.is_accepting() and not matcher.try_bytes(b"a" * 60 + b"!")
