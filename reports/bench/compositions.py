@@ -1,0 +1,121 @@
+"""What a mask of a composition costs, beside the same language alone: CPU time of `fill` and `advance`.
+
+python reports/bench/compositions.py
+
+Each text is written token by token: at each step the longest token that goes on with it. It is read ROUNDS times, and each step counts
+with its least time. A language alone is the part's text under the part's own store, in the same run.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import numpy as np
+from common import write_record
+from rich.console import Console
+from rich.table import Table
+
+import maskwright as mw
+
+ROUNDS = 5
+VOCABULARIES = ("mistral-7b-v0.1", "tekken")
+PYTHON = """def mean(values):
+    '''The mean of some numbers.'''
+    if len(values) < 1:
+        return 0.0
+    return sum(values) / len(values)
+"""
+JSON = '{"name": "mean", "values": [1, 2.5, {"unit": "kg", "note": "a \\"rough\\" figure"}], "done": true}'
+SQL = "SELECT name, count(*) FROM \"orders\" WHERE total > 100 AND city = 'Rome' GROUP BY name;"
+QUERY = {
+    "type": "object",
+    "properties": {"sql": {"type": "string"}, "limit": {"type": "integer"}},
+    "required": ["sql", "limit"],
+    "additionalProperties": False,
+}
+CASES: dict[str, tuple[Any, dict[str, Any], str, Any, str]] = {
+    "JSON in a fence": (
+        'start: PROSE "```json\\n" ANSWER "\\n```\\n"\nPROSE: /[^`]+/\n%declare ANSWER',
+        {"ANSWER": {"type": "object"}},
+        f"Here is what you asked for:\n```json\n{JSON}\n```\n",
+        {"type": "object"},
+        JSON,
+    ),
+    "Python in a tag": (
+        'start: "<code>" CODE "</code>"\n%declare CODE',
+        {"CODE": "python"},
+        f"<code>{PYTHON}</code>",
+        "python",
+        PYTHON,
+    ),
+    "SQL in a JSON string": (QUERY, {"/properties/sql": "sql"}, json.dumps({"sql": SQL, "limit": 3}), "sql", SQL),
+}
+
+
+def measure(store: Any, text: str) -> dict[str, float]:
+    """CPU microseconds of the steps of a text."""
+    tokens: dict[int, list[tuple[int, int, bytes]]] = {}
+    for token, data in enumerate(store.vocabulary.tokens):
+        if data:
+            tokens.setdefault(data[0], []).append((len(data), token, data))
+    words = np.zeros(-(-store.vocabulary.size // 32), np.uint32)
+    data = text.encode()
+    times: list[list[tuple[int, int]]] = []
+    for _ in range(ROUNDS):
+        matcher, at, steps = store.matcher(), 0, []
+        while at < len(data):
+            begin = time.perf_counter_ns()
+            matcher.fill(words)
+            filled = time.perf_counter_ns()
+            n, token, _ = max(one for one in tokens[data[at]] if data.startswith(one[2], at))
+            if not words[token >> 5] >> np.uint32(token & 31) & 1:
+                raise SystemExit(f"the mask lacks {store.vocabulary.tokens[token]!r} at {at} of {text!r}")
+            between = time.perf_counter_ns()
+            matcher.advance(token)
+            steps.append((filled - begin, time.perf_counter_ns() - between))
+            at += n
+        if not matcher.is_accepting():
+            raise SystemExit(f"{text!r} is not whole")
+        times.append(steps)
+    fills, advances = np.min(np.array(times), axis=0).T / 1000
+    return {
+        "tokens": len(fills),
+        "fill_p50": round(float(np.median(fills)), 1),
+        "fill_mean": round(float(np.mean(fills)), 1),
+        "fill_max": round(float(np.max(fills)), 1),
+        "advance_p50": round(float(np.median(advances)), 1),
+        "advance_mean": round(float(np.mean(advances)), 1),
+    }
+
+
+def main() -> None:
+    """Measure all cases and write a record."""
+    found = []
+    for name in VOCABULARIES:
+        vocabulary = mw.load_vocabulary(name)
+        for case, (host, parts, text, alone, part) in CASES.items():
+            composed = mw.cached_store(mw.compose(host, parts), vocabulary)
+            found.append({"vocabulary": name, "case": case, "texts": "composed", **measure(composed, text)})
+            found.append(
+                {
+                    "vocabulary": name,
+                    "case": case,
+                    "texts": "alone",
+                    **measure(mw.cached_store(alone, vocabulary), part),
+                }
+            )
+    table = Table(*found[0])
+    for row in found:
+        table.add_row(*map(str, row.values()))
+    Console().print(table)
+    write_record(
+        "compositions",
+        "python reports/bench/compositions.py",
+        {"unit": "microseconds", "rounds": ROUNDS, "rows": found},
+    )
+
+
+if __name__ == "__main__":
+    main()
