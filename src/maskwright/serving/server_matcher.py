@@ -1,0 +1,199 @@
+"""A request's matcher, with the tokens that end the request's text."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.errors import IllegalTokenError, MaskwrightError
+from maskwright.decoding.matchers import make_matcher
+
+if TYPE_CHECKING:
+    from maskwright.serving.requests import RequestStore
+
+_logger = logging.getLogger(__name__)
+
+ROLLBACK = 64
+"""How many tokens can be taken back at least."""
+
+
+class ServerMatcher:
+    """The text of one request: masks, tokens, drafts. A server's adapter gives it its own methods.
+
+    store : of the request's constraint.
+    ends : ids of the tokens that end the text: those that the server stops at. They are allowed
+        where the text is legal as a whole and nowhere else, and never stand for text. None, or
+        none: those of the store's vocabulary.
+    n_tokens : the number of ids of the model, which may be more than those of the tokenizer.
+    max_rollback : how many tokens `rollback` can take back.
+
+    It is for one thread at a time.
+    """
+
+    def __init__(
+        self, store: RequestStore, ends: Collection[int] | None, n_tokens: int, max_rollback: int = ROLLBACK
+    ) -> None:
+        own = store.vocabulary.eos
+        wanted = sorted({int(token) for token in ends or () if 0 <= token < n_tokens}) or list(own)
+        self._matcher = make_matcher(store, max_rollback)
+        self._more = frozenset(wanted) - frozenset(own)
+        self._hidden = frozenset(own) - frozenset(wanted)
+        # the word and the bit of each end that compiled code does not know, or must not allow
+        self._more_bits, self._hidden_bits = _bits(self._more), _bits(self._hidden)
+        self._own_end = own[0] if own else None
+        self._ends = wanted
+        n_words = -(-n_tokens // 32)
+        if n_words < store.n_words:
+            raise MaskwrightError(
+                f"the store has {store.vocabulary.size:,} tokens and the model {n_tokens:,}; build it from the model's own tokenizer"
+            )
+        self._words: npt.NDArray[np.uint32] = np.zeros(n_words, np.uint32)
+        self._has_ended = False  # by an end that compiled code does not know
+
+    def fill(self, row: npt.NDArray[Any]) -> str | None:
+        """Write the mask of the tokens allowed next.
+
+        row : (ceil(n_tokens / 32),) uint32 or longer, contiguous or not. What is past the tokens
+            is refused.
+
+        After the end of the text the ends are allowed, and nothing else.
+
+        Returns None, or, where no exact mask can be made, the reason: too many readings, or a text
+        that no token continues. The mask then allows the ends alone, though the text is not legal
+        as a whole, and `advance` refuses them: a server that stops at one must not take the text
+        for whole. Where there are no ends it allows all.
+        """
+        words, failed = self._words, None
+        try:
+            if self.is_finished():
+                words[:] = 0
+                self._allow_ends()
+            else:
+                self._matcher.fill(words)
+                if self._more or self._hidden:
+                    self._set_ends()
+                    if not words.any():
+                        failed = f"the text goes on with nothing but tokens at which the server stops: {self._ends}"
+                        self._allow_ends()
+        except Exception as error:  # a server must go on, whatever one request does
+            words[:] = 0
+            if not (self._more and self._is_whole()):
+                failed = str(error) if isinstance(error, MaskwrightError) else repr(error)
+            self._allow_ends()
+        row[: len(words)] = words
+        row[len(words) :] = 0
+        return failed
+
+    def _allow_ends(self) -> None:
+        if not self._ends:  # a row of -inf alone has no maximum; `advance` refuses what comes
+            self._words[:] = 0xFFFFFFFF
+        for token in self._ends:
+            self._words[token >> 5] |= np.uint32(1 << (token & 31))
+
+    def _set_ends(self) -> None:
+        """Put the request's own ends into the mask, in place of the vocabulary's."""
+        words, own = self._words, self._own_end
+        is_whole = self._is_whole() if own is None else words[own >> 5] >> np.uint32(own & 31) & 1
+        for word, bit in self._hidden_bits:
+            words[word] &= ~bit
+        for word, bit in self._more_bits:
+            if is_whole:
+                words[word] |= bit
+            else:
+                words[word] &= ~bit
+
+    def _is_whole(self) -> bool:
+        try:
+            return self._matcher.is_accepting()
+        except MaskwrightError:
+            return False
+
+    def advance(self, token: int) -> bool:
+        """Add a token to the text. False if it is not allowed; nothing has changed then."""
+        try:
+            self.read(token)
+        except Exception as error:
+            if not isinstance(error, MaskwrightError):
+                _logger.exception("token %d cannot be read", token)
+            return False
+        return True
+
+    def read(self, token: int) -> None:
+        """Add a token to the text: `advance` for those who want the reason.
+
+        Raises: IllegalTokenError if it is not allowed; as `Matcher.advance`. Nothing has changed
+            then.
+        """
+        if self._has_ended:
+            raise IllegalTokenError(f"token {token} comes after the end of the text")
+        if token in self._more:
+            if self._matcher.is_finished() or not self._is_whole():
+                raise IllegalTokenError(f"token {token} ends texts, but this text is not whole here")
+            self._has_ended = True
+            return
+        if token in self._hidden:
+            raise IllegalTokenError(f"token {token} stands for no text, and ends none here: {self._ends} do")
+        self._matcher.advance(token)
+
+    def longest_prefix(self, tokens: Iterable[int]) -> list[int]:
+        """The tokens that may come next, one after the other, until the first that may not.
+
+        The text does not change. Nothing comes behind its end.
+        """
+        wanted = list(tokens)
+        original, has_ended = self._matcher, self._has_ended
+        is_copy = len(wanted) > original.max_rollback
+        if is_copy:
+            self._matcher = original.fork()
+        found: list[int] = []
+        n_read = 0  # by the matcher, which knows nothing of the request's own ends
+        try:
+            for token in wanted:
+                if self.is_finished() or not (self._may_come(token) and self.advance(token)):
+                    break
+                found.append(token)
+                n_read += not self._has_ended
+        finally:
+            self._matcher, self._has_ended = original, has_ended
+            if not is_copy:
+                original.rollback(n_read)
+        return found
+
+    def _may_come(self, token: int) -> bool:
+        # PERF: a draft is often refused; the error of `advance` takes 0.4 ms to word, this 1 us
+        if token in self._more:
+            return True  # `advance` knows
+        try:
+            return self._matcher.is_allowed(token)
+        except Exception:
+            return False  # `advance` will say it, if it comes
+
+    def rollback(self, n: int) -> None:
+        """Take back the last n tokens.
+
+        Raises: MaskwrightError if n is negative, or past what is remembered.
+        """
+        if n and self._has_ended:
+            self._has_ended = False
+            n -= 1
+        self._matcher.rollback(n)
+
+    def is_finished(self) -> bool:
+        """Whether a token that ends the text has been read."""
+        return self._has_ended or self._matcher.is_finished()
+
+    def reset(self) -> None:
+        """Put the text back to its start."""
+        self._matcher.reset()
+        self._has_ended = False
+
+    def __repr__(self) -> str:
+        return f"<ServerMatcher {self._matcher!r}, ends {self._ends}>"
+
+
+def _bits(tokens: Iterable[int]) -> tuple[tuple[int, np.uint32], ...]:
+    return tuple((token >> 5, np.uint32(1 << (token & 31))) for token in sorted(tokens))

@@ -1,0 +1,294 @@
+"""vLLM's structured output backend, and the grammar of one request, in terms of stores.
+
+The methods are those of `StructuredOutputBackend` and `StructuredOutputGrammar` in
+`vllm/v1/structured_output/backend_types.py`. `vllm_plugin.register` makes these classes virtual
+subclasses of them, so that this module needs no vLLM.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.errors import MaskwrightError
+from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
+from maskwright.serving.options import RequestOptions
+from maskwright.serving.requests import RequestCompiler
+from maskwright.serving.server_matcher import ROLLBACK, ServerMatcher
+from maskwright.serving.vllm_settings import VllmSettings, read_settings
+from maskwright.serving.vocabularies import server_vocabulary
+from maskwright.stores.build import build_store
+
+if TYPE_CHECKING:
+    import torch
+
+NAME = "maskwright"
+"""What vLLM calls this backend."""
+
+_logger = logging.getLogger(__name__)
+
+
+class MaskwrightBackend:
+    """The backend of one engine.
+
+    vllm_config : vLLM's configuration.
+    tokenizer : the server's tokenizer.
+    vocab_size : the number of logits of a row, padding included.
+
+    Raises: MaskwrightError for settings that do not fit (`VllmSettings`), a tokenizer that cannot
+        be read exactly, or a store that is for another one.
+    Cost: some 0.1 s for a vocabulary of 32,000 tokens, where kernels are compiled ahead.
+    """
+
+    def __init__(self, vllm_config: Any, tokenizer: Any, vocab_size: int) -> None:
+        self.vllm_config, self.tokenizer, self.vocab_size = vllm_config, tokenizer, vocab_size
+        self.settings: VllmSettings = read_settings(getattr(vllm_config, "additional_config", None))
+        vocabulary = vocabulary_of(tokenizer, getattr(vllm_config, "model_config", None), vocab_size)
+        self.options = options_of(None, vllm_config.structured_outputs_config, self.settings)
+        self.compiler = RequestCompiler(
+            vocabulary,
+            dict(self.settings.stores),
+            cache_entries=self.settings.cache_entries,
+            cache_bytes=self.settings.cache_megabytes << 20,
+            limits=self.settings.limits,
+            options=self.options,
+            strict_keywords=self.settings.strict_keywords,
+        )
+        self._rollback = max(ROLLBACK, 2 * (int(getattr(vllm_config, "num_speculative_tokens", 0) or 0) + 1))
+        self._rows = BitmaskRows()
+        self._xgrammar: Any = None
+        self._lock = threading.Lock()
+        _warm_up(vocabulary)
+        _logger.info("structured outputs by %r, %d configured stores", vocabulary, len(self.settings.stores))
+
+    def compile_grammar(
+        self, request_type: Any, grammar_spec: str, stop_token_ids: Collection[int] | None = None
+    ) -> MaskwrightGrammar:
+        """The grammar of a request that says nothing but its constraint.
+
+        request_type : a `StructuredOutputOptions`.
+        grammar_spec : see `RequestCompiler.check`.
+        stop_token_ids : the tokens at which the server stops: masked until the text may end.
+
+        Raises: MaskwrightError, for this request alone.
+        """
+        found: MaskwrightGrammar = self.compile_request(request_type, grammar_spec, stop_token_ids, None)
+        return found
+
+    def compile_request(
+        self, request_type: Any, grammar_spec: str, stop_token_ids: Collection[int] | None, params: Any
+    ) -> Any:
+        """`compile_grammar`, with all that the request says.
+
+        params : its `StructuredOutputsParams`, or None.
+
+        Returns a `MaskwrightGrammar`, or, in a hybrid server, what xgrammar compiled.
+        """
+        kind = str(request_type.name).lower()
+        try:
+            options = options_of(params, self.vllm_config.structured_outputs_config, self.settings)
+            store = self.compiler.compile(kind, grammar_spec, options_for(kind, options, params))
+            matcher = ServerMatcher(store, stop_token_ids, self.vocab_size, self._rollback)
+        except MaskwrightError as error:
+            if not self.settings.hybrid or params is None:
+                raise
+            _logger.warning(
+                "a request of kind %s goes to xgrammar, unchecked by maskwright, which says: %s", kind, error
+            )
+            return self._of_xgrammar(params, stop_token_ids)
+        return MaskwrightGrammar(matcher, self._rows)
+
+    def _of_xgrammar(self, params: Any, stop_token_ids: Collection[int] | None) -> Any:
+        """What xgrammar makes of a request."""
+        import copy
+        from types import SimpleNamespace
+
+        from vllm.v1.structured_output.backend_xgrammar import XgrammarBackend, validate_xgrammar_grammar
+        from vllm.v1.structured_output.request import get_structured_output_key
+
+        params = copy.copy(params)  # the validation turns a choice into a grammar
+        validate_xgrammar_grammar(SimpleNamespace(structured_outputs=params))
+        with self._lock:
+            if self._xgrammar is None:
+                self._xgrammar = XgrammarBackend(self.vllm_config, tokenizer=self.tokenizer, vocab_size=self.vocab_size)
+        kind, spec = get_structured_output_key(params)
+        return self._xgrammar.compile_grammar(kind, spec, stop_token_ids=stop_token_ids)
+
+    def allocate_token_bitmask(self, max_num_seqs: int) -> torch.Tensor:
+        """(max_num_seqs, ceil(vocab_size / 32)) int32 on the CPU, all ones.
+
+        vLLM sends its content to the workers, so the memory need not be pinned.
+        """
+        import torch
+
+        return torch.full((max_num_seqs, -(-self.vocab_size // 32)), -1, dtype=torch.int32)
+
+    def destroy(self) -> None:
+        """Let go of what was compiled."""
+        xgrammar, self._xgrammar = self._xgrammar, None
+        if xgrammar is not None:
+            xgrammar.destroy()
+        self.compiler.clear()
+        self._rows.clear()
+
+    def __repr__(self) -> str:
+        return f"<MaskwrightBackend: {self.compiler!r}>"
+
+
+class MaskwrightGrammar:
+    """The constraint of one request, and the text so far.
+
+    matcher : the text. rows : the rows of vLLM's bitmask.
+    """
+
+    def __init__(self, matcher: ServerMatcher, rows: BitmaskRows) -> None:
+        self._matcher, self._rows = matcher, rows
+
+    def accept_tokens(self, request_id: str, tokens: Iterable[int]) -> bool:
+        """Add tokens to the text. Those behind its end are ignored.
+
+        False if one is not allowed: vLLM ends the request then, with an error.
+        """
+        for token in tokens:
+            if self._matcher.is_finished():
+                return True
+            if not self._matcher.advance(token):
+                _logger.error("request %s: token %d is not allowed by %r", request_id, token, self._matcher)
+                return False
+        return True
+
+    def validate_tokens(self, tokens: Iterable[int]) -> list[int]:
+        """The longest prefix of some tokens that may come next. The text does not change."""
+        return self._matcher.longest_prefix(tokens)
+
+    def rollback(self, num_tokens: int) -> None:
+        """Take back the last tokens."""
+        self._matcher.rollback(num_tokens)
+
+    def fill_bitmask(self, bitmask: torch.Tensor, batch_index: int) -> None:
+        """Write the mask of the next token.
+
+        bitmask : what `allocate_token_bitmask` returned. batch_index : the row.
+
+        Where no exact mask can be made, the mask allows the stop tokens alone. `accept_tokens`
+        refuses them, so the request ends with an error, and the engine goes on.
+        """
+        failed = self._matcher.fill(self._rows.of(bitmask)[batch_index])
+        if failed is not None:
+            _logger.error("no mask can be made, so the request will end with an error: %s", failed)
+
+    def is_terminated(self) -> bool:
+        """Whether a token that ends the text was accepted."""
+        return self._matcher.is_finished()
+
+    def reset(self) -> None:
+        """Put the text back to its start."""
+        self._matcher.reset()
+
+
+class BitmaskRows:
+    """vLLM's bitmask as a NumPy array, which is made once for a tensor."""
+
+    def __init__(self) -> None:
+        self._last: tuple[Any, npt.NDArray[np.uint32]] | None = None
+
+    def of(self, bitmask: torch.Tensor) -> npt.NDArray[np.uint32]:
+        """(rows, words) uint32, of the same memory as the tensor."""
+        last = self._last
+        # PERF: .numpy() takes some microseconds, and there is a call for each row
+        if last is not None and last[0] is bitmask:
+            return last[1]
+        found = bitmask.numpy().view(np.uint32)
+        self._last = bitmask, found
+        return found
+
+    def clear(self) -> None:
+        """Forget the tensor."""
+        self._last = None
+
+
+def vocabulary_of(tokenizer: Any, model_config: Any, vocab_size: int) -> Vocabulary:
+    """The vocabulary of a server's tokenizer, with all tokens at which the server stops by itself.
+
+    model_config : vLLM's, for `generation_config.json`; or None.
+    vocab_size : the model's. Tokens past it are left out: the model has no logits for them.
+
+    Raises: as `load_vocabulary`.
+    """
+    # vLLM wraps the tokenizers of mistral-common in a class of its own
+    inner = getattr(tokenizer, "mistral", tokenizer)
+    found = load_vocabulary(inner)
+    try:
+        ends = model_config.try_get_generation_config().get("eos_token_id")
+    except Exception:  # a configuration without it, or files that vLLM itself warns about
+        ends = None
+    named = {token for token in (ends if isinstance(ends, list) else [ends]) if isinstance(token, int)}
+    eos = {*found.eos, *(token for token in named if 0 <= token < found.size)}
+    return server_vocabulary(found, vocab_size, eos, is_padded=False)
+
+
+def options_of(params: Any, config: Any, settings: VllmSettings) -> RequestOptions:
+    """What a request, the engine's configuration and the settings say of JSON.
+
+    params : a `StructuredOutputsParams`, or None. config : a `StructuredOutputsConfig`. What the
+        request says counts more than the rest.
+
+    Raises: MaskwrightError for two that contradict each other.
+    """
+    whitespace = "compact" if getattr(config, "disable_any_whitespace", False) else settings.whitespace
+    if getattr(params, "disable_any_whitespace", False):
+        if getattr(params, "whitespace_pattern", None) is not None:
+            raise MaskwrightError(
+                "disable_any_whitespace and whitespace_pattern contradict each other; leave one of them out"
+            )
+        whitespace = "compact"
+    elif getattr(params, "whitespace_pattern", None) is not None:
+        whitespace = params.whitespace_pattern
+    is_closed = any(getattr(each, "disable_additional_properties", False) for each in (params, config))
+    return RequestOptions(whitespace, not is_closed)
+
+
+def options_for(kind: str, options: RequestOptions, params: Any) -> RequestOptions:
+    """The options that count for a kind of constraint.
+
+    Raises: MaskwrightError if the request itself has an option that says nothing of its kind.
+    """
+    if kind in ("json", "json_object", "structural_tag"):
+        return options
+    for name in ("disable_any_whitespace", "disable_additional_properties", "whitespace_pattern"):
+        if getattr(params, name, None) not in (None, False):
+            raise MaskwrightError(f"{name} is about JSON, but the request has a {kind}: leave it out")
+    return RequestOptions()
+
+
+def _warm_up(vocabulary: Vocabulary) -> None:
+    """Load the compiled code, so that the first request does not wait for it."""
+    if not vocabulary.eos:
+        return
+    for constraint in ({"type": "object"}, 'start: "a" start?'):
+        try:
+            matcher = build_store(constraint, vocabulary).matcher()
+            words = np.zeros(-(-vocabulary.size // 32), np.uint32)
+            matcher.fill(words)
+            token = int(np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little"))[0])
+            matcher.is_allowed(token)
+            matcher.advance(token)
+            matcher.rollback(1)
+        except MaskwrightError as error:
+            _logger.warning("vocabulary %s: %s", vocabulary.name, error)
+
+
+__all__ = [
+    "NAME",
+    "BitmaskRows",
+    "MaskwrightBackend",
+    "MaskwrightGrammar",
+    "options_for",
+    "options_of",
+    "vocabulary_of",
+]

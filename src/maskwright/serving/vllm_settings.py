@@ -1,0 +1,136 @@
+"""What an operator of vLLM tells maskwright, in the environment or in `additional_config`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from maskwright.analysis.arguments import a_type, clip
+from maskwright.analysis.errors import MaskwrightError, UnknownNameError
+from maskwright.analysis.grammar.lark_files import suggestion
+from maskwright.serving.options import RequestLimits
+
+PREFIX = "MASKWRIGHT_VLLM_"
+"""How the environment variables begin: ``MASKWRIGHT_VLLM_STORES`` is the setting `stores`."""
+KEY = "maskwright"
+"""The key of `additional_config` whose value, a JSON object, has settings by their names."""
+
+
+class VllmSettings(NamedTuple):
+    """The settings.
+
+    stores : names, and paths of stores, which requests may name as their grammar; by name.
+    hybrid : whether xgrammar takes what maskwright refuses. Each such request is logged.
+    whitespace : of JSON, where a request does not say: see `load_schema`.
+    strict_keywords : whether to refuse schemas with keywords that JSON Schema does not have.
+    cache_entries, cache_megabytes : how much of what was compiled is kept in the process.
+    most_bytes, check_seconds, compile_seconds : see `RequestLimits`.
+    """
+
+    stores: tuple[tuple[str, str], ...] = ()
+    hybrid: bool = False
+    whitespace: str | int = "any"
+    strict_keywords: bool = False
+    cache_entries: int = 256
+    cache_megabytes: int = 2048
+    most_bytes: int = RequestLimits().most_bytes
+    check_seconds: float = RequestLimits().check_seconds
+    compile_seconds: float = RequestLimits().compile_seconds
+
+    @property
+    def limits(self) -> RequestLimits:
+        """The limits of requests among them."""
+        return RequestLimits(self.most_bytes, self.check_seconds, self.compile_seconds)
+
+
+def read_settings(additional: object = None, environment: Mapping[str, str] | None = None) -> VllmSettings:
+    """The settings of a server.
+
+    additional : vLLM's `additional_config`; what it says counts more than the environment.
+    environment : by default that of the process.
+
+    Raises: UnknownNameError for an unknown setting; MaskwrightError for a value that does not fit.
+
+    >>> read_settings({"maskwright": {"stores": {"sql": "sql.safetensors"}}}, {}).stores
+    (('sql', 'sql.safetensors'),)
+    """
+    environment = os.environ if environment is None else environment
+    found: dict[str, Any] = {}
+    for variable in sorted(environment):
+        if variable.startswith(PREFIX):
+            name = variable.removeprefix(PREFIX).lower()
+            found[name] = _value(name, variable, environment[variable])
+    more = additional.get(KEY, {}) if isinstance(additional, Mapping) else {}
+    if not isinstance(more, Mapping):
+        raise MaskwrightError(f"additional_config[{KEY!r}] is {a_type(more)}; expected an object with settings")
+    for name, value in more.items():
+        where = f"additional_config[{KEY!r}][{name!r}]"
+        found[name] = _value(name, where, value)
+    return VllmSettings(**found)
+
+
+def _value(name: str, where: str, value: Any) -> Any:
+    """A setting's value. Strings are read, since an environment has nothing else."""
+    if name not in VllmSettings._fields:
+        raise UnknownNameError(
+            f"{where}: there is no setting {clip(name)}{suggestion(name[:60], VllmSettings._fields)}"
+        )
+    if name == "stores":
+        return _stores(where, value)
+    if name == "whitespace":
+        return _whitespace(where, value)
+    if name in ("hybrid", "strict_keywords"):
+        return _boolean(where, value)
+    wanted = float if name in ("check_seconds", "compile_seconds") else int
+    try:
+        number = wanted(value) if isinstance(value, str) else value
+    except ValueError:
+        number = None
+    if isinstance(number, bool) or not isinstance(number, int | float) or not number > 0 or number != wanted(number):
+        raise MaskwrightError(f"{where} is {clip(value)}; expected a number above 0")
+    return wanted(number)
+
+
+def _stores(where: str, value: Any) -> tuple[tuple[str, str], ...]:
+    """Names and paths, of an object, its JSON, or ``name=path,name=path``."""
+    found = value
+    if isinstance(value, str):
+        if value.lstrip().startswith("{"):
+            try:
+                found = json.loads(value)
+            except ValueError as error:
+                raise MaskwrightError(f"{where} is no JSON: {error}") from None
+        else:
+            parts = [part.strip().partition("=") for part in value.split(",") if part.strip()]
+            if not all(name and is_there and path for name, is_there, path in parts):
+                raise MaskwrightError(f"{where} is {clip(value)}; expected name=path,name=path or a JSON object")
+            found = {name.strip(): path.strip() for name, _, path in parts}
+    if not isinstance(found, Mapping) or not all(isinstance(each, str) for pair in found.items() for each in pair):
+        raise MaskwrightError(f"{where} is {clip(value)}; expected an object of names and paths")
+    return tuple(sorted(found.items()))
+
+
+def _whitespace(where: str, value: Any) -> str | int:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise MaskwrightError(f"{where} is {clip(value)}; expected any, compact, a number or a pattern")
+    return int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 10 else value
+
+
+def _boolean(where: str, value: Any) -> bool:
+    words = {
+        "1": True,
+        "true": True,
+        "yes": True,
+        "on": True,
+        "0": False,
+        "false": False,
+        "no": False,
+        "off": False,
+        "": False,
+    }
+    found = value if isinstance(value, bool) else words.get(str(value).strip().lower())
+    if found is None:
+        raise MaskwrightError(f"{where} is {clip(value)}; expected 1 or 0")
+    return found

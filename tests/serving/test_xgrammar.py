@@ -1,0 +1,192 @@
+"""xgrammar's interface: masks are those of matchers, whatever is accepted, taken back, forked or drafted."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from maskwright.serving import xgrammar as xgr
+
+torch = pytest.importorskip("torch")
+
+TOKENS = [*(bytes([byte]) for byte in range(32, 127)), b"aa", b"ab", b'{"', "é".encode(), b"</s>", b""]
+STOP = len(TOKENS) - 2
+SIZE = 130
+
+
+def number(text: str) -> int:
+    return TOKENS.index(text.encode())
+
+
+@pytest.fixture(scope="module")
+def compiler() -> Any:
+    return xgr.GrammarCompiler(xgr.TokenizerInfo(TOKENS, vocab_size=SIZE))
+
+
+def allowed(matcher: Any) -> list[int]:
+    mask = xgr.allocate_token_bitmask(2, SIZE)
+    assert matcher.fill_next_token_bitmask(mask, 1)
+    assert mask[0].eq(-1).all()
+    return np.flatnonzero(np.unpackbits(mask[1].numpy().view(np.uint8), bitorder="little")).tolist()
+
+
+def test_tokens_are_read_as_they_are_written() -> None:
+    raw = xgr.TokenizerInfo(["a", "</s>", ""])
+    assert (raw.stop_token_ids, raw.special_token_ids, raw.decoded_vocab) == ([1], [2], [b"a", b"</s>", b""])
+    pieces = xgr.TokenizerInfo(["<0x0A>", "\u2581b", "</s>"], xgr.VocabType.BYTE_FALLBACK, vocab_size=5)
+    assert pieces.decoded_vocab[:2] == [b"\n", b" b"] and pieces.vocab_size == 5
+    levels = xgr.TokenizerInfo(["Ġa", "Ċ", "</s>"], xgr.VocabType.BYTE_LEVEL, stop_token_ids=2)
+    assert levels.decoded_vocab[:2] == [b" a", b"\n"]
+    with pytest.raises(xgr.RefusedError, match="out of range"):
+        xgr.TokenizerInfo(["a"], stop_token_ids=[4])
+
+
+def test_a_text_is_accepted_masked_taken_back_and_ended(compiler: Any) -> None:
+    matcher = xgr.GrammarMatcher(compiler.compile_grammar('root ::= "a" ("a" | "b")'))
+    assert allowed(matcher) == [number("a"), number("aa"), number("ab")]
+    assert (
+        not matcher.accept_token(number("b")) and not matcher.accept_token(SIZE + 5) and not matcher.accept_token(STOP)
+    )
+    assert matcher.accept_token(number("a")) and matcher.accept_string("b")
+    assert matcher.is_completed() and not matcher.is_terminated() and allowed(matcher) == [STOP]
+    other = matcher.fork()
+    assert matcher.accept_token(STOP) and matcher.is_terminated() and not other.is_terminated()
+    assert not matcher.accept_token(STOP)
+    with pytest.raises(RuntimeError, match="ended with a stop token"):
+        allowed(matcher)
+    matcher.rollback(2)
+    assert allowed(matcher) == [number("a"), number("b")]
+    with pytest.raises(RuntimeError, match="cannot take back 2"):
+        matcher.rollback(2)
+    matcher.reset()
+    assert allowed(matcher) == [number("a"), number("aa"), number("ab")]
+
+
+def test_any_number_of_steps_can_be_taken_back(compiler: Any) -> None:
+    matcher = xgr.GrammarMatcher(compiler.compile_regex("(ab){400}"))
+    first = allowed(matcher)
+    for n in range(700):
+        assert matcher.accept_token(number("ab"[n % 2]))
+    matcher.rollback(699)
+    assert allowed(matcher) == [number("b")]
+    matcher.rollback(1)
+    assert allowed(matcher) == first
+
+
+def test_stop_tokens_can_be_others_or_none(compiler: Any) -> None:
+    compiled = compiler.compile_regex("a+")
+    other = xgr.GrammarMatcher(compiled, override_stop_tokens=number("z"))
+    assert other.accept_string("a") and allowed(other) == [number("a"), number("z"), number("aa")]
+    assert not other.accept_token(STOP) and other.accept_token(number("z")) and other.is_terminated()
+    none = xgr.GrammarMatcher(compiled, terminate_without_stop_token=True)
+    assert none.accept_string("a") and none.is_terminated()
+    assert allowed(none) == [number("a"), number("aa")]
+    assert none.accept_string("a") and not none.accept_token(STOP), "a whole text may go on"
+
+
+def test_the_text_that_must_come_is_found(compiler: Any) -> None:
+    matcher = xgr.GrammarMatcher(compiler.compile_grammar('root ::= "abé" ("x" | "y") "zz"'))
+    assert matcher.find_jump_forward_string() == "abé"
+    assert matcher.accept_string("abéx") and matcher.find_jump_forward_string() == "zz"
+    assert matcher.accept_string("zz") and matcher.find_jump_forward_string() == ""
+
+
+def test_draft_trees(compiler: Any) -> None:
+    compiled = compiler.compile_regex("a(ab|c)*")
+    matcher = xgr.GrammarMatcher(compiled)
+    matcher.accept_string("a")
+    child, sibling = torch.tensor([1, 3, 4, 5, -1, -1, -1]), torch.tensor([-1, 2, -1, -1, 6, -1, -1])
+    drafts = torch.tensor([0, *(number(c) for c in "acbxc"), STOP])
+    mask = xgr.allocate_token_bitmask(7, SIZE)
+    assert matcher.traverse_draft_tree(child, sibling, drafts, mask)
+    for node, text in {0: "a", 1: "aa", 2: "ac", 3: "aab", 5: "aabc"}.items():
+        fresh = xgr.GrammarMatcher(compiled)
+        assert fresh.accept_string(text)
+        expected = xgr.allocate_token_bitmask(1, SIZE)
+        fresh.fill_next_token_bitmask(expected)
+        assert torch.equal(mask[node], expected[0]), node
+    assert mask[4].eq(0).all() and mask[6].eq(0).all()
+    matcher.rollback(1)
+    with pytest.raises(RuntimeError, match="reached twice"):
+        matcher.traverse_draft_tree(torch.tensor([1, 0]), torch.tensor([-1, -1]), torch.tensor([0, number("a")]), mask)
+    assert allowed(matcher) == allowed(xgr.GrammarMatcher(compiled))
+
+
+def test_batches(compiler: Any) -> None:
+    matchers = [xgr.GrammarMatcher(compiler.compile_regex(pattern)) for pattern in ("ab", "ba")]
+    batch = xgr.BatchGrammarMatcher()
+    assert batch.batch_accept_token(matchers, [number("a"), number("a")]) == [True, False]
+    assert batch.batch_accept_string(matchers, ["x", "b"]) == [False, True]
+    mask = xgr.allocate_token_bitmask(3, SIZE)
+    batch.batch_fill_next_token_bitmask(matchers, mask, [2, 0])
+    assert mask[1].eq(-1).all() and not mask[0].eq(-1).all()
+    batch.batch_rollback(matchers, [1, 1])
+    with pytest.raises(RuntimeError, match="one for each"):
+        batch.batch_rollback(matchers, [1])
+    with pytest.raises(RuntimeError, match="dtype float32"):
+        batch.batch_fill_next_token_bitmask(matchers, torch.zeros((2, 5)))
+
+
+def test_masks_on_logits() -> None:
+    mask = torch.tensor([[0b101, 0], [-1, -1]], dtype=torch.int32)
+    logits = torch.zeros((2, 70))
+    xgr.apply_token_bitmask_inplace(logits, mask)
+    assert logits[0].eq(0).nonzero().flatten().tolist() == [0, 2]
+    assert logits[1, :64].eq(0).all() and logits[1, 64:].eq(-torch.inf).all(), "columns past the mask are refused"
+    part = torch.zeros((2, 70))
+    xgr.apply_token_bitmask_inplace(part, mask, vocab_size=40, indices=[0])
+    assert (
+        part[0, :40].eq(0).nonzero().flatten().tolist() == [0, 2] and part[0, 40:].eq(0).all() and part[1].eq(0).all()
+    )
+    with pytest.raises(RuntimeError, match="rows"):
+        xgr.apply_token_bitmask_inplace(part, mask, indices=[2])
+
+
+def test_json_schemas(compiler: Any) -> None:
+    def accepts(text: str, **options: Any) -> bool:
+        schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
+        matcher = xgr.GrammarMatcher(compiler.compile_json_schema(schema, **options))
+        return matcher.accept_string(text) and matcher.is_completed()
+
+    assert accepts('{"a": 1}') and not accepts('{"b": 1}') and accepts('{"b": 1}', strict_mode=False)
+    assert not accepts('{"a": 1}', any_whitespace=False) and accepts('{"a":1}', any_whitespace=False)
+    assert not accepts('{"a":  1}', max_whitespace_cnt=1)
+    with pytest.raises(RuntimeError, match="indent"):
+        accepts("{}", indent=2)
+    anything = xgr.GrammarMatcher(compiler.compile_builtin_json_grammar())
+    assert anything.accept_string("[1]") and anything.is_completed()
+
+
+def test_what_is_refused_is_a_runtime_error(compiler: Any) -> None:
+    for compile_it in (
+        lambda: compiler.compile_grammar("root ::= nothing"),
+        lambda: compiler.compile_regex("("),
+        lambda: compiler.compile_json_schema("{"),
+        lambda: compiler.compile_lark('start: "a"', named_grammars={"x": "y"}),
+        lambda: xgr.GrammarMatcher("root"),
+    ):
+        with pytest.raises(RuntimeError):
+            compile_it()
+    lark = xgr.GrammarMatcher(compiler.compile_lark('start: "a" "b"'))
+    assert lark.accept_string("ab") and lark.is_completed()
+    made = xgr.GrammarMatcher(compiler.compile_grammar(xgr.Grammar.from_ebnf('main ::= "x"', root_rule_name="main")))
+    assert made.accept_string("x")
+
+
+def test_a_program_gets_it_for_xgrammar() -> None:
+    code = (
+        "from maskwright.serving.xgrammar import install\n"
+        "install()\nimport xgrammar, pytest\nfrom xgrammar import GrammarCompiler\n"
+        "assert GrammarCompiler.__module__.startswith('maskwright'), GrammarCompiler\n"
+        "assert xgrammar.bitmask_dtype.itemsize == 4\n"
+        "from xgrammar.matcher import GrammarMatcher\nassert GrammarMatcher is xgrammar.GrammarMatcher\n"
+        "with pytest.raises(AttributeError, match='stands in'):\n    xgrammar.get_model_structural_tag\n"
+        "import sys, types\nsys.modules['xgrammar'] = types.ModuleType('xgrammar')\n"
+        "with pytest.raises(RuntimeError, match='imported before'):\n    install()\n"
+        "install(replace=True)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
