@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from maskwright.decoding.composition.cursor import Cursor
 from maskwright.decoding.composition.readings import Back, Reading, Rules
-from maskwright.maskstore.composition.tables import JsonStringPart, TokenPart
+from maskwright.maskstore.composition.tables import TokenPart
 
 Words = npt.NDArray[np.uint32]
 
@@ -79,8 +79,7 @@ class Masks:
             for token in self._rules.tables.vocabulary.eos:
                 inside[token >> 5] &= np.uint32(~(1 << (token & 31)) & 0xFFFFFFFF)
             words |= inside
-        is_string = isinstance(rules.tables.parts[reading.part], JsonStringPart)
-        for before, number, tokens in back.exits(is_string):
+        for before, number, tokens in back.exits(rules.tables.parts[reading.part]):
             if number >= 0 and not has(inside, number):
                 continue
             if not all(has(words, token) for token in tokens) and cursor.accepts_after(before):

@@ -18,7 +18,7 @@ from maskwright.decoding.composition.cursor import Cursor, JsonStringCursor
 from maskwright.decoding.engine.state_keys import state_key
 from maskwright.decoding.engine.texts import Texts
 from maskwright.maskstore.composition.splits import Splits, splits_of
-from maskwright.maskstore.composition.tables import AnyPart, ComposedTables, JsonStringPart, TokenPart
+from maskwright.maskstore.composition.tables import AnyPart, ComposedTables, JsonStringPart, TextPart, TokenPart
 
 MOST_READINGS = 512
 """The most readings of a text at a time."""
@@ -83,10 +83,10 @@ class Back:
             found = self._allowed[data] = self._rules.can_read(self.closed(), data)
         return found
 
-    def exits(self, is_string: bool) -> list[tuple[bytes, int, tuple[int, ...]]]:
+    def exits(self, part: AnyPart) -> list[tuple[bytes, int, tuple[int, ...]]]:
         """The tokens that can leave the part: what of them is before the border; its id; they.
 
-        is_string : whether the part is a JSON string, which only a quote ends.
+        part : the part that is left, always the same one.
 
         PERF: how the host goes on does not depend on where the part stands, so this is found once.
         """
@@ -94,7 +94,7 @@ class Back:
             self._exits = []
             for byte in self.first():
                 for split in self._rules.splits.before_byte(byte):
-                    if is_string and split.before[-1:] != b'"':
+                    if not _may_end(part, split.before):
                         continue
                     tokens = tuple(token for data, token in split.behind if self.allows(data))
                     if tokens:
@@ -257,6 +257,16 @@ def start_of(part: AnyPart, splits: Splits, max_rollback: int = 2) -> Cursor | N
         return None
     matcher = part.store.matcher(max_rollback)
     return JsonStringCursor(matcher, part.tokens, splits) if isinstance(part, JsonStringPart) else Cursor(matcher)
+
+
+def _may_end(part: AnyPart, data: bytes) -> bool:
+    """Whether a part's text may be whole behind some bytes, as far as its last byte tells."""
+    if isinstance(part, JsonStringPart):
+        return data[-1:] == b'"'
+    if not isinstance(part, TextPart) or part.ends is None:
+        return True
+    said = data.rstrip(b" \t\n\r")
+    return not said or said[-1] in part.ends
 
 
 def key_of(reading: Reading) -> object:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from maskwright.analysis.composition.compose import Composition
+from maskwright.analysis.schema.shapes import Arrays, Numbers, Objects, Spellings, Texts
 from maskwright.maskstore.composition.json_strings import JsonStringTokens
 from maskwright.maskstore.composition.splits import Split
 from maskwright.maskstore.vocabulary import Vocabulary
@@ -25,10 +26,15 @@ class InnerStore(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class TextPart:
-    """A part that stands in the host's text as it is. store : for the host's vocabulary."""
+    """A part that stands in the host's text as it is.
+
+    store : for the host's vocabulary.
+    ends : bytes of which a whole text has one last, but for white space; None if nothing is known.
+    """
 
     name: str
     store: InnerStore
+    ends: frozenset[int] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +52,27 @@ class TokenPart:
 
     name: str
     token: int
+
+
+def last_bytes(texts: Texts) -> frozenset[int]:
+    """The bytes of which a whole JSON text has one last, but for white space.
+
+    Example: of a schema of objects this is the byte of ``}``.
+    """
+    found: set[int] = set()
+    for shape in texts.graph.nodes[texts.graph.root]:
+        match shape:
+            case Objects():
+                found.update(b"}")
+            case Arrays():
+                found.update(b"]")
+            case Numbers():
+                found.update(b"0123456789")
+            case Spellings(spelled):
+                found.update(text[-1] for text in spelled)
+            case _:
+                found.update(b'"')
+    return frozenset(found)
 
 
 AnyPart: TypeAlias = TextPart | JsonStringPart | TokenPart

@@ -11,6 +11,7 @@ from maskwright.analysis.composition.compose import Composition, InJsonString, I
 from maskwright.analysis.errors import GrammarError, StoreError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.marks import MARK, mark
+from maskwright.analysis.schema.load import JsonSchema
 from maskwright.decoding.composition.batch import ComposedBatch
 from maskwright.decoding.composition.matcher import DEFAULT_ROLLBACK, ComposedMatcher
 from maskwright.decoding.composition.readings import start_of
@@ -23,6 +24,7 @@ from maskwright.maskstore.composition.tables import (
     JsonStringPart,
     TextPart,
     TokenPart,
+    last_bytes,
 )
 from maskwright.maskstore.table.compiled import Progress
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
@@ -123,7 +125,8 @@ def _part(part: Part, vocabulary: Vocabulary, build: BuildStore) -> AnyPart:
     if isinstance(inner, InJsonString):
         tokens = json_string_tokens(vocabulary)
         return JsonStringPart(part.name, _inner_store(inner.inner, tokens.vocabulary, build), tokens)
-    return TextPart(part.name, _inner_store(inner, vocabulary, build))
+    ends = last_bytes(inner.texts) if isinstance(inner, JsonSchema) else None
+    return TextPart(part.name, _inner_store(inner, vocabulary, build), ends)
 
 
 def _inner_store(inner: Inner, vocabulary: Vocabulary, build: BuildStore) -> InnerStore:

@@ -281,3 +281,18 @@ def test_ambiguous_cuts_inside_a_token_take_no_time() -> None:
     matcher = store.matcher()
     matcher.advance_bytes(b"a" * 60)
     assert matcher.is_accepting() and not matcher.try_bytes(b"a" * 60 + b"!")
+
+
+@pytest.mark.parametrize(
+    ("schema", "text"),
+    [
+        ({"type": "integer"}, "12 "),
+        ({"type": ["string", "array"]}, '"a}"'),
+        ({"type": "array"}, '["]", [1] ]'),
+        ({"enum": [None, True, {"a": 1}]}, "true"),
+        ({"const": {"a": "}"}}, '{"a": "}" }'),
+    ],
+)
+def test_json_before_a_host_that_goes_on(schema: dict[str, object], text: str) -> None:
+    store = mw.build_store(mw.compose('start: "<" J ">}]" J*\n%declare J', {"J": schema}), VOCABULARY)
+    check_masks(store, f"<{text}>}}]{text}".encode())
