@@ -17,6 +17,9 @@ import unicodedata
 from bisect import bisect_right
 from functools import lru_cache
 
+import numpy as np
+import numpy.typing as npt
+
 from maskwright.analysis.fronts.expressions import Expr, characters, choice, repetition, sequence
 from maskwright.analysis.fronts.reading import Reader
 from maskwright.analysis.regex.charset import EVERYTHING, Ranges, complement, difference, normalise
@@ -124,14 +127,18 @@ def without_case_of(ranges: Ranges) -> Ranges:
 @lru_cache(maxsize=64)
 def general_category(name: str) -> Ranges:
     """The characters of a general category, such as "L" or "Lu"."""
-    found: list[tuple[int, int]] = []
-    for code in range(0x110000):
-        if unicodedata.category(chr(code)).startswith(name):
-            if found and found[-1][1] == code - 1:
-                found[-1] = (found[-1][0], code)
-            else:
-                found.append((code, code))
-    return normalise(found)
+    names, numbers = _categories()
+    has = np.isin(numbers, [number for number, known in enumerate(names) if known.startswith(name)])
+    bounds = np.flatnonzero(np.diff(has, prepend=False, append=False)).tolist()
+    return normalise(zip(bounds[::2], [end - 1 for end in bounds[1::2]], strict=True))
+
+
+@lru_cache(maxsize=1)
+def _categories() -> tuple[tuple[str, ...], npt.NDArray[np.uint8]]:
+    """The names of the general categories, and (0x110000,) uint8: the number of each character's."""
+    numbers: dict[str, int] = {}
+    found = [numbers.setdefault(unicodedata.category(chr(code)), len(numbers)) for code in range(0x110000)]
+    return tuple(numbers), np.array(found, np.uint8)
 
 
 @lru_cache(maxsize=8)

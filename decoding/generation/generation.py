@@ -13,20 +13,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from maskwright.analysis.arguments import as_boolean, as_integer, clip, need_number, need_type, refuse_argument
+from maskwright.analysis.arguments import as_boolean, clip, need_type, refuse_argument
 from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.decoding.endings.ending import Ending
 from maskwright.decoding.engine.arguments import integers, plain_bytes, texts
+from maskwright.decoding.generation.guide import CanonicalGuide
 from maskwright.decoding.generation.healing import Healing
-from maskwright.decoding.generation.logits import CallReader, ModelReader, Sampler
+from maskwright.decoding.generation.logits import CallReader, Logits, ModelReader, Sampler
+from maskwright.decoding.generation.options import blank_words, check_budget, check_options
 from maskwright.decoding.logits import apply_mask
 from maskwright.decoding.matchers import is_matcher
 from maskwright.maskstore.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from maskwright.decoding.matchers import AnyMatcher
+    from maskwright.maskstore.canonical import CanonicalTokens
 
 Reason = Literal["end", "stop", "complete", "tokens", "seconds"]
 
@@ -75,6 +77,9 @@ class Completion:
     model_seconds : spent in the model.
     mask_seconds : spent filling and applying masks, choosing tokens and advancing.
     ending_seconds : spent looking for shortest endings.
+    model_calls : forward passes. They are fewer than the tokens if some were forced.
+    forced : tokens that the model was not asked for, since no other could come.
+    relaxed : tokens that are not canonical, where no canonical one could come (see `canonical`).
     """
 
     data: bytes
@@ -87,6 +92,9 @@ class Completion:
     model_seconds: float
     mask_seconds: float
     ending_seconds: float
+    model_calls: int = 0
+    forced: int = 0
+    relaxed: int = 0
 
 
 class Generation:
@@ -112,6 +120,8 @@ class Generation:
         seed: int,
         close: bool,
         heal: bytes,
+        canonical: CanonicalTokens | None,
+        fast_forward: bool,
     ) -> None:
         self._reader = (
             ModelReader(model, prompt_tokens) if hasattr(model, "config") else CallReader(model, prompt_tokens)
@@ -125,7 +135,7 @@ class Generation:
         self._close = close and matcher is not None
         self._healing = Healing(vocabulary, heal)
         self._words = np.zeros((vocabulary.size + 31) // 32, np.int32)
-        self._blank = _blank_words(vocabulary) if stop_when_complete else self._words
+        self._blank = blank_words(vocabulary) if stop_when_complete else self._words
         self._tokens: list[int] = []
         self._text = b""  # after the prompt
         self._n_shown = 0
@@ -133,6 +143,12 @@ class Generation:
         self._next_check = max_tokens if max_tokens <= EARLY else max_tokens - 2
         ends = () if matcher is None else vocabulary.eos
         self._n_columns = 1 + max([*(token for token, data in enumerate(vocabulary.tokens) if data), *ends], default=0)
+        self._guide = (
+            None if canonical is None or matcher is None else CanonicalGuide(canonical, matcher, prompt_tokens)
+        )
+        self._fast_forward = fast_forward and matcher is not None
+        self._waiting: list[int] = []
+        self._model_calls = self._n_forced = 0
         self._begin = self._first = 0.0
         self._mask_seconds = self._ending_seconds = 0.0
         self._completion: Completion | None = None
@@ -192,6 +208,9 @@ class Generation:
             model_seconds=self._reader.seconds,
             mask_seconds=self._mask_seconds,
             ending_seconds=self._ending_seconds,
+            model_calls=self._model_calls,
+            forced=self._n_forced,
+            relaxed=0 if self._guide is None else self._guide.n_relaxed,
         )
 
     def _one(self) -> Reason | None:
@@ -202,26 +221,14 @@ class Generation:
         if self._max_seconds is not None and time.perf_counter() - self._begin >= self._max_seconds:
             return "seconds"
         begin = time.perf_counter()
-        if self._matcher is not None:
+        token = self._waiting.pop(0) if self._waiting else -1
+        if token < 0 and self._matcher is not None:
             self._matcher.fill(self._words)
             if self._stop_when_complete and self._is_complete():
                 return "complete"
+            token = self._forced_token()
         self._mask_seconds += time.perf_counter() - begin
-        logits = self._reader.logits()
-        begin = time.perf_counter()
-        if len(logits) < self._n_columns:
-            raise MaskwrightError(
-                f"the model gives {len(logits)} logits, but vocabulary {self._vocabulary.name} has tokens up to id "
-                f"{self._n_columns - 1}: it is not this model's"
-            )
-        if self._matcher is not None:
-            apply_mask(logits, self._words)
-        if self._healing.to_spell:
-            apply_mask(logits, self._healing.words())
-        token = self._sampler.choose(logits)
-        if self._matcher is not None:
-            self._matcher.advance(token)
-        self._mask_seconds += time.perf_counter() - begin
+        token = self._read_forced(token) if token >= 0 else self._ask()
         if token in self._vocabulary.eos:
             return "end"
         if self._close and left - 1 <= self._next_check and self._need(left - 1) > left - 1:
@@ -236,6 +243,68 @@ class Generation:
         self._n_spent += bool(new) or not was_healing
         self._text += new
         return "stop" if self._cut() else None
+
+    def _ask(self) -> int:
+        """Let the model choose a token of the mask, and read it."""
+        logits = self._reader.logits()
+        self._model_calls += 1
+        begin = time.perf_counter()
+        if len(logits) < self._n_columns:
+            raise MaskwrightError(
+                f"the model gives {len(logits)} logits, but vocabulary {self._vocabulary.name} has tokens up to id "
+                f"{self._n_columns - 1}: it is not this model's"
+            )
+        guide = self._guide if not self._healing.to_spell else None
+        token = -1 if guide is None else self._choose_canonical(guide, logits)
+        if token < 0:
+            if self._matcher is not None:
+                apply_mask(logits, self._words)
+            if self._healing.to_spell:
+                apply_mask(logits, self._healing.words())
+            token = self._sampler.choose(logits)
+            if self._matcher is not None:
+                self._matcher.advance(token)
+            if self._guide is not None:
+                self._guide.read(token)
+        self._mask_seconds += time.perf_counter() - begin
+        return token
+
+    def _choose_canonical(self, guide: CanonicalGuide, logits: Logits) -> int:
+        """Choose and read a token that canonical ones can follow; -1 if there is none."""
+        assert self._matcher is not None
+        words = self._words.copy()
+        if not guide.narrow(words):
+            return -1
+        logits = logits.copy()
+        apply_mask(logits, words)
+        while np.isfinite(logits).any():
+            token = self._sampler.choose(logits)
+            self._matcher.advance(token)
+            if guide.try_token(token):
+                return token
+            self._matcher.rollback(1)
+            logits[token] = -np.inf
+        return -1
+
+    def _forced_token(self) -> int:
+        """The one token that can come next, of which the mask or the guide knows; -1 if none."""
+        if not self._fast_forward or self._healing.to_spell:
+            return -1
+        if self._guide is not None:
+            self._waiting = self._guide.forced()
+            return self._waiting.pop(0) if self._waiting else -1
+        set_words = np.flatnonzero(self._words)
+        word = int(self._words[set_words[0]]) & 0xFFFFFFFF
+        return 32 * int(set_words[0]) + word.bit_length() - 1 if len(set_words) == 1 and word.bit_count() == 1 else -1
+
+    def _read_forced(self, token: int) -> int:
+        """Read a forced token."""
+        assert self._matcher is not None
+        self._matcher.advance(token)
+        if self._guide is not None:
+            self._guide.read(token)
+        self._n_forced += 1
+        return token
 
     def _check_budget(self) -> None:
         """Refuse a budget that cannot hold the shortest ending of the prompt.
@@ -334,6 +403,8 @@ def generate(
     seed: int = 0,
     close: bool = True,
     heal: bytes = b"",
+    canonical: CanonicalTokens | None = None,
+    fast_forward: bool = False,
 ) -> Generation:
     """Generate a completion of a prompt, as an iterator over its steps.
 
@@ -358,6 +429,11 @@ def generate(
         without the model.
     heal : bytes; the end of the prompt's text that `prompt_tokens` lacks. The first new tokens must
         spell it, and may go on.
+    canonical : take only tokens that the model's tokenizer itself would make of the text (see
+        `load_canonical`). Where none could come, another is taken (`Completion.relaxed`). It needs
+        a matcher. The ending of a text whose budget is used up is not held to it.
+    fast_forward : do not ask the model for tokens that are the only ones that can come. With
+        `canonical` these are many more. Greedy texts are the same with it and without.
 
     A budget of tokens that suffices at the start is kept, unless single tokens open more than
     `GROWTH` tokens of ending. A budget above `EARLY` that is too small for the shortest ending is
@@ -409,58 +485,9 @@ def generate(
         seed=seed,
         close=close,
         heal=heal,
+        canonical=canonical,
+        fast_forward=as_boolean("fast_forward", fast_forward),
     )
-
-
-def check_options(
-    *,
-    max_tokens: int,
-    seconds: float | None,
-    stop: Sequence[str | bytes],
-    temperature: float,
-    top_k: int,
-    top_p: float,
-    seed: int,
-) -> None:
-    """Check the options of `generate`.
-
-    Raises: MaskwrightError if an option is out of range or of another kind.
-    """
-    for what, whole in (("max_tokens", max_tokens), ("top_k", top_k), ("seed", seed)):
-        as_integer(what, whole)
-    for what, real in (("seconds", 1 if seconds is None else seconds), ("temperature", temperature), ("top_p", top_p)):
-        need_number(what, real)
-    for what, value, is_fine, expected in (
-        ("max_tokens", max_tokens, max_tokens >= 1, "at least 1"),
-        ("seconds", seconds, seconds is None or seconds > 0, "more than 0"),
-        ("stop", list(stop), all(stop), "strings that are not empty"),
-        ("temperature", temperature, 0 <= temperature < float("inf"), "0 or more"),
-        ("top_k", top_k, top_k >= 0, "0 (all) or more"),
-        ("top_p", top_p, 0 < top_p <= 1, "more than 0 and at most 1"),
-        ("seed", seed, seed >= 0, "0 or more"),
-    ):
-        if not is_fine:
-            raise MaskwrightError(f"{what} is {value!r}; expected {expected}")
-
-
-def check_budget(ending: Ending, max_tokens: int) -> None:
-    """Check that a budget of tokens can hold the shortest ending of a text.
-
-    Raises: LimitError if it cannot. An ending that may not be the shortest is not compared.
-    """
-    if len(ending.tokens) > max_tokens and ending.is_shortest:
-        raise LimitError(
-            f"max_tokens is {max_tokens}, but the shortest ending of the text takes {len(ending.tokens)} tokens "
-            f"({ending.data[:60]!r}); give more tokens, or let the text stay open (close=False)"
-        )
-
-
-def _blank_words(vocabulary: Vocabulary) -> npt.NDArray[np.int32]:
-    """(ceil(V / 32),) int32: the mask of the white-space tokens and the end-of-text tokens."""
-    bits = np.zeros(-vocabulary.size % 32 + vocabulary.size, bool)
-    bits[[token for token, data in enumerate(vocabulary.tokens) if data and not data.strip()]] = True
-    bits[list(vocabulary.eos)] = True
-    return np.packbits(bits, bitorder="little").view(np.int32)
 
 
 __all__ = ["Completion", "Generation", "Sampler", "Step", "generate"]

@@ -158,7 +158,7 @@ def complete(
             "stop": tuple(stop or ()),
         }
         from maskwright.completion import check_model, check_model_name, load_model, start_completion, vocabulary_of
-        from maskwright.decoding.generation.generation import check_options
+        from maskwright.decoding.generation.options import check_options
         from maskwright.decoding.matchers import name_of
 
         check_options(**options)
@@ -306,7 +306,8 @@ def _load(source: str, tokenizer: str | None) -> Store | SchemaStore | ComposedS
 def _check_prompt(store: Store | SchemaStore | ComposedStore, text: str, max_tokens: int, close: bool) -> None:
     """Check that a legal text begins with the prompt, and that its ending fits into the budget."""
     from maskwright.completion import read_prompt
-    from maskwright.decoding.generation.generation import EARLY, check_budget
+    from maskwright.decoding.generation.generation import EARLY
+    from maskwright.decoding.generation.options import check_budget
 
     matcher = store.matcher()
     read_prompt(matcher, text.encode("utf-8", "surrogatepass"))

@@ -1,0 +1,86 @@
+"""Canonical tokens for a text under way: masks narrowed to them, and tokens that need no model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.decoding.generation.forced import Spellings, first_bytes
+
+if TYPE_CHECKING:
+    from maskwright.decoding.matchers import AnyMatcher
+    from maskwright.maskstore.canonical import CanonicalTokens
+
+Words = npt.NDArray[np.int32]
+
+
+class CanonicalGuide:
+    """The canonical sequence beside a matcher's text.
+
+    tokens : of the matcher's tokenizer.
+    matcher : of the text, which the caller advances.
+    before : the prompt's tokens. A special token begins a text of its own.
+
+    Attribute: n_relaxed, how often no canonical token could come, so that another one was taken.
+    """
+
+    def __init__(self, tokens: CanonicalTokens, matcher: AnyMatcher, before: Sequence[int]) -> None:
+        self._matcher = matcher
+        self._state = tokens.start()
+        self._words = np.zeros((matcher.store.vocabulary.size + 31) // 32, np.int32)
+        self._first_bytes = first_bytes(matcher.store.vocabulary)
+        self.n_relaxed = 0
+        for token in before:
+            self.read(token)
+        self.n_relaxed = 0
+
+    def read(self, token: int) -> None:
+        """Read a token, whether it is canonical or not."""
+        if self._state.is_canonical(token):
+            self._state.advance(token)
+        else:
+            self._state.restart()
+            self.n_relaxed += 1
+
+    def narrow(self, words: Words) -> bool:
+        """Take out of a mask what is not canonical, and what leads to no canonical token.
+
+        words : (ceil(V / 32),) int32, the matcher's mask; changed in place, unless nothing would be
+            left.
+
+        Returns whether something is left.
+        """
+        if not self._matcher.is_accepting() and self._first_bytes.only(words.view(np.uint32)) >= 0:
+            alive = Spellings(self._matcher, self._state).mask().view(np.int32)
+            if not alive.any():
+                return False
+            words[:] = alive
+            return True
+        self._words[:] = words
+        self._state.narrow(self._words)
+        if not self._words.any():
+            return False
+        words[:] = self._words
+        return True
+
+    def forced(self) -> list[int]:
+        """The tokens that come next whatever the model says."""
+        return Spellings(self._matcher, self._state).tokens()
+
+    def try_token(self, token: int) -> bool:
+        """Read a token that the matcher has just read; False if no canonical one could follow it.
+
+        The matcher then still stands behind the token, and this sequence before it.
+        """
+        self._state.advance(token)
+        matcher = self._matcher
+        if matcher.is_finished() or (matcher.is_accepting() and self._state.can_end()):
+            return True
+        matcher.fill(self._words)
+        if self.narrow(self._words):
+            return True
+        self._state.rollback(1)
+        return False

@@ -1,0 +1,67 @@
+"""What the options of `generate` may be, and the masks that depend on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.arguments import as_integer, need_number
+from maskwright.analysis.errors import LimitError, MaskwrightError
+
+if TYPE_CHECKING:
+    from maskwright.decoding.endings.ending import Ending
+    from maskwright.maskstore.vocabulary import Vocabulary
+
+
+def check_options(
+    *,
+    max_tokens: int,
+    seconds: float | None,
+    stop: Sequence[str | bytes],
+    temperature: float,
+    top_k: int,
+    top_p: float,
+    seed: int,
+) -> None:
+    """Check the options of `generate`.
+
+    Raises: MaskwrightError if an option is out of range or of another kind.
+    """
+    for what, whole in (("max_tokens", max_tokens), ("top_k", top_k), ("seed", seed)):
+        as_integer(what, whole)
+    for what, real in (("seconds", 1 if seconds is None else seconds), ("temperature", temperature), ("top_p", top_p)):
+        need_number(what, real)
+    for what, value, is_fine, expected in (
+        ("max_tokens", max_tokens, max_tokens >= 1, "at least 1"),
+        ("seconds", seconds, seconds is None or seconds > 0, "more than 0"),
+        ("stop", list(stop), all(stop), "strings that are not empty"),
+        ("temperature", temperature, 0 <= temperature < float("inf"), "0 or more"),
+        ("top_k", top_k, top_k >= 0, "0 (all) or more"),
+        ("top_p", top_p, 0 < top_p <= 1, "more than 0 and at most 1"),
+        ("seed", seed, seed >= 0, "0 or more"),
+    ):
+        if not is_fine:
+            raise MaskwrightError(f"{what} is {value!r}; expected {expected}")
+
+
+def check_budget(ending: Ending, max_tokens: int) -> None:
+    """Check that a budget of tokens can hold the shortest ending of a text.
+
+    Raises: LimitError if it cannot. An ending that may not be the shortest is not compared.
+    """
+    if len(ending.tokens) > max_tokens and ending.is_shortest:
+        raise LimitError(
+            f"max_tokens is {max_tokens}, but the shortest ending of the text takes {len(ending.tokens)} tokens "
+            f"({ending.data[:60]!r}); give more tokens, or let the text stay open (close=False)"
+        )
+
+
+def blank_words(vocabulary: Vocabulary) -> npt.NDArray[np.int32]:
+    """(ceil(V / 32),) int32: the mask of the white-space tokens and the end-of-text tokens."""
+    bits = np.zeros(-vocabulary.size % 32 + vocabulary.size, bool)
+    bits[[token for token, data in enumerate(vocabulary.tokens) if data and not data.strip()]] = True
+    bits[list(vocabulary.eos)] = True
+    return np.packbits(bits, bitorder="little").view(np.int32)

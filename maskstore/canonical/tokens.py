@@ -1,0 +1,426 @@
+"""The tokens that keep a sequence canonical, token by token."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.arguments import as_integer
+from maskwright.analysis.errors import MaskwrightError
+from maskwright.maskstore.canonical.cuts import Course, Cuts
+from maskwright.maskstore.canonical.merges import Merges
+from maskwright.maskstore.canonical.spines import Neighbours, Words, as_words
+from maskwright.maskstore.vocabulary import Vocabulary
+
+KEPT_ROWS = 1_024
+"""Rows that are remembered: 16 kB each at V = 131,072."""
+
+FREE = -1
+"""In the place of the last token: any made token may stand beside it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a sequence of tokens may stand in its text.
+
+    course : where the pre-tokenizer cut the text, by this guess.
+    pending : the bytes of a character under way.
+    is_cut : whether a piece begins with that character.
+    must_cut : whether a piece must begin with the next token.
+    """
+
+    course: Course
+    pending: bytes = b""
+    is_cut: bool = False
+    must_cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Spelling:
+    """A token as characters: their classes, and the bytes of one more character that it begins."""
+
+    kinds: tuple[int, ...]
+    tail: bytes
+
+
+class CanonicalTokens:
+    """Says which tokens keep a sequence what the tokenizer makes of a text. Shared and unchanging.
+
+    A sequence is *canonical* if it is a prefix of what the tokenizer makes of some text. After
+    `{"` a token `na` is canonical if some text, such as `{"nab`, is cut so; it need not be the text
+    that a grammar asks for.
+
+    vocabulary : the tokenizer's tokens.
+    merges : of its BPE.
+    cuts : of its pre-tokenizer.
+    byte_pieces : byte -> id, for a BPE of characters that spells unknown ones as bytes.
+    free : ids that the tokenizer finds in a text before it cuts it (added tokens).
+    whole : whether a piece that is a token is that token, whatever the merges are.
+
+    What is not modelled: a text that spells an added token with other tokens, normal forms (a
+    tokenizer that normalises never makes tokens of what is not normal, and this class may take
+    them), and characters whose category Python's Unicode version knows otherwise.
+
+    Cost: some 25 us a token to build. Rows come when they are asked for.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        merges: Merges,
+        cuts: Cuts,
+        *,
+        byte_pieces: Mapping[int, int] | None = None,
+        free: Iterable[int] = (),
+        whole: bool = False,
+    ) -> None:
+        self.vocabulary = vocabulary
+        self._cuts = cuts
+        self._neighbours = Neighbours(merges, vocabulary.size)
+        self._byte_pieces = dict(byte_pieces or {})
+        self._byte_of = {token: byte for byte, token in self._byte_pieces.items()}
+        self._ids = merges.ids
+        self._free = frozenset(free)
+        self._whole = whole
+        bits = np.zeros(vocabulary.size, np.bool_)
+        bits[list(vocabulary.eos)] = True
+        self._eos = as_words(bits)
+        bits[:] = False
+        bits[list(self._free)] = True
+        self._free_words = as_words(bits)
+        self._made = as_words(self._neighbours.made)
+        self._spell_tokens()
+        self._place_rows: dict[Place, tuple[Words, Words]] = {}
+        self._rows: OrderedDict[tuple[tuple[Place, ...], int], Words] = OrderedDict()
+        self._moves: dict[tuple[Course, tuple[int, ...], bool], Course | None] = {}
+
+    def __repr__(self) -> str:
+        return f"<CanonicalTokens of {self.vocabulary.name}>"
+
+    @cached_property
+    def id_of_text(self) -> Mapping[bytes, tuple[int, ...]]:
+        """The ids of each token's bytes; byte pieces and added tokens too."""
+        found: dict[bytes, tuple[int, ...]] = {}
+        ids = [*self._ids.values(), *self._byte_pieces.values(), *self._free]
+        for token in sorted(set(ids)):
+            data = self.vocabulary.tokens[token]
+            found[data] = (*found.get(data, ()), token)
+        return found
+
+    @cached_property
+    def longest(self) -> int:
+        """The most bytes of a token."""
+        return max(map(len, self.id_of_text), default=0)
+
+    def start(self) -> CanonicalState:
+        """The state at the beginning of a text."""
+        return CanonicalState(self, (Place(self._cuts.start()),), FREE)
+
+    def _spell_tokens(self) -> None:
+        """Spell each token in classes; equal spellings share a number, and prefixes a node."""
+        numbers: dict[_Spelling, int] = {}
+        self._spelling_of = np.full(self.vocabulary.size, -1, np.int32)
+        self._continuing: list[int] = []
+        """Tokens that may go on with a character under way."""
+        usable = self._neighbours.made.copy()
+        if self._whole:
+            usable[list(self._ids.values())] = True
+        for token in np.flatnonzero(usable).tolist():
+            data = self.vocabulary.tokens[token]
+            spelling = self._spell(data)
+            if spelling is not None:
+                self._spelling_of[token] = numbers.setdefault(spelling, len(numbers))
+            if 0x80 <= data[0] < 0xC0:
+                self._continuing.append(token)
+        self._spellings = list(numbers)
+        self._usable = usable
+
+    def _spell(self, data: bytes) -> _Spelling | None:
+        """The characters of bytes, the last maybe unfinished; None if it is no text."""
+        try:
+            text, tail = data.decode(), b""
+        except UnicodeDecodeError as error:
+            if error.end != len(data) or error.reason != "unexpected end of data":
+                return None
+            text, tail = data[: error.start].decode(), data[error.start :]
+        return _Spelling(
+            tuple(self._cuts.classes[[ord(character) for character in text]].tolist()) if text else (), tail
+        )
+
+    def row(self, places: tuple[Place, ...], last: int) -> Words:
+        """(ceil(V / 32),) uint32, read-only: the tokens that keep a sequence canonical.
+
+        last : the last token, or `FREE`.
+        """
+        key = places, last
+        row = self._rows.get(key)
+        if row is None:
+            row = self._make_row(places, last)
+            row.setflags(write=False)
+            self._rows[key] = row
+            if len(self._rows) > KEPT_ROWS:
+                self._rows.popitem(last=False)
+        return row
+
+    def _make_row(self, places: tuple[Place, ...], last: int) -> Words:
+        row = np.zeros_like(self._made)
+        beside = self._made if last == FREE else self._neighbours.after(last)
+        for place in places:
+            cut, uncut = self._of_place(place)
+            row |= cut
+            row |= uncut & beside
+            if self._byte_pieces:
+                row |= self._bytes_after(place.pending)
+            if not place.pending and self._cuts.can_end(place.course):
+                row |= self._eos
+                row |= self._free_words
+        return row
+
+    def _of_place(self, place: Place) -> tuple[Words, Words]:
+        """The tokens with which a piece begins, and those that go on with one."""
+        found = self._place_rows.get(place)
+        if found is None:
+            size = self.vocabulary.size
+            bits = np.zeros((2, size), np.bool_)
+            if place.pending:
+                for token in self._continuing if not self._byte_pieces else ():
+                    bits[1, token] = bool(self._moved(place, token, self.vocabulary.tokens[token], False))
+            else:
+                for cut in (True, False):
+                    if not (place.must_cut and not cut):
+                        bits[1 - cut] = self._all_fit(place.course, cut)[self._spelling_of]
+                if self._whole:
+                    bits[1] &= self._neighbours.made
+            found = self._place_rows[place] = as_words(bits[0]), as_words(bits[1])
+        return found
+
+    def _bytes_after(self, pending: bytes) -> Words:
+        """The byte pieces that may come behind the bytes of a character under way."""
+        bits = np.zeros(self.vocabulary.size, np.bool_)
+        for byte, token in self._byte_pieces.items():
+            bits[token] = self._may_begin_unknown(pending + bytes((byte,)))
+        return as_words(bits)
+
+    def _may_begin_unknown(self, data: bytes) -> bool:
+        """Whether a character that is no token begins with these bytes, or is these bytes."""
+        spelling = self._spell(data)
+        if spelling is None:
+            return False
+        if not spelling.tail:
+            return len(spelling.kinds) == 1 and data not in self._ids
+        return not spelling.kinds and any(chr(code).encode() not in self._ids for code in _completions(data))
+
+    def _all_fit(self, course: Course, cut: bool) -> npt.NDArray[np.bool_]:
+        """(spellings + 1,) bool: `_fits` of every spelling, and False.
+
+        All spellings are followed at once, a character at a time: they are at few courses.
+        """
+        known: list[Course] = [course]
+        numbers = {course: 0}
+        n_kinds = self._cuts.n_classes
+        at = np.zeros(len(self._spellings) + 1, np.int64)
+        at[-1] = -1
+        for column, (rows, kinds) in enumerate(self._columns):
+            alive = at[rows] >= 0
+            rows, kinds = rows[alive], kinds[alive]
+            keys, where = np.unique(at[rows] * n_kinds + kinds, return_inverse=True)
+            then = np.empty(len(keys), np.int64)
+            for i, key in enumerate(keys.tolist()):
+                found = self._follow(known[key // n_kinds], (key % n_kinds,), cut and column == 0)
+                then[i] = -1 if found is None else numbers.setdefault(found, len(known))
+                if then[i] == len(known):
+                    assert found is not None
+                    known.append(found)
+            at[rows] = then[where.reshape(-1)]
+        fits: dict[tuple[int, bytes, bool], bool] = {}
+        for number, tail, is_first in self._tails:
+            if at[number] >= 0:
+                key_of_tail = int(at[number]), tail, cut and is_first
+                if key_of_tail not in fits:
+                    fits[key_of_tail] = self._may_go_on(known[key_of_tail[0]], tail, key_of_tail[2])
+                if not fits[key_of_tail]:
+                    at[number] = -1
+        return at >= 0
+
+    @cached_property
+    def _columns(self) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+        """For each place in a token: the spellings that are so long, and their characters there."""
+        columns: list[tuple[list[int], list[int]]] = []
+        for number, spelling in enumerate(self._spellings):
+            for column, kind in enumerate(spelling.kinds):
+                if column == len(columns):
+                    columns.append(([], []))
+                columns[column][0].append(number)
+                columns[column][1].append(kind)
+        return [(np.array(rows), np.array(kinds)) for rows, kinds in columns]
+
+    @cached_property
+    def _tails(self) -> list[tuple[int, bytes, bool]]:
+        """The spellings that end within a character: number, its bytes, whether it is the first."""
+        return [(number, found.tail, not found.kinds) for number, found in enumerate(self._spellings) if found.tail]
+
+    def _fits(self, course: Course, spelling: _Spelling, cut: bool) -> bool:
+        if not spelling.kinds:
+            return self._may_go_on(course, spelling.tail, cut)
+        then = self._follow(course, spelling.kinds, cut)
+        return then is not None and (not spelling.tail or self._may_go_on(then, spelling.tail, False))
+
+    def _follow(self, course: Course, kinds: tuple[int, ...], cut: bool) -> Course | None:
+        """The course after characters, of which a piece may begin with the first only."""
+        key = course, kinds, cut
+        if key in self._moves:
+            return self._moves[key]
+        if len(kinds) > 1:
+            before = self._follow(course, kinds[:-1], cut)
+            then = None if before is None else self._follow(before, kinds[-1:], False)
+        else:
+            then = self._cuts.step(course, kinds[0], cut)
+            if then is not None and not self._cuts.is_possible(then):
+                then = None
+        self._moves[key] = then
+        return then
+
+    def _may_go_on(self, course: Course, tail: bytes, cut: bool) -> bool:
+        """Whether some character that begins with the bytes may come."""
+        codes = _completions(tail)
+        kinds = np.unique(self._cuts.classes[codes.start : codes.stop]).tolist()
+        return any(self._follow(course, (kind,), cut) is not None for kind in kinds)
+
+    def _moved(self, place: Place, token: int, data: bytes, cut: bool) -> Place | None:
+        """The place after a token, for one guess of whether a piece begins with it."""
+        if place.pending:
+            cut = place.is_cut
+        elif place.must_cut and not cut:
+            return None
+        spelling = self._spell(place.pending + data)
+        if spelling is None or not self._fits(place.course, spelling, cut):
+            return None
+        is_whole = self._whole and not self._neighbours.made[token]
+        if is_whole and (not cut or spelling.tail):
+            return None
+        course, is_cut = place.course, cut
+        if spelling.kinds:
+            then = self._follow(course, spelling.kinds, cut)
+            assert then is not None
+            course, is_cut = then, False
+        return Place(course, spelling.tail, is_cut and bool(spelling.tail), is_whole)
+
+    def after(self, places: tuple[Place, ...], last: int, token: int) -> tuple[tuple[Place, ...], int]:
+        """The places after a token of `row`, and what stands for the last token."""
+        if token in self._free:
+            return (Place(self._cuts.start()),), FREE
+        if token in self._byte_of:
+            data = places[0].pending + bytes((self._byte_of[token],))
+            spelling = self._spell(data)
+            assert spelling is not None
+            course = places[0].course
+            if not spelling.tail:
+                then = self._cuts.step(course, spelling.kinds[0], course == self._cuts.start())
+                assert then is not None
+                course = then
+            return (Place(course, spelling.tail),), FREE
+        data = self.vocabulary.tokens[token]
+        found: list[Place] = []
+        beside = last == FREE or bool(self._neighbours.after(last)[token >> 5] >> (token & 31) & 1)
+        for place in places:
+            for cut in (False,) if place.pending else (True, False):
+                if not (beside or (cut and not place.pending)):
+                    continue
+                then = self._moved(place, token, data, cut)
+                if then is not None and then not in found:
+                    found.append(then)
+        return tuple(found), token
+
+
+def _completions(data: bytes) -> range:
+    """The code points of the characters whose UTF-8 begins with these bytes; they are in a row."""
+    missing = (2 if data[0] < 0xE0 else 3 if data[0] < 0xF0 else 4) - len(data)
+    low = data[0] & (0x1F if data[0] < 0xE0 else 0x0F if data[0] < 0xF0 else 0x07)
+    for byte in data[1:]:
+        low = low << 6 | byte & 0x3F
+    first, last = low << 6 * missing, (low + 1) << 6 * missing
+    least = 0x80 if data[0] < 0xE0 else 0x800 if data[0] < 0xF0 else 0x10000
+    return range(max(first, least), min(last, 0x110000))
+
+
+class CanonicalState:
+    """Where one sequence of tokens stands. `CanonicalTokens.start` makes one.
+
+    >>> from maskwright.maskstore.canonical import load_canonical
+    >>> state = load_canonical("python-tiny").start()
+    >>> ids = state.tokens.vocabulary.id_of_text
+    >>> state.advance(ids[b"d"])
+    >>> state.is_canonical(ids[b"e"]), state.is_canonical(ids[b"o"])
+    (False, True)
+    """
+
+    def __init__(self, tokens: CanonicalTokens, places: tuple[Place, ...], last: int) -> None:
+        self.tokens = tokens
+        self._history = [(places, last)]
+
+    @property
+    def place(self) -> tuple[tuple[Place, ...], int]:
+        """Where the sequence stands, and its last token, as `CanonicalTokens.row` takes them."""
+        return self._history[-1]
+
+    def narrow(self, words: npt.NDArray[np.int32] | npt.NDArray[np.uint32]) -> None:
+        """Take the tokens out of a mask that do not keep the sequence canonical.
+
+        words : (at least ceil(V / 32),) int32 or uint32, as a matcher fills it; changed in place.
+        """
+        row = self.tokens.row(*self._history[-1])
+        if words.dtype.itemsize != 4 or words.ndim != 1 or len(words) < len(row):
+            raise MaskwrightError(
+                f"the mask has the shape {words.shape} and type {words.dtype}; expected ({len(row)},) int32"
+            )
+        own = words[: len(row)].view(np.uint32)
+        np.bitwise_and(own, row, out=own)
+
+    def is_canonical(self, token: int) -> bool:
+        """Whether the sequence stays canonical with this token behind it."""
+        token = as_integer("token", token)
+        return 0 <= token < self.tokens.vocabulary.size and bool(
+            self.tokens.row(*self._history[-1])[token >> 5] >> (token & 31) & 1
+        )
+
+    def can_end(self) -> bool:
+        """Whether the sequence is all that the tokenizer makes of its text."""
+        places, _ = self._history[-1]
+        cuts = self.tokens._cuts
+        return any(not place.pending and cuts.can_end(place.course) for place in places)
+
+    def advance(self, token: int) -> None:
+        """Read one token. An end-of-text token changes nothing.
+
+        Raises: MaskwrightError if it does not keep the sequence canonical. Nothing has changed.
+        """
+        if not self.is_canonical(token):
+            raise MaskwrightError(f"token {token} is not canonical here: the tokenizer cuts no text so")
+        if token in self.tokens.vocabulary.eos:
+            self._history.append(self._history[-1])
+            return
+        self._history.append(self.tokens.after(*self._history[-1], token))
+
+    def restart(self) -> None:
+        """Read a token that is not canonical: what follows is canonical as a text of its own."""
+        self._history.append(((Place(self.tokens._cuts.start()),), FREE))
+
+    def rollback(self, n: int = 1) -> None:
+        """Take back the last n tokens.
+
+        Raises: MaskwrightError if there are fewer.
+        """
+        if not 0 <= n < len(self._history):
+            raise MaskwrightError(f"cannot take back {n} tokens of {len(self._history) - 1}")
+        del self._history[len(self._history) - n :]
+
+    def fork(self) -> CanonicalState:
+        """An independent copy."""
+        copy = CanonicalState(self.tokens, *self._history[-1])
+        copy._history = self._history.copy()
+        return copy
