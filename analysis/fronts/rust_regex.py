@@ -135,7 +135,7 @@ def general_category(name: str) -> Ranges:
 
 @lru_cache(maxsize=1)
 def _categories() -> tuple[tuple[str, ...], npt.NDArray[np.uint8]]:
-    """The names of the general categories, and (0x110000,) uint8: the number of each character's."""
+    """The names of general categories, and (0x110000,) uint8: the number of each character's."""
     numbers: dict[str, int] = {}
     found = [numbers.setdefault(unicodedata.category(chr(code)), len(numbers)) for code in range(0x110000)]
     return tuple(numbers), np.array(found, np.uint8)

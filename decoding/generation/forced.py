@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from maskwright.analysis.errors import DeadEndError, MaskwrightError
 if TYPE_CHECKING:
     from maskwright.decoding.matchers import AnyMatcher
     from maskwright.maskstore.canonical import CanonicalState, CanonicalTokens
-    from maskwright.maskstore.canonical.tokens import Place
+    from maskwright.maskstore.canonical.tokens import Spot
     from maskwright.maskstore.vocabulary import Vocabulary
 
 Words = npt.NDArray[np.uint32]
@@ -130,11 +130,11 @@ def forced_bytes(matcher: AnyMatcher, limit: int = MOST_BYTES) -> bytes:
     return forced(matcher, limit).data
 
 
-Node = tuple[int, tuple["Place", ...], int]
+Node: TypeAlias = "tuple[int, Spot]"
 """How many forced bytes are spelled, and where the canonical sequence stands."""
 
 
-class Spellings:
+class ForcedSpellings:
     """The canonical spellings of the forced bytes behind a text, with what may come behind them.
 
     A spelling goes token by token through the forced bytes. Its last token may reach past them,
@@ -149,7 +149,7 @@ class Spellings:
         self._tokens: CanonicalTokens = state.tokens
         self._ids = state.tokens.id_of_text
         self._longest = state.tokens.longest
-        self._root: Node = (0, *state.place)
+        self._root: Node = (0, state.spot)
         self._known: dict[Node, tuple[list[tuple[int, Node]], Words | None]] = {}
         self._alive: dict[Node, bool] = {}
 
@@ -179,15 +179,15 @@ class Spellings:
         known = self._known.get(node)
         if known is not None:
             return known
-        at, places, last = node
+        at, spot = node
         data = self.forced.data
-        row = self._tokens.row(places, last)
+        row = self._tokens.row(spot)
         inside: list[tuple[int, Node]] = []
         beyond = self.forced.masks[at] & row[: len(self.forced.masks[at])] if at < len(self.forced.masks) else None
         for end in range(at + 1, min(len(data), at + self._longest) + 1):
             for token in self._ids.get(data[at:end], ()):
                 if row[token >> 5] >> (token & 31) & 1:
-                    inside.append((token, (end, *self._tokens.after(places, last, token))))
+                    inside.append((token, (end, self._tokens.after(spot, token))))
                 if beyond is not None:
                     beyond[token >> 5] &= np.uint32(~(1 << (token & 31)) & 0xFFFFFFFF)
         if beyond is not None and not beyond.any():
@@ -221,7 +221,7 @@ def forced_tokens(matcher: AnyMatcher, state: CanonicalState) -> list[int]:
     Each spelling of the forced bytes is followed up to the first token beyond them. Cost: a mask a
     forced byte, and some 20 us a token.
     """
-    return Spellings(matcher, state).tokens()
+    return ForcedSpellings(matcher, state).tokens()
 
 
-__all__ = ["MOST_BYTES", "Forced", "Spellings", "forced", "forced_bytes", "forced_tokens"]
+__all__ = ["MOST_BYTES", "Forced", "forced", "forced_bytes", "forced_tokens"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.decoding.generation.forced import Spellings, first_bytes
+from maskwright.decoding.generation.forced import ForcedSpellings, first_bytes
 
 if TYPE_CHECKING:
     from maskwright.decoding.matchers import AnyMatcher
@@ -54,7 +54,7 @@ class CanonicalGuide:
         Returns whether something is left.
         """
         if not self._matcher.is_accepting() and self._first_bytes.only(words.view(np.uint32)) >= 0:
-            alive = Spellings(self._matcher, self._state).mask().view(np.int32)
+            alive = ForcedSpellings(self._matcher, self._state).mask().view(np.int32)
             if not alive.any():
                 return False
             words[:] = alive
@@ -68,7 +68,7 @@ class CanonicalGuide:
 
     def forced(self) -> list[int]:
         """The tokens that come next whatever the model says."""
-        return Spellings(self._matcher, self._state).tokens()
+        return ForcedSpellings(self._matcher, self._state).tokens()
 
     def try_token(self, token: int) -> bool:
         """Read a token that the matcher has just read; False if no canonical one could follow it.

@@ -153,7 +153,7 @@ class Neighbours:
 
 def as_words(bits: Bits) -> Words:
     """A set of tokens as words, bit i of word w for token 32 w + i: (ceil(V / 32),), read-only."""
-    words = np.packbits(bits, bitorder="little")
-    words = np.pad(words, (0, -len(words) % 4)).view(np.uint32)
+    packed = np.packbits(bits, bitorder="little")
+    words = np.pad(packed, (0, -len(packed) % 4)).view(np.uint32)
     words.setflags(write=False)
     return words

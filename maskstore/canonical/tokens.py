@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +21,14 @@ from maskwright.maskstore.vocabulary import Vocabulary
 KEPT_ROWS = 1_024
 """Rows that are remembered: 16 kB each at V = 131,072."""
 
+KEPT_SPOTS = 65_536
+"""Steps from spot to spot that are remembered."""
+
 FREE = -1
 """In the place of the last token: any made token may stand beside it."""
+
+Spot: TypeAlias = tuple[int, int]
+"""Where a sequence stands: the number of its places, and the last token or `FREE`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +103,10 @@ class CanonicalTokens:
         self._made = as_words(self._neighbours.made)
         self._spell_tokens()
         self._place_rows: dict[Place, tuple[Words, Words]] = {}
-        self._rows: OrderedDict[tuple[tuple[Place, ...], int], Words] = OrderedDict()
+        self._rows: OrderedDict[tuple[int, int], Words] = OrderedDict()
+        self._numbers: dict[tuple[Place, ...], int] = {}
+        self._places: list[tuple[Place, ...]] = []
+        self._after: OrderedDict[tuple[int, int, int], Spot] = OrderedDict()
         self._moves: dict[tuple[Course, tuple[int, ...], bool], Course | None] = {}
 
     def __repr__(self) -> str:
@@ -119,7 +129,17 @@ class CanonicalTokens:
 
     def start(self) -> CanonicalState:
         """The state at the beginning of a text."""
-        return CanonicalState(self, (Place(self._cuts.start()),), FREE)
+        return CanonicalState(self, self._start)
+
+    @cached_property
+    def _start(self) -> Spot:
+        return self._number((Place(self._cuts.start()),)), FREE
+
+    def _number(self, places: tuple[Place, ...]) -> int:
+        number = self._numbers.setdefault(places, len(self._places))
+        if number == len(self._places):
+            self._places.append(places)
+        return number
 
     def _spell_tokens(self) -> None:
         """Spell each token in classes; equal spellings share a number, and prefixes a node."""
@@ -152,20 +172,20 @@ class CanonicalTokens:
             tuple(self._cuts.classes[[ord(character) for character in text]].tolist()) if text else (), tail
         )
 
-    def row(self, places: tuple[Place, ...], last: int) -> Words:
-        """(ceil(V / 32),) uint32, read-only: the tokens that keep a sequence canonical.
-
-        last : the last token, or `FREE`.
-        """
-        key = places, last
-        row = self._rows.get(key)
+    def row(self, spot: Spot) -> Words:
+        """(ceil(V / 32),) uint32, read-only: the tokens that keep a sequence canonical."""
+        row = self._rows.get(spot)
         if row is None:
-            row = self._make_row(places, last)
+            row = self._make_row(self._places[spot[0]], spot[1])
             row.setflags(write=False)
-            self._rows[key] = row
+            self._rows[spot] = row
             if len(self._rows) > KEPT_ROWS:
                 self._rows.popitem(last=False)
         return row
+
+    def can_end(self, spot: Spot) -> bool:
+        """Whether a sequence is all that the tokenizer makes of its text."""
+        return any(not place.pending and self._cuts.can_end(place.course) for place in self._places[spot[0]])
 
     def _make_row(self, places: tuple[Place, ...], last: int) -> Words:
         row = np.zeros_like(self._made)
@@ -310,31 +330,37 @@ class CanonicalTokens:
             course, is_cut = then, False
         return Place(course, spelling.tail, is_cut and bool(spelling.tail), is_whole)
 
-    def after(self, places: tuple[Place, ...], last: int, token: int) -> tuple[tuple[Place, ...], int]:
-        """The places after a token of `row`, and what stands for the last token."""
+    def after(self, spot: Spot, token: int) -> Spot:
+        """Where a sequence stands after a token of its `row`."""
+        key = (*spot, token)
+        found = self._after.get(key)
+        if found is None:
+            found = self._after[key] = self._step(self._places[spot[0]], spot[1], token)
+            if len(self._after) > KEPT_SPOTS:
+                self._after.popitem(last=False)
+        return found
+
+    def _step(self, places: tuple[Place, ...], last: int, token: int) -> Spot:
         if token in self._free:
-            return (Place(self._cuts.start()),), FREE
+            return self._start
         if token in self._byte_of:
-            data = places[0].pending + bytes((self._byte_of[token],))
-            spelling = self._spell(data)
-            assert spelling is not None
-            course = places[0].course
-            if not spelling.tail:
-                then = self._cuts.step(course, spelling.kinds[0], course == self._cuts.start())
-                assert then is not None
-                course = then
-            return (Place(course, spelling.tail),), FREE
-        data = self.vocabulary.tokens[token]
-        found: list[Place] = []
+            return self._number((self._after_byte(places[0], self._byte_of[token]),)), FREE
         beside = last == FREE or bool(self._neighbours.after(last)[token >> 5] >> (token & 31) & 1)
-        for place in places:
-            for cut in (False,) if place.pending else (True, False):
-                if not (beside or (cut and not place.pending)):
-                    continue
-                then = self._moved(place, token, data, cut)
-                if then is not None and then not in found:
-                    found.append(then)
-        return tuple(found), token
+        guesses = [
+            (place, cut) for place in places for cut in ((False,) if place.pending else (True, False)) if cut or beside
+        ]
+        found = [self._moved(place, token, self.vocabulary.tokens[token], cut) for place, cut in guesses]
+        return self._number(tuple(dict.fromkeys(place for place in found if place is not None))), token
+
+    def _after_byte(self, place: Place, byte: int) -> Place:
+        """The place after a byte piece; characters that are spelled so stand in one piece only."""
+        spelling = self._spell(place.pending + bytes((byte,)))
+        assert spelling is not None
+        if spelling.tail:
+            return Place(place.course, spelling.tail)
+        then = self._cuts.step(place.course, spelling.kinds[0], place.course == self._cuts.start())
+        assert then is not None
+        return Place(then)
 
 
 def _completions(data: bytes) -> range:
@@ -359,21 +385,23 @@ class CanonicalState:
     (False, True)
     """
 
-    def __init__(self, tokens: CanonicalTokens, places: tuple[Place, ...], last: int) -> None:
+    def __init__(self, tokens: CanonicalTokens, spot: Spot) -> None:
         self.tokens = tokens
-        self._history = [(places, last)]
+        self._history = [spot]
 
     @property
-    def place(self) -> tuple[tuple[Place, ...], int]:
-        """Where the sequence stands, and its last token, as `CanonicalTokens.row` takes them."""
+    def spot(self) -> Spot:
+        """Where the sequence stands."""
         return self._history[-1]
 
     def narrow(self, words: npt.NDArray[np.int32] | npt.NDArray[np.uint32]) -> None:
         """Take the tokens out of a mask that do not keep the sequence canonical.
 
         words : (at least ceil(V / 32),) int32 or uint32, as a matcher fills it; changed in place.
+
+        Raises: MaskwrightError if the array has another shape or type.
         """
-        row = self.tokens.row(*self._history[-1])
+        row = self.tokens.row(self._history[-1])
         if words.dtype.itemsize != 4 or words.ndim != 1 or len(words) < len(row):
             raise MaskwrightError(
                 f"the mask has the shape {words.shape} and type {words.dtype}; expected ({len(row)},) int32"
@@ -384,15 +412,13 @@ class CanonicalState:
     def is_canonical(self, token: int) -> bool:
         """Whether the sequence stays canonical with this token behind it."""
         token = as_integer("token", token)
-        return 0 <= token < self.tokens.vocabulary.size and bool(
-            self.tokens.row(*self._history[-1])[token >> 5] >> (token & 31) & 1
-        )
+        if not 0 <= token < self.tokens.vocabulary.size:
+            return False
+        return bool(self.tokens.row(self._history[-1])[token >> 5] >> (token & 31) & 1)
 
     def can_end(self) -> bool:
         """Whether the sequence is all that the tokenizer makes of its text."""
-        places, _ = self._history[-1]
-        cuts = self.tokens._cuts
-        return any(not place.pending and cuts.can_end(place.course) for place in places)
+        return self.tokens.can_end(self._history[-1])
 
     def advance(self, token: int) -> None:
         """Read one token. An end-of-text token changes nothing.
@@ -401,26 +427,25 @@ class CanonicalState:
         """
         if not self.is_canonical(token):
             raise MaskwrightError(f"token {token} is not canonical here: the tokenizer cuts no text so")
-        if token in self.tokens.vocabulary.eos:
-            self._history.append(self._history[-1])
-            return
-        self._history.append(self.tokens.after(*self._history[-1], token))
+        is_end = token in self.tokens.vocabulary.eos
+        self._history.append(self._history[-1] if is_end else self.tokens.after(self._history[-1], token))
 
     def restart(self) -> None:
         """Read a token that is not canonical: what follows is canonical as a text of its own."""
-        self._history.append(((Place(self.tokens._cuts.start()),), FREE))
+        self._history.append(self.tokens.start().spot)
 
     def rollback(self, n: int = 1) -> None:
         """Take back the last n tokens.
 
         Raises: MaskwrightError if there are fewer.
         """
+        n = as_integer("n", n)
         if not 0 <= n < len(self._history):
             raise MaskwrightError(f"cannot take back {n} tokens of {len(self._history) - 1}")
         del self._history[len(self._history) - n :]
 
     def fork(self) -> CanonicalState:
         """An independent copy."""
-        copy = CanonicalState(self.tokens, *self._history[-1])
+        copy = CanonicalState(self.tokens, self._history[-1])
         copy._history = self._history.copy()
         return copy
