@@ -13,6 +13,7 @@ from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.alone import Alone
 from maskwright.decoding.engine.arguments import as_int64, integers
 from maskwright.decoding.engine.entries import entries
+from maskwright.decoding.engine.forced import MOST_BYTES, forced_bytes
 from maskwright.decoding.engine.pickles import restored
 from maskwright.decoding.engine.spelling import Question
 from maskwright.decoding.engine.texts import LIMITS
@@ -275,6 +276,15 @@ class Matcher(DeadEndTexts):
         from maskwright.decoding.explain import explain_next
 
         return explain_next(self, token)
+
+    def forced_bytes(self, limit: int = MOST_BYTES) -> bytes:
+        """The longest bytes with which every continuation of the text begins, at most `limit`.
+
+        b"" if the text may end here. The matcher is left as it is. Cost: a mask a byte.
+
+        Raises: MaskwrightError if `limit` is negative; LimitError as `fill`.
+        """
+        return forced_bytes(self, limit)
 
     def shortest_ending(self) -> Ending:
         """A shortest legal ending of the text so far, as bytes and as tokens.

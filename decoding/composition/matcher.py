@@ -17,6 +17,7 @@ from maskwright.decoding.composition.readings import HOST, MOST_READINGS, Readin
 from maskwright.decoding.composition.words import dead_end, refusal, why_not
 from maskwright.decoding.engine.alone import Alone, Shared
 from maskwright.decoding.engine.arguments import as_id, as_int64, check_words, integers, plain_bytes
+from maskwright.decoding.engine.forced import MOST_BYTES, forced_bytes
 from maskwright.maskstore.composition.tables import ComposedTables, TokenPart
 
 if TYPE_CHECKING:
@@ -432,6 +433,15 @@ class ComposedMatcher(Shared):
         number = as_id(token)
         verdict: Literal["allowed", "refused"] = "allowed" if self.is_allowed(number) else "refused"
         return Explanation(self.store.name, f"token {token}", verdict, self.why(number))
+
+    def forced_bytes(self, limit: int = MOST_BYTES) -> bytes:
+        """The longest bytes with which every continuation of the text begins, at most `limit`.
+
+        b"" if the text may end here. The matcher is left as it is. Cost: a mask a byte.
+
+        Raises: MaskwrightError if `limit` is negative; LimitError as `fill`.
+        """
+        return forced_bytes(self, limit)
 
     def short_ending(self) -> Ending:
         """An ending of the text so far, as bytes and as tokens; not always a shortest one.

@@ -24,11 +24,11 @@ from maskwright.decoding.generation.logits import CallReader, Logits, ModelReade
 from maskwright.decoding.generation.options import blank_words, check_budget, check_options
 from maskwright.decoding.logits import apply_mask
 from maskwright.decoding.matchers import is_matcher
+from maskwright.maskstore.canonical import CanonicalTokens
 from maskwright.maskstore.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from maskwright.decoding.matchers import AnyMatcher
-    from maskwright.maskstore.canonical import CanonicalTokens
 
 Reason = Literal["end", "stop", "complete", "tokens", "seconds"]
 
@@ -148,7 +148,7 @@ class Generation:
         )
         self._fast_forward = fast_forward and matcher is not None
         self._waiting: list[int] = []
-        self._model_calls = self._n_forced = 0
+        self._model_calls = self._n_forced = self._n_relaxed = 0
         self._begin = self._first = 0.0
         self._mask_seconds = self._ending_seconds = 0.0
         self._completion: Completion | None = None
@@ -210,7 +210,7 @@ class Generation:
             ending_seconds=self._ending_seconds,
             model_calls=self._model_calls,
             forced=self._n_forced,
-            relaxed=0 if self._guide is None else self._guide.n_relaxed,
+            relaxed=self._n_relaxed,
         )
 
     def _one(self) -> Reason | None:
@@ -266,6 +266,7 @@ class Generation:
                 self._matcher.advance(token)
             if self._guide is not None:
                 self._guide.read(token)
+                self._n_relaxed += guide is not None
         self._mask_seconds += time.perf_counter() - begin
         return token
 
@@ -290,12 +291,13 @@ class Generation:
         """The one token that can come next, of which the mask or the guide knows; -1 if none."""
         if not self._fast_forward or self._healing.to_spell:
             return -1
-        if self._guide is not None:
-            self._waiting = self._guide.forced()
-            return self._waiting.pop(0) if self._waiting else -1
         set_words = np.flatnonzero(self._words)
         word = int(self._words[set_words[0]]) & 0xFFFFFFFF
-        return 32 * int(set_words[0]) + word.bit_length() - 1 if len(set_words) == 1 and word.bit_count() == 1 else -1
+        if len(set_words) == 1 and word.bit_count() == 1:
+            return 32 * int(set_words[0]) + word.bit_length() - 1
+        if self._guide is not None:
+            self._waiting = self._guide.forced()
+        return self._waiting.pop(0) if self._waiting else -1
 
     def _read_forced(self, token: int) -> int:
         """Read a forced token."""
@@ -456,6 +458,9 @@ def generate(
             raise MaskwrightError("without a matcher, give the model's vocabulary (vocabulary=...)")
         vocabulary = matcher.store.vocabulary
     need_type("vocabulary", vocabulary, Vocabulary, "a Vocabulary, or None for the matcher's")
+    if canonical is not None:
+        need_type("canonical", canonical, CanonicalTokens, "a CanonicalTokens (see load_canonical), or None")
+        canonical.check_belongs(vocabulary)
     close, stop_when_complete = as_boolean("close", close), as_boolean("stop_when_complete", stop_when_complete)
     expected = "a list of strings or bytes"
     if isinstance(stop, str | bytes):

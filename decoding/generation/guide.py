@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.decoding.generation.forced import ForcedSpellings, first_bytes
+from maskwright.decoding.engine.forced import first_bytes
+from maskwright.decoding.generation.forced import ForcedSpellings
 
 if TYPE_CHECKING:
     from maskwright.decoding.matchers import AnyMatcher
@@ -22,9 +23,8 @@ class CanonicalGuide:
 
     tokens : of the matcher's tokenizer.
     matcher : of the text, which the caller advances.
-    before : the prompt's tokens. A special token begins a text of its own.
-
-    Attribute: n_relaxed, how often no canonical token could come, so that another one was taken.
+    before : the prompt's tokens. A special token, or one that is not canonical, begins a text of
+        its own.
     """
 
     def __init__(self, tokens: CanonicalTokens, matcher: AnyMatcher, before: Sequence[int]) -> None:
@@ -32,10 +32,8 @@ class CanonicalGuide:
         self._state = tokens.start()
         self._words = np.zeros((matcher.store.vocabulary.size + 31) // 32, np.int32)
         self._first_bytes = first_bytes(matcher.store.vocabulary)
-        self.n_relaxed = 0
         for token in before:
             self.read(token)
-        self.n_relaxed = 0
 
     def read(self, token: int) -> None:
         """Read a token, whether it is canonical or not."""
@@ -43,7 +41,6 @@ class CanonicalGuide:
             self._state.advance(token)
         else:
             self._state.restart()
-            self.n_relaxed += 1
 
     def narrow(self, words: Words) -> bool:
         """Take out of a mask what is not canonical, and what leads to no canonical token.

@@ -11,6 +11,7 @@ from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import IllegalTokenError, MaskwrightError
 from maskwright.decoding.engine.alone import Alone
 from maskwright.decoding.engine.arguments import as_id, as_int64, check_words, integers
+from maskwright.decoding.engine.forced import MOST_BYTES, forced_bytes
 from maskwright.decoding.schema import constants
 from maskwright.decoding.schema.entries import entries
 from maskwright.decoding.schema.text import SchemaText
@@ -323,6 +324,15 @@ class SchemaMatcher(SchemaText):
                 self._refuse(token, code)
             except IllegalTokenError as error:
                 return str(error)
+
+    def forced_bytes(self, limit: int = MOST_BYTES) -> bytes:
+        """The longest bytes with which every continuation of the text begins, at most `limit`.
+
+        b"" if the text may end here. The matcher is left as it is. Cost: a mask a byte.
+
+        Raises: MaskwrightError if `limit` is negative; LimitError as `fill`.
+        """
+        return forced_bytes(self, limit)
 
     def shortest_ending(self) -> Ending:
         """A shortest legal ending of the text so far, as bytes and as tokens.

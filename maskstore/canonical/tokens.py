@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.arguments import as_integer
-from maskwright.analysis.errors import MaskwrightError
+from maskwright.analysis.errors import MaskwrightError, VocabularyError
 from maskwright.maskstore.canonical.cuts import Course, Cuts
 from maskwright.maskstore.canonical.merges import Merges
 from maskwright.maskstore.canonical.spines import Neighbours, Words, as_words
@@ -21,21 +21,24 @@ from maskwright.maskstore.vocabulary import Vocabulary
 KEPT_ROWS = 1_024
 """Rows that are remembered: 16 kB each at V = 131,072."""
 
+MOST_PADDING = 1 << 12
+"""Words by which a mask may be longer or shorter: those of ids that stand for no text."""
+
 KEPT_SPOTS = 65_536
 """Steps from spot to spot that are remembered."""
 
 FREE = -1
-"""In the place of the last token: any made token may stand beside it."""
+"""Instead of the last token: any made token may stand beside it."""
 
 Spot: TypeAlias = tuple[int, int]
-"""Where a sequence stands: the number of its places, and the last token or `FREE`."""
+"""Where a sequence stands: the number of its guesses together, and the last token or `FREE`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Guess:
     """Where a sequence of tokens may stand in its text.
 
-    course : where the pre-tokenizer cut the text, by this guess.
+    course : where the pre-tokenizer cut the text, as far as is known.
     pending : the bytes of a character under way.
     is_cut : whether a piece begins with that character.
     must_cut : whether a piece must begin with the next token.
@@ -102,10 +105,10 @@ class CanonicalTokens:
         self._free_words = as_words(bits)
         self._made = as_words(self._neighbours.made)
         self._spell_tokens()
-        self._place_rows: dict[Place, tuple[Words, Words]] = {}
+        self._guess_rows: dict[Guess, tuple[Words, Words]] = {}
         self._rows: OrderedDict[tuple[int, int], Words] = OrderedDict()
-        self._numbers: dict[tuple[Place, ...], int] = {}
-        self._places: list[tuple[Place, ...]] = []
+        self._numbers: dict[tuple[Guess, ...], int] = {}
+        self._guesses: list[tuple[Guess, ...]] = []
         self._after: OrderedDict[tuple[int, int, int], Spot] = OrderedDict()
         self._moves: dict[tuple[Course, tuple[int, ...], bool], Course | None] = {}
 
@@ -131,14 +134,28 @@ class CanonicalTokens:
         """The state at the beginning of a text."""
         return CanonicalState(self, self._start)
 
+    def check_belongs(self, vocabulary: Vocabulary) -> None:
+        """Check that every id has the same bytes in a model's or a store's vocabulary.
+
+        Either may have more ids at its end, if these stand for no text.
+
+        Raises: VocabularyError if an id differs.
+        """
+        own, wanted = self.vocabulary.tokens, vocabulary.tokens
+        size = min(len(own), len(wanted))
+        if own[:size] != wanted[:size] or any(own[size:]) or any(wanted[size:]):
+            raise VocabularyError(
+                f"the canonical tokens are of tokenizer {self.vocabulary.name}, and the masks of {vocabulary.name}, whose tokens are others"
+            )
+
     @cached_property
     def _start(self) -> Spot:
-        return self._number((Place(self._cuts.start()),)), FREE
+        return self._number((Guess(self._cuts.start()),)), FREE
 
-    def _number(self, places: tuple[Place, ...]) -> int:
-        number = self._numbers.setdefault(places, len(self._places))
-        if number == len(self._places):
-            self._places.append(places)
+    def _number(self, guesses: tuple[Guess, ...]) -> int:
+        number = self._numbers.setdefault(guesses, len(self._guesses))
+        if number == len(self._guesses):
+            self._guesses.append(guesses)
         return number
 
     def _spell_tokens(self) -> None:
@@ -176,7 +193,7 @@ class CanonicalTokens:
         """(ceil(V / 32),) uint32, read-only: the tokens that keep a sequence canonical."""
         row = self._rows.get(spot)
         if row is None:
-            row = self._make_row(self._places[spot[0]], spot[1])
+            row = self._make_row(self._guesses[spot[0]], spot[1])
             row.setflags(write=False)
             self._rows[spot] = row
             if len(self._rows) > KEPT_ROWS:
@@ -185,38 +202,38 @@ class CanonicalTokens:
 
     def can_end(self, spot: Spot) -> bool:
         """Whether a sequence is all that the tokenizer makes of its text."""
-        return any(not place.pending and self._cuts.can_end(place.course) for place in self._places[spot[0]])
+        return any(not guess.pending and self._cuts.can_end(guess.course) for guess in self._guesses[spot[0]])
 
-    def _make_row(self, places: tuple[Place, ...], last: int) -> Words:
+    def _make_row(self, guesses: tuple[Guess, ...], last: int) -> Words:
         row = np.zeros_like(self._made)
         beside = self._made if last == FREE else self._neighbours.after(last)
-        for place in places:
-            cut, uncut = self._of_place(place)
+        for guess in guesses:
+            cut, uncut = self._of_guess(guess)
             row |= cut
             row |= uncut & beside
             if self._byte_pieces:
-                row |= self._bytes_after(place.pending)
-            if not place.pending and self._cuts.can_end(place.course):
+                row |= self._bytes_after(guess.pending)
+            if not guess.pending and self._cuts.can_end(guess.course):
                 row |= self._eos
                 row |= self._free_words
         return row
 
-    def _of_place(self, place: Place) -> tuple[Words, Words]:
+    def _of_guess(self, guess: Guess) -> tuple[Words, Words]:
         """The tokens with which a piece begins, and those that go on with one."""
-        found = self._place_rows.get(place)
+        found = self._guess_rows.get(guess)
         if found is None:
             size = self.vocabulary.size
             bits = np.zeros((2, size), np.bool_)
-            if place.pending:
+            if guess.pending:
                 for token in self._continuing if not self._byte_pieces else ():
-                    bits[1, token] = bool(self._moved(place, token, self.vocabulary.tokens[token], False))
+                    bits[1, token] = bool(self._moved(guess, token, self.vocabulary.tokens[token], False))
             else:
                 for cut in (True, False):
-                    if not (place.must_cut and not cut):
-                        bits[1 - cut] = self._all_fit(place.course, cut)[self._spelling_of]
+                    if not (guess.must_cut and not cut):
+                        bits[1 - cut] = self._all_fit(guess.course, cut)[self._spelling_of]
                 if self._whole:
                     bits[1] &= self._neighbours.made
-            found = self._place_rows[place] = as_words(bits[0]), as_words(bits[1])
+            found = self._guess_rows[guess] = as_words(bits[0]), as_words(bits[1])
         return found
 
     def _bytes_after(self, pending: bytes) -> Words:
@@ -269,7 +286,7 @@ class CanonicalTokens:
 
     @cached_property
     def _columns(self) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-        """For each place in a token: the spellings that are so long, and their characters there."""
+        """For each index in a token: the spellings that are so long, and their characters there."""
         columns: list[tuple[list[int], list[int]]] = []
         for number, spelling in enumerate(self._spellings):
             for column, kind in enumerate(spelling.kinds):
@@ -311,56 +328,58 @@ class CanonicalTokens:
         kinds = np.unique(self._cuts.classes[codes.start : codes.stop]).tolist()
         return any(self._follow(course, (kind,), cut) is not None for kind in kinds)
 
-    def _moved(self, place: Place, token: int, data: bytes, cut: bool) -> Place | None:
-        """The place after a token, for one guess of whether a piece begins with it."""
-        if place.pending:
-            cut = place.is_cut
-        elif place.must_cut and not cut:
+    def _moved(self, guess: Guess, token: int, data: bytes, cut: bool) -> Guess | None:
+        """The guess after a token, if a piece begins with it, or none does."""
+        if guess.pending:
+            cut = guess.is_cut
+        elif guess.must_cut and not cut:
             return None
-        spelling = self._spell(place.pending + data)
-        if spelling is None or not self._fits(place.course, spelling, cut):
+        spelling = self._spell(guess.pending + data)
+        if spelling is None or not self._fits(guess.course, spelling, cut):
             return None
         is_whole = self._whole and not self._neighbours.made[token]
         if is_whole and (not cut or spelling.tail):
             return None
-        course, is_cut = place.course, cut
+        course, is_cut = guess.course, cut
         if spelling.kinds:
             then = self._follow(course, spelling.kinds, cut)
             assert then is not None
             course, is_cut = then, False
-        return Place(course, spelling.tail, is_cut and bool(spelling.tail), is_whole)
+        return Guess(course, spelling.tail, is_cut and bool(spelling.tail), is_whole)
 
     def after(self, spot: Spot, token: int) -> Spot:
         """Where a sequence stands after a token of its `row`."""
         key = (*spot, token)
         found = self._after.get(key)
         if found is None:
-            found = self._after[key] = self._step(self._places[spot[0]], spot[1], token)
+            found = self._after[key] = self._step(self._guesses[spot[0]], spot[1], token)
             if len(self._after) > KEPT_SPOTS:
                 self._after.popitem(last=False)
         return found
 
-    def _step(self, places: tuple[Place, ...], last: int, token: int) -> Spot:
+    def _step(self, guesses: tuple[Guess, ...], last: int, token: int) -> Spot:
         if token in self._free:
             return self._start
         if token in self._byte_of:
-            return self._number((self._after_byte(places[0], self._byte_of[token]),)), FREE
+            return self._number((self._after_byte(guesses[0], self._byte_of[token]),)), FREE
         beside = last == FREE or bool(self._neighbours.after(last)[token >> 5] >> (token & 31) & 1)
-        guesses = [
-            (place, cut) for place in places for cut in ((False,) if place.pending else (True, False)) if cut or beside
+        found = [
+            self._moved(guess, token, self.vocabulary.tokens[token], cut)
+            for guess in guesses
+            for cut in ((False,) if guess.pending else (True, False))
+            if cut or beside
         ]
-        found = [self._moved(place, token, self.vocabulary.tokens[token], cut) for place, cut in guesses]
-        return self._number(tuple(dict.fromkeys(place for place in found if place is not None))), token
+        return self._number(tuple(dict.fromkeys(guess for guess in found if guess is not None))), token
 
-    def _after_byte(self, place: Place, byte: int) -> Place:
-        """The place after a byte piece; characters that are spelled so stand in one piece only."""
-        spelling = self._spell(place.pending + bytes((byte,)))
+    def _after_byte(self, guess: Guess, byte: int) -> Guess:
+        """The guess after a byte piece; characters that are spelled so stand in one piece only."""
+        spelling = self._spell(guess.pending + bytes((byte,)))
         assert spelling is not None
         if spelling.tail:
-            return Place(place.course, spelling.tail)
-        then = self._cuts.step(place.course, spelling.kinds[0], place.course == self._cuts.start())
+            return Guess(guess.course, spelling.tail)
+        then = self._cuts.step(guess.course, spelling.kinds[0], guess.course == self._cuts.start())
         assert then is not None
-        return Place(then)
+        return Guess(then)
 
 
 def _completions(data: bytes) -> range:
@@ -381,7 +400,7 @@ class CanonicalState:
     >>> state = load_canonical("python-tiny").start()
     >>> ids = state.tokens.vocabulary.id_of_text
     >>> state.advance(ids[b"d"])
-    >>> state.is_canonical(ids[b"e"]), state.is_canonical(ids[b"o"])
+    >>> state.is_canonical(ids[b"e"]), state.is_canonical(ids[b"z"])
     (False, True)
     """
 
@@ -397,17 +416,18 @@ class CanonicalState:
     def narrow(self, words: npt.NDArray[np.int32] | npt.NDArray[np.uint32]) -> None:
         """Take the tokens out of a mask that do not keep the sequence canonical.
 
-        words : (at least ceil(V / 32),) int32 or uint32, as a matcher fills it; changed in place.
+        words : (ceil(V / 32),) int32 or uint32, as a matcher fills it; changed in place.
 
         Raises: MaskwrightError if the array has another shape or type.
         """
         row = self.tokens.row(self._history[-1])
-        if words.dtype.itemsize != 4 or words.ndim != 1 or len(words) < len(row):
+        if words.dtype.itemsize != 4 or words.ndim != 1 or abs(len(words) - len(row)) > MOST_PADDING:
             raise MaskwrightError(
                 f"the mask has the shape {words.shape} and type {words.dtype}; expected ({len(row)},) int32"
             )
-        own = words[: len(row)].view(np.uint32)
-        np.bitwise_and(own, row, out=own)
+        size = min(len(words), len(row))
+        own = words[:size].view(np.uint32)
+        np.bitwise_and(own, row[:size], out=own)
 
     def is_canonical(self, token: int) -> bool:
         """Whether the sequence stays canonical with this token behind it."""

@@ -53,12 +53,13 @@ if TYPE_CHECKING:
     from maskwright.decoding.adapters import MaskwrightLogitsProcessor, apply_mask
     from maskwright.decoding.batch import Batch
     from maskwright.decoding.explain.explanation import Explanation
-    from maskwright.decoding.generation import Completion, generate
+    from maskwright.decoding.generation import Completion, forced_tokens, generate
     from maskwright.decoding.gpu import GpuBatch
     from maskwright.decoding.logits import ResidentRows
     from maskwright.decoding.matcher import Matcher
     from maskwright.decoding.reference import ReferenceDecoder
     from maskwright.lint import lint_grammar, lint_schema
+    from maskwright.maskstore.canonical import CanonicalTokens, load_canonical
     from maskwright.maskstore.file.fileformat import save_store, store_info
     from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
     from maskwright.report.analysis import AnalysisReport, analyze
@@ -76,6 +77,7 @@ _HOME = {
     "AnalysisReport": "maskwright.report.analysis",
     "Store": "maskwright.stores.store",
     "Batch": "maskwright.decoding.batch",
+    "CanonicalTokens": "maskwright.maskstore.canonical",
     "Completion": "maskwright.decoding.generation",
     "ComposedStore": "maskwright.stores.composed_store",
     "Composition": "maskwright.analysis.composition",
@@ -117,11 +119,13 @@ _HOME = {
     "cached_store": "maskwright.stores.cache",
     "complete": "maskwright.completion",
     "compose": "maskwright.analysis.composition",
+    "forced_tokens": "maskwright.decoding.generation",
     "generate": "maskwright.decoding.generation",
     "in_json_string": "maskwright.analysis.composition",
     "interchange_classes": "maskwright.analysis.legality",
     "lint_grammar": "maskwright.lint",
     "lint_schema": "maskwright.lint",
+    "load_canonical": "maskwright.maskstore.canonical",
     "load_choice": "maskwright.analysis.schema.text_patterns",
     "load_grammar": "maskwright.analysis.loading",
     "load_model": "maskwright.completion",
@@ -169,6 +173,7 @@ def __dir__() -> list[str]:
 __all__ = [
     "AnalysisReport",
     "Batch",
+    "CanonicalTokens",
     "Completion",
     "ComposedStore",
     "Composition",
@@ -211,11 +216,13 @@ __all__ = [
     "cached_store",
     "complete",
     "compose",
+    "forced_tokens",
     "generate",
     "in_json_string",
     "interchange_classes",
     "lint_grammar",
     "lint_schema",
+    "load_canonical",
     "load_choice",
     "load_grammar",
     "load_model",

@@ -37,12 +37,14 @@ from maskwright.decoding.generation.healing import split_for_healing
 from maskwright.decoding.generation.logits import ModelReader, Sampler
 from maskwright.decoding.logits import apply_mask, need_torch
 from maskwright.decoding.matchers import check_tables, name_of
+from maskwright.maskstore.canonical import load_canonical
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 from maskwright.models import BUNDLED, model_folder
 from maskwright.stores.store import as_store
 
 if TYPE_CHECKING:
     from maskwright.decoding.matchers import AnyMatcher
+    from maskwright.maskstore.canonical import CanonicalTokens
     from maskwright.stores.composed_store import ComposedStore
     from maskwright.stores.schema_store import SchemaStore
     from maskwright.stores.store import Store
@@ -195,6 +197,7 @@ def start_completion(
     *,
     constrained: bool = True,
     heal: bool = True,
+    canonical: bool | CanonicalTokens = False,
     **options: Any,
 ) -> Generation:
     """Start the completion of a prompt; the result is an iterator over its steps.
@@ -206,6 +209,8 @@ def start_completion(
         masks; the prompt is checked all the same.
     heal : whether to take back the prompt's last tokens where a longer token could replace them,
         see `maskwright.decoding.generation.healing`.
+    canonical : whether to take only tokens that the model's tokenizer itself makes, see `generate`;
+        or the `load_canonical` of it, which is read anew otherwise.
     options : the other options of `generate`.
 
     Raises: IllegalTokenError if no legal text begins with the prompt; the message says where it
@@ -233,6 +238,11 @@ def start_completion(
             matcher.advance_bytes(data[: -len(tail)])
         else:
             tail = b""
+    if isinstance(canonical, bool):
+        canonical_tokens = load_canonical(model.tokenizer) if canonical and constrained else None
+    else:
+        canonical_tokens = canonical
+    options["canonical"] = canonical_tokens
     return generate(
         model.model, matcher if constrained else None, tokens, vocabulary=store.vocabulary, heal=tail, **options
     )

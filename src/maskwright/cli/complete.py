@@ -111,6 +111,12 @@ def complete(
     heal: Annotated[
         bool, typer.Option("--heal/--no-heal", help="Let the first tokens begin inside the prompt's last ones.")
     ] = True,
+    canonical: Annotated[
+        bool, typer.Option("--canonical", help="Take only tokens that the model's tokenizer makes of the text itself.")
+    ] = False,
+    fast_forward: Annotated[
+        bool, typer.Option("--fast-forward", help="Do not ask the model for tokens that are the only ones possible.")
+    ] = False,
     compare: Annotated[bool, typer.Option("--compare", help="Also show what the model writes without masks.")] = False,
     reference: Annotated[
         str | None,
@@ -191,7 +197,7 @@ def complete(
         assert compiled is not None
         check_model(compiled, loaded)
         loading = time.perf_counter() - begin
-        options["heal"] = heal
+        options |= {"heal": heal, "canonical": canonical, "fast_forward": fast_forward}
         is_quiet = json_file is not None and str(json_file) == "-"
         console = Console(stderr=True, highlight=False, soft_wrap=True)
         n_prompt = len(loaded.tokens_of(text))
@@ -382,6 +388,9 @@ def _facts(
         "seconds_model": round(found.model_seconds, 4),
         "seconds_masks": round(found.mask_seconds, 4),
         "seconds_endings": round(found.ending_seconds, 4),
+        "model_calls": found.model_calls,
+        "forced": found.forced,
+        "relaxed": found.relaxed,
         "verdict": _judged_by_schema(whole, store)
         if reference is None and isinstance(store, SchemaStore)
         else _judged(whole, reference, name_of(store)),

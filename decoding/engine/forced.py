@@ -1,0 +1,149 @@
+"""Forced bytes: what every continuation of a text begins with.
+
+A grammar often leaves no choice for a while: behind `{"na` it may allow nothing but `me":`. Such
+bytes need no model. Which tokens spell them is another question (`decoding/generation/forced`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.arguments import as_integer
+from maskwright.analysis.errors import DeadEndError, MaskwrightError
+
+if TYPE_CHECKING:
+    from maskwright.maskstore.vocabulary import Vocabulary
+
+Words = npt.NDArray[np.uint32]
+
+
+class Text(Protocol):
+    """What is asked of a matcher, of whatever kind."""
+
+    @property
+    def store(self) -> Any:
+        """The store, with its vocabulary."""
+
+    def fork(self) -> Self:
+        """An independent copy."""
+
+    def fill(self, bitmask: Any) -> None:
+        """Fill a mask."""
+
+    def advance_bytes(self, data: bytes) -> None:
+        """Read bytes."""
+
+    def is_accepting(self) -> bool:
+        """Whether the text may end."""
+
+    def is_finished(self) -> bool:
+        """Whether the text has ended."""
+
+
+MOST_BYTES = 256
+"""Forced bytes that are looked for at a time."""
+
+
+class FirstBytes:
+    """Which tokens begin with which byte. `first_bytes` makes one a vocabulary.
+
+    vocabulary : of V tokens.
+    """
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        offsets, data = vocabulary.flat
+        self._firsts = np.full(vocabulary.size, -1, np.int16)
+        ids = vocabulary.text_ids()
+        self._firsts[ids] = data[offsets[:-1][ids]]
+        self._others: dict[int, Words] = {}
+
+    def only(self, words: Words) -> int:
+        """The byte with which all tokens of a mask begin; -1 if they differ, or one has no text.
+
+        words : (ceil(V / 32),) uint32, of which one bit is set at least.
+        """
+        at = int(np.flatnonzero(words)[0])
+        word = int(words[at])
+        first = int(self._firsts[32 * at + (word & -word).bit_length() - 1])
+        if first < 0:
+            return -1
+        others = self._others.get(first)
+        if others is None:
+            bits = np.packbits(self._firsts != first, bitorder="little")
+            others = self._others[first] = np.pad(bits, (0, -len(bits) % 4)).view(np.uint32)
+        return -1 if (words & others).any() else first
+
+
+@lru_cache(maxsize=8)
+def first_bytes(vocabulary: Vocabulary) -> FirstBytes:
+    """The table of a vocabulary, kept for the last eight."""
+    return FirstBytes(vocabulary)
+
+
+@dataclass
+class Forced:
+    """The forced bytes behind a text.
+
+    data : bytes with which every continuation begins that tokens can spell; b"" if the text may
+        end here, or go on in several ways.
+    masks : the masks before each of them and behind the last, (ceil(V / 32),) uint32 each; those of
+        the places at which no token can come are left out.
+    may_end : whether the text may end behind them.
+    """
+
+    data: bytes = b""
+    masks: list[Words] = field(default_factory=list)
+    may_end: bool = False
+
+
+def forced(matcher: Text, limit: int = MOST_BYTES) -> Forced:
+    """The forced bytes behind a matcher's text. The matcher is left as it is.
+
+    limit : the most bytes to look for.
+
+    Cost: a mask a byte.
+    """
+    vocabulary = matcher.store.vocabulary
+    table = first_bytes(vocabulary)
+    there = matcher.fork()
+    found = Forced()
+    data = bytearray()
+    while not there.is_finished():
+        words = np.zeros((vocabulary.size + 31) // 32, np.uint32)
+        try:
+            there.fill(words.view(np.int32))
+        except DeadEndError:
+            break
+        found.masks.append(words)
+        found.may_end = there.is_accepting()
+        if found.may_end or len(data) >= limit or (byte := table.only(words)) < 0:
+            break
+        there.advance_bytes(bytes((byte,)))
+        data.append(byte)
+    found.data = bytes(data)
+    return found
+
+
+def forced_bytes(matcher: Text, limit: int = MOST_BYTES) -> bytes:
+    """The longest bytes with which every continuation of a matcher's text begins.
+
+    matcher : left as it is. A vocabulary that cannot spell each byte has fewer continuations: those
+        that tokens spell.
+    limit : the most bytes to look for.
+
+    Raises: MaskwrightError if `limit` is negative.
+
+    >>> import maskwright as mw
+    >>> grammar = mw.parse_grammar('start: "hello" ("!" | "?")')
+    >>> forced_bytes(mw.build_store(grammar, "python-tiny").matcher())
+    b'hello'
+    """
+    limit = as_integer("limit", limit)
+    if limit < 0:
+        raise MaskwrightError(f"limit is {limit}; expected 0 or more")
+    return forced(matcher, limit).data

@@ -1,0 +1,221 @@
+"""Forced bytes and tokens, and generation under canonical masks."""
+
+from __future__ import annotations
+
+import functools
+import random
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from shares import share
+
+import maskwright as mw
+from maskwright.analysis.errors import MaskwrightError, VocabularyError
+from maskwright.decoding.generation.forced import forced_tokens
+
+pytest.importorskip("tokenizers")
+
+GRAMMAR = r"""
+start: "{" pair ("," pair)* "}"
+pair: "\"name\":" STRING | "\"value\":" NUMBER | "\"description\":" STRING | "\"enabled\":" ("true" | "false")
+STRING: /"[a-z ]{0,12}"/
+NUMBER: /[0-9]{1,6}(\.[0-9]+)?/
+"""
+SCHEMA = {
+    "type": "object",
+    "properties": {"enabled": {"type": "boolean"}, "kind": {"enum": ["alpha", "alphabet", "beta"]}},
+    "required": ["enabled", "kind"],
+    "additionalProperties": False,
+}
+
+
+@functools.cache
+def canonical() -> mw.CanonicalTokens:
+    return mw.load_canonical("python-tiny")
+
+
+@functools.cache
+def store(kind: str) -> mw.Store | mw.SchemaStore | mw.ComposedStore:
+    if kind == "schema":
+        return mw.build_store(mw.load_schema(SCHEMA, whitespace="compact"), "python-tiny")
+    if kind == "composition":
+        host = 'start: "<tag>" INSIDE "</tag>"\n%regex INSIDE /ab{3,5}c/\n'
+        return mw.build_store(mw.read_composition(host), "python-tiny")
+    return mw.build_store(mw.parse_grammar(GRAMMAR), "python-tiny")
+
+
+def naive_forced(matcher: mw.Matcher, limit: int = 64) -> bytes:
+    """Byte by byte: which of the 256 can come?"""
+    there = matcher.fork()
+    found = b""
+    while len(found) < limit and not there.is_finished() and not there.is_accepting():
+        possible = []
+        for byte in range(256):
+            fork = there.fork()
+            try:
+                fork.advance_bytes(bytes((byte,)))
+            except MaskwrightError:
+                continue
+            possible.append(byte)
+        if len(possible) != 1:
+            break
+        there.advance_bytes(bytes(possible))
+        found += bytes(possible)
+    return found
+
+
+def drawn(matcher: mw.Matcher, rng: random.Random) -> int:
+    words = np.zeros((matcher.store.vocabulary.size + 31) // 32, np.int32)
+    matcher.fill(words)
+    return rng.choice(np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist())
+
+
+@pytest.mark.parametrize("seed", share(range(40), 3))
+@pytest.mark.parametrize("kind", ["grammar", "schema", "composition"])
+def test_forced_bytes_are_those_that_alone_can_come(kind: str, seed: int) -> None:
+    rng = random.Random(seed)
+    matcher = store(kind).matcher()
+    for _ in range(12):
+        assert matcher.forced_bytes(64) == naive_forced(matcher)
+        if matcher.is_finished():
+            break
+        matcher.advance(drawn(matcher, rng))
+
+
+def test_forced_bytes_end_at_the_limit_and_where_the_text_may_end() -> None:
+    matcher = mw.build_store(mw.parse_grammar('start: "hello" ("!" "!"?)'), "python-tiny").matcher()
+    assert matcher.forced_bytes() == b"hello!"
+    assert matcher.forced_bytes(limit=2) == b"he"
+    assert matcher.forced_bytes(0) == b""
+    with pytest.raises(MaskwrightError, match="0 or more"):
+        matcher.forced_bytes(-1)
+    matcher.advance_bytes(b"hello!")
+    assert matcher.forced_bytes() == b""
+
+
+@functools.cache
+def spelled(text: str) -> tuple[int, ...]:
+    from maskwright.maskstore.vocabulary.encoders import load_encoder
+
+    return tuple(load_encoder("python-tiny").tokenize(text))
+
+
+TEXTS = [
+    '{"name":"a b","value":12.5}',
+    '{"enabled":true,"description":"","name":"x"}',
+    '{"value":1}',
+    '{"description":"see  it"}',
+]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_forced_tokens_are_the_tokenizers_own(text: str) -> None:
+    matcher, state = store("grammar").matcher(), canonical().start()
+    tokens = list(spelled(text))
+    forced = 0
+    while tokens:
+        found = forced_tokens(matcher, state)
+        assert found == tokens[: len(found)]
+        forced += len(found)
+        for token in found or tokens[:1]:
+            matcher.advance(token)
+            state.advance(token)
+            tokens.pop(0)
+    assert forced >= 2
+
+
+def random_model(seed: int, size: int) -> object:
+    def logits(tokens: list[int]) -> npt.NDArray[np.float32]:
+        return np.random.default_rng([seed, len(tokens), *tokens[-3:]]).standard_normal(size).astype(np.float32)
+
+    return logits
+
+
+@pytest.mark.parametrize("seed", share(range(60), 5))
+@pytest.mark.parametrize("kind", ["grammar", "schema", "composition"])
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_generated_texts_are_canonical_and_the_same_with_fast_forward(kind: str, seed: int, temperature: float) -> None:
+    found = {}
+    for fast_forward in (False, True):
+        model = random_model(seed, canonical().vocabulary.size)
+        found[fast_forward] = mw.generate(
+            model,
+            store(kind).matcher(),
+            [0],
+            max_tokens=80,
+            temperature=temperature,
+            close=False,
+            canonical=canonical(),
+            fast_forward=fast_forward,
+        ).run()
+    plain, fast = found[False], found[True]
+    if temperature == 0:
+        assert plain.tokens == fast.tokens
+        assert fast.model_calls + fast.forced == plain.model_calls
+    for completion in found.values():
+        assert completion.relaxed == 0
+        if completion.reason == "end":
+            assert spelled(completion.data.decode()) == completion.tokens
+
+
+def test_fast_forward_alone_changes_no_text_and_saves_calls() -> None:
+    saved = 0
+    for seed in range(8):
+        model = random_model(seed, canonical().vocabulary.size)
+        plain, fast = (
+            mw.generate(model, store("grammar").matcher(), [0], max_tokens=40, fast_forward=on).run()
+            for on in (False, True)
+        )
+        assert plain.tokens == fast.tokens
+        saved += plain.model_calls - fast.model_calls
+    assert saved > 0
+
+
+def test_a_dead_end_of_canonical_tokens_is_left_by_another_token() -> None:
+    # `abc` alone spells "abc", and the mask has no token but single letters
+    from maskwright.maskstore.canonical.cuts import Cuts
+    from maskwright.maskstore.canonical.merges import Merges
+    from maskwright.maskstore.vocabulary import Vocabulary
+
+    vocabulary = Vocabulary("v", (b"a", b"b", b"", b"ab"), {2: "</s>"}, (2,))
+    tokens = mw.CanonicalTokens(
+        vocabulary, Merges({b"a": 0, b"b": 1, b"ab": 3}, pairs={(b"a", b"b"): 0}), Cuts("(?s:.)+", "v")
+    )
+    grammar = mw.parse_grammar('start: A B\nA: "a"\nB: "b"\n')
+    without = Vocabulary("w", (b"a", b"b", b"", b""), {2: "</s>"}, (2,))
+    found = mw.generate(
+        lambda _: np.zeros(4), mw.build_store(grammar, vocabulary).matcher(), [2], canonical=tokens
+    ).run()
+    assert (found.tokens, found.relaxed) == ((3,), 0)
+    with pytest.raises(VocabularyError, match="whose tokens are others"):
+        mw.generate(lambda _: np.zeros(4), mw.build_store(grammar, without).matcher(), [2], canonical=tokens)
+    with pytest.raises(MaskwrightError, match="canonical"):
+        mw.generate(lambda _: np.zeros(4), mw.build_store(grammar, without).matcher(), [2], canonical=True)  # type: ignore[arg-type]
+
+
+def test_where_nothing_canonical_can_come_another_token_is_taken_and_counted() -> None:
+    from maskwright.maskstore.canonical.cuts import Cuts
+    from maskwright.maskstore.canonical.merges import Merges
+    from maskwright.maskstore.vocabulary import Vocabulary
+
+    # the merges make "bc" of every b and c, and a token "abc" that no merges make
+    vocabulary = Vocabulary("v", (b"a", b"b", b"c", b"", b"bc"), {3: "</s>"}, (3,))
+    merges = Merges({b"a": 0, b"b": 1, b"c": 2, b"bc": 4}, pairs={(b"b", b"c"): 0})
+    tokens = mw.CanonicalTokens(vocabulary, merges, Cuts("(?s:.)+", "v"))
+    matcher = mw.build_store(mw.parse_grammar('start: "abc" | "abb"'), vocabulary).matcher()
+    matcher.advance_bytes(b"ab")
+    # the prompt's tokens are a, b: now "c" would have been "bc"
+    found = mw.generate(lambda _: np.array([0, 0, 9, 0, 0.0]), matcher, [3, 0, 1], canonical=tokens).run()
+    assert found.data == b"b"
+    matcher = mw.build_store(mw.parse_grammar('start: "abc"'), vocabulary).matcher()
+    matcher.advance_bytes(b"ab")
+    found = mw.generate(lambda _: np.array([0, 0, 9, 0, 0.0]), matcher, [3, 0, 1], canonical=tokens).run()
+    assert (found.data, found.relaxed) == (b"c", 1)
+
+
+def test_the_bundled_model_writes_canonical_tokens() -> None:
+    pytest.importorskip("transformers")
+    found = mw.complete(store("grammar"), '{"na', canonical=True, fast_forward=True, max_tokens=40)
+    assert found.is_complete
+    assert found.model_calls < len(found.tokens) + 1
