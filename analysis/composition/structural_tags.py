@@ -17,13 +17,14 @@ from typing import Any
 
 from maskwright.analysis.arguments import a_type, clip
 from maskwright.analysis.composition.compose import Composition, compose, special_token
+from maskwright.analysis.composition.structural_tags_graph import closed_objects, excluding
+from maskwright.analysis.composition.structural_tags_host import HostRules, characters
+from maskwright.analysis.composition.structural_tags_xml import STYLES, xml_arguments
 from maskwright.analysis.errors import GrammarError, MaskwrightError
 from maskwright.analysis.fronts.ebnf import parse_ebnf
-from maskwright.analysis.regex.dfa import difference, intersect
-from maskwright.analysis.regex.whole import regex_automaton
-from maskwright.analysis.schema.load import load_schema
-from maskwright.analysis.schema.strings import literals
-from maskwright.analysis.schema.text_patterns import Regex, load_regex
+from maskwright.analysis.schema.load import JsonSchema, load_schema
+from maskwright.analysis.schema.shapes import Texts
+from maskwright.analysis.schema.text_patterns import load_regex
 
 _NOT_HERE = {
     "exclude_token": "a single token other than some",
@@ -37,7 +38,9 @@ MOST_TEXT = 2_000
 """BOUND: the characters that `max_chars` may allow."""
 
 
-def read_structural_tag(source: str | Mapping[str, Any], *, whitespace: str | int = "any") -> Composition:
+def read_structural_tag(
+    source: str | Mapping[str, Any], *, whitespace: str | int = "any", additional_properties: bool = True
+) -> Composition:
     """The texts of a structural tag, for `build_store`.
 
     source : JSON text or its values: ``{"type": "structural_tag", "format": ...}``, or the older
@@ -45,12 +48,18 @@ def read_structural_tag(source: str | Mapping[str, Any], *, whitespace: str | in
     whitespace : what may stand in its JSON, as for `load_schema`, where `max_whitespace_cnt` does
         not say.
 
-    Members of JSON objects keep the schema's order, unless `any_order` is true; `required` holds in
-    both cases, and no key comes twice. Free text inside a tag goes up to the tag's end.
+    additional_properties : False closes objects that name members and do not say whether there are
+        others, as xgrammar does. (True is what JSON Schema says.)
 
-    Raises: GrammarError for what is malformed, and for what is not read: XML styles, exclusions
-    inside JSON, budgets of tokens, sets of tokens; SchemaError and others as its parts' own. The
-    message says where in the tag.
+    Members of objects keep the schema's order, unless `any_order` is true; `required` holds in both
+    cases, and no key comes twice. Free text inside a tag goes up to the tag's end.
+
+    In the XML styles, an argument that the schema does not name has an identifier as its name, and
+    may come twice. (In minimax_m3_xml there are none.) A string ends at the first closing tag.
+
+    Raises: GrammarError for what is malformed, and for what is not read: budgets of tokens, sets of
+    tokens; SchemaError, LimitError and others as its parts' own, and for arguments that a style
+    cannot write. The message says where in the tag.
 
     Example:
         >>> number = {"type": "regex", "pattern": "[0-9]+"}
@@ -73,11 +82,9 @@ def read_structural_tag(source: str | Mapping[str, Any], *, whitespace: str | in
         form = values["format"]
     else:
         raise GrammarError('the structural tag has no format; expected {"type": "structural_tag", "format": {...}}')
-    reader = _Reader(whitespace)
-    body = reader.read(form, "/format", ())
-    rules = "\n".join(["// maskwright: lexing = longest", f"start: {body}", *reader.rules])
-    declared = "".join(f"%declare {name}\n" for name in reader.parts)
-    return compose(f"{rules}\n{declared}", reader.parts, name="structural tag")
+    host = HostRules()
+    body = _Reader(host, whitespace, additional_properties).read(form, "/format", ())
+    return compose(host.grammar(body), host.parts, name="structural tag")
 
 
 def _of_older(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -108,20 +115,22 @@ def _schema_of(schema: Any) -> Any:
 
 
 class _Reader:
-    """Makes rules of formats. An expression of rules is "" for the empty text.
+    """Makes rules of formats.
 
+    host : where the rules go.
     whitespace : of JSON.
+    additional : whether objects may have members that they do not name, where the schema is silent.
     """
 
-    def __init__(self, whitespace: str | int) -> None:
+    def __init__(self, host: HostRules, whitespace: str | int, additional: bool) -> None:
+        self._host = host
         self._whitespace = whitespace
-        self.rules: list[str] = []
-        self.parts: dict[str, Any] = {}
-        self._texts: dict[tuple[tuple[str, ...], int | None], str] = {}
+        self._additional = additional
         self._depth = 0
         self._readers: dict[str, Callable[[Mapping[str, Any], str, tuple[str, ...]], str]] = {
             "const_string": self._constant,
             "json_schema": self._json,
+            "qwen_xml_parameter": self._qwen,
             "any_text": self._any_text,
             "grammar": self._grammar,
             "regex": self._regex,
@@ -170,24 +179,34 @@ class _Reader:
     # -- single formats
 
     def _constant(self, form: Mapping[str, Any], where: str, ends: tuple[str, ...]) -> str:
-        return _characters(_text(form, "value", where))
+        return characters(_text(form, "value", where))
 
     def _json(self, form: Mapping[str, Any], where: str, ends: tuple[str, ...]) -> str:
         style = form.get("style", "json")
-        if style != "json":
-            raise GrammarError(f"structural tag, {where}/style: {clip(style)} is not read: only json is")
-        if form.get("excludes"):
-            raise GrammarError(f"structural tag, {where}/excludes: exclusions inside JSON are not read; leave them out")
+        if style != "json" and not (isinstance(style, str) and style in STYLES):
+            raise GrammarError(
+                f"structural tag, {where}/style: {clip(style)} is no style; known: json, {', '.join(STYLES)}"
+            )
+        excluded = _texts(form, "excludes", where)
         spaces = form.get("max_whitespace_cnt")
         schema = form.get("json_schema")
         if not isinstance(schema, Mapping | bool):
             raise GrammarError(f"structural tag, {where}/json_schema is {a_type(schema)}; expected a schema")
+        values = dict(schema) if isinstance(schema, Mapping) else schema
         found = load_schema(
-            dict(schema) if isinstance(schema, Mapping) else schema,
+            values if self._additional else closed_objects(values),
             whitespace=self._whitespace if spaces is None else spaces,
             key_order="any" if form.get("any_order", False) else "schema",
         )
-        return self._part("JSON", found)
+        if style != "json":
+            return xml_arguments(self._host, found, style, excluded)
+        graph = excluding(found.texts.graph, excluded)
+        return self._host.part(
+            "JSON", JsonSchema(found.name, found.schema, Texts(graph, found.texts.spacing), found.options)
+        )
+
+    def _qwen(self, form: Mapping[str, Any], where: str, ends: tuple[str, ...]) -> str:
+        return self._json({**form, "style": "qwen_xml"}, where, ends)
 
     def _any_text(self, form: Mapping[str, Any], where: str, ends: tuple[str, ...]) -> str:
         if form.get("max_tokens") is not None:
@@ -195,16 +214,16 @@ class _Reader:
         most = form.get("max_chars")
         if most is not None and (isinstance(most, bool) or not isinstance(most, int) or not 0 <= most <= MOST_TEXT):
             raise GrammarError(f"structural tag, {where}/max_chars is {clip(most)}; expected 0 to {MOST_TEXT:,}")
-        return self._free((*_texts(form, "excludes", where), *ends), most)
+        return self._host.free((*_texts(form, "excludes", where), *ends), most)
 
     def _grammar(self, form: Mapping[str, Any], where: str, ends: tuple[str, ...]) -> str:
-        return self._part("GRAMMAR", parse_ebnf(_text(form, "grammar", where), "<grammar>"))
+        return self._host.part("GRAMMAR", parse_ebnf(_text(form, "grammar", where), "<grammar>"))
 
     def _regex(self, form: Mapping[str, Any], where: str, ends: tuple[str, ...]) -> str:
-        return self._part("REGEX", load_regex(_text(form, "pattern", where)))
+        return self._host.part("REGEX", load_regex(_text(form, "pattern", where)))
 
     def _token(self, form: Mapping[str, Any], where: str, ends: tuple[str, ...]) -> str:
-        return self._part("TOKEN", special_token(form.get("token", "")))
+        return self._host.part("TOKEN", special_token(form.get("token", "")))
 
     # -- formats of formats
 
@@ -218,7 +237,7 @@ class _Reader:
         elements = _list(form, "elements", where)
         if not elements:
             raise GrammarError(f"structural tag, {where}/elements is empty; expected at least one format")
-        return self._either([self.read(one, f"{where}/elements/{i}", ends) for i, one in enumerate(elements)])
+        return self._host.either([self.read(one, f"{where}/elements/{i}", ends) for i, one in enumerate(elements)])
 
     def _tag(self, form: Mapping[str, Any], where: str, ends: tuple[str, ...]) -> str:
         begin = self._border(form.get("begin"), f"{where}/begin")
@@ -228,13 +247,13 @@ class _Reader:
             raise GrammarError(f"structural tag, {where}/end is empty; expected at least one end")
         inside = tuple(one for one in several if isinstance(one, str) and one)
         content = self.read(form.get("content"), f"{where}/content", inside)
-        end = self._either([self._border(one, f"{where}/end") for one in several])
+        end = self._host.either([self._border(one, f"{where}/end") for one in several])
         return " ".join(filter(None, (begin, content, end)))
 
     def _border(self, said: Any, where: str) -> str:
         """A tag's begin or end: a string or a token."""
         if isinstance(said, str):
-            return _characters(said)
+            return characters(said)
         if isinstance(said, Mapping) and said.get("type") == "token":
             return self._token(said, where, ())
         raise GrammarError(f"structural tag, {where} is {clip(said)}; expected a string or a token format")
@@ -247,7 +266,7 @@ class _Reader:
             if not isinstance(one, Mapping) or one.get("type", "tag") != "tag":
                 raise GrammarError(f"structural tag, {where}/tags/{i} is no tag")
         found = [self.read({**one, "type": "tag"}, f"{where}/tags/{i}", ()) for i, one in enumerate(tags)]
-        return tags, self._either(found)
+        return tags, self._host.either(found)
 
     def _triggered(self, form: Mapping[str, Any], where: str, ends: tuple[str, ...]) -> str:
         triggers = _texts(form, "triggers", where)
@@ -264,7 +283,7 @@ class _Reader:
         at_least_one, stops = bool(form.get("at_least_one")), bool(form.get("stop_after_first"))
         if at_least_one and stops:
             return either
-        text = self._free(excluded, None)
+        text = self._host.free(excluded, None)
         more = f"({either} {text})*"
         if at_least_one:
             return f"{either} {text} {more}"
@@ -272,7 +291,7 @@ class _Reader:
 
     def _separated(self, form: Mapping[str, Any], where: str, ends: tuple[str, ...]) -> str:
         either = self._tags(form, where)[1]
-        separator = _characters(_text(form, "separator", where))
+        separator = characters(_text(form, "separator", where))
         some = either if form.get("stop_after_first") else f"{either} ({separator} {either})*"
         return some if form.get("at_least_one") else f"({some})?"
 
@@ -284,14 +303,14 @@ class _Reader:
             raise GrammarError(
                 f"structural tag, {where}/rules: expected pairs of a pattern, which is not empty, and a format"
             )
-        either = self._either(
+        either = self._host.either(
             [
-                f"{_characters(pattern)} {self.read(one, f'{where}/rules/{i}/1', ())}".strip()
+                f"{characters(pattern)} {self.read(one, f'{where}/rules/{i}/1', ())}".strip()
                 for i, (pattern, one) in enumerate(rules)
             ]
         )
         patterns = tuple(pattern for pattern, _ in rules)
-        text = self._free((*patterns, *_texts(form, "excludes", where), *ends), None)
+        text = self._host.free((*patterns, *_texts(form, "excludes", where), *ends), None)
         if not rules:
             return text
         return f"{text} ({either} {text})*" if form.get("loop", True) else f"{text} {either}?"
@@ -309,47 +328,10 @@ class _Reader:
         body = self.read(form.get("content"), f"{where}/content", ())
         if not body or most == 0:
             return ""
-        name = self._rule(body)
+        name = self._host.either([body])
         if most == -1:
             return f"{name}*" if least == 0 else f"{name}+" if least == 1 else f"{name}~{least} {name}*"
         return f"{name}?" if (least, most) == (0, 1) else f"{name}~{least}..{most}"
-
-    # -- rules and parts
-
-    def _either(self, options: list[str]) -> str:
-        return self._rule(" | ".join(options))
-
-    def _rule(self, body: str) -> str:
-        name = f"rule_{len(self.rules)}"
-        self.rules.append(f"{name}: {body}")
-        return name
-
-    def _part(self, kind: str, value: Any) -> str:
-        name = f"{kind}_{len(self.parts)}"
-        self.parts[name] = value
-        return name
-
-    def _free(self, excluded: tuple[str, ...], most: int | None) -> str:
-        """Any text that holds none of some strings, of at most so many characters."""
-        key = tuple(sorted(set(excluded) - {""})), most
-        if key not in self._texts:
-            limit = "+" if most is None else f"{{1,{most}}}"
-            dfa = regex_automaton(f"[\\s\\S]{limit}") if most != 0 else literals([])
-            if key[0] and most != 0:
-                holding = regex_automaton(f"[\\s\\S]*(?:{'|'.join(map(_quoted, key[0]))})[\\s\\S]*")
-                dfa = intersect(dfa, difference(regex_automaton(r"[\s\S]*"), holding))
-            self._texts[key] = "" if dfa.is_empty else f"{self._part('TEXT', Regex('free text', dfa))}?"
-        return self._texts[key]
-
-
-def _quoted(text: str) -> str:
-    """A pattern of exactly a text."""
-    return "".join(f"\\U{ord(character):08x}" for character in text)
-
-
-def _characters(text: str) -> str:
-    """A text as an expression of single characters."""
-    return " ".join(f'"\\U{ord(c):08x}"' if not c.isalnum() or ord(c) > 126 else f'"{c}"' for c in text)
 
 
 def _text(form: Mapping[str, Any], key: str, where: str) -> str:

@@ -1,0 +1,160 @@
+"""Schemas narrowed: some shapes as a root, strings without excluded texts, closed objects."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from maskwright.analysis.arguments import clip
+from maskwright.analysis.composition.structural_tags_host import without
+from maskwright.analysis.errors import SchemaError
+from maskwright.analysis.regex.dfa import Dfa, difference, intersect
+from maskwright.analysis.schema.shapes import (
+    NO_NODE,
+    Arrays,
+    Contained,
+    KeyAutomaton,
+    Objects,
+    SchemaGraph,
+    Shape,
+    StringLiterals,
+    Strings,
+)
+from maskwright.analysis.schema.strings import lengths_exist, literals, valid_utf8
+
+_OF_SCHEMAS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"})
+_DATA = frozenset({"const", "enum", "default", "examples", "required", "dependentRequired"})
+
+
+def closed_objects(schema: Any) -> Any:
+    """The schema, in which objects that name members have no others, unless it says so.
+
+    As xgrammar reads schemas: a subschema with `properties`, and neither `additionalProperties` nor
+    `unevaluatedProperties`, gets ``"additionalProperties": false``.
+    """
+    if isinstance(schema, list):
+        return [closed_objects(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key in _OF_SCHEMAS and isinstance(value, dict):
+            found[key] = {name: closed_objects(one) for name, one in value.items()}
+        else:
+            found[key] = value if key in _DATA else closed_objects(value)
+    if isinstance(schema.get("properties"), dict) and "unevaluatedProperties" not in schema:
+        found.setdefault("additionalProperties", False)
+    return found
+
+
+def rooted(graph: SchemaGraph, shapes: tuple[Shape, ...]) -> SchemaGraph:
+    """The graph of the values of some shapes of another graph. shapes : at least one."""
+    numbers: dict[int, int] = {}
+    old: list[tuple[Shape, ...]] = [shapes]
+
+    def number(node: int) -> int:
+        if node == NO_NODE:
+            return NO_NODE
+        if node not in numbers:
+            numbers[node] = len(old)
+            old.append(graph.nodes[node])
+        return numbers[node]
+
+    def moved(nodes: Sequence[int]) -> tuple[int, ...]:
+        return tuple(map(number, nodes))
+
+    found: list[tuple[Shape, ...]] = []
+    for node in old:  # grows while it is read
+        made: list[Shape] = []
+        for shape in node:
+            match shape:
+                case Objects():
+                    made.append(shape._replace(values=moved(shape.values), others=moved(shape.others)))
+                case Arrays():
+                    inside = shape.contained
+                    if inside is not None:
+                        inside = Contained(inside.least, inside.most, moved(inside.prefix), number(inside.items))
+                    made.append(shape._replace(prefix=moved(shape.prefix), items=number(shape.items), contained=inside))
+                case _:
+                    made.append(shape)
+        found.append(tuple(made))
+    return SchemaGraph(tuple(found), 0, graph.left_out)
+
+
+def keys_of_class(objects: Objects, of: int) -> Dfa:
+    """The keys that an object does not name, of one class."""
+    automaton = objects.key_automaton
+    if automaton is None:
+        return difference(valid_utf8(), literals(objects.keys)) if objects.keys else valid_utf8()
+    return Dfa.minimal(automaton.next_state, automaton.ends == of)
+
+
+def excluding(graph: SchemaGraph, excluded: tuple[str, ...]) -> SchemaGraph:
+    """The values in which no string and no key of an object says any of some texts.
+
+    Raises: SchemaError if the schema names such a string or key, or has strings that all do.
+    """
+    if not excluded:
+        return graph
+    kept = without(excluded)
+    return graph._replace(
+        nodes=tuple(tuple(_narrowed(shape, kept, excluded) for shape in node) for node in graph.nodes)
+    )
+
+
+def _narrowed(shape: Shape, kept: Dfa, excluded: tuple[str, ...]) -> Shape:
+    match shape:
+        case StringLiterals(texts):
+            _check_texts(texts, kept, excluded)
+        case Strings(automaton, least, most):
+            dfa = kept if automaton is None else intersect(automaton, kept)
+            if not lengths_exist(dfa, least, most):
+                raise SchemaError(f"all strings of a subschema hold one of the excludes {clip(list(excluded))}")
+            return Strings(dfa, least, most)
+        case Objects():
+            _check_texts(shape.keys, kept, excluded)
+            return _narrowed_keys(shape, kept, excluded)
+        case Arrays() if shape.is_unique:
+            raise SchemaError("uniqueItems beside excludes cannot be said: take one of them out")
+    return shape
+
+
+def _check_texts(texts: tuple[bytes, ...], kept: Dfa, excluded: tuple[str, ...]) -> None:
+    for text in texts:
+        if not kept.matches(text):
+            raise SchemaError(
+                f"the schema names {clip(text.decode())}, which holds one of the excludes {clip(list(excluded))}"
+            )
+
+
+def _narrowed_keys(objects: Objects, kept: Dfa, excluded: tuple[str, ...]) -> Objects:
+    if not objects.others:
+        return objects
+    classes = [intersect(keys_of_class(objects, one), kept) for one in range(len(objects.others))]
+    if any(one.is_empty for one in classes):
+        raise SchemaError(f"all keys of a pattern hold one of the excludes {clip(list(excluded))}")
+    return objects._replace(key_automaton=_joined(classes))
+
+
+def _joined(classes: list[Dfa]) -> KeyAutomaton:
+    """Disjoint sets of keys as one automaton."""
+    states: list[tuple[int, ...]] = [(0,) * len(classes)]
+    number = {states[0]: 0}
+    rows: list[list[int]] = []
+    dead = (-1,) * len(classes)
+    for at in states:  # grows while it is read
+        row = []
+        for byte in range(256):
+            to = tuple(int(one.next_state[s, byte]) if s >= 0 else -1 for one, s in zip(classes, at, strict=True))
+            if to == dead:
+                row.append(-1)
+                continue
+            if to not in number:
+                number[to] = len(states)
+                states.append(to)
+            row.append(number[to])
+        rows.append(row)
+    ends = [next((k for k, s in enumerate(at) if s >= 0 and classes[k].is_accepting[s]), -1) for at in states]
+    return KeyAutomaton(np.array(rows, np.int32), np.array(ends, np.int32))

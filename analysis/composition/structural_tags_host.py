@@ -1,0 +1,89 @@
+"""The host of a structural tag: rules of single characters, and the parts that stand in them.
+
+An *expression* is the right side of a rule, as Lark writes it; "" is the empty text. Rules end in
+what shows, as far as they can: a parser with one character of lookahead need not know which of two
+formats goes on before they differ.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any
+
+from maskwright.analysis.regex.dfa import Dfa, difference, intersect
+from maskwright.analysis.regex.whole import regex_automaton
+from maskwright.analysis.schema.strings import literals
+from maskwright.analysis.schema.text_patterns import Regex
+
+
+class HostRules:
+    """The rules and parts of a host, while it is being made.
+
+    rules : the lines of the grammar.
+    parts : the name of a terminal -> its language.
+    """
+
+    def __init__(self) -> None:
+        self.rules: list[str] = []
+        self.parts: dict[str, Any] = {}
+        self._texts: dict[tuple[tuple[str, ...], int | None], str] = {}
+        self._n_names = 0
+
+    def name(self) -> str:
+        """A name for a rule that is still to be defined."""
+        self._n_names += 1
+        return f"rule_{self._n_names - 1}"
+
+    def define(self, name: str, options: list[str]) -> str:
+        """Let a name stand for one of some expressions; returns the name."""
+        self.rules.append(f"{name}: {' | '.join(options)}")
+        return name
+
+    def either(self, options: list[str]) -> str:
+        """A new rule for one of some expressions."""
+        return self.define(self.name(), options)
+
+    def part(self, kind: str, value: Any) -> str:
+        """A new part. kind : how its name begins."""
+        name = f"{kind}_{len(self.parts)}"
+        self.parts[name] = value
+        return name
+
+    def free(self, excluded: tuple[str, ...], most: int | None) -> str:
+        """Any text that holds none of some strings, of at most so many characters."""
+        key = tuple(sorted(set(excluded) - {""})), most
+        if key not in self._texts:
+            limit = "+" if most is None else f"{{1,{most}}}"
+            dfa = regex_automaton(f"[\\s\\S]{limit}") if most != 0 else literals([])
+            if key[0] and most != 0:
+                dfa = intersect(dfa, without(key[0]))
+            self._texts[key] = "" if dfa.is_empty else f"{self.part('TEXT', Regex('free text', dfa))}?"
+        return self._texts[key]
+
+    def grammar(self, start: str) -> str:
+        """The text of the grammar, and no part that it does not use. start : its expression."""
+        rules = "\n".join(["// maskwright: lexing = longest", f"start: {start}", *self.rules])
+        used = set(re.findall(r"\b[A-Z]+_[0-9]+\b", rules))
+        self.parts = {name: value for name, value in self.parts.items() if name in used}
+        return rules + "\n" + "".join(f"%declare {name}\n" for name in self.parts)
+
+
+@lru_cache(maxsize=256)
+def without(excluded: tuple[str, ...]) -> Dfa:
+    """The texts that hold none of some strings."""
+    everything = regex_automaton(r"[\s\S]*")
+    if not excluded:
+        return everything
+    holding = regex_automaton(f"[\\s\\S]*(?:{'|'.join(map(quoted, excluded))})[\\s\\S]*")
+    return difference(everything, holding)
+
+
+def quoted(text: str) -> str:
+    """A pattern of exactly a text."""
+    return "".join(f"\\U{ord(character):08x}" for character in text)
+
+
+def characters(text: str) -> str:
+    """A text as an expression of single characters."""
+    return " ".join(f'"\\U{ord(c):08x}"' if not c.isalnum() or ord(c) > 126 else f'"{c}"' for c in text)

@@ -1,0 +1,181 @@
+"""Lists of elements: the members of an object or the items of an array, one behind the other.
+
+A *list automaton* has states and, from each, steps: an element, and the state behind it. State 0 is
+initial. It becomes rules that grow to the left, so that a parser need not know where a list ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias, TypeVar
+
+from maskwright.analysis.composition.structural_tags_host import HostRules
+from maskwright.analysis.errors import LimitError, SchemaError
+from maskwright.analysis.schema.shapes import NO_NODE, Arrays, Objects
+
+MOST_IN_ANY_ORDER = 8
+"""BOUND: the named members of an object whose order is free; each set of them is a state."""
+MOST_LIST_STATES = 2_000
+"""BOUND: the states of a list automaton."""
+
+State = TypeVar("State")
+Element: TypeAlias = Callable[[int], str | None]
+"""An expression of the element with a number; None if there is none."""
+
+
+class ListAutomaton(NamedTuple):
+    """Lists of elements.
+
+    steps : for each state, expressions of elements and the states behind them.
+    is_final : whether a list may end in a state.
+    """
+
+    steps: list[list[tuple[str, int]]]
+    is_final: list[bool]
+
+
+def object_list(objects: Objects, named: Element, other: Element) -> ListAutomaton:
+    """The lists of an object's members.
+
+    named : of the member with the number of a key; other : of those with keys of a class.
+
+    Raises: LimitError for too many members in any order.
+    """
+    keys = [k for k, node in enumerate(objects.values) if node != NO_NODE]
+    if objects.ranks is not None:
+        ranks = objects.ranks
+        keys.sort(key=lambda k: ranks[k])
+    elif len(keys) > MOST_IN_ANY_ORDER:
+        raise LimitError(
+            f"{len(keys)} arguments in any order are more than {MOST_IN_ANY_ORDER}, which is as many as can be kept apart: let them have "
+            "the schema's order (any_order false)"
+        )
+    required = sum(1 << i for i, k in enumerate(keys) if objects.required[k])
+    expressions = [named(k) for k in keys]
+    others = [found for found in map(other, range(len(objects.others))) if found is not None]
+    most = objects.most
+    if most is not None and not others and len(keys) <= most:
+        most = None
+    cap = most if most is not None else objects.least if objects.least > required.bit_count() else 0
+
+    def steps(state: tuple[int, int]) -> list[tuple[str, tuple[int, int]]]:
+        gone, count = state
+        if most is not None and count == most:
+            return []
+        after = min(count + 1, cap)
+        found: list[tuple[str, tuple[int, int]]] = []
+        for i, expression in enumerate(expressions):
+            bit = 1 << i
+            if gone & bit or expression is None:
+                continue
+            if objects.ranks is None:
+                found.append((expression, (gone | bit, after)))
+            elif not required & ~gone & (bit - 1):
+                found.append((expression, (gone | (2 * bit - 1), after)))
+        if objects.ranks is None:
+            found.extend((one, (gone, after)) for one in others)
+        elif not required & ~gone:
+            found.extend((one, ((1 << len(keys)) - 1, after)) for one in others)
+        return found
+
+    def is_final(state: tuple[int, int]) -> bool:
+        least = objects.least if cap else 0
+        return not required & ~state[0] and state[1] >= least
+
+    return _explored((0, 0), steps, is_final)
+
+
+def array_list(arrays: Arrays, item: Element) -> ListAutomaton:
+    """The lists of an array's items. item : of the items that are of a node.
+
+    Raises: SchemaError for what no list of elements can say.
+    """
+    if arrays.contained is not None or arrays.is_unique:
+        raise SchemaError("contains and uniqueItems of a list that is written in XML cannot be said: take them out")
+    prefix = [item(node) if node != NO_NODE else None for node in arrays.prefix]
+    behind = item(arrays.items) if arrays.items != NO_NODE else None
+    cap = max(len(prefix), arrays.least, arrays.most or 0)
+    if cap > MOST_LIST_STATES:
+        raise LimitError(
+            f"a list of {cap:,} items that is written in XML is too long; at most {MOST_LIST_STATES:,} are counted"
+        )
+
+    def steps(count: int) -> list[tuple[str, int]]:
+        if arrays.most is not None and count >= arrays.most:
+            return []
+        expression = prefix[count] if count < len(prefix) else behind
+        return [] if expression is None else [(expression, min(count + 1, cap))]
+
+    return _explored(0, steps, lambda count: count >= arrays.least)
+
+
+def _explored(
+    start: State, steps: Callable[[State], list[tuple[str, State]]], is_final: Callable[[State], bool]
+) -> ListAutomaton:
+    states = [start]
+    number = {start: 0}
+    found: list[list[tuple[str, int]]] = []
+    for at in states:  # grows while it is read
+        row = []
+        for expression, to in steps(at):
+            if to not in number:
+                number[to] = len(states)
+                states.append(to)
+            row.append((expression, number[to]))
+        found.append(row)
+        if len(states) > MOST_LIST_STATES:
+            raise LimitError(f"a list of arguments has more than {MOST_LIST_STATES:,} states: let their number be free")
+    return ListAutomaton(found, [is_final(one) for one in states])
+
+
+def united(automata: Sequence[ListAutomaton]) -> ListAutomaton:
+    """The lists of any of some automata, deterministic and without states that come to no end.
+
+    Elements are the same if their expressions are.
+    """
+    start = frozenset((k, 0) for k in range(len(automata)))
+
+    def steps(states: frozenset[tuple[int, int]]) -> list[tuple[str, frozenset[tuple[int, int]]]]:
+        found: dict[str, set[tuple[int, int]]] = {}
+        for k, state in sorted(states):
+            for expression, to in automata[k].steps[state]:
+                found.setdefault(expression, set()).add((k, to))
+        return [(expression, frozenset(to)) for expression, to in found.items()]
+
+    made = _explored(start, steps, lambda states: any(automata[k].is_final[state] for k, state in states))
+    ends = {state for state, is_final in enumerate(made.is_final) if is_final}
+    size = -1
+    while size != len(ends):
+        size = len(ends)
+        ends |= {state for state, row in enumerate(made.steps) if any(to in ends for _, to in row)}
+    return ListAutomaton(
+        [[step for step in row if state in ends and step[1] in ends] for state, row in enumerate(made.steps)],
+        made.is_final,
+    )
+
+
+def list_expression(rules: HostRules, automaton: ListAutomaton, space: str, ends_with_space: bool) -> str | None:
+    """The expression of the lists of an automaton; None if there is no list.
+
+    space : what stands before each element.
+    ends_with_space : whether it may also stand behind a list that is not empty.
+    """
+    entered = sorted({to for row in automaton.steps for _, to in row})
+    names = {state: rules.name() for state in entered}
+    options: dict[int, list[str]] = {state: [] for state in entered}
+    for state, row in enumerate(automaton.steps):
+        for expression, to in row:
+            if state == 0:
+                options[to].append(f"{space} {expression}".strip())
+            if state in names:
+                options[to].append(" ".join(filter(None, (names[state], space, expression))))
+    for state in entered:
+        if options[state]:
+            rules.define(names[state], options[state])
+    finals = [names[state] for state in entered if automaton.is_final[state]]
+    if not finals:
+        return "" if automaton.is_final[0] else None
+    some = f"({' | '.join(finals)})"
+    if ends_with_space and space:
+        some = f"({some} {space})"
+    return f"{some}?" if automaton.is_final[0] else some

@@ -1,0 +1,368 @@
+"""Arguments as XML elements: the texts in which models write the members of an object.
+
+A style says how an argument is written: ``<parameter=city>Rome</parameter>``. Which arguments there
+are says the graph of the schema. Strings are raw, up to the closing tag; other values are JSON, or,
+in styles that nest, elements again.
+
+Source: xgrammar 0.2.8, its grammars for each style.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Literal, NamedTuple, TypeAlias
+
+from maskwright.analysis.arguments import clip
+from maskwright.analysis.composition.structural_tags_graph import excluding, keys_of_class, rooted
+from maskwright.analysis.composition.structural_tags_host import HostRules, characters, without
+from maskwright.analysis.composition.structural_tags_lists import array_list, list_expression, object_list, united
+from maskwright.analysis.errors import LimitError, SchemaError
+from maskwright.analysis.regex.dfa import Dfa, concatenate, difference, intersect, union
+from maskwright.analysis.regex.whole import regex_automaton
+from maskwright.analysis.schema.load import JsonSchema
+from maskwright.analysis.schema.shapes import (
+    Arrays,
+    Numbers,
+    Objects,
+    Shape,
+    Spellings,
+    StringLiterals,
+    Strings,
+    Texts,
+)
+from maskwright.analysis.schema.strings import literals
+from maskwright.analysis.schema.text_patterns import Regex
+
+Kind: TypeAlias = Literal["string", "number", "boolean", "null", "object", "array"]
+KINDS: tuple[Kind, ...] = ("string", "number", "boolean", "null", "object", "array")
+
+MOST_CHARACTERS = 2_000
+"""BOUND: the characters that `minLength` and `maxLength` of an argument may count."""
+
+_JSON_SPACE = r"[ \t\n\r]*"
+_IDENTIFIER = "[A-Za-z_][A-Za-z0-9_]*"
+_PLAIN_NAME = r'[^\x00-\x20"&<>]+'
+_NO_KINDS: Mapping[Kind, str] = MappingProxyType({})
+
+
+class Style(NamedTuple):
+    """How arguments are written.
+
+    begin, behind_name : before and behind an argument's name.
+    end : the closing tag; ``{}`` stands for the name.
+    value : what stands before the value, with white space before it.
+    kinds : for styles that tell a value's kind: what stands for it between `of_kind`.
+    of_kind : the text around it.
+    bars : characters that no name can have.
+    escapes : how characters of names are written.
+    nests : whether objects and arrays are elements too.
+    item : what begins an item of an array, where they are.
+    raw_until : what no raw string holds.
+    is_spaced : whether white space may stand around strings that are not free, and JSON.
+    """
+
+    begin: str
+    behind_name: str
+    end: str
+    value: str = ""
+    kinds: Mapping[Kind, str] = _NO_KINDS
+    of_kind: tuple[str, str] = ("", "")
+    bars: str = ""
+    escapes: tuple[tuple[str, str], ...] = ()
+    nests: bool = False
+    item: str = ""
+    raw_until: str = ""
+    is_spaced: bool = True
+
+
+def _deepseek(blank: str) -> Style:
+    kinds: dict[Kind, str] = {kind: "true" if kind == "string" else "false" for kind in KINDS}
+    end = f"</｜DSML｜{blank}parameter>"
+    begin = f'<｜DSML｜{blank}parameter name="'
+    return Style(begin, '"', end, kinds=kinds, of_kind=(' string="', '">'), bars='"', raw_until=end, is_spaced=False)
+
+
+_QWEN = Style("<parameter=", ">", "</parameter>", bars=">", raw_until="</parameter>")
+STYLES: Mapping[str, Style] = MappingProxyType(
+    {
+        "qwen_xml": _QWEN,
+        "minimax_xml": Style('<parameter name="', '">', "</parameter>", bars='"', raw_until="</parameter>"),
+        "glm_xml": Style("<arg_key>", "</arg_key>", "</arg_value>", "<arg_value>", bars="<", raw_until="</arg_value>"),
+        "deepseek_xml": _deepseek(""),
+        "deepseek_v4_1_xml": _deepseek(" "),
+        "kimi_k3_xml": Style(
+            '<|open|>argument key="',
+            '"',
+            "<|close|>argument<|sep|>",
+            kinds={kind: kind for kind in KINDS},
+            of_kind=(' type="', '"<|sep|>'),
+            escapes=(("&", "&amp;"), ('"', "&quot;")),
+            raw_until="<|close|>argument<|sep|>",
+        ),
+        "cohere_xml": Style(
+            '<cofl:value name="',
+            '"',
+            "</cofl:value>",
+            kinds={kind: {"string": "raw", "object": "dict", "array": "list"}.get(kind, "json") for kind in KINDS},
+            of_kind=(' type="', '">'),
+            escapes=(("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;")),
+            nests=True,
+            item="<cofl:value",
+            raw_until="</cofl:value>",
+        ),
+        "minimax_m3_xml": Style(
+            "]<]minimax[>[<",
+            ">",
+            "]<]minimax[>[</{}>",
+            bars="<>",
+            nests=True,
+            item="item",
+            raw_until="]<]minimax[>[",
+            is_spaced=False,
+        ),
+    }
+)
+"""The styles by the names that xgrammar gives them."""
+
+
+def xml_arguments(rules: HostRules, schema: JsonSchema, style: str, excluded: tuple[str, ...]) -> str:
+    """The expression of the arguments of a schema's objects.
+
+    style : a key of `STYLES`.
+    excluded : what no string and no name says.
+
+    Raises: SchemaError for a schema without objects, for names that the style cannot write, for
+    what no raw text can say; LimitError for too many arguments in any order, and too long strings.
+    """
+    found = _Arguments(rules, schema, style, excluded).root()
+    if found is None:
+        raise SchemaError(f"no object of the schema can be written in the style {style}")
+    return found
+
+
+class _Arguments:
+    """The arguments of one schema."""
+
+    def __init__(self, rules: HostRules, schema: JsonSchema, style: str, excluded: tuple[str, ...]) -> None:
+        self._rules, self._schema, self._name = rules, schema, style
+        self._style = STYLES[style]
+        if excluded and self._style.nests:
+            raise SchemaError(f"the style {style} has no excludes: leave them out")
+        self._excluded = excluded
+        self._graph = schema.texts.graph
+        self._spacing = schema.texts.spacing or regex_automaton(_JSON_SPACE)
+        self._space = self._space_part()
+        self._rest: dict[tuple[int, str], str | None] = {}
+        self._parts: dict[tuple[int, str], str] = {}
+
+    def _space_part(self) -> str:
+        """The expression of white space."""
+        some = difference(self._spacing, Dfa.literal(b""))
+        if some.is_empty:
+            return ""
+        part = self._rules.part("SPACE", Regex("white space", some))
+        return f"{part}?" if self._spacing.matches(b"") else part
+
+    def root(self) -> str | None:
+        """The expression of all arguments; None if there is no object."""
+        objects = [shape for shape in self._graph.nodes[self._graph.root] if isinstance(shape, Objects)]
+        return self._members(objects) if objects else None
+
+    # -- lists
+
+    def _members(self, objects: list[Objects]) -> str | None:
+        automata = [
+            object_list(one, lambda k, one=one: self._named(one, k), lambda of, one=one: self._other(one, of))  # type: ignore[misc]
+            for one in objects
+        ]
+        only_behind = self._name == "minimax_m3_xml"
+        found = list_expression(self._rules, united(automata), self._space, only_behind)
+        if found is None or only_behind:
+            return found
+        return f"{found} {self._space}".strip()
+
+    def _items(self, arrays: list[Arrays]) -> str | None:
+        automaton = united([array_list(one, self._item) for one in arrays])
+        spaced = self._name == "minimax_m3_xml"
+        return list_expression(self._rules, automaton, self._space if spaced else "", spaced)
+
+    def _named(self, objects: Objects, k: int) -> str | None:
+        """An argument with a name, as the style writes it."""
+        key = objects.keys[k].decode()
+        style = self._style
+        if any(bar in key for bar in style.bars) or (not style.escapes and not key):
+            raise SchemaError(f"the style {self._name} cannot write the name {clip(key)}: it would end early")
+        if any(text in key for text in self._excluded):
+            raise SchemaError(f"the name {clip(key)} holds one of the excludes {clip(list(self._excluded))}")
+        rest = self._after_name(objects.values[k], style.end.format(key))
+        if rest is None:
+            return None
+        for character, written in style.escapes:
+            key = key.replace(character, written)
+        return f"{characters(style.begin + key)} {rest}"
+
+    def _other(self, objects: Objects, of: int) -> str | None:
+        """Arguments with names of a class; None where the closing tag would repeat the name."""
+        if "{}" in self._style.end:
+            return None
+        names = keys_of_class(objects, of)
+        if objects.key_automaton is not None:
+            names = intersect(names, regex_automaton(_PLAIN_NAME))
+        elif self._name == "cohere_xml":
+            written = [self._escaped(key) for key in objects.keys]
+            plain = regex_automaton(r'(?:[^\x00"&<>]|&amp;|&lt;|&gt;|&quot;)+')
+            names = difference(plain, literals(written)) if written else plain
+        else:
+            names = intersect(names, regex_automaton(_IDENTIFIER))
+        if self._excluded:
+            names = intersect(names, without(self._excluded))
+        rest = None if names.is_empty else self._after_name(objects.others[of], self._style.end)
+        if rest is None:
+            return None
+        return f"{characters(self._style.begin)} {self._rules.part('NAME', Regex('a name', names))} {rest}"
+
+    def _escaped(self, key: bytes) -> bytes:
+        text = key.decode()
+        for character, written in self._style.escapes:
+            text = text.replace(character, written)
+        return text.encode()
+
+    def _item(self, node: int) -> str | None:
+        style = self._style
+        if style.end.format("") == style.end:  # an item has no name
+            rest = self._value(node, style.end)
+            return None if rest is None else f"{characters(style.item)} {rest}"
+        rest = self._after_name(node, style.end.format(style.item))
+        return None if rest is None else f"{characters(style.begin + style.item)} {rest}"
+
+    # -- values
+
+    def _after_name(self, node: int, end: str) -> str | None:
+        """What stands behind an argument's name: a value of a node, and the closing tag."""
+        rest = self._value(node, end)
+        if rest is None:
+            return None
+        style = self._style
+        if not style.value:
+            return f"{characters(style.behind_name)} {rest}"
+        return " ".join(filter(None, (characters(style.behind_name), self._space, characters(style.value), rest)))
+
+    def _value(self, node: int, end: str) -> str | None:
+        """The rule of a value of a node and the closing tag; None if there is none."""
+        key = node, end
+        if key not in self._rest:
+            self._rest[key] = name = self._rules.name()
+            closing = characters(end)
+            options = [f"{one} {closing}".strip() for one in self._values(node)]
+            if options:
+                self._rules.define(name, options)
+            else:
+                self._rest[key] = None
+        return self._rest[key]
+
+    def _values(self, node: int) -> Iterator[str]:
+        """The expressions of a node's values, each with what tells its kind."""
+        style = self._style
+        groups: dict[str, dict[Kind, list[Shape]]] = {}
+        for shape in self._graph.nodes[node]:
+            for kind, part in _of_kinds(shape):
+                groups.setdefault(style.kinds.get(kind, ""), {}).setdefault(kind, []).append(part)
+        for told, of_kind in groups.items():
+            before = characters(f"{style.of_kind[0]}{told}{style.of_kind[1]}") if style.kinds else ""
+            for one in self._of_group(of_kind, (node, told)):
+                yield f"{before} {one}".strip()
+
+    def _of_group(self, of_kind: dict[Kind, list[Shape]], key: tuple[int, str]) -> Iterator[str]:
+        """The expressions of the values of a node that are told by the same word."""
+        style = self._style
+        as_json: list[Shape] = []
+        for kind, shapes in of_kind.items():
+            if kind == "string":
+                free = any(shape == Strings(None, 0, None) for shape in shapes)
+                raw = self._free() if free else self._raw(shapes)
+                if raw is not None:
+                    yield raw
+                if free and not style.nests:
+                    return  # any other value is such a text as well
+            elif style.nests and kind == "object":
+                members = self._members([one for one in shapes if isinstance(one, Objects)])
+                if members is not None:
+                    yield self._spaced(members)
+            elif style.nests and kind == "array":
+                items = self._items([one for one in shapes if isinstance(one, Arrays)])
+                if items is not None:
+                    yield self._spaced(items)
+            else:
+                as_json.extend(shapes)
+        if as_json:
+            if key not in self._parts:
+                self._parts[key] = self._json(tuple(as_json))
+            yield self._parts[key]
+
+    def _spaced(self, expression: str) -> str:
+        """Elements with white space around, where the style has it; that of members is theirs."""
+        if not self._style.is_spaced or not self._space or expression.endswith(self._space):
+            return expression
+        return f"{self._space} {expression} {self._space}" if expression else self._space
+
+    def _free(self) -> str:
+        return self._rules.free((self._style.raw_until, *self._excluded), None)
+
+    def _raw(self, shapes: list[Shape]) -> str | None:
+        """The part of strings that are not free, with white space where the style has it."""
+        dfa: Dfa | None = None
+        for shape in shapes:
+            one = _automaton(shape)
+            dfa = one if dfa is None else union(dfa, one)
+        if dfa is None:
+            return None
+        dfa = intersect(dfa, without(tuple(sorted({self._style.raw_until, *self._excluded}))))
+        if dfa.is_empty:
+            return None
+        if self._style.is_spaced:
+            dfa = concatenate(concatenate(self._spacing, dfa), self._spacing)
+        return self._rules.part("TEXT", Regex("a string", dfa))
+
+    def _json(self, shapes: tuple[Shape, ...]) -> str:
+        """The part of values that are JSON."""
+        spacing = self._schema.texts.spacing if self._name != "minimax_m3_xml" else Dfa.literal(b"")
+        graph = excluding(rooted(self._graph, shapes), self._excluded)
+        found = JsonSchema(self._schema.name, self._schema.schema, Texts(graph, spacing), self._schema.options)
+        return self._rules.part("JSON", found)
+
+
+def _of_kinds(shape: Shape) -> Iterator[tuple[Kind, Shape]]:
+    """The kinds of a shape's values, each with the shape of these."""
+    match shape:
+        case Objects():
+            yield "object", shape
+        case Arrays():
+            yield "array", shape
+        case Numbers():
+            yield "number", shape
+        case Spellings(texts):
+            for kind, first in (("null", b"n"), ("boolean", b"tf"), ("number", b"-0123456789")):
+                of = tuple(text for text in texts if text[0] in first)
+                if of:
+                    yield kind, Spellings(of)  # type: ignore[misc]
+        case _:
+            yield "string", shape
+
+
+def _automaton(shape: Shape) -> Dfa:
+    """The strings of a shape, as they are said."""
+    if isinstance(shape, StringLiterals):
+        return literals(shape.texts)
+    if not isinstance(shape, Strings):
+        raise TypeError(f"{shape} are no strings")
+    most = shape.most
+    if max(shape.least, most or 0) > MOST_CHARACTERS:
+        raise LimitError(
+            f"a string of {max(shape.least, most or 0):,} characters is too long to be counted; an argument may have minLength and "
+            f"maxLength up to {MOST_CHARACTERS:,}"
+        )
+    dfa = regex_automaton(r"[\s\S]*") if shape.automaton is None else shape.automaton
+    if (shape.least, most) == (0, None):
+        return dfa
+    return intersect(dfa, regex_automaton(f"[\\s\\S]{{{shape.least},{'' if most is None else most}}}"))
