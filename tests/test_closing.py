@@ -170,12 +170,14 @@ def test_a_batch_in_threads_while_the_table_is_replaced() -> None:
     expected = compile_store(grammar, vocabulary)
     gated = Gated(grammar, vocabulary)
     size = 24
+    begun = threading.Barrier(4)
 
     def decode(n_threads: int, seed: int) -> None:
         rng = random.Random(seed)
         batch, known = gated.store.batch(size, n_threads=n_threads), expected.batch(size)
         words, right = (np.zeros((size, expected.n_words), np.uint32) for _ in range(2))
         opened = batch._table
+        begun.wait(60)  # a table that is closed before is not the open one
         for step in range(60):
             if step == 20:
                 gated.open_gate()
