@@ -101,7 +101,7 @@ class _Work:
         self.equivalence = equivalence
         self.bytes_limit = bytes_limit
         self.n_cells = len(parser.action)
-        sequences = exploring.Continuations(np.array(continuations.symbols or [0], np.int32), next_continuation)
+        sequences = exploring.Continuations(continuations.symbols, next_continuation)
         self.x = exploring.new_exploration(
             parser, sequences, equivalence.positions, equivalence.outcomes, continuations.n_words
         )

@@ -41,8 +41,9 @@ class Levels:
     ) -> None:
         self.allowed = allowed
         self.roots = roots
-        self.symbols = continuations.symbols
-        self.next_continuation = np.array(continuations.next_continuation or [0], np.int32)
+        self.symbols: list[int] = continuations.symbols.tolist()
+        self.next_continuation = continuations.next_continuation
+        next_continuation: list[int] = self.next_continuation.tolist()
         self.leader: dict[int, int] = {WHATEVER: WHATEVER}
         self.leaders: list[int] = []
         self._leader_of_key: dict[tuple[int, bytes], int] = {}
@@ -58,8 +59,8 @@ class Levels:
             here = continuation
             while here not in length and here >= 0:
                 chain.append(here)
-                after = continuations.next_continuation[here]
-                self._before.setdefault(after, set()).add(continuations.symbols[here])
+                after = next_continuation[here]
+                self._before.setdefault(after, set()).add(self.symbols[here])
                 here = after
             n = length.setdefault(here, 0)
             for here in reversed(chain):
@@ -72,7 +73,7 @@ class Levels:
                 self._levels[length[continuation]].append(continuation)
         n_columns = tables.action.shape[1]
         # without the states of dead ends there may be modes that no state is in any more
-        n_modes = max(int(mode_of_state.max()) + 1, max(continuations.symbols, default=0) - n_columns + 1)
+        n_modes = max(int(mode_of_state.max()) + 1, max(self.symbols, default=0) - n_columns + 1)
         self.n_columns = n_columns
         in_mode = [mode_of_state == mode for mode in range(n_modes)]
         # a mode symbol reads nothing: the state on top stays

@@ -280,7 +280,7 @@ class AutomatonBuilder:
             np.arange(len(self.number), dtype=np.int32) if configuration_sets is None else configuration_sets.root_of
         )
         passable = [all(root_of[gate] != NEVER_LEGAL for gate in breaks) for breaks in self.gates]
-        n_continuations = len(required.continuations.symbols)
+        n_continuations = len(required.continuations)
         nodes = _RootNodes(self._distinct(root_of), n_continuations, len(required.classes))
         depth_cases = [
             tuple(
@@ -324,7 +324,7 @@ class AutomatonBuilder:
         """
         n_entries = 0
         n_sets = len(self.required.continuations.sets)
-        is_asked = np.zeros((len(self.required.continuations.symbols) + n_sets, 2), np.bool_)
+        is_asked = np.zeros((len(self.required.continuations) + n_sets, 2), np.bool_)
         for state in self.required.states:
             for depth_case in state.depth_cases:
                 n_entries += len(depth_case.group)
@@ -366,9 +366,9 @@ class AutomatonBuilder:
         -1 - n is at n_continuations + n.
         """
         continuations = self.required.continuations
-        distinct = np.full((2, len(continuations.symbols) + len(continuations.sets) + 1), NEVER_LEGAL, np.int32)
+        distinct = np.full((2, len(continuations) + len(continuations.sets) + 1), NEVER_LEGAL, np.int32)
         for (continuation, kind), root in self.number.items():
-            at = continuation if continuation >= 0 else len(continuations.symbols) - continuation - 1
+            at = continuation if continuation >= 0 else len(continuations) - continuation - 1
             distinct[kind, at] = root_of[root]
         return distinct
 
