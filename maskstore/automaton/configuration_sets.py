@@ -39,7 +39,7 @@ from maskwright.maskstore.automaton.exploration_tables import (
     REFUSED,
     REFUSED_CONTINUATION,
     Parser,
-    Steps,
+    StepRows,
 )
 from maskwright.maskstore.automaton.levels import Levels
 from maskwright.maskstore.automaton.pair_classes import PairClasses
@@ -66,7 +66,7 @@ class ConfigurationSets:
         root_start[r + 1].
     root_cell, root_state : (n_rows,) int32; a first cell on which some stack accepts the root, and
         the result there: ACCEPTED or a configuration set.
-    steps : (configuration set, cell) -> REFUSED, ACCEPTED or the next configuration set. Of
+    steps : from a configuration set, over a cell: REFUSED, ACCEPTED or the next one. Of
         equivalent sets it is the one with the least number.
     n_states, n_edges : configuration sets, and the edges between pairs.
     n_pairs, n_classes : pairs (configuration set, last cell), and the classes of those that are not
@@ -79,7 +79,7 @@ class ConfigurationSets:
     root_start: Int64
     root_cell: Int32
     root_state: Int32
-    steps: Steps
+    steps: StepRows
     n_states: int
     n_pairs: int
     n_edges: int
@@ -209,9 +209,9 @@ def explore(
         than `bytes_limit` bytes.
     """
     n_columns = tables.action.shape[1]
-    columns = sorted({symbol for symbol in continuations.symbols if symbol < n_columns})
+    columns = [symbol for symbol in np.unique(continuations.symbols).tolist() if symbol < n_columns]
     levels = Levels(tables, mode_of_state, continuations, roots, allowed)
-    equivalence = Equivalence(tables, max(1, len(continuations.symbols)), columns)
+    equivalence = Equivalence(tables, max(1, len(continuations)), columns)
     work = _Work(
         exploring.parser_of(tables, mode_of_state), continuations, levels.next_continuation, equivalence, bytes_limit
     )
@@ -310,8 +310,19 @@ def _merged(
     work: _Work, classes: PairClasses, levels: Levels, continuation_of: Int32, top_of: Int32, pair_of: Int32
 ) -> ConfigurationSets:
     """The result. Steps lead to the least state of each class, and equal roots share a number."""
-    steps = work.x.steps
-    kernels.merge_steps(work.n_cells, steps, work.x.pairs, classes.of_pair, classes.least)
+    n_steps = work.size(exploring.N_STEPS)
+    steps = StepRows(
+        np.zeros(work.size(exploring.N_STATES) + 2, np.int64), *(np.zeros(n_steps, np.int32) for _ in range(2))
+    )
+    kernels.write_step_rows(
+        work.n_cells,
+        work.x.steps,
+        work.x.pairs,
+        classes.of_pair,
+        classes.least,
+        np.zeros(n_steps, np.int32),
+        steps,
+    )
     state = classes.least[classes.of_pair[pair_of]]
     # by continuation, then top
     _, order = np.unique(continuation_of.astype(np.int64) * work.n_cells + top_of, return_index=True)

@@ -197,6 +197,19 @@ class Steps(NamedTuple):
     slots: Int64_2D
 
 
+class StepRows(NamedTuple):
+    """The steps of an exploration that is done, by state: those of state s are at start[s] to
+    start[s + 1] - 1.
+
+    start : (n_states + 2,) int64; the last one is not read.
+    cell, after : (n_steps,) int32; the cells, ascending for each state, and the results.
+    """
+
+    start: Int64
+    cell: Int32
+    after: Int32
+
+
 class Pairs(NamedTuple):
     """Pairs (state, last cell read) by number.
 

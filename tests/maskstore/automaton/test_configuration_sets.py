@@ -15,7 +15,6 @@ from maskwright.analysis.lr.encoding import LrTables
 from maskwright.analysis.lr.tables import build_lr_tables
 from maskwright.maskstore.automaton.configuration_sets import NEVER_LEGAL, ConfigurationSets, explore
 from maskwright.maskstore.automaton.exploration_tables import ACCEPTED, FIRST_STATE, REFUSED
-from maskwright.maskstore.tokens._hash_kernels import slot_of_step
 from maskwright.maskstore.tokens.continuations import WHATEVER, Continuations
 
 Continuation = tuple[tuple[int, ...], frozenset[int] | None]
@@ -45,10 +44,11 @@ def accepts(configuration_sets: ConfigurationSets, root: int, stack: tuple[int, 
         if state < FIRST_STATE:
             break
         steps = configuration_sets.steps
-        key = state * len(configuration_sets.parser.action) + cell
-        slot = slot_of_step(key, steps.slots)
-        assert steps.slots[slot, 0] >= 0, f"state {state} has no step for cell {cell}"
-        state = int(steps.slots[slot, 1])
+        row = slice(*steps.start[state : state + 2].tolist())
+        known = dict(zip(steps.cell[row].tolist(), steps.after[row].tolist(), strict=True))
+        assert cell in known, f"state {state} has no step for cell {cell}"
+        assert list(known) == sorted(known), "the steps of a state ascend"
+        state = known[cell]
     assert state in (REFUSED, ACCEPTED), "the bottom was reached and nothing is decided"
     return state == ACCEPTED
 
