@@ -31,7 +31,7 @@ from maskwright.maskstore.automaton.closure_tables import (
     NEXT_VISIT,
     Closing,
 )
-from maskwright.maskstore.automaton.exploration_tables import ACCEPTED, DONE, PAUSED, REFUSED, Parser, StepRows
+from maskwright.maskstore.automaton.exploration_tables import ACCEPTED, DONE, PAUSED, REFUSED, Followed, Parser
 from maskwright.maskstore.tokens._hash_kernels import first_slot, mix, slot_of
 
 
@@ -310,24 +310,11 @@ def close_roots(
     return DONE
 
 
-@kernel
-def first_step(state, cell, steps):  # type: ignore[no-untyped-def]
-    """Where the step of a configuration set over a cell is, which there must be."""
-    low, high = steps.start[state], steps.start[state + 1]
-    while high - low > 1:
-        middle = (low + high) >> 1
-        if steps.cell[middle] <= cell:
-            low = middle
-        else:
-            high = middle
-    return low
-
-
 @kernel(entry=True)
-def close_nodes(parser: Parser, steps: StepRows, c: Closing, until: int) -> int:
+def close_nodes(parser: Parser, followed: Followed, c: Closing, until: int) -> int:
     """Make the edges of all nodes over all cells that can follow.
 
-    parser, steps : `exploration_tables.Parser`, `exploration_tables.StepRows`.
+    parser, followed : `exploration_tables.Parser`, `ConfigurationSets.followed`.
 
     Returns DONE, PAUSED (after `until` edges; a new one counts 8 times, and 8 times for each item
     of its node), or the code of a table that is full.
@@ -360,17 +347,13 @@ def close_nodes(parser: Parser, steps: StepRows, c: Closing, until: int) -> int:
             if not is_begun:
                 is_begun = True
                 for i in range(n_items):
-                    scratch.cursor[i] = first_step(items.state[first + i], below, steps)
+                    # BOUND: each set of a node was explored with each last cell of the node
+                    pair = slot_of(np.int64(items.state[first + i]) * n_cells + cell, followed.keys, followed.slots)
+                    scratch.cursor[i] = followed.start[followed.slots[pair]] - parser.predecessor_start[cell]
             n = 0
             m = 0
             for i in range(n_items):
-                # BOUND: the exploration made a step from each set over each cell that can follow,
-                # and these cells ascend
-                at = scratch.cursor[i]
-                while steps.cell[at] != below and at + 1 < steps.cell.shape[0]:
-                    at += 1
-                scratch.cursor[i] = at
-                after = steps.after[at]
+                after = followed.after[scratch.cursor[i] + p]
                 if after == REFUSED:
                     continue
                 if after == ACCEPTED:

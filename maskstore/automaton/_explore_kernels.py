@@ -36,9 +36,6 @@ from maskwright.maskstore.automaton.exploration_tables import (
     PAUSED,
     REFUSED,
     Exploration,
-    Pairs,
-    StepRows,
-    Steps,
 )
 from maskwright.maskstore.tokens._hash_kernels import hash_of_run, slot_of, slot_of_run, slot_of_step
 
@@ -221,7 +218,7 @@ def explore(x: Exploration, until: int) -> int:
             # PERF: known steps are looked up without a call
             key = np.int64(state) * n_cells + below
             slot = slot_of_step(key, steps)
-            if steps[slot, 0] >= 0:
+            if steps[slot, 0] != 0:
                 after = steps[slot, 1]
             else:
                 done += NEW_STEP
@@ -280,45 +277,3 @@ def explore_tops(
         if state >= FIRST_STATE:
             pair_of_index[index] = FIRST_STATE + pair_of(state, top, n_cells, x.pairs.keys, x.pairs.slots, x.sizes)
     return DONE
-
-
-@kernel(entry=True, allocates=True)
-def write_step_rows(
-    n_cells: int, steps: Steps, pairs: Pairs, classes: Int32, least: Int32, order: Int32, rows: StepRows
-) -> None:
-    """Write the steps as rows, with what is known of the pair that each step leads to.
-
-    That is REFUSED or ACCEPTED if the pair is decided early, else the least equivalent state.
-
-    classes : (n_pairs + 2,) int32; `PairClasses.of_pair`.
-    least : (n_classes + 2,) int32; the least state of each class.
-    order : (n_steps,) int32; scratch.
-    rows : written; `start` is zero before, and has one more entry than the rows need.
-    """
-    slots, start = steps.slots, rows.start
-    by_cell = np.zeros(n_cells + 1, np.int64)
-    for i in range(slots.shape[0]):
-        if slots[i, 0] >= 0:
-            by_cell[slots[i, 0] % n_cells + 1] += 1
-            start[slots[i, 0] // n_cells + 2] += 1
-    for cell in range(n_cells):
-        by_cell[cell + 1] += by_cell[cell]
-    for state in range(start.shape[0] - 1):
-        start[state + 1] += start[state]
-    for i in range(slots.shape[0]):
-        if slots[i, 0] >= 0:
-            cell = slots[i, 0] % n_cells
-            order[by_cell[cell]] = i
-            by_cell[cell] += 1
-    for j in range(order.shape[0]):
-        i = order[j]
-        cell = slots[i, 0] % n_cells
-        after = slots[i, 1]
-        if after >= FIRST_STATE:
-            key = after * n_cells + cell
-            mine = classes[pairs.slots[slot_of(key, pairs.keys, pairs.slots)] + FIRST_STATE]
-            after = np.int64(mine if mine < FIRST_STATE else least[mine])
-        state = slots[i, 0] // n_cells
-        rows.cell[start[state + 1]] = cell
-        rows.after[start[state + 1]] = after
-        start[state + 1] += 1

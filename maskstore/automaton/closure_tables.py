@@ -102,7 +102,7 @@ class Scratch(NamedTuple):
     states, masks : (width,) int32; the items of the node that an edge leads to.
     accepted : (width,) int32; the masks that an edge accepts.
     several, more_states, more_masks : (width,) int32; to unite and to sort items.
-    cursor : (width,) int64; for each item of a node where its next step is (`StepRows`).
+    cursor : (width,) int64; for each item of a node where the edges of its pair begin.
     edge_slots : int32; a hash table of a root's edges, those equal to earlier ones left out. A
         power of two and at least twice as long as there are cells; -1 where free.
     by_cell : (capacity, 2) int32; the masks and results of a root's items, sorted by cell.

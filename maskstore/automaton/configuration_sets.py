@@ -22,7 +22,7 @@ The results at the first cell are the verdicts of streamlining: always, never an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,8 +38,8 @@ from maskwright.maskstore.automaton.exploration_tables import (
     FIRST_STATE,
     REFUSED,
     REFUSED_CONTINUATION,
+    Followed,
     Parser,
-    StepRows,
 )
 from maskwright.maskstore.automaton.levels import Levels
 from maskwright.maskstore.automaton.pair_classes import PairClasses
@@ -66,8 +66,7 @@ class ConfigurationSets:
         root_start[r + 1].
     root_cell, root_state : (n_rows,) int32; a first cell on which some stack accepts the root, and
         the result there: ACCEPTED or a configuration set.
-    steps : from a configuration set, over a cell: REFUSED, ACCEPTED or the next one. Of
-        equivalent sets it is the one with the least number.
+    followed : what follows each pair of a configuration set and a cell.
     n_states, n_edges : configuration sets, and the edges between pairs.
     n_pairs, n_classes : pairs (configuration set, last cell), and the classes of those that are not
         decided.
@@ -79,7 +78,7 @@ class ConfigurationSets:
     root_start: Int64
     root_cell: Int32
     root_state: Int32
-    steps: StepRows
+    followed: Followed
     n_states: int
     n_pairs: int
     n_edges: int
@@ -186,7 +185,7 @@ def explore(
     tables: LrTables,
     mode_of_state: Int32,
     continuations: Continuations,
-    roots: Sequence[tuple[int, int]],
+    roots: npt.ArrayLike,
     allowed: npt.NDArray[np.bool_],
     progress: Progress | None = None,
     bytes_limit: int = BYTES_LIMIT,
@@ -198,7 +197,7 @@ def explore(
 
     mode_of_state : (n_states,) int32; the lexing mode of each LR state. Symbol n_columns + m of a
         continuation requires a state of mode m on top.
-    roots : each a continuation and its kind, a row of `allowed`.
+    roots : (n_roots, 2) integers; the continuation and the kind of each, a row of `allowed`.
     allowed : (n_kinds, n_states) bool; the states that can be on top where a root of each kind
         begins.
     progress : called with the steps done and the steps in all, STEPS for each length of
@@ -310,19 +309,11 @@ def _merged(
     work: _Work, classes: PairClasses, levels: Levels, continuation_of: Int32, top_of: Int32, pair_of: Int32
 ) -> ConfigurationSets:
     """The result. Steps lead to the least state of each class, and equal roots share a number."""
-    n_steps = work.size(exploring.N_STEPS)
-    steps = StepRows(
-        np.zeros(work.size(exploring.N_STATES) + 2, np.int64), *(np.zeros(n_steps, np.int32) for _ in range(2))
-    )
-    kernels.write_step_rows(
-        work.n_cells,
-        work.x.steps,
-        work.x.pairs,
-        classes.of_pair,
-        classes.least,
-        np.zeros(n_steps, np.int32),
-        steps,
-    )
+    pairs, edges = work.x.pairs, work.x.edges.after[: work.size(exploring.N_EDGES)]
+    known = classes.least[classes.of_pair]
+    for begin in range(0, len(edges), PAUSE):
+        part = edges[begin : begin + PAUSE]
+        part[:] = known[part]
     state = classes.least[classes.of_pair[pair_of]]
     # by continuation, then top
     _, order = np.unique(continuation_of.astype(np.int64) * work.n_cells + top_of, return_index=True)
@@ -354,7 +345,7 @@ def _merged(
         root_start=np.array(starts, np.int64),
         root_cell=np.concatenate([none, *cells]),
         root_state=np.concatenate([none, *states]).astype(np.int32),
-        steps=steps,
+        followed=Followed(pairs.keys, pairs.edge_start, pairs.slots, edges),
         n_states=work.size(exploring.N_STATES) - FIRST_STATE,
         n_pairs=work.size(exploring.N_PAIRS),
         n_edges=work.size(exploring.N_EDGES),

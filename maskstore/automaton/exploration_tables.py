@@ -189,25 +189,13 @@ class States(NamedTuple):
 class Steps(NamedTuple):
     """The steps that are known, as a hash table with linear probing, at most half full.
 
-    slots : (n_slots, 2) int64, n_slots a power of two; state * n_cells + cell, -1 where free, and
-        the result: REFUSED, ACCEPTED or the next state. Both are beside each other, because tables
-        are larger than caches and nearly all time goes into looking up steps.
+    slots : (n_slots, 2) int64, n_slots a power of two; state * n_cells + cell, and the result:
+        REFUSED, ACCEPTED or the next state. Both are beside each other, because tables are larger
+        than caches and nearly all time goes into looking up steps. 0 where free: no key is 0, since
+        states begin with FIRST_STATE.
     """
 
     slots: Int64_2D
-
-
-class StepRows(NamedTuple):
-    """The steps of an exploration that is done, by state: those of state s are at start[s] to
-    start[s + 1] - 1.
-
-    start : (n_states + 2,) int64; the last one is not read.
-    cell, after : (n_steps,) int32; the cells, ascending for each state, and the results.
-    """
-
-    start: Int64
-    cell: Int32
-    after: Int32
 
 
 class Pairs(NamedTuple):
@@ -229,6 +217,22 @@ class Edges(NamedTuple):
         FIRST_STATE + the pair that follows.
     """
 
+    after: Int32
+
+
+class Followed(NamedTuple):
+    """The pairs (configuration set, last cell read) of an exploration that is done, with what
+    follows each.
+
+    keys, start, slots : see `Pairs`; pair p has the edges start[p] to start[p + 1] - 1, one for
+        each predecessor of its cell, in their order.
+    after : (n_edges,) int32; REFUSED, ACCEPTED or the configuration set that follows: of equivalent
+        ones the least.
+    """
+
+    keys: Int64
+    start: Int64
+    slots: Int32
     after: Int32
 
 
@@ -276,7 +280,7 @@ class Exploration(NamedTuple):
     def with_room(self, full: int) -> Exploration:
         """The same exploration with one table twice as large. full : one of the FULL_ codes."""
         if full == FULL_STEPS:
-            larger = np.full((2 * len(self.steps.slots), 2), -1, np.int64)
+            larger = np.zeros((2 * len(self.steps.slots), 2), np.int64)
             add_steps(self.steps.slots, larger)
             return self._replace(steps=Steps(larger))
         name, size = _TABLES[full]
@@ -322,7 +326,7 @@ def new_exploration(
         configurations=Configurations(keys[1], np.zeros((n, 3), np.int32), free_slots(n)),
         sets=TerminalSets(keys[2], np.zeros((n, n_words), np.uint64), free_slots(n)),
         states=States(keys[3], np.zeros(n + 1, np.int64), numbers[1], free_slots(n)),
-        steps=Steps(np.full((2 * n, 2), -1, np.int64)),
+        steps=Steps(np.zeros((2 * n, 2), np.int64)),
         pairs=Pairs(np.zeros(n, np.int64), np.zeros(n + 1, np.int64), free_slots(n)),
         edges=Edges(numbers[2]),
         scratch=new_scratch(FIRST_DEPTH, n_words),

@@ -5,7 +5,7 @@ In: roots. Out: for each length the continuations to explore.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -36,11 +36,11 @@ class Levels:
         tables: LrTables,
         mode_of_state: Int32,
         continuations: Continuations,
-        roots: Sequence[tuple[int, int]],
+        roots: npt.ArrayLike,
         allowed: npt.NDArray[np.bool_],
     ) -> None:
         self.allowed = allowed
-        self.roots = roots
+        self.roots: list[tuple[int, int]] = [(c, kind) for c, kind in np.reshape(roots, (-1, 2)).tolist()]
         self.symbols: list[int] = continuations.symbols.tolist()
         self.next_continuation = continuations.next_continuation
         next_continuation: list[int] = self.next_continuation.tolist()
@@ -53,7 +53,7 @@ class Levels:
         self._before: dict[int, set[int]] = {}
         self._kinds: dict[int, set[int]] = {}
         length = {WHATEVER: 0}
-        for continuation, kind in roots:
+        for continuation, kind in self.roots:
             self._kinds.setdefault(continuation, set()).add(kind)
             chain = []
             here = continuation

@@ -40,15 +40,16 @@ def accepts(configuration_sets: ConfigurationSets, root: int, stack: tuple[int, 
     if stack[-1] not in cells:
         return False
     state = int(configuration_sets.root_state[begin + cells.index(stack[-1])])
-    for cell in reversed(stack[:-1]):
+    followed, parser = configuration_sets.followed, configuration_sets.parser
+    pair_of = {key: pair for pair, key in enumerate(followed.keys[: configuration_sets.n_pairs].tolist())}
+    for last, cell in itertools.pairwise(reversed(stack)):
         if state < FIRST_STATE:
             break
-        steps = configuration_sets.steps
-        row = slice(*steps.start[state : state + 2].tolist())
-        known = dict(zip(steps.cell[row].tolist(), steps.after[row].tolist(), strict=True))
-        assert cell in known, f"state {state} has no step for cell {cell}"
-        assert list(known) == sorted(known), "the steps of a state ascend"
-        state = known[cell]
+        pair = pair_of[state * len(parser.action) + last]
+        below = parser.predecessors[slice(*parser.predecessor_start[last : last + 2])].tolist()
+        edges = followed.after[slice(*followed.start[pair : pair + 2])].tolist()
+        assert len(below) == len(edges)
+        state = edges[below.index(cell)]
     assert state in (REFUSED, ACCEPTED), "the bottom was reached and nothing is decided"
     return state == ACCEPTED
 
