@@ -323,21 +323,22 @@ def _merged(
         for continuation, begin, end in zip(continuations, begins, [*begins[1:], len(order)], strict=False)
     }
     starts, cells, states = [0], [], []
-    number: dict[tuple[int, int], int] = {}
-    root_of = np.full(len(levels.roots), NEVER_LEGAL, np.int32)
-    for root, (continuation, kind) in enumerate(levels.roots):
-        leader = levels.leader[continuation]
+    leaders, kinds = levels.leader(levels.roots[:, 0]), levels.roots[:, 1]
+    n_kinds = len(levels.allowed)
+    _, first, number = np.unique(leaders.astype(np.int64) * n_kinds + kinds, return_index=True, return_inverse=True)
+    distinct = np.full(len(first), NEVER_LEGAL, np.int32)
+    for i in np.argsort(first).tolist():
+        leader, kind = int(leaders[first[i]]), int(kinds[first[i]])
         if leader == REFUSED_CONTINUATION:
             continue
-        if (leader, kind) not in number:
-            at = of_continuation.get(leader, order[:0])
-            at = at[levels.allowed[kind][top_of[at]] & (state[at] != REFUSED)]
-            if len(at):
-                cells.append(top_of[at])
-                states.append(state[at])
-                starts.append(starts[-1] + len(at))
-            number[leader, kind] = len(starts) - 2 if len(at) else NEVER_LEGAL
-        root_of[root] = number[leader, kind]
+        at = of_continuation.get(leader, order[:0])
+        at = at[levels.allowed[kind][top_of[at]] & (state[at] != REFUSED)]
+        if len(at):
+            cells.append(top_of[at])
+            states.append(state[at])
+            starts.append(starts[-1] + len(at))
+            distinct[i] = len(starts) - 2
+    root_of = distinct[number.reshape(-1)]
     none = np.zeros(0, np.int32)
     return ConfigurationSets(
         parser=work.x.parser,
