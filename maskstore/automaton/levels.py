@@ -77,7 +77,7 @@ class Levels:
         self._n_rows = 0
 
     def leader(self, continuations: Int32) -> Int32:
-        """The leaders of continuations: (n,) int32; REFUSED_CONTINUATION if no stack accepts one."""
+        """The leaders of continuations: (n,) int32; REFUSED_CONTINUATION for those of no stack."""
         return self._leader[continuations]
 
     def begin(self, level: int) -> tuple[Int32, Int32]:

@@ -58,6 +58,7 @@ class Requirements:
     symbol_of : see `least_alike`.
     bracket : 1 for each opening bracket of the layout, -1 for each closing one.
     codes : the symbols of sequences: terminals and newline events.
+    reductions : those of the parser's tables.
     n_sequences : how many distinct sequences the walk has met.
     """
 
@@ -98,7 +99,7 @@ class Requirements:
             self.after_newline -= {self.column_of[layout.indent]}
         self.bracket = {opening: 1 for opening, _ in layout.brackets} if layout else {}
         self.bracket |= {closing: -1 for _, closing in layout.brackets} if layout else {}
-        self.codes = EventCodes(grammar.n_terminals, Moves(layout, tokens.texts))
+        self.codes = EventCodes(grammar.n_terminals, Moves(layout, tokens.newline_pieces))
         self.symbol_of = least_alike(self.column_of, self.bracket, self.newline, modes.may_follow)
         self.mode_code = self.codes.n_symbols
         """In sequences: mode_code + m says that the next lexeme is read in mode m.
@@ -263,6 +264,7 @@ class Requirements:
         """
         transducer = self.transducer
         feasible = Feasible(self._tables, self.column_of, self.modes.of_state, self.mode_code, len(self.modes))
+        self.reductions = feasible.reductions
         n_tokens, n_states = len(tokens.ids), transducer.n_states
         walk = TokenWalk(
             self.grammar.name,
