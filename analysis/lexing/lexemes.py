@@ -21,6 +21,8 @@ from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa, build_un
 from maskwright.analysis.lexing.terminals import compile_lexemes
 from maskwright.analysis.regex.minimise import sorted_columns
 
+FIRST_PAIRS = 1 << 12
+"""Pairs of states that there is room for at first: a power of two."""
 PAUSE = 1 << 16
 """Pairs of states after which a search pauses, so that Ctrl-C is obeyed."""
 
@@ -122,7 +124,7 @@ class Lexemes:
         self._starts: dict[tuple[int, ...], list[int]] = {}
         self._reached: dict[int, set[int]] = {}
         self._survives: dict[tuple[int, int, int], bool] = {}
-        self._pairs = _no_pairs(1 << 12)
+        self._pairs = _no_pairs(FIRST_PAIRS)
         self._first_after: dict[int, tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]] = {}
 
     @cached_property

@@ -28,6 +28,8 @@ MAX_TRANSITIONS = 1 << 22
 """The most transitions of an automaton."""
 MAX_CELLS = 1 << 27
 """The most states times symbols of a table that is written out: half a gibibyte."""
+SMALL = 1 << 20
+"""The most cells of a table of transitions that is written out because it is quicker to read."""
 
 
 class Items:
@@ -131,6 +133,15 @@ class Automaton:
         return np.searchsorted(self.source, np.arange(self.n_states + 1)).astype(np.int64)
 
     @cached_property
+    def _index(self) -> npt.NDArray[np.intp] | None:
+        """(n_states, n_symbols) intp; the transition of each state and symbol. None if large."""
+        if self.n_states * self.n_symbols > SMALL:
+            return None
+        index = np.zeros((self.n_states, self.n_symbols), np.intp)
+        index[self.source, self.symbol] = np.arange(len(self.source))
+        return index
+
+    @cached_property
     def _keys(self) -> npt.NDArray[np.int64]:
         return self.source.astype(np.int64) * self.n_symbols + self.symbol
 
@@ -141,6 +152,9 @@ class Automaton:
 
         Returns (n,) intp; their indices in `source`, `symbol` and `target`.
         """
+        index = self._index
+        if index is not None:
+            return index[states, symbol]
         return np.searchsorted(self._keys, states.astype(np.int64) * self.n_symbols + symbol)
 
     @cached_property
