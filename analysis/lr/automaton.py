@@ -158,6 +158,24 @@ class Automaton:
         return np.searchsorted(self._keys, states.astype(np.int64) * self.n_symbols + symbol)
 
     @cached_property
+    def shifted(self) -> tuple[int, ...]:
+        """For each state the terminals on which it has a transition, as bits."""
+        n_terminals = self.grammar.n_terminals
+        row = np.zeros(n_terminals, np.bool_)
+        known: dict[bytes, int] = {}
+        found = []
+        for begin, end in pairwise(self.row_start.tolist()):
+            symbols = self.symbol[begin:end]
+            terminals = symbols[: int(np.searchsorted(symbols, n_terminals))]
+            key = terminals.tobytes()
+            if key not in known:
+                row[terminals] = True
+                known[key] = int.from_bytes(np.packbits(row, bitorder="little").tobytes(), "little")
+                row[terminals] = False
+            found.append(known[key])
+        return tuple(found)
+
+    @cached_property
     def below(self) -> list[list[int]]:
         """For each state the states that have a transition to it, ascending."""
         order = np.argsort(self.target, kind="stable")

@@ -92,12 +92,9 @@ class Levels:
         leaders = members if level == 0 else self._lead(members)
         self._leader[members] = leaders
         members, leaders = (array[leaders != REFUSED_CONTINUATION] for array in (members, leaders))
-        found, first, number = np.unique(leaders, return_index=True, return_inverse=True)
-        order = np.argsort(first)
-        found = found[order]
-        wanted = np.empty(len(order), np.int64)
-        wanted[order] = np.arange(len(order))
-        number = wanted[number.reshape(-1)]
+        order: dict[int, int] = {}
+        number = np.array([order.setdefault(leader, len(order)) for leader in leaders.tolist()], np.int64)
+        found = np.array(list(order), np.int32)
         rows = self._rows_of(found)
         outer, inner = np.zeros((2, len(found), self._allowed_bits.shape[1]), np.uint8)
         for is_root, bits in zip(self._is_root, self._allowed_bits, strict=True):
@@ -117,19 +114,27 @@ class Levels:
         symbols = self._symbols[members]
         after = self._leader[self.next_continuation[members]]
         self.next_continuation[members] = after
-        pairs = symbols.astype(np.int64) << 32 | after.astype(np.int64) & 0xFFFFFFFF
-        _, first, number = np.unique(pairs, return_index=True, return_inverse=True)
-        leaders = np.full(len(first), REFUSED_CONTINUATION, np.int32)
-        for i in np.argsort(first).tolist():
-            at = int(first[i])
-            symbol, rest, continuation = int(symbols[at]), int(after[at]), int(members[at])
-            results = self._results_behind(symbol, rest)
-            if rest == REFUSED_CONTINUATION or (rest != WHATEVER and not results.any()):
-                continue
-            leaders[i] = self._leader_of_key.setdefault((symbol, results.tobytes()), continuation)
-            if leaders[i] == continuation and symbol < self.n_columns:
-                self._met.setdefault(symbol, []).append((continuation, results))
-        return leaders[number.reshape(-1)]
+        known: dict[tuple[int, int], int] = {}
+        leaders = []
+        for continuation, *pair in zip(members.tolist(), symbols.tolist(), after.tolist(), strict=True):
+            key = pair[0], pair[1]
+            if key not in known:
+                known[key] = self._leader_of(continuation, *key)
+            leaders.append(known[key])
+        return np.array(leaders, np.int32)
+
+    def _leader_of(self, continuation: int, symbol: int, after: int) -> int:
+        """The leader of a continuation.
+
+        symbol, after : its first symbol, and the leader of what follows.
+        """
+        results = self._results_behind(symbol, after)
+        if after == REFUSED_CONTINUATION or (after != WHATEVER and not results.any()):
+            return REFUSED_CONTINUATION
+        leader = self._leader_of_key.setdefault((symbol, results.tobytes()), continuation)
+        if leader == continuation and symbol < self.n_columns:
+            self._met.setdefault(symbol, []).append((continuation, results))
+        return leader
 
     def _rows_of(self, leaders: Int32) -> Int32:
         """The rows of leaders in the tables of what is explored; new ones for new leaders."""
@@ -147,13 +152,14 @@ class Levels:
         """
         begin, end = (np.searchsorted(self._before_of, members, side) for side in ("left", "right"))
         counts = end - begin
+        if not counts.any():
+            return
         ends = np.cumsum(counts)
         symbols = self._before[np.repeat(begin - (ends - counts), counts) + np.arange(int(counts.sum()))]
         n_symbols = len(self._accessed_bits)
         pairs = np.unique(np.repeat(number, counts) * n_symbols + symbols)
         rows, first = np.unique(pairs // n_symbols, return_index=True)
-        if len(rows):
-            inner[rows] = np.bitwise_or.reduceat(self._accessed_bits[pairs % n_symbols], first, axis=0)
+        inner[rows] = np.bitwise_or.reduceat(self._accessed_bits[pairs % n_symbols], first, axis=0)
 
     def is_inner(self, continuation_of: Int32, top_of: Int32) -> npt.NDArray[np.bool_]:
         """For each continuation and state on top, whether a longer continuation can get there.
