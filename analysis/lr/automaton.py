@@ -154,7 +154,8 @@ class Automaton:
         """
         index = self._index
         if index is not None:
-            return index[states, symbol]
+            found: npt.NDArray[np.intp] = index[states, symbol]
+            return found
         return np.searchsorted(self._keys, states.astype(np.int64) * self.n_symbols + symbol)
 
     @cached_property

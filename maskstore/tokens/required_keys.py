@@ -96,10 +96,15 @@ def require(
     ]
     move_number = {move: i for i, move in reversed(list(enumerate(moves)))}
     events = range(n_terminals, symbols.mode_code)
-    measures = np.zeros((4, len(sequences[0])), np.int32)
+    parent, last = sequences
+    length, depth, lowest, n_depth_cases = np.zeros((4, len(parent)), np.int32)
     emitted = kernels.Emitted(
-        *map(np.ascontiguousarray, sequences),
-        *measures,
+        parent,
+        last,
+        length,
+        depth,
+        lowest,
+        n_depth_cases,
         np.array(symbols.column_of, np.int32),
         np.array([symbols.bracket.get(t, 0) for t in range(n_terminals)], np.int32),
         np.array([move_number[moves[symbols.codes.decode(s)[1]]] for s in events], np.int32),
@@ -175,10 +180,14 @@ def _nothing(n_keys: int) -> Required:
     room = len(no_pairs().keys)
     breaks_of, node_of = np.full(room, -1, np.int32), np.zeros(room, np.int32)
     breaks_of[0] = 0
+    first, n_depth_cases = np.zeros((2, n_keys), np.int32)
+    line_breaks, continuation = np.zeros((2, n), np.int32)
     return Required(
-        *np.zeros((2, n_keys), np.int32),
+        first,
+        n_depth_cases,
         np.zeros(n, np.int64),
-        *np.zeros((2, n), np.int32),
+        line_breaks,
+        continuation,
         np.zeros(2, np.int64),
         breaks_of,
         node_of,
