@@ -15,10 +15,16 @@ from lark.utils import get_regexp_width
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.columns import column_bytes
 from maskwright.analysis.grammar.grammar import Grammar, Terminal
+from maskwright.analysis.lexing import _survival_kernels as kernels
 from maskwright.analysis.lexing.modes import Modes
 from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa, build_union_dfa
 from maskwright.analysis.lexing.terminals import compile_lexemes
 from maskwright.analysis.regex.minimise import sorted_columns
+
+FIRST_PAIRS = 1 << 12
+"""Pairs of states that there is room for at first: a power of two."""
+PAUSE = 1 << 16
+"""Pairs of states after which a search pauses, so that Ctrl-C is obeyed."""
 
 CanFollow = Callable[[int, int], bool]
 """`can_follow(first, second)`: whether the parser may see `second` directly after `first`."""
@@ -118,8 +124,8 @@ class Lexemes:
         self._starts: dict[tuple[int, ...], list[int]] = {}
         self._reached: dict[int, set[int]] = {}
         self._survives: dict[tuple[int, int, int], bool] = {}
-        self._pairs_after: dict[tuple[int, int], tuple[list[int], list[tuple[int, int]]]] = {}
-        self._first_after: dict[int, tuple[list[bool], list[bool]]] = {}
+        self._pairs = _no_pairs(FIRST_PAIRS)
+        self._first_after: dict[int, tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]] = {}
 
     @cached_property
     def lookahead(self) -> list[frozenset[int] | None]:
@@ -239,36 +245,37 @@ class Lexemes:
         """
         # Behind its first lexeme `winner` does not matter. All winners share what is found there,
         # under number -1.
-        begin = (winner if is_first else -1, under_way, state)
-        survives = self._survives
-        known = survives.get(begin)
-        if known is not None:
-            return known
-        may_end, may_live = self._may_follow_at(winner) if is_first else ([], [])
-        accepting = self.union.accepting
-        seen = {begin}
-        agenda = [begin]
-        while agenda:
-            first, lexeme, other = agenda.pop()
-            fails, goes_on = self._side_by_side(lexeme, other)
-            if fails if first < 0 else any(may_live[other_after] for other_after in fails):
-                survives[begin] = True
-                return True
-            for after, other_after in goes_on:
-                pairs = [(first, after, other_after)]
-                if accepting[other_after] if first < 0 else may_end[other_after]:
-                    pairs += [(-1, after, start) for start in self.starts_after(accepting[other_after])]
-                for pair in pairs:
-                    if pair not in seen:
-                        known = survives.get(pair)
-                        if known:
-                            survives[begin] = True
-                            return True
-                        if known is None:
-                            seen.add(pair)
-                            agenda.append(pair)
-        survives.update(dict.fromkeys(seen, False))
-        return False
+        first = winner if is_first else -1
+        known = self._survives.get((first, under_way, state))
+        if known is None:
+            n_states = len(self.table)
+            may_end, may_live = self._may_follow_at(winner) if is_first else (self._is_end, self._is_end)
+            key = 1 + ((first + 1) * n_states + under_way) * n_states + state
+            while (found := kernels.survives(key, self._automaton, may_end, may_live, self._pairs, PAUSE)) < 0:
+                if found == kernels.FULL:
+                    larger = _no_pairs(2 * len(self._pairs.keys))
+                    kernels.refill(self._pairs, larger)
+                    self._pairs = larger
+            known = self._survives[first, under_way, state] = bool(found)
+        return known
+
+    @cached_property
+    def _automaton(self) -> kernels.Union:
+        """The union automaton for `can_survive`."""
+        starts = [self.starts_after(ended) if ended else [] for ended in self.union.accepting]
+        return kernels.Union(
+            np.array(self.next_by_class, np.int32),
+            np.array(self.winner, np.int32),
+            self._is_end,
+            np.concatenate([[0], np.cumsum([len(each) for each in starts])]).astype(np.int32),
+            np.array([start for each in starts for start in each], np.int32),
+            max(map(len, starts)),
+        )
+
+    @cached_property
+    def _is_end(self) -> npt.NDArray[np.bool_]:
+        """For each state whether some terminal can end there: (n_states,) bool."""
+        return np.array([bool(ended) for ended in self.union.accepting], np.bool_)
 
     @cached_property
     def _ends_here(self) -> npt.NDArray[np.bool_]:
@@ -280,34 +287,26 @@ class Lexemes:
         """For each state the terminals that can win there or later: (n_states, n_terminals)."""
         return _flags(self.live, self.grammar.n_terminals)
 
-    def _side_by_side(self, lexeme: int, other: int) -> tuple[list[int], list[tuple[int, int]]]:
-        """The states that one byte leads to from two states of the union automaton.
-
-        Returns the second's states where the first cannot read the byte, and the pairs where both
-        can and the first cannot end.
-        """
-        key = lexeme, other
-        found = self._pairs_after.get(key)
-        if found is None:
-            # PERF: bytes that lead to the same pair count once: a few for some hundred classes.
-            pairs = sorted(set(zip(self.next_by_class[lexeme], self.next_by_class[other], strict=True)))
-            winner = self.winner
-            found = self._pairs_after[key] = (
-                [other_after for after, other_after in pairs if after < 0 <= other_after],
-                [pair for pair in pairs if pair[0] >= 0 <= pair[1] and winner[pair[0]] < 0],
-            )
-        return found
-
-    def _may_follow_at(self, winner: int) -> tuple[list[bool], list[bool]]:
+    def _may_follow_at(self, winner: int) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
         """For each state whether a terminal behind `winner` can end there, and there or later."""
         found = self._first_after.get(winner)
         if found is None:
             may = np.array([self.follows(winner, terminal) for terminal in range(self.grammar.n_terminals)])
             found = self._first_after[winner] = (
-                (self._ends_here & may).any(axis=1).tolist(),
-                (self._is_live & may).any(axis=1).tolist(),
+                (self._ends_here & may).any(axis=1),
+                (self._is_live & may).any(axis=1),
             )
         return found
+
+
+def _no_pairs(capacity: int) -> kernels.Pairs:
+    """An empty table of pairs. capacity : a power of two."""
+    return kernels.Pairs(
+        np.zeros(capacity, np.int64),
+        np.zeros(capacity, np.uint8),
+        np.zeros(capacity, np.int64),
+        np.zeros(3, np.int64),
+    )
 
 
 def _flags(members: Sequence[Sequence[int]], n: int) -> npt.NDArray[np.bool_]:

@@ -36,7 +36,7 @@ subsequential transducers.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +50,9 @@ from maskwright.analysis.lexing.modes import Modes
 
 STATE_LIMIT = 20_000
 """Default limit on the states of a transducer."""
+
+_UNKNOWN = -9
+"""In rows of states: not worked out yet."""
 
 MAX_AGAIN = 12
 """The most lexemes that a lexer may have to back up over; more count as unbounded."""
@@ -106,6 +109,25 @@ class _State:
         return self.reread is not None or bool(self.pending)
 
 
+class _Other(NamedTuple):
+    """How the reading goes on that begins where a lexeme could have ended last.
+
+    target, behind : (n_classes,) int32; for each class of bytes the state after it, and what is
+        emitted behind the lexeme, as an index of `output`.
+    output : int32; the number of the output with the lexeme in front, or _UNKNOWN.
+    targets, behinds : `target` and `behind` as lists.
+    unended : the union automaton's state, target and what is emitted behind -> the state in which
+        both readings go on.
+    """
+
+    target: npt.NDArray[np.int32]
+    behind: npt.NDArray[np.int32]
+    output: npt.NDArray[np.int32]
+    targets: list[int]
+    behinds: list[int]
+    unended: dict[tuple[int, int, int], int]
+
+
 class _Builder:
     """Makes the states of a transducer, each from the bytes that lead to it.
 
@@ -123,10 +145,15 @@ class _Builder:
         self.number: dict[_State, int] = {}
         self.states: list[_State] = []
         self.nested: list[int] = []
-        self.outputs: dict[Outputs, int] = {(): 0}
+        self.outputs: dict[Outputs, int] = {}
+        self.output_of: list[Outputs] = []
+        self._output(())
         self._stepped: dict[tuple[int, int], tuple[int, Outputs]] = {}
-        self._arrivals: dict[int, tuple[int, Outputs]] = {}
-        self._failures: dict[tuple[int, Reread | None], dict[int, tuple[int, Outputs]]] = {}
+        self._after = np.array(lexemes.next_by_class, np.int32)
+        self._wins = np.array(lexemes.winner, np.int32) >= 0
+        self._arrivals = np.full((2, len(self._after)), _UNKNOWN, np.int32)
+        self._others: dict[tuple[int, Reread | None, bytes], _Other] = {}
+        self._rows: list[npt.NDArray[np.int32]] = []
 
     def build(self) -> Transducer:
         """The transducer of all states that are reachable from the start."""
@@ -136,23 +163,16 @@ class _Builder:
         # parser's state is known.
         starts = self.lexemes.union.starts if self.has_modes else ()
         mode_state = [self._add(_State(start, begins=True)) for start in starts] or [START_STATE]
-        next_rows, output_rows = [], []
-        count = 0
-        while count < len(self.states):
-            state = self.states[count]
-            row = self._row(state)
-            next_rows.append([target for target, _ in row])
-            output_rows.append(
-                [self.outputs.setdefault(emitted, len(self.outputs)) if emitted else 0 for _, emitted in row]
-            )
-            count += 1
+        while len(self._rows) < len(self.states):
+            self._rows.append(self._row(self.states[len(self._rows)]))
+        next_rows, output_rows = np.stack(self._rows, axis=1)
         self._check_newline()
         ends = [self._end(state) for state in self.states]
         newline = self.newline
         return Transducer(
             byte_class=_read_only(self.lexemes.byte_class),
-            next_state=_read_only(np.array(next_rows, np.int32)),
-            output=_read_only(np.array(output_rows, np.int32)),
+            next_state=_read_only(next_rows),
+            output=_read_only(output_rows),
             outputs=tuple(self.outputs),
             end_output=_read_only(np.array(ends, np.int32)),
             live=tuple(self.lexemes.live[s.under_way] if s.under_way >= 0 else () for s in self.states),
@@ -225,30 +245,77 @@ class _Builder:
             return BackupError(f"{text}{advice}", tuple(dict.fromkeys((state.winner, *alive))))
         return LimitError(f"{text}{advice}")
 
-    def _row(self, state: _State) -> list[tuple[int, Outputs]]:
-        """`_step` for each class of bytes.
+    def _output(self, emitted: Outputs) -> int:
+        """The number of an output, a new one if it has none."""
+        number = self.outputs.setdefault(emitted, len(self.outputs))
+        if number == len(self.output_of):
+            self.output_of.append(emitted)
+        return number
+
+    def _row(self, state: _State) -> npt.NDArray[np.int32]:
+        """`_step` for each class of bytes: (2, n_classes) int32, states and numbers of outputs.
 
         PERF: most bytes lead where they lead from other states too: to a state that records only
         the union automaton's, or out of a lexeme that fails. These are worked out once.
         """
-        lexemes = self.lexemes
         if state.under_way < 0:
-            return [self._step(state, byte) for byte in lexemes.byte_of_class]
-        arrivals, failures = self._arrivals, self._failures.setdefault((state.winner, state.reread), {})
-        row = []
-        for byte, after in zip(lexemes.byte_of_class, lexemes.next_by_class[state.under_way], strict=True):
-            if after < 0:
-                known, key = failures, byte
-            elif state.winner < 0 or lexemes.winner[after] >= 0:
-                known, key = arrivals, after
+            steps = [self._step(state, byte) for byte in self.lexemes.byte_of_class]
+            return np.array([[target, self._output(emitted)] for target, emitted in steps], np.int32).T.copy()
+        after = self._after[state.under_way]
+        fails = after < 0
+        key = state.winner, state.reread, state.pending
+        other = self._others.get(key)
+        if other is None:
+            other = self._others[key] = self._other(state)
+        row = np.where(fails, [other.target, other.output[other.behind]], self._arrivals[:, after])
+        is_new = row[1] == _UNKNOWN
+        if state.winner >= 0:
+            is_new |= ~fails & ~self._wins[after]
+        for klass in np.flatnonzero(is_new).tolist():
+            arrived = int(after[klass])
+            if arrived < 0:
+                behind = other.behind[klass]
+                if other.output[behind] == _UNKNOWN:
+                    other.output[behind] = self._output(self._failed(state, self.output_of[behind]))
+                row[1, klass] = other.output[behind]
+            elif state.winner >= 0 and not self._wins[arrived]:
+                row[:, klass] = self._go_on(state, arrived, klass, other), 0
             else:
-                row.append(self._grow(state, byte))
-                continue
-            found = known.get(key)
-            if found is None:
-                found = known[key] = self._grow(state, byte)
-            row.append(found)
+                if self._arrivals[1, arrived] == _UNKNOWN:
+                    target, emitted = self._grow(state, self.lexemes.byte_of_class[klass])
+                    self._arrivals[:, arrived] = target, self._output(emitted)
+                row[:, klass] = self._arrivals[:, arrived]
         return row
+
+    def _other(self, state: _State) -> _Other:
+        """The reading behind the last position where a state's lexeme could have ended.
+
+        The state in which the bytes are read again has its row already.
+        """
+        n_classes = len(self.lexemes.byte_of_class)
+        if state.winner < 0 or self.has_modes:
+            target = np.full(n_classes, DEAD if state.winner < 0 else RESTART, np.int32)
+            behind = np.zeros(n_classes, np.int32)
+        else:
+            target, behind = self._rows[START_STATE if state.reread is None else state.reread[1]]
+        output = np.full(int(behind.max()) + 2, _UNKNOWN, np.int32)
+        output[-1] = 0
+        behind = np.where(target == DEAD, len(output) - 1, behind)  # nothing is emitted
+        return _Other(target, behind, output, target.tolist(), behind.tolist(), {})
+
+    def _go_on(self, state: _State, after: int, klass: int, other: _Other) -> int:
+        """The state after a class of bytes that the lexeme reads, and behind which it cannot end.
+
+        PERF: `_unfinished` depends on how the other reading goes on, not on the class.
+        """
+        byte = self.lexemes.byte_of_class[klass]
+        key = after, other.targets[klass], other.behinds[klass]
+        if self.has_modes or (state.winner == self.newline and byte in self.column_bytes):
+            key = after, _UNKNOWN, klass
+        found = other.unended.get(key)
+        if found is None:
+            found = other.unended[key] = self._add(self._unfinished(state, after, byte))
+        return found
 
     def _step(self, state: _State, byte: int) -> tuple[int, Outputs]:
         """The state after a byte, or DEAD or RESTART, and the terminals emitted."""
@@ -274,14 +341,20 @@ class _Builder:
             return DEAD, ()
         if self.has_modes:
             return RESTART, self.lexemes.emitted(state.winner)
-        outputs, number = state.reread or ((), START_STATE)
+        number = START_STATE if state.reread is None else state.reread[1]
         target, more = self._step(self.states[number], byte)
-        if target < 0:
-            return DEAD, ()
-        emitted = outputs + more
-        if self.newline in emitted:
+        return (target, self._failed(state, more)) if target >= 0 else (DEAD, ())
+
+    def _failed(self, state: _State, more: Outputs) -> Outputs:
+        """What is emitted if a state's lexeme fails. more : where its bytes are read again."""
+        emitted = self.lexemes.emitted(state.winner)
+        if self.has_modes:
+            return emitted
+        if state.reread is not None:
+            more = state.reread[0] + more
+        if self.newline in more:
             raise GrammarError(self._lost_column(state.winner))
-        return target, self.lexemes.emitted(state.winner) + emitted
+        return emitted + more
 
     def _unfinished(self, state: _State, after: int, byte: int) -> _State:
         """The state after `byte`, where the lexeme cannot end. after : of the union automaton."""
@@ -379,8 +452,8 @@ class _Builder:
             end_output = self._end(self.states[number])
             if end_output < 0:
                 return -1
-            emitted += outputs + list(self.outputs)[end_output]
-        return self.outputs.setdefault(emitted, len(self.outputs))
+            emitted += outputs + self.output_of[end_output]
+        return self._output(emitted)
 
 
 def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -28,6 +28,8 @@ MAX_TRANSITIONS = 1 << 22
 """The most transitions of an automaton."""
 MAX_CELLS = 1 << 27
 """The most states times symbols of a table that is written out: half a gibibyte."""
+SMALL = 1 << 20
+"""The most cells of a table of transitions that is written out because it is quicker to read."""
 
 
 class Items:
@@ -131,6 +133,15 @@ class Automaton:
         return np.searchsorted(self.source, np.arange(self.n_states + 1)).astype(np.int64)
 
     @cached_property
+    def _index(self) -> npt.NDArray[np.intp] | None:
+        """(n_states, n_symbols) intp; the transition of each state and symbol. None if large."""
+        if self.n_states * self.n_symbols > SMALL:
+            return None
+        index = np.zeros((self.n_states, self.n_symbols), np.intp)
+        index[self.source, self.symbol] = np.arange(len(self.source))
+        return index
+
+    @cached_property
     def _keys(self) -> npt.NDArray[np.int64]:
         return self.source.astype(np.int64) * self.n_symbols + self.symbol
 
@@ -141,7 +152,29 @@ class Automaton:
 
         Returns (n,) intp; their indices in `source`, `symbol` and `target`.
         """
+        index = self._index
+        if index is not None:
+            found: npt.NDArray[np.intp] = index[states, symbol]
+            return found
         return np.searchsorted(self._keys, states.astype(np.int64) * self.n_symbols + symbol)
+
+    @cached_property
+    def shifted(self) -> tuple[int, ...]:
+        """For each state the terminals on which it has a transition, as bits."""
+        n_terminals = self.grammar.n_terminals
+        row = np.zeros(n_terminals, np.bool_)
+        known: dict[bytes, int] = {}
+        found = []
+        for begin, end in pairwise(self.row_start.tolist()):
+            symbols = self.symbol[begin:end]
+            terminals = symbols[: int(np.searchsorted(symbols, n_terminals))]
+            key = terminals.tobytes()
+            if key not in known:
+                row[terminals] = True
+                known[key] = int.from_bytes(np.packbits(row, bitorder="little").tobytes(), "little")
+                row[terminals] = False
+            found.append(known[key])
+        return tuple(found)
 
     @cached_property
     def below(self) -> list[list[int]]:

@@ -20,8 +20,9 @@ def digraph(successors: Sequence[Sequence[int]], initial: Sequence[int]) -> list
     result = list(initial)
     # 0 = not yet seen; else a position in `pending`, counted from 1, or past all of them once the
     # component is done
-    low = [0] * n
+    # PERF: a node without successors is done at once: most of them are
     done = n + 1
+    low = [0 if targets else done for targets in successors]
     pending: list[int] = []
     position = [0] * n  # for each node how many of its successors have been looked at
     for root in range(n):

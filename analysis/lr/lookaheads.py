@@ -126,17 +126,4 @@ def _read(automaton: Automaton, nullable: frozenset[int]) -> list[int]:
 
 def shifted_terminals(automaton: Automaton) -> list[int]:
     """For each state the terminals on which it has a transition, as bits."""
-    n_terminals = automaton.grammar.n_terminals
-    row = np.zeros(n_terminals, np.bool_)
-    known: dict[bytes, int] = {}
-    found = []
-    for begin, end in pairwise(automaton.row_start.tolist()):
-        symbols = automaton.symbol[begin:end]
-        terminals = symbols[: int(np.searchsorted(symbols, n_terminals))]
-        key = terminals.tobytes()
-        if key not in known:
-            row[terminals] = True
-            known[key] = int.from_bytes(np.packbits(row, bitorder="little").tobytes(), "little")
-            row[terminals] = False
-        found.append(known[key])
-    return found
+    return list(automaton.shifted)

@@ -121,10 +121,13 @@ def number_rows(rows: npt.NDArray[np.generic]) -> npt.NDArray[np.intp]:
 
     Returns (n,) intp.
     """
-    data, width = np.ascontiguousarray(rows).tobytes(), rows.shape[1] * rows.itemsize
+    rows = np.ascontiguousarray(rows)
+    # PERF: of equal neighbours, as most bytes of an automaton are, only the first is hashed
+    begins = np.flatnonzero(np.append(True, (rows[1:] != rows[:-1]).any(axis=1))) if len(rows) else np.zeros(0, np.intp)
+    data, width = rows.tobytes(), rows.shape[1] * rows.itemsize
     number: dict[bytes, int] = {}
-    numbers = [number.setdefault(data[i * width : (i + 1) * width], len(number)) for i in range(len(rows))]
-    return np.array(numbers, dtype=np.intp)
+    numbers = [number.setdefault(data[i * width : (i + 1) * width], len(number)) for i in begins.tolist()]
+    return np.repeat(np.array(numbers, dtype=np.intp), np.diff(begins, append=len(rows)))
 
 
 def distances(table: Table, is_accepting: Flags) -> npt.NDArray[np.int64]:

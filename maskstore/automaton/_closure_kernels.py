@@ -31,8 +31,8 @@ from maskwright.maskstore.automaton.closure_tables import (
     NEXT_VISIT,
     Closing,
 )
-from maskwright.maskstore.automaton.exploration_tables import ACCEPTED, DONE, PAUSED, REFUSED, Parser, Steps
-from maskwright.maskstore.tokens._hash_kernels import first_slot, mix, slot_of, slot_of_step
+from maskwright.maskstore.automaton.exploration_tables import ACCEPTED, DONE, PAUSED, REFUSED, Followed, Parser
+from maskwright.maskstore.tokens._hash_kernels import first_slot, mix, slot_of
 
 
 @kernel(allocates=True)
@@ -196,31 +196,31 @@ def sort_by_cell(root, item_start, item_root, item_mask, root_start, root_cell, 
 
 
 @kernel
-def equal_edge(begin, end, first_edge, root, c):  # type: ignore[no-untyped-def]
-    """An edge of this root whose cell has the same rows in by_cell as begin to end - 1; or -1.
-
-    The root's edges begin at first_edge.
+def slot_of_edge(begin, end, root, c):  # type: ignore[no-untyped-def]
+    """The slot in scratch.edge_slots of this root's edge whose cell has the same rows in by_cell as
+    begin to end - 1. If there is none, -1 is there.
     """
-    by_cell, cell_start, hashes = c.scratch.by_cell, c.scratch.cell_start, c.scratch.hashes
-    h = hashes[c.sizes[N_EDGES] - first_edge]
-    for e in range(first_edge, c.sizes[N_EDGES]):
-        other = c.edges.keys[e] - np.int64(root + 1) * c.n_cells
-        other_end = cell_start[other]
-        other_begin = 0 if other == 0 else cell_start[other - 1]
-        is_copy = c.scratch.equal_edge[e - first_edge] >= 0
-        if hashes[e - first_edge] != h or is_copy or other_end - other_begin != end - begin:
-            continue
-        same = True
-        for i in range(end - begin):
-            if (
-                by_cell[begin + i, 0] != by_cell[other_begin + i, 0]
-                or by_cell[begin + i, 1] != by_cell[other_begin + i, 1]
-            ):
-                same = False
-                break
+    by_cell, cell_start, slots = c.scratch.by_cell, c.scratch.cell_start, c.scratch.edge_slots
+    h = np.uint64(end - begin)
+    for i in range(begin, end):
+        h = mix(h, (np.uint64(by_cell[i, 0]) << np.uint64(32)) | np.uint64(by_cell[i, 1]))
+    at = first_slot(np.int64(h >> np.uint64(1)), slots)
+    while slots[at] >= 0:
+        other = c.edges.keys[slots[at]] - np.int64(root + 1) * c.n_cells
+        other_begin = np.int64(0) if other == 0 else cell_start[other - 1]
+        same = cell_start[other] - other_begin == end - begin
         if same:
-            return e
-    return np.int64(-1)
+            for i in range(end - begin):
+                if (
+                    by_cell[begin + i, 0] != by_cell[other_begin + i, 0]
+                    or by_cell[begin + i, 1] != by_cell[other_begin + i, 1]
+                ):
+                    same = False
+                    break
+        if same:
+            break
+        at = (at + 1) & (slots.shape[0] - 1)
+    return at
 
 
 @kernel(entry=True)
@@ -245,7 +245,6 @@ def close_roots(
     full.
     """
     n_cells, edges, scratch, sizes = c.n_cells, c.edges, c.scratch, c.sizes
-    hashes = scratch.hashes
     done = 0
     while sizes[NEXT_ROOT] < item_start.shape[0] - 1:
         if done >= until:
@@ -266,17 +265,15 @@ def close_roots(
         if sizes[N_VISITS] + n_cells + 2 > c.visits.keys.shape[0]:
             return FULL_VISITS
         first_edge = sizes[N_EDGES]
-        begin = 0
+        scratch.edge_slots[:] = -1
+        begin = np.int64(0)
         for cell in range(n_cells):
             end = scratch.cell_start[cell]
             if end == begin:
                 continue
-            h = np.uint64(end - begin)
-            for i in range(begin, end):
-                h = mix(h, (np.uint64(scratch.by_cell[i, 0]) << np.uint64(32)) | np.uint64(scratch.by_cell[i, 1]))
-            hashes[sizes[N_EDGES] - first_edge] = h
             # cells with the same results as an earlier cell of this root have an equal edge
-            equal = equal_edge(begin, end, first_edge, root, c)
+            slot = slot_of_edge(begin, end, root, c)
+            equal = scratch.edge_slots[slot]
             if equal < 0:
                 full = lack_of_room(1, n_items, c)
                 if full != DONE:
@@ -302,7 +299,8 @@ def close_roots(
                 mask = np.int64(edges.mask[equal])
                 node = np.int64(edges.node[equal])
             edge = add_edge(np.int64(root + 1) * n_cells + cell, node, mask, edges, sizes)
-            scratch.equal_edge[edge - first_edge] = equal
+            if equal < 0:
+                scratch.edge_slots[slot] = edge
             begin = end
         for edge in range(first_edge, sizes[N_EDGES]):
             edges.slots[slot_of(edges.keys[edge], edges.keys, edges.slots)] = edge
@@ -313,10 +311,10 @@ def close_roots(
 
 
 @kernel(entry=True)
-def close_nodes(parser: Parser, steps: Steps, c: Closing, until: int) -> int:
+def close_nodes(parser: Parser, followed: Followed, c: Closing, until: int) -> int:
     """Make the edges of all nodes over all cells that can follow.
 
-    parser, steps : `exploration_tables.Parser`, `exploration_tables.Steps`.
+    parser, followed : `exploration_tables.Parser`, `ConfigurationSets.followed`.
 
     Returns DONE, PAUSED (after `until` edges; a new one counts 8 times, and 8 times for each item
     of its node), or the code of a table that is full.
@@ -330,7 +328,9 @@ def close_nodes(parser: Parser, steps: Steps, c: Closing, until: int) -> int:
             return PAUSED
         node = visits.keys[number] // n_cells
         cell = visits.keys[number] % n_cells
-        n_items = nodes.start[node + 1] - nodes.start[node]
+        first = nodes.start[node]
+        n_items = nodes.start[node + 1] - first
+        is_begun = False
         for p in range(parser.predecessor_start[cell], parser.predecessor_start[cell + 1]):
             below = parser.predecessors[p]
             key = np.int64(node) * n_cells + below
@@ -344,18 +344,24 @@ def close_nodes(parser: Parser, steps: Steps, c: Closing, until: int) -> int:
             if full != DONE:
                 return full
             done += 8 * (n_items + 1)
+            if not is_begun:
+                is_begun = True
+                for i in range(n_items):
+                    # BOUND: each set of a node was explored with each last cell of the node
+                    pair = slot_of(np.int64(items.state[first + i]) * n_cells + cell, followed.keys, followed.slots)
+                    scratch.cursor[i] = followed.start[followed.slots[pair]] - parser.predecessor_start[cell]
             n = 0
             m = 0
-            for i in range(nodes.start[node], nodes.start[node + 1]):
-                after = steps.slots[slot_of_step(np.int64(items.state[i]) * n_cells + below, steps.slots), 1]
+            for i in range(n_items):
+                after = followed.after[scratch.cursor[i] + p]
                 if after == REFUSED:
                     continue
                 if after == ACCEPTED:
-                    scratch.accepted[m] = items.mask[i]
+                    scratch.accepted[m] = items.mask[first + i]
                     m += 1
                 else:
                     scratch.states[n] = after
-                    scratch.masks[n] = items.mask[i]
+                    scratch.masks[n] = items.mask[first + i]
                     n += 1
             mask = union(scratch.accepted, m, c.pool, sizes)
             target = node_of(n, c)

@@ -36,8 +36,6 @@ from maskwright.maskstore.automaton.exploration_tables import (
     PAUSED,
     REFUSED,
     Exploration,
-    Pairs,
-    Steps,
 )
 from maskwright.maskstore.tokens._hash_kernels import hash_of_run, slot_of, slot_of_run, slot_of_step
 
@@ -220,7 +218,7 @@ def explore(x: Exploration, until: int) -> int:
             # PERF: known steps are looked up without a call
             key = np.int64(state) * n_cells + below
             slot = slot_of_step(key, steps)
-            if steps[slot, 0] >= 0:
+            if steps[slot, 0] != 0:
                 after = steps[slot, 1]
             else:
                 done += NEW_STEP
@@ -279,21 +277,3 @@ def explore_tops(
         if state >= FIRST_STATE:
             pair_of_index[index] = FIRST_STATE + pair_of(state, top, n_cells, x.pairs.keys, x.pairs.slots, x.sizes)
     return DONE
-
-
-@kernel(entry=True)
-def merge_steps(n_cells: int, steps: Steps, pairs: Pairs, classes: Int32, least: Int32) -> None:
-    """Replace each step's result by what is known of the pair that it leads to.
-
-    That is REFUSED or ACCEPTED if the pair is decided early, else the least equivalent state.
-
-    classes : (n_pairs + 2,) int32; `PairClasses.of_pair`.
-    least : (n_classes + 2,) int32; the least state of each class.
-    """
-    for i in range(steps.slots.shape[0]):
-        after = steps.slots[i, 1]
-        if after < FIRST_STATE:
-            continue
-        key = after * n_cells + steps.slots[i, 0] % n_cells
-        mine = classes[pairs.slots[slot_of(key, pairs.keys, pairs.slots)] + FIRST_STATE]
-        steps.slots[i, 1] = mine if mine < FIRST_STATE else least[mine]

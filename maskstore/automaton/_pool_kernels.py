@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from maskwright.analysis.arrays import Int32, Int64
@@ -110,30 +112,84 @@ def pool_mask(pool, sizes):  # type: ignore[no-untyped-def]
     return number
 
 
-@kernel(entry=True)
-def pool_groups(
-    members: Int32, member_start: Int64, groups: Int32, starts: Int64, out: Int32, pool: Pool, sizes: Int64
-) -> int:
-    """Make the masks of unions of groups of classes; see `MaskCollector.add_groups`.
+class DepthCase(NamedTuple):
+    """A depth case of a lexer state, with the classes of tokens of its groups.
 
-    Written: out, (n,) int32; out[i] is the mask of groups[starts[i] : starts[i + 1]].
-
-    Returns how many are made: n, or fewer if the pool is full.
+    line_breaks, continuation, group : (n,) int32; see `state_tokens.DepthCase`.
+    members, member_start : see `state_tokens.StateTokens`.
     """
-    for i in range(starts.shape[0] - 1):
-        if (
-            sizes[N_MASKS] + 2 > pool.hashes.shape[0]
-            or sizes[N_DENSE] + 2 > pool.dense.shape[0]
-            or sizes[N_IDS] + pool.limit + 2 > pool.ids.shape[0]
-        ):
-            return i
-        for g in range(starts[i], starts[i + 1]):
-            group = groups[g]
-            for j in range(member_start[group], member_start[group + 1]):
-                member = members[j]
-                pool.words[member >> 5] |= np.uint32(1) << np.uint32(member & 31)
-        out[i] = pool_mask(pool, sizes)
-    return starts.shape[0] - 1
+
+    line_breaks: Int32
+    continuation: Int32
+    group: Int32
+    members: Int32
+    member_start: Int64
+
+
+@kernel
+def add_group(group, case, pool):  # type: ignore[no-untyped-def]
+    """Add the classes of a group to pool.words."""
+    for j in range(case.member_start[group], case.member_start[group + 1]):
+        member = case.members[j]
+        pool.words[member >> 5] |= np.uint32(1) << np.uint32(member & 31)
+
+
+@kernel(entry=True, allocates=True)
+def find_items(
+    case: DepthCase,
+    breaks: int,
+    distinct: Int32,
+    n_continuations: int,
+    never: int,
+    roots: Int32,
+    masks: Int32,
+    pool: Pool,
+    sizes: Int64,
+) -> tuple[int, int]:
+    """The distinct roots of the groups behind certain line breaks, with the masks of their classes.
+
+    breaks : the number of the line breaks.
+    distinct : the distinct root of each continuation, then of lookahead set -1 - n at
+        n_continuations + n. `never` stands for a root that no stack accepts.
+    Written: roots, ascending, and masks, which have room for all groups.
+
+    Returns how many roots there are, and the mask of what is allowed whatever comes; -1 for both if
+    the pool may have no room.
+    """
+    n = 0
+    for i in range(case.group.shape[0]):
+        if case.line_breaks[i] == breaks:
+            n += 1
+    if (
+        sizes[N_MASKS] + n + 3 > pool.hashes.shape[0]
+        or sizes[N_DENSE] + n + 3 > pool.dense.shape[0]
+        or sizes[N_IDS] + (n + 2) * pool.limit + 2 > pool.ids.shape[0]
+    ):
+        return -1, -1
+    found, groups = np.empty(n, np.int32), np.empty(n, np.int32)
+    n = 0
+    for i in range(case.group.shape[0]):
+        if case.line_breaks[i] != breaks:
+            continue
+        continuation = case.continuation[i]
+        if continuation == -1:  # whatever comes
+            add_group(case.group[i], case, pool)
+            continue
+        root = distinct[continuation if continuation >= 0 else n_continuations - continuation - 1]
+        if root != never:
+            found[n] = root
+            groups[n] = case.group[i]
+            n += 1
+    own = pool_mask(pool, sizes)
+    order = np.argsort(found[:n], kind="mergesort")
+    n_roots = 0
+    for i in range(n):
+        add_group(groups[order[i]], case, pool)
+        if i + 1 == n or found[order[i + 1]] != found[order[i]]:
+            roots[n_roots] = found[order[i]]
+            masks[n_roots] = pool_mask(pool, sizes)
+            n_roots += 1
+    return n_roots, own
 
 
 @kernel(forceinline=True)

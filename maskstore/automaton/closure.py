@@ -22,9 +22,9 @@ import numpy.typing as npt
 from maskwright.analysis.errors import LimitError
 from maskwright.maskstore.automaton import _closure_kernels as kernels
 from maskwright.maskstore.automaton import closure_tables as closing
-from maskwright.maskstore.automaton._pool_kernels import pool_groups
+from maskwright.maskstore.automaton._pool_kernels import DepthCase, find_items
 from maskwright.maskstore.automaton.closure_tables import FULL_DENSE, FULL_IDS, FULL_MASKS
-from maskwright.maskstore.automaton.configuration_sets import ConfigurationSets
+from maskwright.maskstore.automaton.configuration_sets import NEVER_LEGAL, ConfigurationSets
 from maskwright.maskstore.automaton.exploration_tables import DONE
 
 Int32 = npt.NDArray[np.int32]
@@ -95,20 +95,26 @@ class MaskCollector:
             self.pool.ids[: int(self.sizes[closing.N_IDS])],
         )
 
-    def add_groups(self, members: Int32, member_start: Int64, groups: Int32, starts: Int64) -> Int32:
-        """The masks of some unions of groups of classes: (n,) int32 numbers.
+    def find_items(
+        self, case: DepthCase, breaks: int, distinct: Int32, n_continuations: int
+    ) -> tuple[Int32, Int32, int]:
+        """The distinct roots of the groups behind certain line breaks, and the masks of each.
 
-        members : (n_members,) int32; classes of tokens, sorted by group.
-        member_start : (n_groups + 1,) int64; where each group begins in `members`.
-        groups : int32; the groups of all unions, end to end.
-        starts : (n + 1,) int64; union i consists of groups[starts[i] : starts[i + 1]].
+        case : a depth case, and its lexer state's groups.
+        breaks : the number of the line breaks.
+        distinct : int32; the distinct root of each continuation, then of each lookahead set.
+        n_continuations : where the sets begin.
+
+        Returns the roots, (n,) int32, ascending; their masks, (n,) int32; and the mask of what is
+        allowed whatever comes.
         """
-        out = np.zeros(len(starts) - 1, np.int32)
-        done = 0
+        roots, masks = np.empty((2, len(case.group)), np.int32)
         while True:
-            done += pool_groups(members, member_start, groups, starts[done:], out[done:], self.pool, self.sizes)
-            if done == len(out):
-                return out
+            n, own = find_items(
+                case, breaks, distinct, n_continuations, NEVER_LEGAL, roots, masks, self.pool, self.sizes
+            )
+            if n >= 0:
+                return roots[:n], masks[:n], own
             for full in (FULL_MASKS, FULL_DENSE, FULL_IDS):
                 self.pool = closing.pool_with_room(self.pool, full, self.sizes)
 
@@ -164,7 +170,7 @@ def close(
         if code > 0:
             c = c.with_room(code)
             check()
-    while (code := kernels.close_nodes(configuration_sets.parser, configuration_sets.steps, c, PAUSE)) != DONE:
+    while (code := kernels.close_nodes(configuration_sets.parser, configuration_sets.followed, c, PAUSE)) != DONE:
         if code > 0:
             c = c.with_room(code)
         check()

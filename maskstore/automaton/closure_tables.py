@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maskwright.analysis.arrays import Int32, Int32_2D, Int64, UInt32, UInt32_2D, UInt64
+from maskwright.analysis.arrays import Int32, Int32_2D, Int64, UInt32, UInt32_2D
 from maskwright.maskstore.tokens._hash_kernels import add_hashed, doubled, free_slots, grown
 from maskwright.maskstore.vocabulary.masks import BITS, n_words
 
@@ -102,8 +102,9 @@ class Scratch(NamedTuple):
     states, masks : (width,) int32; the items of the node that an edge leads to.
     accepted : (width,) int32; the masks that an edge accepts.
     several, more_states, more_masks : (width,) int32; to unite and to sort items.
-    equal_edge : int64; for each edge of a root an earlier equal edge of it, or -1.
-    hashes : (n_cells + 1,) uint64; for each edge of a root, of the results at its cell.
+    cursor : (width,) int64; for each item of a node where the edges of its pair begin.
+    edge_slots : int32; a hash table of a root's edges, those equal to earlier ones left out. A
+        power of two and at least twice as long as there are cells; -1 where free.
     by_cell : (capacity, 2) int32; the masks and results of a root's items, sorted by cell.
     cell_start : (n_cells + 1,) int64; see `_closure_kernels.sort_by_cell`.
     """
@@ -114,8 +115,8 @@ class Scratch(NamedTuple):
     several: Int32
     more_states: Int32
     more_masks: Int32
-    equal_edge: Int64
-    hashes: UInt64
+    cursor: Int64
+    edge_slots: Int32
     by_cell: Int32_2D
     cell_start: Int64
 
@@ -230,8 +231,8 @@ def new_closing(n_cells: int, n_roots: int, widest: int, pool: Pool, sizes: Int6
         several,
         more_states,
         more_masks,
-        equal_edge=np.zeros(max(widest * 4, n_cells) + 8, np.int64),
-        hashes=np.zeros(n_cells + 1, np.uint64),
+        cursor=np.zeros(4 * widest + 64, np.int64),
+        edge_slots=free_slots(1 << n_cells.bit_length()),
         by_cell=np.zeros((1 << 12, 2), np.int32),
         cell_start=np.zeros(n_cells + 1, np.int64),
     )

@@ -22,7 +22,7 @@ The results at the first cell are the verdicts of streamlining: always, never an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,8 +38,8 @@ from maskwright.maskstore.automaton.exploration_tables import (
     FIRST_STATE,
     REFUSED,
     REFUSED_CONTINUATION,
+    Followed,
     Parser,
-    Steps,
 )
 from maskwright.maskstore.automaton.levels import Levels
 from maskwright.maskstore.automaton.pair_classes import PairClasses
@@ -66,8 +66,7 @@ class ConfigurationSets:
         root_start[r + 1].
     root_cell, root_state : (n_rows,) int32; a first cell on which some stack accepts the root, and
         the result there: ACCEPTED or a configuration set.
-    steps : (configuration set, cell) -> REFUSED, ACCEPTED or the next configuration set. Of
-        equivalent sets it is the one with the least number.
+    followed : what follows each pair of a configuration set and a cell.
     n_states, n_edges : configuration sets, and the edges between pairs.
     n_pairs, n_classes : pairs (configuration set, last cell), and the classes of those that are not
         decided.
@@ -79,7 +78,7 @@ class ConfigurationSets:
     root_start: Int64
     root_cell: Int32
     root_state: Int32
-    steps: Steps
+    followed: Followed
     n_states: int
     n_pairs: int
     n_edges: int
@@ -101,7 +100,7 @@ class _Work:
         self.equivalence = equivalence
         self.bytes_limit = bytes_limit
         self.n_cells = len(parser.action)
-        sequences = exploring.Continuations(np.array(continuations.symbols or [0], np.int32), next_continuation)
+        sequences = exploring.Continuations(continuations.symbols, next_continuation)
         self.x = exploring.new_exploration(
             parser, sequences, equivalence.positions, equivalence.outcomes, continuations.n_words
         )
@@ -186,7 +185,7 @@ def explore(
     tables: LrTables,
     mode_of_state: Int32,
     continuations: Continuations,
-    roots: Sequence[tuple[int, int]],
+    roots: npt.ArrayLike,
     allowed: npt.NDArray[np.bool_],
     progress: Progress | None = None,
     bytes_limit: int = BYTES_LIMIT,
@@ -198,7 +197,7 @@ def explore(
 
     mode_of_state : (n_states,) int32; the lexing mode of each LR state. Symbol n_columns + m of a
         continuation requires a state of mode m on top.
-    roots : each a continuation and its kind, a row of `allowed`.
+    roots : (n_roots, 2) integers; the continuation and the kind of each, a row of `allowed`.
     allowed : (n_kinds, n_states) bool; the states that can be on top where a root of each kind
         begins.
     progress : called with the steps done and the steps in all, STEPS for each length of
@@ -209,9 +208,9 @@ def explore(
         than `bytes_limit` bytes.
     """
     n_columns = tables.action.shape[1]
-    columns = sorted({symbol for symbol in continuations.symbols if symbol < n_columns})
+    columns = [symbol for symbol in np.unique(continuations.symbols).tolist() if symbol < n_columns]
     levels = Levels(tables, mode_of_state, continuations, roots, allowed)
-    equivalence = Equivalence(tables, max(1, len(continuations.symbols)), columns)
+    equivalence = Equivalence(tables, max(1, len(continuations)), columns)
     work = _Work(
         exploring.parser_of(tables, mode_of_state), continuations, levels.next_continuation, equivalence, bytes_limit
     )
@@ -310,8 +309,11 @@ def _merged(
     work: _Work, classes: PairClasses, levels: Levels, continuation_of: Int32, top_of: Int32, pair_of: Int32
 ) -> ConfigurationSets:
     """The result. Steps lead to the least state of each class, and equal roots share a number."""
-    steps = work.x.steps
-    kernels.merge_steps(work.n_cells, steps, work.x.pairs, classes.of_pair, classes.least)
+    pairs, edges = work.x.pairs, work.x.edges.after[: work.size(exploring.N_EDGES)]
+    known = classes.least[classes.of_pair]
+    for begin in range(0, len(edges), PAUSE):
+        part = edges[begin : begin + PAUSE]
+        part[:] = known[part]
     state = classes.least[classes.of_pair[pair_of]]
     # by continuation, then top
     _, order = np.unique(continuation_of.astype(np.int64) * work.n_cells + top_of, return_index=True)
@@ -321,21 +323,22 @@ def _merged(
         for continuation, begin, end in zip(continuations, begins, [*begins[1:], len(order)], strict=False)
     }
     starts, cells, states = [0], [], []
-    number: dict[tuple[int, int], int] = {}
-    root_of = np.full(len(levels.roots), NEVER_LEGAL, np.int32)
-    for root, (continuation, kind) in enumerate(levels.roots):
-        leader = levels.leader[continuation]
+    leaders, kinds = levels.leader(levels.roots[:, 0]), levels.roots[:, 1]
+    n_kinds = len(levels.allowed)
+    _, first, number = np.unique(leaders.astype(np.int64) * n_kinds + kinds, return_index=True, return_inverse=True)
+    distinct = np.full(len(first), NEVER_LEGAL, np.int32)
+    for i in np.argsort(first).tolist():
+        leader, kind = int(leaders[first[i]]), int(kinds[first[i]])
         if leader == REFUSED_CONTINUATION:
             continue
-        if (leader, kind) not in number:
-            at = of_continuation.get(leader, order[:0])
-            at = at[levels.allowed[kind][top_of[at]] & (state[at] != REFUSED)]
-            if len(at):
-                cells.append(top_of[at])
-                states.append(state[at])
-                starts.append(starts[-1] + len(at))
-            number[leader, kind] = len(starts) - 2 if len(at) else NEVER_LEGAL
-        root_of[root] = number[leader, kind]
+        at = of_continuation.get(leader, order[:0])
+        at = at[levels.allowed[kind][top_of[at]] & (state[at] != REFUSED)]
+        if len(at):
+            cells.append(top_of[at])
+            states.append(state[at])
+            starts.append(starts[-1] + len(at))
+            distinct[i] = len(starts) - 2
+    root_of = distinct[number.reshape(-1)]
     none = np.zeros(0, np.int32)
     return ConfigurationSets(
         parser=work.x.parser,
@@ -343,7 +346,7 @@ def _merged(
         root_start=np.array(starts, np.int64),
         root_cell=np.concatenate([none, *cells]),
         root_state=np.concatenate([none, *states]).astype(np.int32),
-        steps=steps,
+        followed=Followed(pairs.keys, pairs.edge_start, pairs.slots, edges),
         n_states=work.size(exploring.N_STATES) - FIRST_STATE,
         n_pairs=work.size(exploring.N_PAIRS),
         n_edges=work.size(exploring.N_EDGES),

@@ -64,6 +64,8 @@ MAX_NONTERMINALS = 1 << 18
 
 FIRST_CAPACITY = 1 << 12
 """Rows that each table has room for at first."""
+MOST_FIRST = 1 << 22
+"""The most rows that a table has room for at first because of its continuations."""
 FIRST_DEPTH = 512
 """Cells that a scratch stack has room for at first."""
 MAX_RULES = 32
@@ -189,9 +191,10 @@ class States(NamedTuple):
 class Steps(NamedTuple):
     """The steps that are known, as a hash table with linear probing, at most half full.
 
-    slots : (n_slots, 2) int64, n_slots a power of two; state * n_cells + cell, -1 where free, and
-        the result: REFUSED, ACCEPTED or the next state. Both are beside each other, because tables
-        are larger than caches and nearly all time goes into looking up steps.
+    slots : (n_slots, 2) int64, n_slots a power of two; state * n_cells + cell, and the result:
+        REFUSED, ACCEPTED or the next state. Both are beside each other, because tables are larger
+        than caches and nearly all time goes into looking up steps. 0 where free: no key is 0, since
+        states begin with FIRST_STATE.
     """
 
     slots: Int64_2D
@@ -216,6 +219,22 @@ class Edges(NamedTuple):
         FIRST_STATE + the pair that follows.
     """
 
+    after: Int32
+
+
+class Followed(NamedTuple):
+    """The pairs (configuration set, last cell read) of an exploration that is done, with what
+    follows each.
+
+    keys, start, slots : see `Pairs`; pair p has the edges start[p] to start[p + 1] - 1, one for
+        each predecessor of its cell, in their order.
+    after : (n_edges,) int32; REFUSED, ACCEPTED or the configuration set that follows: of equivalent
+        ones the least.
+    """
+
+    keys: Int64
+    start: Int64
+    slots: Int32
     after: Int32
 
 
@@ -263,7 +282,7 @@ class Exploration(NamedTuple):
     def with_room(self, full: int) -> Exploration:
         """The same exploration with one table twice as large. full : one of the FULL_ codes."""
         if full == FULL_STEPS:
-            larger = np.full((2 * len(self.steps.slots), 2), -1, np.int64)
+            larger = np.zeros((2 * len(self.steps.slots), 2), np.int64)
             add_steps(self.steps.slots, larger)
             return self._replace(steps=Steps(larger))
         name, size = _TABLES[full]
@@ -296,22 +315,29 @@ def new_exploration(
     n_words : 64-bit words of a set of terminals.
     """
     n = FIRST_CAPACITY
-    keys, numbers = np.zeros((4, n), np.int64), np.zeros((3, n), np.int32)
+
+    def room(each: int) -> int:
+        # PERF: if all tables begin with the same room, a sixth of the time goes into enlarging them.
+        # They come to three to ten rows for each continuation, ten pairs, and a hundred steps
+        return max(n, min(MOST_FIRST, 1 << (each * len(continuations.symbol)).bit_length()))
+
+    n_pairs, n_edges, n_steps, n_rows = room(8), room(64), room(32), room(4)
     sizes = np.zeros(16, np.int64)
     sizes[N_STATES] = FIRST_STATE
+    rows, keys = (np.zeros((3, n_rows), each) for each in (np.int32, np.int64))
     return Exploration(
         parser=parser,
         continuations=continuations,
         positions=positions,
         outcomes=outcomes,
         known=Known(np.zeros(8, np.int64), np.zeros(8, np.int32), free_slots(8)),
-        representatives=Representatives(keys[0], numbers[0], free_slots(n)),
-        configurations=Configurations(keys[1], np.zeros((n, 3), np.int32), free_slots(n)),
-        sets=TerminalSets(keys[2], np.zeros((n, n_words), np.uint64), free_slots(n)),
-        states=States(keys[3], np.zeros(n + 1, np.int64), numbers[1], free_slots(n)),
-        steps=Steps(np.full((2 * n, 2), -1, np.int64)),
-        pairs=Pairs(np.zeros(n, np.int64), np.zeros(n + 1, np.int64), free_slots(n)),
-        edges=Edges(numbers[2]),
+        representatives=Representatives(keys[0], rows[0], free_slots(n_rows)),
+        configurations=Configurations(keys[1], np.zeros((n_rows, 3), np.int32), free_slots(n_rows)),
+        sets=TerminalSets(np.zeros(n, np.int64), np.zeros((n, n_words), np.uint64), free_slots(n)),
+        states=States(keys[2], np.zeros(n_rows + 1, np.int64), rows[1], free_slots(n_rows)),
+        steps=Steps(np.zeros((2 * n_steps, 2), np.int64)),
+        pairs=Pairs(np.zeros(n_pairs, np.int64), np.zeros(n_pairs + 1, np.int64), free_slots(n_pairs)),
+        edges=Edges(np.zeros(n_edges, np.int32)),
         scratch=new_scratch(FIRST_DEPTH, n_words),
         sizes=sizes,
     )

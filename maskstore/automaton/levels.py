@@ -5,7 +5,7 @@ In: roots. Out: for each length the continuations to explore.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.lr.encoding import LrTables
 from maskwright.maskstore.automaton.exploration_tables import ACCEPTED, REFUSED_CONTINUATION
+from maskwright.maskstore.tokens._hash_kernels import doubled
 from maskwright.maskstore.tokens.continuations import WHATEVER, Continuations
 
 Int32 = npt.NDArray[np.int32]
@@ -28,7 +29,8 @@ class Levels:
     their numbers.
 
     next_continuation : (n_continuations,) int32; the leader of what follows the first symbol.
-    leader : continuation -> its leader, or REFUSED_CONTINUATION if no stack accepts it.
+    roots : (n_roots, 2) int32; a continuation and its kind.
+    n_levels : 1 + the most symbols of a continuation.
     """
 
     def __init__(
@@ -36,52 +38,47 @@ class Levels:
         tables: LrTables,
         mode_of_state: Int32,
         continuations: Continuations,
-        roots: Sequence[tuple[int, int]],
+        roots: npt.ArrayLike,
         allowed: npt.NDArray[np.bool_],
     ) -> None:
         self.allowed = allowed
-        self.roots = roots
-        self.symbols = continuations.symbols
-        self.next_continuation = np.array(continuations.next_continuation or [0], np.int32)
-        self.leader: dict[int, int] = {WHATEVER: WHATEVER}
-        self.leaders: list[int] = []
+        self.roots = np.reshape(roots, (-1, 2)).astype(np.int32)
+        self.next_continuation = continuations.next_continuation
+        self._symbols = continuations.symbols
+        # continuation c and set -1 - s are at c and -1 - s of these arrays: sets come last
+        n_all = len(continuations) + len(continuations.sets)
+        self._leader = np.full(n_all, WHATEVER, np.int32)
+        self._row = np.full(n_all, -1, np.int32)
         self._leader_of_key: dict[tuple[int, bytes], int] = {}
         self._met: dict[int, list[tuple[int, Int32]]] = {}
         self._known: dict[int, tuple[Int32, Int32]] = {}
         """By continuation the states on top, ascending, and their results."""
-        self._before: dict[int, set[int]] = {}
-        self._kinds: dict[int, set[int]] = {}
-        length = {WHATEVER: 0}
-        for continuation, kind in roots:
-            self._kinds.setdefault(continuation, set()).add(kind)
-            chain = []
-            here = continuation
-            while here not in length and here >= 0:
-                chain.append(here)
-                after = continuations.next_continuation[here]
-                self._before.setdefault(after, set()).add(continuations.symbols[here])
-                here = after
-            n = length.setdefault(here, 0)
-            for here in reversed(chain):
-                n += 1
-                length[here] = n
-        self.n_levels = 1 + max(length.values())
-        self._levels: list[list[int]] = [[] for _ in range(self.n_levels)]
-        for continuation in sorted(length):
-            if continuation != WHATEVER:
-                self._levels[length[continuation]].append(continuation)
+        self._is_root = np.zeros((len(allowed), n_all), np.bool_)
+        self._is_root[self.roots[:, 1], self.roots[:, 0]] = True
+        self._levels, before = _by_length(self.roots[:, 0], self.next_continuation, n_all)
+        self.n_levels = len(self._levels)
+        # the symbols that come before each continuation, by continuation
+        self._before = self._symbols[before]
+        self._before_of = self.next_continuation[before]
         n_columns = tables.action.shape[1]
         # without the states of dead ends there may be modes that no state is in any more
-        n_modes = max(int(mode_of_state.max()) + 1, max(continuations.symbols, default=0) - n_columns + 1)
+        n_modes = max(int(mode_of_state.max()), int(self._symbols.max(initial=0)) - n_columns) + 1
         self.n_columns = n_columns
-        in_mode = [mode_of_state == mode for mode in range(n_modes)]
+        in_mode = mode_of_state == np.arange(n_modes)[:, None]
         # a mode symbol reads nothing: the state on top stays
-        self._accessed = [np.flatnonzero(tables.accessing == c) for c in range(n_columns)]
-        self._accessed += [np.flatnonzero(states) for states in in_mode]
+        is_accessed = np.concatenate([tables.accessing == np.arange(n_columns)[:, None], in_mode])
+        self._accessed = [np.flatnonzero(states) for states in is_accessed]
         self._accepted = [np.full(len(states), ACCEPTED, np.int32) for states in self._accessed]
-        self._acts = np.concatenate([tables.action != 0, np.stack(in_mode, axis=1)], axis=1)
-        self._explored: dict[int, npt.NDArray[np.bool_]] = {}
-        self._inner: dict[int, npt.NDArray[np.bool_]] = {}
+        self._accessed_bits = _bits(is_accessed)
+        self._acts_bits = _bits(np.concatenate([tables.action.T != 0, in_mode]))
+        self._allowed_bits = _bits(allowed)
+        self._n_states = len(tables.action)
+        self._explored, self._inner = np.zeros((2, 1 << 8, self._allowed_bits.shape[1]), np.uint8)
+        self._n_rows = 0
+
+    def leader(self, continuations: Int32) -> Int32:
+        """The leaders of continuations: (n,) int32; REFUSED_CONTINUATION for those of no stack."""
+        return self._leader[continuations]
 
     def begin(self, level: int) -> tuple[Int32, Int32]:
         """The pairs (leader, state on top) to explore for the continuations of a level.
@@ -91,53 +88,86 @@ class Levels:
 
         Returns two arrays (n,) int32: the leaders and the states.
         """
-        wanted: dict[int, tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]] = {}
-        n_states = len(self._acts)
-        for continuation in self._levels[level]:
-            leader = continuation
-            if continuation >= 0:
-                symbol = self.symbols[continuation]
-                after = self.leader[int(self.next_continuation[continuation])]
-                self.next_continuation[continuation] = after
-                results = self._results_behind(symbol, after)
-                if after == REFUSED_CONTINUATION or (after != WHATEVER and not results.any()):
-                    self.leader[continuation] = REFUSED_CONTINUATION
-                    continue
-                leader = self._leader_of_key.setdefault((symbol, results.tobytes()), continuation)
-                if leader == continuation and symbol < self.n_columns:
-                    self._met.setdefault(symbol, []).append((continuation, results))
-            self.leader[continuation] = leader
-            if leader not in self._explored:
-                self.leaders.append(leader)
-                self._explored[leader] = np.zeros(n_states, np.bool_)
-                self._inner[leader] = np.zeros(n_states, np.bool_)
-            outer, inner = wanted.setdefault(leader, (np.zeros(n_states, np.bool_), np.zeros(n_states, np.bool_)))
-            for before in self._before.get(continuation, ()):
-                inner[self._accessed[before]] = True
-            for kind in self._kinds.get(continuation, ()):
-                outer |= self.allowed[kind]
-        fresh: dict[int, Int64] = {}
-        for leader, (outer, inner) in wanted.items():
-            if leader >= 0:
-                outer &= self._acts[:, self.symbols[leader]]  # the other states refuse it at once
-            # a pair that was a root's only, and is now inside a longer continuation, is explored
-            # again
-            fresh[leader] = np.flatnonzero((outer & ~self._explored[leader]) | (inner & ~self._inner[leader]))
-            self._inner[leader] |= inner
-            self._explored[leader] |= outer | inner
-        return (
-            np.repeat(np.array(list(fresh), np.int32), [len(one) for one in fresh.values()]),
-            np.concatenate([np.zeros(0, np.int64), *fresh.values()]).astype(np.int32),
-        )
+        members = self._levels[level]
+        leaders = members if level == 0 else self._lead(members)
+        self._leader[members] = leaders
+        members, leaders = (array[leaders != REFUSED_CONTINUATION] for array in (members, leaders))
+        order: dict[int, int] = {}
+        number = np.array([order.setdefault(leader, len(order)) for leader in leaders.tolist()], np.int64)
+        found = np.array(list(order), np.int32)
+        rows = self._rows_of(found)
+        outer, inner = np.zeros((2, len(found), self._allowed_bits.shape[1]), np.uint8)
+        for is_root, bits in zip(self._is_root, self._allowed_bits, strict=True):
+            outer[number[is_root[members]]] |= bits
+        self._add_inner(members, number, inner)
+        reads = found >= 0
+        outer[reads] &= self._acts_bits[self._symbols[found[reads]]]  # the other states refuse it at once
+        # a pair that was a root's only, and is now inside a longer continuation, is explored again
+        fresh = (outer & ~self._explored[rows]) | (inner & ~self._inner[rows])
+        self._inner[rows] |= inner
+        self._explored[rows] |= outer | inner
+        at, states = np.nonzero(np.unpackbits(fresh, axis=1, count=self._n_states, bitorder="little"))
+        return found[at], states.astype(np.int32)
+
+    def _lead(self, members: Int32) -> Int32:
+        """The leaders of the continuations of a level: (n,) int32."""
+        symbols = self._symbols[members]
+        after = self._leader[self.next_continuation[members]]
+        self.next_continuation[members] = after
+        known: dict[tuple[int, int], int] = {}
+        leaders = []
+        for continuation, *pair in zip(members.tolist(), symbols.tolist(), after.tolist(), strict=True):
+            key = pair[0], pair[1]
+            if key not in known:
+                known[key] = self._leader_of(continuation, *key)
+            leaders.append(known[key])
+        return np.array(leaders, np.int32)
+
+    def _leader_of(self, continuation: int, symbol: int, after: int) -> int:
+        """The leader of a continuation.
+
+        symbol, after : its first symbol, and the leader of what follows.
+        """
+        results = self._results_behind(symbol, after)
+        if after == REFUSED_CONTINUATION or (after != WHATEVER and not results.any()):
+            return REFUSED_CONTINUATION
+        leader = self._leader_of_key.setdefault((symbol, results.tobytes()), continuation)
+        if leader == continuation and symbol < self.n_columns:
+            self._met.setdefault(symbol, []).append((continuation, results))
+        return leader
+
+    def _rows_of(self, leaders: Int32) -> Int32:
+        """The rows of leaders in the tables of what is explored; new ones for new leaders."""
+        new = leaders[self._row[leaders] < 0]
+        self._row[new] = np.arange(self._n_rows, self._n_rows + len(new), dtype=np.int32)
+        self._n_rows += len(new)
+        while len(self._explored) < self._n_rows:
+            self._explored, self._inner = doubled(self._explored), doubled(self._inner)
+        return self._row[leaders]
+
+    def _add_inner(self, members: Int32, number: Int64, inner: npt.NDArray[np.uint8]) -> None:
+        """Add the states that longer continuations lead to in front of the members of a level.
+
+        number : (n,) int64; the row of each member in `inner`.
+        """
+        begin, end = (np.searchsorted(self._before_of, members, side) for side in ("left", "right"))
+        counts = end - begin
+        if not counts.any():
+            return
+        ends = np.cumsum(counts)
+        symbols = self._before[np.repeat(begin - (ends - counts), counts) + np.arange(int(counts.sum()))]
+        n_symbols = len(self._accessed_bits)
+        pairs = np.unique(np.repeat(number, counts) * n_symbols + symbols)
+        rows, first = np.unique(pairs // n_symbols, return_index=True)
+        inner[rows] = np.bitwise_or.reduceat(self._accessed_bits[pairs % n_symbols], first, axis=0)
 
     def is_inner(self, continuation_of: Int32, top_of: Int32) -> npt.NDArray[np.bool_]:
         """For each continuation and state on top, whether a longer continuation can get there.
 
         continuation_of, top_of : (n,) int32. Returns (n,) bool.
         """
-        continuations, inverse = np.unique(continuation_of, return_inverse=True)
-        table = np.stack([self._inner[continuation] for continuation in continuations.tolist()])
-        return np.asarray(table[inverse.reshape(-1), top_of], np.bool_)
+        words = self._inner[self._row[continuation_of], top_of >> 3]
+        return np.asarray(words >> (top_of & 7) & 1, np.bool_)
 
     def met(self) -> Iterator[tuple[int, Int32, Int32]]:
         """The leaders since the last call, by the column that they begin with.
@@ -182,3 +212,37 @@ class Levels:
                 tops, firsts = np.unique(np.concatenate([known[0], tops]), return_index=True)
                 found = np.concatenate([known[1], found])[firsts]
             self._known[continuation] = tops, found
+
+
+def _by_length(roots: Int32, next_continuation: Int32, n_all: int) -> tuple[list[Int32], Int64]:
+    """The continuations that roots end in, by how many symbols they read.
+
+    n_all : continuations and sets.
+
+    Returns for each length continuations or sets, ascending, without WHATEVER; and all that read a
+    symbol, sorted by what follows it.
+    """
+    n = len(next_continuation)
+    is_met = np.zeros(n_all, np.bool_)
+    length = np.zeros(n_all, np.int32)
+    here = np.unique(roots)
+    while len(here):
+        is_met[here] = True
+        after = np.unique(next_continuation[here[here >= 0]])
+        here = after[~is_met[after]]
+    is_met[WHATEVER] = False
+    met = np.flatnonzero(is_met[:n])
+    here, at = next_continuation[met], met
+    while len(at):
+        length[at] += 1
+        at, here = at[here >= 0], next_continuation[here[here >= 0]]
+    levels = [(np.flatnonzero(is_met[n:]) - (n_all - n)).astype(np.int32)]
+    order = np.argsort(length[met], kind="stable")
+    bounds = np.searchsorted(length[met][order], np.arange(1, int(length.max(initial=0)) + 2)).tolist()
+    levels += [met[order[i:j]].astype(np.int32) for i, j in pairwise(bounds)]
+    return levels, met[np.argsort(next_continuation[met], kind="stable")]
+
+
+def _bits(truths: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint8]:
+    """Rows of truths as bits: (n_rows, n_bytes) uint8; bit i of byte b is column 8 b + i."""
+    return np.packbits(truths, axis=1, bitorder="little")

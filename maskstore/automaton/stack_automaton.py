@@ -6,7 +6,7 @@ result is all that a decoder looks up.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,6 +22,7 @@ from maskwright.analysis.lr.encoding import LrTables
 from maskwright.analysis.lr.live import Live, without_dead_ends
 from maskwright.analysis.lr.merging import build_merged_tables
 from maskwright.analysis.lr.splits import refuse_split
+from maskwright.maskstore.automaton import _pool_kernels
 from maskwright.maskstore.automaton.closure import BYTES_BUDGET, EDGE_BUDGET, Closure, MaskCollector, close
 from maskwright.maskstore.automaton.configuration_sets import NEVER_LEGAL, ConfigurationSets, explore
 from maskwright.maskstore.automaton.exploration_tables import MAX_RULES, check_size
@@ -216,32 +217,28 @@ class _RootNodes:
 
     def lookup(self, state: StateTokens, depth_case: DepthCase, breaks: int) -> Lookup | None:
         """The look-up of the tokens that have certain line breaks; None if it allows no token."""
-        here = depth_case.group_line_breaks == breaks
-        continuation, group = depth_case.group_continuation[here], depth_case.group[here]
-        is_free = continuation == WHATEVER
-        at = np.where(continuation >= 0, continuation, self._n_continuations - continuation - 1)
-        root = np.where(is_free, NEVER_LEGAL, self._distinct[int(breaks > 0), at])
-        own = int(self._masks(state, group[is_free], [0, is_free.sum()])[0])
-        kept = root != NEVER_LEGAL
-        order = np.argsort(root[kept], kind="stable")
-        roots, starts = np.unique(root[kept][order], return_index=True)
-        masks = self._masks(state, group[kept][order], [*starts.tolist(), len(order)])
+        case = _pool_kernels.DepthCase(
+            depth_case.group_line_breaks,
+            depth_case.group_continuation,
+            depth_case.group,
+            state.members,
+            state.member_start,
+        )
+        distinct = self._distinct[int(breaks > 0)]
+        roots, masks, own = self.collector.find_items(case, breaks, distinct, self._n_continuations)
         node = 0
         if len(roots):
             node = self._number.setdefault((roots.tobytes(), masks.tobytes()), len(self._number) + 1)
             if node > len(self.items):
-                self.items.append((roots.astype(np.int32), masks))
+                self.items.append((roots.copy(), masks.copy()))
         return Lookup(breaks, node, own) if node or own else None
-
-    def _masks(self, state: StateTokens, groups: Int32, starts: Sequence[int]) -> Int32:
-        """The masks of groups[starts[i] : starts[i + 1]], for each i."""
-        return self.collector.add_groups(state.members, state.member_start, groups, np.array(starts, np.int64))
 
 
 class AutomatonBuilder:
     """One automaton under way: its lexer, its parser and the requirements of all tokens.
 
-    number : (continuation, kind) -> root. kind : 1 if line breaks come before the continuation.
+    roots : (n_roots, 2) int32; the continuation and the kind of each root. kind : 1 if line breaks
+        come before the continuation.
     """
 
     def __init__(self, grammar: Grammar, tables: LrTables, required: Requirements, budget: Budget) -> None:
@@ -249,9 +246,13 @@ class AutomatonBuilder:
         self.tables = tables
         self.budget = budget
         self.required = required
-        self.number: dict[tuple[int, int], int] = {}
-        self.n_entries = self._ask_all()
-        self.gates = [self._gates(breaks) for breaks in range(len(required.line_breaks))]
+        asked, self.n_entries = self._ask_all()
+        number: dict[tuple[int, int], int] = {}
+        if len(required.line_breaks) > 1:
+            number = {(continuation, kind): i for i, (continuation, kind) in enumerate(asked.tolist())}
+        self.gates = [self._gates(breaks, number) for breaks in range(len(required.line_breaks))]
+        more = np.array(list(number)[len(asked) :], np.int32).reshape(-1, 2)
+        self.roots = np.concatenate([asked, more])
 
     def opened(self) -> StackAutomaton:
         """The automaton with open roots only. This takes little time."""
@@ -264,10 +265,6 @@ class AutomatonBuilder:
         """
         return self._assembled(self._explore(_reporter(progress, "parses")), _reporter(progress, "closure"))
 
-    def _root(self, continuation: int, kind: int) -> int:
-        """The number of a root: a continuation, and whether line breaks come before it (kind 1)."""
-        return self.number.setdefault((continuation, kind), len(self.number))
-
     def _assembled(
         self, configuration_sets: ConfigurationSets | None, report: Callable[[int, int], None] | None
     ) -> StackAutomaton:
@@ -277,10 +274,10 @@ class AutomatonBuilder:
         """
         required = self.required
         root_of = (
-            np.arange(len(self.number), dtype=np.int32) if configuration_sets is None else configuration_sets.root_of
+            np.arange(len(self.roots), dtype=np.int32) if configuration_sets is None else configuration_sets.root_of
         )
         passable = [all(root_of[gate] != NEVER_LEGAL for gate in breaks) for breaks in self.gates]
-        n_continuations = len(required.continuations.symbols)
+        n_continuations = len(required.continuations)
         nodes = _RootNodes(self._distinct(root_of), n_continuations, len(required.classes))
         depth_cases = [
             tuple(
@@ -301,9 +298,9 @@ class AutomatonBuilder:
             ]
         counts = {
             "entries": self.n_entries,
-            "rests": len(self.number),
+            "rests": len(self.roots),
             "never": int((root_of == NEVER_LEGAL).sum()),
-            "distinct": len(configuration_sets.root_start) - 1 if configuration_sets else len(self.number),
+            "distinct": len(configuration_sets.root_start) - 1 if configuration_sets else len(self.roots),
             "suspended": configuration_sets.n_states if configuration_sets else 0,
             "pairs": configuration_sets.n_pairs if configuration_sets else 0,
             "classes": configuration_sets.n_classes if configuration_sets else 0,
@@ -317,22 +314,21 @@ class AutomatonBuilder:
             required, self.tables, tuple(required.line_breaks), tuple(depth_cases), closure, open_roots, counts
         )
 
-    def _ask_all(self) -> int:
-        """Number the roots of all groups of tokens.
+    def _ask_all(self) -> tuple[Int32, int]:
+        """The roots of all groups of tokens.
 
-        Returns how many pairs of a group and a continuation there are, in all depth cases.
+        Returns them, (n, 2) int32, sets first and the last set first; and how many pairs of a group
+        and a continuation there are, in all depth cases.
         """
         n_entries = 0
         n_sets = len(self.required.continuations.sets)
-        is_asked = np.zeros((len(self.required.continuations.symbols) + n_sets, 2), np.bool_)
+        is_asked = np.zeros((len(self.required.continuations) + n_sets, 2), np.bool_)
         for state in self.required.states:
             for depth_case in state.depth_cases:
                 n_entries += len(depth_case.group)
                 is_asked[depth_case.group_continuation + n_sets, np.minimum(depth_case.group_line_breaks, 1)] = True
-        for at, kind in np.argwhere(is_asked).tolist():
-            if at - n_sets != WHATEVER:
-                self._root(at - n_sets, kind)
-        return n_entries
+        is_asked[WHATEVER + n_sets] = False
+        return (np.argwhere(is_asked) - [n_sets, 0]).astype(np.int32), n_entries
 
     def _explore(self, report: Callable[[int, int], None] | None) -> ConfigurationSets | None:
         """The configuration sets of all roots; None past a limit."""
@@ -351,7 +347,7 @@ class AutomatonBuilder:
                 shortened(self.tables, MAX_RULES),
                 modes,
                 continuations,
-                list(self.number),
+                self.roots,
                 allowed,
                 report,
                 self.budget.bytes,
@@ -366,10 +362,9 @@ class AutomatonBuilder:
         -1 - n is at n_continuations + n.
         """
         continuations = self.required.continuations
-        distinct = np.full((2, len(continuations.symbols) + len(continuations.sets) + 1), NEVER_LEGAL, np.int32)
-        for (continuation, kind), root in self.number.items():
-            at = continuation if continuation >= 0 else len(continuations.symbols) - continuation - 1
-            distinct[kind, at] = root_of[root]
+        distinct = np.full((2, len(continuations) + len(continuations.sets) + 1), NEVER_LEGAL, np.int32)
+        continuation, kind = self.roots.T
+        distinct[kind, np.where(continuation >= 0, continuation, len(continuations) - continuation - 1)] = root_of
         return distinct
 
     def _close(
@@ -387,23 +382,23 @@ class AutomatonBuilder:
             except LimitError:
                 pass
         continuation_of_root = np.zeros(max(1, int(root_of.max(initial=0)) + 1), np.int32)
-        for (continuation, _), root in reversed(self.number.items()):
-            if root_of[root] != NEVER_LEGAL:
-                continuation_of_root[root_of[root]] = continuation
+        legal = np.flatnonzero(root_of != NEVER_LEGAL)[::-1]  # the first root of a number is the last one here
+        continuation_of_root[root_of[legal]] = self.roots[legal, 0]
         empty = collector.without_nodes()
         return empty, tuple((continuation_of_root[roots], masks) for roots, masks in items)
 
-    def _gates(self, breaks: int) -> list[int]:
+    def _gates(self, breaks: int, number: dict[tuple[int, int], int]) -> list[int]:
         """Roots that must be legal on some stack; otherwise no text has these line breaks.
 
-        One root for each newline with symbols before it: these symbols, then the newline. breaks :
-        the number of the list of line breaks.
+        One root for each newline with symbols before it: these symbols, then the newline.
+
+        breaks : the number of the list of line breaks.
+        number : (continuation, kind) -> root; changed.
         """
         newline = self.required.column_of[self.required.newline] if self.grammar.layout else -1
         found = []
         for index, (before, _) in enumerate(self.required.line_breaks[breaks]):
             if before:
-                found.append(
-                    self._root(self.required.continuations.before([*before, newline], WHATEVER), int(index > 0))
-                )
+                continuation = self.required.continuations.before([*before, newline], WHATEVER)
+                found.append(number.setdefault((continuation, int(index > 0)), len(number)))
         return found

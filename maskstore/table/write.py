@@ -175,7 +175,7 @@ def _add_endings(table: _Table, automaton: StackAutomaton) -> None:
     words = (n_columns + 31) // 32
     table.header[schema.N_SET_WORDS] = words
     table.add(schema.SET_BITS, _bits([sorted(columns) for columns in sets], words))
-    table.add(schema.SHIFT_BITS, surely_shifted(tables).view(np.int32))
+    table.add(schema.SHIFT_BITS, surely_shifted(tables, required.reductions).view(np.int32))
 
 
 def _bits(members: list[list[int]], words: int) -> Int32:

@@ -125,10 +125,10 @@ def add_hashed(hashes: Int64, begin: int, end: int, slots: Int32) -> None:
 
 @kernel
 def slot_of_step(key, slots):  # type: ignore[no-untyped-def]
-    """The index at which a key is or belongs. slots : (n_slots, 2) int64; keys, -1 where free."""
+    """The index at which a key is or belongs. slots : (n_slots, 2) int64; keys, 0 where free."""
     mask = slots.shape[0] - 1
     h = np.int64((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(24)) & mask
-    while slots[h, 0] >= 0 and slots[h, 0] != key:
+    while slots[h, 0] != 0 and slots[h, 0] != key:
         h = (h + 1) & mask
     return h
 
@@ -137,7 +137,7 @@ def slot_of_step(key, slots):  # type: ignore[no-untyped-def]
 def add_steps(old: Int64_2D, slots: Int64_2D) -> None:
     """Enter all rows of a table of keys and results into a larger, empty one."""
     for i in range(old.shape[0]):
-        if old[i, 0] >= 0:
+        if old[i, 0] != 0:
             h = slot_of_step(old[i, 0], slots)
             slots[h, 0] = old[i, 0]
             slots[h, 1] = old[i, 1]

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from maskwright.analysis.arrays import Int32, Int64, UInt8
 from maskwright.analysis.jit import kernel
+from maskwright.maskstore.tokens._feasible_kernels import UNKNOWN, find_set_after, hash_of, learn_after
 from maskwright.maskstore.tokens._kernels import SPACE
 from maskwright.maskstore.tokens.walk_tables import (
     DONE,
@@ -19,22 +19,12 @@ from maskwright.maskstore.tokens.walk_tables import (
     UNKNOWN_AFTER,
     UNKNOWN_MODES,
     Sequences,
-    SetsAfter,
 )
 
 FULL = -1
 """Instead of a sequence: the table has no room for it."""
-UNKNOWN = -1
-"""Instead of a set of states: it has not been worked out."""
 NOT_READ = -2
 """Instead of a sequence: no parser reads it."""
-
-
-@kernel
-def hash_of(number, symbol, slots):  # type: ignore[no-untyped-def]
-    """The key of two numbers, and the slot at which its search begins."""
-    key = (np.uint64(number) << np.uint64(32)) | np.uint64(symbol)
-    return key, np.int64((key * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(33)) & (slots.shape[0] - 1)
 
 
 @kernel
@@ -71,35 +61,6 @@ def refill_sequences(sequences: Sequences) -> None:
         slots[h] = i
 
 
-@kernel(entry=True)
-def find_set_after(states: int, symbol: int, sets_after: SetsAfter) -> int:
-    """The set of the parser's states after a symbol (see `feasible`), or UNKNOWN."""
-    key, h = hash_of(states, symbol, sets_after.keys)
-    while sets_after.keys[h] != 0:
-        if sets_after.keys[h] == key:
-            return np.int64(sets_after.sets[h])
-        h = (h + 1) & (sets_after.keys.shape[0] - 1)
-    return np.int64(UNKNOWN)
-
-
-@kernel(entry=True)
-def note_set_after(states: int, symbol: int, found: int, sets_after: SetsAfter) -> None:
-    """Note the set after a symbol, for `find_set_after`. It is not noted yet, and there is room."""
-    key, h = hash_of(states, symbol, sets_after.keys)
-    while sets_after.keys[h] != 0:
-        h = (h + 1) & (sets_after.keys.shape[0] - 1)
-    sets_after.keys[h] = key
-    sets_after.sets[h] = found
-
-
-@kernel(entry=True)
-def refill_sets_after(old: SetsAfter, sets_after: SetsAfter) -> None:
-    """Enter all that is noted in old tables into larger, empty ones."""
-    for i in range(old.keys.shape[0]):
-        if old.keys[i] != 0:
-            note_set_after(old.keys[i] >> np.uint64(32), old.keys[i] & np.uint64(0xFFFFFFFF), old.sets[i], sets_after)
-
-
 @kernel(forceinline=True)
 def emit(out, sequence, move, w):  # type: ignore[no-untyped-def]
     """Add to a sequence the terminals that the lexer emits.
@@ -114,7 +75,9 @@ def emit(out, sequence, move, w):  # type: ignore[no-untyped-def]
         if symbol == w.tokens.newline:
             symbol = w.tokens.after_newline + 2 * np.int64(move)
         states = sequences.states_of[sequence]
-        found = find_set_after(states, symbol, w.sets_after)
+        found = find_set_after(states, symbol, w.feasible.after)
+        if found == UNKNOWN:
+            found = learn_after(states, symbol, w.feasible)
         if found == UNKNOWN:
             w.cursor[SET], w.cursor[SYMBOL] = states, symbol
             return sequence, UNKNOWN_AFTER
@@ -125,22 +88,6 @@ def emit(out, sequence, move, w):  # type: ignore[no-untyped-def]
             return sequence, FULL_SEQUENCES
         sequences.states_of[sequence] = found
     return sequence, DONE
-
-
-@kernel(entry=True)
-def shared_bytes(data: UInt8, offsets: Int64, shared: Int32) -> None:
-    """How many leading bytes each token shares with the one before it.
-
-    Written: shared : (n_tokens,) int32, zero before.
-    """
-    for token in range(1, offsets.shape[0] - 1):
-        before = offsets[token - 1]
-        begin = offsets[token]
-        width = min(begin - before, offsets[token + 1] - begin)
-        n = 0
-        while n < width and data[before + n] == data[begin + n]:
-            n += 1
-        shared[token] = n
 
 
 @kernel(forceinline=True)

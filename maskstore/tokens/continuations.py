@@ -10,8 +10,34 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-WHATEVER = -1
+from maskwright.maskstore.tokens import _continuation_kernels as kernels
+from maskwright.maskstore.tokens._continuation_kernels import Pairs
+from maskwright.maskstore.tokens._hash_kernels import add_keys, doubled, free_slots
+
+Int32 = npt.NDArray[np.int32]
+
+WHATEVER = kernels.WHATEVER
 """The continuation with nothing left to read: accepted by every stack."""
+
+FIRST_CAPACITY = 1 << 8
+"""Pairs that a table has room for at first: a power of two."""
+
+
+def no_pairs(capacity: int = FIRST_CAPACITY) -> Pairs:
+    """An empty table. capacity : a power of two."""
+    return Pairs(np.zeros(capacity, np.int64), free_slots(capacity), np.zeros(1, np.int64))
+
+
+def with_room(table: Pairs, need: int) -> Pairs:
+    """The table, or a larger copy if it has no room for `need` more pairs."""
+    n, keys = int(table.size[0]), table.keys
+    if n + need <= len(keys):
+        return table
+    while len(keys) < n + need:
+        keys = doubled(keys)
+    slots = free_slots(len(keys))
+    add_keys(keys, 0, n, slots)
+    return Pairs(keys, slots, table.size)
 
 
 class Continuations:
@@ -24,18 +50,30 @@ class Continuations:
     Symbols are the parser's columns. Symbol n_columns + m reads nothing: it requires lexing mode m.
 
     n_words : 64-bit words of a set of columns.
-    symbols, next_continuation : by continuation.
     sets : by number; each a set of columns.
+    pairs : a symbol and the continuation after it, by continuation.
     """
 
     def __init__(self, n_columns: int) -> None:
         """n_columns : the parser's columns, with that for the end of the text."""
         self.n_words = (n_columns + 63) // 64
-        self.symbols: list[int] = []
-        self.next_continuation: list[int] = []
-        self._number: dict[tuple[int, int], int] = {}
+        self.pairs = no_pairs()
         self.sets: list[frozenset[int]] = [frozenset()]
         self._set_number: dict[frozenset[int], int] = {}
+
+    def __len__(self) -> int:
+        """The number of continuations that read a symbol."""
+        return int(self.pairs.size[0])
+
+    @property
+    def symbols(self) -> Int32:
+        """(n,) int32; by continuation the first symbol."""
+        return (self.pairs.keys[: len(self)] >> 32).astype(np.int32)
+
+    @property
+    def next_continuation(self) -> Int32:
+        """(n,) int32; by continuation what follows its first symbol."""
+        return self.pairs.keys[: len(self)].astype(np.int32)  # the low 32 bits
 
     def end(self, terminals: frozenset[int]) -> int:
         """The continuation that asks for one terminal of a set. terminals : their columns."""
@@ -50,17 +88,16 @@ class Continuations:
 
         Raises: ValueError if a symbol is below 0.
         """
-        for symbol in reversed(symbols):
-            if symbol < 0:
-                raise ValueError("a terminal that occurs in no rule has no column to read")
-            key = (symbol, continuation)
-            number = self._number.get(key)
-            if number is None:
-                number = self._number[key] = len(self.symbols)
-                self.symbols.append(symbol)
-                self.next_continuation.append(continuation)
-            continuation = number
-        return continuation
+        if not len(symbols):
+            return continuation
+        if min(symbols) < 0:
+            raise ValueError("a terminal that occurs in no rule has no column to read")
+        self.make_room(len(symbols))
+        return int(kernels.number_before(np.array(symbols, np.int32), len(symbols), continuation, self.pairs))
+
+    def make_room(self, need: int) -> None:
+        """Make room in `pairs` for some more continuations."""
+        self.pairs = with_room(self.pairs, need)
 
     def set_bits(self) -> npt.NDArray[np.uint64]:
         """The lookahead sets: (n_sets, n_words) uint64; bit i of word w is column 64 w + i."""

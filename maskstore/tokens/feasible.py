@@ -16,16 +16,21 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.arrays import Int32, Int32_2D
+from maskwright.analysis.arrays import Bool_2D, Int32, Int32_2D
 from maskwright.analysis.jit import kernel
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT, LrTables
-from maskwright.maskstore.tokens import _walk_kernels
-from maskwright.maskstore.tokens.walk_tables import ModesOfSets, SetsAfter
+from maskwright.maskstore.tokens import _feasible_kernels as kernels
+from maskwright.maskstore.tokens import walk_tables
+from maskwright.maskstore.tokens._hash_kernels import doubled, free_slots, grown
+from maskwright.maskstore.tokens.walk_tables import ModesOfSets, Reductions
 
 Words = npt.NDArray[np.uint32]
 
-NOWHERE, ANYWHERE = 0, 1
+NOWHERE, ANYWHERE = kernels.NOWHERE, kernels.ANYWHERE
 """The numbers of the first two sets of states: the empty set, and the set of all states."""
+
+FIRST_SETS = 1 << 6
+"""Sets that there is room for at first: a power of two."""
 
 
 class Feasible:
@@ -35,7 +40,8 @@ class Feasible:
     symbols between are newlines of the layout: they may be dropped, and after them any state may be
     on top.
 
-    sets_after, modes_of_sets : what has been worked out, for the kernels of the walk.
+    reductions : those of the tables.
+    known, modes_of_sets : what has been worked out, for the kernels of the walk.
     """
 
     def __init__(
@@ -49,27 +55,40 @@ class Feasible:
         mode_code : the symbol of mode 0.
         n_modes : how many modes there are.
         """
-        self._tables = tables
-        self._column_of = column_of
-        self._mode_code = mode_code
+        self.reductions = reductions_of(tables)
         self._mode_of_state = mode_of_state
-        self._sets: list[Int32] = [np.zeros(0, np.int32), np.arange(tables.n_states, dtype=np.int32)]
-        self._number: dict[bytes, int] = {states.tobytes(): i for i, states in enumerate(self._sets)}
-        self._entered = {
-            column: np.flatnonzero(tables.accessing == column).astype(np.int32) for column in range(tables.n_terminals)
-        }
-        self._is_entered_alone = bool((tables.accessing >= -1).all())
-        self._reductions = _reductions(tables)
-        self._n_after = 0
-        self.sets_after = SetsAfter(np.zeros(1 << 10, np.uint64), np.zeros(1 << 10, np.int32))
+        every = np.arange(tables.n_states, dtype=np.int32)
+        self.known = walk_tables.Feasible(
+            np.ascontiguousarray(tables.action),
+            tables.alternatives,
+            self.reductions,
+            np.array(column_of, np.int32),
+            tables.accessing,
+            bool((tables.accessing >= -1).all()),
+            np.array(mode_of_state, np.int32),
+            mode_code,
+            walk_tables.SetsAfter(np.zeros(1 << 10, np.uint64), np.zeros(1 << 10, np.int32)),
+            walk_tables.Sets(
+                np.zeros(FIRST_SETS, np.int64),
+                np.zeros(FIRST_SETS + 1, np.int64),
+                np.zeros(FIRST_SETS, np.int32),
+                free_slots(FIRST_SETS),
+            ),
+            np.zeros(2, np.int64),
+            np.zeros((2, tables.n_states), np.bool_),
+            np.zeros((2, tables.n_states), np.int32),
+        )
         self._n_mode_of = 0
         self.modes_of_sets = ModesOfSets(
-            np.full(1 << 6, -1, np.int32), np.zeros(1 << 6, np.int32), *np.zeros((2, 2 * n_modes), np.int32)
+            np.full(FIRST_SETS, -1, np.int32), np.zeros(FIRST_SETS, np.int32), *np.zeros((2, 2 * n_modes), np.int32)
         )
+        for states in (every[:0], every):
+            self._intern(states)
 
     def states(self, number: int) -> Int32:
         """The members of a set, ascending: (n,) int32."""
-        return self._sets[number]
+        sets = self.known.sets
+        return sets.items[sets.start[number] : sets.start[number + 1]]
 
     def set_after(self, states: int, symbol: int) -> int:
         """The set of states after a symbol; NOWHERE if no parser in a state of the set can read it.
@@ -78,28 +97,44 @@ class Feasible:
         """
         if states == NOWHERE:
             return NOWHERE
-        found = int(_walk_kernels.find_set_after(states, symbol, self.sets_after))
-        return self.learn(states, symbol) if found == _walk_kernels.UNKNOWN else found
+        found = int(kernels.find_set_after(states, symbol, self.known.after))
+        return self.learn(states, symbol) if found == kernels.UNKNOWN else found
 
     def learn(self, states: int, symbol: int) -> int:
-        """Work out the set after a symbol, and note it in `sets_after`, where it is missing.
+        """Work out the set after a symbol, and note it, where it is missing. Makes room for it.
 
         states : the number of the set before; not NOWHERE. Returns the number of the set after.
         """
-        if 2 * self._n_after >= len(self.sets_after.keys):
-            old, n = self.sets_after, 2 * len(self.sets_after.keys)
-            self.sets_after = SetsAfter(np.zeros(n, np.uint64), np.zeros(n, np.int32))
-            _walk_kernels.refill_sets_after(old, self.sets_after)
-        found = self._read(states, symbol)
-        _walk_kernels.note_set_after(states, symbol, found, self.sets_after)
-        self._n_after += 1
+        while (found := int(kernels.learn_after(states, symbol, self.known))) == kernels.UNKNOWN:
+            self._make_room()
         return found
+
+    def _make_room(self) -> None:
+        """Make room for one more set, and for one more of what is noted."""
+        after, sets, sizes = self.known.after, self.known.sets, self.known.sizes
+        if 2 * sizes[walk_tables.N_AFTER] >= len(after.keys):
+            n = 2 * len(after.keys)
+            larger = walk_tables.SetsAfter(np.zeros(n, np.uint64), np.zeros(n, np.int32))
+            kernels.refill_sets_after(after, larger)
+            self.known = self.known._replace(after=larger)
+        n_sets, n_states = int(sizes[walk_tables.N_SETS]), len(self._mode_of_state)
+        if n_sets == len(sets.hashes):
+            sets = grown(sets, n_sets)
+        while sets.start[n_sets] + n_states > len(sets.items):
+            sets = sets._replace(items=doubled(sets.items))
+        self.known = self.known._replace(sets=sets)
+        more = len(sets.hashes) - len(self.modes_of_sets.begin)
+        if more > 0:
+            begins, ends, mode_of, subset = self.modes_of_sets
+            begins, ends = np.append(begins, np.full(more, -1, np.int32)), np.append(ends, np.zeros(more, np.int32))
+            self.modes_of_sets = ModesOfSets(begins, ends, mode_of, subset)
 
     def learn_modes(self, states: int) -> None:
         """Note in `modes_of_sets` the modes of a set, and the subset of its states in each mode."""
-        members = self._sets[states]
-        modes = np.unique(self._mode_of_state[members]).tolist()
-        subsets = [self._intern(members[self._mode_of_state[members] == mode]) for mode in modes]
+        members = self.states(states)
+        mode_of_member = self._mode_of_state[members]
+        modes = np.unique(mode_of_member).tolist()
+        subsets = [self._intern(members[mode_of_member == mode]) for mode in modes]
         begins, ends, mode_of, subset = self.modes_of_sets
         first = self._n_mode_of
         self._n_mode_of += len(modes)
@@ -109,67 +144,45 @@ class Feasible:
         mode_of[first : self._n_mode_of], subset[first : self._n_mode_of] = modes, subsets
         self.modes_of_sets = ModesOfSets(begins, ends, mode_of, subset)
 
-    def _read(self, states: int, symbol: int) -> int:
-        """The set after a symbol, worked out."""
-        if symbol >= self._mode_code:
-            members = self._sets[states]
-            return self._intern(members[self._mode_of_state[members] == symbol - self._mode_code])
-        if symbol >= len(self._column_of):
-            return ANYWHERE
-        column = self._column_of[symbol]
-        if column < 0:
-            return NOWHERE
-        if states == ANYWHERE and self._is_entered_alone:
-            return self._intern(self._entered[column])
-        tables = self._tables
-        found: Int32 = _step(self._sets[states], column, tables.action, tables.alternatives, *self._reductions)
-        return self._intern(found)
-
     def _intern(self, states: Int32) -> int:
         """The number of a set, a new one if it has none."""
-        key = states.tobytes()
-        number = self._number.get(key)
-        if number is None:
-            number = self._number[key] = len(self._sets)
-            self._sets.append(states)
-            begins, ends, mode_of, subset = self.modes_of_sets
-            if number >= len(begins):
-                begins, ends = np.append(begins, np.full_like(begins, -1)), np.append(ends, np.zeros_like(ends))
-                self.modes_of_sets = ModesOfSets(begins, ends, mode_of, subset)
-        return number
+        while (found := int(kernels.number_of_set(states, len(states), self.known))) == kernels.UNKNOWN:
+            self._make_room()
+        return found
 
 
-def surely_shifted(tables: LrTables) -> Words:
+def surely_shifted(tables: LrTables, reductions: Reductions | None = None) -> Words:
     """For each state on top, the terminals that every parser shifts, whatever lies below.
 
     Any reductions may come first. Where the actions of a cell conflict, one of them must lead to
     the shift. This is the greatest solution of its equations: a parse that never meets an error
     ends in a shift, since none reduces for ever (`loops`).
 
+    reductions : `reductions_of(tables)`, if they are known.
+
     Returns (n_states, ceil(n_columns / 32)) uint32; bit i of word w, the little end first, is
     column 32 w + i.
     """
-    starts, rules, target_start, targets = _reductions(tables)
+    starts, rules, target_start, targets = reductions or reductions_of(tables)
     n_words = (tables.action.shape[1] + 31) // 32
     shifts = (tables.action > 0) & (tables.action < ACCEPT)
-    reduces = np.zeros((len(rules), tables.action.shape[1]), np.bool_)
-    for state in range(tables.n_states):
+    of_state = np.repeat(np.arange(tables.n_states), np.diff(starts))
+    reduces = tables.action[of_state] == -1 - rules[:, None]
+    for state, column in np.argwhere(tables.action >= CONFLICT).tolist():
+        actions = tables.actions(state, column)
+        shifts[state, column] = any(0 < each < ACCEPT for each in actions)
         mine = slice(int(starts[state]), int(starts[state + 1]))
-        reduces[mine] = tables.action[state] == -1 - rules[mine, None]
-        for column in np.flatnonzero(tables.action[state] >= CONFLICT).tolist():
-            actions = tables.actions(state, column)
-            shifts[state, column] = any(0 < each < ACCEPT for each in actions)
-            reduces[mine, column] = np.isin(-1 - rules[mine], actions)
+        reduces[mine, column] = np.isin(-1 - rules[mine], actions)
     shifted, found = _words(shifts, n_words), _words((tables.action != 0) & (tables.action != ACCEPT), n_words)
     # no stack comes to a reduction that leads to no state
     leads = np.flatnonzero(np.diff(target_start))
-    state_of = np.repeat(np.arange(tables.n_states), np.diff(starts))[leads]
+    states, firsts = np.unique(of_state[leads], return_index=True)
     columns = _words(reduces[leads], n_words)
     while True:
         fewer = shifted.copy()
         if len(leads):
             after = np.bitwise_and.reduceat(found[targets], target_start[leads], axis=0)
-            np.bitwise_or.at(fewer, state_of, columns & after)
+            fewer[states] |= np.bitwise_or.reduceat(columns & after, firsts, axis=0)
         if (fewer == found).all():
             return found
         found = fewer
@@ -182,31 +195,79 @@ def _words(truths: npt.NDArray[np.bool_], n_words: int) -> Words:
     return np.packbits(padded, axis=1, bitorder="little").view("<u4").astype(np.uint32)
 
 
-def _reductions(tables: LrTables) -> tuple[Int32, Int32, Int32, Int32]:
-    """For each state its reductions, and the states that the parser may be in after each.
+def reductions_of(tables: LrTables) -> Reductions:
+    """The reductions of LALR tables, and what they lead to."""
+    n_states, n_rules = tables.n_states, tables.n_rules
+    state, column = np.nonzero(tables.action < 0)
+    keys = state * n_rules - 1 - tables.action[state, column]
+    several = np.argwhere(tables.action >= CONFLICT)
+    more = [at * n_rules - 1 - each for at, c in several.tolist() for each in tables.actions(at, c) if each < 0]
+    keys = np.unique(np.concatenate([keys, np.array(more, np.int64)]))
+    states, rules = (keys // n_rules).astype(np.int32), (keys % n_rules).astype(np.int32)
+    target_start, targets = np.zeros(len(keys) + 1, np.int32), np.zeros(4 * len(keys) + n_states, np.int32)
+    while not _write_targets(
+        states,
+        rules,
+        tables.rule_length,
+        tables.rule_lhs,
+        np.ascontiguousarray(tables.goto),
+        tables.predecessor_start,
+        tables.predecessors,
+        np.zeros((3, n_states), np.bool_),
+        target_start,
+        targets,
+    ):
+        targets = np.zeros(2 * len(targets), np.int32)
+    starts = np.searchsorted(states, np.arange(n_states + 1)).astype(np.int32)
+    return Reductions(starts, rules, target_start, targets[: target_start[-1]])
 
-    Returns starts : (n_states + 1,), rules : (n,), target_start : (n + 1,), targets; all int32.
+
+@kernel(entry=True)
+def _write_targets(
+    states: Int32,
+    rules: Int32,
+    rule_length: Int32,
+    rule_lhs: Int32,
+    goto: Int32_2D,
+    predecessor_start: Int32,
+    predecessors: Int32,
+    scratch: Bool_2D,
+    target_start: Int32,
+    targets: Int32,
+) -> bool:
+    """Write the states that a parser may be in after each reduction, ascending.
+
+    states, rules : (n,) int32; the state on top and the rule of each reduction.
+    scratch : (3, n_states) bool.
+    Written: target_start, (n + 1,) int32, and targets.
+
+    Returns whether there was room for all of them.
     """
-    starts, rules, target_start, targets = [0], [], [0], []
-    for state in range(tables.n_states):
-        row = tables.action[state]
-        found = {
-            -each - 1 for column in np.flatnonzero(row).tolist() for each in tables.actions(state, column) if each < 0
-        }
-        for rule in sorted(found):
-            rules.append(rule)
-            below = states_below(state, int(tables.rule_length[rule]), tables.predecessor_start, tables.predecessors)
-            gotos = tables.goto[below, tables.rule_lhs[rule]]
-            reached = np.unique(gotos[gotos >= 0])
-            targets.append(reached)
-            target_start.append(target_start[-1] + len(reached))
-        starts.append(len(rules))
-    return (
-        np.array(starts, np.int32),
-        np.array(rules, np.int32),
-        np.array(target_start, np.int32),
-        np.concatenate([np.zeros(0, np.int32), *targets]).astype(np.int32),
-    )
+    n_states = goto.shape[0]
+    for r in range(states.shape[0]):
+        scratch[:] = False
+        scratch[0, states[r]] = True
+        here = 0
+        for _ in range(rule_length[rules[r]]):
+            for s in range(n_states):
+                if scratch[here, s]:
+                    scratch[here, s] = False
+                    for p in range(predecessor_start[s], predecessor_start[s + 1]):
+                        scratch[1 - here, predecessors[p]] = True
+            here = 1 - here
+        pushed = rule_lhs[rules[r]]
+        for s in range(n_states):
+            if scratch[here, s] and goto[s, pushed] >= 0:
+                scratch[2, goto[s, pushed]] = True
+        n = target_start[r]
+        if n + n_states > targets.shape[0]:
+            return False
+        for s in range(n_states):
+            if scratch[2, s]:
+                targets[n] = s
+                n += 1
+        target_start[r + 1] = n
+    return True
 
 
 @kernel(entry=True, allocates=True)
@@ -226,50 +287,3 @@ def states_below(state: int, depth: int, predecessor_start: Int32, predecessors:
                     below[predecessors[p]] = True
         here = below
     return np.flatnonzero(here).astype(np.int32)
-
-
-@kernel(entry=True, allocates=True)
-def _step(
-    states: Int32,
-    column: int,
-    action: Int32_2D,
-    alternatives: Int32,
-    starts: Int32,
-    rules: Int32,
-    target_start: Int32,
-    targets: Int32,
-) -> Int32:
-    """The states after any reductions and a shift of a column, from any of some states.
-
-    Returns int32, ascending. starts, rules, target_start, targets : see `_reductions`.
-    """
-    n_states = action.shape[0]
-    seen = np.zeros(n_states, np.bool_)
-    shifted = np.zeros(n_states, np.bool_)
-    agenda = np.empty(n_states, np.int32)
-    n = 0
-    for i in range(states.shape[0]):
-        seen[states[i]] = True
-        agenda[n] = states[i]
-        n += 1
-    while n > 0:
-        n -= 1
-        state = agenda[n]
-        code = action[state, column]
-        count = 1
-        if code >= CONFLICT:
-            count = alternatives[code - CONFLICT]
-        for i in range(count):
-            each = code if code < CONFLICT else alternatives[code - CONFLICT + 1 + i]
-            if 0 < each < ACCEPT:
-                shifted[each - 1] = True
-            elif each < 0:
-                for r in range(starts[state], starts[state + 1]):
-                    if rules[r] != -each - 1:
-                        continue
-                    for t in range(target_start[r], target_start[r + 1]):
-                        if not seen[targets[t]]:
-                            seen[targets[t]] = True
-                            agenda[n] = targets[t]
-                            n += 1
-    return np.flatnonzero(shifted).astype(np.int32)

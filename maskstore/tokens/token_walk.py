@@ -145,7 +145,7 @@ class TokenWalk:
                 self._lexer,
                 self._tokens,
                 self.sequences,
-                feasible.sets_after,
+                feasible.known,
                 self._contexts,
                 feasible.modes_of_sets,
                 self._rows,
@@ -229,10 +229,8 @@ row that is in a slot."""
 
 
 def _tokens(tokens: SortedTexts, newline: int, codes: EventCodes) -> walk_tables.Tokens:
-    shared = np.zeros(len(tokens.ids), np.int32)
-    _walk_kernels.shared_bytes(tokens.data, tokens.offsets, shared)
     newlines = (newline, codes.newline_at(0)) if newline >= 0 else (-1, -1)
-    return walk_tables.Tokens(tokens.data, tokens.offsets, shared, *newlines, codes.moves.table())
+    return walk_tables.Tokens(tokens.data, tokens.offsets, tokens.shared, *newlines, codes.moves.table())
 
 
 def _no_outcomes(transducer: Transducer, newline: int, n_tokens: int, longest: int) -> walk_tables.Outcomes:

@@ -22,6 +22,9 @@ SET, SYMBOL : with UNKNOWN_AFTER, the set of states and the symbol after which t
     known. With UNKNOWN_MODES, the set whose modes are not known.
 """
 
+# indices of `Feasible.sizes`
+N_SETS, N_AFTER = range(2)
+
 # indices of `Outcomes.sizes`
 N_CONFIGURATIONS, N_VALUES, N_READINGS, N_VECTORS, N_STEPS = range(5)
 
@@ -102,6 +105,67 @@ class SetsAfter(NamedTuple):
 
     keys: UInt64
     sets: Int32
+
+
+class Reductions(NamedTuple):
+    """The reductions of each state, and the states that the parser may be in after each.
+
+    Reduction r of state s, starts[s] <= r < starts[s + 1], is by rules[r] and leads to
+    targets[target_start[r] : target_start[r + 1]].
+
+    starts : (n_states + 1,) int32.
+    rules, target_start, targets : (n,), (n + 1,), (n_targets,) int32; rules and targets ascend.
+    """
+
+    starts: Int32
+    rules: Int32
+    target_start: Int32
+    targets: Int32
+
+
+class Sets(NamedTuple):
+    """Sets of the parser's states by number: set s is items[start[s] : start[s + 1]], ascending.
+
+    hashes : (capacity,) int64; of a set's members.
+    start : (capacity + 1,) int64.
+    items : int32.
+    """
+
+    hashes: Int64
+    start: Int64
+    items: Int32
+    slots: Int32
+
+
+class Feasible(NamedTuple):
+    """What is known of the sets of the parser's states, and all that is needed to learn more.
+
+    action, alternatives, accessing : see `LrTables`.
+    reductions : of these tables.
+    column_of : (n_terminals,) int32; the parser's column of each terminal, -1 for none.
+    is_entered_alone : whether no state is entered by several symbols.
+    mode_of_state : (n_states,) int32; the lexing mode of each state.
+    mode_code : the symbol of mode 0.
+    after : what has been worked out.
+    sets : the sets met.
+    sizes : (2,) int64; how many there are, by N_SETS and N_AFTER.
+    marks : (2, n_states) bool, False between calls; scratch.
+    lists : (2, n_states) int32; scratch.
+    """
+
+    action: Int32_2D
+    alternatives: Int32
+    reductions: Reductions
+    column_of: Int32
+    accessing: Int32
+    is_entered_alone: bool
+    mode_of_state: Int32
+    mode_code: int
+    after: SetsAfter
+    sets: Sets
+    sizes: Int64
+    marks: Bool_2D
+    lists: Int32_2D
 
 
 class ModesOfSets(NamedTuple):
@@ -289,7 +353,7 @@ class Walk(NamedTuple):
     lexer: Lexer
     tokens: Tokens
     sequences: Sequences
-    sets_after: SetsAfter
+    feasible: Feasible
     contexts: Contexts
     sets: ModesOfSets
     rows: Rows

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.grammar.columns import FORM_FEED, LINE_FEED, SPACE, TAB
 
-class SortedTexts(NamedTuple):
+_OTHERS = bytes(set(range(256)) - {LINE_FEED, SPACE, TAB, FORM_FEED})
+
+
+@dataclass(frozen=True, eq=False)
+class SortedTexts:
     """Tokens sorted by their bytes; those with equal bytes by their ids.
+
+    What depends on the tokens alone is worked out once, for all grammars.
 
     texts : the bytes of each.
     ids : (n,) int32.
@@ -24,6 +32,26 @@ class SortedTexts(NamedTuple):
     by_id: npt.NDArray[np.int64]
     offsets: npt.NDArray[np.int64]
     data: npt.NDArray[np.uint8]
+
+    @cached_property
+    def shared(self) -> npt.NDArray[np.int32]:
+        """(n,) int32; how many leading bytes each token shares with the one before it."""
+        sizes = np.diff(self.offsets)
+        shared = np.zeros(len(sizes), np.int32)
+        most = np.minimum(sizes[1:], sizes[:-1])
+        at = np.flatnonzero(most) + 1
+        n = 0
+        while len(at):
+            at = at[self.data[self.offsets[at] + n] == self.data[self.offsets[at - 1] + n]]
+            n += 1
+            shared[at] = n
+            at = at[most[at - 1] > n]
+        return shared
+
+    @cached_property
+    def newline_pieces(self) -> tuple[bytes, ...]:
+        """What is left of the tokens without the bytes that move no column, each text once."""
+        return tuple(sorted({text.translate(None, _OTHERS) for text in self.texts}))
 
 
 def sorted_texts(texts: Sequence[bytes], ids: npt.NDArray[np.int32]) -> SortedTexts:

@@ -15,7 +15,6 @@ from maskwright.analysis.lr.encoding import LrTables
 from maskwright.analysis.lr.tables import build_lr_tables
 from maskwright.maskstore.automaton.configuration_sets import NEVER_LEGAL, ConfigurationSets, explore
 from maskwright.maskstore.automaton.exploration_tables import ACCEPTED, FIRST_STATE, REFUSED
-from maskwright.maskstore.tokens._hash_kernels import slot_of_step
 from maskwright.maskstore.tokens.continuations import WHATEVER, Continuations
 
 Continuation = tuple[tuple[int, ...], frozenset[int] | None]
@@ -41,14 +40,16 @@ def accepts(configuration_sets: ConfigurationSets, root: int, stack: tuple[int, 
     if stack[-1] not in cells:
         return False
     state = int(configuration_sets.root_state[begin + cells.index(stack[-1])])
-    for cell in reversed(stack[:-1]):
+    followed, parser = configuration_sets.followed, configuration_sets.parser
+    pair_of = {key: pair for pair, key in enumerate(followed.keys[: configuration_sets.n_pairs].tolist())}
+    for last, cell in itertools.pairwise(reversed(stack)):
         if state < FIRST_STATE:
             break
-        steps = configuration_sets.steps
-        key = state * len(configuration_sets.parser.action) + cell
-        slot = slot_of_step(key, steps.slots)
-        assert steps.slots[slot, 0] >= 0, f"state {state} has no step for cell {cell}"
-        state = int(steps.slots[slot, 1])
+        pair = pair_of[state * len(parser.action) + last]
+        below = parser.predecessors[slice(*parser.predecessor_start[last : last + 2])].tolist()
+        edges = followed.after[slice(*followed.start[pair : pair + 2])].tolist()
+        assert len(below) == len(edges)
+        state = edges[below.index(cell)]
     assert state in (REFUSED, ACCEPTED), "the bottom was reached and nothing is decided"
     return state == ACCEPTED
 

@@ -200,5 +200,6 @@ def test_tables_of_an_exploration_that_begin_small(monkeypatch: pytest.MonkeyPat
     vocabulary = random_vocabulary(grammar, 0)
     expected = compile_store(grammar, vocabulary)
     monkeypatch.setattr(exploration_tables, "FIRST_CAPACITY", 2)
+    monkeypatch.setattr(exploration_tables, "MOST_FIRST", 2)
     found = compile_store(grammar, vocabulary)
     assert found.counts == expected.counts and (found.table == expected.table).all()

@@ -1,0 +1,229 @@
+"""What pairs of a sequence and an ending require: line breaks and continuations.
+
+In: the sequences that tokens emit, and what the lexeme under way may become. Out: for each pair and
+each number of open brackets the alternatives of which the parser must accept one. Knows nothing of
+tokens and lexer states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.maskstore.tokens import _continuation_kernels as kernels
+from maskwright.maskstore.tokens._continuation_kernels import EndingTable, Required
+from maskwright.maskstore.tokens._hash_kernels import doubled
+from maskwright.maskstore.tokens.continuations import Continuations, no_pairs, with_room
+from maskwright.maskstore.tokens.events import ABSOLUTE, RESET, EventCodes, Move
+from maskwright.maskstore.tokens.state_tokens import LineBreaks
+
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+Ending = tuple[tuple[tuple[int, ...], frozenset[int] | None], ...]
+"""What a lexeme may become: alternatives of symbols to read, and then one terminal of a set (None:
+whatever comes)."""
+
+PAUSE = 1 << 24
+"""Units of work after which the kernel returns, so that Ctrl-C is obeyed: a tenth of a second."""
+
+
+@dataclass(frozen=True)
+class Symbols:
+    """What the symbols of sequences mean to a parser.
+
+    column_of : the parser's column of each terminal, -1 for a terminal in no rule.
+    bracket : 1 for each opening bracket of the layout, -1 for each closing one.
+    newline : the layout's newline terminal, below 0 if there is no layout.
+    codes : terminals and newline events.
+    mode_code : the symbol of mode 0.
+    n_columns : the parser's columns, with that for the end of the text.
+    after_newline : the columns that can be next after a newline's indent or dedents.
+    """
+
+    column_of: Sequence[int]
+    bracket: dict[int, int]
+    newline: int
+    codes: EventCodes
+    mode_code: int
+    n_columns: int
+    after_newline: frozenset[int]
+
+
+@dataclass(frozen=True)
+class RequiredOfKeys:
+    """What each key requires.
+
+    The alternatives of key k with d open brackets are numbers start[i] to start[i + 1] - 1, where
+    i = first[k] + min(d, n_depth_cases[k] - 1): each a list of line breaks and a continuation.
+
+    first, n_depth_cases : (n_keys,) int32.
+    start : (n + 1,) int64.
+    group_line_breaks, continuation : int32.
+    line_breaks : the lists of line breaks by number; number 0 is empty.
+    """
+
+    first: Int32
+    n_depth_cases: Int32
+    start: Int64
+    group_line_breaks: Int32
+    continuation: Int32
+    line_breaks: list[LineBreaks]
+
+
+def require(
+    keys: Int64,
+    sequences: tuple[Int32, Int32],
+    endings: Sequence[Ending],
+    columns_of_endings: Sequence[Sequence[frozenset[int] | None]],
+    symbols: Symbols,
+    continuations: Continuations,
+) -> RequiredOfKeys:
+    """Work out what keys require, and number continuations and line breaks as they are met.
+
+    keys : (n,) int64, ascending; sequence * len(endings) + ending.
+    sequences : two arrays (n_sequences,) int32; the parent of each sequence, which comes before it,
+        and its last symbol. Sequence 0 is empty.
+    columns_of_endings : for each alternative of each ending the parser's columns of its set.
+    continuations : none yet; changed.
+    """
+    newline, n_terminals = symbols.newline, symbols.codes.n_terminals
+    moves = [
+        move._replace(stop=ABSOLUTE) if move.stop == RESET else move  # a newline that ends has had its line feed
+        for move in symbols.codes.moves.members
+    ]
+    move_number = {move: i for i, move in reversed(list(enumerate(moves)))}
+    events = range(n_terminals, symbols.mode_code)
+    parent, last = sequences
+    length, depth, lowest, n_depth_cases = np.zeros((4, len(parent)), np.int32)
+    emitted = kernels.Emitted(
+        parent,
+        last,
+        length,
+        depth,
+        lowest,
+        n_depth_cases,
+        np.array(symbols.column_of, np.int32),
+        np.array([symbols.bracket.get(t, 0) for t in range(n_terminals)], np.int32),
+        np.array([move_number[moves[symbols.codes.decode(s)[1]]] for s in events], np.int32),
+        symbols.mode_code,
+        symbols.n_columns,
+        newline,
+    )
+    kernels.measure_sequences(emitted)
+    sets = list(
+        dict.fromkeys([symbols.after_newline, *(one for each in columns_of_endings for one in each if one)])
+    )  # fmt: skip
+    table = _ending_table(endings, columns_of_endings, sets, newline)
+    most = int(emitted.length.max()) + int(np.diff(table.more_start).max(initial=0)) + 1
+    found = _nothing(len(keys))
+    breaks = no_pairs()
+    kernels.number_before(np.array([-1], np.int32), 1, -1, breaks)  # the root
+    scratch = np.zeros((2, most), np.int32)
+    while True:
+        code = kernels.require_keys(
+            keys, emitted, table, continuations.pairs, breaks, found, *scratch, PAUSE
+        )  # fmt: skip
+        if code == kernels.DONE:
+            break
+        if code == kernels.FULL:
+            need = int(found.cursor[kernels.NEED])
+            continuations.make_room(need)
+            breaks = with_room(breaks, need)
+            found = _larger(found, need, len(breaks.keys))
+    numbered = sorted((-1 - number, i) for i, number in enumerate(table.number.tolist()) if number)
+    for _, i in numbered:
+        continuations.end(sets[i])
+    n_breaks, n_rows, n = int(found.n_breaks[0]), int(found.sizes[0]), int(found.sizes[1])
+    return RequiredOfKeys(
+        found.first,
+        found.n_depth_cases,
+        found.start[: n_rows + 1],
+        found.line_breaks[:n],
+        found.continuation[:n],
+        _line_breaks(breaks.keys, found.node_of[:n_breaks].tolist(), moves),
+    )
+
+
+def _ending_table(
+    endings: Sequence[Ending],
+    columns_of_endings: Sequence[Sequence[frozenset[int] | None]],
+    sets: Sequence[frozenset[int]],
+    newline: int,
+) -> EndingTable:
+    """The endings for the kernel. sets : all sets of columns, that after a newline first."""
+    number = {columns: i for i, columns in enumerate(sets)}
+    alternatives = [alternative for ending in endings for alternative in ending]
+    columns_of = [columns for ending in columns_of_endings for columns in ending]
+    return EndingTable(
+        _starts([len(ending) for ending in endings]),
+        _starts([len(more) for more, _ in alternatives]),
+        np.array([symbol for more, _ in alternatives for symbol in more], np.int32),
+        np.array([-1 if each is None else number[each] if each else -2 for each in columns_of], np.int32),
+        np.array([last is not None and newline in last for _, last in alternatives], np.int32),
+        np.zeros(len(sets), np.int32),
+        0,
+        np.ones(1, np.int64),
+    )
+
+
+def _starts(sizes: Sequence[int]) -> Int32:
+    """Where runs of these sizes begin, end to end: (n + 1,) int32."""
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+
+
+def _nothing(n_keys: int) -> Required:
+    """Empty tables, but for the empty list of line breaks, which is number 0."""
+    n = max(16, 2 * n_keys)
+    room = len(no_pairs().keys)
+    breaks_of, node_of = np.full(room, -1, np.int32), np.zeros(room, np.int32)
+    breaks_of[0] = 0
+    first, n_depth_cases = np.zeros((2, n_keys), np.int32)
+    line_breaks, continuation = np.zeros((2, n), np.int32)
+    return Required(
+        first,
+        n_depth_cases,
+        np.zeros(n, np.int64),
+        line_breaks,
+        continuation,
+        np.zeros(2, np.int64),
+        breaks_of,
+        node_of,
+        np.ones(1, np.int64),
+        np.zeros(4, np.int64),
+    )
+
+
+def _larger(found: Required, need: int, n_nodes: int) -> Required:
+    """Tables with room for `need` more rows, and for n_nodes nodes of line breaks."""
+    if len(found.start) < found.sizes[0] + 2:
+        found = found._replace(start=doubled(found.start))
+    while len(found.continuation) < found.sizes[1] + need:
+        found = found._replace(line_breaks=doubled(found.line_breaks), continuation=doubled(found.continuation))
+    more = n_nodes - len(found.node_of)
+    return found._replace(
+        breaks_of=np.append(found.breaks_of, np.full(more, -1, np.int32)),
+        node_of=np.append(found.node_of, np.zeros(more, np.int32)),
+    )
+
+
+def _line_breaks(trie: Int64, nodes: Sequence[int], moves: Sequence[Move]) -> list[LineBreaks]:
+    """The lists of line breaks that end in some nodes of a trie."""
+    found = []
+    for node in nodes:
+        labels = []
+        while node:
+            pair = int(trie[node])
+            node = pair >> 32
+            labels.append((pair & 0xFFFFFFFF) - ((pair & 0x80000000) << 1))
+        breaks, part = [], []
+        for label in reversed(labels):
+            if label >= 0:
+                part.append(label)
+            else:
+                breaks.append((tuple(part), moves[-1 - label]))
+                part = []
+        found.append(tuple(breaks))
+    return found
