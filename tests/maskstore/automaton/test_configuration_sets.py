@@ -15,7 +15,7 @@ from maskwright.analysis.lr.encoding import LrTables
 from maskwright.analysis.lr.tables import build_lr_tables
 from maskwright.maskstore.automaton.configuration_sets import NEVER_LEGAL, ConfigurationSets, explore
 from maskwright.maskstore.automaton.exploration_tables import ACCEPTED, FIRST_STATE, REFUSED
-from maskwright.maskstore.tokens._hash_kernels import slot_of_step
+from maskwright.maskstore.tokens import _hash_kernels as hash_kernels
 from maskwright.maskstore.tokens.continuations import WHATEVER, Continuations
 
 Continuation = tuple[tuple[int, ...], frozenset[int] | None]
@@ -46,7 +46,7 @@ def accepts(configuration_sets: ConfigurationSets, root: int, stack: tuple[int, 
             break
         steps = configuration_sets.steps
         key = state * len(configuration_sets.parser.action) + cell
-        slot = slot_of_step(key, steps.slots)
+        slot = hash_kernels.slot_of_step(key, steps.slots)
         assert steps.slots[slot, 0] >= 0, f"state {state} has no step for cell {cell}"
         state = int(steps.slots[slot, 1])
     assert state in (REFUSED, ACCEPTED), "the bottom was reached and nothing is decided"
