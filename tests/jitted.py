@@ -13,8 +13,8 @@ from maskwright.analysis.jit import Kernel
 def kernels_put_back() -> Iterator[None]:
     """After the block all modules have the kernels that they had before.
 
-    Whoever asks a kernel for its dispatcher puts Numba's objects into the modules in place of the kernels, the entry points too. Later tests
-    of the process would wait for Numba, and not run what was compiled ahead.
+    Whoever asks a kernel for its dispatcher puts Numba's objects into the modules in place of the kernels, the entry points too. Later
+    tests of the process would wait for Numba, and not run what was compiled ahead.
     """
     before = [
         (vars(module), name, value, value._dispatcher, value._ready)
