@@ -1,9 +1,10 @@
 """Wheels as users have them: built for several Pythons, each installed alone into a fresh environment, and run.
 
-python scripts/check_wheels.py [PYTHON...] [--wheels FOLDER]
+python scripts/check_wheels.py [PYTHON...] [--wheels FOLDER] [--record]
 
 PYTHON is a program, by default each of python3.11, python3.12 and python3.13 that there is. A wheel is built of the source distribution, as
-`python -m build` does it, which takes minutes; with --wheels it is taken from a folder that has one of today's sources.
+`python -m build` does it, which takes minutes; with --wheels it is taken from a folder that has one of today's sources. With
+--record a dated record is written under reports/record.
 
 What is run finds no compiler (an empty PATH), no home and no place in site-packages where it may write (root gives up its rights by
 setpriv, where there is that), and must leave no file behind. The table in the end has, for each Python:
@@ -147,7 +148,8 @@ class Result:
     wheel: float = 0.0
     added: float = 0.0
     whole: float = 0.0
-    largest: str = ""
+    largest: dict[str, float] = field(default_factory=dict)
+    version: str = ""
     milliseconds: float = 0.0
     seconds: float = 0.0
     failures: list[str] = field(default_factory=list)
@@ -159,10 +161,8 @@ class Environment:
     def __init__(self, python: str, folder: Path) -> None:
         subprocess.run([python, "-m", "venv", str(folder)], check=True)
         self.folder, self.bin = folder, folder / "bin"
-        code = "import sysconfig; print(sysconfig.get_path('purelib'))"
-        self.site = Path(
-            subprocess.run([self.bin / "python", "-c", code], capture_output=True, text=True, check=True).stdout.strip()
-        )
+        self.site = Path(said(self.bin / "python", "import sysconfig; print(sysconfig.get_path('purelib'))"))
+        self.version = said(self.bin / "python", "import platform; print(platform.python_version())")
 
     def pip(self, *arguments: str) -> None:
         """Run pip; byte code is compiled, as it is for users."""
@@ -170,6 +170,11 @@ class Environment:
             name: value for name, value in os.environ.items() if name not in ("PYTHONDONTWRITEBYTECODE", "PYTHONPATH")
         }
         subprocess.run([self.bin / "python", "-m", "pip", "install", "-q", *arguments], env=environment, check=True)
+
+
+def said(python: str | Path, code: str) -> str:
+    """What a program prints."""
+    return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
 
 def size(*paths: Path) -> float:
@@ -196,8 +201,7 @@ def snapshot(*folders: Path) -> dict[str, tuple[int, int]]:
 def wheel_of(python: str, folder: Path, ready: Path | None) -> Path:
     """Build a Python's wheel of the source distribution, or find it."""
     if ready is not None:
-        code = "import sys; print('cp%d%d' % sys.version_info[:2])"
-        tag = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+        tag = said(python, "import sys; print('cp%d%d' % sys.version_info[:2])")
         return max(ready.glob(f"maskwright-*-{tag}-*.whl"), key=lambda path: path.stat().st_mtime)
     building = Environment(python, folder / "building")
     building.pip("build")
@@ -256,14 +260,13 @@ def check(python: str, folder: Path, ready: Path | None) -> Result:
     if wheel.name.endswith("-none-any.whl"):
         result.failures.append("the wheel has no compiled kernels: is there a C compiler?")
     environment = Environment(python, folder / "used")
+    result.version = environment.version
     bare = entries(environment.site)
     environment.pip(str(wheel))
     full = entries(environment.site)
     grown = {name: megabytes - bare.get(name, 0.0) for name, megabytes in full.items()}
     result.added, result.whole = sum(full.values()) - sum(bare.values()), size(environment.folder)
-    result.largest = ", ".join(
-        f"{name} {grown[name]:.0f}" for name in sorted(grown, key=grown.__getitem__, reverse=True)[:8]
-    )
+    result.largest = {name: round(grown[name], 1) for name in sorted(grown, key=grown.__getitem__, reverse=True)[:12]}
     result.failures += [f"{name} is installed" for name in full if name in ("numba", "llvmlite", "networkx")]
     home, out = folder / "home", folder / "out"
     home.mkdir()
@@ -298,6 +301,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("pythons", nargs="*", metavar="PYTHON")
     parser.add_argument("--wheels", type=Path, metavar="FOLDER", help="take wheels from here in place of building them")
+    parser.add_argument("--record", action="store_true", help="write a dated record")
     arguments = parser.parse_args()
     console = Console()
     results = []
@@ -320,9 +324,28 @@ def main() -> int:
         table.add_row(str(number), *figures, result, style="red" if one.failures else "")
     console.print(table)
     for number, one in enumerate(results):
-        console.print(f"{number} is {one.python}; MB: {one.largest}", highlight=False)
+        console.print(
+            f"{number} is {one.python}; MB: {', '.join(f'{name} {n}' for name, n in one.largest.items())}",
+            highlight=False,
+        )
         for failure in one.failures:
             console.print(f"  {failure}", markup=False, highlight=False)
+    if arguments.record:
+        sys.path.insert(0, str(ROOT / "reports" / "bench"))
+        from common import write_record
+
+        facts = {
+            one.version: {
+                "megabytes_added": round(one.added, 1),
+                "megabytes_in_all": round(one.whole, 1),
+                "megabytes_of_the_largest": one.largest,
+                "milliseconds_of_the_import": round(one.milliseconds, 1),
+                "cpu_seconds_to_the_first_masks": round(one.seconds, 2),
+                "failures": one.failures,
+            }
+            for one in results
+        }
+        write_record("wheels", "python scripts/check_wheels.py --record", {"wheels": facts})
     return int(not results or any(one.failures for one in results))
 
 
