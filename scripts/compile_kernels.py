@@ -2,9 +2,9 @@
 
 python scripts/compile_kernels.py [--all]
 
-For this machine's processor; with --all for every variant of `analysis.ahead` that a package is made for. It needs a C compiler, and
-Numba with `numba.pycc` (deprecated there, but without a successor; docs/internals/ahead.md). Where one is missing it says so and ends well: Numba compiles at the
-first call then. Extensions of other sources are removed; where they are those of today's, nothing is done.
+For this machine's processor; with --all for every variant of `analysis.ahead` that a package is made for. It needs a C compiler, and Numba
+with `numba.pycc` (deprecated there, but without a successor; docs/internals/ahead.md). Where one is missing it says so and ends well:
+Numba compiles at the first call then. Extensions of other sources are removed; where they are those of today's, nothing is done.
 """
 
 from __future__ import annotations
