@@ -81,4 +81,5 @@ check-all: $(STAMP)
 	$(BIN)/python scripts/check_all.py
 
 clean:
-	rm -rf $(VENV) .venv-peers .venv-gpu build dist out *.egg-info decoding/engine/_compiled_*
+	rm -rf $(VENV) .venv-peers .venv-gpu .venv-vllm build dist out *.egg-info
+	find analysis maskstore decoding -name '_compiled_*' -delete

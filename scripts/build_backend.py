@@ -13,7 +13,6 @@ from setuptools.build_meta import *  # noqa: F403
 
 NEEDED = [
     "lark>=1.2,<2",
-    "networkx>=3.2",
     "numpy>=1.26",
     "platformdirs>=4",
     "rich>=13",

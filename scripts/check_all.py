@@ -58,6 +58,7 @@ def stages() -> list[Stage]:
     return [
         *(Stage(name, ("make", name)) for name in ("lint", "test", "check-gpu-compile")),
         Stage("slow tests", ("make", "test-slow")),
+        Stage("wheels", (python, "scripts/check_wheels.py")),
         Stage("calls of compiled code", ("env", "MASKWRIGHT_CHECK_CALLS=1", "make", "test-fast")),
         Stage("pyformlang", (python, "reports/bench/pyformlang_agreement.py")),
         Stage("Coq proofs", ("make", "-C", "proofs"), needs="coqc"),

@@ -2,9 +2,9 @@
 
 python scripts/compile_kernels.py [--all]
 
-For this machine's processor; with --all for every variant of `analysis.ahead`. It needs a C compiler, and Numba with `numba.pycc`
-(deprecated there, but without a successor; docs/internals/ahead.md). Where one is missing it says so and ends well: Numba compiles at the
-first call then. Extensions of other sources are removed; where they are those of today's, nothing is done.
+For this machine's processor; with --all for every variant of `analysis.ahead` that a package is made for. It needs a C compiler, and Numba
+with `numba.pycc` (deprecated there, but without a successor; docs/internals/ahead.md). Where one is missing it says so and ends well:
+Numba compiles at the first call then. Extensions of other sources are removed; where they are those of today's, nothing is done.
 """
 
 from __future__ import annotations
@@ -124,16 +124,20 @@ def main(arguments: list[str]) -> None:
         for pair in pairs:
             compile_package(package, *pair.split("="))
         return
-    variants = tuple(ahead.VARIANTS) if arguments else ahead.variants()[:1]
+    runnable = tuple(ahead.VARIANTS) if arguments else ahead.variants()
     jobs = []
     for package in packages():
         folder = Path(str(importlib.import_module(package).__file__)).parent
-        wanted = {ahead.extension_name(str(folder), variant): variant for variant in ahead.VARIANTS}
+        names = {variant: ahead.extension_name(str(folder), variant) for variant in ahead.VARIANTS}
         kept = {path.name.partition(".")[0]: path for path in folder.glob("_compiled_*")}
         for name, path in kept.items():
-            if name not in wanted:
+            if name not in names.values():
                 path.unlink()
-        pairs = [f"{name}={variant}" for name, variant in wanted.items() if variant in variants and name not in kept]
+        wanted = ahead.wanted(package, runnable)
+        if not arguments:  # one is enough
+            others = runnable if package not in ahead.WIDE else wanted[:1]
+            wanted = [] if any(names[variant] in kept for variant in others) else wanted[:1]
+        pairs = [f"{names[variant]}={variant}" for variant in wanted if names[variant] not in kept]
         if pairs:
             jobs.append([package, *pairs])
     if not jobs:

@@ -1,11 +1,14 @@
 """The way of one token from bytes to mask, printed: what ARCHITECTURE.md shows. Run: python tests/one_token.py
 
+With a text and a token it prints that token's way: python tests/one_token.py '{"k": [1, ' '"b"'
+
 Everything is read from the objects that `build_store` makes on its way, and from the memory of a matcher.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -83,6 +86,9 @@ def walk(grammar: Grammar, transducer: Transducer, state: int, token: bytes) -> 
         step = state, transducer.byte_class[byte]
         emitted = " ".join(map(grammar.display_name, transducer.outputs[transducer.output[step]])) or "nothing"
         state = int(transducer.next_state[step])
+        if state < 0:
+            yield f"byte {chr(byte)!r}  is refused, or read after the lexer backs up, which this page leaves out"
+            return
         yield f"byte {chr(byte)!r}  emits {emitted}; state {state}: {under_way(grammar, transducer, state)}"
 
 
@@ -144,11 +150,20 @@ def shown(tokens: list[int]) -> str:
     return " ".join(repr(TOKENS[i].decode()) if i < END else "</s>" for i in tokens)
 
 
-def both_ways() -> str:
-    grammar = mw.load_grammar("json")
-    automaton, store = compiled(grammar)
-    return "\n\n".join("\n".join(way(grammar, automaton, store, *each)) for each in WAYS)
+def both_ways(ways: Iterable[tuple[bytes, bytes]] = WAYS) -> str:
+    """A paragraph for each way. A token that is not among TOKENS takes the place of the last of them."""
+    found = []
+    for text, token in ways:
+        if token not in TOKENS:
+            TOKENS[-1] = token
+        grammar = mw.load_grammar("json")
+        automaton, store = compiled(grammar)
+        try:
+            found.append("\n".join(way(grammar, automaton, store, text, token)))
+        except LookupError as error:
+            raise SystemExit(str(error)) from None
+    return "\n\n".join(found)
 
 
 if __name__ == "__main__":
-    print(both_ways())
+    print(both_ways([(sys.argv[1].encode(), sys.argv[2].encode())] if len(sys.argv) == 3 else WAYS))

@@ -71,6 +71,18 @@ def test_functions_are_short() -> None:
     assert {where: n for where, n in found.items() if n > MOST_LINES_OF_FUNCTION} == {}
 
 
+def test_bodies_of_commands_are_short() -> None:
+    """What their options are called and say is not counted."""
+    found = {
+        where: sum(map(span, one.body[1:]))
+        for path in FILES
+        for where, one, _ in functions(path)
+        if is_command(one) and ast.get_docstring(one) is not None
+    }
+    assert len(found) >= 10
+    assert {where: n for where, n in found.items() if n > MOST_LINES_OF_FUNCTION} == {}
+
+
 def test_functions_take_few_arguments() -> None:
     """Arguments that are named where they are given are not counted. Triton's kernels can take no tuples."""
     found = {

@@ -163,6 +163,27 @@ def test_heavy_packages_are_imported_where_they_are_needed(layer: str) -> None:
             assert not (at_once and module.split(".")[0] in HEAVY), f"{path.relative_to(ROOT)} imports {module} at once"
 
 
+def test_what_is_imported_at_once_is_installed_along() -> None:
+    """Modules that need an extra are imported by those alone that need it too: where kernels are compiled, and where a GPU is."""
+    assigned = [node for node in tree(ROOT / "scripts" / "build_backend.py").body if isinstance(node, ast.Assign)]
+    (value,) = (node.value for node in assigned if ast.unparse(node.targets[0]) == "NEEDED")
+    needed = {name.partition(">")[0] for name in ast.literal_eval(value)}
+    with_extras = {
+        "decoding/engine/_batch_kernels.py": {"numba", "llvmlite"},
+        "decoding/gpu/engine_cuda.py": {"numba"},
+        "decoding/logits/apply_triton.py": {"triton"},
+        "decoding/logits/selective.py": {"triton"},
+    }
+    used = set()
+    for layer in LAYERS:
+        for path in sources(layer):
+            found = {module.split(".")[0] for module, at_once in imports(path) if at_once}
+            found -= {*sys.stdlib_module_names, "maskwright"}
+            used |= found & needed
+            assert found <= needed | with_extras.get(path.relative_to(ROOT).as_posix(), set()), path
+    assert used == needed
+
+
 def test_legality_knows_nothing_of_lexing() -> None:
     for path in (ROOT / "analysis" / "legality").glob("*.py"):
         for module, _ in imports(path):

@@ -17,7 +17,7 @@ from statistics import fmean
 from typing import Any
 from xml.etree import ElementTree
 
-import networkx as nx
+from maskwright.analysis.legality.graph import Graph, Look
 
 LINE = 15.0
 """Height of a line of text. All lengths here are in px."""
@@ -69,7 +69,7 @@ class _Box:
     """A node of the graph. x : its left side; y : its middle."""
 
     lines: list[str]
-    attributes: Mapping[str, Any]
+    look: Look
     column: int
     x: float = 0.0
     y: float = 0.0
@@ -92,16 +92,13 @@ class _Box:
         return max(self.height / 2, self.spread / 2 + (self.arrows[0].above if self.arrows else 0))
 
 
-def to_svg(graph: nx.MultiDiGraph[Any], title: str) -> str:
+def to_svg(graph: Graph[Any], title: str) -> str:
     """The graph as one self-contained SVG text, in columns from left to right.
 
     A node's column is its distance from the start nodes. Parallel edges share an arrow, with their
     labels one above the other.
 
-    graph : all nodes must be reachable from the start nodes. Node attributes: label, a text of one
-        or more lines; start, whether it is a start node; accepting, if true a double frame; filled,
-        if true a colour. Edge attributes: label, perhaps empty; accented, if true a colour. Only
-        label and start are required.
+    graph : all nodes must be reachable from the start nodes.
     title : what the picture shows, for readers who cannot see it.
 
     Cost: O(n log n) for n nodes and edges, and the square of the number of returning arrows.
@@ -130,22 +127,23 @@ def to_svg(graph: nx.MultiDiGraph[Any], title: str) -> str:
     return ElementTree.tostring(svg, encoding="unicode") + "\n"
 
 
-def _columns(graph: nx.MultiDiGraph[Any]) -> list[list[_Box]]:
+def _columns(graph: Graph[Any]) -> list[list[_Box]]:
     """The boxes with their arrows, in columns by distance from the start.
 
     A column's boxes are in the order of the boxes that lead to them.
     """
-    layers = list(nx.bfs_layers(graph, [node for node, is_start in graph.nodes(data="start") if is_start]))
+    layers = list(graph.layers())
     boxes: dict[Hashable, _Box] = {
-        node: _Box(str(graph.nodes[node]["label"]).split("\n"), graph.nodes[node], number)
+        node: _Box(graph.nodes[node].label.split("\n"), graph.nodes[node], number)
         for number, layer in enumerate(layers)
         for node in layer
     }
     arrows: dict[tuple[Hashable, Hashable], _Arrow] = {}
-    for source, target, attributes in graph.edges(data=True):
-        arrow = arrows.setdefault((source, target), _Arrow(boxes[source], boxes[target], [], False))
-        arrow.lines += str(attributes["label"]).split("\n") if attributes["label"] else []
-        arrow.is_accented |= bool(attributes.get("accented"))
+    for edge in graph.edges:
+        ends = edge.source, edge.target
+        arrow = arrows.setdefault(ends, _Arrow(boxes[edge.source], boxes[edge.target], [], False))
+        arrow.lines += edge.label.split("\n") if edge.label else []
+        arrow.is_accented |= edge.accented
     columns = [[boxes[node] for node in layer] for layer in layers]
     for arrow in arrows.values():
         arrow.source.arrows.append(arrow)
@@ -305,13 +303,13 @@ def _draw_arrow(svg: ElementTree.Element, path: str, arrow: _Arrow) -> None:
 
 
 def _draw_box(svg: ElementTree.Element, box: _Box) -> None:
-    frames = [(0, FILLED if box.attributes.get("filled") else BACKGROUND)]
-    frames += [(3, "none")] if box.attributes.get("accepting") else []
+    frames = [(0, FILLED if box.look.filled else BACKGROUND)]
+    frames += [(3, "none")] if box.look.accepting else []
     for inset, fill in frames:
         geometry = {"x": _px(box.x + inset), "y": _px(box.y - box.height / 2 + inset)}
         size = {"width": _px(box.width - 2 * inset), "height": _px(box.height - 2 * inset), "rx": "6"}
         ElementTree.SubElement(svg, "rect", {**geometry, **size, "fill": fill, "stroke": QUIET})
-    if box.attributes["start"]:
+    if box.look.start:
         path = f"M{_at(box.x - LEAD, box.y)}L{_at(box.x, box.y)}"
         ElementTree.SubElement(svg, "path", {"d": path, "stroke": QUIET, "marker-end": "url(#tip)"})
     first = box.y + 4 - LINE * (len(box.lines) - 1) / 2

@@ -24,14 +24,16 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Literal, NamedTuple
-
-import networkx as nx
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.legality.drawing import to_svg
+from maskwright.analysis.legality.graph import Graph, Link, Look
 from maskwright.analysis.legality.pushdown import Position, Pushdown
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 
 class ExplorationState(NamedTuple):
@@ -237,30 +239,33 @@ class Exploration:
                     queue.append((start, following, (*borrowed_so_far, address)))
         return None
 
-    def to_networkx(self) -> nx.MultiDiGraph[ExplorationState]:
-        """The exploration as a graph, nodes and edges in a fixed order.
+    @cached_property
+    def graph(self) -> Graph[ExplorationState]:
+        """The exploration as a graph.
 
-        Nodes are `nodes`, with the attributes label, start, accepting and coaccessible. Edges are
-        `edges`, with the attributes label and silent. An edge's label is the terminal read or
-        ``borrow A : B · c``; calls and returns have none. Edges that borrow nothing are silent.
+        Nodes are `nodes`; the epsilon-coaccessible ones are filled. Edges are `edges`; those that
+        borrow are accented. An edge's label is the terminal read or ``borrow A : B · c``; calls and
+        returns have none.
         """
-        graph: nx.MultiDiGraph[ExplorationState] = nx.MultiDiGraph()
         starts, text, name = frozenset(self.starts), self.pushdown.text, self.grammar.display_name
+        nodes = {}
         for node in self.nodes:
             remainder = " ".join(map(name, self.word[node.consumed :])) or "done"
             stack = [f"[{text(address)}]" for address in node.stack]
             label = "\n".join([text(node.position), *stack, f"to read: {remainder}"])
-            graph.add_node(
-                node,
-                label=label,
-                start=node in starts,
-                accepting=node in self.accepting,
-                coaccessible=node in self.coaccessible,
-            )
+            nodes[node] = Look(label, node in starts, node in self.accepting, node in self.coaccessible)
+        edges = []
         for source, read, borrowed, target in self.edges:
             label = name(read) if read is not None else f"borrow {text(borrowed)}" if borrowed is not None else ""
-            graph.add_edge(source, target, label=label, silent=borrowed is None)
-        return graph
+            edges.append(Link(source, target, label, accented=borrowed is not None))
+        return Graph(nodes, edges)
+
+    def to_networkx(self) -> nx.MultiDiGraph[ExplorationState]:
+        """The `graph` for networkx.
+
+        Raises: MissingExtraError if networkx is not installed.
+        """
+        return self.graph.to_networkx()
 
     def to_svg(self, view: Literal["exploration", "nfa"] = "exploration") -> str:
         """A picture as one self-contained SVG text.
@@ -271,17 +276,14 @@ class Exploration:
             over borrowed return addresses: all other edges are epsilon, and the
             epsilon-coaccessible nodes are filled.
         """
-        graph = self.to_networkx()
-        for node, attributes in graph.nodes(data=True):
-            attributes["filled"] = view == "nfa" and node in self.coaccessible
-        for _, _, attributes in graph.edges(data=True):
-            attributes["accented"] = not attributes["silent"]
-            if view == "nfa" and attributes["silent"]:
-                attributes["label"] = "ε"
+        title, nodes, edges = "Exploration", self.graph.nodes, self.graph.edges
+        if view == "nfa":
+            title = "NFA over borrowed addresses"
+            edges = [edge if edge.accented else edge._replace(label="ε") for edge in edges]
+        else:
+            nodes = {node: look._replace(filled=False) for node, look in nodes.items()}
         names = (" ".join(map(self.grammar.display_name, word)) for word in (self.sequence, self.context))
-        return to_svg(
-            graph, f"{'NFA over borrowed addresses' if view == 'nfa' else 'Exploration'}: {' after '.join(names)}"
-        )
+        return to_svg(Graph(nodes, edges), f"{title}: {' after '.join(names)}")
 
 
 class _Run(NamedTuple):

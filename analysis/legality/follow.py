@@ -10,21 +10,51 @@ a b c is never legal.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import networkx as nx
 import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.arguments import need_type
-from maskwright.analysis.legality.deciders import NEVER, Deciders, Query
+from maskwright.analysis.legality.deciders import ALWAYS, NEVER, Deciders, Query
 from maskwright.analysis.legality.drawing import to_svg
+from maskwright.analysis.legality.graph import Graph, Link, Look, need_networkx
 from maskwright.analysis.legality.verdict import START
 
 if TYPE_CHECKING:
-    FollowGraph = nx.DiGraph[int]
-else:
-    FollowGraph = nx.DiGraph
+    from collections.abc import Mapping
+
+    import networkx as nx
+
+
+@dataclass(frozen=True, slots=True)
+class FollowGraph:
+    """Which terminal can stand directly after which.
+
+    names : node -> what it is called. Nodes are START and all terminal numbers.
+    edges : (left, right) -> whether right is proved always legal after left. Pairs that no word has
+        are missing.
+    """
+
+    names: Mapping[int, str]
+    edges: Mapping[tuple[int, int], bool]
+
+    def successors(self, node: int) -> list[int]:
+        """The terminals that can stand directly after `node`, in order."""
+        return [right for left, right in self.edges if left == node]
+
+    def to_networkx(self) -> nx.DiGraph[int]:
+        """The graph for networkx: nodes with the attribute label, edges with the attribute always.
+
+        Raises: MissingExtraError if networkx is not installed.
+        """
+        graph: nx.DiGraph[int] = need_networkx().DiGraph()
+        for node, label in self.names.items():
+            graph.add_node(node, label=label)
+        for (left, right), always in self.edges.items():
+            graph.add_edge(left, right, always=always)
+        return graph
 
 
 def pair_verdicts(deciders: Deciders) -> npt.NDArray[np.int8]:
@@ -49,20 +79,18 @@ def pair_verdicts(deciders: Deciders) -> npt.NDArray[np.int8]:
 def build_follow_graph(deciders: Deciders) -> FollowGraph:
     """The follow graph over START and all terminal numbers.
 
-    Each edge has an attribute `always`: whether its target is proved always legal after its source.
-
     Raises: MaskwrightError if `deciders` is no `Deciders`.
 
     Cost: as `pair_verdicts`.
     """
     need_type("deciders", deciders, Deciders, "the Deciders of a grammar")
-    table = pair_verdicts(deciders)
-    graph: FollowGraph = nx.DiGraph()
-    graph.add_nodes_from([START, *range(deciders.grammar.n_terminals)])
-    for left, right in np.argwhere(table != NEVER).tolist():
-        node = START if left == deciders.grammar.n_terminals else left
-        graph.add_edge(node, right, always=bool(table[left, right] == 2))
-    return graph
+    table, n = pair_verdicts(deciders), deciders.grammar.n_terminals
+    edges = {
+        (START if left == n else left, right): bool(table[left, right] == ALWAYS)
+        for left, right in np.argwhere(table != NEVER).tolist()
+    }
+    names = {START: "start"} | {terminal: deciders.grammar.display_name(terminal) for terminal in range(n)}
+    return FollowGraph(names, edges)
 
 
 def draw_follow_graph(deciders: Deciders) -> str:
@@ -74,11 +102,7 @@ def draw_follow_graph(deciders: Deciders) -> str:
     Raises: MaskwrightError if `deciders` is no `Deciders`.
     """
     graph = build_follow_graph(deciders)
-    drawn: nx.MultiDiGraph[int] = nx.MultiDiGraph()
-    for node in graph.nodes:
-        if node == START or graph.in_degree(node):
-            name = "start" if node == START else deciders.grammar.display_name(node)
-            drawn.add_node(node, label=name, start=node == START, accepting=False, filled=False)
-    for left, right in graph.edges:
-        drawn.add_edge(left, right, label="", accented=graph.edges[left, right]["always"])
-    return to_svg(drawn, f"What can follow what in {deciders.grammar.name}")
+    met = {START, *(right for _, right in graph.edges)}
+    looks = {node: Look(name, start=node == START) for node, name in graph.names.items() if node in met}
+    links = [Link(left, right, accented=always) for (left, right), always in graph.edges.items()]
+    return to_svg(Graph(looks, links), f"What can follow what in {deciders.grammar.name}")

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
-
-import networkx as nx
+from typing import TYPE_CHECKING, NamedTuple
 
 from maskwright.analysis.grammar.grammar import Grammar, Rule
 from maskwright.analysis.grammar.normalise import productive_symbols, reachable_symbols
 from maskwright.analysis.legality.drawing import to_svg
+from maskwright.analysis.legality.graph import Graph, Link, Look
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 
 class Position(NamedTuple):
@@ -138,8 +140,16 @@ class Pushdown:
 
         Only positions just after a symbol count, and `first`.
         """
-        corner: nx.DiGraph[int] = nx.DiGraph((rule.rhs[0], rule.lhs) for rule in self.rules.values() if rule.rhs)
-        begins = {terminal} | (nx.descendants(corner, terminal) if terminal in corner else set())
+        lefts: dict[int, list[int]] = {}
+        for rule in self.rules.values():
+            if rule.rhs:
+                lefts.setdefault(rule.rhs[0], []).append(rule.lhs)
+        begins, waiting = {terminal}, [terminal]
+        while waiting:
+            for lhs in lefts.get(waiting.pop(), ()):
+                if lhs not in begins:
+                    begins.add(lhs)
+                    waiting.append(lhs)
         return tuple(p for p in self.states if (p.dot or p == self.first) and self.next_symbol(p) in begins)
 
     def text(self, position: Position) -> str:
@@ -149,21 +159,27 @@ class Pushdown:
         lhs = "text" if position.rule == self.first.rule else self.grammar.display_name(rule.lhs)
         return " ".join([lhs, ":", *names[: position.dot], "·", *names[position.dot :]])
 
-    def to_networkx(self) -> nx.MultiDiGraph[Position]:
-        """The automaton as a graph, nodes and edges in a fixed order.
-
-        Nodes are `states`, with the attributes label, start and accepting. Edges are `transitions`,
-        with the attribute label.
-        """
-        graph: nx.MultiDiGraph[Position] = nx.MultiDiGraph()
-        for state in self.states:
-            graph.add_node(state, label=self.text(state), start=state == self.first, accepting=state == self.last)
+    @cached_property
+    def graph(self) -> Graph[Position]:
+        """The automaton as a graph: nodes are `states`, edges are `transitions`."""
+        nodes = {
+            state: Look(self.text(state), start=state == self.first, accepting=state == self.last)
+            for state in self.states
+        }
+        edges = []
         for source, read, popped, pushed, target in self.transitions:
             labels = [self.grammar.display_name(read)] if read is not None else []
             labels += [f"{verb}\n{self.text(p)}" for verb, p in (("pop", popped), ("push", pushed)) if p is not None]
-            graph.add_edge(source, target, label="\n".join(labels))
-        return graph
+            edges.append(Link(source, target, "\n".join(labels)))
+        return Graph(nodes, edges)
+
+    def to_networkx(self) -> nx.MultiDiGraph[Position]:
+        """The `graph` for networkx.
+
+        Raises: MissingExtraError if networkx is not installed.
+        """
+        return self.graph.to_networkx()
 
     def to_svg(self) -> str:
         """A picture as one self-contained SVG text. The position `last` has a double frame."""
-        return to_svg(self.to_networkx(), f"Pushdown automaton of the grammar {self.grammar.name}")
+        return to_svg(self.graph, f"Pushdown automaton of the grammar {self.grammar.name}")

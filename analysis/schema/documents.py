@@ -132,7 +132,7 @@ class Document:
 
             raise MissingExtraError(
                 "the schema has identifiers, anchors or references to other documents, which are looked up by the "
-                "package jsonschema-specifications; install it"
+                "package jsonschema-specifications: pip install 'maskwright[schema]'"
             ) from error
         registry: Any = jsonschema_specifications.REGISTRY
         resource: Any = referencing.Resource

@@ -53,9 +53,10 @@ print(least * 1e9)
 
 
 def measured(code: str, *arguments: str, **environment: str) -> float:
+    # byte code is kept, as `pip install` does it: the first round of a checkout compiles it
     run = subprocess.run(
         [sys.executable, "-c", code, *arguments],
-        env=os.environ | environment,
+        env=os.environ | {"PYTHONDONTWRITEBYTECODE": ""} | environment,
         capture_output=True,
         text=True,
         check=True,

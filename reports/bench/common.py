@@ -25,7 +25,7 @@ def machine() -> dict[str, Any]:
         cpu = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
     except (OSError, StopIteration):
         pass
-    packages = ("lark", "networkx", "numba", "numpy", "safetensors")
+    packages = ("lark", "numba", "numpy", "safetensors")
     return {
         "cpu": cpu,
         "cores": os.cpu_count(),

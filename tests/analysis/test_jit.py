@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from jitted import kernels_put_back
 from paths import ROOT
 
 from maskwright.analysis import jit, kernel_sources
@@ -43,9 +44,12 @@ def test_code_is_kept_under_the_checksum(path: Path) -> None:
     module = module_of(path)
     functions = list(kernels_of(module))
     assert functions
-    for function in functions:
-        folder = Path(function._cache.cache_path).parent.name
-        assert folder == f"{path.stem.strip('_')}-{kernel_sources.checksum(str(module.__file__)):08x}"
+    before = dict(vars(module))
+    with kernels_put_back():
+        for function in functions:
+            folder = Path(function._cache.cache_path).parent.name
+            assert folder == f"{path.stem.strip('_')}-{kernel_sources.checksum(str(module.__file__)):08x}"
+    assert dict(vars(module)) == before
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

@@ -200,13 +200,7 @@ def complete(
         options |= {"heal": heal, "canonical": canonical, "fast_forward": fast_forward}
         is_quiet = json_file is not None and str(json_file) == "-"
         console = Console(stderr=True, highlight=False, soft_wrap=True)
-        n_prompt = len(loaded.tokens_of(text))
-        if loaded.context and n_prompt > loaded.context:
-            console.print(
-                f"note: the prompt has {n_prompt:,} tokens; model {loaded.name} sees {loaded.context:,} at most, so not its beginning "
-                "(the grammar sees all)",
-                markup=False,
-            )
+        _note_what_is_not_seen(text, loaded, console)
         generation = start_completion(compiled, text, loaded, close=close, stop_when_complete=until_complete, **options)
         found = generation.run() if compare or is_quiet else _stream(text, generation)
         facts = {
@@ -226,13 +220,28 @@ def complete(
         if json_file is not None:
             write_json(json_file, facts)
         if compiled.is_closing:
-            # the text is written already; the next call finds the store in the cache
-            try:
-                with progress_bars() as progress:
-                    compiled.close(progress)
-            except KeyboardInterrupt:
-                console.print("interrupted; the text is whole, but the store may not have been kept for the next call")
-                raise typer.Exit(130) from None
+            _close(compiled, console)
+
+
+def _note_what_is_not_seen(text: str, model: LanguageModel, console: Console) -> None:
+    """Say so if the prompt is longer than the model's context."""
+    n_prompt = len(model.tokens_of(text))
+    if model.context and n_prompt > model.context:
+        console.print(
+            f"note: the prompt has {n_prompt:,} tokens; model {model.name} sees {model.context:,} at most, so not its beginning "
+            "(the grammar sees all)",
+            markup=False,
+        )
+
+
+def _close(store: Store | SchemaStore | ComposedStore, console: Console) -> None:
+    """Close a store whose text is written already, so that the next call finds it in the cache."""
+    try:
+        with progress_bars() as progress:
+            store.close(progress)
+    except KeyboardInterrupt:
+        console.print("interrupted; the text is whole, but the store may not have been kept for the next call")
+        raise typer.Exit(130) from None
 
 
 def _prompt(prompt: str | None, path: Path | None) -> str:

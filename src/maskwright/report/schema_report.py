@@ -14,6 +14,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
+from maskwright.analysis.components import components
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema.load import JsonSchema
 from maskwright.analysis.schema.shapes import Arrays, Numbers, Objects, SchemaGraph, Strings
@@ -142,12 +143,8 @@ def _inside(graph: SchemaGraph, node: int) -> Iterator[int]:
 
 def _n_recursive(graph: SchemaGraph) -> int:
     """The number of nodes that may stand inside themselves: those on cycles. Cost: O(edges)."""
-    import networkx
-
-    edges = ((node, inner) for node in range(len(graph.nodes)) for inner in _inside(graph, node) if inner >= 0)
-    found = networkx.DiGraph(edges)
-    parts = networkx.strongly_connected_components(found)
-    return sum(len(part) for part in parts if len(part) > 1 or any(found.has_edge(one, one) for one in part))
+    inner = [[one for one in _inside(graph, node) if one >= 0] for node in range(len(graph.nodes))]
+    return sum(len(part) for part in components(inner) if len(part) > 1 or part[0] in inner[part[0]])
 
 
 __all__ = ["SchemaReport", "analyze_schema"]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 import random
 import re
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from xml.etree import ElementTree
 
-import networkx as nx
 import pytest
 from shares import share
 
 from maskwright.analysis.legality.drawing import to_svg
+from maskwright.analysis.legality.graph import Graph, Link, Look
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -75,21 +75,21 @@ def _bezier(corners: list[tuple[float, float]], share: float) -> tuple[float, fl
     return corners[0]
 
 
-def random_graph(seed: int) -> nx.MultiDiGraph[Any]:
+def random_graph(seed: int) -> Graph[int]:
     """A graph with loops, parallel edges and several starts, all nodes reachable; labels of none to three lines."""
     rng = random.Random(seed)
-    graph: nx.MultiDiGraph[Any] = nx.MultiDiGraph()
+    nodes, edges = {}, []
     n_nodes = rng.randint(1, 12)
     for node in range(n_nodes):
         lines = ["x" * rng.randint(1, 20) for _ in range(rng.randint(1, 4))]
         is_start = node == 0 or rng.random() < 0.2
-        graph.add_node(node, label="\n".join(lines), start=is_start, accepting=rng.random() < 0.3, filled=True)
+        nodes[node] = Look("\n".join(lines), start=is_start, accepting=rng.random() < 0.3, filled=True)
         if not is_start:
-            graph.add_edge(rng.randrange(node), node, label="")
+            edges.append(Link(rng.randrange(node), node))
     for _ in range(rng.randint(0, 15)):
         label = "\n".join("y" * rng.randint(1, 15) for _ in range(rng.randint(0, 3)))
-        graph.add_edge(rng.randrange(n_nodes), rng.randrange(n_nodes), label=label, accented=rng.random() < 0.5)
-    return graph
+        edges.append(Link(rng.randrange(n_nodes), rng.randrange(n_nodes), label, accented=rng.random() < 0.5))
+    return Graph(nodes, edges)
 
 
 @pytest.mark.parametrize("seed", share(range(40), 14))
@@ -97,12 +97,12 @@ def test_no_label_meets_a_label_a_box_or_an_arrow(seed: int) -> None:
     graph = random_graph(seed)
     root = ElementTree.fromstring(to_svg(graph, "random"))
     written = labels(root)
-    lines = [line for *_, label in graph.edges(data="label") for line in label.split("\n") if line]
+    lines = [line for edge in graph.edges for line in edge.label.split("\n") if line]
     assert len(written) == len(lines)
     for one, other in itertools.combinations(written, 2):
         assert not one.meets(other)
     boxes = frames(root)
-    assert len(boxes) == len(graph) + sum(is_accepting for _, is_accepting in graph.nodes(data="accepting"))
+    assert len(boxes) == len(graph.nodes) + sum(look.accepting for look in graph.nodes.values())
     for label, box in itertools.product(written, boxes):
         assert not label.meets(box)
     points = points_of_arrows(root)
@@ -118,8 +118,7 @@ def test_no_label_meets_a_label_a_box_or_an_arrow(seed: int) -> None:
 @pytest.mark.parametrize("seed", share(range(40), 14))
 def test_boxes_stand_apart_and_no_arrow_crosses_one(seed: int) -> None:
     graph = random_graph(seed)
-    for node in graph:
-        graph.nodes[node]["accepting"] = False
+    graph = Graph({node: look._replace(accepting=False) for node, look in graph.nodes.items()}, graph.edges)
     root = ElementTree.fromstring(to_svg(graph, "random"))
     boxes = frames(root)
     for one, other in itertools.combinations(boxes, 2):
@@ -130,13 +129,9 @@ def test_boxes_stand_apart_and_no_arrow_crosses_one(seed: int) -> None:
 
 
 def test_columns_are_distances_and_arrows_lead_to_their_boxes() -> None:
-    graph: nx.MultiDiGraph[str] = nx.MultiDiGraph()
-    for node in "abc":
-        graph.add_node(node, label=node, start=node == "a", accepting=node == "c")
-    graph.add_edge("a", "b", label="one")
-    graph.add_edge("a", "b", label="two", accented=True)
-    graph.add_edge("b", "c", label="")
-    graph.add_edge("c", "a", label="back")
+    nodes = {node: Look(node, start=node == "a", accepting=node == "c") for node in "abc"}
+    edges = [Link("a", "b", "one"), Link("a", "b", "two", accented=True), Link("b", "c"), Link("c", "a", "back")]
+    graph = Graph(nodes, edges)
     root = ElementTree.fromstring(to_svg(graph, "a < b"))
     assert root.findtext(f"{SVG}title") == "a < b"
     a, b, c, inner = frames(root)
@@ -153,5 +148,5 @@ def test_columns_are_distances_and_arrows_lead_to_their_boxes() -> None:
 
 
 def test_a_graph_without_nodes_is_an_empty_picture() -> None:
-    root = ElementTree.fromstring(to_svg(nx.MultiDiGraph(), "nothing"))
+    root = ElementTree.fromstring(to_svg(Graph({}, []), "nothing"))
     assert frames(root) == labels(root) == points_of_arrows(root) == []

@@ -23,18 +23,18 @@ def test_pairs_and_graph_equal_the_definition(chunk: int) -> None:
         n = grammar.n_terminals
         table = pair_verdicts(deciders)
         graph = build_follow_graph(deciders)
-        assert table.shape == (n + 1, n) and set(graph.nodes) == {START, *range(n)}
+        assert table.shape == (n + 1, n) and set(graph.names) == {START, *range(n)}
         for right in range(n):
             begins = is_prefix(grammar, (right,))
             assert table[n, right] == (ALWAYS if begins else NEVER), (seed, right)
-            assert graph.has_edge(START, right) == begins
+            assert ((START, right) in graph.edges) == begins
             for left in range(n):
                 legal = is_factor(grammar, (left, right))
                 always = legal and ways.implies(left, (), (right,))
                 assert table[left, right] == (ALWAYS if always else SOMETIMES if legal else NEVER), (seed, left, right)
-                assert graph.has_edge(left, right) == legal
+                assert ((left, right) in graph.edges) == legal
                 if legal:
-                    assert graph.edges[left, right]["always"] == always
+                    assert graph.edges[left, right] == always
 
 
 def test_graph_by_hand() -> None:
@@ -42,8 +42,9 @@ def test_graph_by_hand() -> None:
     graph = build_follow_graph(Deciders(grammar))
     a, b, z = range(3)
     assert sorted(graph.edges) == [(START, a), (a, a), (a, b), (b, b)]
-    assert graph.edges[START, a]["always"] and not graph.edges[b, b]["always"]
-    assert z in graph and graph.degree(z) == 0
+    assert graph.edges[START, a] and not graph.edges[b, b]
+    assert graph.names == {START: "start", a: "a", b: "b", z: "z"}
+    assert graph.successors(a) == [a, b] and graph.successors(z) == []
 
 
 def test_picture_shows_every_live_terminal_and_marks_always() -> None:

@@ -6,11 +6,11 @@ import random
 
 import numpy as np
 import pytest
+from naive_composition import LETTERS, Case, automaton_of, json_prefix_lives, random_case, random_pattern
+from shares import share
 
 import maskwright as mw
 from maskwright.analysis.regex.dfa import Dfa
-from tests.naive_composition import LETTERS, Case, automaton_of, json_prefix_lives, random_case, random_pattern
-from tests.shares import share
 
 HEAD = '{"k":"'
 """How the only member of the tests' objects begins."""

@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 from random_graphs import random_graph
+from shares import share
 
 import maskwright as mw
 from maskwright.analysis.regex.whole import regex_automaton
@@ -128,7 +129,7 @@ def follow(texts: Texts, rng: random.Random, steps: int) -> int:
 SEEDS = [*range(40), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(40, 400))]
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", share(SEEDS, 20))
 def test_masks_are_those_of_the_interpreter(seed: int) -> None:
     n_masks = 0
     for k in range(6):
@@ -139,7 +140,7 @@ def test_masks_are_those_of_the_interpreter(seed: int) -> None:
     assert n_masks > 5
 
 
-@pytest.mark.parametrize("seed", SEEDS[:10])
+@pytest.mark.parametrize("seed", share(SEEDS[:10], 4))
 def test_masks_with_items_that_must_differ(seed: int) -> None:
     n_masks = 0
     for k in range(999):

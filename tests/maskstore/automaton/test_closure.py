@@ -6,11 +6,13 @@ import json
 import lzma
 import random
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 from engine_cases import ids, longest, random_layout_grammar, random_longest_grammar, random_vocabulary, real_automaton
+from jitted import kernels_put_back
 from paths import SHARED
 
 from maskwright.analysis.errors import DeadEndError, LimitError
@@ -42,7 +44,18 @@ def built(grammar: Grammar, vocabulary: Vocabulary) -> Pair:
     return automaton, Store(grammar, vocabulary, table, automaton.counts)
 
 
-@kernel
+@pytest.fixture(scope="module", autouse=True)
+def put_back() -> Iterator[None]:
+    """Numba is for `read_each` alone."""
+    with kernels_put_back():
+        yield
+
+
+@cache  # at module level pytest would look into the kernel, and Numba would be asked in every process
+def compiled_read_each() -> Any:
+    return kernel(read_each)
+
+
 def read_each(table: Any, memory: Any, n_tokens: int, words: Any) -> bool:
     """The row by reading every token, without the automaton. False if there was not enough room."""
     for token in range(n_tokens):
@@ -56,7 +69,7 @@ def read_each(table: Any, memory: Any, n_tokens: int, words: Any) -> bool:
 
 def direct(matcher: Matcher) -> set[int]:
     words = np.zeros(matcher.store.n_words, np.uint32)
-    while not read_each(matcher.store.table, matcher._memory, matcher.store.vocabulary.size, words):
+    while not compiled_read_each()(matcher.store.table, matcher._memory, matcher.store.vocabulary.size, words):
         matcher._make_room(0)
         words[:] = 0
     return ids(words)

@@ -1,0 +1,105 @@
+"""Graphs of automata, to be drawn or looked into.
+
+In: nodes and edges with their labels. Out: the same, as `drawing` and networkx take it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+from maskwright.analysis.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+NodeT = TypeVar("NodeT", bound=Hashable)
+
+
+class Look(NamedTuple):
+    """How a node looks.
+
+    label : one or more lines.
+    start : whether it is a start node.
+    accepting : if true, it has a double frame.
+    filled : if true, it has a colour.
+    """
+
+    label: str
+    start: bool = False
+    accepting: bool = False
+    filled: bool = False
+
+
+class Link(NamedTuple, Generic[NodeT]):
+    """An edge.
+
+    label : its lines, perhaps none: "".
+    accented : if true, it has a colour.
+    """
+
+    source: NodeT
+    target: NodeT
+    label: str = ""
+    accented: bool = False
+
+
+def need_networkx() -> Any:
+    """The module networkx.
+
+    Raises: MissingExtraError if it is not installed.
+    """
+    try:
+        import networkx
+    except ImportError as error:
+        raise MissingExtraError("networkx is not installed: pip install 'maskwright[graphs]'") from error
+    return networkx
+
+
+@dataclass(frozen=True, slots=True)
+class Graph(Generic[NodeT]):
+    """A directed graph with labels. Edges may be parallel.
+
+    nodes : node -> how it looks, in a fixed order.
+    edges : in a fixed order; their ends are among `nodes`.
+
+    >>> nodes = {"a": Look("A", start=True), "b": Look("B")}
+    >>> Graph(nodes, [Link("a", "b"), Link("b", "b")]).successors()
+    {'a': ['b'], 'b': ['b']}
+    """
+
+    nodes: Mapping[NodeT, Look]
+    edges: Sequence[Link[NodeT]]
+
+    def successors(self) -> dict[NodeT, list[NodeT]]:
+        """Node -> the targets of its edges, each once, in the order of `edges`."""
+        found: dict[NodeT, dict[NodeT, None]] = {node: {} for node in self.nodes}
+        for edge in self.edges:
+            found[edge.source][edge.target] = None
+        return {node: list(targets) for node, targets in found.items()}
+
+    def layers(self) -> Iterator[list[NodeT]]:
+        """The nodes that can be reached from the start nodes, by their distance from them."""
+        successors = self.successors()
+        layer = [node for node, look in self.nodes.items() if look.start]
+        seen = set(layer)
+        while layer:
+            yield layer
+            following: dict[NodeT, None] = {}
+            for node in layer:
+                following.update((target, None) for target in successors[node] if target not in seen)
+            seen.update(following)
+            layer = list(following)
+
+    def to_networkx(self) -> nx.MultiDiGraph[NodeT]:
+        """The graph for networkx; the fields of `Look` and `Link` are attributes.
+
+        Raises: MissingExtraError if networkx is not installed.
+        """
+        graph: nx.MultiDiGraph[NodeT] = need_networkx().MultiDiGraph()
+        for node, look in self.nodes.items():
+            graph.add_node(node, **look._asdict())
+        for source, target, label, accented in self.edges:
+            graph.add_edge(source, target, label=label, accented=accented)
+        return graph

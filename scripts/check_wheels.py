@@ -1,0 +1,353 @@
+"""Wheels as users have them: built for several Pythons, each installed alone into a fresh environment, and run.
+
+python scripts/check_wheels.py [PYTHON...] [--wheels FOLDER] [--record]
+
+PYTHON is a program, by default each of python3.11, python3.12 and python3.13 that there is. A wheel is built of the source distribution, as
+`python -m build` does it, which takes minutes; with --wheels it is taken from a folder that has one of today's sources. With
+--record a dated record is written under reports/record.
+
+What is run finds no compiler (an empty PATH), no home and no place in site-packages where it may write (root gives up its rights by
+setpriv, where there is that), and must leave no file behind. The table in the end has, for each Python:
+
+- MB: what `pip install` added to site-packages, byte code included, as `du` counts it, and the largest packages; and the whole environment
+  with pip;
+- import: milliseconds of CPU of `import maskwright`, NumPy not included, since it is imported where it is used; the least of several;
+- first masks: CPU seconds of a process that loads a finished store, masks, advances and fills a batch, Python's start included.
+
+Exit code 1 if something failed or is past its limit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+ROOT = Path(__file__).parents[1]
+PYTHONS = ("python3.11", "python3.12", "python3.13")
+MOST_MEGABYTES, MOST_MILLISECONDS, MOST_SECONDS = 130.0, 50.0, 0.3
+"""Limits: what installing adds, the import, and the first masks."""
+
+UNPRIVILEGED = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
+ROUNDS = 5
+
+IMPORT = """
+import time
+begin = time.process_time()
+import maskwright
+print(1000 * (time.process_time() - begin))
+"""
+FIRST = """
+import resource, sys
+import maskwright as mw, numpy as np
+store = mw.load_store(sys.argv[1])
+matcher, batch = store.matcher(), store.batch(4)
+words, rows = np.zeros(store.n_words, np.int32), np.zeros((4, store.n_words), np.int32)
+matcher.fill(words); matcher.advance_bytes(b"["); batch.fill(rows); batch.advance([-1] * 4)
+used = resource.getrusage(resource.RUSAGE_SELF)
+print(used.ru_utime + used.ru_stime)
+"""
+LIBRARY = """
+import sys
+import numpy as np
+import maskwright as mw
+
+def written(store, prefix):
+    "What a model without any sense writes, and the masks after it."
+    matcher, batch, words = store.matcher(), store.batch(2, n_threads=2), np.zeros((2, store.n_words), np.uint32)
+    batch.fill(words)
+    matcher.advance_bytes(prefix)
+    matcher.fill(words[0])
+    mw.apply_mask(np.zeros((2, store.vocabulary.size), np.float32), words)
+    logits = np.linspace(0, 1, store.vocabulary.size)
+    found = mw.generate(lambda tokens: logits, matcher, [1], max_tokens=20)
+    list(found)
+    assert words[0].any() and found.completion is not None
+    return found.completion
+
+for source, prefix in (
+    ("json", b"[1, "),
+    ("python", b"def f("),
+    (mw.load_schema({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}), b'{"a'),
+    (mw.load_regex("[0-9]+(, [0-9]+)*"), b"12, "),
+    (mw.compose('start: "<" A ">"\\n%declare A', {"A": {"type": "array"}}), b"<["),
+):
+    assert written(mw.build_store(source, "python-tiny"), prefix).data
+mw.cached_store("json", "python-tiny")
+mw.cached_store("json", "python-tiny")
+loaded = sorted({"numba", "llvmlite", "networkx"} & set(sys.modules))
+assert not loaded, loaded
+"""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A command that a user may give. says : what its output must hold. code : its exit code. warnings : the most that it may write."""
+
+    name: str
+    arguments: tuple[str, ...]
+    says: str = ""
+    code: int = 0
+    warnings: int = 0
+
+
+def jobs(out: Path) -> list[Job]:
+    """All commands that are run, in order. out : a folder where they may write."""
+    schema = '{"type": "object", "properties": {"a": {"type": "integer"}}}'
+    (out / "text.json").write_text("[1, }")
+    return [
+        Job("library", ("python", "-c", LIBRARY), warnings=1),
+        Job("list", ("maskwright", "list"), says="python-tiny"),
+        Job(
+            "analyze",
+            ("maskwright", "analyze", "json", "-t", "python-tiny", "--html", f"{out}/json.html"),
+            says="wrote",
+        ),
+        Job(
+            "analyze: a picture",
+            ("maskwright", "analyze", "json", "--then", '"["', "--drawing", f"{out}/json.svg"),
+            says="wrote",
+        ),
+        Job("analyze: a schema", ("maskwright", "analyze", schema), says="nodes"),
+        Job(
+            "export",
+            ("maskwright", "export", "json", "-t", "python-tiny", "-o", f"{out}/json.safetensors"),
+            says="wrote",
+            warnings=1,
+        ),
+        Job(
+            "export: a regex",
+            ("maskwright", "export", "--from", "regex", "a+", "-t", "python-tiny", "-o", f"{out}/regex.safetensors"),
+        ),
+        Job("info", ("maskwright", "info", f"{out}/json.safetensors"), says="json"),
+        Job("lint", ("maskwright", "lint", "json", "-t", "python-tiny")),
+        Job(
+            "explain",
+            ("maskwright", "explain", f"{out}/json.safetensors", "--text", f"{out}/text.json"),
+            says="expected",
+            code=1,
+        ),
+        Job("complete", ("maskwright", "complete", "json", "[1,"), says="maskwright[hf]", code=2, warnings=1),
+    ]
+
+
+@dataclass
+class Result:
+    """Of one Python: what was measured and what failed."""
+
+    python: str
+    wheel: float = 0.0
+    added: float = 0.0
+    whole: float = 0.0
+    largest: dict[str, float] = field(default_factory=dict)
+    version: str = ""
+    milliseconds: float = 0.0
+    seconds: float = 0.0
+    failures: list[str] = field(default_factory=list)
+
+
+class Environment:
+    """A fresh environment with nothing but pip."""
+
+    def __init__(self, python: str, folder: Path) -> None:
+        subprocess.run([python, "-m", "venv", str(folder)], check=True)
+        self.folder, self.bin = folder, folder / "bin"
+        self.site = Path(said(self.bin / "python", "import sysconfig; print(sysconfig.get_path('purelib'))"))
+        self.version = said(self.bin / "python", "import platform; print(platform.python_version())")
+
+    def pip(self, *arguments: str) -> None:
+        """Run pip; byte code is compiled, as it is for users."""
+        environment = {
+            name: value for name, value in os.environ.items() if name not in ("PYTHONDONTWRITEBYTECODE", "PYTHONPATH")
+        }
+        subprocess.run([self.bin / "python", "-m", "pip", "install", "-q", *arguments], env=environment, check=True)
+
+
+def said(python: str | Path, code: str) -> str:
+    """What a program prints."""
+    return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def size(*paths: Path) -> float:
+    """MB on disk, as `du` counts them."""
+    files = [file for path in paths for file in (path, *path.rglob("*"))]
+    return sum(512 * file.lstat().st_blocks for file in files) / 2**20
+
+
+def entries(folder: Path) -> dict[str, float]:
+    """What stands in a folder -> its MB."""
+    return {path.name: size(path) for path in folder.iterdir()}
+
+
+def snapshot(*folders: Path) -> dict[str, tuple[int, int]]:
+    """All files -> when they were written, and their size."""
+    found = {}
+    for folder in folders:
+        for path in (folder, *folder.rglob("*")):
+            facts = path.lstat()
+            found[str(path)] = facts.st_mtime_ns, facts.st_size
+    return found
+
+
+def wheel_of(python: str, folder: Path, ready: Path | None) -> Path:
+    """Build a Python's wheel of the source distribution, or find it."""
+    if ready is not None:
+        tag = said(python, "import sys; print('cp%d%d' % sys.version_info[:2])")
+        return max(ready.glob(f"maskwright-*-{tag}-*.whl"), key=lambda path: path.stat().st_mtime)
+    building = Environment(python, folder / "building")
+    building.pip("build")
+    command = [building.bin / "python", "-m", "build", "--outdir", str(folder / "dist"), str(ROOT)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    (wheel,) = (folder / "dist").glob("*.whl")
+    return wheel
+
+
+def run(environment: Environment, home: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    """Run a program of an environment where there is no compiler and nothing may be written."""
+    rights = UNPRIVILEGED if os.geteuid() == 0 and shutil.which(UNPRIVILEGED[0]) else ()
+    given = {"PATH": "/nonexistent", "HOME": str(home), "COLUMNS": "200"}
+    program, *rest = command
+    line = [*rights, str(environment.bin / program), *rest]
+    if rights:
+        line[0] = str(shutil.which(rights[0]))
+    return subprocess.run(line, env=given, cwd=home, capture_output=True, text=True, check=False)
+
+
+def failures(environment: Environment, home: Path, out: Path) -> Iterator[str]:
+    """What is wrong with the commands' exit codes, outputs and warnings, and with the files that they leave."""
+    before = snapshot(environment.folder, home)
+    for job in jobs(out):
+        ended = run(environment, home, *job.arguments)
+        warned = [line for line in ended.stderr.splitlines() if "MASKWRIGHT_CACHE" in line]
+        others = (
+            [line for line in ended.stderr.splitlines() if line.strip() and line not in warned] if not job.code else []
+        )
+        if ended.returncode != job.code:
+            yield f"{job.name}: exit code {ended.returncode}: {ended.stderr.strip()[-300:]}"
+        elif job.says not in ended.stdout + ended.stderr:
+            yield f"{job.name}: nothing says {job.says!r}"
+        elif len(warned) > job.warnings or others:
+            yield f"{job.name}: warns: {' / '.join([*warned, *others])[:300]}"
+        after = snapshot(environment.folder, home)
+        if after != before:
+            yield f"{job.name}: wrote {sorted(path for path in after if after[path] != before.get(path))[:3]}"
+            before = after
+
+
+def least(environment: Environment, home: Path, code: str, *arguments: str) -> float:
+    """The least number that a program prints in some rounds; infinity if it fails."""
+    found = []
+    for _ in range(ROUNDS):
+        ended = run(environment, home, "python", "-c", code, *arguments)
+        found.append(float(ended.stdout) if ended.returncode == 0 else float("inf"))
+    return min(found)
+
+
+def check(python: str, folder: Path, ready: Path | None) -> Result:
+    """Build, install, measure and run for one Python."""
+    result = Result(python)
+    wheel = wheel_of(python, folder, ready)
+    result.wheel = wheel.stat().st_size / 2**20
+    if wheel.name.endswith("-none-any.whl"):
+        result.failures.append("the wheel has no compiled kernels: is there a C compiler?")
+    environment = Environment(python, folder / "used")
+    result.version = environment.version
+    bare = entries(environment.site)
+    environment.pip(str(wheel))
+    full = entries(environment.site)
+    grown = {name: megabytes - bare.get(name, 0.0) for name, megabytes in full.items()}
+    result.added, result.whole = sum(full.values()) - sum(bare.values()), size(environment.folder)
+    result.largest = {name: round(grown[name], 1) for name in sorted(grown, key=grown.__getitem__, reverse=True)[:12]}
+    result.failures += [f"{name} is installed" for name in full if name in ("numba", "llvmlite", "networkx")]
+    home, out = folder / "home", folder / "out"
+    home.mkdir()
+    out.mkdir()
+    for path in (home, environment.site, *environment.site.rglob("*")):
+        path.chmod(path.stat().st_mode & ~0o222)
+    try:
+        result.failures += failures(environment, home, out)
+        result.milliseconds = least(environment, home, IMPORT)
+        result.seconds = least(environment, home, FIRST, f"{out}/json.safetensors")
+    finally:
+        for path in (home, environment.site, *environment.site.rglob("*")):
+            path.chmod(path.stat().st_mode | 0o200)
+    result.failures += [
+        f"{what}: {found:.3g}, past {limit:g}"
+        for what, found, limit in (
+            ("MB added", result.added, MOST_MEGABYTES),
+            ("ms of the import", result.milliseconds, MOST_MILLISECONDS),
+            ("CPU seconds to the first masks", result.seconds, MOST_SECONDS),
+        )
+        if found > limit
+    ]
+    return result
+
+
+def works(python: str) -> bool:
+    """Whether there is a Python of that name that runs."""
+    return shutil.which(python) is not None and subprocess.run([python, "-c", ""], capture_output=True).returncode == 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
+    parser.add_argument("pythons", nargs="*", metavar="PYTHON")
+    parser.add_argument("--wheels", type=Path, metavar="FOLDER", help="take wheels from here in place of building them")
+    parser.add_argument("--record", action="store_true", help="write a dated record")
+    arguments = parser.parse_args()
+    console = Console()
+    results = []
+    for python in arguments.pythons or [name for name in PYTHONS if works(name)]:
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                results.append(check(python, Path(folder), arguments.wheels))
+            except (subprocess.CalledProcessError, OSError, ValueError) as error:
+                results.append(Result(python, failures=[str(error)]))
+    table = Table("", "wheel MB", "MB added", "MB in all", "import ms", "first masks s", "result", title="wheels")
+    for number, one in enumerate(results):
+        figures = (
+            f"{one.wheel:.1f}",
+            f"{one.added:.1f}",
+            f"{one.whole:.1f}",
+            f"{one.milliseconds:.0f}",
+            f"{one.seconds:.2f}",
+        )
+        result = "failed" if one.failures else "passed"
+        table.add_row(str(number), *figures, result, style="red" if one.failures else "")
+    console.print(table)
+    for number, one in enumerate(results):
+        console.print(
+            f"{number} is {one.python}; MB: {', '.join(f'{name} {n}' for name, n in one.largest.items())}",
+            highlight=False,
+        )
+        for failure in one.failures:
+            console.print(f"  {failure}", markup=False, highlight=False)
+    if arguments.record:
+        sys.path.insert(0, str(ROOT / "reports" / "bench"))
+        from common import write_record
+
+        facts = {
+            one.version: {
+                "megabytes_added": round(one.added, 1),
+                "megabytes_in_all": round(one.whole, 1),
+                "megabytes_of_the_largest": one.largest,
+                "milliseconds_of_the_import": round(one.milliseconds, 1),
+                "cpu_seconds_to_the_first_masks": round(one.seconds, 2),
+                "failures": one.failures,
+            }
+            for one in results
+        }
+        write_record("wheels", "python scripts/check_wheels.py --record", {"wheels": facts})
+    return int(not results or any(one.failures for one in results))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
