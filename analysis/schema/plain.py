@@ -6,13 +6,14 @@ what it does not know, and all that is malformed, it leaves to the long way.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any, Protocol
 
 from maskwright.analysis.errors import LimitError, SchemaError
 from maskwright.analysis.schema import constraints as c
 from maskwright.analysis.schema.clauses import joined
 from maskwright.analysis.schema.documents import Document
-from maskwright.analysis.schema.keywords import Keywords, values_normal
+from maskwright.analysis.schema.keywords import Keywords, decimal, values_normal
 from maskwright.analysis.schema.scalars import merged, scalar_shape
 from maskwright.analysis.schema.shapes import NO_NODE, Arrays, Objects, Shape
 
@@ -104,6 +105,50 @@ def leaf_shapes(schema: dict[str, Any], draft: int) -> tuple[Shape, ...] | None:
             _same.clear()
         found = _leaves[whole] = _made_leaf({name: schema[name] for name in schema if name in _LEAF_KEYS}, draft)
     return found  # type: ignore[return-value]
+
+
+def listed_values(schema: dict[str, Any], draft: int) -> frozenset[Any] | None:
+    """The scalars of a subschema that lists some and says nothing else; else None.
+
+    Two of these values are equal if they are the same in JSON: strings are themselves, numbers
+    `Decimal`, the others their texts in a tuple.
+    """
+    values: frozenset[Any] | None = None
+    types = None
+    for name, value in schema.items():
+        group = _GROUPS.get(name)
+        if group is None:
+            continue
+        if name == "enum" and value.__class__ is list and value:
+            some = frozenset([_scalar(each) for each in value])
+        elif name == "const" and draft > 4:
+            some = frozenset((_scalar(value),))
+        elif group == "t" and value.__class__ is str:
+            types = value
+            continue
+        else:
+            return None
+        if None in some:
+            return None
+        values = some if values is None else values & some
+    if values is None or types is None:
+        return values
+    if types == "string":
+        return frozenset(value for value in values if value.__class__ is str)
+    if types == "integer" and draft > 4:
+        return frozenset(
+            value for value in values if isinstance(value, Decimal) and value == value.to_integral_value()
+        )
+    return None
+
+
+def _scalar(value: Any) -> Any:
+    """A scalar, equal to another one if they are the same in JSON; None for all else."""
+    if value.__class__ is str:
+        return value
+    if value is None or value.__class__ is bool:
+        return (repr(value),)
+    return decimal(value) if isinstance(value, (int, float)) else None
 
 
 def _made_leaf(schema: dict[str, Any], draft: int) -> tuple[Shape, ...] | None:
