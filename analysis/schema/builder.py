@@ -210,13 +210,13 @@ class Builder(Normals):
             raise self.document.error(
                 where, "", "the patterns, formats or bounds of its branches multiply too far; write some of them out"
             )
-        before = scalar_shape.cache_info().misses
+        before = scalar_shape.misses
         try:
             shape = scalar_shape(kind, clause)
         except LimitError:
             self._states -= DEAREST
             raise
-        if len(clause) > 1 and scalar_shape.cache_info().misses > before and isinstance(shape, (Strings, Numbers)):
+        if len(clause) > 1 and scalar_shape.misses > before and isinstance(shape, (Strings, Numbers)):
             self._states -= shape.automaton.n_states + 20 if shape.automaton is not None else 20
         return shape
 

@@ -10,12 +10,12 @@ from maskwright.analysis.marks import MARK
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema.builder import Builder
 from maskwright.analysis.schema.drafts import SCALARS, Doubtful, Draft, Patterned, has_value, living
-from maskwright.analysis.schema.objects import finite_keys
+from maskwright.analysis.schema.keys import few_keys, key_automaton, key_sets
+from maskwright.analysis.schema.objects import MOST_NAMED
 from maskwright.analysis.schema.scalars import merged
 from maskwright.analysis.schema.shapes import (
     NO_NODE,
     Arrays,
-    KeyAutomaton,
     Numbers,
     Objects,
     SchemaGraph,
@@ -27,7 +27,6 @@ from maskwright.analysis.schema.shapes import (
 from maskwright.analysis.schema.strings import (
     both,
     finite_language,
-    key_automaton,
     pattern_automaton,
 )
 
@@ -141,18 +140,16 @@ class Finisher:
             return objects
         others = tuple(dict.fromkeys(nodes.values()))
         n = len(draft.automata)
-        every = key_automaton(draft.automata, tuple(range(1 << n)), objects.keys)
-        reached = set() if every is None else {int(which) for which in every.ends if which >= 0}
-        if len(others) == 1 and reached == set(nodes) and (every is not None and _is_everything(every, objects.keys)):
+        if len(others) == 1 and set(key_sets(draft.automata, objects.keys)) == nodes.keys():
             return objects._replace(others=others)
         classes = tuple(others.index(nodes[which]) if which in nodes else -1 for which in range(1 << n))
         automaton = key_automaton(draft.automata, classes, objects.keys)
         if automaton is None:
             return objects
-        few = finite_keys(automaton)
+        few = few_keys(draft.automata, classes, objects.keys, MOST_NAMED)
         if few is None:
             return objects._replace(others=others, key_automaton=automaton)
-        return _with_keys(objects, {key: others[which] for key, which in few.items()})
+        return _with_keys(objects, {key: others[which] for key, which in few})
 
     def _array(self, draft: Arrays, number: Callable[[int], int]) -> Arrays:
         contained = draft.contained
@@ -290,14 +287,6 @@ def _with_keys(objects: Objects, more: dict[bytes, int]) -> Objects:
         required=tuple(known[key][1] for key in keys),
         ranks=tuple(ranks[key] for key in keys) if objects.ranks is not None else None,
     )
-
-
-def _is_everything(automaton: KeyAutomaton, but: tuple[bytes, ...]) -> bool:
-    """Whether an automaton has all keys but some."""
-    every = key_automaton((), (0,), but)
-    assert every is not None
-    ours = Dfa.minimal(automaton.next_state, automaton.ends >= 0)
-    return ours == Dfa.minimal(every.next_state, every.ends >= 0)
 
 
 def _incomparable(shapes: list[Shape | Patterned]) -> str:
