@@ -68,6 +68,7 @@ class Builder(Normals):
     is_short : whether to take the short way (`plain.py`) where there is one; tests do without.
 
     has_plain_only : whether all drafts came by the short way, and are shapes of the graph.
+    has_unique : whether an array of unique items was met.
     """
 
     def __init__(self, document: Document, in_order: bool, is_short: bool = True) -> None:
@@ -84,6 +85,7 @@ class Builder(Normals):
         self._leaves: dict[int, int] = {}
         self._kept: list[tuple[Shape, ...]] = []  # an object's identity is its key in `_leaves`
         self.has_plain_only = True
+        self.has_unique = False
         self._states = MOST_STATES
 
     def pointer(self, term: int) -> str:

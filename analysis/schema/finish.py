@@ -66,8 +66,50 @@ class Finisher:
             if root not in self.alive:
                 where = self.builder.where(root) if root >= 0 else self.builder.document.root
                 raise self.builder.document.error(where, "", "no value satisfies the schema")
-            if not self._unique_arrays():
+            if not self.builder.has_unique or not self._unique_arrays():
                 break
+        nodes = self._renumbered()
+        return SchemaGraph(nodes or self._numbered(root), 0, tuple(self.left_out))
+
+    def _renumbered(self) -> tuple[tuple[Shape, ...], ...] | None:
+        """The nodes, where none goes away; None where some may.
+
+        PERF: most schemas are such; a node's number is looked up in a list.
+        """
+        if len(self.alive) < len(self.drafts):
+            return None
+        numbers = [NO_NODE] * (len(self.builder.terms) + 1)  # the last one is that of NO_NODE
+        leaves: dict[tuple[int, ...], int] = {}
+        order: list[list[Draft]] = []
+        for node, drafts in self.drafts.items():  # the root comes first
+            found = len(order)
+            if drafts[0].__class__ in SCALARS and all([draft.__class__ in SCALARS for draft in drafts]):
+                found = leaves.setdefault(tuple(map(id, drafts)), found)
+            numbers[node] = found
+            if found == len(order):
+                order.append(drafts)
+        number = numbers.__getitem__
+        nodes: list[tuple[Shape, ...]] = []
+        for drafts in order:
+            shapes: list[Shape] = []
+            for draft in drafts:
+                if isinstance(draft, SCALARS):
+                    shapes.append(draft)
+                elif isinstance(draft, (Patterned, Doubtful)):
+                    return None
+                elif (draft.least or draft.most is not None) and not self._has_value(draft):
+                    return None
+                elif isinstance(draft, Objects):
+                    shapes.append(self._object(draft, number, tuple(map(number, draft.others))))
+                elif draft.prefix or draft.items == NO_NODE or draft.most == 0 or draft.contained is not None:
+                    return None
+                else:
+                    shapes.append(draft._replace(items=number(draft.items)))
+            nodes.append(merged(shapes))
+        return tuple(nodes)
+
+    def _numbered(self, root: int) -> tuple[tuple[Shape, ...], ...]:
+        """The nodes that are reached from the root, which comes first."""
         numbers = {root: 0}
         order = [root]
         nodes: list[tuple[Shape, ...]] = []
@@ -100,7 +142,7 @@ class Finisher:
                 except LimitError as error:
                     raise self.builder.document.error(self.builder.where(node), "", str(error)) from error
             nodes.append(merged(shapes))
-        return SchemaGraph(tuple(nodes), 0, tuple(self.left_out))
+        return tuple(nodes)
 
     def _has_value(self, draft: Draft) -> bool:
         return has_value(draft, self.alive.__contains__)

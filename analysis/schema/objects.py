@@ -22,7 +22,12 @@ MOST_SPLIT = 5
 
 
 class Nodes(Protocol):
-    """What makes nodes of terms (`graph.py`)."""
+    """What makes nodes of terms (`graph.py`).
+
+    has_unique : whether an array of unique items was met.
+    """
+
+    has_unique: bool
 
     def node(self, terms: Iterable[int]) -> int:
         """The node of the values that satisfy all terms."""
