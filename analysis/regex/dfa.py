@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,7 @@ class Dfa:
 
     next_state: npt.NDArray[np.int32]
     is_accepting: npt.NDArray[np.bool_]
+    _hash: int = field(default=0, init=False, repr=False)  # 0 until it is asked for
 
     @classmethod
     def minimal(cls, next_state: npt.ArrayLike, is_accepting: npt.ArrayLike) -> Dfa:
@@ -115,11 +116,17 @@ class Dfa:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Dfa):
             return NotImplemented
+        if self is other:
+            return True
         same_acceptance = np.array_equal(self.is_accepting, other.is_accepting)
         return same_acceptance and np.array_equal(self.next_state, other.next_state)
 
     def __hash__(self) -> int:
-        return hash((self.next_state.tobytes(), self.is_accepting.tobytes()))
+        # PERF: automata are keys of caches; a look-up would read a kilobyte for each state
+        if not self._hash:
+            found = hash((self.next_state.tobytes(), self.is_accepting.tobytes()))
+            object.__setattr__(self, "_hash", found or 1)
+        return self._hash
 
     def __repr__(self) -> str:
         n_transitions = int((self.next_state >= 0).sum())

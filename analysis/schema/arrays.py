@@ -57,6 +57,7 @@ def array_drafts(clause: c.Clause, nodes: Nodes) -> list[Draft]:
         contained = Contained(only.least, only.most, inside, nodes.node([*items, term]))
         arrays = Arrays(outside, nodes.node([*items, term ^ 1]), least, most, contained)
     if unique:
+        nodes.has_unique = True
         arrays = arrays._replace(is_unique=True)
     draft: Draft = Doubtful(arrays, tuple(refused)) if refused else arrays
     return [draft]

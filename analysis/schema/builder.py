@@ -10,7 +10,7 @@ from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema import constraints as c
 from maskwright.analysis.schema.arrays import array_drafts, item_terms
 from maskwright.analysis.schema.documents import Document
-from maskwright.analysis.schema.drafts import Doubtful, Draft, has_value, nodes_of
+from maskwright.analysis.schema.drafts import SCALARS, Doubtful, Draft, has_value, nodes_of
 from maskwright.analysis.schema.normal import Normals
 from maskwright.analysis.schema.objects import member_terms, object_drafts
 from maskwright.analysis.schema.plain import leaf_shapes, plain_shapes
@@ -68,6 +68,7 @@ class Builder(Normals):
     is_short : whether to take the short way (`plain.py`) where there is one; tests do without.
 
     has_plain_only : whether all drafts came by the short way, and are shapes of the graph.
+    has_unique : whether an array of unique items was met.
     """
 
     def __init__(self, document: Document, in_order: bool, is_short: bool = True) -> None:
@@ -84,6 +85,7 @@ class Builder(Normals):
         self._leaves: dict[int, int] = {}
         self._kept: list[tuple[Shape, ...]] = []  # an object's identity is its key in `_leaves`
         self.has_plain_only = True
+        self.has_unique = False
         self._states = MOST_STATES
 
     def pointer(self, term: int) -> str:
@@ -107,9 +109,15 @@ class Builder(Normals):
         if c.FALSE in distinct:
             return NO_NODE
         key = tuple(sorted(distinct))
-        if len(key) > 1 and any(term & 1 and term ^ 1 in distinct for term in key):
-            return NO_NODE
         number = self._numbers.get(key)
+        if number is None and len(key) > 1:
+            if any([term & 1 and term ^ 1 in distinct for term in key]):
+                return NO_NODE
+            fewer = self._without_needless(key)
+            if fewer is None:
+                return NO_NODE
+            if fewer is not key:
+                number = self._numbers[key] = self.node(fewer)
         if number is None:
             if self.is_short and len(key) == 1 and not key[0] & 1:
                 schema = self.document.schemas[key[0] >> 1]
@@ -126,6 +134,29 @@ class Builder(Normals):
                     where, "", f"the schema has more than {MOST_NODES:,} different subschemas in all"
                 )
         return number
+
+    def _without_needless(self, terms: tuple[int, ...]) -> tuple[int, ...] | None:
+        """Terms that say the same as these; None if no value satisfies all of these.
+
+        PERF: where a schema tells its cases apart by a constant, terms are one constant, and that
+        it is none of many others.
+        """
+        lists = [(term, listed) for term in terms if (listed := self.listed(term >> 1)) is not None]
+        if len(lists) < 2:
+            return terms
+        among = [listed for term, listed in lists if not term & 1]
+        if not among:
+            return terms
+        values = frozenset.intersection(*among)
+        left = values.difference(*[listed for term, listed in lists if term & 1])
+        if not left:
+            return None
+        if left != values:
+            return terms
+        only = next((term for term, listed in lists if not term & 1 and listed == values), None)
+        if only is None:
+            return terms
+        return tuple(sorted({only, *terms} - {term for term, _ in lists if term != only}))
 
     def another(self, node: int) -> int:
         """The number of a new node that stands where a node stands."""
@@ -181,13 +212,13 @@ class Builder(Normals):
             raise self.document.error(
                 where, "", "the patterns, formats or bounds of its branches multiply too far; write some of them out"
             )
-        before = scalar_shape.cache_info().misses
+        before = scalar_shape.misses
         try:
             shape = scalar_shape(kind, clause)
         except LimitError:
             self._states -= DEAREST
             raise
-        if len(clause) > 1 and scalar_shape.cache_info().misses > before and isinstance(shape, (Strings, Numbers)):
+        if len(clause) > 1 and scalar_shape.misses > before and isinstance(shape, (Strings, Numbers)):
             self._states -= shape.automaton.n_states + 20 if shape.automaton is not None else 20
         return shape
 
@@ -241,21 +272,29 @@ class Builder(Normals):
 
     # -- short looks for contradictions
 
-    def is_plainly_empty(self, kind: str, clause: c.Clause) -> bool:
-        """Whether a clause has no value, as far as a short look tells."""
+    def is_plainly_empty(self, kind: str, clause: c.Clause, left: c.Clause, right: c.Clause) -> bool:
+        """Whether a clause, which joins two, has no value, as far as a short look tells.
+
+        The look is for what contradicts one another, not for what is empty by itself.
+        """
         if kind == c.OBJECT:
-            members = [one for one in clause if isinstance(one, c.Members)]
-            if len(members) < 2:
+            ours = [one for one in left if one.__class__ is c.Members]
+            theirs = [one for one in right if one.__class__ is c.Members] if ours else []
+            if not theirs:
                 return False
             for one in clause:
-                if isinstance(one, c.Required):
-                    terms = member_terms(members, one.name)
-                    if any(terms) and self.is_surely_empty(terms):
-                        return True
+                if one.__class__ is c.Required:
+                    terms = member_terms(ours, one.name)
+                    if any(terms):
+                        more = member_terms(theirs, one.name)
+                        if any(more) and self.is_surely_empty((*terms, *more)):
+                            return True
             return False
         if kind == c.ARRAY:
             least = max((one.least for one in clause if isinstance(one, c.Size)), default=0)
             return any(self.is_surely_empty(item_terms(clause, i)) for i in range(min(least, 8)))
+        if len(clause) == 1 and clause[0].__class__ is c.Among:
+            return False  # the empty list is none
         if any(isinstance(one, c.Refused) for one in clause):
             return False
         try:
@@ -271,6 +310,9 @@ class Builder(Normals):
     def _is_surely_empty(self, node: int) -> bool:
         if node == NO_NODE or node in self._empty:
             return True
+        known = self._drafts.get(node)
+        if known and known[0].__class__ in SCALARS:
+            return False
         if node in self._drafting or (node, self._depth) in self._full:
             return False
         if self._depth >= DEEPEST_LOOK and not all(self._is_leaf(term) for term in self.terms[node]):

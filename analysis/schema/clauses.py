@@ -42,6 +42,7 @@ def simplified(kind: str, clause: c.Clause) -> c.Clause | None:
         merged = _bounded(clause)
     elif kind == c.OBJECT:
         merged = _ranged(clause, c.Size)
+        merged = merged if merged is None else _named(merged)
         return None if merged is None or _lacks_members(merged) else merged
     elif kind == c.ARRAY:
         return _ranged(clause, c.Size)
@@ -91,15 +92,44 @@ def _lacks_members(clause: c.Clause) -> bool:
         return False
     for one in clause:
         if isinstance(one, c.Members):
-            names = one.names
-            if one.others == c.FALSE and not one.patterns and not required <= names.keys():
+            if one.others == c.FALSE and not one.patterns and not required <= one.names.keys():
                 return True
-            # PERF: most name no key that may not be there
-            if c.FALSE in names.values() and any(names.get(name) == c.FALSE for name in required):
+            if not one.forbidden.isdisjoint(required):
                 return True
         elif isinstance(one, c.Size) and one.most is not None and len(required) > one.most:
             return True
     return False
+
+
+def _named(clause: c.Clause) -> c.Clause | None:
+    """The clause in which a member that must be there has a name, if only one may be that member.
+
+    Returns None if none may be.
+    """
+    if not any(one.__class__ is c.Some for one in clause):
+        return clause
+    names: set[str] | None = None  # those that may be there, if all are named
+    for one in clause:
+        if isinstance(one, c.Members) and one.others == c.FALSE and not one.patterns:
+            some = one.names.keys() - one.forbidden
+            names = some if names is None else names & some
+    required = {one.name for one in clause if isinstance(one, c.Required)}
+    found: list[c.Constraint] = []
+    for one in clause:
+        if not isinstance(one, c.Some) or one.pattern is not None or one.but_patterns or one.name != c.TRUE:
+            found.append(one)
+        elif one.value == c.TRUE and not required <= one.but_names:
+            continue  # it is there
+        elif names is None or len(names - one.but_names) > 1:
+            found.append(one)
+        elif names <= one.but_names:
+            return None
+        else:
+            (name,) = names - one.but_names
+            found.append(c.Required(name))
+            if one.value != c.TRUE:
+                found.append(c.Members({name: one.value}, (), c.TRUE))
+    return tuple(dict.fromkeys(found))
 
 
 _ALL = {c.NULL: frozenset({None}), c.BOOLEAN: frozenset({False, True})}

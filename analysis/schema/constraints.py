@@ -7,7 +7,7 @@ subschema's number times two, plus one where it is negated.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
@@ -127,11 +127,17 @@ class Members:
     names : the terms of members by name.
     patterns : the terms of members whose name has a pattern; several may apply to one.
     others : the term of members to which none of those applies.
+    forbidden : the names of members that may not be there.
     """
 
     names: dict[str, int]
     patterns: tuple[tuple[str, int], ...]
     others: int
+    forbidden: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        forbidden = [name for name, term in self.names.items() if term == FALSE] if FALSE in self.names.values() else ()
+        object.__setattr__(self, "forbidden", frozenset(forbidden))
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +240,35 @@ ANYTHING: Normal = {name: ((),) for name in TYPES}
 def negated(term: int) -> int:
     """The term that just the other values satisfy."""
     return term ^ 1
+
+
+def outside_clause(clause: Clause, pointer: str) -> list[Clause]:
+    """The clauses of the values of the same type that do not meet a clause.
+
+    pointer : as for `outside`.
+
+    A member that must be there and satisfy a term is not there or does not satisfy it: that is one
+    clause, not two, so that n such members of as many branches do not make 2 ** n clauses.
+    """
+    members = [one for one in clause if isinstance(one, Members)]
+    found: list[Clause] = []
+    merged: set[str] = set()
+    if members:
+        for one in clause:
+            if isinstance(one, Required):
+                terms = [m.names[one.name] for m in members if one.name in m.names]
+                if terms and FALSE not in terms:
+                    merged.add(one.name)
+                    if terms.count(TRUE) == len(terms):
+                        found.append((absent(one.name),))
+                    found.extend((Members({one.name: negated(term)}, (), TRUE),) for term in terms if term != TRUE)
+    for one in clause:
+        if isinstance(one, Required) and one.name in merged:
+            continue
+        if isinstance(one, Members) and not merged.isdisjoint(one.names):
+            one = Members({name: TRUE if name in merged else term for name, term in one.names.items()}, one.patterns, one.others)
+        found.extend(outside(one, pointer))
+    return found
 
 
 def outside(constraint: Constraint, pointer: str) -> list[Clause]:

@@ -6,6 +6,8 @@ where identifiers or dynamic references matter, the scope in which references ar
 
 from __future__ import annotations
 
+import marshal
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -28,6 +30,14 @@ MOST_LOCATIONS = 1_000_000
 _NAMES = frozenset(["$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$dynamicRef", "$recursiveRef"])
 """Keywords that make references more than pointers into one document."""
 
+_NAMED = re.compile(
+    rb"u(?:\x03\0\0\0\$id|\x02\0\0\0id|\x07\0\0\0\$anchor|\x0e\0\0\0\$dynamicAnchor|\x10\0\0\0\$recursiveAnchor"
+    rb"|\x0b\0\0\0\$dynamicRef|\x0d\0\0\0\$recursiveRef)(?=[uTF])|u\x04\0\0\0\$refu(?!\x01\0\0\0#|....#/)",
+    re.DOTALL,
+)
+"""A key of `_NAMES` with a string or a bool, or a reference to elsewhere, in what `marshal` writes:
+a string is `u`, its length in four bytes, and its UTF-8."""
+
 _NO_SCHEMAS = frozenset({"enum", "const", "default", "examples", "required", "dependentRequired", "type", "$comment"})
 OPAQUE = {"anyOf": ()}
 """A schema whose clauses are known otherwise."""
@@ -47,6 +57,13 @@ def has_names(schema: Any) -> bool:
 
     The identifier of the whole document is none.
     """
+    # PERF: most schemas have no such name at all, which a look at their bytes tells, but for that of the whole
+    own = isinstance(schema, dict) and any(isinstance(schema.get(key), (str, bool)) for key in ("$id", "id"))
+    try:
+        if len(_NAMED.findall(marshal.dumps(schema, 2))) <= own:
+            return False
+    except ValueError:
+        pass  # types of a user, or values too deep
     todo: list[Any] = [schema]
     while todo:
         value = todo.pop()
@@ -59,10 +76,12 @@ def has_names(schema: Any) -> bool:
             if reference is not None and isinstance(reference, str) and reference[:2] != "#/" and reference != "#":
                 return True
             todo += [
-                child for key, child in value.items() if isinstance(child, (dict, list)) and key not in _NO_SCHEMAS
+                child
+                for key, child in value.items()
+                if isinstance(child, (dict, list, tuple)) and key not in _NO_SCHEMAS
             ]
         else:
-            todo += [child for child in value if isinstance(child, (dict, list))]
+            todo += [child for child in value if isinstance(child, (dict, list, tuple))]
     return False
 
 

@@ -10,12 +10,12 @@ from maskwright.analysis.marks import MARK
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema.builder import Builder
 from maskwright.analysis.schema.drafts import SCALARS, Doubtful, Draft, Patterned, has_value, living
-from maskwright.analysis.schema.objects import finite_keys
+from maskwright.analysis.schema.keys import few_keys, key_automaton, key_sets
+from maskwright.analysis.schema.objects import MOST_NAMED
 from maskwright.analysis.schema.scalars import merged
 from maskwright.analysis.schema.shapes import (
     NO_NODE,
     Arrays,
-    KeyAutomaton,
     Numbers,
     Objects,
     SchemaGraph,
@@ -27,7 +27,6 @@ from maskwright.analysis.schema.shapes import (
 from maskwright.analysis.schema.strings import (
     both,
     finite_language,
-    key_automaton,
     pattern_automaton,
 )
 
@@ -67,8 +66,50 @@ class Finisher:
             if root not in self.alive:
                 where = self.builder.where(root) if root >= 0 else self.builder.document.root
                 raise self.builder.document.error(where, "", "no value satisfies the schema")
-            if not self._unique_arrays():
+            if not self.builder.has_unique or not self._unique_arrays():
                 break
+        nodes = self._renumbered()
+        return SchemaGraph(nodes or self._numbered(root), 0, tuple(self.left_out))
+
+    def _renumbered(self) -> tuple[tuple[Shape, ...], ...] | None:
+        """The nodes, where none goes away; None where some may.
+
+        PERF: most schemas are such; a node's number is looked up in a list.
+        """
+        if len(self.alive) < len(self.drafts):
+            return None
+        numbers = [NO_NODE] * (len(self.builder.terms) + 1)  # the last one is that of NO_NODE
+        leaves: dict[tuple[int, ...], int] = {}
+        order: list[list[Draft]] = []
+        for node, drafts in self.drafts.items():  # the root comes first
+            found = len(order)
+            if drafts[0].__class__ in SCALARS and all([draft.__class__ in SCALARS for draft in drafts]):
+                found = leaves.setdefault(tuple(map(id, drafts)), found)
+            numbers[node] = found
+            if found == len(order):
+                order.append(drafts)
+        number = numbers.__getitem__
+        nodes: list[tuple[Shape, ...]] = []
+        for drafts in order:
+            shapes: list[Shape] = []
+            for draft in drafts:
+                if isinstance(draft, SCALARS):
+                    shapes.append(draft)
+                elif isinstance(draft, (Patterned, Doubtful)):
+                    return None
+                elif (draft.least or draft.most is not None) and not self._has_value(draft):
+                    return None
+                elif isinstance(draft, Objects):
+                    shapes.append(self._object(draft, number, tuple(map(number, draft.others))))
+                elif draft.prefix or draft.items == NO_NODE or draft.most == 0 or draft.contained is not None:
+                    return None
+                else:
+                    shapes.append(draft._replace(items=number(draft.items)))
+            nodes.append(merged(shapes))
+        return tuple(nodes)
+
+    def _numbered(self, root: int) -> tuple[tuple[Shape, ...], ...]:
+        """The nodes that are reached from the root, which comes first."""
         numbers = {root: 0}
         order = [root]
         nodes: list[tuple[Shape, ...]] = []
@@ -101,7 +142,7 @@ class Finisher:
                 except LimitError as error:
                     raise self.builder.document.error(self.builder.where(node), "", str(error)) from error
             nodes.append(merged(shapes))
-        return SchemaGraph(tuple(nodes), 0, tuple(self.left_out))
+        return tuple(nodes)
 
     def _has_value(self, draft: Draft) -> bool:
         return has_value(draft, self.alive.__contains__)
@@ -141,18 +182,16 @@ class Finisher:
             return objects
         others = tuple(dict.fromkeys(nodes.values()))
         n = len(draft.automata)
-        every = key_automaton(draft.automata, tuple(range(1 << n)), objects.keys)
-        reached = set() if every is None else {int(which) for which in every.ends if which >= 0}
-        if len(others) == 1 and reached == set(nodes) and (every is not None and _is_everything(every, objects.keys)):
+        if len(others) == 1 and set(key_sets(draft.automata, objects.keys)) == nodes.keys():
             return objects._replace(others=others)
         classes = tuple(others.index(nodes[which]) if which in nodes else -1 for which in range(1 << n))
         automaton = key_automaton(draft.automata, classes, objects.keys)
         if automaton is None:
             return objects
-        few = finite_keys(automaton)
+        few = few_keys(draft.automata, classes, objects.keys, MOST_NAMED)
         if few is None:
             return objects._replace(others=others, key_automaton=automaton)
-        return _with_keys(objects, {key: others[which] for key, which in few.items()})
+        return _with_keys(objects, {key: others[which] for key, which in few})
 
     def _array(self, draft: Arrays, number: Callable[[int], int]) -> Arrays:
         contained = draft.contained
@@ -290,14 +329,6 @@ def _with_keys(objects: Objects, more: dict[bytes, int]) -> Objects:
         required=tuple(known[key][1] for key in keys),
         ranks=tuple(ranks[key] for key in keys) if objects.ranks is not None else None,
     )
-
-
-def _is_everything(automaton: KeyAutomaton, but: tuple[bytes, ...]) -> bool:
-    """Whether an automaton has all keys but some."""
-    every = key_automaton((), (0,), but)
-    assert every is not None
-    ours = Dfa.minimal(automaton.next_state, automaton.ends >= 0)
-    return ours == Dfa.minimal(every.next_state, every.ends >= 0)
 
 
 def _incomparable(shapes: list[Shape | Patterned]) -> str:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.regex.dfa import Dfa
-from maskwright.analysis.regex.minimise import column_classes, distances, minimise_labelled
+from maskwright.analysis.regex.minimise import column_classes, minimise_labelled
 from maskwright.analysis.regex.spell import valid_utf8
+from maskwright.analysis.schema.kept import Kept
 from maskwright.analysis.schema.shapes import KeyAutomaton
 
 MOST_PATTERNS = 8
@@ -35,29 +35,137 @@ def key_automaton(patterns: Sequence[Dfa], class_of: Sequence[int], but: Iterabl
     Raises: LimitError if there are more than `MOST_PATTERNS` patterns or `MOST_STATES` states;
     ValueError if `class_of` has another length.
     """
-    if len(patterns) > MOST_PATTERNS:
-        raise LimitError(
-            f"an object has {len(patterns)} patterns of keys that say different things, more than {MOST_PATTERNS}; "
-            "join some of them into one pattern"
-        )
+    _check(patterns)
     if len(class_of) != 1 << len(patterns):
         raise ValueError(f"{len(class_of)} classes for the sets of {len(patterns)} patterns")
     return _key_automaton(tuple(patterns), tuple(class_of), tuple(sorted(set(but))))
 
 
-@lru_cache(maxsize=256)
+def _check(patterns: Sequence[Dfa]) -> None:
+    if len(patterns) > MOST_PATTERNS:
+        raise LimitError(
+            f"an object has {len(patterns)} patterns of keys that say different things, more than {MOST_PATTERNS}; "
+            "join some of them into one pattern"
+        )
+
+
+@Kept
 def _key_automaton(patterns: tuple[Dfa, ...], class_of: tuple[int, ...], but: tuple[bytes, ...]) -> KeyAutomaton | None:
-    every = valid_utf8()
-    labelled: Labelled = every.next_state, every.is_accepting.astype(np.int32) - 1
-    for number, pattern in enumerate(patterns):
-        labelled = _with_pattern(labelled, pattern, 1 << number)
-    table, labels = labelled
-    ends = np.append(np.array(class_of, np.int32), np.int32(-1))[labels]  # the last one for label -1
-    table, ends = _trimmed(*_without(*minimise_labelled(table, ends), but))
+    table, ends = _classified(patterns, class_of)
+    table, ends = _without(table, ends, but)
     if not (ends >= 0).any():
         return None
     table.flags.writeable = ends.flags.writeable = False
     return KeyAutomaton(table, ends)
+
+
+@Kept
+def _sets(patterns: tuple[Dfa, ...]) -> Labelled:
+    """All strings, labelled by the set of the patterns that match them; minimal."""
+    every = valid_utf8()
+    labelled: Labelled = every.next_state, every.is_accepting.astype(np.int32) - 1
+    for number, pattern in enumerate(patterns):
+        labelled = _with_pattern(labelled, pattern, 1 << number)
+    return labelled
+
+
+@Kept
+def _classified(patterns: tuple[Dfa, ...], class_of: tuple[int, ...]) -> Labelled:
+    """All keys that may be, labelled by their classes; minimal."""
+    table, labels = _sets(patterns)
+    there = [class_of[number] for number in np.unique(labels).tolist() if number >= 0]
+    ends = np.append(np.array(class_of, np.int32), np.int32(-1))[labels]  # the last one for label -1
+    if -1 in there or len(set(there)) < len(there):  # else no two states have become equivalent
+        return minimise_labelled(table, ends)
+    return table, ends
+
+
+@Kept
+def _counts(patterns: tuple[Dfa, ...]) -> dict[int, int | None]:
+    """The number of strings that just these patterns match, by set; None for infinitely many."""
+    table, labels = _sets(patterns)
+    classes, columns = column_classes(table)
+    rows, widths = table[:, columns].tolist(), np.bincount(classes).tolist()
+    waiting = [0] * len(rows)
+    for row in rows:
+        for target in {*row} - {-1}:
+            waiting[target] += 1
+    ways = [0] * len(rows)
+    ways[0] = 1
+    order = [0] if not waiting[0] else []
+    for state in order:  # grows while it is read; states behind a cycle never come
+        for target in {*rows[state]} - {-1}:
+            waiting[target] -= 1
+            if not waiting[target]:
+                order.append(target)
+        for target, width in zip(rows[state], widths, strict=True):
+            if target >= 0:
+                ways[target] += ways[state] * width
+    known = set(order)
+    found: dict[int, int | None] = {}
+    for state, label in enumerate(labels.tolist()):
+        if label >= 0:
+            before = found.get(label, 0)
+            found[label] = None if before is None or state not in known else before + ways[state]
+    return dict(sorted(found.items()))
+
+
+def key_sets(patterns: Sequence[Dfa], but: Iterable[bytes]) -> tuple[int, ...]:
+    """The sets of patterns that some key matches, as sums of 1 << i, in order.
+
+    patterns, but : as for `key_automaton`. A set counts if just its patterns match some key that is
+        not in `but`.
+
+    Raises: LimitError as `key_automaton`.
+    """
+    _check(patterns)
+    counts = _counts(tuple(patterns))
+    if None in counts.values() and all(count is None for count in counts.values()):
+        return tuple(counts)
+    named: dict[int, int] = {}
+    for key in set(but):
+        number = sum([1 << i for i, pattern in enumerate(patterns) if pattern.matches(key)])
+        named[number] = named.get(number, 0) + 1
+    return tuple(number for number, count in counts.items() if count is None or count > named.get(number, 0))
+
+
+def few_keys(
+    patterns: Sequence[Dfa], class_of: Sequence[int], but: Iterable[bytes], limit: int
+) -> tuple[tuple[bytes, int], ...] | None:
+    """Each key of `key_automaton` with its class, sorted; None if there are more than `limit`.
+
+    patterns, class_of, but : as for `key_automaton`.
+    """
+    counts = _counts(tuple(patterns))
+    total = 0
+    for number, count in counts.items():
+        if class_of[number] >= 0:
+            if count is None:
+                return None
+            total += count
+    names = tuple(sorted(set(but)))
+    return None if total > limit + len(names) else _few_keys(tuple(patterns), tuple(class_of), names, limit)
+
+
+@Kept
+def _few_keys(
+    patterns: tuple[Dfa, ...], class_of: tuple[int, ...], but: tuple[bytes, ...], limit: int
+) -> tuple[tuple[bytes, int], ...] | None:
+    automaton = _key_automaton(patterns, class_of, but)
+    if automaton is None:
+        return ()
+    found: list[tuple[bytes, int]] = []
+    ends = automaton.ends.tolist()
+    stack = [(0, b"")]
+    while stack:  # each state can reach one that ends a key, and there are finitely many keys
+        state, text = stack.pop()
+        if ends[state] >= 0:
+            found.append((text, ends[state]))
+            if len(found) > limit:
+                return None
+        row = automaton.next_state[state]
+        stack.extend((int(row[byte]), text + bytes([byte])) for byte in np.flatnonzero(row >= 0).tolist())
+    return tuple(sorted(found))
 
 
 def _with_pattern(labelled: Labelled, pattern: Dfa, bit: int) -> Labelled:
@@ -96,46 +204,63 @@ def _with_pattern(labelled: Labelled, pattern: Dfa, bit: int) -> Labelled:
 def _without(table: npt.NDArray[np.int32], ends: npt.NDArray[np.int32], but: tuple[bytes, ...]) -> Labelled:
     """The automaton that ends none of some keys: their beginnings have states of their own.
 
-    These come first, the copy of state 0 before all others, so that it is initial.
+    table, ends : each state can reach one that ends a key, or there is only one state.
+
+    State 0 stays the initial one, the others follow; all that remain are reached and live.
     """
+    if not but:
+        return table, ends
+    rows_of: dict[int, list[int]] = {}
     copies = [0]  # of each copy, the state that it is one of
     refused: set[int] = set()
-    inside: dict[tuple[int, int], int] = {}  # a copy and a byte -> the next copy
+    inside: list[dict[int, int]] = [{}]  # of each copy, the next copy by byte
     for key in but:
         at = 0
         for byte in key:
-            old = int(table[copies[at], byte])
-            if old < 0:
-                break
-            target = inside.setdefault((at, byte), len(copies))
-            if target == len(copies):
-                copies.append(old)
+            target = inside[at].get(byte, -1)
+            if target < 0:
+                row = rows_of.get(copies[at])
+                if row is None:
+                    row = rows_of[copies[at]] = table[copies[at]].tolist()
+                if row[byte] < 0:
+                    break
+                target = inside[at][byte] = len(copies)
+                copies.append(row[byte])
+                inside.append({})
                 if target >= MOST_STATES:
                     raise LimitError(f"the keys of an object have more than {MOST_STATES:,} different beginnings")
             at = target
         else:
             refused.add(at)
+    n = len(copies)
     found = np.vstack([table[copies], table])
-    found[found >= 0] += len(copies)
+    found[found >= 0] += n
     labels = np.concatenate([ends[copies], ends])
     labels[sorted(refused)] = -1
-    for (at, byte), target in inside.items():
-        found[at, byte] = target
-    return found, labels
+    n_ways = (table >= 0).sum(axis=1)[copies].tolist()
+    dead = set()
+    for at in range(n - 1, -1, -1):  # copies stand behind those that lead to them
+        for byte, target in inside[at].items():
+            found[at, byte] = -1 if target in dead else target
+            n_ways[at] -= target in dead
+        if labels[at] < 0 and not n_ways[at]:
+            dead.add(at)
+    return _reached(found, labels)
 
 
-def _trimmed(table: npt.NDArray[np.int32], ends: npt.NDArray[np.int32]) -> Labelled:
-    """Only the states that are reached and can reach one that ends a key."""
-    classes, representatives = column_classes(table)
-    small = table[:, representatives]
-    live = np.append(distances(small, ends >= 0) >= 0, False)
-    rows = np.where(live[small], small, -1).tolist()
-    number = {0: 0, -1: -1}
-    order = [0]
-    for state in order:  # grows while it is read
-        for target in rows[state]:
-            if target not in number:
-                number[target] = len(order)
-                order.append(target)
-    found = [[number[target] for target in rows[state]] for state in order]
-    return np.array(found, np.int32).reshape(len(order), -1)[:, classes], ends[order]
+def _reached(table: npt.NDArray[np.int32], ends: npt.NDArray[np.int32]) -> Labelled:
+    """The automaton without the states that are not reached."""
+    is_reached = np.zeros(len(table), np.bool_)
+    is_reached[0] = True
+    front = np.zeros(1, np.int64)
+    while len(front):
+        following = np.zeros(len(table) + 1, np.bool_)  # the last one for no state
+        following[table[front].ravel()] = True
+        following[:-1] &= ~is_reached
+        following[-1] = False
+        front = np.flatnonzero(following)
+        is_reached[front] = True
+    if is_reached.all():
+        return table, ends
+    number = np.append(np.cumsum(is_reached, dtype=np.int32) - 1, np.int32(-1))
+    return number[table[is_reached]].astype(np.int32), ends[is_reached]

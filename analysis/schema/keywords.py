@@ -21,6 +21,7 @@ _EXACT = Context(prec=1_000_000, Emax=MAX_EMAX, Emin=MIN_EMIN)
 TYPE_NAMES = frozenset({*c.TYPES, "integer"})
 
 _NONE: frozenset[str] = frozenset()
+_NOTHING: dict[str, Any] = {}
 _NUMBER = frozenset(["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"])
 _STRING = frozenset(["minLength", "maxLength", "pattern", "format"])
 _ARRAY = frozenset(
@@ -48,6 +49,17 @@ _OBJECT = frozenset(
     ]
 )
 """The keywords that say something of one type."""
+
+_KEYWORDS = (
+    (c.NULL, _NONE),
+    (c.BOOLEAN, _NONE),
+    (c.NUMBER, _NUMBER),
+    (c.STRING, _STRING),
+    (c.ARRAY, _ARRAY),
+    (c.OBJECT, _OBJECT),
+)
+"""Each type with its keywords; a method of `Keywords` reads them."""
+_SAYING = frozenset().union(*(keywords for _, keywords in _KEYWORDS))
 
 
 class Keywords:
@@ -101,10 +113,14 @@ class Keywords:
 
     def mapping(self, keyword: str) -> dict[str, Any]:
         """A keyword's object; {} if the keyword is not there."""
-        value = self.schema.get(keyword, {})
-        if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+        value: Any = self.schema.get(keyword, _NOTHING)
+        if value is _NOTHING:
+            return {}
+        # PERF: the types of the keys are a set of one
+        if not isinstance(value, dict) or not all([issubclass(kind, str) for kind in {*map(type, value)}]):
             raise self.error(keyword, f"is {shown(value)}; expected an object")
-        return value
+        found: dict[str, Any] = value
+        return found
 
     def sequence(self, keyword: str) -> list[Any]:
         """A keyword's array, which is there."""
@@ -135,16 +151,12 @@ class Keywords:
         """The clause of each type, without `enum` and `const`."""
         types = self.types()
         found: c.Normal = {}
-        for kind, keywords, read in (
-            (c.NULL, _NONE, list),
-            (c.BOOLEAN, _NONE, list),
-            (c.NUMBER, _NUMBER, self._number),
-            (c.STRING, _STRING, self._string),
-            (c.ARRAY, _ARRAY, self._array),
-            (c.OBJECT, _OBJECT, self._object),
-        ):
-            is_read = not keywords.isdisjoint(self.schema) or (self.seen and kind == c.OBJECT)
-            constraints = read() if is_read else []  # what is not allowed is checked as well
+        words = _SAYING.intersection(self.schema)
+        for kind, keywords in _KEYWORDS:
+            constraints: list[c.Constraint] = []
+            # what is not allowed is checked as well
+            if (words and not keywords.isdisjoint(words)) or (self.seen and kind == c.OBJECT):
+                constraints = getattr(self, f"_{kind}")()
             if kind in types:
                 found[kind] = (tuple(constraints),)
             elif kind == c.NUMBER and "integer" in types:

@@ -6,7 +6,6 @@ lengths without a dead end.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.regex.dfa import Dfa
+from maskwright.analysis.schema.kept import Kept
 
 MOST_ENTRIES = 1 << 24
 """BOUND: the entries of a table."""
@@ -79,7 +79,7 @@ def characters(dfa: Dfa) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64], 
     return is_inside, sources, targets
 
 
-@lru_cache(maxsize=256)
+@Kept
 def length_table(dfa: Dfa) -> LengthTable:
     """The table of an automaton over valid UTF-8.
 

@@ -9,9 +9,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from maskwright.analysis.schema import constraints as c
+from maskwright.analysis.schema.cases import Cases, exclude, implies
 from maskwright.analysis.schema.clauses import absorbed, joined
 from maskwright.analysis.schema.documents import OPAQUE, Document
 from maskwright.analysis.schema.keywords import Keywords, values_normal
+from maskwright.analysis.schema.plain import listed_values
 
 MOST_CLAUSES = 2_000
 """BOUND: the clauses of one type that a subschema may come to."""
@@ -27,17 +29,31 @@ class Normals:
     """The clauses of terms, each made once.
 
     document : whose terms they are.
+    cases : of their clauses of objects.
+    in_order : whether the order matters in which clauses name their keys.
     """
+
+    in_order = False
 
     def __init__(self, document: Document) -> None:
         self.document = document
+        self.cases = Cases(self.listed)
+        self._listed: dict[int, frozenset[Any] | None] = {}
         self._normals: dict[tuple[int, bool], c.Normal] = {}
         self._open: set[tuple[int, bool]] = set()
         self._work = MOST_WORK
 
-    def is_plainly_empty(self, kind: str, clause: c.Clause) -> bool:
-        """Whether a clause has no value, as far as a short look tells."""
+    def is_plainly_empty(self, kind: str, clause: c.Clause, left: c.Clause, right: c.Clause) -> bool:
+        """Whether a clause, which joins two, has no value, as far as a short look tells."""
         return False
+
+    def listed(self, location: int) -> frozenset[Any] | None:
+        """The values of a subschema that lists some strings and says nothing else; else None."""
+        if location not in self._listed:
+            schema = self.document.schemas[location]
+            is_known = schema.__class__ is dict and location not in self.document.unknown
+            self._listed[location] = listed_values(schema, self.document.drafts[location]) if is_known else None
+        return self._listed[location]
 
     def normal(self, term: int, seen: bool = False) -> c.Normal:
         """The clauses of a term.
@@ -104,15 +120,28 @@ class Normals:
                 where, "", "the combinators of the schema multiply too far; write some of them out"
             )
         if n == 1:
-            clause = joined(kind, left[0], right[0])
-            return () if clause is None or self.is_plainly_empty(kind, clause) else (clause,)
+            clause = self._pair(kind, left[0], right[0])
+            return () if clause is None else (clause,)
         clauses: dict[c.Clause, None] = {}
         for one in left:
             for other in right:
-                both = joined(kind, one, other)
-                if both is not None and both not in clauses and not self.is_plainly_empty(kind, both):
+                both = self._pair(kind, one, other)
+                if both is not None:
                     clauses[both] = None
         return self._limited(absorbed(clauses), where)
+
+    def _pair(self, kind: str, one: c.Clause, other: c.Clause) -> c.Clause | None:
+        """The conjunction of two clauses; None if it is plain that no value meets both."""
+        if kind == c.OBJECT and one and other:
+            case, its = self.cases.of(one), self.cases.of(other)
+            if exclude(case, its):
+                return None
+            if implies(case, its):
+                return one
+            if not self.in_order and implies(its, case):
+                return other
+        both = joined(kind, one, other)
+        return None if both is None or self.is_plainly_empty(kind, both, one, other) else both
 
     def _limited(self, clauses: tuple[c.Clause, ...], where: int) -> tuple[c.Clause, ...]:
         if len(clauses) > MOST_CLAUSES:
@@ -146,7 +175,7 @@ class Normals:
                 continue
             clauses: tuple[c.Clause, ...] = ((),)
             for clause in normal[kind]:
-                parts = [part for one in clause for part in c.outside(one, pointer)]
+                parts = c.outside_clause(clause, pointer)
                 clauses = self._product(kind, clauses, tuple(parts), where) if parts else ()
                 if not clauses:
                     break

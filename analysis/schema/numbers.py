@@ -19,6 +19,7 @@ import numpy as np
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.regex.spell import of_columns
+from maskwright.analysis.schema.kept import Kept
 
 MOST_STATES = 20_000
 """BOUND: the states of an automaton of numbers before it is made minimal."""
@@ -330,7 +331,6 @@ class _OneOf:
         return bool(("", "") in kept)
 
 
-@lru_cache(maxsize=4096)
 def constrained(
     limits: frozenset[Limit] = frozenset(),
     multiples_of: frozenset[Decimal] = frozenset(),
@@ -349,6 +349,11 @@ def constrained(
         >>> constrained(frozenset([Limit(Decimal(3), True, False)]), whole=True).matches(b"12")
         True
     """
+    return _constrained(limits, multiples_of, whole)
+
+
+@Kept
+def _constrained(limits: frozenset[Limit], multiples_of: frozenset[Decimal], whole: bool | None) -> Dfa:
     conditions: list[_Condition] = [_Bounded(limit) for limit in sorted(limits)]
     conditions += [_multiple(of) for of in sorted(multiples_of)]
     if whole is not None:
@@ -379,6 +384,6 @@ def equal_to(values: Iterable[Decimal]) -> Dfa:
     return _equal_to(frozenset(values))
 
 
-@lru_cache(maxsize=4096)
+@Kept
 def _equal_to(values: frozenset[Decimal]) -> Dfa:
     return _plain((_OneOf(tuple(sorted(values))),))

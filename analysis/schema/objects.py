@@ -6,15 +6,13 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
-import numpy as np
-
 from maskwright.analysis.regex.dfa import Dfa
-from maskwright.analysis.regex.minimise import column_classes
 from maskwright.analysis.schema import constraints as c
 from maskwright.analysis.schema.clauses import simplified
 from maskwright.analysis.schema.drafts import Doubtful, Draft, Patterned
-from maskwright.analysis.schema.shapes import NO_NODE, KeyAutomaton, Objects
-from maskwright.analysis.schema.strings import finite_language, key_automaton, pattern_automaton
+from maskwright.analysis.schema.shapes import NO_NODE, Objects
+from maskwright.analysis.schema.keys import key_sets
+from maskwright.analysis.schema.strings import finite_language, pattern_automaton
 
 MOST_NAMED = 255
 """BOUND: keys of a finite set of keys that become named keys."""
@@ -24,7 +22,12 @@ MOST_SPLIT = 5
 
 
 class Nodes(Protocol):
-    """What makes nodes of terms (`graph.py`)."""
+    """What makes nodes of terms (`graph.py`).
+
+    has_unique : whether an array of unique items was met.
+    """
+
+    has_unique: bool
 
     def node(self, terms: Iterable[int]) -> int:
         """The node of the values that satisfy all terms."""
@@ -209,11 +212,7 @@ def _classified(
 ) -> _Keys:
     """The keys, with the sets of automata that other keys match."""
     but = utf8(named)
-    found = key_automaton(automata, range(1 << len(automata)), but)
-    if found is None:
-        return _Keys(tuple(named), automata, patterns, name_sets, ())
-    sets = tuple(int(number) for number in np.unique(found.ends) if number >= 0)
-    return _Keys(tuple(named), automata, patterns, name_sets, sets)
+    return _Keys(tuple(named), automata, patterns, name_sets, key_sets(automata, but))
 
 
 def utf8(names: Iterable[str]) -> tuple[bytes, ...]:
@@ -288,48 +287,3 @@ def _is_unnamed(keys: _Keys, number: int, term: int) -> bool:
     bit = keys.name_sets.get(term)  # a term that all strings satisfy has none
     return bit is not None and not number & bit
 
-
-def finite_keys(automaton: KeyAutomaton) -> dict[bytes, int] | None:
-    """The class of each key of an automaton; None if there are more than `MOST_NAMED`."""
-    if not _has_few(automaton):
-        return None
-    dfa = Dfa.minimal(automaton.next_state, automaton.ends >= 0)
-    texts = finite_language(dfa, MOST_NAMED)
-    if texts is None:
-        return None
-    found: dict[bytes, int] = {}
-    for text in texts:
-        state = 0
-        for byte in text:
-            state = int(automaton.next_state[state, byte])
-        found[text] = int(automaton.ends[state])
-    return found
-
-
-def _has_few(automaton: KeyAutomaton) -> bool:
-    """Whether an automaton has at most `MOST_NAMED` keys.
-
-    PERF: most have infinitely many, which a loop tells, or too many to be listed.
-    """
-    classes, representatives = column_classes(automaton.next_state)
-    rows = automaton.next_state[:, representatives].tolist()
-    widths = np.bincount(classes).tolist()
-    ends = automaton.ends.tolist()
-    counts: dict[int, int] = {-1: 0}  # state -> the keys from there on, up to a few too many
-    on_path = {0}
-    stack = [(0, iter(rows[0]))]
-    while stack:
-        state, targets = stack[-1]
-        for target in targets:
-            if target in on_path:
-                return False  # each state has a key, so that some key goes round any number of times
-            if target not in counts:
-                on_path.add(target)
-                stack.append((target, iter(rows[target])))
-                break
-        else:
-            stack.pop()
-            on_path.discard(state)
-            count = sum([width * counts[target] for width, target in zip(widths, rows[state], strict=True)])
-            counts[state] = min(count + (ends[state] >= 0), MOST_NAMED + 1)
-    return counts[0] <= MOST_NAMED

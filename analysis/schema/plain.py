@@ -6,15 +6,17 @@ what it does not know, and all that is malformed, it leaves to the long way.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any, Protocol
 
 from maskwright.analysis.errors import LimitError, SchemaError
 from maskwright.analysis.schema import constraints as c
 from maskwright.analysis.schema.clauses import joined
 from maskwright.analysis.schema.documents import Document
-from maskwright.analysis.schema.keywords import Keywords, values_normal
+from maskwright.analysis.schema.kept import size
+from maskwright.analysis.schema.keywords import Keywords, decimal, values_normal
 from maskwright.analysis.schema.scalars import merged, scalar_shape
-from maskwright.analysis.schema.shapes import NO_NODE, Arrays, Objects, Shape
+from maskwright.analysis.schema.shapes import NO_NODE, Arrays, Numbers, Objects, Shape, Strings
 
 _SCALAR = "minLength maxLength pattern format minimum maximum exclusiveMinimum exclusiveMaximum multipleOf"
 _OBJECT = "properties required additionalProperties"
@@ -38,7 +40,11 @@ _LEAF_KEYS = frozenset({"type", "enum", "const", *_SCALAR.split()})
 MOST_KEPT = 50_000
 """BOUND: leaves whose shapes are kept."""
 
+MOST_BYTES = 1 << 26
+"""BOUND: the bytes of their automata."""
+
 _leaves: dict[Any, tuple[Shape, ...] | None] = {}
+_held = [0]
 _same: dict[tuple[int, ...], tuple[Shape, ...]] = {}  # by the identities of the shapes, which it holds
 
 
@@ -60,6 +66,27 @@ def leaf_shapes(schema: dict[str, Any], draft: int) -> tuple[Shape, ...] | None:
 
     Returns None for any other schema, and for one that is malformed, empty or cannot be said.
     """
+    try:
+        key = _leaf_key(schema, draft)
+        found = _leaves.get(key, _leaves) if key else None
+    except TypeError:  # a list inside a list
+        return None
+    if found is _leaves:
+        if len(_leaves) >= MOST_KEPT or _held[0] > MOST_BYTES:
+            _leaves.clear()
+            _same.clear()
+            _held[0] = 0
+        if "anyOf" in schema:
+            found = _made_union(schema["anyOf"], draft)
+        else:
+            found = _made_leaf({name: schema[name] for name in schema if name in _LEAF_KEYS}, draft)
+            _held[0] += size(tuple([one[0] for one in found])) if found else 0  # an automaton comes first
+        _leaves[key] = found
+    return found  # type: ignore[return-value]
+
+
+def _leaf_key(schema: dict[str, Any], draft: int) -> tuple[Any, ...] | None:
+    """What the shapes of a schema of scalars only depend on; None for any other schema."""
     key: list[Any] = [draft]
     is_scalar = False
     for name, value in schema.items():
@@ -89,21 +116,77 @@ def leaf_shapes(schema: dict[str, Any], draft: int) -> tuple[Shape, ...] | None:
                 return None
             is_scalar = True
             key += (name, tuple(value))
+        elif name == "anyOf" and is_union(schema):
+            inside = [_leaf_key(branch, draft) if branch.__class__ is dict else None for branch in value]
+            return None if None in inside else (name, *inside)
         else:
             return None
-    if not is_scalar:
+    return tuple(key) if is_scalar else None
+
+
+def is_union(schema: dict[str, Any]) -> bool:
+    """Whether a schema has some branches of `anyOf`, and says nothing else."""
+    branches = schema["anyOf"]
+    return bool(branches) and branches.__class__ is list and not any(_GROUPS.get(name) for name in schema if name != "anyOf")
+
+
+def _made_union(branches: list[Any], draft: int) -> tuple[Shape, ...] | None:
+    """The shapes of any of some leaves; None where some of them may say the same."""
+    found: list[Shape] = []
+    for branch in branches:
+        shapes = leaf_shapes(branch, draft)
+        if shapes is None:
+            return None
+        found.extend(shapes)
+    kinds = [shape.__class__ for shape in found]
+    if kinds.count(Numbers) > 1 or kinds.count(Strings) > 1:
         return None
-    try:
-        whole = tuple(key)
-        found = _leaves.get(whole, _leaves)
-    except TypeError:  # a list inside a list
-        return None
-    if found is _leaves:
-        if len(_leaves) >= MOST_KEPT:
-            _leaves.clear()
-            _same.clear()
-        found = _leaves[whole] = _made_leaf({name: schema[name] for name in schema if name in _LEAF_KEYS}, draft)
-    return found  # type: ignore[return-value]
+    shapes = merged(found)
+    return _same.setdefault(tuple(map(id, shapes)), shapes)
+
+
+def listed_values(schema: dict[str, Any], draft: int) -> frozenset[Any] | None:
+    """The scalars of a subschema that lists some and says nothing else; else None.
+
+    Two of these values are equal if they are the same in JSON: strings are themselves, numbers
+    `Decimal`, the others their texts in a tuple.
+    """
+    values: frozenset[Any] | None = None
+    types = None
+    for name, value in schema.items():
+        group = _GROUPS.get(name)
+        if group is None:
+            continue
+        if name == "enum" and value.__class__ is list and value:
+            some = frozenset([_scalar(each) for each in value])
+        elif name == "const" and draft > 4:
+            some = frozenset((_scalar(value),))
+        elif group == "t" and value.__class__ is str:
+            types = value
+            continue
+        else:
+            return None
+        if None in some:
+            return None
+        values = some if values is None else values & some
+    if values is None or types is None:
+        return values
+    if types == "string":
+        return frozenset(value for value in values if value.__class__ is str)
+    if types == "integer" and draft > 4:
+        return frozenset(
+            value for value in values if isinstance(value, Decimal) and value == value.to_integral_value()
+        )
+    return None
+
+
+def _scalar(value: Any) -> Any:
+    """A scalar, equal to another one if they are the same in JSON; None for all else."""
+    if value.__class__ is str:
+        return value
+    if value is None or value.__class__ is bool:
+        return (repr(value),)
+    return decimal(value) if isinstance(value, (int, float)) else None
 
 
 def _made_leaf(schema: dict[str, Any], draft: int) -> tuple[Shape, ...] | None:
@@ -146,7 +229,7 @@ def plain_shapes(nodes: Plain, location: int) -> list[Shape] | None:
         return None
     groups = {_GROUPS.get(name) for name in schema}
     if "x" in groups:
-        return None
+        return _union(nodes, location, schema) if "anyOf" in schema and is_union(schema) else None
     types = schema.get("type", nodes)
     if types is nodes:
         names = [*_SCALAR_LIST, "array", "object"]
@@ -181,6 +264,42 @@ def plain_shapes(nodes: Plain, location: int) -> list[Shape] | None:
     elif "o" in groups:
         return None
     return found if found or names else None
+
+
+def _union(nodes: Plain, location: int, schema: dict[str, Any]) -> list[Shape] | None:
+    """The shapes of any of some plain branches; None where some of them may say the same."""
+    scalars: list[Shape] = []
+    arrays: list[Shape] = []
+    objects: list[Shape] = []
+    passed: set[int] = set()
+    is_named = True  # whether each branch of objects has a table of its own, so that none says what another one says
+    for i, branch in enumerate(schema["anyOf"]):
+        if branch.__class__ is not dict:
+            return None
+        inside = leaf_shapes(branch, nodes.document.drafts[location]) if "$ref" not in branch else None
+        if inside is not None:
+            scalars.extend(inside)
+            continue
+        place = nodes.document.child(location, branch, "anyOf", i)
+        branch = nodes.document.schemas[place]
+        if place in passed or branch.__class__ is not dict or place in nodes.document.unknown or "anyOf" in branch:
+            return None
+        passed.add(place)
+        shapes = plain_shapes(nodes, place)
+        if shapes is None:
+            return None
+        for shape in shapes:
+            if shape.__class__ is Objects:
+                is_named = is_named and bool(branch.get("properties"))
+                objects.append(shape)
+            else:
+                (arrays if shape.__class__ is Arrays else scalars).append(shape)
+    kinds = [shape.__class__ for shape in scalars]
+    if kinds.count(Numbers) > 1 or kinds.count(Strings) > 1 or len(arrays) > 1:
+        return None
+    if len(objects) > 1 and not is_named:
+        return None
+    return list(merged([*scalars, *arrays, *objects]))
 
 
 def child_node(nodes: Plain, location: int, schema: Any, *keys: str) -> int:

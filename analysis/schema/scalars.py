@@ -14,6 +14,7 @@ from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema import constraints as c
 from maskwright.analysis.schema import numbers
 from maskwright.analysis.schema.drafts import SCALARS
+from maskwright.analysis.schema.kept import Kept
 from maskwright.analysis.schema.shapes import Numbers, Shape, Spellings, StringLiterals, Strings
 from maskwright.analysis.schema.strings import (
     both,
@@ -38,7 +39,7 @@ def any_number() -> Numbers:
     return Numbers(numbers.any_number())
 
 
-@lru_cache(maxsize=16384)
+@Kept
 def scalar_shape(kind: str, clause: c.Clause) -> Shape | None:
     """The shape of a clause's values; None if there are none.
 

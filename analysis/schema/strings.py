@@ -22,6 +22,7 @@ from maskwright.analysis.regex.simplify import whole_copies
 from maskwright.analysis.regex.spell import spell, valid_utf8
 from maskwright.analysis.regex.tree import Chars, Repeat
 from maskwright.analysis.schema.formats import FORMATS, LONGEST, NARROWED, NOT_REGULAR
+from maskwright.analysis.schema.kept import Kept
 from maskwright.analysis.schema.keys import key_automaton
 from maskwright.analysis.schema.lengths import LengthTable, length_table, lengths_exist
 
@@ -48,7 +49,6 @@ MOST_STATES = 20_000
 """BOUND: the states of an automaton of strings, also on the way to it."""
 
 
-@lru_cache(maxsize=4096)
 def pattern_automaton(text: str, pointer: str = "") -> Dfa:
     r"""The strings in which a pattern is found.
 
@@ -74,13 +74,13 @@ def pattern_automaton(text: str, pointer: str = "") -> Dfa:
     raise SchemaError(f"{pointer or '/'}: the pattern {_shown(text)} cannot be used: {what}", pointer)
 
 
-@lru_cache(maxsize=4096)
+@Kept
 def _searched(text: str) -> Dfa:
     """The strings in which a pattern is found. Raises: PatternError, LimitError."""
     return spell(ecma.parse(text), MOST_STATES, is_search=True)
 
 
-@lru_cache(maxsize=4096)
+@Kept
 def repeated_class(text: str) -> tuple[Dfa, int, int | None] | None:
     r"""What a pattern says that only asks for some characters of one set, and no others.
 
@@ -102,7 +102,7 @@ def repeated_class(text: str) -> tuple[Dfa, int, int | None] | None:
     return _all_over(ranges), least, most
 
 
-@lru_cache(maxsize=1024)
+@Kept
 def _all_over(ranges: tuple[tuple[int, int], ...]) -> Dfa:
     """All strings over a set of characters."""
     return spell(Repeat(Chars(ranges), 0, None))
@@ -150,25 +150,25 @@ def _shown(text: str) -> str:
     return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
-@lru_cache(maxsize=1024)
+@Kept
 def negated(dfa: Dfa) -> Dfa:
     """All strings that are not in the set. Raises: LimitError."""
     return difference(valid_utf8(), dfa, max_states=MOST_STATES)
 
 
-@lru_cache(maxsize=4096)
+@Kept
 def both(a: Dfa, b: Dfa) -> Dfa:
     """The strings of both sets. Raises: LimitError if there are more than `MOST_STATES` states."""
     return a if a == b else intersect(a, b, max_states=MOST_STATES)
 
 
-@lru_cache(maxsize=4096)
+@Kept
 def either(a: Dfa, b: Dfa) -> Dfa:
     """The strings of the one or the other set. Raises: LimitError as `both`."""
     return a if a == b else union(a, b, max_states=MOST_STATES)
 
 
-@lru_cache(maxsize=4096)
+@Kept
 def without(a: Dfa, b: Dfa) -> Dfa:
     """The strings of `a` that are not in `b`. Raises: LimitError as `both`."""
     return difference(a, b, max_states=MOST_STATES)
@@ -182,7 +182,7 @@ def literals(texts: Iterable[bytes]) -> Dfa:
     return _literals(tuple(sorted(set(texts))))
 
 
-@lru_cache(maxsize=1024)
+@Kept
 def _literals(texts: tuple[bytes, ...]) -> Dfa:
     rows: list[dict[int, int]] = [{}]
     ends: list[int] = []
@@ -204,7 +204,7 @@ def _literals(texts: tuple[bytes, ...]) -> Dfa:
     return Dfa.minimal(table, accepting)
 
 
-@lru_cache(maxsize=1024)
+@Kept
 def finite_language(dfa: Dfa, limit: int) -> tuple[bytes, ...] | None:
     """All strings of a set, sorted; None if there are infinitely many, or more than `limit`.
 

@@ -13,7 +13,8 @@ from maskwright.analysis.errors import LimitError
 from maskwright.analysis.regex import Dfa
 from maskwright.analysis.regex.minimise import column_classes, distances
 from maskwright.analysis.schema.shapes import KeyAutomaton
-from maskwright.analysis.schema.strings import key_automaton, negated, pattern_automaton, valid_utf8
+from maskwright.analysis.schema.keys import few_keys, key_automaton, key_sets
+from maskwright.analysis.schema.strings import negated, pattern_automaton, valid_utf8
 
 PATTERNS = ["^x", "y$", "^x-", "b+", "^[a-z]+$", "^$", "é", "^.{2}$", "^(ab)*$", "x.y"]
 LETTERS = "xyab-é"
@@ -125,3 +126,29 @@ def test_what_is_in_no_pattern_is_the_complement() -> None:
     automaton = key_automaton([pattern], [0, -1], [])
     assert automaton is not None
     assert Dfa.minimal(automaton.next_state, automaton.ends == 0) == negated(pattern)
+
+
+SOME = ("^a", "b$", "^(a|b|ab)$", "^x.*y$", "^[ab]{1,3}$")
+
+
+@pytest.mark.parametrize("patterns", [SOME[i:j] for i in range(5) for j in range(i, 6) if j - i < 4])
+@pytest.mark.parametrize("but", [(), ("a",), ("a", "b", "ab", "xy")])
+def test_sets_of_patterns_and_few_keys_are_those_of_the_definition(patterns: tuple[str, ...], but: tuple[str, ...]) -> None:
+    automata = [pattern_automaton(text) for text in patterns]
+    names = ["".join(letters) for n in range(6) for letters in itertools.product("abxy", repeat=n)]
+    sets = {
+        sum(1 << i for i, one in enumerate(automata) if one.matches(name.encode())) for name in names if name not in but
+    }
+    # every set is that of some short key of these letters, or of the key é
+    sets.add(sum(1 << i for i, one in enumerate(automata) if one.matches("é".encode())))
+    keys = [key.encode() for key in but]
+    assert key_sets(automata, keys) == tuple(sorted(sets))
+    for chosen in range(1 << (1 << len(automata)) if len(automata) < 3 else 8):
+        class_of = [0 if chosen >> number & 1 else -1 for number in range(1 << len(automata))]
+        few = few_keys(automata, class_of, keys, 12)
+        automaton = key_automaton(automata, class_of, keys)
+        listed = [name for name in names if automaton is not None and ends(automaton, name) >= 0]
+        if few is None:
+            assert len(listed) > 12
+        else:
+            assert [key.decode() for key, _ in few] == sorted(listed)
