@@ -11,9 +11,9 @@ import numpy.typing as npt
 from maskwright.analysis.arguments import as_integer, clip, refuse_argument
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, MaskwrightError
 from maskwright.analysis.marks import MARK
-from maskwright.decoding.composition.cursor import Cursor
-from maskwright.decoding.composition.masks import Masks, has
-from maskwright.decoding.composition.readings import HOST, MOST_READINGS, Reading, Rules, advanced, distinct
+from maskwright.decoding.composition.cursor import Cursor, has
+from maskwright.decoding.composition.masks import Masks
+from maskwright.decoding.composition.readings import HOST, MOST_READINGS, Reading, Rules, advanced, distinct, key_of
 from maskwright.decoding.composition.words import dead_end, refusal, why_not
 from maskwright.decoding.engine.alone import Alone, Shared
 from maskwright.decoding.engine.arguments import as_id, as_int64, check_words, integers, plain_bytes
@@ -104,8 +104,7 @@ class ComposedMatcher(Shared):
         if self._is_ended:
             return False
         own = words[: self.store.n_words]
-        for reading in self._close():
-            self._masks.add(reading, own)
+        self._masks.fill(self._close(), own)
         return bool(own.any())
 
     def _close(self) -> list[Reading]:
@@ -272,6 +271,10 @@ class ComposedMatcher(Shared):
                 return False
             self._said.append(data)
             return True
+
+    def state_key(self) -> object:
+        """Texts of a store with equal keys have the same future."""
+        return self._is_ended, frozenset(map(key_of, self._readings))
 
     def _allows_bytes(self, slot: int, data: bytes) -> bool:
         """Whether some bytes may come next. slot : 0, as for a text of a grammar."""
