@@ -66,8 +66,19 @@ class Cursor:
         self._key = None
         return self.matcher.try_bytes(data)
 
+    def try_token(self, token: int, data: bytes) -> bool:
+        """Add a token if all of it is of this language, and may come.
+
+        token, data : its id in the whole text's vocabulary, and its bytes.
+        """
+        return self.try_bytes(data)
+
+    def may_leave(self, data: bytes) -> bool:
+        """Whether the text may be whole behind some, not all, of some bytes, as far as is known."""
+        return len(data) > 1
+
     def rollback(self) -> None:
-        """Take back what the last successful `try_bytes` has added."""
+        """Take back what the last successful `try_bytes` or `try_token` has added."""
         self._key = None
         self.matcher.rollback(1)
 
@@ -93,14 +104,17 @@ class Cursor:
         """
         return self.matcher.try_fill(words)
 
-    def fill_part(self, words: Words, exits: Exits = NO_EXITS) -> None:
+    def fill_part(self, words: Words, exits: Exits = NO_EXITS) -> tuple[bool, bool]:
         """Write the mask of the tokens that begin in this language: of a part, not of a host.
 
         words : (n_words,) uint32.
         exits : the tokens that can leave it.
+
+        Returns whether the text is legal as a whole, and whether the mask has tokens.
         """
         self._fill_inside(words)
         self._add_exits(words, exits.entries)
+        return self.accepts(), bool(words.any())
 
     def _fill_inside(self, words: Words) -> None:
         if not self.fill(words):

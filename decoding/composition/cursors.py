@@ -12,7 +12,7 @@ from maskwright.analysis.schema.shapes import Texts as JsonTexts
 from maskwright.decoding.composition.cursor import Cursor, Inner
 from maskwright.decoding.composition.exits import NO_EXITS, Exits
 from maskwright.decoding.engine.state_keys import state_key
-from maskwright.decoding.engine.strings import add_strings
+from maskwright.decoding.engine.strings import fill_part, try_token
 from maskwright.decoding.matcher import Matcher
 from maskwright.decoding.schema.matcher import SchemaMatcher
 from maskwright.maskstore.composition.json_places import START, Place, place_after, without_space
@@ -26,12 +26,15 @@ class GrammarCursor(Cursor):
     __slots__ = ()
     matcher: Matcher
 
-    def fill_part(self, words: Words, exits: Exits = NO_EXITS) -> None:
+    def try_token(self, token: int, data: bytes) -> bool:
+        """As `Cursor.try_token`."""
+        self._key = None
+        return try_token(self.matcher, token)
+
+    def fill_part(self, words: Words, exits: Exits = NO_EXITS) -> tuple[bool, bool]:
         """As `Cursor.fill_part`."""
-        self._fill_inside(words)
-        if exits.entries:
-            # BOUND: a token that was added may be the beginning of another one; that is read then
-            add_strings(self.matcher, exits.strings(), words, words)
+        # BOUND: a token that was added may be the beginning of another one; that is read then
+        return fill_part(self.matcher, exits.strings(), words.view(np.int32))
 
     def _find_key(self) -> object:
         return state_key(self.matcher)
@@ -77,11 +80,23 @@ class JsonCursor(Cursor):
         """As `Cursor.accepts_after`."""
         return place_after(data, self._places[-1]) == START and super().accepts_after(data)
 
-    def fill_part(self, words: Words, exits: Exits = NO_EXITS) -> None:
+    def fill_part(self, words: Words, exits: Exits = NO_EXITS) -> tuple[bool, bool]:
         """As `Cursor.fill_part`."""
+        place = self._places[-1]
+        if place.depth > exits.deepest:
+            # PERF: it ends neither here nor inside a token, so its mask has tokens, and no ends
+            if not self.matcher.try_fill(words):
+                words[:] = 0
+                return False, False
+            return False, True
         self._fill_inside(words)
-        if exits.entries:
-            self._add_exits(words, exits.at_place(self._places[-1]))
+        self._add_exits(words, exits.at_place(place))
+        return self.accepts(), bool(words.any())
+
+    def may_leave(self, data: bytes) -> bool:
+        """As `Cursor.may_leave`."""
+        place = self._places[-1]
+        return len(data) > 1 and (not place.depth or b"}" in data or b"]" in data)
 
     def _find_key(self) -> object:
         said = b"".join(self._said)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,28 +16,23 @@ Exit: TypeAlias = tuple[bytes, int, tuple[int, ...]]
 that go on in the host."""
 
 
-class _AtPlaces(NamedTuple):
-    """The exits by the place in a JSON text that they may be taken from."""
-
-    found: dict[Place, tuple[Exit, ...]]
-    deepest: int
-
-
 class Exits:
     """The tokens that can leave a part in a state of the host.
 
     entries : sorted by their bytes, each of which is there once.
+    deepest : the most brackets that an entry closes; at least 0.
 
     The forms that cursors want are made at their first use. INVARIANT: two threads that make one at
     the same time make the same.
     """
 
-    __slots__ = ("_inside", "_places", "_strings", "entries")
+    __slots__ = ("_inside", "_places", "_strings", "deepest", "entries")
 
     def __init__(self, entries: tuple[Exit, ...]) -> None:
         self.entries = entries
+        self.deepest = max((sum(map(before.count, (b"]", b"}"))) for before, _, _ in entries), default=0)
         self._strings: npt.NDArray[np.int32] | None = None
-        self._places: _AtPlaces | None = None
+        self._places: dict[Place, tuple[Exit, ...]] = {}
         self._inside: npt.NDArray[np.int32] | None = None
 
     def strings(self) -> npt.NDArray[np.int32]:
@@ -48,17 +43,13 @@ class Exits:
 
     def at_place(self, place: Place) -> tuple[Exit, ...]:
         """The exits of a JSON text behind whose bytes no bracket and no string is open."""
-        if self._places is None:
-            deepest = max((sum(map(before.count, (b"]", b"}"))) for before, _, _ in self.entries), default=0)
-            self._places = _AtPlaces({}, deepest)
-        if place.depth > self._places.deepest:
+        if place.depth > self.deepest:
             return ()
-        found = self._places.found.get(place)
+        found = self._places.get(place)
         if found is None:
-            found = tuple(
+            found = self._places[place] = tuple(
                 one for one in self.entries if place_after(one[0], place) == START and not falls_below(one[0], place)
             )
-            self._places.found[place] = found
         return found
 
     def inside(self, tokens: JsonStringTokens) -> npt.NDArray[np.int32]:

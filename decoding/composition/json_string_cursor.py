@@ -9,7 +9,7 @@ from maskwright.analysis.errors import DeadEndError
 from maskwright.decoding.composition.cursor import Cursor, add, has
 from maskwright.decoding.composition.cursors import GrammarCursor
 from maskwright.decoding.composition.exits import NO_EXITS, Exits
-from maskwright.decoding.engine.strings import add_strings
+from maskwright.decoding.engine.strings import fill_part
 from maskwright.maskstore.composition.json_strings import (
     ANY_CHARACTER,
     BACKSLASH,
@@ -126,26 +126,41 @@ class JsonStringCursor(Cursor):
             self._fill_said(words)
         return bool(words.any())
 
-    def fill_part(self, words: Words, exits: Exits = NO_EXITS) -> None:
+    def try_token(self, token: int, data: bytes) -> bool:
+        """As `Cursor.try_token`."""
+        if self._place != _INSIDE or self._pending or not self._tokens.vocabulary.tokens[token]:
+            return self.try_bytes(data)
+        # the token has no escape and no quote
+        self._key = None
+        if not self._inner.try_token(token, data):
+            return False
+        self._history.append((_INSIDE, b"", True))
+        return True
+
+    def may_leave(self, data: bytes) -> bool:
+        """As `Cursor.may_leave`: behind a quote."""
+        return b'"' in data[:-1]
+
+    def fill_part(self, words: Words, exits: Exits = NO_EXITS) -> tuple[bool, bool]:
         """As `Cursor.fill_part`: one call of the engine if the string says a text of a grammar."""
         if self._place != _INSIDE or self._pending or not isinstance(self._inner, GrammarCursor):
-            super().fill_part(words, exits)
-            return
-        tokens, matcher = self._tokens, self._inner.matcher
+            return super().fill_part(words, exits)
+        tokens = self._tokens
         inside = np.empty(-(-tokens.vocabulary.size // 32), np.uint32)
-        if not matcher.try_fill(inside):
-            inside[:] = 0
-        words[:] = inside[: len(words)]
-        over = len(tokens.own) & 31
-        if over:
-            words[-1] &= np.uint32((1 << over) - 1)
-        for token in self.eos:
-            words[token >> 5] &= np.uint32(~(1 << (token & 31)) & 0xFFFFFFFF)
-        add_strings(matcher, exits.inside(tokens), inside, words, ANY_CHARACTER)
+        _, has_tokens = fill_part(
+            self._inner.matcher,
+            exits.inside(tokens),
+            words.view(np.int32),
+            inside.view(np.int32),
+            len(tokens.own),
+            ANY_CHARACTER,
+        )
         for at in tokens.others:
             says, token = int(tokens.says[at]), int(tokens.ids[at])
             if (says < 0 or has(inside, says)) and self.reads(tokens.own[token]):
                 add(words, token)
+                has_tokens = True
+        return False, has_tokens
 
     def _add_read(self, words: Words, ids: tuple[int, ...]) -> None:
         own = self._tokens.own

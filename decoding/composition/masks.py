@@ -41,6 +41,24 @@ class Masks:
             self._write(reading, self._words)
             words |= self._words
 
+    def fill_alone(self, reading: Reading, words: Words) -> tuple[list[Reading], bool]:
+        """`fill` of the only reading of a text, which is in a part and its own.
+
+        Returns the closed readings, and whether the mask has tokens.
+
+        PERF: for a grammar this is one call of the engine.
+        """
+        back = reading.back
+        assert back is not None
+        is_whole, has_tokens = reading.cursor.fill_part(words, back.exits(reading.part))
+        if not is_whole:
+            return [reading], has_tokens
+        closed = back.closed()
+        for other in closed:
+            self._write(other, self._words)
+            words |= self._words
+        return [reading, *closed], bool(words.any())
+
     def _write(self, reading: Reading, words: Words) -> None:
         """Write the tokens that may come next in a reading; those of a border crossed here are not.
 

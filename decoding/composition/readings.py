@@ -164,7 +164,7 @@ class Rules:
         self.marks = tuple(map(mark, range(len(tables.parts))))
         self._starts: list[Cursor | None] = [None for _ in tables.parts]
         self._any_first: frozenset[int] = frozenset().union(*tables.first)
-        self.marked = tuple(token for token, data in enumerate(tables.vocabulary.tokens) if data and max(data) >= MARK)
+        self.marked = splits_of(tables.vocabulary).marked
 
     def host(self) -> Cursor:
         """The host's text, at its start."""

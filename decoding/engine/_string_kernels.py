@@ -10,10 +10,12 @@ import numpy as np
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
 from maskwright.decoding.engine._draft_kernels import begin_draft, spend_nothing
-from maskwright.decoding.engine._end_kernels import can_go_on, end_draft
+from maskwright.decoding.engine._end_kernels import can_end, can_go_on, end_draft
 from maskwright.decoding.engine._lexer_kernels import read_byte
+from maskwright.decoding.engine._mask_kernels import fill, write_one
 from maskwright.decoding.engine._text_kernels import read_plain
 from maskwright.decoding.engine.constants import (
+    DEAD_END,
     DRAFT_LEXER,
     DRAFT_STACKS,
     END_VERDICT,
@@ -22,6 +24,7 @@ from maskwright.decoding.engine.constants import (
     NATURAL,
     OK,
     STACKS,
+    WANTS_CACHE,
 )
 from maskwright.maskstore.composition.strings import (
     BEGIN,
@@ -36,7 +39,10 @@ from maskwright.maskstore.composition.strings import (
     TOKENS_BEGIN,
     TOKENS_END,
 )
-from maskwright.maskstore.table.schema import END_OUTPUT
+from maskwright.maskstore.table.schema import END_OUTPUT, EOS, N_EOS
+
+MAY_END, SOME = 1, 2
+"""What `fill_part` tells: the text is legal as a whole; its mask is not empty."""
 
 STATE = 2 + N_DRAFT
 """The length of `state`: a result, an index, and a copy of the draft."""
@@ -133,3 +139,54 @@ def read_strings(
         at += 1
     state[1] = 0
     return np.int64(OK)
+
+
+@kernel(entry=True)
+def fill_part(
+    table: Int32,
+    memory: Int32,
+    region: int,
+    strings: Int32,
+    tails: Int32,
+    allowed: Int32,
+    words: Int32,
+    n_tokens: int,
+    state: Int32,
+) -> int:
+    """Write the mask of a text that is part of another one: OK, WANTS_CACHE or an error.
+
+    No end-of-text token is in it. The tokens of strings whose answer is yes are.
+
+    strings, tails : as of `read_strings`.
+    allowed : written; the mask of the text's own tokens.
+    words : the mask to write. It may be `allowed` if `n_tokens` is negative.
+    n_tokens : how many of the tokens of `allowed` go into `words`; negative: they are one array.
+    state : (STATE,) int32; state[0] becomes MAY_END, if the text is legal as a whole, plus SOME if
+        the mask is not empty.
+    """
+    state[0] = 0
+    state[1] = 0
+    code = np.int64(can_end(table, memory, region))
+    if code == OK:
+        state[0] = MAY_END
+    elif code != ILLEGAL:
+        return code
+    filled = np.int64(fill(table, memory, region, allowed))
+    if filled != OK and filled not in (WANTS_CACHE, DEAD_END):
+        return filled
+    for i in range(table[N_EOS]):
+        token = np.int64(table[table[EOS] + i])
+        allowed[token >> 5] &= ~(np.int32(1) << np.int32(token & 31))
+    if n_tokens >= 0:
+        n_words = (n_tokens + 31) >> 5
+        write_one(words, allowed[:n_words])
+        if n_tokens & 31:
+            words[n_words - 1] &= np.int32((np.int64(1) << (n_tokens & 31)) - 1)
+    code = np.int64(read_strings(table, memory, region, strings, tails, allowed, words, state))
+    if code != OK:
+        return code
+    for w in range(words.shape[0]):
+        if words[w] != 0:
+            state[0] |= SOME
+            break
+    return np.int64(WANTS_CACHE if filled == WANTS_CACHE else OK)
