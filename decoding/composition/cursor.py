@@ -1,24 +1,18 @@
-"""Where a text stands in one language: in a host, in a part, or inside a JSON string."""
+"""Where a text stands in one language, a host's or a part's, as all matchers can tell it.
+
+`cursors` has the same for each kind of language, with what is faster there.
+"""
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Iterable
+from typing import Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.errors import DeadEndError
+from maskwright.decoding.composition.exits import NO_EXITS, Exit, Exits
 from maskwright.decoding.endings.ending import Ending
-from maskwright.maskstore.composition.json_strings import (
-    BACKSLASH,
-    QUOTE,
-    JsonStringTokens,
-    Said,
-    characters_of,
-    said_inside,
-    utf8_beginnings,
-)
-from maskwright.maskstore.composition.splits import Splits
 
 Words = npt.NDArray[np.uint32]
 
@@ -52,12 +46,16 @@ class Cursor:
     """A text of one language.
 
     matcher : its state. A cursor that several readings share is never advanced.
+    eos : the end-of-text tokens of the vocabulary.
+
+    The classes of `cursors` do the same as this one.
     """
 
-    __slots__ = ("matcher",)
+    __slots__ = ("_key", "eos", "matcher")
 
-    def __init__(self, matcher: Inner) -> None:
-        self.matcher = matcher
+    def __init__(self, matcher: Inner, eos: tuple[int, ...]) -> None:
+        self.matcher, self.eos = matcher, eos
+        self._key: object = None
 
     def reads(self, data: bytes) -> bool:
         """Whether bytes, all of them of this language, may come next."""
@@ -65,10 +63,23 @@ class Cursor:
 
     def try_bytes(self, data: bytes) -> bool:
         """Add bytes if `reads`."""
+        self._key = None
         return self.matcher.try_bytes(data)
 
+    def try_token(self, token: int, data: bytes) -> bool:
+        """Add a token if all of it is of this language, and may come.
+
+        token, data : its id in the whole text's vocabulary, and its bytes.
+        """
+        return self.try_bytes(data)
+
+    def may_leave(self, data: bytes) -> bool:
+        """Whether the text may be whole behind some, not all, of some bytes, as far as is known."""
+        return len(data) > 1
+
     def rollback(self) -> None:
-        """Take back what the last successful `try_bytes` has added."""
+        """Take back what the last successful `try_bytes` or `try_token` has added."""
+        self._key = None
         self.matcher.rollback(1)
 
     def accepts(self) -> bool:
@@ -77,7 +88,14 @@ class Cursor:
 
     def accepts_after(self, data: bytes) -> bool:
         """Whether the text is legal as a whole with more bytes."""
-        return _accepts_after(self.matcher, data)
+        if not data:
+            return self.accepts()
+        if not self.reads(data) or not self.try_bytes(data):
+            return False
+        try:
+            return self.accepts()
+        finally:
+            self.rollback()
 
     def fill(self, words: Words) -> bool:
         """Write the mask of the tokens that stay in this language. Returns whether there is one.
@@ -86,232 +104,56 @@ class Cursor:
         """
         return self.matcher.try_fill(words)
 
+    def fill_part(self, words: Words, exits: Exits = NO_EXITS) -> tuple[bool, bool]:
+        """Write the mask of the tokens that begin in this language: of a part, not of a host.
+
+        words : (n_words,) uint32.
+        exits : the tokens that can leave it.
+
+        Returns whether the text is legal as a whole, and whether the mask has tokens.
+        """
+        self._fill_inside(words)
+        self._add_exits(words, exits.entries)
+        return self.accepts(), bool(words.any())
+
+    def _fill_inside(self, words: Words) -> None:
+        if not self.fill(words):
+            words[:] = 0
+        for token in self.eos:
+            words[token >> 5] &= np.uint32(~(1 << (token & 31)) & 0xFFFFFFFF)
+
+    def _add_exits(self, words: Words, entries: Iterable[Exit]) -> None:
+        for before, number, tokens in entries:
+            if number >= 0 and not has(words, number):
+                continue  # the bytes are a token that may not come
+            if not all(has(words, token) for token in tokens) and self.accepts_after(before):
+                for token in tokens:
+                    add(words, token)
+
     def ending(self) -> bytes:
         """Bytes that complete the text."""
         return self.matcher.short_ending().data
 
-    def fork(self) -> Cursor:
+    def key(self) -> object:
+        """Texts of a language with equal keys have the same future."""
+        if self._key is None:
+            self._key = self._find_key()
+        return self._key
+
+    def _find_key(self) -> object:
+        found = getattr(self.matcher, "state_key", None)
+        return found() if found is not None else id(self.matcher)
+
+    def fork(self) -> Self:
         """A second cursor in the same state."""
-        return Cursor(self.matcher.fork())
+        return type(self)(self.matcher.fork(), self.eos)
 
 
-_BEFORE, _INSIDE, _BEHIND = range(3)
-
-_LIKELY = b" \nea0_,;)"
-"""PERF: any character will do for an escape of which nothing is known; these are tried first."""
-
-
-class JsonStringCursor(Cursor):
-    """A text inside a JSON string, quotes included.
-
-    matcher : the state of what the string says.
-    tokens : what tokens say inside a string.
-    splits : the cuts of the text's own vocabulary.
-    """
-
-    __slots__ = ("_history", "_pending", "_place", "_splits", "_tokens")
-
-    def __init__(self, matcher: Inner, tokens: JsonStringTokens, splits: Splits) -> None:
-        super().__init__(matcher)
-        self._tokens, self._splits = tokens, splits
-        self._place, self._pending = _BEFORE, b""
-        self._history: list[tuple[int, bytes, bool]] = []
-
-    def _said(self, data: bytes) -> tuple[int, Said] | None:
-        """Where the text is behind some bytes, and what they say; None if JSON forbids them."""
-        if self._place == _BEFORE:
-            if data[:1] != b'"':
-                return None
-            said = said_inside(data[1:])
-        elif self._place == _INSIDE:
-            said = said_inside(data, self._pending)
-        else:
-            return None
-        return None if said is None else (_BEHIND if said.is_closed else _INSIDE, said)
-
-    def reads(self, data: bytes) -> bool:
-        """As `Cursor.reads`: the escape under way must come to a character that may come."""
-        if not data:
-            return True
-        found = self._said(data)
-        if found is None:
-            return False
-        said = found[1]
-        if said.is_closed:
-            return _accepts_after(self.matcher, said.text)
-        if said.pending:
-            return self._may_come(said.text, said.pending)
-        return super().reads(said.text)
-
-    def _may_come(self, before: bytes, pending: bytes) -> bool:
-        """Whether some character of an escape under way may come behind a text."""
-        if before and not self.matcher._allows_bytes(0, before):
-            return False
-        if len(pending) < 3 and any(self.matcher._allows_bytes(0, before + bytes((byte,))) for byte in _LIKELY):
-            return True
-        return any(
-            self.matcher._allows_bytes(0, before + beginning) for beginning in utf8_beginnings(characters_of(pending))
-        )
-
-    def try_bytes(self, data: bytes) -> bool:
-        """Add bytes if `reads`."""
-        if not data:
-            return True
-        found = self._said(data)
-        if found is None or not self.reads(data):
-            return False
-        place, said = found
-        before = self._place, self._pending, bool(said.text)
-        if said.text and not self.matcher.try_bytes(said.text):
-            return False
-        self._history.append(before)
-        self._place, self._pending = place, said.pending
-        return True
-
-    def rollback(self) -> None:
-        """Take back what the last successful `try_bytes` has added."""
-        self._place, self._pending, is_said = self._history.pop()
-        if is_said:
-            self.matcher.rollback(1)
-
-    def accepts(self) -> bool:
-        """Whether the string is closed: it is not unless what it says is legal."""
-        return self._place == _BEHIND
-
-    def accepts_after(self, data: bytes) -> bool:
-        """Whether the string is closed by some bytes, legally."""
-        return data[-1:] == b'"' and (found := self._said(data)) is not None and found[1].is_closed and self.reads(data)
-
-    def fill(self, words: Words) -> bool:
-        """As `Cursor.fill`, over the text's own vocabulary."""
-        words[:] = 0
-        if self._place == _BEHIND:
-            return False
-        if self._place == _BEFORE:
-            self._add_read(words, self._splits.starting_with(QUOTE))
-        elif self._pending:
-            for byte in _going_on(self._pending):
-                if self.reads(bytes((byte,))):
-                    self._add_read(words, self._splits.starting_with(byte))
-        else:
-            self._fill_inside(words)
-        return bool(words.any())
-
-    def _add_read(self, words: Words, ids: tuple[int, ...]) -> None:
-        own = self._tokens.own
-        for token in ids:
-            if self.reads(own[token]):
-                words[token >> 5] |= np.uint32(1 << (token & 31))
-
-    def _fill_inside(self, words: Words) -> None:
-        tokens = self._tokens
-        inside = np.zeros(-(-tokens.vocabulary.size // 32), np.uint32)
-        if self.matcher.try_fill(inside):
-            words[:] = inside[: len(words)]
-            over = len(tokens.own) & 31
-            if over:
-                words[-1] &= np.uint32((1 << over) - 1)
-        for token, data in tokens.ends:
-            if (not data or _has(inside, tokens.number[data])) and self.reads(tokens.own[token]):
-                words[token >> 5] |= np.uint32(1 << (token & 31))
-        says = tokens.says
-        allowed = (says < 0) | ((inside[says >> 5] >> (says & 31).astype(np.uint32)) & 1).astype(bool)
-        known: dict[tuple[int, bytes], bool] = {}
-        for at in np.flatnonzero(allowed).tolist():
-            token, pending = int(tokens.ids[at]), tokens.pending[at]
-            if pending:
-                key = int(says[at]), pending
-                if key not in known:
-                    known[key] = self.reads(tokens.own[token])
-                if not known[key]:
-                    continue
-            words[token >> 5] |= np.uint32(1 << (token & 31))
-        for token in self.matcher_eos:
-            words[token >> 5] &= np.uint32(~(1 << (token & 31)) & 0xFFFFFFFF)
-
-    @property
-    def matcher_eos(self) -> tuple[int, ...]:
-        """The end-of-text tokens, which end no string."""
-        return self._tokens.vocabulary.eos
-
-    def ending(self) -> bytes:
-        """Bytes that complete the string."""
-        if self._place == _BEHIND:
-            return b""
-        if self._pending:
-            return self._ending_of_escape()
-        return b'"' * (self._place == _BEFORE) + _escaped(self.matcher.short_ending().data) + b'"'
-
-    def _ending_of_escape(self) -> bytes:
-        """The rest of the escape under way, and an ending behind it."""
-        for beginning in utf8_beginnings(characters_of(self._pending)):
-            if not self.matcher._allows_bytes(0, beginning):
-                continue
-            while (character := _whole(beginning)) is None:
-                # what may begin can go on: some continuation is legal
-                beginning = next(
-                    longer
-                    for byte in range(0x80, 0xC0)
-                    if self.matcher._allows_bytes(0, longer := beginning + bytes((byte,)))
-                )
-            more = _spelled(character)[len(self._pending) :]
-            if self.try_bytes(more):
-                try:
-                    return more + self.ending()
-                finally:
-                    self.rollback()
-        raise DeadEndError("no bytes complete the escape of a JSON string")
-
-    def fork(self) -> JsonStringCursor:
-        """A second cursor in the same state."""
-        other = JsonStringCursor(self.matcher.fork(), self._tokens, self._splits)
-        other._place, other._pending, other._history = self._place, self._pending, self._history.copy()
-        return other
-
-
-def _accepts_after(matcher: Inner, data: bytes) -> bool:
-    """Whether a text is legal as a whole with more bytes."""
-    if not data:
-        return matcher.is_accepting()
-    if not matcher._allows_bytes(0, data) or not matcher.try_bytes(data):
-        return False
-    try:
-        return matcher.is_accepting()
-    finally:
-        matcher.rollback(1)
-
-
-def _has(words: Words, token: int) -> bool:
+def has(words: Words, token: int) -> bool:
+    """Whether a token is in a mask."""
     return bool(words[token >> 5] >> np.uint32(token & 31) & 1)
 
 
-def _going_on(pending: bytes) -> bytes:
-    """The bytes with which an escape under way may go on."""
-    if len(pending) == 1:
-        return b'"\\/bfnrtu'
-    if len(pending) == 6:
-        return b"\\"
-    return b"u" if len(pending) == 7 else b"0123456789abcdefABCDEF"
-
-
-def _whole(beginning: bytes) -> str | None:
-    """The character of a UTF-8 sequence; None for the beginning of one."""
-    try:
-        return beginning.decode()
-    except UnicodeDecodeError:
-        return None
-
-
-def _spelled(character: str) -> bytes:
-    r"""A character as ``\uXXXX``, or two of them."""
-    units = character.encode("utf-16-be")
-    return b"".join(b"\\u%04x" % int.from_bytes(units[at : at + 2]) for at in range(0, len(units), 2))
-
-
-def _escaped(data: bytes) -> bytes:
-    r"""Text as it is spelled inside a JSON string: with an escape where one must stand."""
-    found = bytearray()
-    short = {0x22: b'\\"', BACKSLASH: b"\\\\", 0x0A: b"\\n", 0x0D: b"\\r", 0x09: b"\\t", 0x08: b"\\b", 0x0C: b"\\f"}
-    for byte in data:
-        found += short.get(byte) or (b"\\u%04x" % byte if byte < 0x20 else bytes((byte,)))
-    return bytes(found)
+def add(words: Words, token: int) -> None:
+    """Add a token to a mask."""
+    words[token >> 5] |= np.uint32(1 << (token & 31))

@@ -63,7 +63,7 @@ def _host_ending(rules: Rules, host: Cursor) -> list[bytes | int]:
     while (begin := data.find(bytes((MARK,)), at)) >= 0:
         pieces.append(data[at:begin])
         number = next(k for k in range(len(rules.marks)) if mark(k) == data[begin : begin + 3])
-        part, start = rules.tables.parts[number], rules.starts[number]
+        part, start = rules.tables.parts[number], rules.start(number)
         if isinstance(part, TokenPart):
             pieces.append(part.token)
         elif start is not None and not start.accepts():

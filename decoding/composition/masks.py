@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.decoding.composition.cursor import Cursor
+from maskwright.decoding.composition.cursor import Cursor, add, has
+from maskwright.decoding.composition.cursors import JsonCursor
 from maskwright.decoding.composition.readings import Back, Reading, Rules
+from maskwright.maskstore.composition.json_places import Place, may_begin_value
+from maskwright.maskstore.composition.splits import Split
 from maskwright.maskstore.composition.tables import TokenPart
 
 Words = npt.NDArray[np.uint32]
@@ -21,77 +24,119 @@ class Masks:
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._host_words: Words = np.zeros(-(-rules.tables.host.vocabulary.size // 32), np.uint32)
-        self._part_words: Words = np.zeros(rules.tables.n_words, np.uint32)
+        self._words: Words = np.zeros(rules.tables.n_words, np.uint32)
+        self._token_parts = [
+            (number, part.token) for number, part in enumerate(rules.tables.parts) if isinstance(part, TokenPart)
+        ]
+        self._begins: dict[int, list[Split]] = {}
 
-    def add(self, reading: Reading, words: Words) -> None:
-        """Add the tokens that may come next in a reading; those of a border crossed here are not.
+    def fill(self, readings: list[Reading], words: Words) -> None:
+        """Write the mask of a text.
 
+        readings : the closed ones.
         words : (n_words,) uint32.
         """
-        if reading.back is None:
-            self._add_host(reading.cursor, words)
-        else:
-            self._add_part(reading, reading.back, words)
+        self._write(readings[0], words)
+        for reading in readings[1:]:
+            self._write(reading, self._words)
+            words |= self._words
 
-    def _add_host(self, host: Cursor, words: Words) -> None:
-        """Add the tokens that begin in the host."""
+    def fill_alone(self, reading: Reading, words: Words) -> tuple[list[Reading], bool]:
+        """`fill` of the only reading of a text, which is in a part and its own.
+
+        Returns the closed readings, and whether the mask has tokens.
+
+        PERF: for a grammar this is one call of the engine.
+        """
+        back = reading.back
+        assert back is not None
+        is_whole, has_tokens = reading.cursor.fill_part(words, back.exits(reading.part))
+        if not is_whole:
+            return [reading], has_tokens
+        closed = back.closed()
+        for other in closed:
+            self._write(other, self._words)
+            words |= self._words
+        return [reading, *closed], bool(words.any())
+
+    def _write(self, reading: Reading, words: Words) -> None:
+        """Write the tokens that may come next in a reading; those of a border crossed here are not.
+
+        PERF: a reading that was entered here is most often known from another text.
+        """
+        if reading.is_own:
+            self.write(reading, words)
+            return
+        state = self._rules.memo.state(reading.cursor.key()) if reading.back is None else reading.back.state
+        kept = state.masks.get(reading.part)
+        if kept is not None:
+            words[:] = kept
+            return
+        self.write(reading, words)
+        self._rules.memo.keep_mask(state, reading.part, words)
+
+    def write(self, reading: Reading, words: Words) -> None:
+        """`fill` of one reading, without what is kept."""
+        if reading.back is None:
+            self._write_host(reading.cursor, words)
+        else:
+            reading.cursor.fill_part(words, reading.back.exits(reading.part))
+
+    def _write_host(self, host: Cursor, words: Words) -> None:
+        """Write the tokens that begin in the host."""
         rules = self._rules
-        store = rules.tables
         inside = self._host_words
-        inside[:] = 0
-        size = store.vocabulary.size
-        if host.fill(inside):
-            words |= inside[: len(words)]
-            if size & 31:
-                words[-1] &= np.uint32((1 << (size & 31)) - 1)
-        if store.beginnings:
-            bits = np.unpackbits(inside.view(np.uint8), bitorder="little")[size : size + len(store.beginnings)]
-            for at in np.flatnonzero(bits).tolist():
-                split = store.beginnings[at]
-                self._add_entering(host, split.before, split.behind, words)
-        elif any(store.first):
+        size = rules.tables.vocabulary.size
+        if not host.fill(inside):
+            inside[:] = 0
+        words[:] = inside[: len(words)]
+        if size & 31:
+            words[-1] &= np.uint32((1 << (size & 31)) - 1)
+        if rules.tables.beginnings:
+            bits = np.unpackbits(inside[size >> 5 :].view(np.uint8), bitorder="little")
+            found = np.flatnonzero(bits[size & 31 : (size & 31) + len(rules.tables.beginnings)])
+            if len(found):
+                state = rules.memo.state(host.key())
+                if state.entering is None:
+                    state.entering = self._entering(host, [rules.tables.beginnings[at] for at in found.tolist()])
+                for token in state.entering:
+                    add(words, token)
+        elif any(rules.tables.first):
             for token in rules.marked:
                 words[token >> 5] &= np.uint32(~(1 << (token & 31)) & 0xFFFFFFFF)
-            for byte in sorted(frozenset().union(*store.first)):
-                for split in rules.splits.before_byte(byte):
-                    if split.token < 0 or has(words, split.token):
-                        self._add_entering(host, split.before, split.behind, words)
-        for number, part in enumerate(store.parts):
-            if isinstance(part, TokenPart) and host.reads(rules.marks[number]):
-                add(words, part.token)
+            splits = [split for split in self._before_parts(host) if split.token < 0 or has(words, split.token)]
+            for token in self._entering(host, splits):
+                add(words, token)
+        for number, token in self._token_parts:
+            if host.reads(rules.marks[number]):
+                add(words, token)
 
-    def _add_entering(self, host: Cursor, before: bytes, behind: tuple[tuple[bytes, int], ...], words: Words) -> None:
-        """Add the tokens that enter a part behind some bytes."""
+    def _before_parts(self, host: Cursor) -> list[Split]:
+        """The cuts behind which a part may begin, in a host that is a schema."""
+        place = host.place if isinstance(host, JsonCursor) else None
+        key = -1 if place is None else place.inside
+        found = self._begins.get(key)
+        if found is None:
+            rules = self._rules
+            found = self._begins[key] = [
+                split
+                for byte in sorted(frozenset().union(*rules.tables.first))
+                for split in rules.splits.before_byte(byte)
+                if place is None or may_begin_value(split.before, Place(place.inside, 0))
+            ]
+        return found
+
+    def _entering(self, host: Cursor, splits: list[Split]) -> tuple[int, ...]:
+        """The tokens that begin in the host and enter a part, by where they may do so."""
         rules = self._rules
-        for number, start in rules.entered(host, before):
-            first = self._rules.tables.first[number]
-            back = Back(rules, host, before + rules.marks[number])
-            for data, token in behind:
-                if data[0] in first and not has(words, token) and rules.can_enter(number, start, back, data):
-                    add(words, token)
-
-    def _add_part(self, reading: Reading, back: Back, words: Words) -> None:
-        """Add the tokens that begin in a part."""
-        rules, cursor = self._rules, reading.cursor
-        inside = self._part_words
-        inside[:] = 0
-        if cursor.fill(inside):
-            for token in self._rules.tables.vocabulary.eos:
-                inside[token >> 5] &= np.uint32(~(1 << (token & 31)) & 0xFFFFFFFF)
-            words |= inside
-        for before, number, tokens in back.exits(rules.tables.parts[reading.part]):
-            if number >= 0 and not has(inside, number):
-                continue
-            if not all(has(words, token) for token in tokens) and cursor.accepts_after(before):
-                for token in tokens:
-                    add(words, token)
-
-
-def has(words: Words, token: int) -> bool:
-    """Whether a token is in a mask."""
-    return bool(words[token >> 5] >> np.uint32(token & 31) & 1)
-
-
-def add(words: Words, token: int) -> None:
-    """Add a token to a mask."""
-    words[token >> 5] |= np.uint32(1 << (token & 31))
+        found: set[int] = set()
+        for split in splits:
+            for number, start in rules.entered(host, split.before):
+                first = rules.tables.first[number]
+                back = Back(rules, host, split.before + rules.marks[number])
+                found.update(
+                    token
+                    for data, token in split.behind
+                    if data[0] in first and token not in found and rules.can_enter(number, start, back, data)
+                )
+        return tuple(sorted(found))

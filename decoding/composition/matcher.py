@@ -11,9 +11,9 @@ import numpy.typing as npt
 from maskwright.analysis.arguments import as_integer, clip, refuse_argument
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, MaskwrightError
 from maskwright.analysis.marks import MARK
-from maskwright.decoding.composition.cursor import Cursor
-from maskwright.decoding.composition.masks import Masks, has
-from maskwright.decoding.composition.readings import HOST, MOST_READINGS, Reading, Rules, advanced, distinct
+from maskwright.decoding.composition.cursor import Cursor, has
+from maskwright.decoding.composition.masks import Masks
+from maskwright.decoding.composition.readings import HOST, MOST_READINGS, Reading, Rules, advanced, distinct, key_of
 from maskwright.decoding.composition.words import dead_end, refusal, why_not
 from maskwright.decoding.engine.alone import Alone, Shared
 from maskwright.decoding.engine.arguments import as_id, as_int64, check_words, integers, plain_bytes
@@ -71,6 +71,8 @@ class ComposedMatcher(Shared):
         self._said: list[int | bytes] = []
         self._is_ended = False
         self._masks = Masks(self._rules)
+        self._words: Words = np.zeros(0, np.uint32)
+        self._checked: object = self  # the matcher itself, which is no bitmask
 
     # -- masks
 
@@ -85,10 +87,21 @@ class ComposedMatcher(Shared):
         no token can come next; LimitError if the text can be cut into host and parts in too many
         ways, or as the matchers of host and parts.
         """
-        with Alone(self), self._rules.lock:
-            words = check_words(bitmask, (), self.store.n_words).view(np.uint32)
-            if not self._try_fill(words) and not self._is_ended:
-                raise DeadEndError(dead_end(self))
+        # PERF: this method and `advance` do themselves what `Alone` does
+        if self._is_busy:
+            self._refuse_sharing()
+        self._is_busy = True
+        try:
+            # PERF: an array is checked only when it is new
+            if bitmask is not self._checked:
+                self._checked = self  # for whoever interrupts here
+                self._words = check_words(bitmask, (), self.store.n_words).view(np.uint32)
+                self._checked = bitmask
+            with self._rules.lock:
+                if not self._try_fill(self._words) and not self._is_ended:
+                    raise DeadEndError(dead_end(self))
+        finally:
+            self._is_busy = False
 
     def try_fill(self, words: Words) -> bool:
         """`fill` of a checked bitmask. Returns whether a token may come: False at a dead end.
@@ -101,12 +114,17 @@ class ComposedMatcher(Shared):
             return self._try_fill(words)
 
     def _try_fill(self, words: Words) -> bool:
-        words[:] = 0
         if self._is_ended:
+            words[:] = 0
             return False
-        own = words[: self.store.n_words]
-        for reading in self._close():
-            self._masks.add(reading, own)
+        own = words
+        if len(words) > self.store.n_words:
+            own = words[: self.store.n_words]
+            words[self.store.n_words :] = 0
+        if len(self._readings) == 1 and self._readings[0].is_own and self._readings[0].back is not None:
+            self._closed, has_tokens = self._masks.fill_alone(self._readings[0], own)
+            return has_tokens
+        self._masks.fill(self._close(), own)
         return bool(own.any())
 
     def _close(self) -> list[Reading]:
@@ -124,11 +142,17 @@ class ComposedMatcher(Shared):
         Raises: IllegalTokenError if the token is not allowed or no integer; LimitError as `fill`.
         The state is unchanged then.
         """
-        with Alone(self), self._rules.lock:
-            number = as_id(token)
-            if not self._take(number):
-                raise IllegalTokenError(why_not(self, number))
-            self._said.append(number)
+        if self._is_busy:
+            self._refuse_sharing()
+        number = token if token.__class__ is int else as_id(token)
+        self._is_busy = True
+        try:
+            with self._rules.lock:
+                if not self._take(number):
+                    raise IllegalTokenError(why_not(self, number))
+                self._said.append(number)
+        finally:
+            self._is_busy = False
 
     def _take(self, number: int) -> bool:
         """Add a token if it is allowed."""
@@ -143,12 +167,31 @@ class ComposedMatcher(Shared):
             return True
         data = vocabulary.tokens[number]
         if data:
+            if self._stays(data):
+                # PERF: no border can be in the token, so one reading reads it
+                cursor = self._readings[0].cursor
+                if number in self._rules.marked or not cursor.try_token(number, data):
+                    return False
+                self._note(self._readings, [cursor])
+                return True
             return self._take_bytes(data)
         found = list(self._behind_token(number))
         if not found:
             return False
         self._note(found, [])
         return True
+
+    def _stays(self, data: bytes) -> bool:
+        """Whether there is one reading, and it is in a part that bytes do not leave."""
+        closed = self._close()
+        if len(closed) > 1:
+            return False
+        reading = closed[0]
+        return (
+            reading.is_own
+            and reading.back is not None
+            and (not reading.cursor.may_leave(data) or reading.back.first().isdisjoint(data[1:]))
+        )
 
     def try_token(self, number: int) -> bool:
         """Add a special token that is a part, here or in a part. Returns whether it may come."""
@@ -183,6 +226,12 @@ class ComposedMatcher(Shared):
         """Add bytes, not empty, if they are legal."""
         if max(data) >= MARK:
             return False
+        if self._stays(data):
+            cursor = self._readings[0].cursor
+            if not cursor.try_bytes(data):
+                return False
+            self._note(self._readings, [cursor])
+            return True
         rules, closed = self._rules, self._close()
         found: list[Reading] = []
         in_place: list[Cursor] = []
@@ -273,6 +322,10 @@ class ComposedMatcher(Shared):
                 return False
             self._said.append(data)
             return True
+
+    def state_key(self) -> object:
+        """Texts of a store with equal keys have the same future."""
+        return self._is_ended, frozenset(map(key_of, self._readings))
 
     def _allows_bytes(self, slot: int, data: bytes) -> bool:
         """Whether some bytes may come next. slot : 0, as for a text of a grammar."""
@@ -376,6 +429,7 @@ class ComposedMatcher(Shared):
             )
             self._said = other._said.copy()
             self._masks = Masks(other._rules)
+            self._words, self._checked = np.zeros(0, np.uint32), self
 
     __copy__ = fork
 

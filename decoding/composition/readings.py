@@ -9,15 +9,21 @@ the first bytes within the language, the others behind a border.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
+
+import numpy as np
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.marks import MARK, mark
-from maskwright.decoding.composition.cursor import Cursor, JsonStringCursor
-from maskwright.decoding.engine.state_keys import state_key
-from maskwright.decoding.engine.texts import Texts
+from maskwright.decoding.composition.cursor import Cursor, has
+from maskwright.decoding.composition.cursors import GrammarCursor, cursor_of
+from maskwright.decoding.composition.exits import Exit, Exits
+from maskwright.decoding.composition.json_string_cursor import JsonStringCursor
+from maskwright.decoding.composition.memo import MOST_TAILS, HostState, memo_of
+from maskwright.decoding.engine.strings import add_strings
 from maskwright.maskstore.composition.splits import Splits, splits_of
+from maskwright.maskstore.composition.strings import COMES, Asked, strings_array
 from maskwright.maskstore.composition.tables import AnyPart, ComposedTables, JsonStringPart, TextPart, TokenPart
 
 MOST_READINGS = 512
@@ -49,13 +55,13 @@ class Back:
     more : what is added to it: the bytes before the part, and its mark.
     """
 
+    __slots__ = ("_closed", "_cursor", "_more", "_rules", "_source", "_state")
+
     def __init__(self, rules: Rules, host: Cursor, more: bytes) -> None:
         self._rules, self._source, self._more = rules, host, more
         self._cursor: Cursor | None = None
         self._closed: list[Reading] | None = None
-        self._allowed: dict[bytes, bool] = {}
-        self._first: tuple[int, ...] | None = None
-        self._exits: list[tuple[bytes, int, tuple[int, ...]]] | None = None
+        self._state: HostState | None = None
 
     @property
     def cursor(self) -> Cursor:
@@ -76,36 +82,70 @@ class Back:
             self._closed = self._rules.close([Reading(self.cursor, HOST, None, False)])
         return self._closed
 
+    @property
+    def state(self) -> HostState:
+        """What is known of the host behind the part."""
+        if self._state is None:
+            self._state = self._rules.memo.state(self.cursor.key())
+        return self._state
+
     def allows(self, data: bytes) -> bool:
         """Whether bytes may come behind the part."""
-        found = self._allowed.get(data)
+        allowed = self.state.allowed
+        found = allowed.get(data)
         if found is None:
-            found = self._allowed[data] = self._rules.can_read(self.closed(), data)
+            found = self._rules.can_read(self.closed(), data)
+            if len(allowed) < MOST_TAILS:
+                allowed[data] = found
         return found
 
-    def exits(self, part: AnyPart) -> list[tuple[bytes, int, tuple[int, ...]]]:
-        """The tokens that can leave the part: what of them is before the border; its id; they.
+    def exits(self, number: int) -> Exits:
+        """The tokens that can leave a part.
 
-        part : the part that is left, always the same one.
+        number : the part's.
 
         PERF: how the host goes on does not depend on where the part stands, so this is found once.
         """
-        if self._exits is None:
-            self._exits = []
-            for byte in self.first():
-                for split in self._rules.splits.before_byte(byte):
-                    if not _may_end(part, split.before):
-                        continue
-                    tokens = tuple(token for data, token in split.behind if self.allows(data))
-                    if tokens:
-                        self._exits.append((split.before, split.token, tokens))
-        return self._exits
+        found = self.state.exits.get(number)
+        if found is None:
+            found = self.state.exits[number] = Exits(self._find_exits(self._rules.tables.parts[number]))
+        return found
 
-    def first(self) -> tuple[int, ...]:
+    def _find_exits(self, part: AnyPart) -> tuple[Exit, ...]:
+        splits = [
+            split
+            for byte in sorted(self.first())
+            for split in self._rules.splits.before_byte(byte)
+            if _may_end(part, split.before)
+        ]
+        allowed = self._allowed({data for split in splits for data, _ in split.behind})
+        found: dict[bytes, tuple[int, list[int]]] = {}
+        for split in splits:
+            tokens = [token for data, token in split.behind if data in allowed]
+            if tokens:
+                found.setdefault(split.before, (split.token, []))[1].extend(tokens)
+        return tuple((before, token, tuple(sorted(tokens))) for before, (token, tokens) in sorted(found.items()))
+
+    def _allowed(self, tails: set[bytes]) -> set[bytes]:
+        """Those of some bytes, not empty, that may come behind the part."""
+        cursor = self.cursor
+        if len(tails) < 16 or not isinstance(cursor, GrammarCursor):
+            return {data for data in tails if self.allows(data)}
+        # PERF: the engine reads all of them as the host's; the others may cross a border
+        asked = sorted(tails)
+        words = np.zeros(-(-len(asked) // 32), np.uint32)
+        strings = strings_array(Asked(data, COMES, -1, (at,)) for at, data in enumerate(asked))
+        add_strings(cursor.matcher, strings, words, words)
+        found = {data for at, data in enumerate(asked) if has(words, at)}
+        if len(self.closed()) > 1 or any(self._rules.tables.first):
+            found |= {data for data in asked if data not in found and self.allows(data)}
+        return found
+
+    def first(self) -> frozenset[int]:
         """The bytes that may come behind the part."""
-        if self._first is None:
-            self._first = tuple(byte for byte in range(MARK) if self.allows(bytes((byte,))))
-        return self._first
+        if self.state.first is None:
+            self.state.first = frozenset(byte for byte in range(MARK) if self.allows(bytes((byte,))))
+        return self.state.first
 
 
 class Rules:
@@ -119,45 +159,56 @@ class Rules:
         self.tables = tables
         self.lock = threading.RLock()  # texts that were forked share starts and hosts
         self.splits: Splits = splits_of(tables.vocabulary)
+        self.memo = memo_of(tables)
         self._max_rollback = max_rollback + 2  # a look ahead forgets the oldest token
         self.marks = tuple(map(mark, range(len(tables.parts))))
-        self.starts = tuple(start_of(part, self.splits, self._max_rollback) for part in tables.parts)
-        self._static: tuple[dict[bytes, bool], ...] = tuple({} for _ in tables.parts)
+        self._starts: list[Cursor | None] = [None for _ in tables.parts]
         self._any_first: frozenset[int] = frozenset().union(*tables.first)
-        self.marked = tuple(token for token, data in enumerate(tables.vocabulary.tokens) if data and max(data) >= MARK)
+        self.marked = splits_of(tables.vocabulary).marked
 
     def host(self) -> Cursor:
         """The host's text, at its start."""
-        return Cursor(self.tables.host.matcher(self._max_rollback))
+        return cursor_of(self.tables.host.matcher(self._max_rollback), ())
+
+    def start(self, number: int) -> Cursor | None:
+        """A part's text, at its start, which is not to be advanced; None for a token."""
+        found = self._starts[number]
+        if found is None:
+            found = self._starts[number] = start_of(self.tables.parts[number], self.splits, self._max_rollback)
+        return found
 
     def entered(self, host: Cursor, before: bytes = b"") -> Iterator[tuple[int, Cursor]]:
         """The parts that may begin in the host behind some bytes, each with its start."""
         if not host.reads(before + bytes((MARK,))):
             return
-        for number, start in enumerate(self.starts):
-            if start is not None and host.reads(before + self.marks[number]):
-                yield number, start
+        for number, part in enumerate(self.tables.parts):
+            if not isinstance(part, TokenPart) and host.reads(before + self.marks[number]):
+                start = self.start(number)
+                if start is not None:
+                    yield number, start
 
     def close(self, readings: list[Reading]) -> list[Reading]:
         """The readings, and those that have crossed a border here.
 
         Raises: LimitError if there are more than MOST_READINGS.
         """
+        if len(readings) == 1 and readings[0].is_own and (back := readings[0].back) is not None:
+            # PERF: the readings behind a part's end are closed once
+            return [*readings, *back.closed()] if readings[0].cursor.accepts() else readings
         found = list(readings)
-        keys = {key_of(one) for one in found}
+        seen: Seen | None = None
         for reading in found:  # grows while it is read
-            new: list[Reading] = []
             if reading.back is None:
-                for number, start in self.entered(reading.cursor):
-                    back = Back(self, reading.cursor, self.marks[number])
-                    new.append(Reading(start, number, back, False))
-            elif reading.cursor.accepts():
-                new.append(Reading(reading.back.cursor, HOST, None, False))
-            for one in new:
-                key = key_of(one)
-                if key not in keys:
-                    keys.add(key)
-                    found.append(one)
+                new: Iterable[Reading] = [
+                    Reading(start, number, Back(self, reading.cursor, self.marks[number]), False)
+                    for number, start in self.entered(reading.cursor)
+                ]
+            elif not reading.cursor.accepts():
+                continue
+            else:
+                new = [Reading(reading.back.cursor, HOST, None, False)]
+            seen = seen or Seen(found)
+            found.extend(one for one in new if seen.add(one))
             if len(found) > MOST_READINGS:
                 raise self.too_many()
         return found
@@ -185,38 +236,17 @@ class Rules:
 
         Raises: LimitError if there are more than MOST_READINGS at one place.
         """
-        at: dict[int, list[Reading]] = {0: readings}
-        keys: dict[int, object] = {}
+        at: dict[int, tuple[list[Reading], Seen]] = {0: (readings, Seen())}
         for place in range(len(data)):
             rest = data[place:] if place else data
-            for reading in at.pop(place, ()):
+            for reading in at.pop(place, ((), None))[0]:
                 if reading.cursor.reads(rest):
                     yield reading, rest
                 for closed, behind in self.crossings(reading, rest):
-                    self._join(at.setdefault(len(data) - len(behind), []), closed, keys)
-
-    def _join(self, found: list[Reading], closed: list[Reading], keys: dict[int, object]) -> None:
-        """Add readings whose future is not one of those that are there. keys : of hosts, by id."""
-
-        def key(cursor: Cursor) -> object:
-            if id(cursor) not in keys:
-                keys[id(cursor)] = cursor, host_key(cursor)
-            return keys[id(cursor)]
-
-        def same(one: Reading, other: Reading) -> bool:
-            if one.part != other.part or (one.back is None) != (other.back is None):
-                return False
-            if one.back is None or other.back is None:
-                return one.cursor is other.cursor or key(one.cursor)[1] == key(other.cursor)[1]  # type: ignore[index]
-            if one.cursor is not other.cursor:
-                return False
-            return one.back is other.back or key(one.back.cursor)[1] == key(other.back.cursor)[1]  # type: ignore[index]
-
-        for one in closed:
-            if not any(same(one, other) for other in found):
-                found.append(one)
-        if len(found) > MOST_READINGS:
-            raise self.too_many()
+                    there, seen = at.setdefault(len(data) - len(behind), ([], Seen()))
+                    there.extend(one for one in closed if seen.add(one))
+                    if len(there) > MOST_READINGS:
+                        raise self.too_many()
 
     def too_many(self) -> LimitError:
         """The error for more readings than there is room for."""
@@ -231,7 +261,7 @@ class Rules:
 
     def can_enter(self, number: int, start: Cursor, back: Back, data: bytes) -> bool:
         """Whether a part can begin with some bytes, and perhaps end in them."""
-        known = self._static[number]
+        known = self.memo.begins[number]
         found = known.get(data)
         if found is None:
             found = known[data] = start.reads(data)
@@ -255,8 +285,8 @@ def start_of(part: AnyPart, splits: Splits, max_rollback: int = 2) -> Cursor | N
     """
     if isinstance(part, TokenPart):
         return None
-    matcher = part.store.matcher(max_rollback)
-    return JsonStringCursor(matcher, part.tokens, splits) if isinstance(part, JsonStringPart) else Cursor(matcher)
+    inner = cursor_of(part.store.matcher(max_rollback), part.store.vocabulary.eos)
+    return JsonStringCursor(inner, part.tokens, splits) if isinstance(part, JsonStringPart) else inner
 
 
 def _may_end(part: AnyPart, data: bytes) -> bool:
@@ -271,27 +301,45 @@ def _may_end(part: AnyPart, data: bytes) -> bool:
 
 def key_of(reading: Reading) -> object:
     """Readings with equal keys have the same future."""
-    if reading.back is not None:
-        return (reading.part, id(reading.back), id(reading.cursor))
-    return host_key(reading.cursor)
+    return reading.part, None if reading.back is None else reading.back.cursor.key(), reading.cursor.key()
 
 
-def host_key(cursor: Cursor) -> object:
-    """Hosts with equal keys have the same future."""
-    matcher = cursor.matcher
-    return state_key(matcher) if isinstance(matcher, Texts) else id(matcher)
+class Seen:
+    """Readings of which no two have the same future.
+
+    readings : the first ones, which are taken as they are.
+
+    PERF: no key is found as long as there is one reading of a part.
+    """
+
+    def __init__(self, readings: Iterable[Reading] = ()) -> None:
+        self._alone: dict[int, Reading] = {}
+        self._keys: dict[int, set[object]] = {}
+        for one in readings:
+            self.add(one)
+
+    def add(self, reading: Reading) -> bool:
+        """Add a reading. Returns whether it is new."""
+        first = self._alone.get(reading.part)
+        if first is None:
+            self._alone[reading.part] = reading
+            return True
+        if first is reading:
+            return False
+        keys = self._keys.get(reading.part)
+        if keys is None:
+            keys = self._keys[reading.part] = {key_of(first)}
+        n = len(keys)
+        keys.add(key_of(reading))
+        return len(keys) > n
 
 
 def distinct(readings: list[Reading]) -> list[Reading]:
     """The readings without those that have the same future as one before them."""
     if len(readings) < 2:
         return readings
-    found: dict[object, Reading] = {}
-    for one in readings:
-        key = key_of(one)
-        if key not in found:
-            found[key] = one
-    return list(found.values())
+    seen = Seen()
+    return [one for one in readings if seen.add(one)]
 
 
-__all__ = ["HOST", "MOST_READINGS", "Back", "Reading", "Rules", "advanced", "distinct", "key_of", "start_of"]
+__all__ = ["HOST", "MOST_READINGS", "Back", "Reading", "Rules", "Seen", "advanced", "distinct", "key_of", "start_of"]

@@ -179,12 +179,21 @@ def can_end(table: Int32, memory: Int32, region: int) -> int:
         return np.int64(ILLEGAL if memory[region + END_VERDICT] & 1 else OK)
     begin_draft(memory, region)
     spend_nothing(memory, region)
+    code = end_draft(table, memory, region)
+    if kept >= 0 and ILLEGAL <= code <= OK:
+        memory[region + END_VERDICT] = 1 + 2 * kept + (code == OK)
+    return code
+
+
+@kernel
+def end_draft(table, memory, region):  # type: ignore[no-untyped-def]
+    """Whether the draft is legal as a whole: OK, ILLEGAL or an error. The draft changes."""
     left = np.int64(table[AGAIN])
     while table[(table[END_OUTPUT] & NATURAL) + (memory[region + DRAFT_LEXER] & NATURAL)] == RESTART:
         left -= 1
         code = back_up(table, memory, region) if left >= 0 else np.int64(TOO_LONG)
         if code != OK:
-            return code
+            return np.int64(code)
     output = np.int64(table[(table[END_OUTPUT] & NATURAL) + (memory[region + DRAFT_LEXER] & NATURAL)])
     if output < 0:
         return np.int64(ILLEGAL)
@@ -203,8 +212,6 @@ def can_end(table: Int32, memory: Int32, region: int) -> int:
         code = feed_newline(table, memory, region)
     if code == OK:
         code = np.int64(close_blocks(table, memory, region))
-    if kept >= 0 and ILLEGAL <= code <= OK:
-        memory[region + END_VERDICT] = 1 + 2 * kept + (code == OK)
     return code
 
 

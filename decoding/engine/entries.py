@@ -12,6 +12,7 @@ entries = EntryPoints(
     "maskwright.decoding.engine",
     {
         "_mask_kernels": ("fill",),
+        "_string_kernels": ("fill_part", "read_strings"),
         "_text_kernels": ("read_token", "read_bytes", "replay", "step"),
         "_memory_kernels": ("reset", "rollback", "collect", "forget_walks"),
         "_end_kernels": ("can_end",),

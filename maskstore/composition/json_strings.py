@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.maskstore.composition.strings import ENDS, GOES_ON, IS_TOKEN, Asked
 from maskwright.maskstore.vocabulary import Vocabulary
 
 QUOTE, BACKSLASH = 0x22, 0x5C
@@ -125,6 +126,11 @@ def _of_unit(digits: bytes) -> Ranges:
     return tuple(found)
 
 
+ANY_CHARACTER = np.array([*b" \nea0_,;)", *sorted({*range(0x80), *range(0xC2, 0xF5)} - {*b" \nea0_,;)"})], np.int32)
+"""The first bytes of all characters. PERF: those that most texts go on with are first."""
+ANY_CHARACTER.setflags(write=False)
+
+
 def characters_of(pending: bytes) -> Ranges:
     r"""The characters that an escape under way may come to.
 
@@ -189,6 +195,9 @@ class JsonStringTokens:
     says : (n,) int32; the id in `vocabulary` of what each says; -1 for nothing that is whole.
     pending : the escape under way at the end of each, or b"".
     ends : (a token that ends with the closing quote; what it says).
+    asked : of tokens with escapes and tokens that end the string: what a text must allow for them
+        to come. Those in `others` are not there.
+    others : the indices in `ids` of tokens whose escape under way has a digit, or half a pair.
     """
 
     own: tuple[bytes, ...]
@@ -198,6 +207,8 @@ class JsonStringTokens:
     says: npt.NDArray[np.int32]
     pending: tuple[bytes, ...]
     ends: tuple[tuple[int, bytes], ...]
+    asked: tuple[Asked, ...]
+    others: tuple[int, ...]
 
 
 @lru_cache(maxsize=8)
@@ -236,4 +247,21 @@ def json_string_tokens(vocabulary: Vocabulary) -> JsonStringTokens:
         np.array([number[said.text] if said.text else -1 for _, said in escaped], np.int32),
         tuple(said.pending for _, said in escaped),
         tuple(ends),
+        _asked(number, escaped, ends),
+        tuple(at for at, (_, said) in enumerate(escaped) if len(said.pending) > 2),
+    )
+
+
+def _asked(
+    number: Mapping[bytes, int], escaped: list[tuple[int, Said]], ends: list[tuple[int, bytes]]
+) -> tuple[Asked, ...]:
+    """What a text must allow for tokens with escapes, and those that end the string, to come."""
+    found: dict[tuple[bytes, int], list[int]] = {}
+    for token, text in ends:
+        found.setdefault((text, ENDS), []).append(token)
+    for token, said in escaped:
+        if len(said.pending) < 3:
+            found.setdefault((said.text, GOES_ON if said.pending else IS_TOKEN), []).append(token)
+    return tuple(
+        Asked(text, kind, number[text] if text else -1, tuple(tokens)) for (text, kind), tokens in sorted(found.items())
     )

@@ -26,9 +26,12 @@ class Splits:
     """The cuts of a vocabulary's tokens.
 
     vocabulary : the tokens.
+
+    marked : the tokens with a byte of a mark.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
+        self.marked = frozenset(number for number, data in enumerate(vocabulary.tokens) if data and max(data) >= MARK)
         # a token with a byte of a mark is no text, and is never allowed
         self._tokens = [(data, number) for number, data in enumerate(vocabulary.tokens) if data and max(data) < MARK]
         self._number: dict[bytes, int] = {}

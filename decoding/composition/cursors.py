@@ -1,0 +1,179 @@
+"""Cursors of grammars, JSON schemas and patterns."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.regex.dfa import Dfa
+from maskwright.analysis.schema.shapes import Texts as JsonTexts
+from maskwright.decoding.composition.cursor import Cursor, Inner
+from maskwright.decoding.composition.exits import NO_EXITS, Exits
+from maskwright.decoding.engine.state_keys import state_key
+from maskwright.decoding.engine.strings import fill_part, try_token
+from maskwright.decoding.matcher import Matcher
+from maskwright.decoding.schema.matcher import SchemaMatcher
+from maskwright.maskstore.composition.json_places import START, Place, place_after, without_space
+
+Words = npt.NDArray[np.uint32]
+
+
+class GrammarCursor(Cursor):
+    """A text of a grammar: one call of the engine reads all that can leave it."""
+
+    __slots__ = ()
+    matcher: Matcher
+
+    def try_token(self, token: int, data: bytes) -> bool:
+        """As `Cursor.try_token`."""
+        self._key = None
+        return try_token(self.matcher, token)
+
+    def fill_part(self, words: Words, exits: Exits = NO_EXITS) -> tuple[bool, bool]:
+        """As `Cursor.fill_part`."""
+        # BOUND: a token that was added may be the beginning of another one; that is read then
+        return fill_part(self.matcher, exits.strings(), words.view(np.int32))
+
+    def _find_key(self) -> object:
+        return state_key(self.matcher)
+
+
+class JsonCursor(Cursor):
+    """A text of a JSON schema, which may end only outside strings and brackets."""
+
+    __slots__ = ("_places", "_said")
+    matcher: SchemaMatcher
+
+    def __init__(self, matcher: SchemaMatcher, eos: tuple[int, ...]) -> None:
+        super().__init__(matcher, eos)
+        self._places: list[Place] = [START]
+        self._said: list[bytes] = []
+
+    @property
+    def place(self) -> Place:
+        """Where the text stands."""
+        return self._places[-1]
+
+    def try_bytes(self, data: bytes) -> bool:
+        """As `Cursor.try_bytes`."""
+        if not data:
+            return True
+        if not super().try_bytes(data):
+            return False
+        self._said.append(data)
+        self._places.append(place_after(data, self._places[-1]))
+        return True
+
+    def rollback(self) -> None:
+        """As `Cursor.rollback`."""
+        super().rollback()
+        self._places.pop()
+        self._said.pop()
+
+    def accepts(self) -> bool:
+        """As `Cursor.accepts`."""
+        return self._places[-1] == START and self.matcher.is_accepting()
+
+    def accepts_after(self, data: bytes) -> bool:
+        """As `Cursor.accepts_after`."""
+        return place_after(data, self._places[-1]) == START and super().accepts_after(data)
+
+    def fill_part(self, words: Words, exits: Exits = NO_EXITS) -> tuple[bool, bool]:
+        """As `Cursor.fill_part`."""
+        place = self._places[-1]
+        if place.depth > exits.deepest:
+            # PERF: it ends neither here nor inside a token, so its mask has tokens, and no ends
+            if not self.matcher.try_fill(words):
+                words[:] = 0
+                return False, False
+            return False, True
+        self._fill_inside(words)
+        self._add_exits(words, exits.at_place(place))
+        return self.accepts(), bool(words.any())
+
+    def may_leave(self, data: bytes) -> bool:
+        """As `Cursor.may_leave`."""
+        place = self._places[-1]
+        return len(data) > 1 and (not place.depth or b"}" in data or b"]" in data)
+
+    def _find_key(self) -> object:
+        said = b"".join(self._said)
+        texts = self.matcher.store.texts
+        if isinstance(texts, JsonTexts) and texts.spacing is None:
+            return without_space(said)
+        return said
+
+    def fork(self) -> Self:
+        """As `Cursor.fork`."""
+        other = super().fork()
+        other._places, other._said = self._places.copy(), self._said.copy()
+        return other
+
+
+class PatternCursor(Cursor):
+    """A text of a pattern: what it allows is known from the state of an automaton.
+
+    pattern : the automaton of all texts.
+    """
+
+    __slots__ = ("_pattern", "_states")
+
+    def __init__(self, matcher: Inner, eos: tuple[int, ...], pattern: Dfa) -> None:
+        super().__init__(matcher, eos)
+        self._pattern = pattern
+        self._states = [0]
+
+    def reads(self, data: bytes) -> bool:
+        """As `Cursor.reads`."""
+        return self._pattern.run(data, self._states[-1]) >= 0
+
+    def try_bytes(self, data: bytes) -> bool:
+        """As `Cursor.try_bytes`."""
+        if not data:
+            return True
+        state = self._pattern.run(data, self._states[-1])
+        if state < 0 or not super().try_bytes(data):
+            return False
+        self._states.append(state)
+        return True
+
+    def rollback(self) -> None:
+        """As `Cursor.rollback`."""
+        super().rollback()
+        self._states.pop()
+
+    def accepts(self) -> bool:
+        """As `Cursor.accepts`."""
+        return bool(self._pattern.is_accepting[self._states[-1]])
+
+    def accepts_after(self, data: bytes) -> bool:
+        """As `Cursor.accepts_after`."""
+        state = self._pattern.run(data, self._states[-1])
+        return state >= 0 and bool(self._pattern.is_accepting[state])
+
+    def _find_key(self) -> object:
+        return self._states[-1]
+
+    def fork(self) -> Self:
+        """As `Cursor.fork`."""
+        other = type(self)(self.matcher.fork(), self.eos, self._pattern)
+        other._states = self._states.copy()
+        return other
+
+
+def cursor_of(matcher: Inner, eos: tuple[int, ...]) -> Cursor:
+    """The cursor of a matcher at the start of its text.
+
+    eos : the end-of-text tokens of the matcher's vocabulary.
+    """
+    if isinstance(matcher, Matcher):
+        return GrammarCursor(matcher, eos)
+    if isinstance(matcher, SchemaMatcher):
+        texts = matcher.store.texts
+        return JsonCursor(matcher, eos) if isinstance(texts, JsonTexts) else PatternCursor(matcher, eos, texts)
+    return Cursor(matcher, eos)
+
+
+__all__ = ["GrammarCursor", "JsonCursor", "PatternCursor", "cursor_of"]

@@ -1,0 +1,71 @@
+"""Tokens that can leave a part: what of them is before the border, given how the host goes on."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.maskstore.composition.json_places import START, Place, falls_below, place_after
+from maskwright.maskstore.composition.json_strings import JsonStringTokens, said_inside
+from maskwright.maskstore.composition.strings import ENDS, Asked, strings_array
+
+Exit: TypeAlias = tuple[bytes, int, tuple[int, ...]]
+"""The bytes before the border, not empty; the id of a token of these bytes alone, or -1; the tokens
+that go on in the host."""
+
+
+class Exits:
+    """The tokens that can leave a part in a state of the host.
+
+    entries : sorted by their bytes, each of which is there once.
+    deepest : the most brackets that an entry closes; at least 0.
+
+    The forms that cursors want are made at their first use. INVARIANT: two threads that make one at
+    the same time make the same.
+    """
+
+    __slots__ = ("_inside", "_places", "_strings", "deepest", "entries")
+
+    def __init__(self, entries: tuple[Exit, ...]) -> None:
+        self.entries = entries
+        self.deepest = max((sum(map(before.count, (b"]", b"}"))) for before, _, _ in entries), default=0)
+        self._strings: npt.NDArray[np.int32] | None = None
+        self._places: dict[Place, tuple[Exit, ...]] = {}
+        self._inside: npt.NDArray[np.int32] | None = None
+
+    def strings(self) -> npt.NDArray[np.int32]:
+        """For the engine: where the text may end behind the bytes."""
+        if self._strings is None:
+            self._strings = strings_array(Asked(before, ENDS, number, ids) for before, number, ids in self.entries)
+        return self._strings
+
+    def at_place(self, place: Place) -> tuple[Exit, ...]:
+        """The exits of a JSON text behind whose bytes no bracket and no string is open."""
+        if place.depth > self.deepest:
+            return ()
+        found = self._places.get(place)
+        if found is None:
+            found = self._places[place] = tuple(
+                one for one in self.entries if place_after(one[0], place) == START and not falls_below(one[0], place)
+            )
+        return found
+
+    def inside(self, tokens: JsonStringTokens) -> npt.NDArray[np.int32]:
+        """For the engine, of a text in a JSON string: what tokens say, those that leave too.
+
+        tokens : the vocabulary's, always the same.
+        """
+        if self._inside is None:
+            asked = list(tokens.asked)
+            for before, _, ids in self.entries:
+                said = said_inside(before)
+                if said is not None and said.is_closed:
+                    asked.append(Asked(said.text, ENDS, tokens.number.get(said.text, -1), ids))
+            self._inside = strings_array(asked)
+        return self._inside
+
+
+NO_EXITS = Exits(())
+"""No token leaves the part."""
