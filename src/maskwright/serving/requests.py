@@ -28,6 +28,8 @@ from maskwright.stores.schema_store import SchemaStore
 from maskwright.stores.store import EntryStore, Store, load_store
 
 if TYPE_CHECKING:
+    from maskwright.stores.sources import Constraint
+
     _Key = tuple[str, str, RequestOptions]
 
 RequestStore: TypeAlias = Store | SchemaStore | ComposedStore
@@ -125,7 +127,7 @@ class RequestCompiler:
         if waiting is not None:
             return waiting.result()
         try:
-            store = self._build(request)
+            store = self.build(request, lambda: self.reader.read(request))
             with self._lock:
                 self._keep(key, store)
             mine.set_result(store)
@@ -140,14 +142,20 @@ class RequestCompiler:
                 del self._under_way[key]
         return store
 
-    def _build(self, request: Request) -> RequestStore:
-        """The store of a request, in time."""
+    def build(self, request: Request, read: Callable[[], Constraint | Composition]) -> RequestStore:
+        """The store of what `read()` returns, within the limits; it is not kept in this process.
+
+        request : checked by `RequestReader.request`, for messages.
+        read : reads the request, for instance in a language that its kind does not say.
+
+        Raises: as `compile`.
+        """
         seconds = self.reader.limits.compile_seconds
         what = f"the compilation of the {request.kind}"
         look = deadline(seconds, what)
 
         def work() -> RequestStore:
-            constraint = self.reader.read(request)
+            constraint = read()
             is_lazy = isinstance(constraint, Grammar)
             store = cached_store(constraint, self.vocabulary, progress=look, lazy=is_lazy)
             assert not isinstance(store, EntryStore)  # the reader refuses lexing "nfa"
