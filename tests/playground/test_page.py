@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browser import Browser, browser, chromium
+from headless_browser import Browser, browser, chromium
 
 from maskwright.playground.pool import Pool
 from maskwright.playground.server import PlaygroundServer
@@ -66,7 +66,7 @@ def test_by_keyboard(page: Browser) -> None:
     page.press("ArrowRight", 39)
     assert page.value("document.activeElement.textContent") == "!"
     page.value("document.activeElement.click()")
-    page.wait("document.getElementById('said').textContent.includes(\"'!' is not legal here\")")
+    page.wait("document.getElementById('said').textContent.includes(\"(b'!') is not legal here\")")
     page.press("Escape", 27)
     assert page.value("document.getElementById('why').hidden")
 
@@ -81,7 +81,9 @@ def test_tokens_are_written_explained_and_searched(page: Browser) -> None:
     page.wait("[...document.querySelectorAll('#tokens button')].every((each) => each.textContent.includes('tion'))")
     page.value("document.querySelector('#tokens .refused').click()")
     page.wait("document.getElementById('said').textContent.includes('is not legal here')")
-    page.value("document.getElementById('search').value = ''; document.getElementById('next').click()")
+    page.value("document.getElementById('search').value = ''; lookAtMask()")
+    page.wait("document.getElementById('page').textContent.startsWith('1 to 100')")
+    page.value("document.getElementById('next').click()")
     page.wait("document.getElementById('page').textContent.startsWith('101 to 200')")
     page.value("document.getElementById('before').click()")
     page.wait("document.getElementById('page').textContent.startsWith('1 to 100')")

@@ -1,8 +1,9 @@
-"""A headless Chromium, told what to do over a pipe (the DevTools protocol), for the tests of the page."""
+"""A headless Chromium, told what to do over a pipe (the DevTools protocol), for the tests of the playground."""
 
 from __future__ import annotations
 
 import base64
+import fcntl
 import json
 import os
 import select
@@ -58,6 +59,11 @@ class Browser:
             self._rest += data
         message, _, self._rest = self._rest.partition(b"\0")
         return dict(json.loads(message))
+
+    def end(self) -> None:
+        """End the browser, so that it leaves nothing half-written in its folder."""
+        self._session = None
+        self.call("Browser.close")
 
     def size(self, width: int, height: int, is_dark: bool = False) -> None:
         self.call(
@@ -115,6 +121,13 @@ def browser(folder: Path) -> Iterator[Browser]:
     assert found is not None
     their_in, our_out = os.pipe()
     our_in, their_out = os.pipe()
+    # Chromium reads from 3 and writes to 4; higher numbers, so that none is overwritten before it is used
+    high_in, high_out = (fcntl.fcntl(each, fcntl.F_DUPFD, 100) for each in (their_in, their_out))
+
+    def connect() -> None:
+        os.dup2(high_in, 3)
+        os.dup2(high_out, 4)
+
     options = [
         "--headless=new",
         "--no-sandbox",
@@ -127,14 +140,16 @@ def browser(folder: Path) -> Iterator[Browser]:
         f"--user-data-dir={folder}",
         "about:blank",
     ]
-    command = ["sh", "-c", f'exec "$@" 3<&{their_in} 4>&{their_out}', "sh", found, *options]
     process = subprocess.Popen(
-        command, pass_fds=(their_in, their_out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [found, *options], pass_fds=(3, 4), preexec_fn=connect, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    os.close(their_in)
-    os.close(their_out)
+    for each in (their_in, their_out, high_in, high_out):
+        os.close(each)
     try:
-        yield Browser(our_out, our_in)
+        made = Browser(our_out, our_in)
+        yield made
+        made.end()
+        process.wait(20)
     finally:
         process.kill()
         process.wait()
