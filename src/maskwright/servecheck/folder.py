@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +15,7 @@ from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 
 LARGEST = 1 << 26
 """The most bytes of a configuration that is read."""
+_NAMING_ENDS = ("generation_config.json", "config.json")
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 
 
@@ -42,6 +45,17 @@ class ModelFolder(NamedTuple):
 
             return load_vocabulary_from_gguf(self.path)
         return load_vocabulary(self.path)
+
+    def vocabulary_without_ends(self) -> Vocabulary:
+        """The tokens, whatever the model's configurations say of ends.
+
+        Raises: as `load_vocabulary`.
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            for file in self.path.iterdir():
+                if file.is_file() and file.name not in _NAMING_ENDS and file.suffix in (".json", ".model", ".tiktoken"):
+                    shutil.copy(file, folder)
+            return load_vocabulary(folder, name=self.path.name)
 
 
 def read_folder(source: str | Path) -> ModelFolder:

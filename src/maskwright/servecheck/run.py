@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,9 +48,7 @@ class _Check:
         try:
             found = self.folder.vocabulary()
         except MaskwrightError as error:
-            self.error(
-                "tokenizer", error, "give the folder its tokenizer's files, as the model's authors published them"
-            )
+            self._without_ends(error)
             return None
         self.facts |= {"tokens": found.size, "special": len(found.special), "eos": list(found.eos)}
         for decoder in decoders_of(self.folder, self.skipped):
@@ -71,6 +70,16 @@ class _Check:
             )
         return found
 
+    def _without_ends(self, error: MaskwrightError) -> None:
+        """Say why a vocabulary cannot be read: for the ends that configurations name, or at all."""
+        if self.folder.ends:
+            with suppress(MaskwrightError):
+                self.ends(self.folder.vocabulary_without_ends(), self.folder.ends)
+        if not any(problem.severity == "error" for problem in self.problems):
+            self.problems.clear()
+            remedy = "give the folder its tokenizer's files, as the model's authors published them"
+            self.error("tokenizer", error, remedy)
+
     def padding(self, vocabulary: Vocabulary) -> None:
         """How many logits there are, beside the tokens."""
         n_logits = self.folder.n_logits
@@ -89,16 +98,16 @@ class _Check:
             said = f": {padding:,} are padding, and masked" if padding else ""
             self.checked.append(f"{n_logits:,} logits for {vocabulary.size:,} ids{said}")
 
-    def ends(self, vocabulary: Vocabulary) -> None:
-        """The tokens that end texts."""
-        if not vocabulary.eos:
+    def ends(self, vocabulary: Vocabulary, named: Mapping[str, tuple[int, ...]]) -> None:
+        """The tokens that end texts. named : by the files that name them."""
+        if not vocabulary.eos and not named:
             self.error(
                 "no-end",
                 "no token ends a text, so no text can end but by the limit of tokens",
                 "name it: eos_token_id in generation_config.json",
             )
         most = self.folder.n_logits or vocabulary.size
-        for name, ids in self.folder.ends.items():
+        for name, ids in named.items():
             for token in ids:
                 if not 0 <= token < most:
                     self.error(
@@ -119,7 +128,7 @@ class _Check:
                         "servers that read this file stop there: masks of vLLM's and SGLang's plug-ins follow the server",
                     )
         if not any(problem.code in ("no-end", "end-out-of-range", "end-is-text") for problem in self.problems):
-            names = ", ".join(self.folder.ends) or "the tokenizer"
+            names = ", ".join(named) or "the tokenizer"
             self.checked.append(f"end of text: tokens {list(vocabulary.eos)}, by {names}")
 
     def store(self, constraint: Constraint | Any, vocabulary: Vocabulary) -> RequestStore | None:
@@ -156,8 +165,11 @@ class _Check:
             if importlib.util.find_spec(package) is None:
                 self.skipped.append(f"generation: {package} is not installed: pip install 'maskwright[hf]'")
                 return
+        from transformers.utils import logging
+
         from maskwright.completion import load_model
 
+        logging.disable_progress_bar()
         try:
             loaded = load_model(self.folder.path, "cpu")
             self._generate(loaded, store, n_tokens)
@@ -217,7 +229,7 @@ def check_serving(
     store = None
     if vocabulary is not None:
         check.padding(vocabulary)
-        check.ends(vocabulary)
+        check.ends(vocabulary, check.folder.ends)
         progress("compiling the constraint")
         store = check.store(constraint, vocabulary)
     if asked is not None and not asked.refusal and vocabulary is not None:
