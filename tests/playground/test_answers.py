@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -123,15 +126,51 @@ def test_findings(answers: Answers) -> None:
     assert nothing["findings"][0]["severity"] == "error"
 
 
-def test_what_is_named_is_not_opened(answers: Answers) -> None:
-    for kind in ("detect", "grammar", "json", "structural_tag"):
-        for text in (
-            "/etc/passwd",
-            "pyproject.toml",
-            "start: X\n%import .secret.X\n",
-            "start: A\n%grammar A /etc/x.lark\n",
-        ):
-            assert "No such file" not in error(answers, "mask", text, kind=kind)["message"] or kind == "detect"
+_watched: list[str] = []
+_opened: list[str] = []
+
+
+def _see(event: str, arguments: tuple[Any, ...]) -> None:
+    if (
+        _watched
+        and event in ("open", "os.listdir", "os.scandir")
+        and isinstance(arguments[0], str | bytes | os.PathLike)
+    ):
+        path = os.path.realpath(os.fsdecode(arguments[0]))
+        if path.startswith(tuple(_watched)):
+            _opened.append(path)
+
+
+sys.addaudithook(_see)
+
+
+@pytest.mark.parametrize("name", ["secret", "secret.lark", "secret.json", "secret.gbnf", "secret.safetensors"])
+def test_what_is_named_is_not_opened(
+    answers: Answers, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that a question names is not opened, in whatever way it is named."""
+    texts = {"json": '{"const": "a"}', "gbnf": 'root ::= "a"'}
+    (tmp_path / name).write_text(texts.get(name.rpartition(".")[2], 'start: "a"\n'))
+    monkeypatch.chdir(tmp_path)
+    _watched[:] = [os.path.realpath(tmp_path), os.path.realpath("/etc/passwd")]
+    _opened.clear()
+    try:
+        for way in (name, f"./{name}", str(tmp_path / name), "/etc/passwd"):
+            dotted = name.partition(".")[0]
+            for text in (
+                way, f" {way}\n", f"lark:{way}", f"start: A\n%import .{dotted}.A\n", f"start: A\n%import {dotted}.A\n",
+                f"start: A\n%grammar A {way}\n", f"start: A\n%schema A {way}\n", f'{{"$ref": "file://{way}"}}', f'{{"$ref": "{way}"}}',
+            ):  # fmt: skip
+                for kind in ("detect", "grammar", "json", "regex", "choice", "structural_tag"):
+                    for ask_for in ("mask", "lint"):
+                        answers.answer({"ask": ask_for, "constraint": text, "kind": kind})
+                        assert not _opened, (text, kind, ask_for, _opened)
+            library_text(way)
+            assert not _opened, way
+        Path(name).read_text()
+        assert _opened  # the watch sees what is opened
+    finally:
+        _watched.clear()
     assert library_text("json") and library_text("pyproject.toml") is None and library_text("../json") is None
 
 

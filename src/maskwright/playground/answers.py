@@ -115,8 +115,8 @@ class Answers:
         return {
             "vocabulary": own.name,
             "size": own.size,
-            "model": BUNDLED if self.completions.why_not() is None else None,
-            "why_no_model": self.completions.why_not() or "",
+            "model": BUNDLED if self.completions.why_not is None else None,
+            "why_no_model": self.completions.why_not or "",
             "seconds": self.seconds,
         }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import threading
 from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -40,6 +41,7 @@ class Completions:
         self._vocabulary = vocabulary
         self._model: LanguageModel | None = None
 
+    @cached_property
     def why_not(self) -> str | None:
         """Why there are no completions; None if there are."""
         if self._vocabulary.tokens != load_vocabulary(model_folder(BUNDLED)).tokens:
@@ -51,7 +53,7 @@ class Completions:
 
     def model(self) -> LanguageModel:
         """The model. Raises: MaskwrightError if there is none for the vocabulary."""
-        why = self.why_not()
+        why = self.why_not
         if why is not None:
             raise MaskwrightError(f"no completions: {why}")
         if self._model is None:

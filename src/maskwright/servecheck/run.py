@@ -169,7 +169,7 @@ class _Check:
 
         from maskwright.completion import load_model
 
-        logging.disable_progress_bar()
+        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         try:
             loaded = load_model(self.folder.path, "cpu")
             self._generate(loaded, store, n_tokens)
