@@ -7,12 +7,15 @@ import signal
 import sys
 import threading
 import webbrowser
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.cli.common import app, clean_errors
+
+if TYPE_CHECKING:
+    from maskwright.playground.server import PlaygroundServer
 
 _EPILOG = """Example: maskwright playground --tokenizer tokenizer.json
 
@@ -64,20 +67,17 @@ def playground(
             pool.close()
 
 
-def _serve(server: object, no_browser: bool) -> None:
+def _serve(server: PlaygroundServer, no_browser: bool) -> None:
     """Serve until Ctrl-C or a signal to end; then end the process."""
-    from maskwright.playground.server import PlaygroundServer
-
-    assert isinstance(server, PlaygroundServer)
     is_over = threading.Event()
     signal.signal(signal.SIGTERM, lambda number, frame: is_over.set())
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
     thread.start()
-    sys.stdout.write(f"The playground is at {server.url}\nCtrl-C ends it.\n")
-    sys.stdout.flush()
-    if not no_browser:
-        threading.Thread(target=webbrowser.open, args=(server.url,), daemon=True).start()
     try:
+        sys.stdout.write(f"The playground is at {server.url}\nCtrl-C ends it.\n")
+        sys.stdout.flush()
+        if not no_browser:
+            threading.Thread(target=webbrowser.open, args=(server.url,), daemon=True).start()
         while not is_over.wait(0.2):
             pass
     except KeyboardInterrupt:

@@ -50,6 +50,7 @@ class PlaygroundServer(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
     allow_reuse_address = True
+    request_queue_size = 2 * MOST_CONNECTIONS
 
     def __init__(self, pool: Pool, host: str = "127.0.0.1", port: int = 0) -> None:
         self.pool = pool
