@@ -115,6 +115,19 @@ def test_errors_are_shown(page: Browser) -> None:
     page.wait("document.getElementById('constraint').value.includes('start:')")
 
 
+def test_a_long_request_can_be_cancelled(page: Browser) -> None:
+    example(page, "arithmetic")
+    page.value("document.getElementById('constraint').value = 'start: \"a\"~1000000\\n'; lookAtMask(); undefined")
+    page.wait("!document.getElementById('busy').hidden")
+    page.value("document.getElementById('cancel').click()")
+    page.wait("document.getElementById('busy').hidden", 5)
+    example(page, "a date")
+    assert page.value("document.querySelectorAll('#tokens button').length") == 3
+    assert (
+        page.value("[...document.querySelectorAll('#tokens button')].filter((each) => each.tabIndex === 0).length") == 1
+    )
+
+
 @pytest.mark.parametrize(("width", "is_dark"), [(1280, False), (1280, True), (400, False), (400, True)])
 def test_it_fits(page: Browser, tmp_path: Path, width: int, is_dark: bool) -> None:
     example(page, "a person")

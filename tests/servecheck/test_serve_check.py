@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import small_tokenizers
 from random_model import save_model
 from typer.testing import CliRunner
 
@@ -262,3 +263,29 @@ def test_the_command(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert run(str(tmp_path / "nowhere"), "-g", GRAMMAR)[0] == 2
     assert run(str(folder), "-g", "no-such-grammar")[0] == 2
     assert run(str(folder), "-g", GRAMMAR, "--json", str(folder / "x.json"))[0] == 2
+
+
+@pytest.mark.parametrize("name", ["byte_level", "byte_fallback", "unigram"])
+def test_tokenizers_of_other_kinds_pass(name: str, tmp_path: Path) -> None:
+    getattr(small_tokenizers, name)().save(str(tmp_path / "tokenizer.json"))
+    found = _Check(read_folder(tmp_path))
+    vocabulary = found.vocabulary()
+    assert vocabulary is not None
+    assert [problem for problem in found.problems if problem.severity == "error"] == []
+    assert len(found.checked) == 2, found.skipped
+
+
+def test_a_gguf_file(tmp_path: Path) -> None:
+    gguf = pytest.importorskip("gguf", reason="the package gguf is not installed: pip install gguf")
+    writer = gguf.GGUFWriter(str(tmp_path / "m.gguf"), "llama")
+    writer.add_tokenizer_model("llama")
+    tokens = ["</s>", "a", "b", "ab"]
+    writer.add_token_list(tokens)
+    writer.add_token_types([3, 1, 1, 1])
+    writer.add_eos_token_id(0)
+    for step in (writer.write_header_to_file, writer.write_kv_data_to_file, writer.write_tensors_to_file, writer.close):
+        step()
+    for source in (tmp_path, tmp_path / "m.gguf"):
+        report = check(source, mw.parse_grammar('start: "ab"+\n'))
+        assert report.passed and report.facts["eos"] == [0], str(report)
+        assert any("in llama.cpp alone" in said for said in report.skipped)

@@ -61,11 +61,13 @@ class ModelFolder(NamedTuple):
 def read_folder(source: str | Path) -> ModelFolder:
     """What a model's files say.
 
-    source : a folder as `save_pretrained` writes it, or a GGUF file.
+    source : a folder as `save_pretrained` writes it, a GGUF file, or a folder with nothing else.
 
     Raises: UnknownNameError if there is no such folder; MaskwrightError for a file that is no JSON.
     """
     path = Path(source).expanduser()
+    if path.is_dir() and not (path / "config.json").exists() and len(found := sorted(path.glob("*.gguf"))) == 1:
+        path = found[0]
     if path.is_file() and path.suffix.lower() == ".gguf":
         return ModelFolder(path, None, {}, False)
     if not path.is_dir():
