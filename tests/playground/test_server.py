@@ -199,6 +199,24 @@ def test_a_client_that_says_nothing_does_not_keep_others_out(server: PlaygroundS
         connection.close()
 
 
+@pytest.mark.parametrize(("host", "shown"), [("::1", "[::1]"), ("localhost", "localhost"), ("0.0.0.0", "127.0.0.1")])
+def test_it_listens_where_it_is_told(server: PlaygroundServer, host: str, shown: str) -> None:
+    try:
+        other = PlaygroundServer(server.pool, host)
+    except OSError:
+        pytest.skip(f"there is no {host} here")
+    threading.Thread(target=other.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+    try:
+        assert other.url == f"http://{shown}:{other.server_port}/" and other.is_local == (host != "0.0.0.0")
+        connection = http.client.HTTPConnection(shown.strip("[]"), other.server_port, timeout=60)
+        connection.request("GET", "/")
+        assert connection.getresponse().status == 200
+        connection.close()
+    finally:
+        other.shutdown()
+        other.server_close()
+
+
 def test_other_addresses() -> None:
     class Anywhere(PlaygroundServer):
         def __init__(self, named: str) -> None:

@@ -74,7 +74,8 @@ def _serve(server: PlaygroundServer, no_browser: bool) -> None:
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
     thread.start()
     try:
-        sys.stdout.write(f"The playground is at {server.url}\nCtrl-C ends it.\n")
+        others = "" if server.is_local else "Other machines can reach it, without a password.\n"
+        sys.stdout.write(f"The playground is at {server.url}\n{others}Ctrl-C ends it.\n")
         sys.stdout.flush()
         if not no_browser:
             threading.Thread(target=webbrowser.open, args=(server.url,), daemon=True).start()

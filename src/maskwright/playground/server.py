@@ -20,6 +20,7 @@ from functools import cached_property
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
+from socketserver import TCPServer
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -60,10 +61,21 @@ class PlaygroundServer(ThreadingHTTPServer):
         self.address_family = found[0][0]
         super().__init__((self._named, port), _Handler)
 
+    def server_bind(self) -> None:
+        """Listen, without asking a name server for the machine's name as `HTTPServer` does."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = self._named, self.server_address[1]
+
+    @property
+    def is_local(self) -> bool:
+        """Whether this machine alone can reach it."""
+        return ipaddress.ip_address(str(self.server_address[0])).is_loopback
+
     @property
     def url(self) -> str:
-        """The address of the page."""
-        shown = f"[{self._named}]" if ":" in self._named else self._named
+        """The address of the page, for a browser on this machine."""
+        named = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(self._named, self._named)
+        shown = f"[{named}]" if ":" in named else named
         return f"http://{shown}:{self.server_port}/"
 
     @cached_property

@@ -66,8 +66,8 @@ def read_folder(source: str | Path) -> ModelFolder:
     Raises: UnknownNameError if there is no such folder; MaskwrightError for a file that is no JSON.
     """
     path = Path(source).expanduser()
-    if path.is_dir() and not (path / "config.json").exists() and len(found := sorted(path.glob("*.gguf"))) == 1:
-        path = found[0]
+    if path.is_dir() and not (path / "config.json").exists() and len(files := sorted(path.glob("*.gguf"))) == 1:
+        path = files[0]
     if path.is_file() and path.suffix.lower() == ".gguf":
         return ModelFolder(path, None, {}, False)
     if not path.is_dir():
