@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -216,6 +217,10 @@ def test_runtimes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         return versions[package]
 
     monkeypatch.setattr(runtimes, "version", version)
+    points = ["maskwright"]
+    monkeypatch.setattr(runtimes, "entry_points", lambda group: [SimpleNamespace(name=name) for name in points])
+    monkeypatch.setenv("VLLM_PLUGINS", "other,maskwright")
+    monkeypatch.delenv("SGLANG_PLUGINS", raising=False)
     asked = Asked("grammar", "python", is_name=True)
     found = {each.name: each for each in runtimes_for(read_folder(folder), asked)}
     assert found["vLLM"].state == "supported" and found["vLLM"].line.startswith(f"vllm serve {folder}")
@@ -229,6 +234,11 @@ def test_runtimes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     choice = {each.name: each for each in runtimes_for(read_folder(folder), Asked("choice", "a.txt"))}
     assert choice["SGLang"].request == "its requests have no field for a choice"
     assert choice["vLLM"].request == 'a request says "structured_outputs": {"choice": TEXTS}, the text of a.txt'
+    monkeypatch.setenv("VLLM_PLUGINS", "other")
+    points.clear()
+    hidden = {each.name: each for each in runtimes_for(read_folder(folder), asked)}
+    assert hidden["vLLM"].state == "does not find maskwright" and "add maskwright" in hidden["vLLM"].why
+    assert "no entry point of sglang.srt.plugins" in hidden["SGLang"].why
     versions.clear()
     assert {each.state for each in runtimes_for(read_folder(folder), asked)} == {"not installed"}
     gguf = folder / "m.gguf"
@@ -245,6 +255,8 @@ def run(*arguments: str) -> tuple[int, str]:
 
 def test_the_command(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtimes, "version", lambda package: "0.32.0" if package == "vllm" else "0.0.1")
+    monkeypatch.setattr(runtimes, "entry_points", lambda group: [SimpleNamespace(name="maskwright")])
+    monkeypatch.delenv("VLLM_PLUGINS", raising=False)
     code, said = run(str(folder), "--grammar", GRAMMAR)
     assert code == 0 and "0 errors: fit to serve" in said
     assert '"structured_outputs": {"grammar": GRAMMAR}, the text of the constraint' in said

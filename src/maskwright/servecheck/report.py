@@ -29,7 +29,8 @@ class Runtime(NamedTuple):
 
     name : the runtime's.
     version : that is installed; None if it is not.
-    state : "supported", "untested", "too old", "not for this model" or "not installed".
+    state : "supported", "untested", "too old", "not for this model", "does not find maskwright" or
+        "not installed".
     why : more on the state; "" for nothing.
     line : what to run or to write.
     request : how a request brings the constraint; "" where there are no requests.

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, entry_points, version
 from typing import NamedTuple
 
 from maskwright.servecheck.folder import ModelFolder
 from maskwright.servecheck.report import Runtime
+
+NAME = "maskwright"
+"""What entry points call it."""
 
 
 class Asked(NamedTuple):
@@ -34,6 +38,8 @@ class _Known(NamedTuple):
     package : its distribution.
     oldest : the oldest version that fits.
     tested : the versions that it was tested with: from, and up to the second, which is not.
+    plugins : of a server, the group of entry points by which it finds maskwright, and the
+        environment variable that may name others.
     """
 
     name: str
@@ -41,8 +47,13 @@ class _Known(NamedTuple):
     oldest: tuple[int, ...]
     tested: tuple[tuple[int, ...], tuple[int, ...]]
     line: Callable[[ModelFolder], str]
-    is_server: bool = False
+    plugins: tuple[str, str] = ("", "")
     of_gguf: bool = False
+
+    @property
+    def is_server(self) -> bool:
+        """Whether requests bring constraints."""
+        return bool(self.plugins[0])
 
 
 def _folder(folder: ModelFolder) -> str:
@@ -56,7 +67,7 @@ _KNOWN = (
         (0, 32),
         ((0, 32), (0, 34)),
         lambda folder: f"vllm serve {_folder(folder)} --structured-outputs-config.backend maskwright",
-        is_server=True,
+        plugins=("vllm.general_plugins", "VLLM_PLUGINS"),
     ),
     _Known(
         "SGLang",
@@ -64,7 +75,7 @@ _KNOWN = (
         (0, 5, 23),
         ((0, 5, 23), (0, 5, 24)),
         lambda folder: f"sglang serve --model-path {_folder(folder)} --grammar-backend maskwright",
-        is_server=True,
+        plugins=("sglang.srt.plugins", "SGLANG_PLUGINS"),
     ),
     _Known(
         "transformers",
@@ -143,10 +154,25 @@ def _runtime(known: _Known, folder: ModelFolder, asked: Asked) -> Runtime:
         return Runtime(
             known.name, there, "too old", f"{oldest} or later is needed", f"pip install '{known.package}>={oldest}'", ""
         )
+    if hidden := _why_hidden(known):
+        return Runtime(known.name, there, "does not find maskwright", hidden, line, "")
     is_tested = known.tested[0] <= numbers < known.tested[1]
     state = "supported" if is_tested else "untested"
     why = "" if is_tested else f"tested up to {'.'.join(map(str, known.tested[1]))}, which is not included"
     return Runtime(known.name, there, state, why, line, _request(known, asked) if known.is_server else "")
+
+
+def _why_hidden(known: _Known) -> str:
+    """Why a server does not find maskwright among its plug-ins; "" if it does."""
+    group, variable = known.plugins
+    if not known.is_server:
+        return ""
+    named = os.environ.get(variable)
+    if named is not None and NAME not in [each.strip() for each in named.split(",")]:
+        return f"{variable} is {named!r}: add {NAME}, or unset it"
+    if not any(each.name == NAME for each in entry_points(group=group)):
+        return f"no entry point of {group} names it: pip install maskwright where {known.name} is"
+    return ""
 
 
 def _request(known: _Known, asked: Asked) -> str:
