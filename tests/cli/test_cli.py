@@ -280,6 +280,12 @@ def test_warm_up(runner: CliRunner, tokenizer: str, tmp_path: Path) -> None:
     stores = json.loads((tmp_path / "facts.json").read_text())["stores"]
     assert [Path(store["path"]).parent.name for store in stores] == ["cache", "cache"]
     assert all(Path(store["path"]).stat().st_size == store["bytes"] for store in stores)
+    for source, files in (('{"type": "string"}', 0), ('start: "<" X ">"\n%grammar X json.compact in json string\n', 2)):
+        run = runner.invoke(app, ["warm-up", source, "-t", tokenizer, "--readable", "--json", "more.json"])
+        assert run.exit_code == 0, run.output
+        facts = json.loads((tmp_path / "more.json").read_text())
+        assert len([store for store in facts["stores"] if store["path"]]) == files
+        assert facts["engines"][0]["cpu_seconds"] >= 0
     run = runner.invoke(app, ["warm-up", "json"])
     assert run.exit_code == 2 and "name at least one (--tokenizer)" in run.output
 

@@ -180,6 +180,6 @@ def test_options_of_another_kind_are_refused(runner: CliRunner) -> None:
     assert "--key-order is for one" in refused(runner, "analyze", "g.gbnf", "--key-order", "schema")
     assert "does not apply" in refused(runner, "export", "p.json", "-t", "python-tiny", "-o", "x", "--original")
     assert "only such are audited" in refused(runner, "audit", "m:C", "good.json", "-g", "p.json", "-t", "python-tiny")
-    assert "p.json is read as schema" in refused(runner, "warm-up", "p.json", "-t", "python-tiny")
+    assert "--lexing is for one" in refused(runner, "warm-up", "p.json", "-t", "python-tiny", "--lexing", "longest")
     assert "whose grammar is fixed: --lenient is for" in refused(runner, "info", "p.safetensors", "--lenient")
     assert "is a grammar, not a store: name the tokenizer" in refused(runner, "info", "p.json")

@@ -428,3 +428,18 @@ def test_nothing_is_begun_while_too_many_go_on(monkeypatch: pytest.MonkeyPatch) 
 
 def test_the_kinds_are_those_of_vllm() -> None:
     assert KINDS == ("json", "json_object", "regex", "grammar", "choice", "structural_tag")
+
+
+def test_grammars_of_requests_need_not_come_to_the_disk(tmp_path: Path) -> None:
+    """Without `on_disk` only grammars that come along are kept in the cache."""
+
+    def files() -> int:
+        return len(list((tmp_path / "cache").glob("store-*")))
+
+    for on_disk, expected in ((False, 0), (True, 1)):
+        store: Any = RequestCompiler("python-tiny", on_disk=on_disk).compile("grammar", LARK)
+        store.close()
+        assert takes(store, "aabb") and files() == expected
+    store = RequestCompiler("python-tiny", on_disk=False).compile("grammar", "json.compact")
+    store.close()
+    assert files() == 2

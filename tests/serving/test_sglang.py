@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from maskwright.analysis.errors import DeadEndError, IllegalTokenError, MissingExtraError
+from maskwright.analysis.errors import DeadEndError, IllegalTokenError, MaskwrightError, MissingExtraError
+from maskwright.analysis.schema.text_patterns import load_regex
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.serving import sglang as ours
 from maskwright.serving.options import RequestOptions
+from maskwright.stores.build import build_store
 
 torch = pytest.importorskip("torch")
 base = pytest.importorskip(
@@ -344,3 +346,29 @@ def test_settings_about_white_space_are_followed() -> None:
     grammar.accept_token(ord(" "))
     with pytest.raises(IllegalTokenError):
         grammar.accept_token(ord(" "))
+
+
+def test_settings_of_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    """Stores by name, limits, white space where SGLang says nothing; what SGLang cannot have is refused."""
+    build_store(load_regex("stored"), tokens()).save(tmp_path / "s.safetensors")
+    serving = SimpleNamespace(
+        reasoning_parser=None, enable_strict_thinking=False, constrained_json_whitespace_pattern=None,
+        constrained_json_disable_any_whitespace=False, constrained_json_max_whitespace_cnt=None,
+    )  # fmt: skip
+    monkeypatch.setattr("sglang.srt.runtime_context.get_serving", lambda: serving)
+    for name, value in {
+        "STORES": f"mine={tmp_path}/s.safetensors",
+        "WHITESPACE": "compact",
+        "MOST_BYTES": "50",
+    }.items():
+        monkeypatch.setenv(f"MASKWRIGHT_SGLANG_{name}", value)
+    made = ours.make_backend(None, tokens(), SIZE, {EOS})
+    grammar = made.dispatch_ebnf("mine")
+    for token in b"stored":
+        grammar.accept_token(token)
+    with pytest.raises(IllegalTokenError):
+        made.dispatch_json("true").accept_token(ord(" "))
+    assert "at most 50 bytes" in made.dispatch_regex("a" * 60).error_message
+    monkeypatch.setenv("MASKWRIGHT_SGLANG_HYBRID", "1")
+    with pytest.raises(MaskwrightError, match="MASKWRIGHT_SGLANG_HYBRID is set"):
+        ours.make_backend(None, tokens(), SIZE, {EOS})

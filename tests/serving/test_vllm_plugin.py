@@ -32,8 +32,8 @@ from vllm_cases import (
 )
 
 import maskwright.serving.vllm as ours
+from maskwright.serving.settings import read_settings
 from maskwright.serving.vllm_backend import NAME
-from maskwright.serving.vllm_settings import read_settings
 
 
 @pytest.fixture(autouse=True)

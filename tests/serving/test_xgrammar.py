@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from maskwright.serving import xgrammar as xgr
+from maskwright.serving.options import RequestLimits
 
 torch = pytest.importorskip("torch")
 
@@ -190,3 +191,11 @@ def test_a_program_gets_it_for_xgrammar() -> None:
         "install(replace=True)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_grammars_are_compiled_in_time_too() -> None:
+    slow = xgr.GrammarCompiler(xgr.TokenizerInfo(TOKENS, vocab_size=SIZE))
+    slow._compiler.reader.limits = RequestLimits(compile_seconds=1e-9)
+    for compiled in (lambda: slow.compile_grammar('root ::= "ab"+'), lambda: slow.compile_lark('start: "ab"+')):
+        with pytest.raises(xgr.RefusedError, match="took longer than 1e-09 s"):
+            compiled()

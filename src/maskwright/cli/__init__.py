@@ -1,6 +1,7 @@
 """The command line, `maskwright COMMAND`; each command has a module here.
 
-Commands: analyze, audit, complete, explain, export, info, lint, list, validate, warm-up.
+Commands: analyze, audit, complete, explain, export, info, lint, list, playground, serve-check,
+validate, warm-up.
 
 Exit codes: 0 success; 1 a check failed; 2 wrong usage or bad input, and nothing was written; 130
 interrupted; 141 the reader of standard output has closed the pipe, which is no error.
@@ -41,6 +42,8 @@ def _application() -> typer.Typer:
         info,
         lint,
         list_names,
+        playground,
+        serve_check,
         validate,
         warm_up,
     )

@@ -35,17 +35,13 @@ from maskwright.cli.common import (
     write_json,
 )
 from maskwright.cli.constraints import (
-    OF_LARK,
-    OF_SCHEMAS,
     FromOption,
     GrammarOptions,
     KeyOrderOption,
     LenientOption,
     WhitespaceOption,
     is_constraint,
-    names_parts,
-    path_or_text,
-    syntax_of,
+    load_any,
 )
 
 if TYPE_CHECKING:
@@ -273,12 +269,7 @@ def _check_reference(name: str) -> None:
 
 
 def _grammar(source: str, options: GrammarOptions) -> Constraint | Composition:
-    if syntax_of(source, options) == "lark" and names_parts(source):
-        options.refuse((*OF_LARK, *OF_SCHEMAS), source, "read with options, since it names parts of other languages")
-        from maskwright.analysis.composition import read_composition
-
-        return read_composition(path_or_text(source))
-    found = options.load_constraint(source)
+    found = load_any(source, options)
     if getattr(found, "lexing", "") == "nfa":
         raise MaskwrightError(f"{source}: {_NFA}")
     return found

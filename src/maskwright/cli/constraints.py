@@ -11,6 +11,7 @@ import typer
 from maskwright.analysis.errors import MaskwrightError
 
 if TYPE_CHECKING:
+    from maskwright.analysis.composition import Composition
     from maskwright.analysis.grammar import Grammar
     from maskwright.stores.sources import Constraint
 
@@ -119,11 +120,25 @@ class GrammarOptions(NamedTuple):
         if syntax == "regex" or syntax == "choice":
             from maskwright.analysis.schema.text_patterns import load_choice, load_regex
 
-            text = _text(source).removesuffix("\n").removesuffix("\r")
+            text = text_of(source).removesuffix("\n").removesuffix("\r")
             return load_regex(text) if syntax == "regex" else load_choice(text.splitlines())
         from maskwright.analysis.fronts import read_constraint
 
         return read_constraint(path_or_text(source), syntax)
+
+
+def load_any(source: str, options: GrammarOptions) -> Constraint | Composition:
+    """What a command's argument names: a grammar, a schema, a pattern, or a composition of them.
+
+    Raises: as `GrammarOptions.load_constraint` and `read_composition`; MaskwrightError for options
+        that a composition does not take.
+    """
+    if syntax_of(source, options) != "lark" or not names_parts(source):
+        return options.load_constraint(source)
+    options.refuse((*OF_LARK, *OF_SCHEMAS), source, "read with options, since it names parts of other languages")
+    from maskwright.analysis.composition import read_composition
+
+    return read_composition(path_or_text(source))
 
 
 def names_parts(source: str) -> bool:
@@ -145,7 +160,7 @@ def path_or_text(source: str) -> Any:
     return Path(source) if os.path.isfile(source) else source
 
 
-def _text(source: str) -> str:
+def text_of(source: str) -> str:
     """The text of a file, or of the argument itself."""
     from maskwright.analysis.grammar.lark_files import read_file
 
@@ -166,7 +181,7 @@ def syntax_of(source: str, options: GrammarOptions) -> Syntax:
     if os.path.isfile(source) or source.lstrip().startswith("{") or "::=" in source:
         from maskwright.analysis.fronts import detect
 
-        return detect(_text(source), source if is_path else None)
+        return detect(text_of(source), source if is_path else None)
     return "lark"
 
 

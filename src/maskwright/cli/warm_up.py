@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -21,10 +20,12 @@ from maskwright.cli.common import (
     check_writable,
     clean_errors,
     progress_bars,
-    seconds_since,
     write_json,
 )
-from maskwright.cli.constraints import GrammarOptions
+from maskwright.cli.constraints import FromOption, GrammarOptions, load_any
+
+if TYPE_CHECKING:
+    from maskwright.serving.warming import Warmed
 
 
 @app.command(
@@ -32,7 +33,13 @@ from maskwright.cli.constraints import GrammarOptions
     epilog="Example: MASKWRIGHT_CACHE=/opt/masks maskwright warm-up json python --tokenizer tokenizer.json --readable",
 )
 def warm_up(
-    grammars: Annotated[list[str], typer.Argument(metavar="GRAMMAR...", help="Names, .lark files, or lark:NAME.")],
+    grammars: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[GRAMMAR...]",
+            help="Names, .lark files or lark:NAME; schemas, compositions: what requests will bring.",
+        ),
+    ] = None,
     tokenizers: Annotated[
         list[str] | None,
         typer.Option("--tokenizer", "-t", metavar="T", help="A tokenizer; may be given several times."),
@@ -43,6 +50,8 @@ def warm_up(
     conflicts: ConflictsOption = None,
     soft: SoftOption = None,
     restrict: RestrictOption = None,
+    syntax: FromOption = None,
+    library: Annotated[bool, typer.Option("--library", help="All grammars that come along, too.")] = False,
     readable: Annotated[
         bool, typer.Option("--readable", help="Let all users read the cache: for an image that others run.")
     ] = False,
@@ -50,33 +59,48 @@ def warm_up(
 ) -> None:
     """Put stores into the cache before they are needed, as when an image is built.
 
-    The environment variable MASKWRIGHT_CACHE names the cache folder.
+    The environment variable MASKWRIGHT_CACHE names the cache folder. Without a grammar only the engines' code is made ready.
     """
     with clean_errors():
+        from maskwright.analysis.loading.names import known_grammars
         from maskwright.maskstore.vocabulary import load_vocabulary
-        from maskwright.stores.cache import warm_cache
+        from maskwright.serving.warming import warm_constraint, warm_engines
 
-        check_writable(json_file, inputs=(*grammars, *(tokenizers or ())))
+        named = list(grammars or ())
+        check_writable(json_file, inputs=(*named, *(tokenizers or ())))
         if not tokenizers:
             raise MaskwrightError("a mask store is for one tokenizer: name at least one (--tokenizer)")
-        options = GrammarOptions(start, lexing, reserved, conflicts, soft, restrict)
-        loaded = [options.load(grammar) for grammar in grammars]
+        options = GrammarOptions(start, lexing, reserved, conflicts, soft, restrict, syntax)
+        if library:
+            named += [name for name in known_grammars() if name not in named]
+        loaded: list[Any] = [load_any(grammar, options) for grammar in named]
+        console = Console(stderr=json_file is not None and str(json_file) == "-", soft_wrap=True)
         rows: list[dict[str, Any]] = []
+        engines: list[dict[str, Any]] = []
         for tokenizer in tokenizers:
             vocabulary = load_vocabulary(tokenizer)
-            for grammar in loaded:
-                begin = time.process_time()
+            seconds = round(warm_engines(vocabulary, lambda said: console.print(f"note: {said}", markup=False)), 3)
+            engines.append({"tokenizer": vocabulary.name, "tokens": vocabulary.size, "cpu_seconds": seconds})
+            for constraint in loaded:
                 with progress_bars() as progress:
-                    path = warm_cache(grammar, vocabulary, progress=progress, readable=readable)
-                facts = {"grammar": grammar.name, "tokenizer": vocabulary.name, "path": str(path)}
-                rows.append({**facts, "bytes": path.stat().st_size, "cpu_seconds": seconds_since(begin)})
-                if json_file is None or str(json_file) != "-":
-                    Console().print(
-                        f"{grammar.name} x {vocabulary.name}: {rows[-1]['bytes'] / 1e6:.1f} MB, in {rows[-1]['cpu_seconds']:.1f} s of "
-                        f"processor time: {path}",
+                    made = warm_constraint(constraint, vocabulary, progress=progress, readable=readable)
+                rows += _rows(constraint, vocabulary.name, made)
+                for row in rows[-max(1, len(made.paths)) :]:
+                    where = f"{row['bytes'] / 1e6:.1f} MB, " if row["path"] else "no file, "
+                    console.print(
+                        f"{row['grammar']} x {row['tokenizer']}: {where}in {row['cpu_seconds']:.1f} s of processor time"
+                        f"{': ' + row['path'] if row['path'] else ', as each time'}",
                         highlight=False,
                         markup=False,
-                        soft_wrap=True,
                     )
         if json_file is not None:
-            write_json(json_file, {"stores": rows})
+            write_json(json_file, {"stores": rows, "engines": engines})
+
+
+def _rows(constraint: Any, tokenizer: str, made: Warmed) -> list[dict[str, Any]]:
+    """A row for each file that was made of a constraint; one without a file if there is none."""
+    seconds = round(made.cpu_seconds, 3)
+    facts = {"grammar": constraint.name, "tokenizer": tokenizer}
+    if not made.paths:
+        return [{**facts, "path": None, "bytes": 0, "cpu_seconds": seconds}]
+    return [{**facts, "path": str(path), "bytes": path.stat().st_size, "cpu_seconds": seconds} for path in made.paths]

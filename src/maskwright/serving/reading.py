@@ -166,7 +166,6 @@ class RequestReader:
                 "additional properties cannot be switched off for the schemas of a structural tag: say "
                 '"additionalProperties": false in each'
             )
-        _refuse_names_of_files(spec)
         return read_structural_tag(spec, whitespace=options.whitespace)
 
     def _schema(self, spec: str, options: RequestOptions) -> Any:
@@ -224,23 +223,6 @@ def _choice(spec: str) -> list[str]:
         what = a_type(found) if not isinstance(found, list) else "a list with other items than strings"
         raise GrammarError(f"the choice is {what}; expected a JSON list of strings")
     return found
-
-
-def _refuse_names_of_files(spec: str) -> None:
-    """Raises GrammarError for a structural tag with a grammar that could be taken for a path."""
-    try:
-        todo = [json.loads(spec)]
-    except (ValueError, RecursionError):
-        return  # who reads the tag says so
-    while todo:
-        value = todo.pop()
-        if isinstance(value, dict):
-            grammar = value.get("grammar")
-            if value.get("type") == "grammar" and isinstance(grammar, str) and "::=" not in grammar:
-                raise GrammarError(f"structural tag: the grammar {clip(grammar)} is no text in EBNF, which has ::=")
-            todo.extend(value.values())
-        elif isinstance(value, list):
-            todo.extend(value)
 
 
 def _refuse_unknown_keywords(schema: Any) -> None:

@@ -22,12 +22,15 @@ from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_voc
 from maskwright.serving.options import RequestLimits, RequestOptions
 from maskwright.serving.reading import Request, RequestReader, library
 from maskwright.serving.time_limit import OutOfTimeError, deadline, within
+from maskwright.stores.build import build_store
 from maskwright.stores.cache import cached_store
 from maskwright.stores.composed_store import ComposedStore
 from maskwright.stores.schema_store import SchemaStore
 from maskwright.stores.store import EntryStore, Store, load_store
 
 if TYPE_CHECKING:
+    from maskwright.stores.sources import Constraint
+
     _Key = tuple[str, str, RequestOptions]
 
 RequestStore: TypeAlias = Store | SchemaStore | ComposedStore
@@ -52,8 +55,10 @@ class RequestCompiler:
     limits : see `RequestLimits`.
     options : what holds for requests that do not say otherwise.
     strict_keywords : see `RequestReader`.
+    on_disk : whether grammars whose texts requests bring go through the cache on disk
+        (`cached_store`). Those that come along do in any case.
 
-    Grammars that requests bring are compiled lazily, through the cache on disk (`cached_store`).
+    Grammars that requests bring are compiled lazily.
     Errors are not kept.
 
     Threads may share a compiler. Equal constraints that come at the same time are compiled once.
@@ -72,10 +77,12 @@ class RequestCompiler:
         limits: RequestLimits = RequestLimits(),  # noqa: B008 - it cannot change
         options: RequestOptions = RequestOptions(),  # noqa: B008
         strict_keywords: bool = False,
+        on_disk: bool = True,
     ) -> None:
         self.vocabulary = as_vocabulary(vocabulary)
         self.reader = RequestReader(stores.keys(), limits, strict_keywords)
         self.options = options
+        self._is_on_disk = on_disk
         self._most_entries = _at_least_one("cache_entries", cache_entries)
         self._most_bytes = _at_least_one("cache_bytes", cache_bytes)
         self._stores = {name: _load(name, path, self.vocabulary) for name, path in stores.items()}
@@ -125,7 +132,7 @@ class RequestCompiler:
         if waiting is not None:
             return waiting.result()
         try:
-            store = self._build(request)
+            store = self.build(request, lambda: self.reader.read(request))
             with self._lock:
                 self._keep(key, store)
             mine.set_result(store)
@@ -140,16 +147,24 @@ class RequestCompiler:
                 del self._under_way[key]
         return store
 
-    def _build(self, request: Request) -> RequestStore:
-        """The store of a request, in time."""
+    def build(self, request: Request, read: Callable[[], Constraint | Composition]) -> RequestStore:
+        """The store of what `read()` returns, within the limits; it is not kept in this process.
+
+        request : checked by `RequestReader.request`, for messages.
+        read : reads the request, for instance in a language that its kind does not say.
+
+        Raises: as `compile`.
+        """
         seconds = self.reader.limits.compile_seconds
         what = f"the compilation of the {request.kind}"
         look = deadline(seconds, what)
 
         def work() -> RequestStore:
-            constraint = self.reader.read(request)
+            constraint = read()
             is_lazy = isinstance(constraint, Grammar)
-            store = cached_store(constraint, self.vocabulary, progress=look, lazy=is_lazy)
+            is_on_disk = self._is_on_disk or request.spec.strip() in library()
+            make = cached_store if is_on_disk else build_store
+            store = make(constraint, self.vocabulary, progress=look, lazy=is_lazy)
             assert not isinstance(store, EntryStore)  # the reader refuses lexing "nfa"
             return store
 

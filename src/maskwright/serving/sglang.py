@@ -18,8 +18,8 @@ import numpy.typing as npt
 from maskwright.analysis.errors import IllegalTokenError, MaskwrightError, MissingExtraError
 from maskwright.decoding.logits import apply_rows, apply_words, need_torch
 from maskwright.serving.options import RequestOptions
-from maskwright.serving.requests import RequestCompiler
 from maskwright.serving.server_matcher import ServerMatcher
+from maskwright.serving.settings import ServerSettings, make_compiler, read_settings
 from maskwright.serving.vocabularies import server_vocabulary
 
 if TYPE_CHECKING:
@@ -34,6 +34,9 @@ ANY_JSON = "$$ANY$$"
 
 MOST_KEPT = 1024
 """The most constraints that SGLang's cache keeps; without a limit it would grow for ever."""
+
+PREFIX = "MASKWRIGHT_SGLANG_"
+"""How the environment variables begin: ``MASKWRIGHT_SGLANG_STORES`` is the setting `stores`."""
 
 MAX_ROLLBACK = 256
 """How many tokens speculation can take back."""
@@ -73,12 +76,14 @@ def make_backend(
     With a reasoning parser the backend is wrapped in SGLang's own `ReasonerGrammarBackend`, as
     SGLang does for its own backends: what the model thinks is not constrained.
 
-    Raises: as `server_vocabulary`; MaskwrightError if the settings about white space cannot be met.
+    Raises: as `server_vocabulary`, `read_settings` and `make_compiler`; MaskwrightError if the
+        settings about white space cannot be met.
     """
     from sglang.srt.runtime_context import get_serving
 
     serving = get_serving()
-    backend = _classes().backend(tokenizer, vocab_size, eos_token_ids, _options(serving))
+    settings = _settings()
+    backend = _classes().backend(tokenizer, vocab_size, eos_token_ids, _options(serving, settings), settings)
     if not serving.reasoning_parser:
         return backend
     from sglang.srt.constrained.reasoner_grammar_backend import ReasonerGrammarBackend
@@ -91,15 +96,23 @@ def make_backend(
     return ReasonerGrammarBackend(backend, parser, tokenizer, enable_strict_thinking=strict)
 
 
-def _options(serving: Any) -> RequestOptions:
-    """What SGLang's settings say about white space in JSON."""
+def _settings() -> ServerSettings:
+    """The settings in the environment. Raises: as `read_settings`; MaskwrightError for `hybrid`."""
+    found = read_settings(prefix=PREFIX)
+    if found.hybrid:
+        raise MaskwrightError(f"{PREFIX}HYBRID is set, but SGLang has one backend for all requests; leave it out")
+    return found
+
+
+def _options(serving: Any, settings: ServerSettings = ServerSettings()) -> RequestOptions:  # noqa: B008
+    """What SGLang's settings say about white space in JSON; where they say nothing, ours."""
     pattern = serving.constrained_json_whitespace_pattern
     most = serving.constrained_json_max_whitespace_cnt
     if serving.constrained_json_disable_any_whitespace:
         return RequestOptions(whitespace="compact")
     if pattern is not None:
         return RequestOptions(whitespace=pattern)
-    return RequestOptions() if most is None else RequestOptions(whitespace=most)
+    return RequestOptions(whitespace=settings.whitespace if most is None else most)
 
 
 class GrammarMasks:
@@ -217,9 +230,10 @@ class BackendMasks:
     """The part of a `BaseGrammarBackend` of SGLang that compiles constraints.
 
     tokenizer, vocab_size, eos_token_ids : see `make_backend`.
-    options : what SGLang's settings say of JSON.
+    options : what holds of JSON.
+    settings : see `ServerSettings`.
 
-    Raises: as `server_vocabulary`.
+    Raises: as `server_vocabulary` and `make_compiler`.
     """
 
     cache: dict[tuple[str, str], Any]
@@ -229,11 +243,12 @@ class BackendMasks:
         tokenizer: VocabularySource,
         vocab_size: int,
         eos_token_ids: Iterable[int] | int | None = None,
-        options: RequestOptions = RequestOptions(),  # noqa: B008
+        options: RequestOptions = RequestOptions(),  # noqa: B008 - it cannot change
+        settings: ServerSettings = ServerSettings(),  # noqa: B008
     ) -> None:
         super().__init__()
         vocabulary = server_vocabulary(tokenizer, vocab_size, eos_token_ids, is_padded=False)
-        self.compiler = RequestCompiler(vocabulary, options=options)
+        self.compiler = make_compiler(vocabulary, settings, options)
         self._n_tokens = vocab_size
 
     def dispatch_json(self, key_string: str) -> Any:

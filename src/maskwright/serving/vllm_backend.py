@@ -20,7 +20,7 @@ from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 from maskwright.serving.options import RequestOptions
 from maskwright.serving.requests import RequestCompiler
 from maskwright.serving.server_matcher import ROLLBACK, ServerMatcher
-from maskwright.serving.vllm_settings import VllmSettings, read_settings
+from maskwright.serving.settings import ServerSettings, read_settings
 from maskwright.serving.vocabularies import server_vocabulary
 from maskwright.stores.build import build_store
 
@@ -40,14 +40,14 @@ class MaskwrightBackend:
     tokenizer : the server's tokenizer.
     vocab_size : the number of logits of a row, padding included.
 
-    Raises: MaskwrightError for settings that do not fit (`VllmSettings`), a tokenizer that cannot
+    Raises: MaskwrightError for settings that do not fit (`ServerSettings`), a tokenizer that cannot
         be read exactly, or a store that is for another one.
     Cost: some 0.1 s for a vocabulary of 32,000 tokens, where kernels are compiled ahead.
     """
 
     def __init__(self, vllm_config: Any, tokenizer: Any, vocab_size: int) -> None:
         self.vllm_config, self.tokenizer, self.vocab_size = vllm_config, tokenizer, vocab_size
-        self.settings: VllmSettings = read_settings(getattr(vllm_config, "additional_config", None))
+        self.settings: ServerSettings = read_settings(getattr(vllm_config, "additional_config", None))
         vocabulary = vocabulary_of(tokenizer, getattr(vllm_config, "model_config", None), vocab_size)
         self.options = options_of(None, vllm_config.structured_outputs_config, self.settings)
         self.compiler = RequestCompiler(
@@ -232,7 +232,7 @@ def vocabulary_of(tokenizer: Any, model_config: Any, vocab_size: int) -> Vocabul
     return server_vocabulary(found, vocab_size, eos, is_padded=False)
 
 
-def options_of(params: Any, config: Any, settings: VllmSettings) -> RequestOptions:
+def options_of(params: Any, config: Any, settings: ServerSettings) -> RequestOptions:
     """What a request, the engine's configuration and the settings say of JSON.
 
     params : a `StructuredOutputsParams`, or None. config : a `StructuredOutputsConfig`. What the

@@ -17,6 +17,7 @@ from typing import Any, Literal, get_args
 from maskwright.analysis.errors import MaskwrightError, MissingExtraError
 from maskwright.serving.reading import RequestReader
 from maskwright.serving.requests import RequestChecker
+from maskwright.serving.settings import ServerSettings, read_settings
 from maskwright.serving.vllm_backend import (
     NAME,
     MaskwrightBackend,
@@ -24,7 +25,6 @@ from maskwright.serving.vllm_backend import (
     options_for,
     options_of,
 )
-from maskwright.serving.vllm_settings import VllmSettings, read_settings
 
 _MARK = "_is_of_maskwright"
 _SETTINGS = "_maskwright_settings"
@@ -212,7 +212,7 @@ def _validate(original: Callable[..., Any]) -> Callable[..., Any]:
     return validate
 
 
-def check_params(params: Any, config: Any, settings: VllmSettings) -> None:
+def check_params(params: Any, config: Any, settings: ServerSettings) -> None:
     """Check what a request asks for. In a hybrid server xgrammar may take what is refused here.
 
     params : a `StructuredOutputsParams`. config : the engine's `StructuredOutputsConfig`.
@@ -255,7 +255,7 @@ def _check_with_xgrammar(params: Any, refusal: MaskwrightError) -> None:
 _checkers: dict[tuple[Any, ...], RequestChecker] = {}
 
 
-def _checker(settings: VllmSettings) -> RequestChecker:
+def _checker(settings: ServerSettings) -> RequestChecker:
     """The checker of this process."""
     names = tuple(name for name, _ in settings.stores)
     key = (names, settings.limits, settings.strict_keywords)

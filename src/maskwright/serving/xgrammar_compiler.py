@@ -18,8 +18,6 @@ from maskwright.maskstore.vocabulary.tokenizer_json import byte_level_alphabet
 from maskwright.serving.options import RequestOptions
 from maskwright.serving.requests import RequestCompiler, RequestStore
 from maskwright.serving.vocabularies import server_vocabulary
-from maskwright.stores.build import build_store
-from maskwright.stores.store import Store
 
 _STOPS = ("</s>", "<eos>", "<|endoftext|>", "<|end_of_text|>", "<|eot_id|>", "<|im_end|>", "<end_of_turn>")
 """Names of tokens that end a text, where nobody says which do."""
@@ -322,11 +320,10 @@ class GrammarCompiler:
         found = self._kept.get((kind, text, root))
         if found is None:
             try:
-                self._compiler.reader.request("grammar", text)  # its size, and its characters
-                store = build_store(read(), self._info.vocabulary, lazy=True)
+                request = self._compiler.reader.request("grammar", text)  # its size, and its characters
+                store = self._compiler.build(request, read)
             except MaskwrightError as error:
                 raise RefusedError(str(error)) from error
-            assert isinstance(store, Store)
             found = CompiledGrammar(store, self._info)
             if self._is_cached:
                 self._kept[kind, text, root] = found

@@ -1,4 +1,4 @@
-"""What an operator of vLLM tells maskwright, in the environment or in `additional_config`."""
+"""What an operator of a server tells maskwright: in the environment, or in vLLM's configuration."""
 
 from __future__ import annotations
 
@@ -10,19 +10,22 @@ from typing import Any, NamedTuple
 from maskwright.analysis.arguments import a_type, clip
 from maskwright.analysis.errors import MaskwrightError, UnknownNameError
 from maskwright.analysis.grammar.lark_files import suggestion
-from maskwright.serving.options import RequestLimits
+from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.serving.options import RequestLimits, RequestOptions
+from maskwright.serving.requests import RequestCompiler
 
 PREFIX = "MASKWRIGHT_VLLM_"
-"""How the environment variables begin: ``MASKWRIGHT_VLLM_STORES`` is the setting `stores`."""
+"""How vLLM's environment variables begin: ``MASKWRIGHT_VLLM_STORES`` is the setting `stores`."""
 KEY = "maskwright"
 """The key of `additional_config` whose value, a JSON object, has settings by their names."""
 
 
-class VllmSettings(NamedTuple):
+class ServerSettings(NamedTuple):
     """The settings.
 
     stores : names, and paths of stores, which requests may name as their grammar; by name.
-    hybrid : whether xgrammar takes what maskwright refuses. Each such request is logged.
+    hybrid : whether xgrammar takes what maskwright refuses; vLLM's alone. Each such request is
+        logged.
     whitespace : of JSON, where a request does not say: see `load_schema`.
     strict_keywords : whether to refuse schemas with keywords that JSON Schema does not have.
     cache_entries, cache_megabytes : how much of what was compiled is kept in the process.
@@ -45,11 +48,14 @@ class VllmSettings(NamedTuple):
         return RequestLimits(self.most_bytes, self.check_seconds, self.compile_seconds)
 
 
-def read_settings(additional: object = None, environment: Mapping[str, str] | None = None) -> VllmSettings:
+def read_settings(
+    additional: object = None, environment: Mapping[str, str] | None = None, prefix: str = PREFIX
+) -> ServerSettings:
     """The settings of a server.
 
     additional : vLLM's `additional_config`; what it says counts more than the environment.
     environment : by default that of the process.
+    prefix : how its variables begin.
 
     Raises: UnknownNameError for an unknown setting; MaskwrightError for a value that does not fit.
 
@@ -59,8 +65,8 @@ def read_settings(additional: object = None, environment: Mapping[str, str] | No
     environment = os.environ if environment is None else environment
     found: dict[str, Any] = {}
     for variable in sorted(environment):
-        if variable.startswith(PREFIX):
-            name = variable.removeprefix(PREFIX).lower()
+        if variable.startswith(prefix):
+            name = variable.removeprefix(prefix).lower()
             found[name] = _value(name, variable, environment[variable])
     more = additional.get(KEY, {}) if isinstance(additional, Mapping) else {}
     if not isinstance(more, Mapping):
@@ -68,14 +74,32 @@ def read_settings(additional: object = None, environment: Mapping[str, str] | No
     for name, value in more.items():
         where = f"additional_config[{KEY!r}][{name!r}]"
         found[name] = _value(name, where, value)
-    return VllmSettings(**found)
+    return ServerSettings(**found)
+
+
+def make_compiler(vocabulary: Vocabulary, settings: ServerSettings, options: RequestOptions) -> RequestCompiler:
+    """The compiler of a server's requests.
+
+    options : what holds for requests that do not say otherwise.
+
+    Raises: as `RequestCompiler`.
+    """
+    return RequestCompiler(
+        vocabulary,
+        dict(settings.stores),
+        cache_entries=settings.cache_entries,
+        cache_bytes=settings.cache_megabytes << 20,
+        limits=settings.limits,
+        options=options,
+        strict_keywords=settings.strict_keywords,
+    )
 
 
 def _value(name: str, where: str, value: Any) -> Any:
     """A setting's value. Strings are read, since an environment has nothing else."""
-    if name not in VllmSettings._fields:
+    if name not in ServerSettings._fields:
         raise UnknownNameError(
-            f"{where}: there is no setting {clip(name)}{suggestion(name[:60], VllmSettings._fields)}"
+            f"{where}: there is no setting {clip(name)}{suggestion(name[:60], ServerSettings._fields)}"
         )
     if name == "stores":
         return _stores(where, value)

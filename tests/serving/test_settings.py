@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from maskwright.analysis.errors import MaskwrightError, MissingExtraError, UnknownNameError
-from maskwright.serving.vllm_settings import VllmSettings, read_settings
+from maskwright.serving.settings import ServerSettings, read_settings
 
 
 def test_nothing_is_set() -> None:
-    assert read_settings(None, {"PATH": "/bin", "MASKWRIGHT_CACHE": "x"}) == VllmSettings()
-    assert read_settings({"other": 1}, {}) == VllmSettings()
+    assert read_settings(None, {"PATH": "/bin", "MASKWRIGHT_CACHE": "x"}) == ServerSettings()
+    assert read_settings({"other": 1}, {}) == ServerSettings()
 
 
 def test_the_environment() -> None:
@@ -66,7 +66,9 @@ def test_a_wrong_value_in_the_configuration(value: Any) -> None:
 
 def test_settings_travel_to_the_engines_process() -> None:
     found = read_settings({"maskwright": {"stores": {"a": "b"}}}, {})
-    assert pickle.loads(pickle.dumps(found)) == found and pickle.loads(pickle.dumps(VllmSettings())) == VllmSettings()
+    assert (
+        pickle.loads(pickle.dumps(found)) == found and pickle.loads(pickle.dumps(ServerSettings())) == ServerSettings()
+    )
 
 
 def test_an_unknown_setting() -> None:

@@ -1,0 +1,116 @@
+"""`maskwright serve-check`: will a model be served under a grammar as it should?"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from maskwright.cli.common import (
+    ConflictsOption,
+    JsonOption,
+    LexingOption,
+    ReservedOption,
+    RestrictOption,
+    SoftOption,
+    StartOption,
+    app,
+    check_writable,
+    clean_errors,
+    write_json,
+)
+from maskwright.cli.constraints import (
+    FromOption,
+    GrammarOptions,
+    KeyOrderOption,
+    LenientOption,
+    WhitespaceOption,
+    load_any,
+    option_of,
+    path_or_text,
+    syntax_of,
+)
+
+if TYPE_CHECKING:
+    from maskwright.servecheck.runtimes import Asked
+
+_EPILOG = """Example: maskwright serve-check models/qwen --grammar answer.json
+
+Exit codes: 0 fit to serve; 1 something is wrong; 2 usage or bad input; 130 interrupted."""
+
+
+@app.command("serve-check", epilog=_EPILOG)
+def serve_check(
+    model: Annotated[
+        str,
+        typer.Argument(metavar="MODEL_FOLDER", help="A model's folder, as save_pretrained writes it; or a .gguf file."),
+    ],
+    grammar: Annotated[
+        str,
+        typer.Option(
+            "--grammar", "-g", metavar="G", help="A grammar, a JSON schema, a pattern (--from regex) or a composition."
+        ),
+    ],
+    start: StartOption = None,
+    lexing: LexingOption = None,
+    reserved: ReservedOption = None,
+    conflicts: ConflictsOption = None,
+    soft: SoftOption = None,
+    restrict: RestrictOption = None,
+    syntax: FromOption = None,
+    whitespace: WhitespaceOption = None,
+    key_order: KeyOrderOption = None,
+    lenient: LenientOption = False,
+    tokens: Annotated[
+        int,
+        typer.Option(
+            "--tokens", min=0, max=1000, help="How many tokens the model writes, if there is one; 0 for none."
+        ),
+    ] = 8,
+    json_file: JsonOption = None,
+) -> None:
+    """Check a model's folder before it is served: tokens, ends, padding, the store, and what each installed runtime would do."""
+    with clean_errors():
+        from maskwright.servecheck import check_serving
+
+        check_writable(json_file, inputs=(grammar,), model=model)
+        options = GrammarOptions(
+            start, lexing, reserved, conflicts, soft, restrict, syntax, whitespace, key_order, lenient
+        )
+        constraint: Any = load_any(grammar, options)
+        asked, text = _request(grammar, options)
+        console = Console(stderr=True)
+        with console.status("reading") as status:
+            report = check_serving(model, constraint, asked, text, tokens, lambda what: status.update(what))
+        if json_file is not None:
+            write_json(json_file, report.to_dict())
+        if json_file is None or str(json_file) != "-":
+            Console(soft_wrap=True).print(str(report), markup=False, highlight=False)
+    if not report.passed:
+        raise typer.Exit(1)
+
+
+def _request(source: str, options: GrammarOptions) -> tuple[Asked, str]:
+    """How a server's request brings a constraint, and its text there."""
+    from maskwright.analysis.loading.names import known_grammars
+    from maskwright.cli.constraints import text_of
+    from maskwright.servecheck.runtimes import Asked
+
+    syntax = syntax_of(source, options)
+    kind = {"schema": "json", "regex": "regex", "choice": "choice"}.get(syntax, "grammar")
+    given = [name for name in options._fields if name not in ("syntax", "whitespace") and getattr(options, name)]
+    refusal = f"it has no {option_of(given[0])}: write the option into the grammar, or serve a store" if given else ""
+    if source in known_grammars():
+        return Asked(kind, source, refusal, is_name=True), source
+    text = text_of(source)
+    if kind == "choice":
+        text = json.dumps(text.splitlines())
+    elif kind == "regex":
+        text = text.removesuffix("\n").removesuffix("\r")
+    shown = source if path_or_text(source) is not source else "the constraint"
+    return Asked(kind, shown, refusal), text
+
+
+__all__ = ["serve_check"]

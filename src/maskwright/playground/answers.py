@@ -1,0 +1,353 @@
+"""Answers to the questions of the page, for one vocabulary. All of it runs in a worker process.
+
+A question is a dict of JSON values, and so is an answer. What a question names is never opened:
+constraints go through `serving.reading`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.arguments import clip
+from maskwright.analysis.errors import EmptyLanguageError, MaskwrightError, SchemaError
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.schema.load import JsonSchema, parse_schema
+from maskwright.analysis.schema.text_patterns import Regex
+from maskwright.decoding.composition.matcher import ComposedMatcher
+from maskwright.decoding.explain import explain_id, explain_token
+from maskwright.decoding.explain.explanation import Explanation, position_of, shown_bytes
+from maskwright.decoding.explain.schema_explain import explain_schema_id, explain_schema_token
+from maskwright.decoding.matchers import name_of as name_of_store
+from maskwright.lint import lint_grammar, lint_schema
+from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.models import BUNDLED
+from maskwright.playground.completions import Completions
+from maskwright.playground.questions import bytes_of, constraint_of, name_of, number_of, text_of
+from maskwright.playground.tokens import SORTS, TokenLists
+from maskwright.serving.options import RequestLimits
+from maskwright.serving.requests import RequestCompiler
+from maskwright.serving.time_limit import OutOfTimeError, within
+from maskwright.stores.composed_store import ComposedStore
+from maskwright.stores.schema_store import SchemaStore
+
+if TYPE_CHECKING:
+    from maskwright.decoding.matchers import AnyMatcher
+    from maskwright.lint.finding import Report
+    from maskwright.serving.requests import RequestStore
+
+MOST_KEPT = 16
+"""The most compiled constraints that a worker keeps."""
+MOST_ON_A_PAGE = 500
+"""The most tokens of one page of a list."""
+
+
+class Read(NamedTuple):
+    """A text under a constraint.
+
+    matcher : behind `data[:good]`.
+    data : the text up to the cursor.
+    good : how many of these bytes are the beginning of a legal text.
+    """
+
+    matcher: AnyMatcher
+    data: bytes
+    good: int
+
+
+class Answers:
+    """What answers questions.
+
+    vocabulary : the tokens of all masks.
+    seconds : what one answer may take.
+
+    Raises: as `RequestCompiler`.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, seconds: float) -> None:
+        self.seconds = seconds
+        limits = RequestLimits(compile_seconds=seconds)
+        self.compiler = RequestCompiler(vocabulary, cache_entries=MOST_KEPT, limits=limits, on_disk=False)
+        self.vocabulary = self.compiler.vocabulary
+        self.lists = TokenLists(self.vocabulary)
+        self.completions = Completions(self.vocabulary)
+        self._answers: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+            "about": self.about,
+            "mask": self.mask,
+            "explain": self.explain,
+            "ending": self.ending,
+            "lint": self.lint,
+            "complete": self.complete,
+        }
+
+    def answer(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer to a question: `ask` says to which, `error` of the answer what went wrong.
+
+        Raises: nothing.
+        """
+        try:
+            name = question.get("ask")
+            asked = self._answers.get(name) if isinstance(name, str) else None
+            if asked is None:
+                raise MaskwrightError(f"there is no question {clip(name)}")
+            return within(self.seconds, f"the answer to {name}", lambda: asked(question))
+        except MaskwrightError as error:
+            facts: dict[str, Any] = {"message": str(error), "kind": type(error).__name__}
+            if isinstance(error, SchemaError):
+                facts["pointer"] = error.pointer
+            if isinstance(error, OutOfTimeError):
+                facts["is_late"] = True
+            return {"error": facts}
+        except (RecursionError, MemoryError) as error:
+            return {"error": {"message": f"this is too large ({type(error).__name__})", "kind": "LimitError"}}
+        except Exception as error:
+            said = f"{type(error).__name__}: {clip(str(error))}; this is an error of maskwright, please report it"
+            return {"error": {"message": said, "kind": "error"}}
+
+    def about(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        """What the page says of the server: the vocabulary, whether there is a model for it."""
+        own = self.vocabulary
+        return {
+            "vocabulary": own.name,
+            "size": own.size,
+            "model": BUNDLED if self.completions.why_not is None else None,
+            "why_no_model": self.completions.why_not or "",
+            "seconds": self.seconds,
+        }
+
+    # -- masks
+
+    def store(self, question: Mapping[str, Any]) -> RequestStore:
+        """The store of a question's constraint. Raises: as `RequestCompiler.compile`."""
+        asked = constraint_of(question)
+        return self.compiler.compile(asked.kind, asked.spec, asked.options)
+
+    def mask(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        """The mask at the cursor, or where the text before it stops being legal.
+
+        question : `constraint` and `kind`; `before` and `after` the cursor; which tokens of it are
+            listed: `show` (allowed, refused), `sort`, `search`, `first`, `size`.
+
+        In the answer, places in the text are numbers of UTF-16 units, as browsers count.
+        """
+        asked = constraint_of(question)
+        before, after = bytes_of(question, "before"), bytes_of(question, "after")
+        begin = time.perf_counter()
+        store = self.store(question)
+        compiled = time.perf_counter()
+        read = read_text(store, before)
+        good, is_whole = read.good, False
+        if good == len(before):
+            whole = read_text(store, before + after)
+            good = whole.good
+            is_whole = good == len(before) + len(after) and _is_whole(whole.matcher)
+        began = time.perf_counter()
+        words = np.zeros(store.n_words, np.uint32)
+        dead = ""
+        try:
+            read.matcher.fill(words)
+        except MaskwrightError as error:
+            dead = str(error)
+        filled = time.perf_counter()
+        allowed = np.unpackbits(words.view(np.uint8), bitorder="little")[: self.vocabulary.size].astype(np.bool_)
+        allowed_bytes = [read.matcher._allows_bytes(0, bytes([byte])) for byte in range(256)]
+        at = position_of(before, read.good)
+        eos = [token for token in self.vocabulary.eos if allowed[token]]
+        return {
+            "syntax": asked.syntax,
+            "name": name_of_store(store),
+            "at": utf16_units(before[: read.good]),
+            "line": at.line,
+            "column": at.column,
+            "is_at_cursor": read.good == len(before),
+            "legal": utf16_units((before + after)[:good]),
+            "is_legal": good == len(before) + len(after),
+            "is_whole": is_whole,
+            "ends": [self.lists.facts(token) for token in eos],
+            "n_allowed": int(allowed.sum()),
+            "n_refused": int((~allowed & self.lists.is_text).sum()),
+            "dead": dead,
+            "bytes": "".join("1" if each else "0" for each in allowed_bytes),
+            "list": self._list(question, allowed, before[: read.good]),
+            "compile_ms": round(1e3 * (compiled - begin), 1),
+            "fill_us": round(1e6 * (filled - began), 1),
+        }
+
+    def _list(self, question: Mapping[str, Any], allowed: npt.NDArray[np.bool_], text: bytes) -> dict[str, Any]:
+        shown = name_of(question, "show", ("allowed", "refused"))
+        wanted = allowed if shown == "allowed" else ~allowed & self.lists.is_text
+        sort = name_of(question, "sort", SORTS)
+        order = self.lists.order(sort, lambda: self.completions.logits(text))
+        first = number_of(question, "first", 0, 0, self.vocabulary.size)
+        size = number_of(question, "size", 100, 1, MOST_ON_A_PAGE)
+        found = self.lists.page(wanted, order, text_of(question, "search", 200), first, size)
+        return {**found, "show": shown, "sort": sort}
+
+    # -- the rest
+
+    def explain(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        """Why a `token`, by its id, or a `byte` may or may not come behind `before`."""
+        store, text = self.store(question), bytes_of(question, "before")
+        if "byte" in question:
+            found = _of_byte(store, text, number_of(question, "byte", 0, 0, 255))
+        else:
+            found = _of_token(store, text, number_of(question, "token", 0, 0, self.vocabulary.size - 1))
+        return {"verdict": found.verdict, "what": found.what, "lines": str(found).splitlines()}
+
+    def ending(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        """A shortest ending of `before`, as text.
+
+        Raises: DeadEndError, LimitError as `Matcher.short_ending`; MaskwrightError for an illegal
+            text.
+        """
+        matcher = legal(read_text(self.store(question), bytes_of(question, "before"))).matcher
+        found = matcher.short_ending()
+        return {
+            "text": found.data.decode(errors="replace"),
+            "n_bytes": len(found.data),
+            "is_shortest": found.is_shortest,
+            "tokens": [self.lists.facts(token) for token in found.tokens],
+        }
+
+    def lint(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        """The findings of lint, also where no store can be made."""
+        asked = constraint_of(question)
+        reader = self.compiler.reader
+        request = reader.request(asked.kind, asked.spec, asked.options)
+        found: Any
+        if asked.kind == "json":
+            schema = parse_schema(request.spec)
+            if isinstance(schema, dict | bool):
+                return _findings(lint_schema(schema, self.vocabulary, file="schema"))
+        try:
+            found = reader.read(request)
+        except EmptyLanguageError as error:
+            if error.grammar is None:
+                raise
+            found = error.grammar
+        if isinstance(found, Grammar):
+            return _findings(lint_grammar(found, self.vocabulary, file="grammar"))
+        what = asked.syntax if isinstance(found, JsonSchema | Regex) else "texts of several languages"
+        return {"findings": [], "skipped": [f"lint does not look at this: {what}"]}
+
+    def complete(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        """What the bundled model writes behind `before`: under the mask, and free.
+
+        question : `max_tokens`; `temperature` in hundredths; `seed`.
+
+        Raises: as `Completions.complete`.
+        """
+        store, data = self.store(question), bytes_of(question, "before")
+        legal(read_text(store, data))
+        found = self.completions.complete(
+            store,
+            data,
+            number_of(question, "max_tokens", 40, 1, 200),
+            number_of(question, "temperature", 0, 0, 200) / 100,
+            number_of(question, "seed", 0, 0, 1 << 31),
+            self.seconds / 3,
+        )
+        free = read_text(store, data + found.free.data)
+        shown = found.free.data.decode(errors="replace")
+        good = max(0, free.good - len(data))
+        return {
+            "model": BUNDLED,
+            "masked": {
+                "text": found.masked.data.decode(errors="replace"),
+                "closing": found.masked.closing.decode(errors="replace"),
+                "reason": found.masked.reason,
+                "is_whole": bool(found.masked.is_complete),
+                "mask_ms": round(1e3 * found.masked.mask_seconds, 2),
+                "model_ms": round(1e3 * found.masked.model_seconds, 2),
+            },
+            "free": {
+                "text": shown,
+                "reason": found.free.reason,
+                "legal": utf16_units(found.free.data[:good]),
+                "is_legal": good == len(found.free.data),
+                "is_whole": good == len(found.free.data) and _is_whole(free.matcher),
+            },
+        }
+
+
+def read_text(store: RequestStore, data: bytes) -> Read:
+    """Read as much of a text as is the beginning of a legal one.
+
+    Raises: LimitError for too many readings.
+    Cost: twice that of reading the text.
+    """
+    matcher: AnyMatcher = store.matcher()
+    good, bad = 0, len(data) + 1
+    if matcher.try_bytes(data):
+        return Read(matcher, data, len(data))
+    # INVARIANT: the matcher has read data[:good], and no legal text begins with data[:bad]
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        if matcher.try_bytes(data[good:middle]):
+            good = middle
+        else:
+            bad = middle
+    return Read(matcher, data, good)
+
+
+def legal(read: Read) -> Read:
+    """A text that was read as a whole. Raises: MaskwrightError for one that was not."""
+    if read.good < len(read.data):
+        at = position_of(read.data, read.good)
+        raise MaskwrightError(f"the text is not legal from line {at.line}, column {at.column} on: mend it first")
+    return read
+
+
+def utf16_units(data: bytes) -> int:
+    """The length of a text in UTF-16 units; a character that is not whole does not count.
+
+    >>> utf16_units("aé😀".encode()), utf16_units("é".encode()[:1])
+    (4, 0)
+    """
+    text = data.decode(errors="ignore")
+    return len(text) + sum(character > "\uffff" for character in text)
+
+
+def _is_whole(matcher: AnyMatcher) -> bool:
+    with suppress(MaskwrightError):
+        return matcher.is_accepting()
+    return False
+
+
+def _of_token(store: RequestStore, text: bytes, token: int) -> Explanation:
+    if isinstance(store, SchemaStore):
+        return explain_schema_id(store, text, token)
+    if isinstance(store, ComposedStore):
+        return _matcher_of(store, text).explain(token)
+    return explain_id(store, text, token)
+
+
+def _of_byte(store: RequestStore, text: bytes, byte: int) -> Explanation:
+    data = bytes([byte])
+    if isinstance(store, SchemaStore):
+        return explain_schema_token(store.texts, store.name, text, data)
+    if not isinstance(store, ComposedStore):
+        return explain_token(store.grammar, text, data, store)
+    matcher, what = _matcher_of(store, text), f"byte {shown_bytes(data)}"
+    is_allowed = matcher._allows_bytes(0, data)
+    said = f"{what} {'may' if is_allowed else 'cannot'} come next: the text is in {matcher.where()} here"
+    return Explanation(store.name, what, "allowed" if is_allowed else "refused", said)
+
+
+def _matcher_of(store: ComposedStore, text: bytes) -> ComposedMatcher:
+    matcher = store.matcher()
+    matcher.advance_bytes(text)
+    return matcher
+
+
+def _findings(report: Report) -> dict[str, Any]:
+    facts = report.to_dict()
+    return {name: facts[name] for name in ("findings", "skipped", "counts", "passed")}
+
+
+__all__ = ["Answers", "Read", "legal", "read_text", "utf16_units"]

@@ -1,0 +1,142 @@
+"""What a question of the page holds, checked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from maskwright.analysis.arguments import a_type, clip
+from maskwright.analysis.errors import MaskwrightError, UnknownNameError
+from maskwright.analysis.fronts import detect
+from maskwright.serving.options import KINDS, RequestOptions
+from maskwright.serving.reading import library
+
+MOST_TEXT = 100_000
+"""The most characters of a text whose mask is asked for."""
+
+
+class Asked(NamedTuple):
+    """A constraint, and what it is written in.
+
+    kind : as for `RequestCompiler`.
+    spec : its text.
+    syntax : in words, for the page.
+    options : what is said of JSON.
+    """
+
+    kind: str
+    spec: str
+    syntax: str
+    options: RequestOptions = RequestOptions()
+
+
+def constraint_of(question: Mapping[str, Any]) -> Asked:
+    """The constraint of a question: `constraint`, `kind`, which may be "detect", `whitespace`.
+
+    Raises: MaskwrightError for values of another type; UnknownNameError for an unknown kind.
+
+    >>> constraint_of({"constraint": "[a-z]+", "kind": "detect"})[:3]
+    ('regex', '[a-z]+', 'regular expression')
+    """
+    found = _read_as(text_of(question, "constraint", 1 << 20), question.get("kind", "detect"))
+    spaces = name_of(question, "whitespace", ("any", "compact", "1"))
+    if found.kind in ("json", "json_object", "structural_tag"):
+        return found._replace(options=RequestOptions(int(spaces) if spaces.isdecimal() else spaces))
+    return found
+
+
+def _read_as(spec: str, kind: object) -> Asked:
+    if kind == "detect":
+        return _detected(spec)
+    if kind not in KINDS:
+        raise UnknownNameError(f"no kind of constraint is named {clip(kind)}; expected detect or one of {list(KINDS)}")
+    if kind == "grammar":
+        return Asked("grammar", spec, _language(spec))
+    if kind == "choice" and not spec.lstrip().startswith("["):
+        spec = json.dumps([line for line in spec.splitlines() if line])
+    return Asked(str(kind), spec, _WORDS[str(kind)])
+
+
+_WORDS = {
+    "json": "JSON schema",
+    "json_object": "any JSON object",
+    "regex": "regular expression",
+    "choice": "choice",
+    "structural_tag": "structural tag",
+    "lark": "grammar in Lark",
+    "llguidance": "grammar in llguidance's Lark",
+    "gbnf": "grammar in GBNF",
+    "ebnf": "grammar in EBNF",
+}
+
+
+def _detected(spec: str) -> Asked:
+    if spec.strip() in library():
+        return Asked("grammar", spec, _language(spec))
+    found = detect(spec)
+    if found == "schema":
+        kind = "structural_tag" if _is_tag(spec) else "json"
+        return Asked(kind, spec, _WORDS[kind])
+    kind = "regex" if found == "regex" else "grammar"
+    return Asked(kind, spec.removesuffix("\n") if found == "regex" else spec, _WORDS[found])
+
+
+def _language(spec: str) -> str:
+    if spec.strip() in library():
+        return "grammar that comes along"
+    return _WORDS.get(detect(spec), "grammar")
+
+
+def _is_tag(spec: str) -> bool:
+    try:
+        values = json.loads(spec)
+    except (ValueError, RecursionError):
+        return False  # who reads the schema says it
+    return isinstance(values, dict) and (
+        values.get("type") == "structural_tag" or ("structures" in values and "triggers" in values)
+    )
+
+
+def text_of(question: Mapping[str, Any], name: str, most: int = MOST_TEXT) -> str:
+    """A text of a question. Raises: MaskwrightError if it is none, or longer than `most`."""
+    found = question.get(name, "")
+    if not isinstance(found, str):
+        raise MaskwrightError(f"{name} is {a_type(found)}; expected a text")
+    if len(found) > most:
+        raise MaskwrightError(f"{name} has {len(found):,} characters; at most {most:,} are read here")
+    return found
+
+
+def bytes_of(question: Mapping[str, Any], name: str) -> bytes:
+    """A text of a question, as UTF-8.
+
+    Raises: as `text_of`; MaskwrightError for half a character.
+    """
+    text = text_of(question, name)
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise MaskwrightError(f"{name} holds half a surrogate pair at position {error.start}") from None
+
+
+def number_of(question: Mapping[str, Any], name: str, default: int, least: int, most: int) -> int:
+    """A whole number of a question.
+
+    Raises: MaskwrightError if it is none from `least` to `most`.
+    """
+    found = question.get(name, default)
+    if isinstance(found, bool) or not isinstance(found, int) or not least <= found <= most:
+        raise MaskwrightError(f"{name} is {clip(found)}; expected a whole number from {least} to {most}")
+    return found
+
+
+def name_of(question: Mapping[str, Any], name: str, names: tuple[str, ...]) -> str:
+    """One of some names; by default the first. Raises: UnknownNameError for another value."""
+    found = question.get(name, names[0])
+    if found not in names:
+        raise UnknownNameError(f"{name} is {clip(found)}; expected one of {list(names)}")
+    return str(found)
+
+
+__all__ = ["MOST_TEXT", "Asked", "bytes_of", "constraint_of", "name_of", "number_of", "text_of"]

@@ -1,0 +1,275 @@
+"""The server of the page: what a browser may ask, and what it hears.
+
+It reads no file but the page: what requests bring goes to worker processes, which open none of the
+files that it names. A request is refused unless it names this machine as its host, so that no name
+that somebody has pointed at this machine (DNS rebinding) lets another page in, and unless it comes
+from the page itself. The page loads nothing from anywhere, and its policy says so to the browser.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import ipaddress
+import json
+import re
+import select
+import socket
+import threading
+from functools import cached_property
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from socketserver import TCPServer
+from typing import Any
+from urllib.parse import urlsplit
+
+from maskwright.analysis.errors import MaskwrightError
+from maskwright.playground.examples import examples, library_text
+from maskwright.playground.pool import BusyError, CancelledError, Pool, WorkerError
+
+MOST_BODY = 2_000_000
+"""The most bytes of a request's body."""
+MOST_CONNECTIONS = 32
+"""The most requests at a time; others are turned away."""
+READ_SECONDS = 20
+"""How long a client may take to send its request."""
+QUESTIONS = ("about", "mask", "explain", "ending", "lint", "complete")
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+class PlaygroundServer(ThreadingHTTPServer):
+    """Serves the page and its answers; one thread a request.
+
+    pool : the workers, which are not the server's to close.
+    host : a name or an address to listen at. Others than loopback let other machines in.
+    port : 0 for any that is free.
+
+    Raises: OSError if it cannot listen there.
+    """
+
+    daemon_threads = True
+    block_on_close = False
+    allow_reuse_address = True
+    request_queue_size = 2 * MOST_CONNECTIONS
+
+    def __init__(self, pool: Pool, host: str = "127.0.0.1", port: int = 0) -> None:
+        self.pool = pool
+        self._named = host.strip("[]").lower()
+        self._places = threading.BoundedSemaphore(MOST_CONNECTIONS)
+        found = socket.getaddrinfo(self._named, port, type=socket.SOCK_STREAM)
+        self.address_family = found[0][0]
+        super().__init__((self._named, port), _Handler)
+
+    def server_bind(self) -> None:
+        """Listen, without asking a name server for the machine's name as `HTTPServer` does."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = self._named, self.server_address[1]
+
+    @property
+    def is_local(self) -> bool:
+        """Whether this machine alone can reach it."""
+        return ipaddress.ip_address(str(self.server_address[0])).is_loopback
+
+    @property
+    def url(self) -> str:
+        """The address of the page, for a browser on this machine."""
+        named = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(self._named, self._named)
+        shown = f"[{named}]" if ":" in named else named
+        return f"http://{shown}:{self.server_port}/"
+
+    @cached_property
+    def page(self) -> bytes:
+        """The page, in UTF-8."""
+        return files("maskwright.playground").joinpath("page.html").read_bytes()
+
+    @cached_property
+    def policy(self) -> str:
+        """The Content-Security-Policy: the page's own script and style, and requests to itself."""
+        text = self.page.decode()
+        scripts, styles = (re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL) for tag in ("script", "style"))
+        return "; ".join(
+            [
+                "default-src 'none'",
+                f"script-src {_hashes(scripts)}",
+                f"style-src {_hashes(styles)}",
+                "connect-src 'self'",
+                "img-src data:",
+                "base-uri 'none'",
+                "form-action 'none'",
+                "frame-ancestors 'none'",
+            ]
+        )
+
+    def is_ours(self, host: str) -> bool:
+        """Whether a Host header, or the host of an origin, names this server.
+
+        Where the server listens at all addresses of the machine, any address is right, since only a
+        name can be pointed elsewhere.
+        """
+        try:
+            found = urlsplit(f"//{host}")
+            name, port = (found.hostname or "").lower(), found.port or 80
+        except ValueError:
+            return False
+        if port != self.server_port or found.username is not None or found.path:
+            return False
+        if name in (*_LOOPBACK, self._named):
+            return True
+        try:
+            ipaddress.ip_address(name)
+        except ValueError:
+            return False
+        return self._named in ("", "0.0.0.0", "::")
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Take a request on in a thread of its own, unless there are too many."""
+        if not self._places.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Answer a request."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._places.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Nothing: a client that has gone is no error of the server."""
+
+
+def _hashes(parts: list[str]) -> str:
+    digests = (base64.b64encode(hashlib.sha256(part.encode()).digest()).decode() for part in parts)
+    return " ".join(f"'sha256-{digest}'" for digest in digests) or "'none'"
+
+
+class _RefusedError(Exception):
+    """A request that is refused: the status, and why."""
+
+    def __init__(self, status: HTTPStatus, message: str) -> None:
+        super().__init__(message)
+        self.status, self.message = status, message
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: PlaygroundServer
+    server_version = "maskwright"
+    sys_version = ""
+    timeout = READ_SECONDS
+
+    def do_GET(self) -> None:
+        self._respond(self._get)
+
+    def do_HEAD(self) -> None:
+        self._respond(self._get)
+
+    def do_POST(self) -> None:
+        self._respond(self._post)
+
+    def _respond(self, method: Any) -> None:
+        try:
+            self._check_sender()
+            status, kind, body = method()
+        except _RefusedError as refused:
+            status, kind, body = refused.status, "application/json", _json({"error": {"message": refused.message}})
+        except TimeoutError:
+            return
+        self._send(status, kind, body)
+
+    def _check_sender(self) -> None:
+        """Refuse what does not come to this server by its own name, or from another page."""
+        hosts = self.headers.get_all("Host") or []
+        if len(hosts) != 1 or not self.server.is_ours(hosts[0]):
+            raise _RefusedError(HTTPStatus.MISDIRECTED_REQUEST, "the request's Host is not this server")
+        origin = self.headers.get("Origin")
+        if origin is not None and (
+            not origin.startswith("http://") or not self.server.is_ours(origin.removeprefix("http://"))
+        ):
+            raise _RefusedError(HTTPStatus.FORBIDDEN, "the request comes from another page")
+        if self.headers.get("Sec-Fetch-Site") not in (None, "same-origin", "none"):
+            raise _RefusedError(HTTPStatus.FORBIDDEN, "the request comes from another site")
+
+    def _get(self) -> tuple[HTTPStatus, str, bytes]:
+        if self.path == "/":
+            return HTTPStatus.OK, "text/html; charset=utf-8", self.server.page
+        if self.path == "/api/examples":
+            return HTTPStatus.OK, "application/json", _json({"examples": [each._asdict() for each in examples()]})
+        if self.path.startswith("/api/library/"):
+            text = library_text(self.path.removeprefix("/api/library/"))
+            if text is not None:
+                return HTTPStatus.OK, "application/json", _json({"text": text})
+        raise _RefusedError(HTTPStatus.NOT_FOUND, "there is nothing here")
+
+    def _post(self) -> tuple[HTTPStatus, str, bytes]:
+        name = self.path.removeprefix("/api/")
+        if not self.path.startswith("/api/") or name not in QUESTIONS:
+            raise _RefusedError(HTTPStatus.NOT_FOUND, "there is nothing here")
+        question = self._question()
+        try:
+            found = self.server.pool.ask({**question, "ask": name}, self._has_gone)
+        except CancelledError as error:
+            raise _RefusedError(HTTPStatus.REQUEST_TIMEOUT, str(error)) from None
+        except BusyError as error:
+            raise _RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, str(error)) from None
+        except (WorkerError, MaskwrightError) as error:
+            raise _RefusedError(HTTPStatus.GATEWAY_TIMEOUT, str(error)) from None
+        status = HTTPStatus.OK
+        if "error" in found:
+            is_late = found["error"].get("is_late", False)
+            status = HTTPStatus.GATEWAY_TIMEOUT if is_late else HTTPStatus.UNPROCESSABLE_ENTITY
+        return status, "application/json", _json(found)
+
+    def _question(self) -> dict[str, Any]:
+        """The body, which is a JSON object."""
+        if self.headers.get_content_type() != "application/json":
+            raise _RefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "the body is not said to be application/json")
+        length = self.headers.get("Content-Length", "")
+        if not (length.isascii() and length.isdecimal()) or "Transfer-Encoding" in self.headers:
+            raise _RefusedError(HTTPStatus.LENGTH_REQUIRED, "the request does not say how long its body is")
+        if len(length) > 12 or int(length) > MOST_BODY:
+            raise _RefusedError(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                f"the body has more than {MOST_BODY:,} bytes, the most that is taken",
+            )
+        try:
+            found = json.loads(self.rfile.read(int(length)))
+        except (ValueError, RecursionError):
+            raise _RefusedError(HTTPStatus.BAD_REQUEST, "the body is no JSON") from None
+        if not isinstance(found, dict):
+            raise _RefusedError(HTTPStatus.BAD_REQUEST, "the body is no JSON object")
+        return found
+
+    def _has_gone(self) -> bool:
+        """Whether the client has closed the connection."""
+        try:
+            if not select.select([self.connection], [], [], 0)[0]:
+                return False
+            return not self.connection.recv(1, socket.MSG_PEEK)
+        except (OSError, ValueError):
+            return True
+
+    def _send(self, status: HTTPStatus, kind: str, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("Content-Security-Policy", self.server.policy)
+        self.send_header("Cross-Origin-Opener-Policy", "same-origin")
+        self.send_header("Cross-Origin-Resource-Policy", "same-origin")
+        self.send_header("Referrer-Policy", "no-referrer")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def log_message(self, *arguments: Any) -> None:
+        """Nothing: requests are no news."""
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value).encode()
+
+
+__all__ = ["MOST_BODY", "PlaygroundServer"]

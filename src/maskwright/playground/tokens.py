@@ -1,0 +1,113 @@
+"""The tokens of a mask as lists: sorted, searched, by pages."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.maskstore.vocabulary import Vocabulary
+
+Sort = Literal["likely", "model", "text", "length", "id"]
+SORTS: tuple[Sort, ...] = ("likely", "model", "text", "length", "id")
+"""How lists are sorted. `likely`: what is printed as text before pieces of characters and control
+characters, then by id, since tokenizers number frequent tokens first. `model`: what the bundled
+model finds likely."""
+
+
+class TokenLists:
+    """The lists of a vocabulary's tokens.
+
+    vocabulary : the tokens.
+    """
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+        self.texts = tuple(data.decode(errors="replace") for data in vocabulary.tokens)
+
+    @cached_property
+    def is_text(self) -> npt.NDArray[np.bool_]:
+        """(V,) bool: whether the id stands for text."""
+        return np.array([bool(data) for data in self.vocabulary.tokens], np.bool_)
+
+    @cached_property
+    def likely(self) -> npt.NDArray[np.intp]:
+        """(V,): all ids in the order `likely`."""
+        ids = range(self.vocabulary.size)
+        return np.array(sorted(ids, key=self._looks), np.intp)
+
+    def _looks(self, token: int) -> tuple[int, int]:
+        """What is printed as it is comes first, then pieces of characters, then the rest."""
+        text = self.texts[token]
+        if not text:
+            return 3, token
+        if "\ufffd" in text or any(unicodedata.category(c) in ("Cc", "Co", "Cn") for c in text.strip("\n\t ")):
+            return 2, token
+        return int(token in self.vocabulary.byte_pieces), token
+
+    @cached_property
+    def by_text(self) -> npt.NDArray[np.intp]:
+        """(V,): all ids, by their bytes."""
+        tokens = self.vocabulary.tokens
+        return np.array(sorted(range(len(tokens)), key=lambda token: (tokens[token], token)), np.intp)
+
+    @cached_property
+    def by_length(self) -> npt.NDArray[np.intp]:
+        """(V,): all ids, the longest first."""
+        tokens = self.vocabulary.tokens
+        return np.array(sorted(range(len(tokens)), key=lambda token: (-len(tokens[token]), token)), np.intp)
+
+    def order(self, sort: str, logits: Callable[[], npt.NDArray[Any]]) -> npt.NDArray[np.intp]:
+        """(V,): all ids, sorted.
+
+        sort : one of `SORTS`.
+        logits : (N,) of the model, for the sort `model`.
+        """
+        if sort == "likely":
+            return self.likely
+        if sort == "text":
+            return self.by_text
+        if sort == "length":
+            return self.by_length
+        if sort == "id":
+            return np.arange(self.vocabulary.size)
+        return np.argsort(-logits()[: self.vocabulary.size], kind="stable")
+
+    def page(
+        self, wanted: npt.NDArray[np.bool_], order: npt.NDArray[np.intp], search: str, first: int, size: int
+    ) -> dict[str, Any]:
+        """A page of a list, ready for JSON.
+
+        wanted : (V,) bool; the tokens of the list.
+        order : (V,) ids.
+        search : a part of the tokens' texts, or ``#`` and an id; "" for all.
+        first, size : of the page, in tokens.
+        """
+        found: Any = order[wanted[order]].tolist()
+        if search.startswith("#") and search[1:].isdecimal():
+            found = [token for token in found if str(token) == search[1:].lstrip("0") or str(token) == search[1:]]
+        elif search:
+            found = [token for token in found if search in self.texts[token]]
+        return {
+            "total": len(found),
+            "first": first,
+            "tokens": [self.facts(token) for token in found[first : first + size]],
+        }
+
+    def facts(self, token: int) -> dict[str, Any]:
+        """A token, ready for JSON: its id, its text or None, its bytes, its special name."""
+        data = self.vocabulary.tokens[token]
+        text = self.texts[token]
+        return {
+            "id": token,
+            "text": None if "\ufffd" in text else text,
+            "hex": data.hex(" "),
+            "special": self.vocabulary.special.get(token, "") if data == b"" else "",
+        }
+
+
+__all__ = ["SORTS", "Sort", "TokenLists"]

