@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from maskwright.decoding.reference import ReferenceDecoder
     from maskwright.lint import lint_grammar, lint_schema
     from maskwright.maskstore.file.fileformat import save_store, store_info
+    from maskwright.maskstore.index import TokenIndex, build_index
     from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
     from maskwright.report.analysis import AnalysisReport, analyze
     from maskwright.stores.build import build_store
@@ -105,6 +106,7 @@ _HOME = {
     "StoreError": "maskwright.analysis.errors",
     "Terminal": "maskwright.analysis.grammar",
     "TerminalError": "maskwright.analysis.errors",
+    "TokenIndex": "maskwright.maskstore.index",
     "UnknownNameError": "maskwright.analysis.errors",
     "ValidationReport": "maskwright.validation",
     "Verdict": "maskwright.analysis.legality",
@@ -113,6 +115,7 @@ _HOME = {
     "analyze": "maskwright.report.analysis",
     "apply_mask": "maskwright.decoding.adapters",
     "build_follow_graph": "maskwright.analysis.legality",
+    "build_index": "maskwright.maskstore.index",
     "build_store": "maskwright.stores.build",
     "cached_store": "maskwright.stores.cache",
     "complete": "maskwright.completion",
@@ -199,6 +202,7 @@ __all__ = [
     "StoreError",
     "Terminal",
     "TerminalError",
+    "TokenIndex",
     "UnknownNameError",
     "ValidationReport",
     "Verdict",
@@ -207,6 +211,7 @@ __all__ = [
     "analyze",
     "apply_mask",
     "build_follow_graph",
+    "build_index",
     "build_store",
     "cached_store",
     "complete",
