@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         read_structural_tag,
         special_token,
     )
+    from maskwright.analysis.dialects import read_constraint, read_llguidance
     from maskwright.analysis.errors import (
         DeadEndError,
         GrammarError,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
         UnknownNameError,
         VocabularyError,
     )
-    from maskwright.analysis.fronts import read_constraint
     from maskwright.analysis.grammar import Grammar, Layout, Terminal
     from maskwright.analysis.legality import (
         Deciders,
@@ -137,7 +137,8 @@ _HOME = {
     "read_structural_tag": "maskwright.analysis.composition",
     "special_token": "maskwright.analysis.composition",
     "parse_grammar": "maskwright.analysis.loading",
-    "read_constraint": "maskwright.analysis.fronts",
+    "read_constraint": "maskwright.analysis.dialects",
+    "read_llguidance": "maskwright.analysis.dialects",
     "save_store": "maskwright.maskstore.file.fileformat",
     "store_info": "maskwright.maskstore.file.fileformat",
     "validate": "maskwright.validation",
@@ -232,6 +233,7 @@ __all__ = [
     "parse_grammar",
     "read_composition",
     "read_constraint",
+    "read_llguidance",
     "read_structural_tag",
     "save_store",
     "special_token",
