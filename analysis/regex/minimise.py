@@ -8,6 +8,9 @@ import numpy.typing as npt
 Table = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
 
+_FEW = 48
+"""States up to which partitions are refined in rounds over all of them."""
+
 
 def minimise(next_state: Table, is_accepting: Flags) -> tuple[Table, Flags]:
     """The minimal, trimmed automaton, its states numbered breadth-first in the order of columns.
@@ -121,10 +124,15 @@ def number_rows(rows: npt.NDArray[np.generic]) -> npt.NDArray[np.intp]:
 
     Returns (n,) intp.
     """
-    data, width = np.ascontiguousarray(rows).tobytes(), rows.shape[1] * rows.itemsize
+    if len(rows) == 0:
+        return np.zeros(0, np.intp)
+    rows = np.ascontiguousarray(rows)
+    is_new = np.ones(len(rows), np.bool_)  # neighbours are often equal: those are looked at once
+    np.any(rows[1:] != rows[:-1], axis=1, out=is_new[1:])
+    begins = np.flatnonzero(is_new).tolist()
     number: dict[bytes, int] = {}
-    numbers = [number.setdefault(data[i * width : (i + 1) * width], len(number)) for i in range(len(rows))]
-    return np.array(numbers, dtype=np.intp)
+    numbers = [number.setdefault(rows[i].tobytes(), len(number)) for i in begins]
+    return np.repeat(np.array(numbers, np.intp), np.diff([*begins, len(rows)]))
 
 
 def distances(table: Table, is_accepting: Flags) -> npt.NDArray[np.int64]:
@@ -163,6 +171,20 @@ def _predecessors(successors: list[set[int]], n: int) -> list[list[int]]:
     return before
 
 
+def _refine_few(rows: list[list[int]], block: list[int], n_blocks: int) -> list[int]:
+    """`_refine` by Moore's rounds alone: quicker for few states."""
+    while n_blocks < len(rows):
+        number: dict[tuple[int, ...], int] = {}
+        block = [
+            number.setdefault((at, *[block[target] for target in row]), len(number))
+            for at, row in zip(block, rows, strict=True)
+        ]
+        if len(number) == n_blocks:
+            break
+        n_blocks = len(number)
+    return block
+
+
 def _refine(rows: list[list[int]], start: list[int]) -> list[int]:
     """The block of each state in the coarsest partition that refines `start` and is stable.
 
@@ -177,6 +199,8 @@ def _refine(rows: list[list[int]], start: list[int]) -> list[int]:
     """
     number: dict[int, int] = {}
     block = [number.setdefault(value, len(number)) for value in start]
+    if len(rows) <= _FEW:
+        return _refine_few(rows, block, len(number))
     n_blocks = len(number)
     members: list[set[int]] = [set() for _ in range(n_blocks)]
     for state, at in enumerate(block):
