@@ -50,13 +50,15 @@ def ours(work: dict[str, Any], words: np.ndarray) -> tuple[Callable[[str], Calla
 
         return start
 
+    compiled("a")  # imports what it needs
+    modules = [module for name, module in list(sys.modules.items()) if name.startswith("maskwright")]
+    found = [kept for module in modules for kept in list(vars(module).values()) if hasattr(kept, "cache_clear")]
+    caches = list({id(kept): kept for kept in found}.values())
+
     def forget() -> None:
         space.forget()
-        for name, module in list(sys.modules.items()):
-            if name.startswith("maskwright"):
-                for kept in list(vars(module).values()):
-                    if hasattr(kept, "cache_clear"):
-                        kept.cache_clear()
+        for kept in caches:
+            kept.cache_clear()
 
     return compiled, forget
 
