@@ -159,8 +159,8 @@ def _compile(reader: Reader, document: Document, lexing: Lexing) -> HostGrammar:
     if conflicts != "all":
         raise GrammarError(
             f"grammar {reader.name}: where it is ambiguous, parses of one text stand where different terminals compete; "
-            "llguidance follows them all, and one lexer here cannot; left-factor the rules, or read it with lexing='longest', by which a "
-            "keyword ends where a name would"
+            "llguidance follows them all, and one lexer here cannot; left-factor the rules, or read it with "
+            "mw.read_llguidance(..., lexing='longest'), by which a keyword ends where a name would"
         )
     return HostGrammar(grammar, parts)
 
