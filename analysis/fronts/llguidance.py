@@ -15,6 +15,10 @@ longest match counts. Our contextual lexing does the same; these points are made
   ``%llguidance {"allow_initial_skip": true}`` says so; nor does it stand behind a text to which
   nothing can be added. So it is a terminal of the rules here.
 
+A rule that is `lazy`, or has `stop` or `suffix`, is one terminal, whose shortest text counts
+(`llguidance_lazy`). The text of `stop` is part of the text here, as it is of what the model writes;
+llguidance hides it afterwards.
+
 Three differences remain:
 
 - Where a lexeme fails behind a place where it could have ended, llguidance refuses the text, and we
@@ -29,22 +33,44 @@ Source: llguidance, docs/syntax.md, parser/src/lark and parser/src/earley/lexer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import EmptyLanguageError, GrammarError, LimitError
 from maskwright.analysis.fronts.assembly import assemble, without_unused
-from maskwright.analysis.fronts.expressions import Expr, choice, non_empty, reference, repetition, sequence
-from maskwright.analysis.fronts.llguidance_syntax import Alternatives, Atom, Document, Element, read_document
+from maskwright.analysis.fronts.expressions import Expr, choice, non_empty
+from maskwright.analysis.fronts.llguidance_lazy import cut_by_lazy
+from maskwright.analysis.fronts.llguidance_rules import Rules
+from maskwright.analysis.fronts.llguidance_syntax import Atom, Document, PartKind, read_document
 from maskwright.analysis.fronts.llguidance_terminals import Terminals
 from maskwright.analysis.fronts.lowering import TERMINAL, lower
 from maskwright.analysis.fronts.overlaps import disjoint
 from maskwright.analysis.fronts.prefix_free import is_prefix_free
 from maskwright.analysis.fronts.reading import Reader
 from maskwright.analysis.grammar.grammar import Grammar, Lexing, Rule, Terminal
-from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.analysis.grammar.normalise import productive_symbols, reduce
 from maskwright.analysis.lr.splits import default_conflicts
+from maskwright.analysis.marks import MOST_PARTS, PART_FLAGS, mark
+
+
+class NestedPart(NamedTuple):
+    """Another language that stands in a grammar under a mark (`analysis.marks`).
+
+    kind : which. value : the schema, a `Document`, the name of a grammar, or a token's name or id.
+    at : where it first stands.
+    """
+
+    kind: PartKind
+    value: Any
+    at: int
+
+
+class HostGrammar(NamedTuple):
+    """A grammar, and the parts for which its marks stand, by number."""
+
+    grammar: Grammar
+    parts: tuple[NestedPart, ...]
 
 
 def parse_llguidance(text: str, name: str = "<llguidance>", lexing: Lexing = "contextual") -> Grammar:
@@ -55,39 +81,57 @@ def parse_llguidance(text: str, name: str = "<llguidance>", lexing: Lexing = "co
         everywhere. Then ``intx`` is one name even where only ``int`` could come.
 
     Raises: GrammarError, with the place, for bad syntax, an undefined name, a name defined twice,
-    and for what cannot be said here: attributes of rules, parametric rules, special tokens, other
-    grammars (``@name``, ``%json``, ``%lark``), look-arounds; GrammarError if several parses of one
-    text would need different lexers; EmptyLanguageError if `start` has no finite text; LimitError
-    if repetitions unfold to too many rules, or terminals to too many states.
+    and for what cannot be said here: parametric rules, `max_tokens`, look-arounds, and other
+    languages inside, which `read_llguidance` of `analysis.dialects` reads; GrammarError if several
+    parses of one text would need different lexers; EmptyLanguageError if `start` has no finite
+    text; LimitError if repetitions unfold to too many rules, or terminals to too many states.
 
     >>> print(parse_llguidance('start: "a" start | /[0-9]+/'))
     <Grammar <llguidance>: 2 terminals, 1 nonterminals, 2 rules, start 'start'>
     """
     reader = Reader(text, name)
-    document = read_document(reader)
+    found = host_grammar(reader, read_document(reader), lexing)
+    if found.parts:
+        part = found.parts[0]
+        what = {"token": f"the special token {part.value}", "grammar": f"the grammar @{part.value}"}
+        raise reader.error(
+            f"{what.get(part.kind, '%' + part.kind)} makes this a composition of languages and no grammar alone; read it with "
+            "mw.read_constraint",
+            part.at,
+        )
+    return found.grammar
+
+
+def host_grammar(reader: Reader, document: Document, lexing: Lexing) -> HostGrammar:
+    """The grammar of a document, in which other languages are marks.
+
+    reader : of the text, for messages.
+
+    Raises: as `parse_llguidance`.
+    """
     if lexing not in ("contextual", "longest"):
         raise GrammarError(f"lexing is {clip(lexing)}; expected 'contextual' or 'longest'")
     try:
         return _compile(reader, document, lexing)
     except RecursionError as error:
-        raise LimitError(f"grammar {name}: its terminals are nested too deeply in each other") from error
+        raise LimitError(f"grammar {reader.name}: its terminals are nested too deeply in each other") from error
 
 
-def _compile(reader: Reader, document: Document, lexing: Lexing) -> Grammar:
+def _compile(reader: Reader, document: Document, lexing: Lexing) -> HostGrammar:
     if "start" not in document.rules:
-        raise reader.error("there is no rule 'start', where the texts begin", 0)
+        raise reader.error("there is no rule 'start', where the texts begin", document.at)
     terminals = Terminals(reader, document)
-    rules = _Rules(reader, document, terminals)
+    rules = Rules(reader, document, terminals)
     used = rules.reachable("start")
     ignored = choice(non_empty(terminals.alternatives(one.body)) for one in document.ignored)
-    expressions = list(rules.terminals.values())
+    lowered = lower(used, frozenset(), reader.name)
+    expressions = cut_by_lazy(reader, rules, lowered, ignored)
     names = list(rules.terminals)
     if not ignored.is_never:
         expressions.append(ignored)
         names.append("%ignore")
     skip = None if ignored.is_never else len(expressions) - 1
     found = disjoint(expressions, skip, names, reader.name)
-    lowered = lower(used, frozenset(), reader.name)
     lexical = [
         Terminal(
             _terminal_name(number, names, expr), str(expr.pattern), literal=expr.text, priority=found.priorities[number]
@@ -95,6 +139,8 @@ def _compile(reader: Reader, document: Document, lexing: Lexing) -> Grammar:
         for number, expr in enumerate(found.terminals)
     ]
     alternatives = {TERMINAL + key: found.alternatives[i] for i, key in enumerate(rules.terminals)}
+    alternatives |= {TERMINAL + key: (len(lexical) + i,) for i, key in enumerate(rules.parts)}
+    lexical += [_part_terminal(reader, i, part) for i, part in enumerate(rules.parts.values())]
     grammar = assemble(lowered, lexical, alternatives, lexing, reader.name, reader.text)
     if grammar.start not in productive_symbols(grammar):
         raise EmptyLanguageError(
@@ -107,16 +153,44 @@ def _compile(reader: Reader, document: Document, lexing: Lexing) -> Grammar:
         )
     grammar = reduce(grammar)
     if skip is not None:
-        grammar = _with_skip(grammar, skip, document.initial_skip)
-    grammar = without_unused(grammar)
+        grammar = _with_skip(grammar, skip, document)
+    grammar, parts = _numbered(without_unused(grammar), list(rules.parts.values()))
     conflicts = default_conflicts(grammar)
     if conflicts != "all":
         raise GrammarError(
             f"grammar {reader.name}: where it is ambiguous, parses of one text stand where different terminals compete; "
-            "llguidance follows them all, and one lexer here cannot; left-factor the rules, or read it with lexing='longest', by which a "
-            "keyword ends where a name would"
+            "llguidance follows them all, and one lexer here cannot; left-factor the rules, or read it with "
+            "mw.read_llguidance(..., lexing='longest'), by which a keyword ends where a name would"
         )
-    return grammar
+    return HostGrammar(grammar, parts)
+
+
+def _part_terminal(reader: Reader, number: int, part: Atom) -> Terminal:
+    """The terminal that is the mark of a part."""
+    line, column = reader.place(part.at)
+    name = f"{part.value}" if part.text == "token" else f"@{part.value}" if part.text == "grammar" else f"%{part.text}"
+    literal = mark(number).decode("utf-8", "surrogateescape")
+    return Terminal(f"{name} ({line}:{column})", str(number), PART_FLAGS, literal, line=line, column=column)
+
+
+def _numbered(grammar: Grammar, parts: list[Atom]) -> tuple[Grammar, tuple[NestedPart, ...]]:
+    """The grammar whose parts are numbered without gaps, and the parts that it has."""
+    used = [int(one.pattern or 0) for one in grammar.terminals if one.flags == PART_FLAGS]
+    if len(used) > MOST_PARTS:
+        raise LimitError(f"grammar {grammar.name} has {len(used):,} parts, more than {MOST_PARTS:,}")
+    number = {old: new for new, old in enumerate(used)}
+    terminals = tuple(
+        replace(
+            one,
+            pattern=str(number[int(one.pattern or 0)]),
+            literal=mark(number[int(one.pattern or 0)]).decode("utf-8", "surrogateescape"),
+        )
+        if one.flags == PART_FLAGS
+        else one
+        for one in grammar.terminals
+    )
+    found = tuple(NestedPart(parts[old].text, parts[old].value, parts[old].at) for old in used)  # type: ignore[arg-type]
+    return replace(grammar, terminals=terminals), found
 
 
 def _terminal_name(number: int, names: list[str], expr: Expr) -> str:
@@ -124,10 +198,10 @@ def _terminal_name(number: int, names: list[str], expr: Expr) -> str:
     return name if name and name[0] != '"' and not name.startswith("/") else f"__{number}"
 
 
-def _with_skip(grammar: Grammar, skip: int, initial: bool) -> Grammar:
+def _with_skip(grammar: Grammar, skip: int, document: Document) -> Grammar:
     """The grammar with a terminal that is ignored in its rules, behind each other terminal.
 
-    grammar : reduced. initial : whether it may also begin a text.
+    grammar : reduced. document : says whether it may begin a text, and stand once only.
 
     Where no sentence is the beginning of another one, it cannot end a text. Then the symbols that
     can stand last have a second nonterminal, whose last terminal has nothing behind it.
@@ -142,7 +216,7 @@ def _with_skip(grammar: Grammar, skip: int, initial: bool) -> Grammar:
         return tuple(new for s in symbols for new in ((s, between) if s < n_terminals else (s,)))
 
     rules += [Rule(rule.lhs, padded(rule.rhs)) for rule in grammar.rules]
-    rules += [Rule(between, ()), Rule(between, (between, skip))]
+    rules += [Rule(between, ()), Rule(between, (skip,) if document.skips_once else (between, skip))]
     start = grammar.start
     if is_prefix_free(grammar):
         agenda = [grammar.start]
@@ -157,67 +231,8 @@ def _with_skip(grammar: Grammar, skip: int, initial: bool) -> Grammar:
                 last = rule.rhs[-1]
                 rules.append(Rule(copy, (*padded(rule.rhs[:-1]), copies.get(last, last))))
         start = copies[start]
-    if initial:
+    if document.initial_skip:
         names.append("whole")
         rules.append(Rule(n_terminals + len(names) - 1, (between, start)))
         start = n_terminals + len(names) - 1
     return reduce(grammar.with_rules(tuple(names), tuple(rules), start))
-
-
-class _Rules:
-    """The rules as expressions over terminals.
-
-    terminals : the name or source of each terminal that a rule uses -> its expression.
-    """
-
-    def __init__(self, reader: Reader, document: Document, terminals: Terminals) -> None:
-        self.reader, self.document, self.named = reader, document, terminals
-        self.terminals: dict[str, Expr] = {}
-        self.by_pattern: dict[str, str] = {}
-
-    def reachable(self, start: str) -> Mapping[str, Expr]:
-        """The rules that a rule leads to, itself first."""
-        found: dict[str, Expr] = {}
-        self.agenda = {start: None}
-        while len(found) < len(self.agenda):
-            name = list(self.agenda)[len(found)]
-            found[name] = self.alternatives(self.document.rules[name].body)
-        return found
-
-    def alternatives(self, body: Alternatives) -> Expr:
-        """The expression of a body."""
-        options = []
-        for conjuncts in body:
-            if len(conjuncts) > 1:
-                at = conjuncts[1][0].atom.at if conjuncts[1] else None
-                raise self.reader.error("& joins terminals only; give this definition a name in upper case", at)
-            options.append(sequence(self.element(element) for element in conjuncts[0]))
-        return choice(options)
-
-    def element(self, element: Element) -> Expr:
-        """The expression of an element."""
-        return repetition(self.atom(element.atom), element.least, element.most)
-
-    def atom(self, atom: Atom) -> Expr:
-        """The expression of an atom; whatever is no group and no rule is a terminal."""
-        if atom.kind == "group":
-            return self.alternatives(atom.inner)
-        if atom.kind == "maybe":
-            return repetition(self.alternatives(atom.inner), 0, 1)
-        if atom.kind == "name" and atom.text in self.document.rules:
-            self.agenda.setdefault(atom.text)
-            return reference(atom.text, atom.at)
-        if atom.kind == "name" and not self.named.knows(atom.text):
-            known = [*self.document.rules, *self.document.terminals, *self.document.imports]
-            raise self.reader.error(f"{atom.text!r} is not defined{suggestion(atom.text, known[:2000])}", atom.at)
-        expr = self.named.atom(atom)
-        filled = non_empty(expr)
-        if filled.is_never:
-            return filled if not expr.is_nullable else sequence(())
-        key = self.by_pattern.get(str(filled.pattern))
-        if key is None:
-            key = atom.text if atom.kind == "name" else f'"{filled.pattern}"' if filled.text else f"/{filled.pattern}/"
-            self.by_pattern[str(filled.pattern)] = key
-            self.terminals[key] = filled
-        found = reference(TERMINAL + key, atom.at)
-        return repetition(found, 0, 1) if expr.is_nullable else found

@@ -1,7 +1,8 @@
 """The syntax of llguidance's Lark dialect: a text to trees, without meaning.
 
 In: a text. Out: a `Document` with the rules, terminals and directives that we support. What we do
-not support is refused here, with its name and place.
+not support is refused here, with its name and place. Other languages inside (``%json``, ``%lark``,
+``@name``, special tokens) are atoms of the kind "part".
 
 Source: llguidance, parser/src/lark/lexer.rs and parser.rs; docs/syntax.md.
 """
@@ -15,7 +16,8 @@ from typing import Any, Literal, NamedTuple
 
 from maskwright.analysis.fronts.reading import MAX_COUNT, Reader
 
-AtomKind = Literal["group", "maybe", "not", "string", "range", "regex", "name", "substring", "words"]
+AtomKind = Literal["group", "maybe", "not", "string", "range", "regex", "name", "substring", "words", "part"]
+PartKind = Literal["json", "lark", "grammar", "token"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +25,10 @@ class Atom:
     """One element of a definition.
 
     at : its offset. text : of a string, what it matches; of a name, the name; of a pattern, its
-    flags; of words, the whole. last : of a range, its last character. ignores_case : of a string.
-    span : of a pattern, its offsets. inner : of a group. of : of a negation, what is negated.
-    chunks : of a substring.
+    flags; of words, the whole; of a part, its kind. last : of a range, its last character.
+    ignores_case : of a string. span : of a pattern, its offsets. inner : of a group. of : of a
+    negation, what is negated. chunks : of a substring. value : of a part, the schema, the
+    `Document`, the name or the token.
     """
 
     kind: AtomKind
@@ -37,6 +40,7 @@ class Atom:
     inner: Alternatives = ()
     of: Atom | None = None
     chunks: tuple[str, ...] = ()
+    value: Any = None
 
 
 class Element(NamedTuple):
@@ -51,12 +55,31 @@ Alternatives = tuple[tuple[tuple[Element, ...], ...], ...]
 """Options; each is one or more sequences, all of which must match (``&``)."""
 
 
+class Attributes(NamedTuple):
+    """What stands in brackets behind a rule's name, as far as it says something of the texts.
+
+    at : its offset. is_lazy : whether the body's shortest text counts. ending : what follows the
+    body in the same lexeme, of `stop` or `suffix`. is_stop : whether that is a `stop`. is_one :
+    whether the body is one lexeme. is_empty : whether it stands for no text. others : the names of
+    attributes that say nothing of the texts.
+    """
+
+    at: int
+    is_lazy: bool = False
+    ending: Atom | None = None
+    is_stop: bool = False
+    is_one: bool = False
+    is_empty: bool = False
+    others: tuple[str, ...] = ()
+
+
 class Definition(NamedTuple):
     """A rule or terminal, and where its name stands."""
 
     name: str
     at: int
     body: Alternatives
+    attributes: Attributes | None = None
 
 
 @dataclass(slots=True)
@@ -65,6 +88,7 @@ class Document:
 
     rules, terminals : by name. ignored : what is ignored. imports : the terminal's name -> the name
     in `common`, and where it stands. initial_skip : whether what is ignored may begin a text.
+    skips_once : whether it stands at most once in one place. at : where the text begins.
     """
 
     rules: dict[str, Definition] = field(default_factory=dict)
@@ -72,7 +96,12 @@ class Document:
     ignored: list[Definition] = field(default_factory=list)
     imports: dict[str, tuple[str, int]] = field(default_factory=dict)
     initial_skip: bool = False
+    skips_once: bool = False
+    at: int = 0
 
+
+MAX_TOKENS = 64
+"""The most special tokens that ``<[...]>`` may stand for."""
 
 _BLANKS = re.compile(r"(?:[ \t]+|#[^\n]*|//[^\n]*)*")
 _LINES = re.compile(r"(?:[ \t\r\n]+|#[^\n]*|//[^\n]*)*")
@@ -82,27 +111,32 @@ _STRING = re.compile(r'"((?:\\(?:["\\/bfnrt]|u[a-fA-F0-9]{4}|x[a-fA-F0-9]{2})|[^
 _PATTERN = re.compile(r"/((?:\\.|[^/\\])+)/([imslux]*)", re.DOTALL)
 _SPECIAL = re.compile(r"<[^<>\s]+>")
 _REFERENCE = re.compile(r"@[a-zA-Z0-9_-]+")
+_TOKENS = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 _DIRECTIVE = re.compile(r"%[a-z]+")
 _ALIAS = re.compile(r"->[ \t]*[!?_]*[a-z][_a-z0-9-]*")
 _VBAR = re.compile(r"(?:[ \t\r\n]++|#[^\n]*+|//[^\n]*+)*+\|")
 _HEX = re.compile(r"\\(?:x([a-fA-F0-9]{2})|(.))", re.DOTALL)
+_WORD = re.compile(r"[a-z_]+")
+_NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{0,9})?")
 _PRIORITY = re.compile(r"\.-?[0-9]+")
 
 
-def read_document(reader: Reader) -> Document:
+def read_document(reader: Reader, closing: str = "") -> Document:
     """The definitions and directives of a text.
+
+    closing : what ends the text, for one that stands inside another.
 
     Raises: GrammarError, with the place, for bad syntax and for what is not supported.
     """
-    found = Document()
+    found = Document(at=reader.at)
     reader.match(_LINES)
-    while reader.next:
+    while reader.next and reader.next != closing:
         if reader.next == "%":
             _directive(reader, found)
         else:
             _definition(reader, found)
         reader.match(_BLANKS)
-        if reader.next not in ("", "\r", "\n"):
+        if reader.next not in ("", "\r", "\n", closing):
             raise reader.error(f"expected the end of the definition or its line, found {reader.found}")
         reader.match(_LINES)
     return found
@@ -121,17 +155,73 @@ def _definition(reader: Reader, found: Document) -> None:
     if reader.match(_PRIORITY) is not None:
         raise reader.error(f"a priority is not supported, nor is it in llguidance: of {name[0]}", at)
     reader.match(_BLANKS)
-    if reader.next == "[":
-        end = reader.text.find("]", reader.at)
-        shown = reader.text[reader.at : end + 1 if 0 <= end < reader.at + 80 else reader.at + 80]
-        raise reader.error(f"attributes of a rule are not supported: {shown} of {name[0]}; leave them out")
+    attributes = _attributes(reader) if is_rule and reader.next == "[" else None
+    reader.match(_BLANKS)
     reader.expect(":", f"behind the name {name[0][:60]}")
     plain = name[0].removeprefix("!").removeprefix("?")
     table = found.rules if is_rule else found.terminals
     if plain in table or plain in found.imports:
         what = "rule" if is_rule else "terminal"
         raise reader.error(f"{what} {plain!r} is defined twice", at)
-    table[plain] = Definition(plain, at, _alternatives(reader))
+    table[plain] = Definition(plain, at, _alternatives(reader), attributes)
+
+
+def _attributes(reader: Reader) -> Attributes:
+    """The attributes of a rule. Raises GrammarError for `max_tokens` and for what is malformed."""
+    found = Attributes(reader.at)
+    reader.expect("[", "before the attributes")
+    while reader.match(_BLANKS) is not None and not reader.take("]"):
+        at = reader.at
+        word = reader.match(_WORD)
+        key = word[0] if word else ""
+        reader.match(_BLANKS)
+        if key == "lazy":
+            found = found._replace(is_lazy=True)
+        elif key == "capture":
+            if reader.take("="):
+                reader.match(_BLANKS)
+                _one_string(reader)
+            found = found._replace(others=(*found.others, key))
+        elif key in ("stop", "suffix", "stop_capture", "max_tokens", "temperature"):
+            reader.expect("=", f"behind {key}")
+            reader.match(_BLANKS)
+            found = _attribute(reader, found, key, at)
+        else:
+            known = "capture, lazy, stop, suffix, stop_capture, max_tokens and temperature"
+            raise reader.error(
+                f"expected an attribute of a rule, which are {known}, found {reader.text[at : at + 20]!r}", at
+            )
+        reader.match(_BLANKS)
+        if not reader.take(",") and reader.next != "]":
+            raise reader.error(f"expected a comma or ']' behind the attribute {key}, found {reader.found}")
+    return found
+
+
+def _attribute(reader: Reader, found: Attributes, key: str, at: int) -> Attributes:
+    """The attributes with one more, whose value comes next. at : where its name stands."""
+    if key == "stop_capture":
+        _one_string(reader)
+        return found._replace(others=(*found.others, key))
+    if key in ("max_tokens", "temperature"):
+        number = reader.match(_NUMBER)
+        if number is None:
+            raise reader.error(f"expected a number behind {key}=, found {reader.found}")
+        if key == "temperature":
+            return found._replace(others=(*found.others, key), is_one=True)
+        if number[0].strip("0"):
+            raise reader.error(
+                f"{key}={number[0]} is not supported: it counts tokens, and masks here are of texts; bound the pattern instead, as in "
+                "/.{0,40}/",
+                at,
+            )
+        return found._replace(is_empty=True)
+    if found.ending is not None:
+        raise reader.error("stop= and suffix= of one rule cannot be used together, nor twice", at)
+    ending = _atom(reader)
+    if ending.kind not in ("string", "range", "regex", "name", "substring", "words"):
+        raise reader.error(f"{key}= takes a text, a pattern or a terminal", ending.at)
+    is_none = ending.kind == "string" and not ending.text
+    return found._replace(ending=ending, is_stop=key == "stop", is_lazy=found.is_lazy or not is_none)
 
 
 def _directive(reader: Reader, found: Document) -> None:
@@ -180,6 +270,8 @@ def _options(reader: Reader, found: Document, at: int) -> None:
     for key, value in options.items():
         if key == "allow_initial_skip":
             found.initial_skip = value
+        elif key == "ignore_once":
+            found.skips_once = value
         elif key != "no_forcing" and value:
             raise reader.error(f"the option {key!r} of %llguidance is not supported", at)
 
@@ -270,9 +362,9 @@ def _atom(reader: Reader) -> Atom:
     if (pattern := reader.match(_PATTERN)) is not None:
         return Atom("regex", at, text=pattern[2], span=pattern.span(1))
     if (special := reader.match(_SPECIAL)) is not None:
-        raise reader.error(f"the special token {special[0]} is not supported: masks here are over texts", at)
+        return Atom("part", at, text="token", value=_tokens(reader, special[0], at))
     if (grammar := reader.match(_REFERENCE)) is not None:
-        raise reader.error(f"a reference to another grammar is not supported: {grammar[0]}; write its rules here", at)
+        return Atom("part", at, text="grammar", value=grammar[0][1:])
     if (word := reader.match(_DIRECTIVE)) is not None:
         return _inline(reader, word[0], at)
     name = reader.match(_RULE) or reader.match(_TERMINAL)
@@ -286,7 +378,14 @@ def _atom(reader: Reader) -> Atom:
 def _inline(reader: Reader, word: str, at: int) -> Atom:
     reader.match(_LINES)
     if word == "%json":
-        raise reader.error("%json is not supported inside a grammar; JSON Schemas are read by load_schema", at)
+        return Atom("part", at, text="json", value=_json(reader, word))
+    if word == "%lark":
+        reader.expect("{", "before the grammar that %lark stands for")
+        reader.enter()
+        inner = read_document(reader, "}")
+        reader.leave()
+        reader.expect("}", f"to close the grammar of line {reader.place(at)[0]}")
+        return Atom("part", at, text="lark", value=inner)
     if word != "%regex":
         raise reader.error(f"{word} is not supported inside a definition; write its rules here", at)
     value = _json(reader, word)
@@ -301,6 +400,26 @@ def _inline(reader: Reader, word: str, at: int) -> Atom:
     if not isinstance(content, str):
         raise reader.error(f"{key} is a text", at)
     return Atom("substring" if key == "substring_chars" else "words", at, text=content, chunks=tuple(content))
+
+
+def _tokens(reader: Reader, text: str, at: int) -> tuple[int | str, ...]:
+    """The special tokens that ``<name>`` or ``<[ids]>`` stands for, one of which must come."""
+    if not (text.startswith("<[") and text.endswith("]>")):
+        return (text,)
+    inner = text[2:-2]
+    if inner == "*" or inner.startswith("^"):
+        raise reader.error(f"{text} is not supported: it stands for tokens with text too; name the special tokens", at)
+    found: list[int | str] = []
+    for one in filter(None, inner.split(",")):
+        ends = _TOKENS.fullmatch(one)
+        if ends is None or int(ends[2] or ends[1]) < int(ends[1]):
+            raise reader.error(f"{text} is not read: expected ids and ranges, as in <[5,7-9]>", at)
+        if int(ends[2] or ends[1]) - int(ends[1]) + len(found) >= MAX_TOKENS:
+            raise reader.error(f"{text} stands for more than {MAX_TOKENS} tokens; name those that are meant", at)
+        found += range(int(ends[1]), int(ends[2] or ends[1]) + 1)
+    if not found:
+        raise reader.error(f"{text} names no token", at)
+    return tuple(dict.fromkeys(found))
 
 
 def _string(reader: Reader) -> Atom:

@@ -141,6 +141,9 @@ class Terminals:
                 return read_rust_regex(self.reader, *atom.span, atom.text)
             case "substring" | "words":
                 return self.substring(atom)
+            case "part":
+                what = {"token": "a special token", "grammar": "another grammar"}.get(atom.text, f"%{atom.text}")
+                raise self.reader.error(f"{what} stands in rules only, and this is a terminal", atom.at)
         raise self.reader.error("~ is supported only as a whole side of &, as in /[a-z]+/ & ~/if|else/", atom.at)
 
     def words(self, atom: Atom) -> tuple[str, ...]:

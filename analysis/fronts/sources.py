@@ -39,7 +39,7 @@ def read_constraint(source: str | os.PathLike[str], syntax: Syntax | None = None
         raise UnknownNameError(f"no syntax is named {clip(syntax)}{suggestion(str(syntax)[:60], SYNTAXES)}")
     if isinstance(source, str) and source in known_grammars() and syntax in (None, "lark"):
         return load_grammar(source)
-    path = _path(source)
+    path = path_of(source)
     text = read_file(path) if path is not None else str(source)
     name = PurePath(path).name if path is not None else "<text>"
     found = syntax or detect(text, path)
@@ -55,7 +55,7 @@ def read_constraint(source: str | os.PathLike[str], syntax: Syntax | None = None
     raise GrammarError(f"{name} is {what}; expected a grammar in Lark, GBNF, EBNF or llguidance's dialect")
 
 
-def _path(source: str | os.PathLike[str]) -> str | None:
+def path_of(source: str | os.PathLike[str]) -> str | None:
     """The path that a source is, or None for a text."""
     if not isinstance(source, str):
         return os.fsdecode(source)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import importlib
 import re
 import sys
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -90,12 +91,14 @@ def parse(pattern: str, flags: str = "") -> Node:
     """
     bits = flag_bits(flags)
     try:
-        re.compile(pattern, bits)  # `_sre.parse` does not check everything, such as the width of look-behinds
         parsed = _sre.parse(pattern, bits)
+        if "(?<" in pattern:
+            # PERF: five times as long; what it finds besides is look-behinds of several widths
+            re.compile(pattern, bits)
     except OverflowError as error:
         raise LimitError(f"the pattern's repetition is too large for Python's re: {error}") from error
     bits = parsed.state.flags
-    return _Reader(constructs(pattern, verbose=bool(bits & re.VERBOSE))).read(parsed, bits)
+    return _Reader(pattern, bool(bits & re.VERBOSE)).read(parsed, bits)
 
 
 class _Reader:
@@ -104,10 +107,14 @@ class _Reader:
     The n-th look-around of the walk is therefore the n-th in the text.
     """
 
-    def __init__(self, sources: dict[Kind, list[Source]]) -> None:
-        self._sources = {kind: iter(found) for kind, found in sources.items()}
+    def __init__(self, pattern: str, verbose: bool) -> None:
+        self._pattern, self._verbose = pattern, verbose
+        self._sources: dict[Kind, Iterator[Source]] | None = None
 
     def _next(self, kind: Kind, default: str) -> Source:
+        if self._sources is None:
+            found = constructs(self._pattern, verbose=self._verbose)
+            self._sources = {kind: iter(sources) for kind, sources in found.items()}
         return next(self._sources[kind], Source(default))
 
     def read(self, items: Any, flags: int) -> Node:
@@ -168,12 +175,13 @@ class _Reader:
 
 
 def _characters(op: str, argument: Any, flags: int) -> Node:
+    if op == "LITERAL" and not flags & re.IGNORECASE:
+        return Chars(charset.normalise([(argument, argument)]))
     if op == "IN":
         items = [(str(kind), value) for kind, value in argument]
     else:
         items = [("NEGATE", None)] * (op == "NOT_LITERAL") + [("LITERAL", argument)]
-    source = "".join(_class_item(kind, value) for kind, value in items)
-    return Chars(_resolve(f"[{source}]", tuple(items), flags & int(re.IGNORECASE | re.ASCII)))
+    return Chars(_resolve(tuple(items), flags & int(re.IGNORECASE | re.ASCII)))
 
 
 def _class_item(kind: str, value: Any) -> str:
@@ -197,7 +205,7 @@ def _category_letter(name: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _resolve(source: str, items: tuple[tuple[str, Any], ...], flags: int) -> Ranges:
+def _resolve(items: tuple[tuple[str, Any], ...], flags: int) -> Ranges:
     """The set of a character class under the flags IGNORECASE and ASCII."""
     ascii_only = bool(flags & re.ASCII)
     ranges: list[tuple[int, int]] = []
@@ -209,12 +217,17 @@ def _resolve(source: str, items: tuple[tuple[str, Any], ...], flags: int) -> Ran
             ranges.append((value, value))
         elif kind == "RANGE":
             ranges.append((value[0], value[1]))
+        elif kind != "CATEGORY":
+            raise Unsupported(f"the class item {kind} of this Python's re", "rewrite the class without it")
         else:
             ranges.extend(charset.category(_category_letter(str(value)), ascii_only))
     exact = charset.normalise(ranges)
     if negated:
         exact = charset.complement(exact)
-    return charset.ignoring_case(exact, source, ascii_only) if flags & re.IGNORECASE else exact
+    if not flags & re.IGNORECASE:
+        return exact
+    source = "".join(_class_item(kind, value) for kind, value in items)
+    return charset.ignoring_case(exact, f"[{source}]", ascii_only)
 
 
 def _anchor(name: str, flags: int) -> Node:

@@ -122,6 +122,9 @@ def _beyond_ascii(
     small : (n_states, n_classes) int32; the next state by class.
     bounds, class_of : the classes from character 128 on, as in `ClassRows`.
     """
+    used = sorted(set(class_of) - {-1})
+    if not (small[:, used] >= 0).any():
+        return None
     local: dict[int, int] = {}  # classes that occur, by number
     numbers = [-1 if c < 0 else local.setdefault(c, len(local)) for c in class_of]
     targets = np.full((len(small), len(local) + 1), -1, np.int32)  # the last one for no character

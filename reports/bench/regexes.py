@@ -4,13 +4,14 @@
 
 For the venv: `pip install torch==2.13.0 xgrammar==0.2.8 llguidance==1.9.1 outlines-core==0.2.14`.
 
-The patterns, each with a text that it matches, are in corpora/regexes.tsv. They name their characters (`[0-9]`, not `\\d`), so that
-all engines read the same language. Each engine has a process of its own. A pattern is compiled three times (fewer if that takes more
-than half a CPU second), with nothing kept from before, and the least counts: alone, and with the first mask, since engines differ in what
-they put off until a mask is asked for. Then its text is replayed, tokenised by the longest token: at each position one mask ("first"),
-and the mean of 20 more ("again"). Masks are compared with ours without special tokens, whose meaning differs. An engine that refuses
-the pattern, or a token of the text, or that takes more than 6 seconds for it, is counted so, and not measured on it. Each
-pattern has a process of its own, so that nothing is kept from pattern to pattern.
+The patterns, each with a text that it matches, are in corpora/regexes.tsv. They name their characters (`[0-9]`, not `\\d`), so that all
+engines read the same language. Each engine has a process of its own. A pattern is compiled three times (fewer if that takes more than
+half a CPU second), with nothing kept from before, and the least counts: alone, and with the first mask, since engines differ in what they
+put off until a mask is asked for ("index" is `mw.build_index`, which puts off nothing but writing the masks). Then its text is replayed,
+tokenised by the longest token: at each position one mask ("first"), and the mean of 20 more ("again"). Masks are compared with ours
+without special tokens, whose meaning differs. An engine that refuses the pattern, or a token of the text, or that takes more than 6
+seconds for it, is counted so, and not measured on it. Each pattern has a process of its own, so that nothing is kept from pattern to
+pattern.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from schemas import tokenized
 import maskwright as mw
 
 HERE = Path(__file__).resolve().parent
-ENGINES = ("ours", "outlines", "llguidance", "xgrammar")
+ENGINES = ("ours", "index", "outlines", "llguidance", "xgrammar")
 
 
 def patterns() -> list[dict[str, str]]:
@@ -101,7 +102,7 @@ def main() -> None:
         path = Path(folder) / "work.json"
         path.write_text(json.dumps(work), encoding="utf-8")
         for name in chosen:
-            python = sys.executable if name == "ours" else options.peers_python
+            python = sys.executable if name in ("ours", "index") else options.peers_python
             command = [python, str(HERE / "peers" / "regexes.py"), name, str(path)]
             found[name] = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout)
     names = [row["name"] for row in rows]

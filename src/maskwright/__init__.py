@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         read_structural_tag,
         special_token,
     )
+    from maskwright.analysis.dialects import read_constraint, read_llguidance
     from maskwright.analysis.errors import (
         DeadEndError,
         GrammarError,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
         UnknownNameError,
         VocabularyError,
     )
-    from maskwright.analysis.fronts import read_constraint
     from maskwright.analysis.grammar import Grammar, Layout, Terminal
     from maskwright.analysis.legality import (
         Deciders,
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from maskwright.lint import lint_grammar, lint_schema
     from maskwright.maskstore.canonical import CanonicalTokens, load_canonical
     from maskwright.maskstore.file.fileformat import save_store, store_info
+    from maskwright.maskstore.index import TokenIndex, build_index
     from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
     from maskwright.report.analysis import AnalysisReport, analyze
     from maskwright.stores.build import build_store
@@ -107,6 +108,7 @@ _HOME = {
     "StoreError": "maskwright.analysis.errors",
     "Terminal": "maskwright.analysis.grammar",
     "TerminalError": "maskwright.analysis.errors",
+    "TokenIndex": "maskwright.maskstore.index",
     "UnknownNameError": "maskwright.analysis.errors",
     "ValidationReport": "maskwright.validation",
     "Verdict": "maskwright.analysis.legality",
@@ -115,6 +117,7 @@ _HOME = {
     "analyze": "maskwright.report.analysis",
     "apply_mask": "maskwright.decoding.adapters",
     "build_follow_graph": "maskwright.analysis.legality",
+    "build_index": "maskwright.maskstore.index",
     "build_store": "maskwright.stores.build",
     "cached_store": "maskwright.stores.cache",
     "complete": "maskwright.completion",
@@ -138,7 +141,8 @@ _HOME = {
     "read_structural_tag": "maskwright.analysis.composition",
     "special_token": "maskwright.analysis.composition",
     "parse_grammar": "maskwright.analysis.loading",
-    "read_constraint": "maskwright.analysis.fronts",
+    "read_constraint": "maskwright.analysis.dialects",
+    "read_llguidance": "maskwright.analysis.dialects",
     "save_store": "maskwright.maskstore.file.fileformat",
     "store_info": "maskwright.maskstore.file.fileformat",
     "validate": "maskwright.validation",
@@ -204,6 +208,7 @@ __all__ = [
     "StoreError",
     "Terminal",
     "TerminalError",
+    "TokenIndex",
     "UnknownNameError",
     "ValidationReport",
     "Verdict",
@@ -212,6 +217,7 @@ __all__ = [
     "analyze",
     "apply_mask",
     "build_follow_graph",
+    "build_index",
     "build_store",
     "cached_store",
     "complete",
@@ -234,6 +240,7 @@ __all__ = [
     "parse_grammar",
     "read_composition",
     "read_constraint",
+    "read_llguidance",
     "read_structural_tag",
     "save_store",
     "special_token",

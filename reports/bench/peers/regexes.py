@@ -50,15 +50,45 @@ def ours(work: dict[str, Any], words: np.ndarray) -> tuple[Callable[[str], Calla
 
         return start
 
+    compiled("a")  # imports what it needs
+    modules = [module for name, module in list(sys.modules.items()) if name.startswith("maskwright")]
+    found = [kept for module in modules for kept in list(vars(module).values()) if hasattr(kept, "cache_clear")]
+    caches = list({id(kept): kept for kept in found}.values())
+
     def forget() -> None:
         space.forget()
-        for name, module in list(sys.modules.items()):
-            if name.startswith("maskwright"):
-                for kept in list(vars(module).values()):
-                    if hasattr(kept, "cache_clear"):
-                        kept.cache_clear()
+        for kept in caches:
+            kept.cache_clear()
 
     return compiled, forget
+
+
+def index(work: dict[str, Any], words: np.ndarray) -> tuple[Callable[[str], Callable[[], Started]], Callable[[], None]]:
+    """Our index: all states of the automaton over tokens, ahead of time, as outlines-core's."""
+    import maskwright as mw
+
+    vocabulary = mw.load_vocabulary(work["tokenizer"])
+    mw.build_index(mw.load_regex("a"), vocabulary)  # what is made of a vocabulary once
+
+    def compiled(pattern: str) -> Callable[[], Started]:
+        found = mw.build_index(mw.load_regex(pattern), vocabulary)
+
+        def start() -> Started:
+            state = [found.initial_state]
+
+            def advance(token: int) -> None:
+                after = found.next_state(state[0], token)
+                if after is None:
+                    raise ValueError(f"token {token} is refused")
+                state[0] = after
+
+            return lambda: np.copyto(words, found.mask(state[0])), advance
+
+        return start
+
+    from maskwright.analysis.regex.whole import regex_automaton
+
+    return compiled, regex_automaton.cache_clear
 
 
 def outlines(work: dict[str, Any], words: np.ndarray) -> tuple[Callable[[str], Callable[[], Started]], None]:
@@ -160,6 +190,7 @@ def xgrammar(work: dict[str, Any], words: np.ndarray) -> tuple[Callable[[str], C
 
 ENGINES: dict[str, tuple[Any, str]] = {
     "ours": (ours, "maskwright"),
+    "index": (index, "maskwright"),
     "outlines": (outlines, "outlines-core"),
     "llguidance": (llguidance, "llguidance"),
     "xgrammar": (xgrammar, "xgrammar"),

@@ -122,9 +122,16 @@ class GrammarOptions(NamedTuple):
 
             text = text_of(source).removesuffix("\n").removesuffix("\r")
             return load_regex(text) if syntax == "regex" else load_choice(text.splitlines())
-        from maskwright.analysis.fronts import read_constraint
+        from maskwright.analysis.composition import Composition
+        from maskwright.analysis.dialects import read_constraint
 
-        return read_constraint(path_or_text(source), syntax)
+        found = read_constraint(path_or_text(source), syntax)
+        if isinstance(found, Composition):
+            raise MaskwrightError(
+                f"{source} has other languages inside ({found.parts[0].name}), which commands do not read in this dialect: from Python, "
+                "mw.build_store(mw.read_constraint(...)) does"
+            )
+        return found
 
 
 def load_any(source: str, options: GrammarOptions) -> Constraint | Composition:

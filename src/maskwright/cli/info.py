@@ -57,7 +57,9 @@ def info(
 ) -> None:
     """What a store file holds, checked as on loading."""
     with clean_errors():
+        from maskwright.analysis.schema.text_patterns import Regex
         from maskwright.maskstore.file.fileformat import save_store, store_info
+        from maskwright.report.index_report import index_facts
         from maskwright.report.store_facts import render_store_facts
 
         check_writable(json_file, inputs=(store, tokenizer))
@@ -78,6 +80,9 @@ def info(
                 save_store(loaded, path)
                 facts = store_info(path)
         facts["cpu_seconds"] = seconds
+        constraint = getattr(loaded, "constraint", None)
+        if isinstance(constraint, Regex):
+            facts["index"] = index_facts(constraint, loaded.vocabulary)
         if json_file is not None:
             write_json(json_file, facts)
         if json_file is None or str(json_file) != "-":

@@ -21,6 +21,7 @@ from maskwright.analysis.schema.shapes import Arrays, Numbers, Objects, SchemaGr
 from maskwright.analysis.schema.text_patterns import Regex
 from maskwright.maskstore.schema.build import tables_of
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.report.index_report import index_facts, index_rows
 
 MOST_SHOWN = 10
 """Parts that were left out that are shown in a terminal."""
@@ -55,6 +56,8 @@ class SchemaReport:
         if "table_bytes" in facts:
             rows["tables"] = f"{facts['table_bytes']:,} bytes, {facts['automata_bytes']:,} of them automata"
             rows["tokenizer"] = facts["vocabulary"]
+        if "index" in facts:
+            rows |= index_rows(facts["index"])
         table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 0))
         for name, value in rows.items():
             table.add_row(name, Text(str(value)))
@@ -90,6 +93,8 @@ def analyze_schema(constraint: JsonSchema | Regex, vocabulary: Vocabulary | None
             "table_bytes": tables.table.nbytes + tables.automata.nbytes,
             "automata_bytes": tables.automata.nbytes,
         }
+        if isinstance(constraint, Regex):
+            facts["index"] = index_facts(constraint, vocabulary)
     return SchemaReport(facts)
 
 

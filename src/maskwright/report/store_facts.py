@@ -6,6 +6,9 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
+from rich.text import Text
+
+from maskwright.report.index_report import index_rows
 
 _SMALL = 0.01
 """Parts that take a smaller share of the table than this are shown as one row."""
@@ -33,7 +36,7 @@ def render_store_facts(facts: dict[str, Any]) -> RenderableType:
         rows["ready in"] = f"{facts['cpu_seconds']:.2f} s of processor time"
     table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for name, value in rows.items():
-        table.add_row(name, value)
+        table.add_row(name, Text(value))
     more = _table_parts(facts) if facts["kind"] == "automaton" else _steps(facts) if "steps" in facts else None
     return table if more is None else Group(table, "", more)
 
@@ -46,7 +49,8 @@ def _grammar_rows(grammar: dict[str, Any]) -> dict[str, str]:
 def _schema_rows(facts: dict[str, Any]) -> dict[str, str]:
     """What the file of a schema or a pattern says of it."""
     if "pattern" in facts:
-        return {"pattern": f"{facts['pattern']['name']} ({facts['pattern']['states']:,} states)"}
+        name = f"{facts['pattern']['name']} ({facts['pattern']['states']:,} states)"
+        return {"pattern": name, **(index_rows(facts["index"]) if "index" in facts else {})}
     schema = facts["schema"]
     left_out = ", lenient" if schema["lenient"] else ""
     return {

@@ -61,7 +61,7 @@ def _as_grammar(source: str | os.PathLike[str]) -> Grammar | Composition:
             f"{name} is no grammar: read a JSON schema with mw.load_schema(path), and pass what it returns"
         )
     if suffix in (".gbnf", ".ebnf") or (isinstance(source, str) and "::=" in source):
-        from maskwright.analysis.fronts import read_constraint
+        from maskwright.analysis.dialects import read_constraint
 
         return read_constraint(source)
     if has_directives(source):

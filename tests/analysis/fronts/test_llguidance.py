@@ -117,21 +117,33 @@ def test_and_and_not_of_terminals() -> None:
         ('start: A\nA: b\nb: "x"', "2:4: terminal 'b' is not defined; b is a rule"),
         ('start: "a"\nstart: "b"', "2:1: rule 'start' is defined twice"),
         ('start: A\nA: "a"\nA: "b"', "3:1: terminal 'A' is defined twice"),
-        ("start: <|end|>", "1:8: the special token <|end|> is not supported"),
-        ("start: <[128010]>", "1:8: the special token <[128010]> is not supported"),
-        ("start: @other", "1:8: a reference to another grammar is not supported: @other"),
-        (
-            'start: %json {"type": "object"}',
-            "1:8: %json is not supported inside a grammar; JSON Schemas are read by load_schema",
-        ),
-        ('start: %lark { start: "a" }', "1:8: %lark is not supported"),
+        ("start: <|end|>", "1:8: the special token <|end|> makes this a composition of languages"),
+        ("start: <[128010]>", "1:8: the special token 128010 makes this a composition"),
+        ("start: <[*]>", "1:8: <[*]> is not supported: it stands for tokens with text too"),
+        ("start: <[^5]>", "1:8: <[^5]> is not supported"),
+        ("start: <[5-3]>", "1:8: <[5-3]> is not read: expected ids and ranges"),
+        ("start: <[,]>", "1:8: <[,]> names no token"),
+        ("start: <[1-100]>", "1:8: <[1-100]> stands for more than 64 tokens"),
+        ("start: A\nA: <|end|>", "2:4: a special token stands in rules only"),
+        ("start: @other", "1:8: the grammar @other makes this a composition"),
+        ('start: %json {"type": "object"}', "1:8: %json makes this a composition"),
+        ("start: A\nA: %json {}", "2:4: %json stands in rules only"),
+        ('start: %lark { start: "a" }', "1:8: %lark makes this a composition"),
+        ('start: %lark { start: "a"', "expected '}' to close the grammar of line 1"),
         ('start: %regex {"x": 1}', "1:8: %regex takes an object with one of"),
         ("start: %regex {", "%regex is followed by no valid JSON"),
-        ('start[lazy]: "a"', "1:6: attributes of a rule are not supported: [lazy] of start"),
+        ('start[lasy]: "a"', "1:7: expected an attribute of a rule, which are capture, lazy"),
+        ('start: x\nx[stop="b", max_tokens=3]: /a/', "2:13: max_tokens=3 is not supported: it counts tokens"),
+        ('start: x\nx[stop="b", suffix="c"]: /a/', "2:13: stop= and suffix= of one rule cannot be used together"),
+        ("start: x\nx[stop=(/a/)]: /a/", "2:8: stop= takes a text, a pattern or a terminal"),
+        ("start: x\nx[lazy]: y\ny: /a/", "2:10: terminal 'y' is not defined; y is a rule"),
+        ('start: x "b"\nx[stop=""]: /a/', 'something may come behind a rule with stop=""'),
+        ('start: "ab" x\nx[lazy: /a/', "2:7: expected a comma or ']' behind the attribute lazy"),
         (
-            'start: x\nx[stop="b", max_tokens=3]: /a/',
-            '2:2: attributes of a rule are not supported: [stop="b", max_tokens=3] of x',
+            'start: x "c" | y "!" | "-" y\nx[lazy]: /ab?/\ny: /[ab]+/',
+            "ends /[a-b]+/ in some places, and in others it does not",
         ),
+        ("start: x | y\nx[lazy]: /ab?/\ny: /a+/", "takes all texts of /a+/"),
         ('start: p::0\np::_: "a"', "1:8: a parametric rule is not supported: p::"),
         ('p::_: "a"', "1:2: a parametric rule is not supported"),
         ('start: "a" %if eq(_, 1)', "1:12: a condition %if"),
@@ -140,10 +152,6 @@ def test_and_and_not_of_terminals() -> None:
         ('%declare A\nstart: "a"', "1:1: the directive %declare is not supported here"),
         ('%import python.NAME\nstart: "a"', "1:1: only terminals of common can be imported"),
         ('%import common.NOPE\nstart: "a"', "1:1: common has no terminal 'NOPE'"),
-        (
-            '%llguidance {"ignore_once": true}\nstart: "a"',
-            "1:1: the option 'ignore_once' of %llguidance is not supported",
-        ),
         ('%llguidance {"no_forcing": 3}\nstart: "a"', "1:1: %llguidance takes an object of options"),
         ("start: A\nA: ~/a/", "2:4: ~ alone also matches what is no text in UTF-8"),
         ('start: A\nA: (~"a")+ & /b/', "2:5: ~ alone"),
@@ -169,6 +177,58 @@ def test_errors_say_what_and_where(text: str, message: str) -> None:
         parse_llguidance(text)
 
 
+def test_what_is_ignored_once() -> None:
+    text = '%llguidance {"ignore_once": true}\n%ignore " "\nstart: "a" "b"'
+    assert legal(parse_llguidance(text), "ab", "a b", "a  b") == [True, True, False]
+
+
+LAZY = {
+    'start: a "b"\na[stop="<e>"]: /.*/': ["foo<e>b", "foob", "<e>b", "foo<e><e>b"],
+    'start: a "<e>"\na[stop="<e>"]: /.*/': [
+        "foo<e>",
+        "<e>",
+        "foo",
+    ],  # llguidance takes the stop back, and reads it again
+    'start: a "b"\na[suffix="<e>"]: /.*/': ["foo<e>b", "foob", "foo<e>", "<e>b", "foo<e><e>b"],
+    'start: a "b"\na[lazy]: /.*<e>/': ["foo<e>b", "foob", "foo<e>", "<e>b", "foo<e><e>b"],
+    'start: "x" a\na[stop=""]: /[a-z]*/': ["x", "xb", "xyb", "b"],
+    "start: x | y\nx[lazy]: /[a-c]*c/\ny: /[a-d]+/": ["abc", "abd", "ac", "acd", "abcd"],
+    'start: x /d+/ | y "!"\nx[lazy]: /[a-c]*c/\ny: /[a-d]+/': ["abcd", "abd!", "acd!", "abc!"],
+    'start: "<" x ">"\nx[stop=/[0-9]/]: /[a-z]+/': ["<a1>", "<a>", "<ab12>", "<1>"],
+    'start: "<" x ">"\nx[suffix=/[0-9]+/]: /[a-z0-9]+/': ["<a1>", "<a>", "<ab12>", "<1>", "<11>", "<123>"],
+    'start: "a" x "b"\nx[max_tokens=0]: /x/': ["ab", "axb"],
+    'start: a\na[capture]: b "c"\nb[capture="q", temperature=0.5]: /x+/': ["xxc", "c"],
+    'start: x\nx[temperature=1]: "a" "b"\n%ignore " "': ["ab", "a b"],
+}
+"""Grammars with attributes, and texts. llguidance 1.9.1 says of all but the second what `SAID` says."""
+SAID = [
+    [True, False, True, False],
+    [True, True, False],
+    [True, False, False, True, False],
+    [True, False, False, True, False],
+    [True, True, True, False],
+    [True, True, True, False, False],
+    [True, True, False, False],
+    [True, False, False, False],
+    [True, False, False, False, True, False],
+    [True, False],
+    [True, False],
+    [True, False],
+]
+
+
+@pytest.mark.parametrize("number", range(len(SAID)))
+@pytest.mark.filterwarnings("ignore:grammar")
+def test_attributes_as_in_llguidance(number: int) -> None:
+    text = list(LAZY)[number]
+    assert legal(parse_llguidance(text), *LAZY[text]) == SAID[number]
+
+
+def test_attributes_that_say_nothing_of_the_texts_are_named() -> None:
+    with pytest.warns(UserWarning, match="capture, temperature of rules say nothing of the texts"):
+        parse_llguidance('start: a\na[capture, temperature=0.2]: "x"')
+
+
 MANY = 100_000
 HOSTILE = {
     "groups": "start: " + "(" * MANY,
@@ -183,6 +243,9 @@ HOSTILE = {
     "blanks": "start: x" + " " * MANY + "y",
     "text": 'start: "' + "a" * MANY + '"',
     "NUL": "\0" * MANY,
+    "larks": "start: " + "%lark { start: " * 3000,
+    "attributes": "start[" + "lazy," * MANY + "]: /a/",
+    "tokens": "start: " + "<[1-64]> " * 3000,
     "substring": 'start: %regex {"substring_chars": "' + "ab" * MANY + '"}',
 }
 

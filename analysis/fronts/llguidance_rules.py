@@ -1,0 +1,172 @@
+"""The rules of llguidance's Lark dialect as expressions over terminals."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+
+from maskwright.analysis.fronts.expressions import EMPTY, Expr, choice, non_empty, reference, repetition, sequence
+from maskwright.analysis.fronts.llguidance_lazy import shortest
+from maskwright.analysis.fronts.llguidance_syntax import Alternatives, Atom, Attributes, Definition, Document, Element
+from maskwright.analysis.fronts.llguidance_terminals import Terminals
+from maskwright.analysis.fronts.lowering import TERMINAL
+from maskwright.analysis.fronts.reading import Reader
+from maskwright.analysis.grammar.lark_files import suggestion
+
+
+class Rules:
+    """The rules as expressions over terminals and parts.
+
+    terminals : the name or source of each terminal that a rule uses -> its expression.
+    parts : the same of other languages -> where it stands.
+    lazy : the terminals whose shortest text counts.
+    last : the terminals behind which nothing may come, of ``stop=""`` -> where that stands.
+    """
+
+    def __init__(self, reader: Reader, document: Document, terminals: Terminals) -> None:
+        self.reader, self.document, self.named = reader, document, terminals
+        self.terminals: dict[str, Expr] = {}
+        self.parts: dict[str, Atom] = {}
+        self.lazy: set[str] = set()
+        self.last: dict[str, int] = {}
+        self.by_pattern: dict[str, str] = {}
+
+    def reachable(self, start: str) -> Mapping[str, Expr]:
+        """The rules that a rule leads to, itself first.
+
+        Warns: UserWarning for attributes that say nothing of the texts.
+        """
+        found: dict[str, Expr] = {}
+        self.agenda = {start: None}
+        self.others: set[str] = set()
+        while len(found) < len(self.agenda):
+            name = list(self.agenda)[len(found)]
+            one = self.document.rules[name]
+            found[name] = self.rule(one, one.attributes) if one.attributes is not None else self.alternatives(one.body)
+        if self.others:
+            warnings.warn(
+                f"grammar {self.reader.name}: {', '.join(sorted(self.others))} of rules say nothing of the texts, so masks ignore them",
+                UserWarning,
+                stacklevel=2,
+            )
+        return found
+
+    def rule(self, one: Definition, attributes: Attributes) -> Expr:
+        """The expression of a rule with attributes."""
+        self.others.update(attributes.others)
+        if attributes.is_empty:
+            return EMPTY
+        ending = attributes.ending
+        if ending is not None or attributes.is_lazy:
+            body = self.named.alternatives(one.body)
+            if ending is not None:
+                body = sequence((body, self.named.atom(ending)))
+            found = self.terminal(
+                f"{one.name} (lazy)" if attributes.is_lazy else one.name, body, one.at, attributes.is_lazy
+            )
+            if not attributes.is_lazy:
+                self.last[self.by_pattern[str(non_empty(body).pattern)]] = attributes.at
+            return found
+        if attributes.is_one and not _is_one_part(one.body):
+            return self.terminal(one.name, self.named.alternatives(one.body), one.at, False)
+        return self.alternatives(one.body)
+
+    def alternatives(self, body: Alternatives) -> Expr:
+        """The expression of a body."""
+        options = []
+        for conjuncts in body:
+            if len(conjuncts) > 1:
+                at = conjuncts[1][0].atom.at if conjuncts[1] else None
+                raise self.reader.error("& joins terminals only; give this definition a name in upper case", at)
+            elements = conjuncts[0]
+            options.append(
+                sequence(
+                    self.element(element)
+                    for i, element in enumerate(elements)
+                    if not (i and self._is_own_stop(elements[i - 1], element))
+                )
+            )
+        return choice(options)
+
+    def _is_own_stop(self, before: Element, element: Element) -> bool:
+        """Whether an element is the text of the `stop` of a rule directly before it.
+
+        The text stands there once: llguidance takes it away from the first one.
+        """
+        rule = self.document.rules.get(before.atom.text) if before.atom.kind == "name" else None
+        if rule is None or rule.attributes is None or not rule.attributes.is_stop or before[1:] != (1, 1):
+            return False
+        stop = rule.attributes.ending
+        return (
+            stop is not None
+            and (stop.kind, stop.text, stop.ignores_case)
+            == (element.atom.kind, element.atom.text, element.atom.ignores_case)
+            and stop.kind in ("string", "name")
+            and stop.text != ""
+            and element[1:] == (1, 1)
+        )
+
+    def element(self, element: Element) -> Expr:
+        """The expression of an element."""
+        return repetition(self.atom(element.atom), element.least, element.most)
+
+    def atom(self, atom: Atom) -> Expr:
+        """The expression of an atom; whatever is no group, no rule and no part is a terminal."""
+        if atom.kind == "group":
+            return self.alternatives(atom.inner)
+        if atom.kind == "maybe":
+            return repetition(self.alternatives(atom.inner), 0, 1)
+        if atom.kind == "part":
+            return self.part(atom)
+        if atom.kind == "name" and atom.text in self.document.rules:
+            attributes = self.document.rules[atom.text].attributes
+            if attributes is not None and attributes.is_lazy:
+                # in place: behind a rule of its own, what follows all of its uses would compete
+                return self.rule(self.document.rules[atom.text], attributes)
+            self.agenda.setdefault(atom.text)
+            return reference(atom.text, atom.at)
+        if atom.kind == "name" and not self.named.knows(atom.text):
+            known = [*self.document.rules, *self.document.terminals, *self.document.imports]
+            raise self.reader.error(f"{atom.text!r} is not defined{suggestion(atom.text, known[:2000])}", atom.at)
+        return self.terminal(atom.text if atom.kind == "name" else None, self.named.atom(atom), atom.at, False)
+
+    def terminal(self, name: str | None, expr: Expr, at: int, is_lazy: bool) -> Expr:
+        """A terminal in a rule.
+
+        name : by which messages call it; None for a text or a pattern.
+        is_lazy : whether only the texts count that begin with no other text of it.
+        """
+        filled = non_empty(expr)
+        if filled.is_never:
+            return filled if not expr.is_nullable else sequence(())
+        if is_lazy:
+            filled = shortest(filled)
+        pattern = f"lazy {filled.pattern}" if is_lazy else str(filled.pattern)
+        key = self.by_pattern.get(pattern)
+        if key is None:
+            key = name or (f'"{filled.pattern}"' if filled.text else f"/{filled.pattern}/")
+            self.by_pattern[pattern] = key
+            self.terminals[key] = filled
+            if is_lazy:
+                self.lazy.add(key)
+        found = reference(TERMINAL + key, at)
+        return repetition(found, 0, 1) if expr.is_nullable else found
+
+    def part(self, atom: Atom) -> Expr:
+        """Another language in a rule; several tokens are alternatives."""
+        values = atom.value if atom.text == "token" else (atom.value,)
+        options = []
+        for value in values:
+            is_known = atom.text in ("token", "grammar")
+            key = f"%{atom.text} {value!r}" if is_known else f"%{atom.text} at {atom.at}"
+            self.parts.setdefault(key, Atom("part", atom.at, text=atom.text, value=value))
+            options.append(reference(TERMINAL + key, atom.at))
+        return choice(options)
+
+
+def _is_one_part(body: Alternatives) -> bool:
+    """Whether a body is another language and nothing else."""
+    if len(body) != 1 or len(body[0]) != 1 or len(body[0][0]) != 1:
+        return False
+    element = body[0][0][0]
+    return element.atom.kind == "part" and element[1:] == (1, 1) and element.atom.text != "token"
