@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
-from maskwright.decoding.schema._frame_kernels import note_mark, set_bit
+from maskwright.decoding.schema._frame_kernels import begin_marks, frame_at, note_mark, set_bit
 from maskwright.decoding.schema._literal_kernels import literal_length, narrow
 from maskwright.decoding.schema._memo_kernels import (
     characters_left,
@@ -16,30 +16,30 @@ from maskwright.decoding.schema._memo_kernels import (
     write_piece,
     write_thread_key,
 )
+from maskwright.decoding.schema._merge_kernels import merge
 from maskwright.decoding.schema._row_kernels import row_of
 from maskwright.decoding.schema._step_kernels import begin_thread, step
-from maskwright.decoding.schema._walk_kernels import LEVEL, walk
+from maskwright.decoding.schema._walk_kernels import LEVEL, room_for_byte, walk
 from maskwright.decoding.schema.constants import (
     AFTER,
     AUTOMATON,
     DATA_TOP,
     DEPTH,
     ESCAPE,
-    FRAME_OF,
     HIGH,
     IS_ANY,
+    IS_DEEP,
     IS_OFF,
     KEY_STRING,
     LENGTH,
     LEVELS,
     LIMIT,
+    LINK,
     LIST,
     LOW,
-    MARKS,
     MASK_HEADER,
     MASK_ROWS,
     MODE,
-    MOST_MARKS,
     MOST_READINGS,
     MOST_THREADS,
     N_FOUND,
@@ -52,7 +52,7 @@ from maskwright.decoding.schema.constants import (
     NUMBER,
     OK,
     PARENT,
-    SAVED_MARKS,
+    SAVED,
     SHAPE_OF,
     STRING,
     THREAD,
@@ -71,7 +71,6 @@ from maskwright.maskstore.schema.layout import (
     KEYS,
     KIND,
     LENGTH_ROWS,
-    MOST_WORDS,
     N_CLOSERS,
     N_LENGTHS,
     N_ROW_WORDS,
@@ -97,8 +96,10 @@ MOST_LISTED = 600
 
 
 @kernel
-def ask(voc: Int32, table: Int32, memory: Int32, work: Int32, frame: int, n: int) -> tuple[int, int, int, int]:
+def ask(voc: Int32, table: Int32, memory: Int32, work: Int32, link: int, n: int) -> tuple[int, int, int, int]:
     """Follow the questions from the key of n integers in KEY_BUFFER.
+
+    link : to the frames of depth 0.
 
     Returns a result's offset or -1; the pieces that were asked for, as bits; the size of the last
     key, -1 if it is too long; and where that is kept, or the place that is free for it.
@@ -113,14 +114,14 @@ def ask(voc: Int32, table: Int32, memory: Int32, work: Int32, frame: int, n: int
             return value, asked, n, slot
         piece = -1 - value
         asked |= 1 << piece
-        n = write_piece(voc, table, memory, work, slot, frame, piece)
+        n = write_piece(voc, table, memory, work, slot, link, piece)
         if n < 0:
             return -1, asked, n, 0
 
 
 @kernel
 def answer(
-    voc: Int32, table: Int32, memory: Int32, work: Int32, frame: int, n: int, asked: int, wanted: int, result: int
+    voc: Int32, table: Int32, memory: Int32, work: Int32, link: int, n: int, asked: int, wanted: int, result: int
 ) -> None:
     """Keep a result under the key in KEY_BUFFER and the pieces that it depends on.
 
@@ -138,7 +139,7 @@ def answer(
         if slot < 0:
             return
         asked |= 1 << piece
-        n = write_piece(voc, table, memory, work, slot, frame, piece)
+        n = write_piece(voc, table, memory, work, slot, link, piece)
 
 
 @kernel
@@ -148,25 +149,21 @@ def tails_of(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int
     A tail is what stands in a token behind its first quotation mark. Returns the offset of their
     bits, or -1 - an error. What they depend on is marked.
     """
-    at = work[LEVELS] + LEVEL
-    frame = work[at + FRAME_OF]
+    at, saved = work[LEVELS] + LEVEL, work[SAVED]
+    link = work[at + LINK]
     n = write_thread_key(voc, table, automata, work, at, TAIL)
-    found, asked, n, _ = ask(voc, table, memory, work, frame, n)
+    found, asked, n, _ = ask(voc, table, memory, work, link, n)
     if found < 0:
-        limit, n_marks = memory[LIMIT], memory[N_MARKS]
-        for k in range(2 * MOST_MARKS):
-            work[work[SAVED_MARKS] + k] = memory[MARKS + k]
+        for k in range(N_MARKS):
+            work[saved + k] = memory[LIMIT + k]
         for k in range(THREAD):
-            work[work[SAVED_MARKS] + 2 * MOST_MARKS + k] = work[at + k]
-        memory[LIMIT] = memory[TOP]
-        memory[N_MARKS] = 0
+            work[saved + N_MARKS + k] = work[at + k]
+        begin_marks(memory, link)
         n_found = work[N_FOUND]
         code = walk(voc, voc[TAILS], table, automata, memory, work)
-        wanted = pieces_read(memory, frame)
-        memory[LIMIT] = limit
-        memory[N_MARKS] = n_marks
-        for k in range(2 * MOST_MARKS):
-            memory[MARKS + k] = work[work[SAVED_MARKS] + k]
+        wanted = pieces_read(memory)
+        for k in range(N_MARKS):
+            memory[LIMIT + k] = work[saved + k]
         if code != OK:
             return -1 - code
         found = work[DATA_TOP]
@@ -178,23 +175,22 @@ def tails_of(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int
         work[N_FOUND] = n_found
         work[DATA_TOP] = found + n_words
         if wanted < 0:
-            memory[N_MARKS] = MOST_MARKS + 1
+            memory[IS_DEEP] = 1
             return found
         # the key again: the walk has overwritten thread and buffer
         for k in range(THREAD):
-            work[at + k] = work[work[SAVED_MARKS] + 2 * MOST_MARKS + k]
+            work[at + k] = work[saved + N_MARKS + k]
         n = write_thread_key(voc, table, automata, work, at, TAIL)
-        _, asked, n, _ = ask(voc, table, memory, work, frame, n)
+        _, asked, n, _ = ask(voc, table, memory, work, link, n)
         if n >= 0:
-            answer(voc, table, memory, work, frame, n, asked, wanted, found)
+            answer(voc, table, memory, work, link, n, asked, wanted, found)
         asked |= wanted
-    depth = 0
-    while asked >> 2 * depth != 0:
-        part = asked >> 2 * depth & 3
-        if part != 0 and memory[LIMIT] > 0:
-            note_mark(memory, frame, 2 if part & 2 else 1)
-        frame = memory[frame + PARENT]
-        depth += 1
+    while asked != 0:  # for each depth; all of its frames are marked alike
+        frame = frame_at(memory, link, 0)
+        if asked & 3 != 0:
+            note_mark(memory, frame, 2 if asked & 2 else 1)
+        link = memory[frame + PARENT]
+        asked >>= 2
     return found
 
 
@@ -212,7 +208,7 @@ def list_closers(voc: Int32, table: Int32, automata: Int32, memory: Int32, work:
     """List the tokens that end a string of any content. Returns OK or an error."""
     shape, length = work[at + SHAPE_OF], work[at + LENGTH]
     least, most = table[shape + STRING_LEAST], table[shape + STRING_MOST]
-    begin_thread(work, work[LEVELS] + LEVEL, work[at + FRAME_OF], AFTER, 0)
+    begin_thread(work, work[LEVELS] + LEVEL, work[at + LINK], AFTER, 0)
     tails = tails_of(voc, table, automata, memory, work)
     if tails < 0:
         return -1 - tails
@@ -301,14 +297,13 @@ def can_read(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int
     It is for the few tokens that nothing faster answers for.
     """
     top = memory[TOP]
-    room = table[MOST_WORDS]
     here = work[LEVELS] + LEVEL
     there = here + (MOST_THREADS + 1) * THREAD
     for k in range(THREAD):
         work[here + k] = work[at + k]
     n = 1
     for k in range(voc[voc[TOKEN_START] + token], voc[voc[TOKEN_START] + token + 1]):
-        if memory[TOP] + (n + 1) * room > len(memory):
+        if memory[TOP] + room_for_byte(table, memory, work, here, n) > len(memory):
             memory[TOP] = top
             return -1 - NO_ROOM
         found = 0
@@ -323,6 +318,11 @@ def can_read(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int
             memory[TOP] = top
             return 0
         n = found
+        if found > 1:
+            n = merge(table, memory, work, there, found)
+            if n < 0:
+                memory[TOP] = top
+                return n
         for word in range(n * THREAD):
             work[here + word] = work[there + word]
     memory[TOP] = top
@@ -442,24 +442,23 @@ def has_any(voc: Int32, work: Int32, mask: int) -> int:
 @kernel
 def mask_of(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, at: int) -> int:
     """The mask of a thread, kept or new. Returns its offset, or -1 - an error."""
-    frame = work[at + FRAME_OF]
+    link = work[at + LINK]
     n = write_thread_key(voc, table, automata, work, at, MASK)
-    found, asked, n, _ = ask(voc, table, memory, work, frame, n)
+    found, asked, n, _ = ask(voc, table, memory, work, link, n)
     if found >= 0:
         return found
     keep_room(work)
-    memory[LIMIT] = memory[TOP]
-    memory[N_MARKS] = 0
+    begin_marks(memory, link)
     work[N_MISSES] += 1
     found = make_mask(voc, table, automata, memory, work, at)
     memory[LIMIT] = 0
     if found < 0:
         return found
-    wanted = pieces_read(memory, frame)
+    wanted = pieces_read(memory)
     if wanted >= 0:
         # the key again, since other results have been kept meanwhile
         n = write_thread_key(voc, table, automata, work, at, MASK)
-        _, asked, n, _ = ask(voc, table, memory, work, frame, n)
+        _, asked, n, _ = ask(voc, table, memory, work, link, n)
         if n >= 0:
-            answer(voc, table, memory, work, frame, n, asked, wanted, found)
+            answer(voc, table, memory, work, link, n, asked, wanted, found)
     return found

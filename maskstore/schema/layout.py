@@ -23,7 +23,7 @@ SPACING = 1
 IS_TEXT = 2
 """1 if the text is no JSON: the root is a node with one shape NUMBERS, which reads all of it."""
 MOST_WORDS = 3
-"""The most integers that one byte adds to a text's memory, for each of its threads."""
+"""The most integers that one byte adds to a text's memory, for each frame of its threads."""
 SPACING_ID = 4
 """The content id of the white space."""
 TABLE_HEADER = 5
