@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
-from maskwright.decoding.schema._frame_kernels import begin_marks, frame_at, note_mark, set_bit
+from maskwright.decoding.schema._frame_kernels import begin_marks, frame_at, has_bit, note_mark, set_bit
 from maskwright.decoding.schema._literal_kernels import literal_length, narrow
 from maskwright.decoding.schema._memo_kernels import (
     characters_left,
@@ -19,7 +19,7 @@ from maskwright.decoding.schema._memo_kernels import (
 from maskwright.decoding.schema._merge_kernels import merge
 from maskwright.decoding.schema._row_kernels import row_of
 from maskwright.decoding.schema._step_kernels import begin_thread, step
-from maskwright.decoding.schema._walk_kernels import LEVEL, room_for_byte, walk
+from maskwright.decoding.schema._walk_kernels import CHOSEN, LEVEL, note_bytes, room_for_byte, walk
 from maskwright.decoding.schema.constants import (
     AFTER,
     AUTOMATON,
@@ -30,6 +30,8 @@ from maskwright.decoding.schema.constants import (
     IS_ANY,
     IS_DEEP,
     IS_OFF,
+    KEY_BUFFER,
+    KEY_END,
     KEY_STRING,
     LENGTH,
     LEVELS,
@@ -91,8 +93,11 @@ from maskwright.maskstore.schema.layout import (
 MASK, TAIL = 1, 2
 """What results are kept under a thread's key."""
 
-MOST_LISTED = 600
-"""The most ids of a mask; where there are more they become a row."""
+MOST_LISTED, MOST_BESIDE = 600, 16
+"""The most ids of a mask, alone and beside a row; where there are more, all becomes a row."""
+
+UNITED = -6
+"""What begins the key of a row that is a union: of rows and ids."""
 
 
 @kernel
@@ -256,15 +261,17 @@ def list_key_closers(voc: Int32, table: Int32, automata: Int32, memory: Int32, w
         other = tails_behind_key(voc, table, automata, memory, work, at, True)
         if other < 0:
             return -1 - other
-    literals = table[shape + KEYS]
+    literals, low, high, depth = table[shape + KEYS], work[at + LOW], work[at + HIGH], work[at + DEPTH]
+    chosen = work[LEVELS] + CHOSEN
+    note_bytes(table, literals, low, high, depth, work, chosen)
     n, closer = work[N_FOUND], voc[CLOSERS]
     for _ in range(voc[N_CLOSERS]):
         token, tail, size = voc[closer], voc[closer + 1], voc[closer + 3]
         tails = here if size == 0 else other
-        if not is_off and size > 0:
+        data = voc[TOKEN_BYTES] + voc[voc[TOKEN_START] + token]
+        if not is_off and size > 0 and has_bit(work, chosen, voc[data]):
             # a token that comes to a named key, or that has escapes, is looked at below
             low, high, depth = work[at + LOW], work[at + HIGH], work[at + DEPTH]
-            data = voc[TOKEN_BYTES] + voc[voc[TOKEN_START] + token]
             for k in range(size):
                 byte = voc[data + k]
                 if byte == BACKSLASH:
@@ -409,14 +416,9 @@ def make_mask(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: In
     if code != OK:
         return -1 - code
     n = work[N_FOUND]
-    if n > MOST_LISTED:
-        row = work[DATA_TOP]
-        n_words = voc[N_ROW_WORDS]
-        for k in range(n_words):
-            work[row + k] = 0
-        for k in range(n):
-            set_bit(work, row, work[work[LIST] + k])
-        work[DATA_TOP] = row + n_words
+    if n > MOST_LISTED or (n > MOST_BESIDE and work[header + N_MASK_ROWS] > 0):
+        row = unite_rows(voc, work, header)
+        work[header + N_MASK_ROWS] = 0
         add_row(work, header, header + MASK_ROWS, 1, row)
         n = 0
     work[header + N_IDS] = n
@@ -426,6 +428,40 @@ def make_mask(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: In
         work[mask + k] = work[header + k]
     work[DATA_TOP] = mask + MASK_HEADER + n
     return mask
+
+
+@kernel
+def unite_rows(voc: Int32, work: Int32, mask: int) -> int:
+    """The offset of a row, kept or new, with the tokens of a mask's rows and of the list.
+
+    PERF: so a mask is one row, and equal masks are the same one, which is written once.
+    """
+    key, n_rows, n = work[KEY_BUFFER], work[mask + N_MASK_ROWS], work[N_FOUND]
+    size = 1 + 2 * n_rows + n
+    is_kept = key + size < work[KEY_END]
+    slot = 0
+    if is_kept:
+        work[key] = UNITED
+        for k in range(2 * n_rows):
+            work[key + 1 + k] = work[mask + MASK_ROWS + k]
+        for k in range(n):
+            work[key + 1 + 2 * n_rows + k] = work[work[LIST] + k]
+        slot = find(work, size)
+        if slot >= 0:
+            return work[slot + 2]
+    row, n_words = work[DATA_TOP], voc[N_ROW_WORDS]
+    for k in range(n_words):
+        work[row + k] = 0
+    for number in range(n_rows):
+        is_in_work, at = work[mask + MASK_ROWS + 2 * number], work[mask + MASK_ROWS + 2 * number + 1]
+        for k in range(n_words):
+            work[row + k] |= work[at + k] if is_in_work != 0 else voc[at + k]
+    for k in range(n):
+        set_bit(work, row, work[work[LIST] + k])
+    work[DATA_TOP] = row + n_words
+    if is_kept:
+        insert(work, slot, size, row)
+    return row
 
 
 @kernel

@@ -174,7 +174,7 @@ def fill(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, 
         return NO_ROOM
     state = memory[STATE]
     is_any = False
-    last = -1  # the vocabulary's row that was written last, since many threads have the same one
+    last = -1  # the row that was written last, since many threads have the same one
     for thread in range(memory[state]):
         at = work[THREADS_1]
         for k in range(THREAD):
@@ -188,10 +188,9 @@ def fill(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, 
                 words[k] = 0
         for number in range(work[mask + N_MASK_ROWS]):
             is_kept, row = work[mask + MASK_ROWS + 2 * number], work[mask + MASK_ROWS + 2 * number + 1]
-            if is_kept == 0:
-                if row == last:
-                    continue
-                last = row
+            if 2 * row + is_kept == last:
+                continue
+            last = 2 * row + is_kept
             write_row_of_mask(voc, work, words, is_kept != 0, row, thread > 0 or number > 0)
         ids = mask + MASK_HEADER
         for k in range(work[mask + N_IDS]):

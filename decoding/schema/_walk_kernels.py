@@ -38,6 +38,7 @@ from maskwright.decoding.schema.constants import (
 )
 from maskwright.maskstore.schema._utf8_kernels import BACKSLASH, QUOTE
 from maskwright.maskstore.schema.layout import (
+    BRANCHES,
     FULL,
     KEY_AUTOMATON,
     KEYS,
@@ -55,10 +56,11 @@ from maskwright.maskstore.schema.layout import (
     TRIE_TOKENS,
 )
 
-LEVEL_END, LEVEL_TOP, LEVEL_ROOM, LEVEL_SIZE, LEVEL_BEFORE, IS_CHOSEN, CHOSEN = range(7)
-LEVEL = 14
+LEVEL_END, LEVEL_TOP, LEVEL_ROOM, LEVEL_SIZE, LEVEL_BEFORE, BRANCH, BRANCH_END, IS_CHOSEN, CHOSEN = range(9)
+LEVEL = 16
 """A level: the node behind its subtree; the text's top with its threads; what a byte may add to it;
-the number of threads; the level before; whether only some bytes can go on; these, as 256 bits."""
+the number of threads; the level before; where its next branch stands, -1 if it has none, and their
+end; whether only some bytes can go on; these, as 256 bits."""
 
 
 @kernel
@@ -92,17 +94,25 @@ def choose_bytes(table: Int32, memory: Int32, work: Int32, level: int) -> None:
     if literals < 0:
         return
     work[level + IS_CHOSEN] = 1
+    note_bytes(table, literals, work[at + LOW], work[at + HIGH], work[at + DEPTH], work, level + CHOSEN)
+
+
+@kernel
+def note_bytes(table: Int32, literals: int, low: int, high: int, depth: int, work: Int32, to: int) -> None:
+    """Write, as 256 bits at an offset of `work`, the bytes with which literals may go on.
+
+    They are a quotation mark and a backslash, too. low, high, depth : as of a thread.
+    """
     for k in range(8):
-        work[level + CHOSEN + k] = 0
-    set_bit(work, level + CHOSEN, QUOTE)
-    set_bit(work, level + CHOSEN, BACKSLASH)
-    depth, low, high = work[at + DEPTH], work[at + LOW], work[at + HIGH]
+        work[to + k] = 0
+    set_bit(work, to, QUOTE)
+    set_bit(work, to, BACKSLASH)
     while low < high:
         if literal_length(table, literals, low) <= depth:
             low += 1
             continue
         byte = literal_byte(table, literals, low, depth)
-        set_bit(work, level + CHOSEN, byte)
+        set_bit(work, to, byte)
         # on to the first literal with a greater byte: sorted literals that agree so far
         step_size = 1
         while low + step_size < high and literal_byte(table, literals, low + step_size, depth) == byte:
@@ -115,6 +125,31 @@ def choose_bytes(table: Int32, memory: Int32, work: Int32, level: int) -> None:
             else:
                 end = middle
         low = end
+
+
+@kernel
+def note_branches(voc: Int32, work: Int32, level: int, number: int) -> None:
+    """Note a level's branches, by number as of `layout.BRANCHES`."""
+    work[level + BRANCH] = voc[voc[BRANCHES] + number]
+    work[level + BRANCH_END] = voc[voc[BRANCHES] + number + 1]
+
+
+@kernel
+def next_chosen(voc: Int32, bytes_: int, ends: int, work: Int32, level: int, node: int) -> int:
+    """The first child of a level, from a node on, whose byte can go on. The level's end if none is.
+
+    PERF: near the root, where nodes have many children, these stand side by side in branches.
+    """
+    branch, last = work[level + BRANCH], work[level + LEVEL_END]
+    if branch < 0:
+        while node < last and not has_bit(work, level + CHOSEN, voc[bytes_ + node]):
+            node = voc[ends + node]
+        return node
+    end = work[level + BRANCH_END]
+    while branch < end and not has_bit(work, level + CHOSEN, voc[branch]):
+        branch += 2
+    work[level + BRANCH] = branch + 2
+    return voc[branch + 1] if branch < end else last
 
 
 @kernel(forceinline=True)
@@ -157,17 +192,21 @@ def walk(voc: Int32, trie: int, table: Int32, automata: Int32, memory: Int32, wo
     work[level + LEVEL_ROOM] = room_for_byte(table, memory, work, level + LEVEL, 1)
     work[level + LEVEL_SIZE] = 1
     work[level + LEVEL_BEFORE] = -1
+    work[level + BRANCH] = -1
+    if is_full:
+        note_branches(voc, work, level, 256)
     choose_bytes(table, memory, work, level)
     take_tokens(voc, trie, 0, 1, work)
     node = 1
     while node < size:
         while node >= work[level + LEVEL_END]:
             level = work[level + LEVEL_BEFORE]
+        if work[level + IS_CHOSEN] != 0:
+            node = next_chosen(voc, bytes_, ends, work, level, node)
+            if node == work[level + LEVEL_END]:
+                continue
         byte = voc[bytes_ + node]
         end = voc[ends + node]
-        if work[level + IS_CHOSEN] != 0 and not has_bit(work, level + CHOSEN, byte):
-            node = end
-            continue
         n = work[level + LEVEL_SIZE]
         above = level + LEVEL + n * THREAD
         memory[TOP] = work[level + LEVEL_TOP]
@@ -202,6 +241,9 @@ def walk(voc: Int32, trie: int, table: Int32, automata: Int32, memory: Int32, wo
         work[above + LEVEL_ROOM] = room_for_byte(table, memory, work, above + LEVEL, found)
         work[above + LEVEL_SIZE] = found
         work[above + LEVEL_BEFORE] = level
+        work[above + BRANCH] = -1
+        if is_full and work[level + LEVEL_BEFORE] < 0:
+            note_branches(voc, work, above, byte)
         level = above
         choose_bytes(table, memory, work, level)
         node += 1

@@ -69,7 +69,7 @@ def make_workspace(voc: Array) -> Workspace:
     n_words = int(voc[layout.N_ROW_WORDS])
     longest = int(voc[layout.MOST_BYTES])
     threads = (constants.MOST_THREADS + 2) * constants.THREAD
-    levels = min(longest + 2, 256) * (64 * constants.THREAD + 14) + longest * 108
+    levels = min(longest + 2, 256) * (64 * constants.THREAD + 16) + longest * 108
     sizes = {
         constants.LIST: 3 * int(voc[layout.N_TOKENS]) + 64,
         constants.LEVELS: 4 * threads + levels,
