@@ -6,23 +6,30 @@ from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
 from maskwright.decoding.schema._literal_kernels import literal_byte
 from maskwright.decoding.schema.constants import (
+    BASE,
     BITS,
     CELL,
     CELL_SHAPE,
+    CHANGED,
     COUNT,
+    FORK,
+    FORK_SHAPE,
     FRAME,
+    HOLDS,
+    IS_DEEP,
+    LEVEL,
     LIMIT,
     MARKED,
-    MARKS,
     MISSING,
-    MOST_MARKS,
-    N_MARKS,
-    ORIGIN,
+    MOST_DEPTH,
+    OPENED,
     PARENT,
+    PARTS,
     RANK,
     REMEMBERED,
     SHAPE,
     TOP,
+    WHOLES,
 )
 from maskwright.maskstore.schema.layout import (
     ARRAYS,
@@ -60,11 +67,26 @@ NO_STRING = -1
 """The second hash of an item that is no string; the first one is its first byte."""
 
 
+# ---- Links and marks.
+
+
+@kernel(forceinline=True)
+def n_frames(memory: Int32, link: int) -> int:
+    """The frames of a link."""
+    return memory[link] if memory[link + SHAPE] == FORK_SHAPE else 1
+
+
+@kernel(forceinline=True)
+def frame_at(memory: Int32, link: int, number: int) -> int:
+    """A frame of a link."""
+    return memory[link + FORK + number] if memory[link + SHAPE] == FORK_SHAPE else link
+
+
 @kernel(forceinline=True)
 def mark(memory: Int32, frame: int, kind: int) -> None:
     """Note that a frame has been read: 1, what it lets follow, or 2, anything else.
 
-    Only frames of before the call count (`LIMIT`). A newer one tells what it was made of.
+    Only frames that were opened before the call count (`LIMIT`).
     """
     if memory[LIMIT] > 0:
         note_mark(memory, frame, kind)
@@ -72,26 +94,27 @@ def mark(memory: Int32, frame: int, kind: int) -> None:
 
 @kernel
 def note_mark(memory: Int32, frame: int, kind: int) -> None:
-    """`mark`, where a call notes them."""
+    """`mark`, where a call notes them. A frame that the call has changed tells what it was."""
     limit = memory[LIMIT]
-    while frame >= limit:
-        frame = memory[frame + ORIGIN]
-        kind = 2
-    if frame < 0:
+    if memory[frame + OPENED] >= limit:
         return
-    n = memory[N_MARKS]
-    for k in range(min(n, MOST_MARKS)):
-        if memory[MARKS + 2 * k] == frame:
-            if memory[MARKS + 2 * k + 1] < kind:
-                memory[MARKS + 2 * k + 1] = kind
-            return
-    if n < MOST_MARKS:
-        memory[MARKS + 2 * n] = frame
-        memory[MARKS + 2 * n + 1] = kind
-        n += 1
+    depth = memory[BASE] - memory[frame + LEVEL]
+    if depth >= MOST_DEPTH:
+        memory[IS_DEEP] = 1
+    elif kind == 2 or memory[frame + CHANGED] >= limit:
+        memory[WHOLES] |= 1 << depth
     else:
-        n = MOST_MARKS + 1  # too many to remember: nothing is kept
-    memory[N_MARKS] = n
+        memory[PARTS] |= 1 << depth
+
+
+@kernel
+def begin_marks(memory: Int32, link: int) -> None:
+    """Note what is read of frames from here on, by their depth below those of a link."""
+    memory[LIMIT] = memory[TOP]
+    memory[BASE] = memory[frame_at(memory, link, 0) + LEVEL]
+    memory[PARTS] = 0
+    memory[WHOLES] = 0
+    memory[IS_DEEP] = 0
 
 
 @kernel(forceinline=True)
@@ -116,16 +139,21 @@ def frame_words(table: Int32, shape: int) -> int:
 
 
 @kernel
-def open_frame(table: Int32, memory: Int32, parent: int, shape: int) -> int:
-    """A new frame of an object or array that begins."""
+def open_frame(table: Int32, memory: Int32, link: int, shape: int) -> int:
+    """A new frame of an object or array that begins. link : to what is around it."""
     frame = memory[TOP]
     n = frame_words(table, shape)
     for k in range(n):
         memory[frame + k] = 0
-    memory[frame + PARENT] = parent
+    memory[frame + PARENT] = link
     memory[frame + SHAPE] = shape
     memory[frame + REMEMBERED] = -1
-    memory[frame + ORIGIN] = -1
+    for k in range(n_frames(memory, link)):
+        around = frame_at(memory, link, k)
+        memory[frame + HOLDS] |= memory[around + HOLDS]
+        memory[frame + LEVEL] = memory[around + LEVEL] + 1
+    memory[frame + OPENED] = frame
+    memory[frame + CHANGED] = frame
     if table[shape + KIND] == OBJECTS:
         memory[frame + MISSING] = table[shape + N_REQUIRED]
     memory[TOP] = frame + n
@@ -133,14 +161,21 @@ def open_frame(table: Int32, memory: Int32, parent: int, shape: int) -> int:
 
 
 @kernel
-def replace_frame(table: Int32, memory: Int32, frame: int) -> int:
-    """A copy of a frame, to be changed."""
+def copy_frame(table: Int32, memory: Int32, frame: int) -> int:
+    """A copy of a frame."""
     copy = memory[TOP]
     n = frame_words(table, memory[frame + SHAPE])
     for k in range(n):
         memory[copy + k] = memory[frame + k]
-    memory[copy + ORIGIN] = frame
     memory[TOP] = copy + n
+    return copy
+
+
+@kernel
+def replace_frame(table: Int32, memory: Int32, frame: int) -> int:
+    """A copy of a frame, to be changed."""
+    copy = copy_frame(table, memory, frame)
+    memory[copy + CHANGED] = copy
     return copy
 
 
@@ -155,6 +190,7 @@ def remember(memory: Int32, frame: int, hash_1: int, hash_2: int, length: int) -
     memory[cell + 4] = length
     memory[TOP] = cell + CELL
     memory[frame + REMEMBERED] = cell
+    memory[frame + HOLDS] = 1
 
 
 @kernel
@@ -166,17 +202,6 @@ def is_remembered(memory: Int32, frame: int, hash_1: int, hash_2: int) -> bool:
             return True
         cell = memory[cell]
     return False
-
-
-@kernel
-def remembers_same(memory: Int32, frame: int, other: int) -> bool:
-    """Whether two frames remember the same, in the same order."""
-    cell, its = memory[frame + REMEMBERED], memory[other + REMEMBERED]
-    while cell != its:
-        if cell < 0 or its < 0 or memory[cell + 2] != memory[its + 2] or memory[cell + 3] != memory[its + 3]:
-            return False
-        cell, its = memory[cell], memory[its]
-    return True
 
 
 @kernel
@@ -192,7 +217,10 @@ def has_remembered_length(memory: Int32, frame: int, length: int) -> bool:
 
 @kernel
 def is_tracked(table: Int32, memory: Int32, frame: int) -> bool:
-    """Whether values here are items that must differ from those that are remembered."""
+    """Whether values here are items that must differ from those that are remembered.
+
+    Never for a fork: such values stand in one frame.
+    """
     shape = memory[frame + SHAPE]
     return shape >= 0 and table[shape + KIND] == ARRAYS and table[shape + TRACKS_ITEMS] != 0
 

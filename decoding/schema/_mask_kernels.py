@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
-from maskwright.decoding.schema._frame_kernels import note_mark, set_bit
+from maskwright.decoding.schema._frame_kernels import begin_marks, frame_at, has_bit, note_mark, set_bit
 from maskwright.decoding.schema._literal_kernels import literal_length, narrow
 from maskwright.decoding.schema._memo_kernels import (
     characters_left,
@@ -16,30 +16,32 @@ from maskwright.decoding.schema._memo_kernels import (
     write_piece,
     write_thread_key,
 )
+from maskwright.decoding.schema._merge_kernels import merge
 from maskwright.decoding.schema._row_kernels import row_of
 from maskwright.decoding.schema._step_kernels import begin_thread, step
-from maskwright.decoding.schema._walk_kernels import LEVEL, walk
+from maskwright.decoding.schema._walk_kernels import CHOSEN, LEVEL, note_bytes, room_for_byte, walk
 from maskwright.decoding.schema.constants import (
     AFTER,
     AUTOMATON,
     DATA_TOP,
     DEPTH,
     ESCAPE,
-    FRAME_OF,
     HIGH,
     IS_ANY,
+    IS_DEEP,
     IS_OFF,
+    KEY_BUFFER,
+    KEY_END,
     KEY_STRING,
     LENGTH,
     LEVELS,
     LIMIT,
+    LINK,
     LIST,
     LOW,
-    MARKS,
     MASK_HEADER,
     MASK_ROWS,
     MODE,
-    MOST_MARKS,
     MOST_READINGS,
     MOST_THREADS,
     N_FOUND,
@@ -52,7 +54,7 @@ from maskwright.decoding.schema.constants import (
     NUMBER,
     OK,
     PARENT,
-    SAVED_MARKS,
+    SAVED,
     SHAPE_OF,
     STRING,
     THREAD,
@@ -71,7 +73,6 @@ from maskwright.maskstore.schema.layout import (
     KEYS,
     KIND,
     LENGTH_ROWS,
-    MOST_WORDS,
     N_CLOSERS,
     N_LENGTHS,
     N_ROW_WORDS,
@@ -92,13 +93,18 @@ from maskwright.maskstore.schema.layout import (
 MASK, TAIL = 1, 2
 """What results are kept under a thread's key."""
 
-MOST_LISTED = 600
-"""The most ids of a mask; where there are more they become a row."""
+MOST_LISTED, MOST_BESIDE = 600, 16
+"""The most ids of a mask, alone and beside a row; where there are more, all becomes a row."""
+
+UNITED = -6
+"""What begins the key of a row that is a union: of rows and ids."""
 
 
 @kernel
-def ask(voc: Int32, table: Int32, memory: Int32, work: Int32, frame: int, n: int) -> tuple[int, int, int, int]:
+def ask(voc: Int32, table: Int32, memory: Int32, work: Int32, link: int, n: int) -> tuple[int, int, int, int]:
     """Follow the questions from the key of n integers in KEY_BUFFER.
+
+    link : to the frames of depth 0.
 
     Returns a result's offset or -1; the pieces that were asked for, as bits; the size of the last
     key, -1 if it is too long; and where that is kept, or the place that is free for it.
@@ -113,14 +119,14 @@ def ask(voc: Int32, table: Int32, memory: Int32, work: Int32, frame: int, n: int
             return value, asked, n, slot
         piece = -1 - value
         asked |= 1 << piece
-        n = write_piece(voc, table, memory, work, slot, frame, piece)
+        n = write_piece(voc, table, memory, work, slot, link, piece)
         if n < 0:
             return -1, asked, n, 0
 
 
 @kernel
 def answer(
-    voc: Int32, table: Int32, memory: Int32, work: Int32, frame: int, n: int, asked: int, wanted: int, result: int
+    voc: Int32, table: Int32, memory: Int32, work: Int32, link: int, n: int, asked: int, wanted: int, result: int
 ) -> None:
     """Keep a result under the key in KEY_BUFFER and the pieces that it depends on.
 
@@ -138,7 +144,7 @@ def answer(
         if slot < 0:
             return
         asked |= 1 << piece
-        n = write_piece(voc, table, memory, work, slot, frame, piece)
+        n = write_piece(voc, table, memory, work, slot, link, piece)
 
 
 @kernel
@@ -148,25 +154,21 @@ def tails_of(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int
     A tail is what stands in a token behind its first quotation mark. Returns the offset of their
     bits, or -1 - an error. What they depend on is marked.
     """
-    at = work[LEVELS] + LEVEL
-    frame = work[at + FRAME_OF]
+    at, saved = work[LEVELS] + LEVEL, work[SAVED]
+    link = work[at + LINK]
     n = write_thread_key(voc, table, automata, work, at, TAIL)
-    found, asked, n, _ = ask(voc, table, memory, work, frame, n)
+    found, asked, n, _ = ask(voc, table, memory, work, link, n)
     if found < 0:
-        limit, n_marks = memory[LIMIT], memory[N_MARKS]
-        for k in range(2 * MOST_MARKS):
-            work[work[SAVED_MARKS] + k] = memory[MARKS + k]
+        for k in range(N_MARKS):
+            work[saved + k] = memory[LIMIT + k]
         for k in range(THREAD):
-            work[work[SAVED_MARKS] + 2 * MOST_MARKS + k] = work[at + k]
-        memory[LIMIT] = memory[TOP]
-        memory[N_MARKS] = 0
+            work[saved + N_MARKS + k] = work[at + k]
+        begin_marks(memory, link)
         n_found = work[N_FOUND]
         code = walk(voc, voc[TAILS], table, automata, memory, work)
-        wanted = pieces_read(memory, frame)
-        memory[LIMIT] = limit
-        memory[N_MARKS] = n_marks
-        for k in range(2 * MOST_MARKS):
-            memory[MARKS + k] = work[work[SAVED_MARKS] + k]
+        wanted = pieces_read(memory)
+        for k in range(N_MARKS):
+            memory[LIMIT + k] = work[saved + k]
         if code != OK:
             return -1 - code
         found = work[DATA_TOP]
@@ -178,23 +180,22 @@ def tails_of(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int
         work[N_FOUND] = n_found
         work[DATA_TOP] = found + n_words
         if wanted < 0:
-            memory[N_MARKS] = MOST_MARKS + 1
+            memory[IS_DEEP] = 1
             return found
         # the key again: the walk has overwritten thread and buffer
         for k in range(THREAD):
-            work[at + k] = work[work[SAVED_MARKS] + 2 * MOST_MARKS + k]
+            work[at + k] = work[saved + N_MARKS + k]
         n = write_thread_key(voc, table, automata, work, at, TAIL)
-        _, asked, n, _ = ask(voc, table, memory, work, frame, n)
+        _, asked, n, _ = ask(voc, table, memory, work, link, n)
         if n >= 0:
-            answer(voc, table, memory, work, frame, n, asked, wanted, found)
+            answer(voc, table, memory, work, link, n, asked, wanted, found)
         asked |= wanted
-    depth = 0
-    while asked >> 2 * depth != 0:
-        part = asked >> 2 * depth & 3
-        if part != 0 and memory[LIMIT] > 0:
-            note_mark(memory, frame, 2 if part & 2 else 1)
-        frame = memory[frame + PARENT]
-        depth += 1
+    while asked != 0:  # for each depth; all of its frames are marked alike
+        frame = frame_at(memory, link, 0)
+        if asked & 3 != 0:
+            note_mark(memory, frame, 2 if asked & 2 else 1)
+        link = memory[frame + PARENT]
+        asked >>= 2
     return found
 
 
@@ -212,7 +213,7 @@ def list_closers(voc: Int32, table: Int32, automata: Int32, memory: Int32, work:
     """List the tokens that end a string of any content. Returns OK or an error."""
     shape, length = work[at + SHAPE_OF], work[at + LENGTH]
     least, most = table[shape + STRING_LEAST], table[shape + STRING_MOST]
-    begin_thread(work, work[LEVELS] + LEVEL, work[at + FRAME_OF], AFTER, 0)
+    begin_thread(work, work[LEVELS] + LEVEL, work[at + LINK], AFTER, 0)
     tails = tails_of(voc, table, automata, memory, work)
     if tails < 0:
         return -1 - tails
@@ -260,15 +261,17 @@ def list_key_closers(voc: Int32, table: Int32, automata: Int32, memory: Int32, w
         other = tails_behind_key(voc, table, automata, memory, work, at, True)
         if other < 0:
             return -1 - other
-    literals = table[shape + KEYS]
+    literals, low, high, depth = table[shape + KEYS], work[at + LOW], work[at + HIGH], work[at + DEPTH]
+    chosen = work[LEVELS] + CHOSEN
+    note_bytes(table, literals, low, high, depth, work, chosen)
     n, closer = work[N_FOUND], voc[CLOSERS]
     for _ in range(voc[N_CLOSERS]):
         token, tail, size = voc[closer], voc[closer + 1], voc[closer + 3]
         tails = here if size == 0 else other
-        if not is_off and size > 0:
+        data = voc[TOKEN_BYTES] + voc[voc[TOKEN_START] + token]
+        if not is_off and size > 0 and has_bit(work, chosen, voc[data]):
             # a token that comes to a named key, or that has escapes, is looked at below
             low, high, depth = work[at + LOW], work[at + HIGH], work[at + DEPTH]
-            data = voc[TOKEN_BYTES] + voc[voc[TOKEN_START] + token]
             for k in range(size):
                 byte = voc[data + k]
                 if byte == BACKSLASH:
@@ -301,14 +304,13 @@ def can_read(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int
     It is for the few tokens that nothing faster answers for.
     """
     top = memory[TOP]
-    room = table[MOST_WORDS]
     here = work[LEVELS] + LEVEL
     there = here + (MOST_THREADS + 1) * THREAD
     for k in range(THREAD):
         work[here + k] = work[at + k]
     n = 1
     for k in range(voc[voc[TOKEN_START] + token], voc[voc[TOKEN_START] + token + 1]):
-        if memory[TOP] + (n + 1) * room > len(memory):
+        if memory[TOP] + room_for_byte(table, memory, work, here, n) > len(memory):
             memory[TOP] = top
             return -1 - NO_ROOM
         found = 0
@@ -323,6 +325,11 @@ def can_read(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int
             memory[TOP] = top
             return 0
         n = found
+        if found > 1:
+            n = merge(table, memory, work, there, found)
+            if n < 0:
+                memory[TOP] = top
+                return n
         for word in range(n * THREAD):
             work[here + word] = work[there + word]
     memory[TOP] = top
@@ -409,14 +416,9 @@ def make_mask(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: In
     if code != OK:
         return -1 - code
     n = work[N_FOUND]
-    if n > MOST_LISTED:
-        row = work[DATA_TOP]
-        n_words = voc[N_ROW_WORDS]
-        for k in range(n_words):
-            work[row + k] = 0
-        for k in range(n):
-            set_bit(work, row, work[work[LIST] + k])
-        work[DATA_TOP] = row + n_words
+    if n > MOST_LISTED or (n > MOST_BESIDE and work[header + N_MASK_ROWS] > 0):
+        row = unite_rows(voc, work, header)
+        work[header + N_MASK_ROWS] = 0
         add_row(work, header, header + MASK_ROWS, 1, row)
         n = 0
     work[header + N_IDS] = n
@@ -426,6 +428,40 @@ def make_mask(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: In
         work[mask + k] = work[header + k]
     work[DATA_TOP] = mask + MASK_HEADER + n
     return mask
+
+
+@kernel
+def unite_rows(voc: Int32, work: Int32, mask: int) -> int:
+    """The offset of a row, kept or new, with the tokens of a mask's rows and of the list.
+
+    PERF: so a mask is one row, and equal masks are the same one, which is written once.
+    """
+    key, n_rows, n = work[KEY_BUFFER], work[mask + N_MASK_ROWS], work[N_FOUND]
+    size = 1 + 2 * n_rows + n
+    is_kept = key + size < work[KEY_END]
+    slot = 0
+    if is_kept:
+        work[key] = UNITED
+        for k in range(2 * n_rows):
+            work[key + 1 + k] = work[mask + MASK_ROWS + k]
+        for k in range(n):
+            work[key + 1 + 2 * n_rows + k] = work[work[LIST] + k]
+        slot = find(work, size)
+        if slot >= 0:
+            return work[slot + 2]
+    row, n_words = work[DATA_TOP], voc[N_ROW_WORDS]
+    for k in range(n_words):
+        work[row + k] = 0
+    for number in range(n_rows):
+        is_in_work, at = work[mask + MASK_ROWS + 2 * number], work[mask + MASK_ROWS + 2 * number + 1]
+        for k in range(n_words):
+            work[row + k] |= work[at + k] if is_in_work != 0 else voc[at + k]
+    for k in range(n):
+        set_bit(work, row, work[work[LIST] + k])
+    work[DATA_TOP] = row + n_words
+    if is_kept:
+        insert(work, slot, size, row)
+    return row
 
 
 @kernel
@@ -442,24 +478,23 @@ def has_any(voc: Int32, work: Int32, mask: int) -> int:
 @kernel
 def mask_of(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, at: int) -> int:
     """The mask of a thread, kept or new. Returns its offset, or -1 - an error."""
-    frame = work[at + FRAME_OF]
+    link = work[at + LINK]
     n = write_thread_key(voc, table, automata, work, at, MASK)
-    found, asked, n, _ = ask(voc, table, memory, work, frame, n)
+    found, asked, n, _ = ask(voc, table, memory, work, link, n)
     if found >= 0:
         return found
     keep_room(work)
-    memory[LIMIT] = memory[TOP]
-    memory[N_MARKS] = 0
+    begin_marks(memory, link)
     work[N_MISSES] += 1
     found = make_mask(voc, table, automata, memory, work, at)
     memory[LIMIT] = 0
     if found < 0:
         return found
-    wanted = pieces_read(memory, frame)
+    wanted = pieces_read(memory)
     if wanted >= 0:
         # the key again, since other results have been kept meanwhile
         n = write_thread_key(voc, table, automata, work, at, MASK)
-        _, asked, n, _ = ask(voc, table, memory, work, frame, n)
+        _, asked, n, _ = ask(voc, table, memory, work, link, n)
         if n >= 0:
-            answer(voc, table, memory, work, frame, n, asked, wanted, found)
+            answer(voc, table, memory, work, link, n, asked, wanted, found)
     return found

@@ -6,14 +6,14 @@ of a piece of the frames. With that piece it makes the next key, and so on, unti
 a decision tree that grows with what is met. Whole keys are compared, so no result is ever taken for
 another's.
 
-A piece is 2 * depth for what the frame at that depth lets follow, or 2 * depth + 1 for all of it.
+A piece is 2 * depth for what the frames at that depth let follow, or 2 * depth + 1 for all of them.
 """
 
 from __future__ import annotations
 
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
-from maskwright.decoding.schema._frame_kernels import are_others_open, can_close, can_go_on
+from maskwright.decoding.schema._frame_kernels import are_others_open, can_close, can_go_on, frame_at, n_frames
 from maskwright.decoding.schema.constants import (
     AUTOMATON,
     BITS,
@@ -25,7 +25,11 @@ from maskwright.decoding.schema.constants import (
     DATA_TOP,
     DEPTH,
     ESCAPE,
+    FORK_SHAPE,
+    FRONT_1,
+    FRONT_2,
     HIGH,
+    IS_DEEP,
     IS_OFF,
     KEY_BUFFER,
     KEY_END,
@@ -33,16 +37,16 @@ from maskwright.decoding.schema.constants import (
     LENGTH,
     LOW,
     MARKED,
-    MARKS,
     MISSING,
     MODE,
-    MOST_MARKS,
-    N_MARKS,
+    MOST_DEPTH,
+    N_PLACES,
     N_RESETS,
     N_SLOTS,
     N_USED,
     NUMBER,
     PARENT,
+    PARTS,
     RANK,
     RESERVE,
     SHAPE,
@@ -52,6 +56,7 @@ from maskwright.decoding.schema.constants import (
     STRING,
     UTF8,
     VALUE,
+    WHOLES,
 )
 from maskwright.maskstore.schema.layout import (
     AUTOMATON_ID,
@@ -76,11 +81,9 @@ from maskwright.maskstore.schema.layout import (
     STRING_MOST,
 )
 
-MOST_DEPTH = 30
-"""Frames deeper than this are not asked about; what reads them is not kept."""
-
-OPEN_END, QUESTION, ROW = -1, -2, -3
-"""What begins a key: the frame below all; a key that goes on; a row of an automaton."""
+OPEN_END, QUESTION, ROW, SEVERAL = -1, -2, -3, -5
+"""What begins a key, or a piece: the frame below all; a key that goes on; a row of an automaton;
+several frames. (-4: an array that any number of items may follow.)"""
 
 
 @kernel
@@ -150,47 +153,112 @@ def insert(work: Int32, free: int, n: int, value: int) -> int:
 
 
 @kernel
-def write_piece(voc: Int32, table: Int32, memory: Int32, work: Int32, slot: int, frame: int, piece: int) -> int:
+def write_piece(voc: Int32, table: Int32, memory: Int32, work: Int32, slot: int, link: int, piece: int) -> int:
     """Write the key that goes on from a slot's question with a piece of the frames.
+
+    link : to the frames of depth 0.
 
     Returns its size, -1 if it is too long to be kept.
     """
-    for _ in range(piece >> 1):
-        frame = memory[frame + PARENT]
     key = work[KEY_BUFFER]
     work[key] = QUESTION
     work[key + 1] = work[slot + 1]
-    shape = memory[frame + SHAPE]
-    n = key + 2
-    if shape < 0:
-        work[n] = OPEN_END
-        return 3
-    if table[shape + KIND] == OBJECTS:
-        if piece & 1 == 0:
-            flags = 4 if are_others_open(table, memory, frame, shape) else 0
-            flags |= 2 if can_go_on(table, memory, frame, shape) else 0
-            work[n] = flags | (1 if can_close(table, memory, frame, shape) else 0)
-            # a named key marks all of the frame as it is read; another one needs the shape alone
-            work[n + 1] = table[shape + SHAPE_ID] if flags & 4 else 0
-            return 4
-        if table[shape + N_WORDS] + 64 > work[KEY_END] - key:
-            return -1
-        counts = table[shape + LEAST] > 0 or table[shape + MOST] >= 0
-        work[n] = table[shape + SHAPE_ID]
-        work[n + 1] = memory[frame + MISSING]
-        work[n + 2] = memory[frame + RANK]
-        work[n + 3] = memory[frame + COUNT] if counts else 0
-        for k in range(table[shape + N_WORDS]):
-            work[n + 4 + k] = memory[frame + BITS + k]
-        return n + 4 + table[shape + N_WORDS] - key
-    return write_array_piece(voc, table, memory, work, frame)
+    depth = piece >> 1
+    while depth > 0 and memory[link + SHAPE] != FORK_SHAPE:
+        link = memory[link + PARENT]
+        depth -= 1
+    if memory[link + SHAPE] != FORK_SHAPE:
+        n = write_frame(voc, table, memory, work, key + 2, link, piece & 1)
+    else:
+        n = write_frames(voc, table, memory, work, key + 2, link, depth, piece & 1)
+    return n - key if n >= 0 else -1
 
 
 @kernel
-def write_array_piece(voc: Int32, table: Int32, memory: Int32, work: Int32, frame: int) -> int:
-    """`write_piece` of an array: what it lets follow is all of it."""
-    key = work[KEY_BUFFER]
-    n = key + 2
+def write_frames(voc: Int32, table: Int32, memory: Int32, work: Int32, n: int, link: int, depth: int, kind: int) -> int:
+    """`write_frame` of all frames at a depth below those of a fork, each with its size before it.
+
+    Before them stands which of them each frame above is in. Returns the end, or -1.
+    """
+    above, here = work[FRONT_1], work[FRONT_2]
+    size = n_frames(memory, link)
+    for k in range(size):
+        work[here + k] = frame_at(memory, link, k)
+    for level in range(depth):
+        above, here = here, above
+        below = 0
+        for k in range(size):
+            parents = memory[work[above + k] + PARENT]
+            many = n_frames(memory, parents)
+            if n + many + 64 > work[KEY_END] or below + many > N_PLACES:
+                return -1
+            if level == depth - 1:
+                work[n] = many
+                n += 1
+            for parent in range(many):
+                frame, number = frame_at(memory, parents, parent), 0
+                while number < below and work[here + number] != frame:
+                    number += 1
+                if number == below:
+                    work[here + below] = frame
+                    below += 1
+                if level == depth - 1:
+                    work[n] = number
+                    n += 1
+        size = below
+    if n + 64 > work[KEY_END]:
+        return -1
+    work[n] = SEVERAL
+    work[n + 1] = size
+    n += 2
+    for k in range(size):
+        end = write_frame(voc, table, memory, work, n + 1, work[here + k], kind)
+        if end < 0:
+            return -1
+        work[n] = end - n
+        n = end
+    return n
+
+
+@kernel
+def write_frame(voc: Int32, table: Int32, memory: Int32, work: Int32, n: int, frame: int, kind: int) -> int:
+    """Write a piece of a frame at an offset of `work`, within KEY_BUFFER.
+
+    kind : 0 for what it lets follow, 1 for all of it.
+
+    Returns the end, or -1 if there is no room.
+    """
+    shape = memory[frame + SHAPE]
+    if n + 64 > work[KEY_END]:
+        return -1
+    if shape < 0:
+        work[n] = OPEN_END
+        return n + 1
+    if table[shape + KIND] != OBJECTS:
+        return write_array(voc, table, memory, work, n, frame)
+    if kind == 0:
+        flags = 4 if are_others_open(table, memory, frame, shape) else 0
+        flags |= 2 if can_go_on(table, memory, frame, shape) else 0
+        work[n] = flags | (1 if can_close(table, memory, frame, shape) else 0)
+        # a named key marks all of the frame as it is read; another one needs the shape alone
+        work[n + 1] = table[shape + SHAPE_ID] if flags & 4 else 0
+        return n + 2
+    words = table[shape + N_WORDS]
+    if n + words + 64 > work[KEY_END]:
+        return -1
+    counts = table[shape + LEAST] > 0 or table[shape + MOST] >= 0
+    work[n] = table[shape + SHAPE_ID]
+    work[n + 1] = memory[frame + MISSING]
+    work[n + 2] = memory[frame + RANK]
+    work[n + 3] = memory[frame + COUNT] if counts else 0
+    for k in range(words):
+        work[n + 4 + k] = memory[frame + BITS + k]
+    return n + 4 + words
+
+
+@kernel
+def write_array(voc: Int32, table: Int32, memory: Int32, work: Int32, n: int, frame: int) -> int:
+    """`write_frame` of an array: what it lets follow is all of it."""
     shape = memory[frame + SHAPE]
     count, least, most = memory[frame + COUNT], table[shape + LEAST], table[shape + MOST]
     n_unique = table[shape + N_UNIQUE]
@@ -199,9 +267,9 @@ def write_array_piece(voc: Int32, table: Int32, memory: Int32, work: Int32, fram
         items = table[shape + ITEMS]
         work[n] = -4
         work[n + 1] = table[items + NODE_ID] if items >= 0 else -1
-        return 4
+        return n + 2
     words = (n_unique + 31) >> 5
-    if words + 64 > work[KEY_END] - key:
+    if n + words + 64 > work[KEY_END]:
         return -1
     if most < 0:
         count = min(count, max(max(least, table[shape + N_PREFIX]), 1))
@@ -210,27 +278,19 @@ def write_array_piece(voc: Int32, table: Int32, memory: Int32, work: Int32, fram
     work[n + 2] = memory[frame + MARKED]
     for k in range(words):
         work[n + 3 + k] = memory[frame + BITS + k]
-    return n + 3 + words - key
+    return n + 3 + words
 
 
 @kernel
-def pieces_read(memory: Int32, frame: int) -> int:
-    """The pieces that have been marked, as bits; -1 if they are too many or too deep."""
-    n = memory[N_MARKS]
-    if n > MOST_MARKS:
+def pieces_read(memory: Int32) -> int:
+    """The pieces that have been marked, as bits; -1 if some are too deep."""
+    if memory[IS_DEEP] != 0:
         return -1
-    found = 0
-    for k in range(n):
-        marked = memory[MARKS + 2 * k]
-        at, depth = frame, 0
-        while at != marked and depth < MOST_DEPTH:
-            at = memory[at + PARENT]
-            if at < 0:
-                return -1
-            depth += 1
-        if depth >= MOST_DEPTH:
-            return -1
-        found |= 1 << (2 * depth + int(memory[MARKS + 2 * k + 1]) - 1)
+    parts, wholes = int(memory[PARTS]), int(memory[WHOLES])
+    found, depth = 0, 0
+    while (parts | wholes) >> depth != 0:
+        found |= (parts >> depth & 1 | (wholes >> depth & 1) << 1) << 2 * depth
+        depth += 1
     return found
 
 
@@ -277,8 +337,7 @@ def write_thread_key(voc: Int32, table: Int32, automata: Int32, work: Int32, at:
         least, rest = characters_left(voc, table, automata, work, at)
         work[n + 6] = least
         work[n + 7] = rest
-        work[n + 8] = work[at + IS_OFF]
-        return 9
+        return 8
     work[n + 6] = work[at + LOW]
     work[n + 7] = work[at + HIGH]
     work[n + 8] = work[at + DEPTH]

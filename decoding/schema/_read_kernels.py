@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
+from maskwright.decoding.schema._merge_kernels import merge
 from maskwright.decoding.schema._step_kernels import step
-from maskwright.decoding.schema._walk_kernels import merge
+from maskwright.decoding.schema._walk_kernels import room_for_byte
 from maskwright.decoding.schema.constants import (
     HISTORY,
     ILLEGAL,
@@ -23,7 +24,6 @@ from maskwright.decoding.schema.constants import (
     TOO_MANY,
     TOP,
 )
-from maskwright.maskstore.schema.layout import MOST_WORDS
 
 
 @kernel
@@ -58,14 +58,13 @@ def read(
 
     data : its integers `start` to `end` - 1 are the bytes.
     """
-    room = table[MOST_WORDS]
     state, top = memory[STATE], memory[TOP]
     n = memory[state]
     at, to = work[THREADS_1], work[THREADS_2]
     for k in range(n * THREAD):
         work[at + k] = memory[state + 1 + k]
     for position in range(start, end):
-        if memory[TOP] + (n + 1) * room > len(memory):
+        if memory[TOP] + room_for_byte(table, memory, work, at, n) > len(memory):
             memory[TOP] = top
             return NO_ROOM
         found = 0
@@ -77,7 +76,12 @@ def read(
         if found == 0:
             memory[TOP] = top
             return ILLEGAL
-        n = found if found == 1 else merge(table, memory, work, to, found)
+        n = found
+        if found > 1:
+            n = merge(table, memory, work, to, found)
+            if n < 0:
+                memory[TOP] = top
+                return -1 - n
         at, to = to, at
     if memory[TOP] + 1 + n * THREAD > len(memory):
         memory[TOP] = top

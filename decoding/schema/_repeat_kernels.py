@@ -11,19 +11,31 @@ from __future__ import annotations
 
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
-from maskwright.decoding.schema._frame_kernels import has_bit, has_remembered_length, is_remembered, is_tracked, set_bit
+from maskwright.decoding.schema._frame_kernels import (
+    frame_at,
+    has_bit,
+    has_remembered_length,
+    is_remembered,
+    is_tracked,
+    n_frames,
+    set_bit,
+)
 from maskwright.decoding.schema._read_kernels import read
 from maskwright.decoding.schema.constants import (
     ESCAPE,
-    FRAME_OF,
+    FRONT_1,
+    FRONT_2,
     HASH_1,
     HASH_2,
+    HOLDS,
     ILLEGAL,
     IS_OFF,
     KEY_STRING,
     LENGTH,
+    LINK,
     LOOPS,
     MODE,
+    N_PLACES,
     NO_ESCAPE,
     OK,
     PARENT,
@@ -70,22 +82,22 @@ NOTHING_LEFT = -1
 
 
 @kernel
-def has_repeats(memory: Int32) -> bool:
-    """Whether a text remembers anything that may not come again."""
-    state = memory[STATE]
-    for k in range(memory[state]):
-        frame = memory[state + 1 + k * THREAD + FRAME_OF]
-        while frame != ROOT_FRAME:
-            if memory[frame + REMEMBERED] >= 0:
-                return True
-            frame = memory[frame + PARENT]
+def has_repeats(memory: Int32, link: int) -> bool:
+    """Whether a text remembers, in the frames of a link or around them, what may not come again."""
+    for k in range(n_frames(memory, link)):  # noqa: SIM110 (for compiled code)
+        if memory[frame_at(memory, link, k) + HOLDS] != 0:
+            return True
     return False
 
 
 @kernel
-def has_limits(table: Int32, memory: Int32, frame: int) -> bool:
+def has_limits(table: Int32, memory: Int32, link: int) -> bool:
     """Whether items here must differ, and some are words or strings of a greatest length."""
-    return is_tracked(table, memory, frame) and table[memory[frame + SHAPE] + TRACKS_ITEMS] > 1
+    for k in range(n_frames(memory, link)):
+        frame = frame_at(memory, link, k)
+        if is_tracked(table, memory, frame) and table[memory[frame + SHAPE] + TRACKS_ITEMS] > 1:
+            return True
+    return False
 
 
 @kernel
@@ -118,10 +130,12 @@ def refuse_repeats(voc: Int32, table: Int32, automata: Int32, memory: Int32, wor
     is_asked, is_limited = False, False
     for k in range(memory[state]):
         at = state + 1 + k * THREAD
-        is_limited = is_limited or has_limits(table, memory, memory[at + FRAME_OF])
+        link = memory[at + LINK]
+        is_limited = is_limited or has_limits(table, memory, link)
         # PERF: within a string that is no key and no item, no token ends one
-        is_asked = is_asked or memory[at + MODE] != STRING or memory[at + IS_OFF] != 0
-    if not is_limited and not (is_asked and has_repeats(memory)):
+        is_inside = memory[at + MODE] == STRING and memory[at + IS_OFF] == 0
+        is_asked = is_asked or (not is_inside and has_repeats(memory, link))
+    if not is_limited and not is_asked:
         return OK
     note_remembered(memory, work)
     is_outside = False
@@ -186,13 +200,50 @@ def note_remembered(memory: Int32, work: Int32) -> None:
         work[work[LOOPS] + k] = 0
     state = memory[STATE]
     for k in range(memory[state]):
-        frame = memory[state + 1 + k * THREAD + FRAME_OF]
-        while frame != ROOT_FRAME:
-            cell = memory[frame + REMEMBERED]
-            while cell >= 0:
-                set_bit(work, work[LOOPS], memory[cell + 2] & (BITS_OF_HASH - 1))
-                cell = memory[cell]
-            frame = memory[frame + PARENT]
+        link = memory[state + 1 + k * THREAD + LINK]
+        here, above = work[FRONT_1], work[FRONT_2]
+        size = add_frames(memory, work, here, 0, link)
+        while size > 0:
+            here, above = above, here
+            below = 0
+            for number in range(size):
+                frame = work[above + number]
+                note_cells(memory, work, frame)
+                if frame != ROOT_FRAME:
+                    below = add_frames(memory, work, here, below, memory[frame + PARENT])
+            size = below
+        if size < 0:  # more frames than fit: any hash may be there
+            for word in range(BITS_OF_HASH >> 5):
+                work[work[LOOPS] + word] = -1
+
+
+@kernel
+def add_frames(memory: Int32, work: Int32, frames: int, n: int, link: int) -> int:
+    """Add the frames of a link that hold something to a list of n, each once.
+
+    Returns how many there are now, or -1 if they are too many, or were.
+    """
+    for k in range(n_frames(memory, link)):
+        frame, number = frame_at(memory, link, k), 0
+        if memory[frame + HOLDS] == 0 or n < 0:
+            continue
+        while number < n and work[frames + number] != frame:
+            number += 1
+        if number == N_PLACES:
+            return -1
+        if number == n:
+            work[frames + n] = frame
+            n += 1
+    return n
+
+
+@kernel
+def note_cells(memory: Int32, work: Int32, frame: int) -> None:
+    """`note_remembered` of a frame's own cells."""
+    cell = memory[frame + REMEMBERED]
+    while cell >= 0:
+        set_bit(work, work[LOOPS], memory[cell + 2] & (BITS_OF_HASH - 1))
+        cell = memory[cell]
 
 
 @kernel
@@ -201,7 +252,7 @@ def refuse_closers(voc: Int32, table: Int32, automata: Int32, memory: Int32, wor
 
     Returns OK or an error.
     """
-    frame, shape = memory[at + FRAME_OF], memory[at + SHAPE_OF]
+    frame, shape = memory[at + LINK], memory[at + SHAPE_OF]
     is_key = memory[at + MODE] == KEY_STRING
     is_said = memory[at + LENGTH] != 0 if is_key else memory[at + IS_OFF] != 0
     is_limited = not is_key and has_limits(table, memory, frame)

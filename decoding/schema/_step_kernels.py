@@ -15,13 +15,14 @@ from maskwright.decoding.schema._frame_kernels import (
     can_end_with,
     can_go_on,
     contained_node,
+    frame_at,
     is_any_literal_open,
     is_literal_open,
     is_open,
     is_remembered,
-    is_tracked,
     item_node,
     mark,
+    n_frames,
     open_frame,
     remember,
     replace_frame,
@@ -36,7 +37,6 @@ from maskwright.decoding.schema.constants import (
     COLON,
     COUNT,
     DEPTH,
-    FRAME_OF,
     HASH_1,
     HASH_2,
     HIGH,
@@ -45,9 +45,11 @@ from maskwright.decoding.schema.constants import (
     KEY_STRING,
     LENGTH,
     LIMIT,
+    LINK,
     LOW,
     MARKED,
     MODE,
+    MOST_READINGS,
     NUMBER,
     OBJECT_FIRST,
     PARENT,
@@ -84,6 +86,7 @@ from maskwright.maskstore.schema.layout import (
     STRING_LEAST,
     STRING_LITERALS,
     STRINGS,
+    TRACKS_ITEMS,
     TRACKS_KEYS,
     VALUES,
 )
@@ -93,11 +96,11 @@ BLANK, TAB, LINE_FEED, RETURN = 32, 9, 10, 13
 
 
 @kernel(forceinline=True)
-def begin_thread(work: Int32, to: int, frame: int, mode: int, shape: int) -> None:
+def begin_thread(work: Int32, to: int, link: int, mode: int, shape: int) -> None:
     """Write a thread that has read nothing of its string, number or white space."""
     for k in range(THREAD):
         work[to + k] = 0
-    work[to + FRAME_OF] = frame
+    work[to + LINK] = link
     work[to + MODE] = mode
     work[to + SHAPE_OF] = shape
 
@@ -120,7 +123,7 @@ def can_string_end(table: Int32, automata: Int32, memory: Int32, work: Int32, at
         low = work[at + LOW]
         if literal_length(table, table[shape + LITERALS], low) != work[at + DEPTH]:
             return False
-        return is_literal_open(table, memory, work[at + FRAME_OF], shape, low)
+        return is_literal_open(table, memory, work[at + LINK], shape, low)
     if work[at + LENGTH] < table[shape + STRING_LEAST]:
         return False
     automaton = table[shape + STRING_AUTOMATON]
@@ -133,14 +136,14 @@ def end_string(table: Int32, memory: Int32, work: Int32, to: int) -> int:
 
     Returns 1, or 0 if that item has been there.
     """
-    frame, shape = work[to + FRAME_OF], work[to + SHAPE_OF]
+    link, shape = work[to + LINK], work[to + SHAPE_OF]
     if table[shape + KIND] == STRING_LITERALS:
-        frame = use_literal(table, memory, frame, shape, work[to + LOW])
+        link = use_literal(table, memory, link, shape, work[to + LOW])
     if work[to + IS_OFF] != 0:
-        frame = remember_item(table, memory, frame, work[to + HASH_1], work[to + HASH_2], work[to + LENGTH])
-        if frame < 0:
+        link = remember_item(table, memory, link, work[to + HASH_1], work[to + HASH_2], work[to + LENGTH])
+        if link < 0:
             return 0
-    begin_thread(work, to, frame, AFTER, 0)
+    begin_thread(work, to, link, AFTER, 0)
     return 1
 
 
@@ -161,12 +164,12 @@ def remember_item(table: Int32, memory: Int32, frame: int, hash_1: int, hash_2: 
 
 @kernel
 def end_spelling(table: Int32, memory: Int32, work: Int32, at: int) -> int:
-    """The frame around `true`, `false` or `null` that ends; -1 if that item has been there."""
-    frame, shape, number = work[at + FRAME_OF], work[at + SHAPE_OF], work[at + LOW]
-    if is_tracked(table, memory, frame):
+    """The link around `true`, `false` or `null` that ends; -1 if that item has been there."""
+    link, shape, number = work[at + LINK], work[at + SHAPE_OF], work[at + LOW]
+    if work[at + IS_OFF] != 0:
         first = literal_byte(table, table[shape + LITERALS], number, 0)
-        return remember_item(table, memory, frame, first, NO_STRING, -1)
-    return use_literal(table, memory, frame, shape, number)
+        return remember_item(table, memory, link, first, NO_STRING, -1)
+    return use_literal(table, memory, link, shape, number)
 
 
 @kernel
@@ -175,7 +178,7 @@ def end_key(table: Int32, automata: Int32, memory: Int32, work: Int32, to: int) 
 
     Returns 1, or 0 if that key may not be there.
     """
-    frame, shape = work[to + FRAME_OF], work[to + SHAPE_OF]
+    frame, shape = work[to + LINK], work[to + SHAPE_OF]
     key, node = -1, -1
     if work[to + IS_OFF] == 0 and work[to + LOW] < work[to + HIGH]:
         low = work[to + LOW]
@@ -205,9 +208,12 @@ def end_key(table: Int32, automata: Int32, memory: Int32, work: Int32, to: int) 
 
 @kernel
 def begin_value(
-    table: Int32, automata: Int32, memory: Int32, work: Int32, to: int, frame: int, node: int, byte: int
+    table: Int32, automata: Int32, memory: Int32, work: Int32, to: int, link: int, node: int, tracked: int, byte: int
 ) -> int:
-    """Write the threads of the values of a node that begin with a byte. Returns their number."""
+    """Write the threads of the values of a node that begin with a byte. Returns their number.
+
+    tracked : the shape of the array whose items are remembered, if this is one of them; else 0.
+    """
     n = 0
     for k in range(table[node + NODE_SIZE]):
         shape = table[node + NODE_SHAPES + k]
@@ -215,36 +221,37 @@ def begin_value(
         here = to + n * THREAD
         if byte == QUOTE:
             if kind == STRINGS:
-                begin_thread(work, here, frame, STRING, shape)
-                work[here + IS_OFF] = 1 if is_tracked(table, memory, frame) else 0
+                begin_thread(work, here, link, STRING, shape)
+                work[here + IS_OFF] = tracked
                 work[here + AUTOMATON] = 1
                 n += 1
             elif kind == STRING_LITERALS:
                 high = table[table[shape + LITERALS]]
-                if is_any_literal_open(table, memory, frame, shape, 0, high):
-                    begin_thread(work, here, frame, STRING, shape)
-                    work[here + IS_OFF] = 1 if is_tracked(table, memory, frame) else 0
+                if is_any_literal_open(table, memory, link, shape, 0, high):
+                    begin_thread(work, here, link, STRING, shape)
+                    work[here + IS_OFF] = tracked
                     work[here + HIGH] = high
                     n += 1
         elif byte == BRACE:
             if kind == OBJECTS:
-                begin_thread(work, here, open_frame(table, memory, frame, shape), OBJECT_FIRST, 0)
+                begin_thread(work, here, open_frame(table, memory, link, shape), OBJECT_FIRST, 0)
                 n += 1
         elif byte == BRACKET:
             if kind == ARRAYS:
-                begin_thread(work, here, open_frame(table, memory, frame, shape), ARRAY_FIRST, 0)
+                begin_thread(work, here, open_frame(table, memory, link, shape), ARRAY_FIRST, 0)
                 n += 1
         elif kind == NUMBERS:
             state = next_state(automata, table[shape + NUMBER_AUTOMATON], 1, byte)
             if state != 0:
-                begin_thread(work, here, frame, NUMBER, shape)
+                begin_thread(work, here, link, NUMBER, shape)
                 work[here + AUTOMATON] = state
                 n += 1
         elif kind == SPELLINGS:
             literals = table[shape + LITERALS]
             low, high = narrow(table, literals, 0, table[literals], 0, byte)
-            if is_any_literal_open(table, memory, frame, shape, low, high):
-                begin_thread(work, here, frame, SPELLING, shape)
+            if is_any_literal_open(table, memory, link, shape, low, high):
+                begin_thread(work, here, link, SPELLING, shape)
+                work[here + IS_OFF] = tracked
                 work[here + LOW] = low
                 work[here + HIGH] = high
                 work[here + DEPTH] = 1
@@ -262,6 +269,7 @@ def begin_item(table: Int32, automata: Int32, memory: Int32, work: Int32, to: in
     """
     shape = memory[frame + SHAPE]
     count, marked = memory[frame + COUNT], memory[frame + MARKED]
+    tracked = shape if table[shape + TRACKS_ITEMS] != 0 else 0
     n = 0
     for contained in range(2):
         node = contained_node(table, shape, count) if contained else item_node(table, shape, count)
@@ -272,9 +280,10 @@ def begin_item(table: Int32, automata: Int32, memory: Int32, work: Int32, to: in
         after = add_item(table, memory, frame, contained)
         if byte < 0:
             begin_thread(work, to + n * THREAD, after, VALUE, node)
+            work[to + n * THREAD + IS_OFF] = tracked
             n += 1
         else:
-            n += begin_value(table, automata, memory, work, to + n * THREAD, after, node, byte)
+            n += begin_value(table, automata, memory, work, to + n * THREAD, after, node, tracked, byte)
     return n
 
 
@@ -291,7 +300,7 @@ def can_array_end(table: Int32, memory: Int32, frame: int, shape: int) -> bool:
 
 @kernel
 def step_after(table: Int32, automata: Int32, memory: Int32, work: Int32, to: int, frame: int, byte: int) -> int:
-    """Write what follows a value at a byte that is no white space.
+    """Write what follows a value in a frame, at a byte that is no white space.
 
     Returns the number of threads.
     """
@@ -319,7 +328,7 @@ def step_after(table: Int32, automata: Int32, memory: Int32, work: Int32, to: in
 
 @kernel
 def step_key(table: Int32, memory: Int32, work: Int32, to: int, frame: int, is_first: bool, byte: int) -> int:
-    """Write what follows `{`, or the comma of an object. Returns the number of threads."""
+    """Write what follows `{` in a frame, or the comma of an object. Returns the number of threads."""
     mark(memory, frame, 1)
     shape = memory[frame + SHAPE]
     if byte == QUOTE and can_go_on(table, memory, frame, shape):
@@ -355,8 +364,10 @@ def step_spacing(table: Int32, work: Int32, at: int, byte: int, to: int, mode: i
     state = table[row + column]
     if state < 0:
         return 0
-    begin_thread(work, to, work[at + FRAME_OF], mode, work[at + SHAPE_OF])
+    begin_thread(work, to, work[at + LINK], mode, work[at + SHAPE_OF])
     work[to + AUTOMATON] = state
+    if mode == VALUE:
+        work[to + IS_OFF] = work[at + IS_OFF]
     return 1
 
 
@@ -372,19 +383,20 @@ def step_scalar(table: Int32, automata: Int32, memory: Int32, work: Int32, at: i
         state = next_state(automata, automaton, work[at + AUTOMATON], byte)
         if state == 0:
             return -1 if end_of(automata, automaton, work[at + AUTOMATON]) != 0 else 0
-        begin_thread(work, to, work[at + FRAME_OF], NUMBER, shape)
+        begin_thread(work, to, work[at + LINK], NUMBER, shape)
         work[to + AUTOMATON] = state
         return 1
     literals = table[shape + LITERALS]
     low, high = narrow(table, literals, work[at + LOW], work[at + HIGH], work[at + DEPTH], byte)
-    frame = work[at + FRAME_OF]
+    link = work[at + LINK]
     if low >= high:
         if literal_length(table, literals, work[at + LOW]) != work[at + DEPTH]:
             return 0
-        return -1 if is_literal_open(table, memory, frame, shape, work[at + LOW]) else 0
-    if not is_any_literal_open(table, memory, frame, shape, low, high):
+        return -1 if is_literal_open(table, memory, link, shape, work[at + LOW]) else 0
+    if not is_any_literal_open(table, memory, link, shape, low, high):
         return 0
-    begin_thread(work, to, frame, SPELLING, shape)
+    begin_thread(work, to, link, SPELLING, shape)
+    work[to + IS_OFF] = work[at + IS_OFF]
     work[to + LOW] = low
     work[to + HIGH] = high
     work[to + DEPTH] = work[at + DEPTH] + 1
@@ -392,9 +404,27 @@ def step_scalar(table: Int32, automata: Int32, memory: Int32, work: Int32, at: i
 
 
 @kernel
+def step_first(table: Int32, automata: Int32, memory: Int32, work: Int32, to: int, frame: int, byte: int) -> int:
+    """Write what follows `[` in a frame, at a byte that is no white space.
+
+    Returns the number of threads.
+    """
+    mark(memory, frame, 1)
+    if byte != END_BRACKET:
+        return begin_item(table, automata, memory, work, to, frame, byte)
+    if not can_array_end(table, memory, frame, memory[frame + SHAPE]):
+        return 0
+    begin_thread(work, to, memory[frame + PARENT], AFTER, 0)
+    return 1
+
+
+@kernel
 def step(table: Int32, automata: Int32, memory: Int32, work: Int32, at: int, byte: int, to: int) -> int:
-    """Write the threads that a thread becomes at a byte. Returns their number."""
-    mode, frame = work[at + MODE], work[at + FRAME_OF]
+    """Write the threads that a thread becomes at a byte.
+
+    Returns their number; if there are more than `MOST_READINGS`, some are left out.
+    """
+    mode, link = work[at + MODE], work[at + LINK]
     if mode in (STRING, KEY_STRING):
         for k in range(THREAD):
             work[to + k] = work[at + k]
@@ -411,30 +441,31 @@ def step(table: Int32, automata: Int32, memory: Int32, work: Int32, at: int, byt
         if result >= 0:
             return result
         if mode == SPELLING:
-            frame = end_spelling(table, memory, work, at)
-            if frame < 0:
+            link = end_spelling(table, memory, work, at)
+            if link < 0:
                 return 0
         mode = AFTER
     result = step_spacing(table, work, at, byte, to, mode)
     if result == 1:
-        work[to + FRAME_OF] = frame
+        work[to + LINK] = link
     if result >= 0:
         return result
     if mode == VALUE:
-        return begin_value(table, automata, memory, work, to, frame, work[at + SHAPE_OF], byte)
-    if mode == AFTER:
-        return step_after(table, automata, memory, work, to, frame, byte)
+        return begin_value(table, automata, memory, work, to, link, work[at + SHAPE_OF], work[at + IS_OFF], byte)
     if mode == COLON:
         if byte != COLON_BYTE:
             return 0
-        begin_thread(work, to, frame, VALUE, work[at + SHAPE_OF])
+        begin_thread(work, to, link, VALUE, work[at + SHAPE_OF])
         return 1
-    if mode == ARRAY_FIRST:
-        mark(memory, frame, 1)
-        if byte != END_BRACKET:
-            return begin_item(table, automata, memory, work, to, frame, byte)
-        if not can_array_end(table, memory, frame, memory[frame + SHAPE]):
-            return 0
-        begin_thread(work, to, memory[frame + PARENT], AFTER, 0)
-        return 1
-    return step_key(table, memory, work, to, frame, mode == OBJECT_FIRST, byte)
+    n = 0
+    for k in range(n_frames(memory, link)):
+        frame, here = frame_at(memory, link, k), to + n * THREAD
+        if mode == AFTER:
+            n += step_after(table, automata, memory, work, here, frame, byte)
+        elif mode == ARRAY_FIRST:
+            n += step_first(table, automata, memory, work, here, frame, byte)
+        else:
+            n += step_key(table, memory, work, here, frame, mode == OBJECT_FIRST, byte)
+        if n > MOST_READINGS:
+            break
+    return n

@@ -20,13 +20,13 @@ from maskwright.decoding.schema.constants import (
     CODE,
     DEPTH,
     ESCAPE,
-    FRAME_OF,
     HASH_1,
     HASH_2,
     HIGH,
     IS_OFF,
     LENGTH,
     LIMIT,
+    LINK,
     LOW,
     LOW_BACKSLASH,
     LOW_U,
@@ -93,7 +93,7 @@ def read_content(table: Int32, automata: Int32, memory: Int32, work: Int32, to: 
             work[to + LOW] = low
             work[to + HIGH] = high
             work[to + DEPTH] += 1
-            return is_any_literal_open(table, memory, work[to + FRAME_OF], shape, low, high)
+            return is_any_literal_open(table, memory, work[to + LINK], shape, low, high)
         automaton = table[shape + STRING_AUTOMATON]
         if automaton >= 0:
             state = next_state(automata, automaton, work[to + AUTOMATON], byte)
@@ -104,7 +104,7 @@ def read_content(table: Int32, automata: Int32, memory: Int32, work: Int32, to: 
         is_item = work[to + IS_OFF] != 0 and memory[LIMIT] == 0
         if is_item and utf8 == 0 and work[to + LENGTH] == table[shape + STRING_MOST]:
             # an item of the greatest length can only end: it must not have been there
-            return not is_remembered(memory, work[to + FRAME_OF], work[to + HASH_1], work[to + HASH_2])
+            return not is_remembered(memory, work[to + LINK], work[to + HASH_1], work[to + HASH_2])
         return utf8 >= 0
     return read_key_content(table, automata, memory, work, to, byte)
 
@@ -112,7 +112,7 @@ def read_content(table: Int32, automata: Int32, memory: Int32, work: Int32, to: 
 @kernel
 def read_key_content(table: Int32, automata: Int32, memory: Int32, work: Int32, to: int, byte: int) -> bool:
     """`read_content` of a key."""
-    shape, frame = work[to + SHAPE_OF], work[to + FRAME_OF]
+    shape, frame = work[to + SHAPE_OF], work[to + LINK]
     is_alive = False
     if work[to + IS_OFF] == 0:
         mark(memory, frame, 2)
@@ -200,12 +200,13 @@ def has_character(table: Int32, automata: Int32, memory: Int32, work: Int32, at:
         return False
     if is_free(table, work, at):
         return True
-    shape, frame = work[at + SHAPE_OF], work[at + FRAME_OF]
+    shape, frame = work[at + SHAPE_OF], work[at + LINK]
     is_value = work[at + MODE] == STRING
     if is_value and table[shape + KIND] != STRING_LITERALS:
         return has_automaton_character(table, automata, work, at, table[shape + STRING_AUTOMATON], low, high)
     if is_value or work[at + IS_OFF] == 0:
-        mark(memory, frame, 2)
+        if not is_value:
+            mark(memory, frame, 2)
         literals = table[shape + LITERALS] if is_value else table[shape + KEYS]
         for number in range(work[at + LOW], work[at + HIGH]):
             code = literal_character(table, literals, number, work[at + DEPTH])

@@ -20,14 +20,19 @@ from maskwright.decoding.schema.constants import (
     AFTER_END,
     AUTOMATON,
     CELL,
+    CELL_SHAPE,
+    CHANGED,
     DEAD_END,
     DEPTH,
     FINISHED,
-    FRAME_OF,
+    FORK,
+    FORK_SHAPE,
+    FRAME,
     HISTORY,
     ILLEGAL,
     IS_ANY,
     LIMIT,
+    LINK,
     LOW,
     MASK_HEADER,
     MASK_ROWS,
@@ -35,7 +40,6 @@ from maskwright.decoding.schema.constants import (
     MODE,
     N_HISTORY,
     N_IDS,
-    N_MARKS,
     N_MASK_ROWS,
     N_SAID,
     NEXT,
@@ -44,7 +48,7 @@ from maskwright.decoding.schema.constants import (
     NOT_COMPLETE,
     NUMBER,
     OK,
-    ORIGIN,
+    OPENED,
     OUT_OF_RANGE,
     PARENT,
     REMEMBERED,
@@ -82,11 +86,11 @@ def begin(table: Int32, memory: Int32, work: Int32, max_history: int) -> int:
     memory[NEXT] = 0
     memory[MAX_HISTORY] = max_history
     memory[LIMIT] = 0
-    memory[N_MARKS] = 0
+    for k in range(FRAME):
+        memory[ROOT_FRAME + k] = 0
     memory[ROOT_FRAME + PARENT] = -1
     memory[ROOT_FRAME + SHAPE] = -1
     memory[ROOT_FRAME + REMEMBERED] = -1
-    memory[ROOT_FRAME + ORIGIN] = -1
     memory[TOP] = HISTORY + max_history
     at = work[THREADS_1]
     begin_text(table, work, at, ROOT_FRAME, table[ROOT])
@@ -104,8 +108,8 @@ def forget_all(work: Int32) -> int:
 @kernel
 def can_thread_end(table: Int32, automata: Int32, memory: Int32, at: int) -> bool:
     """Whether the text may end with a thread, which stands in `memory`."""
-    frame, mode, shape = memory[at + FRAME_OF], memory[at + MODE], memory[at + SHAPE_OF]
-    if memory[frame + SHAPE] >= 0:
+    link, mode, shape = memory[at + LINK], memory[at + MODE], memory[at + SHAPE_OF]
+    if link != ROOT_FRAME:
         return False
     if mode == AFTER:
         return table[table[SPACING] + SPACING_ROW * memory[at + AUTOMATON] + 4] != 0
@@ -117,7 +121,7 @@ def can_thread_end(table: Int32, automata: Int32, memory: Int32, at: int) -> boo
         return end_of(automata, table[shape + NUMBER_AUTOMATON], memory[at + AUTOMATON]) != 0
     if literal_length(table, table[shape + LITERALS], memory[at + LOW]) != memory[at + DEPTH]:
         return False
-    return is_literal_open(table, memory, frame, shape, memory[at + LOW])
+    return is_literal_open(table, memory, link, shape, memory[at + LOW])
 
 
 @kernel
@@ -170,7 +174,7 @@ def fill(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, 
         return NO_ROOM
     state = memory[STATE]
     is_any = False
-    last = -1  # the vocabulary's row that was written last, since many threads have the same one
+    last = -1  # the row that was written last, since many threads have the same one
     for thread in range(memory[state]):
         at = work[THREADS_1]
         for k in range(THREAD):
@@ -184,10 +188,9 @@ def fill(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, 
                 words[k] = 0
         for number in range(work[mask + N_MASK_ROWS]):
             is_kept, row = work[mask + MASK_ROWS + 2 * number], work[mask + MASK_ROWS + 2 * number + 1]
-            if is_kept == 0:
-                if row == last:
-                    continue
-                last = row
+            if 2 * row + is_kept == last:
+                continue
+            last = 2 * row + is_kept
             write_row_of_mask(voc, work, words, is_kept != 0, row, thread > 0 or number > 0)
         ids = mask + MASK_HEADER
         for k in range(work[mask + N_IDS]):
@@ -270,73 +273,43 @@ MOVED = -16
 
 
 @kernel
-def move_cells(memory: Int32, into: Int32, cell: int) -> int:
-    """Move a chain of cells. Returns the first one's new offset, or -1."""
-    first, link = -1, -1
-    while cell >= 0:
-        is_new = memory[cell + 1] > MOVED
-        if is_new:
-            place = into[TOP]
-            for k in range(CELL):
-                into[place + k] = memory[cell + k]
-            into[TOP] = place + CELL
-            memory[cell + 1] = MOVED - place
-        else:
-            place = MOVED - memory[cell + 1]
-        if link < 0:
-            first = place
-        else:
-            into[link] = place
-        if not is_new:
-            break
-        link = place
-        cell = memory[cell]
-    return first
-
-
-@kernel
-def move_frame(table: Int32, memory: Int32, into: Int32, frame: int) -> int:
-    """Move a frame and those around it. Returns its new offset."""
-    first, link = frame, -1
-    while True:
-        if frame == ROOT_FRAME:
-            place, is_new = frame, False
-        elif memory[frame + SHAPE] <= MOVED:
-            place, is_new = MOVED - memory[frame + SHAPE], False
-        else:
-            place, is_new = into[TOP], True
-            n = frame_words(table, memory[frame + SHAPE])
-            for k in range(n):
-                into[place + k] = memory[frame + k]
-            into[TOP] = place + n
-            into[place + ORIGIN] = -1
-            into[place + REMEMBERED] = move_cells(memory, into, memory[frame + REMEMBERED])
-            memory[frame + SHAPE] = MOVED - place
-        if link < 0:
-            first = place
-        else:
-            into[link + PARENT] = place
-        if not is_new:
-            return first
-        link = place
-        frame = memory[frame + PARENT]
-
-
-@kernel
-def move_state(table: Int32, memory: Int32, into: Int32, state: int) -> int:
-    """Move a state. Returns its new offset."""
+def move_state(memory: Int32, into: Int32, state: int) -> int:
+    """Move a state, whose links are left as they are. Returns its new offset."""
     if memory[state] <= MOVED:
         return MOVED - memory[state]
-    n = memory[state]
     place = into[TOP]
-    into[TOP] = place + 1 + n * THREAD
-    for k in range(1 + n * THREAD):
-        into[place + k] = memory[state + k]
+    n = 1 + memory[state] * THREAD
     for k in range(n):
-        thread = place + 1 + k * THREAD
-        into[thread + FRAME_OF] = move_frame(table, memory, into, into[thread + FRAME_OF])
+        into[place + k] = memory[state + k]
+    into[TOP] = place + n
     memory[state] = MOVED - place
     return place
+
+
+@kernel
+def move_record(table: Int32, memory: Int32, into: Int32, record: int) -> int:
+    """Move a frame, fork or cell, whose links are left as they are. Returns its new offset."""
+    if record < HISTORY:  # none, or the frame below all
+        return record
+    shape = memory[record + SHAPE]
+    if shape <= MOVED:
+        return MOVED - shape
+    n = record_words(table, memory, record)
+    place = into[TOP]
+    for k in range(n):
+        into[place + k] = memory[record + k]
+    into[TOP] = place + n
+    memory[record + SHAPE] = MOVED - place
+    return place
+
+
+@kernel
+def record_words(table: Int32, memory: Int32, record: int) -> int:
+    """The integers of a frame, fork or cell."""
+    shape = memory[record + SHAPE]
+    if shape == CELL_SHAPE:
+        return CELL
+    return FORK + memory[record] if shape == FORK_SHAPE else frame_words(table, shape)
 
 
 @kernel(entry=True)
@@ -344,15 +317,37 @@ def move(table: Int32, memory: Int32, into: Int32) -> int:
     """Move what a text has in use to other memory, at least as large. Returns OK.
 
     The old memory is ruined.
+
+    Source: C. J. Cheney, A nonrecursive list compacting algorithm, 1970: what has moved is a queue
+    of records whose links have not.
     """
     most = memory[MAX_HISTORY]
     for k in range(HISTORY):
         into[k] = memory[k]
-    into[TOP] = HISTORY + most
-    into[STATE] = move_state(table, memory, into, memory[STATE])
+    states = HISTORY + most
+    into[TOP] = states
+    into[STATE] = move_state(memory, into, memory[STATE])
     for back in range(1, memory[N_HISTORY] + 1):
         place = memory[NEXT] - back
         if place < 0:
             place += most
-        into[HISTORY + place] = move_state(table, memory, into, memory[HISTORY + place])
+        into[HISTORY + place] = move_state(memory, into, memory[HISTORY + place])
+    record = into[TOP]
+    while states < record:
+        for k in range(into[states]):
+            thread = states + 1 + k * THREAD
+            into[thread + LINK] = move_record(table, memory, into, into[thread + LINK])
+        states += 1 + into[states] * THREAD
+    while record < into[TOP]:
+        shape = into[record + SHAPE]
+        if shape == FORK_SHAPE:
+            for k in range(into[record]):
+                into[record + FORK + k] = move_record(table, memory, into, into[record + FORK + k])
+        else:
+            into[record] = move_record(table, memory, into, into[record])  # PARENT, or the cell before
+            if shape >= 0:
+                into[record + REMEMBERED] = move_record(table, memory, into, into[record + REMEMBERED])
+                into[record + OPENED] = 0
+                into[record + CHANGED] = 0
+        record += record_words(table, into, record)
     return OK

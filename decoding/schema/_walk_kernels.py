@@ -7,20 +7,19 @@ from __future__ import annotations
 
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
-from maskwright.decoding.schema._frame_kernels import frame_words, has_bit, mark, remembers_same, set_bit
+from maskwright.decoding.schema._frame_kernels import has_bit, mark, n_frames, set_bit
 from maskwright.decoding.schema._literal_kernels import literal_byte, literal_length
+from maskwright.decoding.schema._merge_kernels import merge
 from maskwright.decoding.schema._step_kernels import step
 from maskwright.decoding.schema.constants import (
-    BITS,
-    COUNT,
     DEPTH,
     ESCAPE,
-    FRAME_OF,
     HIGH,
     KEY_STRING,
     LENGTH,
     LEVELS,
     LEVELS_END,
+    LINK,
     LIST,
     LOW,
     MODE,
@@ -30,9 +29,6 @@ from maskwright.decoding.schema.constants import (
     NO_ESCAPE,
     NO_ROOM,
     OK,
-    PARENT,
-    REMEMBERED,
-    SHAPE,
     SHAPE_OF,
     STRING,
     THREAD,
@@ -42,6 +38,7 @@ from maskwright.decoding.schema.constants import (
 )
 from maskwright.maskstore.schema._utf8_kernels import BACKSLASH, QUOTE
 from maskwright.maskstore.schema.layout import (
+    BRANCHES,
     FULL,
     KEY_AUTOMATON,
     KEYS,
@@ -59,10 +56,11 @@ from maskwright.maskstore.schema.layout import (
     TRIE_TOKENS,
 )
 
-LEVEL_END, LEVEL_TOP, LEVEL_SIZE, LEVEL_BEFORE, IS_CHOSEN, CHOSEN = 0, 1, 2, 3, 4, 5
-LEVEL = 13
-"""A level: the node behind its subtree; the text's top with its threads; their number; the level
-before; whether only some bytes can go on; these, as 256 bits."""
+LEVEL_END, LEVEL_TOP, LEVEL_ROOM, LEVEL_SIZE, LEVEL_BEFORE, BRANCH, BRANCH_END, IS_CHOSEN, CHOSEN = range(9)
+LEVEL = 16
+"""A level: the node behind its subtree; the text's top with its threads; what a byte may add to it;
+the number of threads; the level before; where its next branch stands, -1 if it has none, and their
+end; whether only some bytes can go on; these, as 256 bits."""
 
 
 @kernel
@@ -91,22 +89,30 @@ def choose_bytes(table: Int32, memory: Int32, work: Int32, level: int) -> None:
     if mode == STRING and table[shape + KIND] == STRING_LITERALS:
         literals = table[shape + LITERALS]
     elif mode == KEY_STRING and work[at + LENGTH] == 0:
-        mark(memory, work[at + FRAME_OF], 2)
+        mark(memory, work[at + LINK], 2)
         literals = table[shape + KEYS]
     if literals < 0:
         return
     work[level + IS_CHOSEN] = 1
+    note_bytes(table, literals, work[at + LOW], work[at + HIGH], work[at + DEPTH], work, level + CHOSEN)
+
+
+@kernel
+def note_bytes(table: Int32, literals: int, low: int, high: int, depth: int, work: Int32, to: int) -> None:
+    """Write, as 256 bits at an offset of `work`, the bytes with which literals may go on.
+
+    They are a quotation mark and a backslash, too. low, high, depth : as of a thread.
+    """
     for k in range(8):
-        work[level + CHOSEN + k] = 0
-    set_bit(work, level + CHOSEN, QUOTE)
-    set_bit(work, level + CHOSEN, BACKSLASH)
-    depth, low, high = work[at + DEPTH], work[at + LOW], work[at + HIGH]
+        work[to + k] = 0
+    set_bit(work, to, QUOTE)
+    set_bit(work, to, BACKSLASH)
     while low < high:
         if literal_length(table, literals, low) <= depth:
             low += 1
             continue
         byte = literal_byte(table, literals, low, depth)
-        set_bit(work, level + CHOSEN, byte)
+        set_bit(work, to, byte)
         # on to the first literal with a greater byte: sorted literals that agree so far
         step_size = 1
         while low + step_size < high and literal_byte(table, literals, low + step_size, depth) == byte:
@@ -119,6 +125,31 @@ def choose_bytes(table: Int32, memory: Int32, work: Int32, level: int) -> None:
             else:
                 end = middle
         low = end
+
+
+@kernel
+def note_branches(voc: Int32, work: Int32, level: int, number: int) -> None:
+    """Note a level's branches, by number as of `layout.BRANCHES`."""
+    work[level + BRANCH] = voc[voc[BRANCHES] + number]
+    work[level + BRANCH_END] = voc[voc[BRANCHES] + number + 1]
+
+
+@kernel
+def next_chosen(voc: Int32, bytes_: int, ends: int, work: Int32, level: int, node: int) -> int:
+    """The first child of a level, from a node on, whose byte can go on. The level's end if none is.
+
+    PERF: near the root, where nodes have many children, these stand side by side in branches.
+    """
+    branch, last = work[level + BRANCH], work[level + LEVEL_END]
+    if branch < 0:
+        while node < last and not has_bit(work, level + CHOSEN, voc[bytes_ + node]):
+            node = voc[ends + node]
+        return node
+    end = work[level + BRANCH_END]
+    while branch < end and not has_bit(work, level + CHOSEN, voc[branch]):
+        branch += 2
+    work[level + BRANCH] = branch + 2
+    return voc[branch + 1] if branch < end else last
 
 
 @kernel(forceinline=True)
@@ -135,48 +166,15 @@ def takes_content(table: Int32, work: Int32, at: int) -> bool:
 
 
 @kernel
-def are_same(table: Int32, memory: Int32, work: Int32, first: int, second: int) -> bool:
-    """Whether two threads are in the same state: equal but for the numbers of their frames."""
-    for k in range(THREAD):
-        if k != FRAME_OF and work[first + k] != work[second + k]:
-            return False
-    frame, other = work[first + FRAME_OF], work[second + FRAME_OF]
-    while frame != other:
-        if memory[frame + SHAPE] != memory[other + SHAPE]:
-            return False
-        for k in range(COUNT, BITS - 1):
-            if k != REMEMBERED and memory[frame + k] != memory[other + k]:
-                return False
-        if not remembers_same(memory, frame, other):
-            return False
-        n = 0
-        if memory[frame + SHAPE] >= 0:
-            n = frame_words(table, memory[frame + SHAPE]) - BITS
-        for k in range(n):
-            if memory[frame + BITS + k] != memory[other + BITS + k]:
-                return False
-        frame, other = memory[frame + PARENT], memory[other + PARENT]
-        if frame < 0 or other < 0:
-            return frame == other
-    return True
+def room_for_byte(table: Int32, memory: Int32, work: Int32, at: int, n: int) -> int:
+    """The most integers that a byte adds to a text's memory, before threads are merged.
 
-
-@kernel
-def merge(table: Int32, memory: Int32, work: Int32, to: int, n: int) -> int:
-    """Leave out threads that are there twice. Returns how many are left."""
-    kept = 0
+    at, n : the first thread, and their number.
+    """
+    frames = 1
     for k in range(n):
-        is_new = True
-        for other in range(kept):
-            if are_same(table, memory, work, to + other * THREAD, to + k * THREAD):
-                is_new = False
-                break
-        if is_new:
-            if kept != k:
-                for word in range(THREAD):
-                    work[to + kept * THREAD + word] = work[to + k * THREAD + word]
-            kept += 1
-    return kept
+        frames += n_frames(memory, work[at + k * THREAD + LINK])
+    return frames * table[MOST_WORDS]
 
 
 @kernel
@@ -189,26 +187,30 @@ def walk(voc: Int32, trie: int, table: Int32, automata: Int32, memory: Int32, wo
     size = voc[trie + TRIE_SIZE]
     ends, bytes_ = voc[trie + TRIE_END], voc[trie + TRIE_BYTE]
     is_full = trie == voc[FULL]
-    room = table[MOST_WORDS]
     work[level + LEVEL_END] = size
     work[level + LEVEL_TOP] = memory[TOP]
+    work[level + LEVEL_ROOM] = room_for_byte(table, memory, work, level + LEVEL, 1)
     work[level + LEVEL_SIZE] = 1
     work[level + LEVEL_BEFORE] = -1
+    work[level + BRANCH] = -1
+    if is_full:
+        note_branches(voc, work, level, 256)
     choose_bytes(table, memory, work, level)
     take_tokens(voc, trie, 0, 1, work)
     node = 1
     while node < size:
         while node >= work[level + LEVEL_END]:
             level = work[level + LEVEL_BEFORE]
+        if work[level + IS_CHOSEN] != 0:
+            node = next_chosen(voc, bytes_, ends, work, level, node)
+            if node == work[level + LEVEL_END]:
+                continue
         byte = voc[bytes_ + node]
         end = voc[ends + node]
-        if work[level + IS_CHOSEN] != 0 and not has_bit(work, level + CHOSEN, byte):
-            node = end
-            continue
         n = work[level + LEVEL_SIZE]
         above = level + LEVEL + n * THREAD
         memory[TOP] = work[level + LEVEL_TOP]
-        if memory[TOP] + (n + 1) * room > len(memory):
+        if memory[TOP] + work[level + LEVEL_ROOM] > len(memory):
             return NO_ROOM
         if above + LEVEL + (MOST_THREADS + 1) * THREAD > work[LEVELS_END]:
             return TOO_MANY
@@ -230,10 +232,18 @@ def walk(voc: Int32, trie: int, table: Int32, automata: Int32, memory: Int32, wo
             take_tokens(voc, trie, node + 1, end, work)
             node = end
             continue
+        if found > 1:
+            found = merge(table, memory, work, above + LEVEL, found)
+            if found < 0:
+                return -1 - found
         work[above + LEVEL_END] = end
         work[above + LEVEL_TOP] = memory[TOP]
-        work[above + LEVEL_SIZE] = found if found == 1 else merge(table, memory, work, above + LEVEL, found)
+        work[above + LEVEL_ROOM] = room_for_byte(table, memory, work, above + LEVEL, found)
+        work[above + LEVEL_SIZE] = found
         work[above + LEVEL_BEFORE] = level
+        work[above + BRANCH] = -1
+        if is_full and work[level + LEVEL_BEFORE] < 0:
+            note_branches(voc, work, above, byte)
         level = above
         choose_bytes(table, memory, work, level)
         node += 1

@@ -1,12 +1,18 @@
 """The memory of a text, and a workspace: where each thing stands in them.
 
 `memory` is one text: one flat int32 array. A header (`TOP` and so on), the frame below all, the
-history, then the *arena*, which grows: frames, cells and states, which never change once a byte is
-read. A state is a number of threads and the threads. A *thread* is one reading of the text: where
-it stands in the schema, `THREAD` integers.
+history, then the *arena*, which grows: frames, forks, cells and states, which never change once a
+byte is read. A state is a number of threads and the threads. A *thread* is readings of the text
+that stand at the same place of the schema: `THREAD` integers.
 
-A *frame* is an object or an array under way, with the frame around it: a frame is not changed by a
+A *frame* is an object or an array under way, with those around it: a frame is not changed by a
 member but replaced by a new one, so a copy of a text's state is a number.
+
+A *link* is a frame, or a *fork*: several frames, for readings that differ only in what is around
+them. Threads have links, and frames have them to what is around, so alternatives inside one another
+do not multiply: each level has its own. A fork is the number of its frames, `FORK_SHAPE`, and they.
+INVARIANT: all frames of one level of nesting have read the same text. So those of one shape agree,
+but for the items of an array that are counted as contained.
 
 A *cell* is one remembered key or item: the cell before it, `CELL_SHAPE`, two hashes, and the number
 of characters of an item.
@@ -19,7 +25,7 @@ The kernels of this folder use the same names for the same arguments:
 voc, table, automata : (n,) int32; see `maskstore/schema/layout.py`.
 memory, work : (n,) int32; see above.
 at, to : the offset in `work` of a thread that is read, or of those that are written.
-frame, shape, node : offsets, of a frame in `memory`, of the others in `table`.
+frame, link, shape, node : offsets, of the first two in `memory`, of the others in `table`.
 """
 
 from __future__ import annotations
@@ -36,44 +42,51 @@ FINISHED, N_HISTORY, NEXT, MAX_HISTORY = 2, 3, 4, 5
 """Whether the text has ended; the states that `rollback` can restore, and the next one's place."""
 LIMIT = 6
 """Frames before this one are marked when they are read; 0 for none."""
-N_MARKS, MARKS, MOST_MARKS = 7, 8, 60
-"""The marks: a frame, and 1 if it was asked what it lets follow, 2 if anything else."""
-N_SAID = MARKS + 2 * MOST_MARKS
+BASE, PARTS, WHOLES, IS_DEEP = 7, 8, 9, 10
+N_MARKS = 5
+"""The marks. The level from which depth is counted; by depth, bits: whether frames were asked what
+they let follow, and anything else; whether any were deeper than `MOST_DEPTH`. With LIMIT `N_MARKS`
+integers."""
+N_SAID = 11
 """The tokens and other pieces that the text was made of."""
 ROOT_FRAME = N_SAID + 1
-HISTORY = ROOT_FRAME + 8
+HISTORY = ROOT_FRAME + 11
+
+MOST_DEPTH = 30
+"""Frames deeper than this are not asked about; what reads them is not kept."""
 
 # ---- A frame.
 
-PARENT, SHAPE, COUNT, MISSING, REMEMBERED, RANK, ORIGIN, BITS = 0, 1, 2, 3, 4, 5, 6, 7
-"""The frame around it; its shape, -1 for the frame below all; its members or items; the required
-keys that are not there yet, or for an array the items that are contained; its newest cell, or -1;
-the least rank that may come; the frame that it replaces, which counts within one call; its bits,
-of the keys or items that have been there."""
+PARENT, SHAPE, COUNT, MISSING, REMEMBERED, HOLDS, RANK, LEVEL, OPENED, CHANGED, BITS = range(11)
+"""The link to what is around it; its shape, -1 for the frame below all; its members or items; the
+required keys that are not there yet, or for an array the items that are contained; its newest cell,
+or -1; whether it or one around it has a cell; the least rank that may come; the number of frames
+around it; the memory's TOP when it was opened, and when it was changed, which count within one
+call; its bits, of the keys or items that have been there."""
 MARKED = MISSING
-FRAME = 7
-CELL_SHAPE = -2
-CELL = 5
+FRAME = BITS
+CELL_SHAPE, FORK_SHAPE = -2, -3
+CELL, FORK = 5, 2
+"""The integers of a cell; those of a fork before its frames."""
 
 # ---- A thread.
 
-FRAME_OF, MODE, SHAPE_OF, LOW, HIGH, DEPTH, ESCAPE, CODE, UTF8, LENGTH, IS_OFF, AUTOMATON, HASH_1, HASH_2 = range(14)
+LINK, MODE, SHAPE_OF, LOW, HIGH, DEPTH, ESCAPE, CODE, UTF8, LENGTH, IS_OFF, AUTOMATON, HASH_1, HASH_2 = range(14)
 THREAD = 14
-"""Its frame; its mode; its shape or node; the literals LOW to HIGH that agree with the DEPTH bytes
+"""Its link; its mode; its shape or node; the literals LOW to HIGH that agree with the DEPTH bytes
 read; the escape under way and its code; the state of UTF-8; the characters read, or for a key
-whether it may be one of the others; whether a key has left the named ones, or a string is an item
-that is remembered; the state of the
-automaton; a hash of what has been read."""
+whether it may be one of the others; whether a key has left the named ones, or for an item that is
+remembered the array's shape; the state of the automaton; a hash of what has been read."""
 
 VALUE, AFTER, OBJECT_FIRST, KEY, COLON, ARRAY_FIRST, STRING, KEY_STRING, NUMBER, SPELLING = range(10)
 """The modes: before a value; behind one; behind `{`; behind the comma of an object; behind a key;
 behind `[`; within a string, a key, a number, and `true`, `false` or `null`."""
 
 MOST_READINGS = 256
-"""The most threads of a text, after each byte."""
-MOST_THREADS = MOST_READINGS + 2 * MOST_SHAPES
-"""The room for threads: the next ones are counted once all of a node's shapes are written, for the
-items of an array twice."""
+"""The most threads of a text after each byte, and the most frames of a fork."""
+MOST_THREADS = 2 * MOST_READINGS + 2 * MOST_SHAPES
+"""The room for threads: they are counted behind each thread, and behind each of its frames, which
+may add all of a node's shapes, for the items of an array twice."""
 
 NO_ESCAPE, BEHIND_BACKSLASH, UNIT, LOW_BACKSLASH, LOW_U, LOW_UNIT = 0, 1, 2, 6, 7, 8
 """Values of ESCAPE. UNIT + k: behind k digits of `\\u`. LOW_UNIT + k: behind k digits of the second
@@ -84,13 +97,17 @@ half of a pair."""
 N_FOUND, DATA_TOP, N_USED = 0, 1, 2
 """The tokens in the list; the first free integer of the kept data; the slots in use."""
 LIST, LIST_END, LEVELS, LEVELS_END, KEY_BUFFER, KEY_END = 3, 4, 5, 6, 7, 8
-THREADS_1, THREADS_2, LOOPS, N_LOOPS, SAVED_MARKS = 9, 10, 11, 12, 13
+THREADS_1, THREADS_2, LOOPS, N_LOOPS, SAVED = 9, 10, 11, 12, 13
 SLOTS, N_SLOTS, DATA, DATA_END = 14, 15, 16, 17
 """Offsets of the parts, and sizes."""
 N_MISSES, N_ROWS, N_RESETS = 18, 19, 20
 """Counts, for whoever measures."""
 RESERVE = 21
 """What one mask may add to the kept data but for keys: rows, and the bits of tails."""
+STAMP, PLACES, CLASSES, FRONT_1, FRONT_2 = 22, 23, 24, 25, 26
+"""For merging: what marks the places in use; `N_PLACES` places, each a stamp and a number; for each
+thread `CLASS` integers. Two lists of frames."""
+N_PLACES, CLASS = 2048, 3
 WORK_HEADER = 32
 
 SLOT = 3

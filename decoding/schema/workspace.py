@@ -69,14 +69,19 @@ def make_workspace(voc: Array) -> Workspace:
     n_words = int(voc[layout.N_ROW_WORDS])
     longest = int(voc[layout.MOST_BYTES])
     threads = (constants.MOST_THREADS + 2) * constants.THREAD
+    levels = min(longest + 2, 256) * (64 * constants.THREAD + 16) + longest * 108
     sizes = {
         constants.LIST: 3 * int(voc[layout.N_TOKENS]) + 64,
-        constants.LEVELS: 4 * threads + min(longest + 2, 256) * (64 * constants.THREAD + 13) + longest * 108,
+        constants.LEVELS: 4 * threads + levels,
         constants.KEY_BUFFER: _KEY,
         constants.THREADS_1: threads,
         constants.THREADS_2: threads,
         constants.LOOPS: _LOOPS,
-        constants.SAVED_MARKS: 2 * constants.MOST_MARKS + constants.THREAD,
+        constants.SAVED: constants.N_MARKS + constants.THREAD,
+        constants.PLACES: 2 * constants.N_PLACES,
+        constants.CLASSES: constants.CLASS * constants.MOST_THREADS,
+        constants.FRONT_1: constants.N_PLACES,
+        constants.FRONT_2: constants.N_PLACES,
         constants.SLOTS: constants.SLOT * _N_SLOTS,
         constants.DATA: min(_ROWS_KEPT * n_words, max(_WORDS_KEPT, 64 * n_words))
         + 4 * int(voc[layout.N_TOKENS])

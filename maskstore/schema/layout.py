@@ -23,7 +23,7 @@ SPACING = 1
 IS_TEXT = 2
 """1 if the text is no JSON: the root is a node with one shape NUMBERS, which reads all of it."""
 MOST_WORDS = 3
-"""The most integers that one byte adds to a text's memory, for each of its threads."""
+"""The most integers that one byte adds to a text's memory, for each frame of its threads."""
 SPACING_ID = 4
 """The content id of the white space."""
 TABLE_HEADER = 5
@@ -106,7 +106,10 @@ QUOTED, N_QUOTED = 20, 21
 each of them `QUOTED_SIZE` integers."""
 MANIFOLD, N_MANIFOLD = 22, 23
 """The tokens that may hold two whole keys or items: with three quotation marks, or two words."""
-VOCABULARY_HEADER = 24
+BRANCHES = 24
+"""The offset of 258 offsets. Those of number b and the one behind it bound the children, in FULL, of
+the node that byte b leads to from the root, for b = 256 of the root: each a byte and a node."""
+VOCABULARY_HEADER = 25
 
 QUOTED_SIZE = 2
 """A token; the first hash of what its first string says, -1 if that has an escape."""

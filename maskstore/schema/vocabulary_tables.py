@@ -89,6 +89,23 @@ class _Writer:
             header[field] = self.add(column)
         return at
 
+    def add_branches(self, byte: Array, end: Array) -> int:
+        """The offset of the branches near the root of a trie. See `layout.BRANCHES`."""
+
+        def children(node: int) -> list[int]:
+            found, child = [], node + 1
+            while child < end[node]:
+                found.append(child)
+                child = int(end[child])
+            return found
+
+        first = {int(byte[node]): node for node in children(0)}
+        lists = [children(first[value]) if value in first else [] for value in range(256)]
+        lists.append(children(0))
+        nodes = np.array([node for each in lists for node in each], np.int32)
+        at = self.add(np.stack([byte[nodes], nodes], axis=1))
+        return self.add(at + 2 * np.cumsum([0, *map(len, lists)]))
+
     def finish(self) -> Array:
         found = np.concatenate(self._parts)
         found.setflags(write=False)
@@ -140,6 +157,7 @@ def vocabulary_tables(vocabulary: Vocabulary) -> Array:
     find_pure(full[0], full[1], pure)
     writer.add(group_of)  # stands before the signatures
     header[layout.SIGNATURES], header[layout.PURE] = writer.add(signatures), writer.add(pure)
+    header[layout.BRANCHES] = writer.add_branches(full[0], full[1])
     outside = [pair for pair in texts if can_stand_outside(pair[0])]
     header[layout.STRUCTURE] = writer.add_trie(make_trie(outside))
     quoted = [(number, _first_hash(text)) for text, number in outside if text.count(b'"') > 1]

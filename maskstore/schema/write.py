@@ -230,9 +230,9 @@ class _Writer:
                 out[k] = found
                 kind = out[found]
                 if kind == layout.OBJECTS:
-                    words += 8 + out[found + layout.N_WORDS]
+                    words += 12 + out[found + layout.N_WORDS]
                 elif kind == layout.ARRAYS:
-                    words += 8 + (out[found + layout.N_UNIQUE] + 31 >> 5)
+                    words += 12 + (out[found + layout.N_UNIQUE] + 31 >> 5)
                 else:
                     ids.append(out[found + layout.SHAPE_ID])
             # a node of scalars is the same in all schemas; others name nodes

@@ -152,3 +152,49 @@ def test_masks_with_items_that_must_differ(seed: int) -> None:
         if nodes and all(map(can_compare, nodes)):
             n_masks += follow(Texts(graph, rng.choice(SPACINGS)), rng, 25)
     pytest.fail(f"only {n_masks} masks")
+
+
+def nested_schema(rng: random.Random, depth: int) -> dict[str, object]:
+    """A random schema of alternatives inside one another that little tells apart."""
+    ways: list[object] = []
+    for _ in range(rng.choice((2, 2, 3))):
+        if depth == 0 or rng.random() < 0.1:
+            ways.append(
+                rng.choice(
+                    ({"enum": [1, "a"]}, {"type": "string", "maxLength": 2}, {"type": "null"}, {"enum": [[], {}]})
+                )
+            )
+            continue
+        inner = nested_schema(rng, depth - 1)
+        kind = rng.random()
+        if kind < 0.5:
+            keys = {key: rng.choice((inner, nested_schema(rng, 0))) for key in rng.sample("abc", 2)}
+            rest = rng.choice((False, {}, {"type": "null"}))
+            ways.append(
+                {
+                    "type": "object",
+                    "properties": keys,
+                    "required": [*keys][: rng.randint(0, 1)],
+                    "additionalProperties": rest,
+                }
+            )
+        elif kind < 0.8:
+            ways.append({"type": "array", "items": inner, "maxItems": rng.choice((1, 2, 3))})
+        else:
+            ways.append(
+                {"type": "array", "items": inner, "contains": {"type": rng.choice(("string", "array", "object"))}}
+            )
+    return {"anyOf": ways}
+
+
+@pytest.mark.parametrize("seed", SEEDS[:80])
+def test_masks_of_nested_alternatives(seed: int) -> None:
+    n_masks = 0
+    for k in range(4):
+        rng = random.Random(5_000_000 + 1000 * seed + k)
+        try:
+            graph = mw.load_schema(nested_schema(rng, 3)).texts.graph
+        except mw.MaskwrightError:  # too many alternatives
+            continue
+        n_masks += follow(Texts(graph, rng.choice(SPACINGS)), rng, 30)
+    assert n_masks > 5

@@ -1,0 +1,227 @@
+"""Merging: threads that differ in their links alone become one, and so do frames.
+
+So a text has as many threads as there are places of the schema where it may stand, whatever is
+around them: alternatives inside one another do not multiply.
+"""
+
+from __future__ import annotations
+
+from maskwright.analysis.arrays import Int32
+from maskwright.analysis.jit import kernel
+from maskwright.decoding.schema._frame_kernels import copy_frame, frame_at, frame_words, n_frames
+from maskwright.decoding.schema.constants import (
+    AUTOMATON,
+    CLASS,
+    CLASSES,
+    FORK,
+    FORK_SHAPE,
+    FRONT_1,
+    HOLDS,
+    IS_OFF,
+    LINK,
+    LOW,
+    MARKED,
+    MODE,
+    MOST_READINGS,
+    N_PLACES,
+    NO_ROOM,
+    PARENT,
+    PLACES,
+    SHAPE,
+    SHAPE_OF,
+    STAMP,
+    THREAD,
+    TOO_MANY,
+    TOP,
+)
+from maskwright.maskstore.schema.layout import ARRAYS, KIND
+
+CLASS_LINK, CLASS_NEXT, CLASS_LAST = 0, 1, 2
+"""Of a thread that is merged: its link; the next thread that is equal, or -1; of the first of such
+threads, the last."""
+
+
+@kernel
+def next_stamp(work: Int32) -> int:
+    """A stamp that no place has."""
+    if work[STAMP] == 1 << 30:
+        for k in range(2 * N_PLACES):
+            work[work[PLACES] + k] = 0
+        work[STAMP] = 0
+    work[STAMP] += 1
+    return work[STAMP]
+
+
+@kernel
+def find_equal(work: Int32, stamp: int, to: int, at: int, new: int) -> int:
+    """The number of a thread from `to` on that is equal to that at `at` but for its link.
+
+    If there is none, -1; then that thread is noted under the number `new`.
+    """
+    mixed = int(work[at + SHAPE_OF]) * 0x9E3779B1 ^ int(work[at + AUTOMATON]) * 0x85EBCA6B
+    mixed = (mixed ^ int(work[at + LOW]) * 0xC2B2AE35 ^ int(work[at + IS_OFF]) * 31 ^ int(work[at + MODE])) & 0xFFFFFFFF
+    place = (mixed ^ mixed >> 15) & (N_PLACES - 1)
+    places = work[PLACES]
+    while work[places + 2 * place] == stamp:
+        number = work[places + 2 * place + 1]
+        other = to + number * THREAD
+        k = LINK + 1
+        while k < THREAD and work[other + k] == work[at + k]:
+            k += 1
+        if k == THREAD:
+            return number
+        place = (place + 1) & (N_PLACES - 1)
+    work[places + 2 * place] = stamp
+    work[places + 2 * place + 1] = new
+    return -1
+
+
+@kernel
+def merge(table: Int32, memory: Int32, work: Int32, to: int, n: int) -> int:
+    """Make one thread of those that differ in their links alone.
+
+    Returns how many are left, or -1 - an error.
+    """
+    classes, top = work[CLASSES], memory[TOP]
+    stamp = next_stamp(work)
+    kept = 0
+    for k in range(n):
+        at = to + k * THREAD
+        here = classes + CLASS * k
+        work[here + CLASS_LINK] = work[at + LINK]
+        work[here + CLASS_NEXT] = -1
+        number = find_equal(work, stamp, to, at, kept)
+        if number >= 0:
+            first = work[to + number * THREAD + LINK]  # that of a thread that is kept: its class
+            last = work[classes + CLASS * first + CLASS_LAST]
+            work[classes + CLASS * last + CLASS_NEXT] = k
+            work[classes + CLASS * first + CLASS_LAST] = k
+            continue
+        work[here + CLASS_LAST] = k
+        if kept != k:
+            for word in range(THREAD):
+                work[to + kept * THREAD + word] = work[at + word]
+        work[to + kept * THREAD + LINK] = k
+        kept += 1
+    for number in range(kept):
+        thread = to + number * THREAD
+        first = work[thread + LINK]
+        if work[classes + CLASS * first + CLASS_NEXT] < 0:
+            work[thread + LINK] = work[classes + CLASS * first + CLASS_LINK]
+            continue
+        link = unite_class(table, memory, work, first, top)
+        if link < 0:
+            return link
+        work[thread + LINK] = link
+    return kept
+
+
+@kernel
+def unite_class(table: Int32, memory: Int32, work: Int32, first: int, top: int) -> int:
+    """The link of all frames of equal threads, or -1 - an error.
+
+    first : the first of these threads.
+    top : frames from here on are new, so that they may be changed.
+    """
+    frames = work[FRONT_1]
+    stamp = next_stamp(work)
+    n, thread = 0, first
+    while thread >= 0:
+        here = work[CLASSES] + CLASS * thread
+        link = work[here + CLASS_LINK]
+        for k in range(n_frames(memory, link)):
+            n = add_frame(table, memory, work, stamp, n, frame_at(memory, link, k), top)
+            if n < 0:
+                return n
+        thread = work[here + CLASS_NEXT]
+    if n == 1:
+        return work[frames]
+    if n > MOST_READINGS:
+        return -1 - TOO_MANY
+    link = memory[TOP]
+    if link + FORK + n > len(memory):
+        return -1 - NO_ROOM
+    for k in range(n):
+        memory[link + FORK + k] = work[frames + k]
+    memory[link] = n
+    memory[link + SHAPE] = FORK_SHAPE
+    memory[TOP] = link + FORK + n
+    return link
+
+
+@kernel
+def add_frame(table: Int32, memory: Int32, work: Int32, stamp: int, n: int, frame: int, top: int) -> int:
+    """Add a frame to the n frames of FRONT_1, or to one of them that agrees with it.
+
+    Returns how many there are now, or -1 - an error.
+    """
+    frames, places = work[FRONT_1], work[PLACES]
+    shape = memory[frame + SHAPE]
+    marked = memory[frame + MARKED] if shape >= 0 and table[shape + KIND] == ARRAYS else 0
+    mixed = (int(shape) * 0x9E3779B1 ^ int(marked) * 0x85EBCA6B) & 0xFFFFFFFF
+    place = (mixed ^ mixed >> 15) & (N_PLACES - 1)
+    while work[places + 2 * place] == stamp:
+        number = work[places + 2 * place + 1]
+        other = work[frames + number]
+        if other == frame:
+            return n
+        is_same = memory[other + SHAPE] == shape
+        if is_same and (table[shape + KIND] != ARRAYS or memory[other + MARKED] == marked):
+            parent = unite_links(memory, memory[other + PARENT], memory[frame + PARENT])
+            if parent < 0:
+                return parent
+            if parent != memory[other + PARENT] and other < top:
+                if memory[TOP] + frame_words(table, shape) > len(memory):
+                    return -1 - NO_ROOM
+                other = copy_frame(table, memory, other)
+                work[frames + number] = other
+            memory[other + PARENT] = parent
+            memory[other + HOLDS] |= memory[frame + HOLDS]
+            return n
+        place = (place + 1) & (N_PLACES - 1)
+    if n == MOST_READINGS:
+        return -1 - TOO_MANY
+    work[places + 2 * place] = stamp
+    work[places + 2 * place + 1] = n
+    work[frames + n] = frame
+    return n + 1
+
+
+@kernel
+def has_frame(memory: Int32, link: int, frame: int) -> bool:
+    """Whether a link has a frame."""
+    for k in range(n_frames(memory, link)):  # noqa: SIM110 (for compiled code)
+        if frame_at(memory, link, k) == frame:
+            return True
+    return False
+
+
+@kernel
+def unite_links(memory: Int32, link: int, other: int) -> int:
+    """The link with the frames of two, or -1 - an error.
+
+    They are not compared but by their numbers: that is done when the text comes back to them.
+    """
+    new = 0
+    for k in range(n_frames(memory, other)):
+        if not has_frame(memory, link, frame_at(memory, other, k)):
+            new += 1
+    n = n_frames(memory, link)
+    if new == 0:
+        return link
+    if n + new > MOST_READINGS:
+        return -1 - TOO_MANY
+    found = memory[TOP]
+    if found + FORK + n + new > len(memory):
+        return -1 - NO_ROOM
+    for k in range(n):
+        memory[found + FORK + k] = frame_at(memory, link, k)
+    for k in range(n_frames(memory, other)):
+        frame = frame_at(memory, other, k)
+        if not has_frame(memory, link, frame):
+            memory[found + FORK + n] = frame
+            n += 1
+    memory[found] = n
+    memory[found + SHAPE] = FORK_SHAPE
+    memory[TOP] = found + FORK + n
+    return found
