@@ -317,7 +317,7 @@ def new_exploration(
     n = FIRST_CAPACITY
 
     def room(each: int) -> int:
-        # PERF: if all tables begin with the same room, a sixth of the time goes into enlarging them.
+        # PERF: if all tables begin with the same room, enlarging them takes a sixth of the time.
         # They come to three to ten rows for each continuation, ten pairs, and a hundred steps
         return max(n, min(MOST_FIRST, 1 << (each * len(continuations.symbol)).bit_length()))
 
