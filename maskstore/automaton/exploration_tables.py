@@ -317,7 +317,7 @@ def new_exploration(
     n = FIRST_CAPACITY
 
     def room(each: int) -> int:
-        # PERF: if all tables begin with the same room, enlarging them takes a sixth of the time.
+        # PERF: with the same room for all tables, a sixth of the time goes into enlarging them.
         # They come to three to ten rows for each continuation, ten pairs, and a hundred steps
         return max(n, min(MOST_FIRST, 1 << (each * len(continuations.symbol)).bit_length()))
 

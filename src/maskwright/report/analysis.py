@@ -129,7 +129,7 @@ def analyze(
     vocabulary : a vocabulary, what `load_vocabulary` takes, or None.
     pairs : whether to count what a second terminal of context would save.
     exact : whether to build the store of the grammar's own lexing, "longest" or "contextual", too,
-        and to give its sizes under `engine`; some 3 CPU seconds more for python.lark at V = 32k.
+        and to give its sizes under `engine`; some 2 CPU seconds more for python.lark at V = 32k.
     forecast : whether to estimate what the engine will cost with tokenizers of two sizes
         (`maskwright.report.forecast`); this needs no vocabulary.
     lint : whether to include the findings of `maskwright.lint`, which come first in the reports;
