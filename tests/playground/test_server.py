@@ -55,6 +55,14 @@ def post(server: PlaygroundServer, name: str, **question: Any) -> tuple[int, Any
     return status, json.loads(data)
 
 
+def wait_for_workers(server: PlaygroundServer) -> None:
+    """Wait until all workers have started."""
+    deadline = time.monotonic() + 120
+    while not all(worker.is_ready or worker.connection.poll(0) for worker in list(server.pool._workers)):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def test_the_page_and_its_policy(server: PlaygroundServer) -> None:
     status, headers, data = send(server, "GET", "/")
     assert status == 200 and b"maskwright playground" in data
@@ -134,6 +142,7 @@ def test_bodies_are_limited(server: PlaygroundServer) -> None:
 
 def test_two_requests_at_once(server: PlaygroundServer) -> None:
     """A quick question is answered while a slow one is under way."""
+    wait_for_workers(server)
     slow: list[Any] = []
     thread = threading.Thread(target=lambda: slow.append(post(server, "mask", constraint="(a|a)*" * 3_000)))
     thread.start()
@@ -177,7 +186,7 @@ def test_a_worker_that_dies_is_replaced(server: PlaygroundServer) -> None:
 
 
 def test_a_client_that_leaves_cancels_its_question(server: PlaygroundServer) -> None:
-    post(server, "about")
+    wait_for_workers(server)
     connection = socket.create_connection(("127.0.0.1", server.server_port))
     body = json.dumps({"constraint": "(a|a)*" * 3_000, "kind": "regex"}).encode()
     head = f"POST /api/mask HTTP/1.0\r\nHost: 127.0.0.1:{server.server_port}\r\nContent-Type: application/json\r\n"
