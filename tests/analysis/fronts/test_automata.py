@@ -20,4 +20,4 @@ def test_automata_are_those_of_terminals(seed: int) -> None:
     for _ in range(10):
         expr = from_pattern(random_pattern(rng, 3, SINGLES))
         if not expr.is_never:
-            assert automaton_of(expr, 2000) == compile_pattern(str(expr.pattern), max_states=2000)
+            assert automaton_of(expr, 20_000) == compile_pattern(str(expr.pattern), max_states=20_000)
