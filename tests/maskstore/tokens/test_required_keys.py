@@ -91,7 +91,7 @@ def test_keys_of_real_grammars(name: str, monkeypatch: pytest.MonkeyPatch) -> No
     calls = kept(monkeypatch)
     required = build_automaton(load_grammar(name), load_vocabulary("python-tiny")).required
     ((arguments, found),) = calls
-    assert check(required, arguments, found) > 1000
+    assert check(required, arguments, found) > 500
     if required.newline >= 0:
         assert len(found.line_breaks) > 1 and found.n_depth_cases.max() > 1
 
