@@ -17,7 +17,7 @@ from typing import Any
 
 from maskwright.analysis.arguments import a_type, clip
 from maskwright.analysis.composition.compose import Composition, compose, special_token
-from maskwright.analysis.composition.structural_tags_graph import excluding
+from maskwright.analysis.composition.structural_tags_graph import closed_objects, excluding
 from maskwright.analysis.composition.structural_tags_host import HostRules, characters
 from maskwright.analysis.composition.structural_tags_xml import STYLES, xml_arguments
 from maskwright.analysis.errors import GrammarError, MaskwrightError
@@ -38,7 +38,9 @@ MOST_TEXT = 2_000
 """BOUND: the characters that `max_chars` may allow."""
 
 
-def read_structural_tag(source: str | Mapping[str, Any], *, whitespace: str | int = "any") -> Composition:
+def read_structural_tag(
+    source: str | Mapping[str, Any], *, whitespace: str | int = "any", additional_properties: bool = True
+) -> Composition:
     """The texts of a structural tag, for `build_store`.
 
     source : JSON text or its values: ``{"type": "structural_tag", "format": ...}``, or the older
@@ -46,12 +48,18 @@ def read_structural_tag(source: str | Mapping[str, Any], *, whitespace: str | in
     whitespace : what may stand in its JSON, as for `load_schema`, where `max_whitespace_cnt` does
         not say.
 
-    Members of JSON objects keep the schema's order, unless `any_order` is true; `required` holds in
-    both cases, and no key comes twice. Free text inside a tag goes up to the tag's end.
+    additional_properties : False closes objects that name members and do not say whether there are
+        others, as xgrammar does. (True is what JSON Schema says.)
 
-    Raises: GrammarError for what is malformed, and for what is not read: XML styles, exclusions
-    inside JSON, budgets of tokens, sets of tokens; SchemaError and others as its parts' own. The
-    message says where in the tag.
+    Members of objects keep the schema's order, unless `any_order` is true; `required` holds in both
+    cases, and no key comes twice. Free text inside a tag goes up to the tag's end.
+
+    In the XML styles, an argument that the schema does not name has an identifier as its name, and
+    may come twice. (In minimax_m3_xml there are none.) A string ends at the first closing tag.
+
+    Raises: GrammarError for what is malformed, and for what is not read: budgets of tokens, sets of
+    tokens; SchemaError, LimitError and others as its parts' own, and for arguments that a style
+    cannot write. The message says where in the tag.
 
     Example:
         >>> number = {"type": "regex", "pattern": "[0-9]+"}
@@ -75,7 +83,7 @@ def read_structural_tag(source: str | Mapping[str, Any], *, whitespace: str | in
     else:
         raise GrammarError('the structural tag has no format; expected {"type": "structural_tag", "format": {...}}')
     host = HostRules()
-    body = _Reader(host, whitespace).read(form, "/format", ())
+    body = _Reader(host, whitespace, additional_properties).read(form, "/format", ())
     return compose(host.grammar(body), host.parts, name="structural tag")
 
 
@@ -111,11 +119,13 @@ class _Reader:
 
     host : where the rules go.
     whitespace : of JSON.
+    additional : whether objects may have members that they do not name, where the schema is silent.
     """
 
-    def __init__(self, host: HostRules, whitespace: str | int) -> None:
+    def __init__(self, host: HostRules, whitespace: str | int, additional: bool) -> None:
         self._host = host
         self._whitespace = whitespace
+        self._additional = additional
         self._depth = 0
         self._readers: dict[str, Callable[[Mapping[str, Any], str, tuple[str, ...]], str]] = {
             "const_string": self._constant,
@@ -182,15 +192,18 @@ class _Reader:
         schema = form.get("json_schema")
         if not isinstance(schema, Mapping | bool):
             raise GrammarError(f"structural tag, {where}/json_schema is {a_type(schema)}; expected a schema")
+        values = dict(schema) if isinstance(schema, Mapping) else schema
         found = load_schema(
-            dict(schema) if isinstance(schema, Mapping) else schema,
+            values if self._additional else closed_objects(values),
             whitespace=self._whitespace if spaces is None else spaces,
             key_order="any" if form.get("any_order", False) else "schema",
         )
         if style != "json":
             return xml_arguments(self._host, found, style, excluded)
         graph = excluding(found.texts.graph, excluded)
-        return self._host.part("JSON", JsonSchema(found.name, found.schema, Texts(graph, found.texts.spacing), found.options))
+        return self._host.part(
+            "JSON", JsonSchema(found.name, found.schema, Texts(graph, found.texts.spacing), found.options)
+        )
 
     def _qwen(self, form: Mapping[str, Any], where: str, ends: tuple[str, ...]) -> str:
         return self._json({**form, "style": "qwen_xml"}, where, ends)

@@ -1,8 +1,9 @@
-"""Graphs of schemas, cut and narrowed: some shapes as a root, and strings that hold no excluded text."""
+"""Schemas, cut and narrowed: shapes as a root, strings without excluded texts, closed objects."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,30 @@ from maskwright.analysis.schema.shapes import (
     Strings,
 )
 from maskwright.analysis.schema.strings import lengths_exist, literals, valid_utf8
+
+_OF_SCHEMAS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"})
+_DATA = frozenset({"const", "enum", "default", "examples", "required", "dependentRequired"})
+
+
+def closed_objects(schema: Any) -> Any:
+    """The schema, in which objects that name members have no others, unless it says so.
+
+    As xgrammar reads schemas: a subschema with `properties`, and neither `additionalProperties` nor
+    `unevaluatedProperties`, gets ``"additionalProperties": false``.
+    """
+    if isinstance(schema, list):
+        return [closed_objects(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key in _OF_SCHEMAS and isinstance(value, dict):
+            found[key] = {name: closed_objects(one) for name, one in value.items()}
+        else:
+            found[key] = value if key in _DATA else closed_objects(value)
+    if isinstance(schema.get("properties"), dict) and "unevaluatedProperties" not in schema:
+        found.setdefault("additionalProperties", False)
+    return found
 
 
 def rooted(graph: SchemaGraph, shapes: tuple[Shape, ...]) -> SchemaGraph:
@@ -51,9 +76,7 @@ def rooted(graph: SchemaGraph, shapes: tuple[Shape, ...]) -> SchemaGraph:
                     inside = shape.contained
                     if inside is not None:
                         inside = Contained(inside.least, inside.most, moved(inside.prefix), number(inside.items))
-                    made.append(
-                        shape._replace(prefix=moved(shape.prefix), items=number(shape.items), contained=inside)
-                    )
+                    made.append(shape._replace(prefix=moved(shape.prefix), items=number(shape.items), contained=inside))
                 case _:
                     made.append(shape)
         found.append(tuple(made))
@@ -76,7 +99,9 @@ def excluding(graph: SchemaGraph, excluded: tuple[str, ...]) -> SchemaGraph:
     if not excluded:
         return graph
     kept = without(excluded)
-    return graph._replace(nodes=tuple(tuple(_narrowed(shape, kept, excluded) for shape in node) for node in graph.nodes))
+    return graph._replace(
+        nodes=tuple(tuple(_narrowed(shape, kept, excluded) for shape in node) for node in graph.nodes)
+    )
 
 
 def _narrowed(shape: Shape, kept: Dfa, excluded: tuple[str, ...]) -> Shape:
@@ -99,7 +124,9 @@ def _narrowed(shape: Shape, kept: Dfa, excluded: tuple[str, ...]) -> Shape:
 def _check_texts(texts: tuple[bytes, ...], kept: Dfa, excluded: tuple[str, ...]) -> None:
     for text in texts:
         if not kept.matches(text):
-            raise SchemaError(f"the schema names {clip(text.decode())}, which holds one of the excludes {clip(list(excluded))}")
+            raise SchemaError(
+                f"the schema names {clip(text.decode())}, which holds one of the excludes {clip(list(excluded))}"
+            )
 
 
 def _narrowed_keys(objects: Objects, kept: Dfa, excluded: tuple[str, ...]) -> Objects:

@@ -7,6 +7,7 @@ formats goes on before they differ.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import Any
 
@@ -61,9 +62,11 @@ class HostRules:
         return self._texts[key]
 
     def grammar(self, start: str) -> str:
-        """The text of the grammar. start : its expression."""
-        declared = "".join(f"%declare {name}\n" for name in self.parts)
-        return "\n".join(["// maskwright: lexing = longest", f"start: {start}", *self.rules]) + f"\n{declared}"
+        """The text of the grammar, and no part that it does not use. start : its expression."""
+        rules = "\n".join(["// maskwright: lexing = longest", f"start: {start}", *self.rules])
+        used = set(re.findall(r"\b[A-Z]+_[0-9]+\b", rules))
+        self.parts = {name: value for name, value in self.parts.items() if name in used}
+        return rules + "\n" + "".join(f"%declare {name}\n" for name in self.parts)
 
 
 @lru_cache(maxsize=256)

@@ -14,7 +14,7 @@ from maskwright.analysis.errors import LimitError, SchemaError
 from maskwright.analysis.schema.shapes import NO_NODE, Arrays, Objects
 
 MOST_IN_ANY_ORDER = 8
-"""BOUND: the named members of an object whose order is free; there is a state for each set of them."""
+"""BOUND: the named members of an object in any order; each set of them is a state."""
 MOST_LIST_STATES = 2_000
 """BOUND: the states of a list automaton."""
 
@@ -47,7 +47,7 @@ def object_list(objects: Objects, named: Element, other: Element) -> ListAutomat
         keys.sort(key=lambda k: ranks[k])
     elif len(keys) > MOST_IN_ANY_ORDER:
         raise LimitError(
-            f"{len(keys)} arguments in any order are more than {MOST_IN_ANY_ORDER}, which is as many as can be kept apart: let them have the "
+            f"{len(keys)} arguments in any order are more than {MOST_IN_ANY_ORDER}, as many as can be kept apart: let them have the "
             "schema's order (any_order false)"
         )
     required = sum(1 << i for i, k in enumerate(keys) if objects.required[k])
@@ -96,7 +96,9 @@ def array_list(arrays: Arrays, item: Element) -> ListAutomaton:
     behind = item(arrays.items) if arrays.items != NO_NODE else None
     cap = max(len(prefix), arrays.least, arrays.most or 0)
     if cap > MOST_LIST_STATES:
-        raise LimitError(f"a list of {cap:,} items that is written in XML is too long; at most {MOST_LIST_STATES:,} are counted")
+        raise LimitError(
+            f"a list of {cap:,} items that is written in XML is too long; at most {MOST_LIST_STATES:,} are counted"
+        )
 
     def steps(count: int) -> list[tuple[str, int]]:
         if arrays.most is not None and count >= arrays.most:
@@ -153,7 +155,7 @@ def united(automata: Sequence[ListAutomaton]) -> ListAutomaton:
 
 
 def list_expression(rules: HostRules, automaton: ListAutomaton, space: str, ends_with_space: bool) -> str | None:
-    """The expression of the lists of an automaton, as one of alternatives; None if there is no list.
+    """The expression of the lists of an automaton; None if there is no list.
 
     space : what stands before each element.
     ends_with_space : whether it may also stand behind a list that is not empty.

@@ -246,9 +246,7 @@ class _Arguments:
         style = self._style
         if not style.value:
             return f"{characters(style.behind_name)} {rest}"
-        return " ".join(
-            filter(None, (characters(style.behind_name), self._space, characters(style.value), rest))
-        )
+        return " ".join(filter(None, (characters(style.behind_name), self._space, characters(style.value), rest)))
 
     def _value(self, node: int, end: str) -> str | None:
         """The rule of a value of a node and the closing tag; None if there is none."""
@@ -268,8 +266,8 @@ class _Arguments:
         style = self._style
         groups: dict[str, dict[Kind, list[Shape]]] = {}
         for shape in self._graph.nodes[node]:
-            for kind, one in _of_kinds(shape):
-                groups.setdefault(style.kinds.get(kind, ""), {}).setdefault(kind, []).append(one)
+            for kind, part in _of_kinds(shape):
+                groups.setdefault(style.kinds.get(kind, ""), {}).setdefault(kind, []).append(part)
         for told, of_kind in groups.items():
             before = characters(f"{style.of_kind[0]}{told}{style.of_kind[1]}") if style.kinds else ""
             for one in self._of_group(of_kind, (node, told)):
@@ -356,7 +354,8 @@ def _automaton(shape: Shape) -> Dfa:
     """The strings of a shape, as they are said."""
     if isinstance(shape, StringLiterals):
         return literals(shape.texts)
-    assert isinstance(shape, Strings)
+    if not isinstance(shape, Strings):
+        raise TypeError(f"{shape} are no strings")
     most = shape.most
     if max(shape.least, most or 0) > MOST_CHARACTERS:
         raise LimitError(

@@ -146,8 +146,6 @@ def test_special_tokens() -> None:
 @pytest.mark.parametrize(
     ("form", "message"),
     [
-        ({"type": "json_schema", "json_schema": {}, "style": "qwen_xml"}, "/format/style: 'qwen_xml' is not read"),
-        ({"type": "json_schema", "json_schema": {}, "excludes": ["a"]}, "/format/excludes"),
         ({"type": "json_schema", "json_schema": {"type": "nothing"}}, "nothing"),
         ({"type": "any_text", "max_tokens": 3}, "a budget of tokens"),
         ({"type": "any_tokens"}, "any_tokens is not read"),
