@@ -1,4 +1,4 @@
-"""Schemas narrowed: some shapes as a root, strings without excluded texts, closed objects."""
+"""Schemas, cut and narrowed: shapes as a root, strings without excluded texts, closed objects."""
 
 from __future__ import annotations
 

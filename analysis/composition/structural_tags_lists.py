@@ -14,7 +14,7 @@ from maskwright.analysis.errors import LimitError, SchemaError
 from maskwright.analysis.schema.shapes import NO_NODE, Arrays, Objects
 
 MOST_IN_ANY_ORDER = 8
-"""BOUND: the named members of an object whose order is free; each set of them is a state."""
+"""BOUND: the named members of an object in any order; each set of them is a state."""
 MOST_LIST_STATES = 2_000
 """BOUND: the states of a list automaton."""
 
@@ -47,8 +47,8 @@ def object_list(objects: Objects, named: Element, other: Element) -> ListAutomat
         keys.sort(key=lambda k: ranks[k])
     elif len(keys) > MOST_IN_ANY_ORDER:
         raise LimitError(
-            f"{len(keys)} arguments in any order are more than {MOST_IN_ANY_ORDER}, which is as many as can be kept apart: let them have "
-            "the schema's order (any_order false)"
+            f"{len(keys)} arguments in any order are more than {MOST_IN_ANY_ORDER}, as many as can be kept apart: let them have the "
+            "schema's order (any_order false)"
         )
     required = sum(1 << i for i, k in enumerate(keys) if objects.required[k])
     expressions = [named(k) for k in keys]
