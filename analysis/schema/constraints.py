@@ -266,7 +266,9 @@ def outside_clause(clause: Clause, pointer: str) -> list[Clause]:
         if isinstance(one, Required) and one.name in merged:
             continue
         if isinstance(one, Members) and not merged.isdisjoint(one.names):
-            one = Members({name: TRUE if name in merged else term for name, term in one.names.items()}, one.patterns, one.others)
+            one = Members(
+                {name: TRUE if name in merged else term for name, term in one.names.items()}, one.patterns, one.others
+            )
         found.extend(outside(one, pointer))
     return found
 

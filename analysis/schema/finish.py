@@ -95,9 +95,9 @@ class Finisher:
             for draft in drafts:
                 if isinstance(draft, SCALARS):
                     shapes.append(draft)
-                elif isinstance(draft, (Patterned, Doubtful)):
-                    return None
-                elif (draft.least or draft.most is not None) and not self._has_value(draft):
+                elif isinstance(draft, (Patterned, Doubtful)) or (
+                    (draft.least or draft.most is not None) and not self._has_value(draft)
+                ):
                     return None
                 elif isinstance(draft, Objects):
                     shapes.append(self._object(draft, number, tuple(map(number, draft.others))))

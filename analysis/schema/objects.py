@@ -10,8 +10,8 @@ from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema import constraints as c
 from maskwright.analysis.schema.clauses import simplified
 from maskwright.analysis.schema.drafts import Doubtful, Draft, Patterned
-from maskwright.analysis.schema.shapes import NO_NODE, Objects
 from maskwright.analysis.schema.keys import key_sets
+from maskwright.analysis.schema.shapes import NO_NODE, Objects
 from maskwright.analysis.schema.strings import finite_language, pattern_automaton
 
 MOST_NAMED = 255
@@ -286,4 +286,3 @@ def _is_unnamed(keys: _Keys, number: int, term: int) -> bool:
     """Whether keys that match a set of automata do not satisfy a term of names."""
     bit = keys.name_sets.get(term)  # a term that all strings satisfy has none
     return bit is not None and not number & bit
-

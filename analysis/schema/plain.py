@@ -127,7 +127,11 @@ def _leaf_key(schema: dict[str, Any], draft: int) -> tuple[Any, ...] | None:
 def is_union(schema: dict[str, Any]) -> bool:
     """Whether a schema has some branches of `anyOf`, and says nothing else."""
     branches = schema["anyOf"]
-    return bool(branches) and branches.__class__ is list and not any(_GROUPS.get(name) for name in schema if name != "anyOf")
+    return (
+        bool(branches)
+        and branches.__class__ is list
+        and not any(_GROUPS.get(name) for name in schema if name != "anyOf")
+    )
 
 
 def _made_union(branches: list[Any], draft: int) -> tuple[Shape, ...] | None:
@@ -174,9 +178,7 @@ def listed_values(schema: dict[str, Any], draft: int) -> frozenset[Any] | None:
     if types == "string":
         return frozenset(value for value in values if value.__class__ is str)
     if types == "integer" and draft > 4:
-        return frozenset(
-            value for value in values if isinstance(value, Decimal) and value == value.to_integral_value()
-        )
+        return frozenset(value for value in values if isinstance(value, Decimal) and value == value.to_integral_value())
     return None
 
 

@@ -12,8 +12,8 @@ from automaton_texts import texts_of
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.regex import Dfa
 from maskwright.analysis.regex.minimise import column_classes, distances
-from maskwright.analysis.schema.shapes import KeyAutomaton
 from maskwright.analysis.schema.keys import few_keys, key_automaton, key_sets
+from maskwright.analysis.schema.shapes import KeyAutomaton
 from maskwright.analysis.schema.strings import negated, pattern_automaton, valid_utf8
 
 PATTERNS = ["^x", "y$", "^x-", "b+", "^[a-z]+$", "^$", "é", "^.{2}$", "^(ab)*$", "x.y"]
@@ -133,7 +133,9 @@ SOME = ("^a", "b$", "^(a|b|ab)$", "^x.*y$", "^[ab]{1,3}$")
 
 @pytest.mark.parametrize("patterns", [SOME[i:j] for i in range(5) for j in range(i, 6) if j - i < 4])
 @pytest.mark.parametrize("but", [(), ("a",), ("a", "b", "ab", "xy")])
-def test_sets_of_patterns_and_few_keys_are_those_of_the_definition(patterns: tuple[str, ...], but: tuple[str, ...]) -> None:
+def test_sets_of_patterns_and_few_keys_are_those_of_the_definition(
+    patterns: tuple[str, ...], but: tuple[str, ...]
+) -> None:
     automata = [pattern_automaton(text) for text in patterns]
     names = ["".join(letters) for n in range(6) for letters in itertools.product("abxy", repeat=n)]
     sets = {
