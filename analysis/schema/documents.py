@@ -57,7 +57,7 @@ def has_names(schema: Any) -> bool:
 
     The identifier of the whole document is none.
     """
-    # PERF: most schemas have no such name at all, which a look at their bytes tells, but for that of the whole
+    # PERF: most schemas have no such name but that of the whole, which a look at their bytes tells
     own = isinstance(schema, dict) and any(isinstance(schema.get(key), (str, bool)) for key in ("$id", "id"))
     try:
         if len(_NAMED.findall(marshal.dumps(schema, 2))) <= own:

@@ -25,7 +25,7 @@ _PLAIN = 200
 """What a result without arrays counts."""
 
 
-class Kept(Generic[Unpack[Arguments], Result]):
+class Kept(Generic[*Arguments, Result]):
     """A function whose results are kept by its arguments, which are hashable and given in order.
 
     misses : how many results were made.
@@ -46,7 +46,7 @@ class Kept(Generic[Unpack[Arguments], Result]):
         self.misses = 0
         update_wrapper(self, make)
 
-    def __call__(self, *arguments: Unpack[Arguments]) -> Result:
+    def __call__(self, *arguments: *Arguments) -> Result:
         """The result of some arguments. Raises: as the function."""
         found = self._kept.get(arguments, self)
         if found is not self:

@@ -95,3 +95,15 @@ def test_constants_of_numbers_tell_cases_apart() -> None:
     assert len(graph.nodes[graph.root]) == 40
     assert is_instance(graph, {"n": 3, "p3": None}) and is_instance(graph, {"n": 3.0, "p3": None})
     assert not is_instance(graph, {"n": True, "p1": None}) and not is_instance(graph, {"n": 4, "p3": None})
+
+
+def test_dependencies_on_the_values_of_one_member_do_not_multiply() -> None:
+    allowed = {f"p{i}": [f"t{i // 3}", "any"] for i in range(18)}
+    schema = {
+        "properties": {"type": {"enum": [*(f"t{i}" for i in range(6)), "any"]}},
+        "dependencies": {name: {"properties": {"type": {"enum": types}}} for name, types in allowed.items()},
+    }
+    graph = build_graph({"type": "object", **schema}, default_draft=7)
+    assert is_instance(graph, {"type": "t1", "p3": 1, "p5": 1}) and is_instance(graph, {"p0": 1, "p17": 1})
+    assert is_instance(graph, {"type": "any", **dict.fromkeys(allowed, 0)}) and is_instance(graph, {"type": "t0"})
+    assert not is_instance(graph, {"type": "t1", "p3": 1, "p6": 1}) and not is_instance(graph, {"type": "t0", "p17": 1})
