@@ -240,7 +240,8 @@ class Normals:
             yield self.normal(words.term(schema["not"], "not") ^ 1)
         yield from self._conditions(words, seen)
         for name, required, term in self._dependencies(words):
-            # without `name` itself, which would make two clauses of what one says, unless it decides what is evaluated
+            # without `name` itself, which would make two clauses of what one says, unless it
+            # decides what is evaluated
             names = dict.fromkeys([name, *required] if seen else required)
             there: c.Clause = tuple(c.Required(one) for one in names)
             present = self.meet({c.OBJECT: (there,)}, self.normal(term, seen), location)
