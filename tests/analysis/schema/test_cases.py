@@ -7,11 +7,14 @@ from random import Random
 from typing import Any
 
 import pytest
+from schema_cases import same_graphs
 
+from maskwright.analysis.errors import SchemaError
 from maskwright.analysis.schema import constraints as c
 from maskwright.analysis.schema.cases import Cases, exclude, implies
 from maskwright.analysis.schema.graph import build_graph
 from maskwright.analysis.schema.judge import is_instance
+from maskwright.analysis.schema.load import load_schema
 
 LISTS = {1: "a", 2: "b", 3: "ab", 4: "bc", 5: "abc"}
 """Location -> the letters that it lists; location 6 lists none."""
@@ -107,3 +110,17 @@ def test_dependencies_on_the_values_of_one_member_do_not_multiply() -> None:
     assert is_instance(graph, {"type": "t1", "p3": 1, "p5": 1}) and is_instance(graph, {"p0": 1, "p17": 1})
     assert is_instance(graph, {"type": "any", **dict.fromkeys(allowed, 0)}) and is_instance(graph, {"type": "t0"})
     assert not is_instance(graph, {"type": "t1", "p3": 1, "p6": 1}) and not is_instance(graph, {"type": "t0", "p17": 1})
+
+
+def test_values_that_are_json_only_once_written_are_read_as_json_reads_them() -> None:
+    class Text(str):
+        __slots__ = ()
+
+    plain = load_schema({"properties": {"1": {"type": ["string", "null"]}}, "required": ["1"]}).texts.graph
+    for schema in (
+        {"properties": {1: {"type": ("string", "null")}}, "required": ["1"]},
+        {"properties": {Text("1"): {"type": ["string", Text("null")]}}, "required": ("1",)},
+    ):
+        assert same_graphs(load_schema(schema).texts.graph, plain)
+    with pytest.raises(SchemaError, match="written as JSON"):
+        load_schema({"enum": [{1, 2}]})
