@@ -57,8 +57,7 @@ def has_names(schema: Any) -> bool:
 
     The identifier of the whole document is none.
     """
-    # PERF: most schemas have no such name at all, but for that of the whole. A look at their bytes
-    # tells
+    # PERF: most schemas have no such name but that of the whole, which a look at their bytes tells
     own = isinstance(schema, dict) and any(isinstance(schema.get(key), (str, bool)) for key in ("$id", "id"))
     try:
         if len(_NAMED.findall(marshal.dumps(schema, 2))) <= own:
@@ -152,7 +151,7 @@ class Document:
 
             raise MissingExtraError(
                 "the schema has identifiers, anchors or references to other documents, which are looked up by the "
-                "package jsonschema-specifications: pip install 'maskwright[schema]'"
+                "package jsonschema-specifications; install it"
             ) from error
         registry: Any = jsonschema_specifications.REGISTRY
         resource: Any = referencing.Resource

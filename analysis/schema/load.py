@@ -129,8 +129,8 @@ class _Content:
     def __init__(self, schema: Any) -> None:
         """Raises: SchemaError for what is no JSON and is no plain Python value."""
         try:
-            # PERF: a fifth of what the JSON text takes. In version 2 no value is written as one
-            # that came before
+            # PERF: a fifth of what the JSON text takes. Version 2 writes every value out, also one
+            # that has been there before
             self._data, self.schema = marshal.dumps(schema, 2), schema
         except ValueError:  # types of a user, or values too deep
             spelled = _spelled(schema)

@@ -240,7 +240,10 @@ class Normals:
             yield self.normal(words.term(schema["not"], "not") ^ 1)
         yield from self._conditions(words, seen)
         for name, required, term in self._dependencies(words):
-            there: c.Clause = tuple(c.Required(one) for one in dict.fromkeys([name, *required]))
+            # without `name` itself, which would make two clauses of what one says, unless it
+            # decides what is evaluated
+            names = dict.fromkeys([name, *required] if seen else required)
+            there: c.Clause = tuple(c.Required(one) for one in names)
             present = self.meet({c.OBJECT: (there,)}, self.normal(term, seen), location)
             others: c.Normal = {kind: ((),) for kind in c.TYPES if kind != c.OBJECT}
             yield self.join([present, {**others, c.OBJECT: ((c.absent(name),),)}], location)

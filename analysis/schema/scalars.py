@@ -8,7 +8,7 @@ from __future__ import annotations
 from decimal import Decimal
 from functools import lru_cache
 
-from maskwright.analysis.errors import SchemaError
+from maskwright.analysis.errors import LimitError, SchemaError
 from maskwright.analysis.marks import mark, part_of_format
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema import constraints as c
@@ -130,7 +130,15 @@ def plain_numbers() -> Dfa:
 
 
 def _number(clause: c.Clause) -> Numbers | None:
+    limits = [numbers.Limit(one.value, one.is_lower, one.is_exclusive) for one in clause if isinstance(one, c.Bound)]
+    wholes = [one.with_fraction for one in clause if isinstance(one, c.Whole) and one.is_whole]
+    together = len(limits) + len(wholes)
     dfa: Dfa | None = None
+    if together > 1:  # PERF: in one go, without the automata of each
+        try:
+            dfa = numbers.constrained(frozenset(limits), whole=all(wholes) if wholes else None)
+        except LimitError:
+            together = 0
     for one in clause:
         found: Dfa | None = None
         match one:
@@ -138,14 +146,15 @@ def _number(clause: c.Clause) -> Numbers | None:
                 found = numbers.equal_to(values)
             case c.Among(values, False):
                 found = without(plain_numbers(), numbers.equal_to(values))
-            case c.Bound(value, is_lower, is_exclusive):
+            case c.Bound(value, is_lower, is_exclusive) if together < 2:
                 found = numbers.bounded(value, is_lower, is_exclusive)
             case c.Multiple(of, is_multiple):
                 found = numbers.multiples(of)
                 found = found if is_multiple else without(plain_numbers(), found)
-            case c.Whole(is_whole, with_fraction):
+            case c.Whole(True, with_fraction) if together < 2:
                 found = numbers.integers(with_fraction)
-                found = found if is_whole else without(plain_numbers(), found)
+            case c.Whole(False, with_fraction):
+                found = without(plain_numbers(), numbers.integers(with_fraction))
         if found is not None:
             dfa = found if dfa is None else both(dfa, found)
     if dfa is None:

@@ -1,0 +1,126 @@
+"""Cases of objects against their values, one by one."""
+
+from __future__ import annotations
+
+import itertools
+from random import Random
+from typing import Any
+
+import pytest
+from schema_cases import same_graphs
+
+from maskwright.analysis.errors import SchemaError
+from maskwright.analysis.schema import constraints as c
+from maskwright.analysis.schema.cases import Cases, exclude, implies
+from maskwright.analysis.schema.graph import build_graph
+from maskwright.analysis.schema.judge import is_instance
+from maskwright.analysis.schema.load import load_schema
+
+LISTS = {1: "a", 2: "b", 3: "ab", 4: "bc", 5: "abc"}
+"""Location -> the letters that it lists; location 6 lists none."""
+OBJECTS = [
+    {name: value for name, value in zip("xy", values, strict=True) if value}
+    for values in itertools.product(["", *"abcd"], repeat=2)
+]
+
+
+def listed(location: int) -> frozenset[Any] | None:
+    return frozenset(LISTS[location]) if location in LISTS else None
+
+
+def random_clause(rng: Random) -> c.Clause:
+    found: list[c.Constraint] = [c.Required(name) for name in "xy" if rng.random() < 0.5]
+    for _ in range(rng.randrange(3)):
+        names = {name: rng.choice([0, 2 * rng.randint(1, 5), 2 * rng.randint(1, 5) + 1]) for name in "xy"}
+        found.append(c.Members(names, (), rng.choice([c.TRUE, c.TRUE, c.FALSE])))
+    return tuple(found)
+
+
+def has(clause: c.Clause, value: dict[str, str]) -> bool:
+    """Whether an object meets a clause, from the definition. No object has other members than x and y."""
+    for one in clause:
+        if isinstance(one, c.Required) and one.name not in value:
+            return False
+        if isinstance(one, c.Members):
+            for name, member in value.items():
+                term = one.names[name]
+                if term > 1 and (member in LISTS[term >> 1]) == bool(term & 1):
+                    return False
+    return True
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_cases_exclude_and_imply_only_what_values_do(seed: int) -> None:
+    rng = Random(seed)
+    n_found = 0
+    for _ in range(100):
+        one, other = random_clause(rng), random_clause(rng)
+        cases = Cases(listed)
+        left, right = cases.of(one), cases.of(other)
+        if exclude(left, right):
+            n_found += 1
+            assert not any(has(one, value) and has(other, value) for value in OBJECTS), (one, other)
+        if implies(left, right):
+            n_found += 1
+            assert all(has(other, value) for value in OBJECTS if has(one, value)), (one, other)
+    assert n_found > 5
+
+
+def test_one_of_many_required_keys_with_values_of_their_own() -> None:
+    names = [f"k{i}" for i in range(30)]
+    schema = {"oneOf": [{"properties": {name: {"type": "integer"}}, "required": [name]} for name in names]}
+    graph = build_graph({"type": "object", **schema})
+    assert len(graph.nodes[graph.root]) == 30
+    assert is_instance(graph, {"k3": 1}) and is_instance(graph, {"k3": 1, "k4": "not an integer"})
+    assert (
+        not is_instance(graph, {"k3": 1, "k4": 2})
+        and not is_instance(graph, {"k3": "x"})
+        and not is_instance(graph, {})
+    )
+
+
+def test_one_of_many_closed_objects_names_the_member_that_must_be_there() -> None:
+    branches = [{"properties": {f"k{i}": {"type": "string"}}, "additionalProperties": False} for i in range(20)]
+    graph = build_graph({"type": "object", "oneOf": branches})
+    assert is_instance(graph, {"k7": "x"})
+    assert (
+        not is_instance(graph, {})
+        and not is_instance(graph, {"k7": 1})
+        and not is_instance(graph, {"k7": "", "k8": ""})
+    )
+
+
+def test_constants_of_numbers_tell_cases_apart() -> None:
+    branches = [
+        {"properties": {"n": {"const": i}, f"p{i}": {"type": "null"}}, "required": ["n", f"p{i}"]} for i in range(40)
+    ]
+    graph = build_graph({"type": "object", "oneOf": branches})
+    assert len(graph.nodes[graph.root]) == 40
+    assert is_instance(graph, {"n": 3, "p3": None}) and is_instance(graph, {"n": 3.0, "p3": None})
+    assert not is_instance(graph, {"n": True, "p1": None}) and not is_instance(graph, {"n": 4, "p3": None})
+
+
+def test_dependencies_on_the_values_of_one_member_do_not_multiply() -> None:
+    allowed = {f"p{i}": [f"t{i // 3}", "any"] for i in range(18)}
+    schema = {
+        "properties": {"type": {"enum": [*(f"t{i}" for i in range(6)), "any"]}},
+        "dependencies": {name: {"properties": {"type": {"enum": types}}} for name, types in allowed.items()},
+    }
+    graph = build_graph({"type": "object", **schema}, default_draft=7)
+    assert is_instance(graph, {"type": "t1", "p3": 1, "p5": 1}) and is_instance(graph, {"p0": 1, "p17": 1})
+    assert is_instance(graph, {"type": "any", **dict.fromkeys(allowed, 0)}) and is_instance(graph, {"type": "t0"})
+    assert not is_instance(graph, {"type": "t1", "p3": 1, "p6": 1}) and not is_instance(graph, {"type": "t0", "p17": 1})
+
+
+def test_values_that_are_json_only_once_written_are_read_as_json_reads_them() -> None:
+    class Text(str):
+        __slots__ = ()
+
+    plain = load_schema({"properties": {"1": {"type": ["string", "null"]}}, "required": ["1"]}).texts.graph
+    for schema in (
+        {"properties": {1: {"type": ("string", "null")}}, "required": ["1"]},
+        {"properties": {Text("1"): {"type": ["string", Text("null")]}}, "required": ("1",)},
+    ):
+        assert same_graphs(load_schema(schema).texts.graph, plain)
+    with pytest.raises(SchemaError, match="written as JSON"):
+        load_schema({"enum": [{1, 2}]})
