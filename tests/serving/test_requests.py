@@ -215,6 +215,14 @@ def test_options_of_the_compiler_are_those_of_requests_that_say_nothing() -> Non
     assert takes(compiler.compile("json_object", "", RequestOptions()), "{ }")
 
 
+def test_a_structural_tag_without_additional_properties(compiler: RequestCompiler) -> None:
+    content = {"type": "json_schema", "json_schema": {"type": "object", "properties": {"a": {"type": "integer"}}}}
+    tag = json.dumps({"type": "structural_tag", "format": content})
+    for is_open in (True, False):
+        store = compiler.compile("structural_tag", tag, RequestOptions(additional_properties=is_open))
+        assert takes(store, json.dumps({"a": 1, "b": 2})) == is_open
+
+
 def test_without_additional_properties(compiler: RequestCompiler) -> None:
     schema = {
         "properties": {

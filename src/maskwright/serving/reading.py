@@ -161,12 +161,9 @@ class RequestReader:
             return load_choice(_choice(spec))
         if kind == "grammar":
             return self._grammar(spec)
-        if not options.additional_properties:
-            raise GrammarError(
-                "additional properties cannot be switched off for the schemas of a structural tag: say "
-                '"additionalProperties": false in each'
-            )
-        return read_structural_tag(spec, whitespace=options.whitespace)
+        return read_structural_tag(
+            spec, whitespace=options.whitespace, additional_properties=options.additional_properties
+        )
 
     def _schema(self, spec: str, options: RequestOptions) -> Any:
         schema = parse_schema(spec)
