@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from maskwright.analysis.arguments import a_type, clip
-from maskwright.analysis.composition.compose import Composition, InJsonString, compose, special_token
+from maskwright.analysis.composition.compose import Composition, compose, special_token
 from maskwright.analysis.composition.structural_tags_graph import closed_objects, excluding
 from maskwright.analysis.composition.structural_tags_host import HostRules, characters
 from maskwright.analysis.composition.structural_tags_xml import STYLES, xml_arguments
@@ -154,7 +154,7 @@ class FormatReader:
         where : a JSON pointer.
         ends : what free text at the end of the format must not hold.
         """
-        if isinstance(form, Grammar | JsonSchema | Regex | Composition | InJsonString):
+        if isinstance(form, Grammar | JsonSchema | Regex | Composition):
             return self._host.part("PART", form)
         if not isinstance(form, Mapping) or not isinstance(form.get("type"), str):
             raise GrammarError(f"structural tag, {where}: {clip(form)} is no format; expected an object with a type")
