@@ -56,13 +56,15 @@ def read_tools(
     separator : what stands between calls where free text may not; None: there is at most one call.
     whitespace : what may stand in JSON, as for `load_schema`.
 
-    A custom tool's grammar is a regular expression, as `load_regex` reads it, or Lark (llguidance's
-    dialect of it too). It opens no files. A raw input that is text or of a regular expression does
-    not hold the `end`; that of a grammar may, so that it can be cut in several ways.
+    A custom tool's grammar is a regular expression, as `load_regex` reads it, or Lark in the
+    dialect of llguidance (`parse_llguidance`), which is OpenAI's; with an option such as
+    ``// maskwright: lexing = contextual`` it is Lark as `parse_grammar` reads it. It opens no
+    files. A raw input that is text or of a regular expression does not hold the `end`; that of a
+    grammar may, and then the text can be cut in several ways.
 
     Raises: GrammarError for what is malformed, with its JSON pointer in the tools; and for their
-        schemas and grammars as `load_schema`, `load_regex` and `parse_grammar`, a SchemaError's
-        `pointer` leading from the top of the tools.
+        schemas and grammars as `load_schema`, `load_regex` and the readers of grammars. (A
+        SchemaError's `pointer` leads from the top of the tools.)
 
     Example:
         >>> read_tools([{"type": "function", "name": "now"}], begin="<{name}>", end="</{name}>")

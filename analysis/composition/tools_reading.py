@@ -7,13 +7,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from maskwright.analysis.arguments import a_type, clip, need_type
-from maskwright.analysis.composition.compose import Composition, compose, read_composition
+from maskwright.analysis.composition.compose import Composition, compose
 from maskwright.analysis.composition.structural_tags_host import without
 from maskwright.analysis.errors import GrammarError, MaskwrightError, SchemaError
-from maskwright.analysis.fronts import detect, parse_llguidance
+from maskwright.analysis.fronts import parse_llguidance
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.loading.lark_loader import parse_grammar
-from maskwright.analysis.loading.names import DIRECTIVE
 from maskwright.analysis.regex.dfa import intersect
 from maskwright.analysis.schema.load import JsonSchema, load_schema
 from maskwright.analysis.schema.text_patterns import Regex, load_regex
@@ -23,6 +22,7 @@ _KNOWN = {
     "function": ("name", "description", "parameters", "strict"),
     "custom": ("name", "description", "format"),
 }
+_OPTIONS = re.compile(r"^[ \t]*//[ \t]*maskwright:", re.MULTILINE)
 Language: TypeAlias = Grammar | JsonSchema | Composition | Regex
 Read = TypeVar("Read")
 
@@ -127,7 +127,7 @@ def _ending(language: Regex, end: str) -> Regex:
     return Regex(language.name, kept)
 
 
-def _language(form: Any, where: str) -> Grammar | Composition | Regex | None:
+def _language(form: Any, where: str) -> Grammar | Regex | None:
     """The language of a custom tool's format; None for any text."""
     kind = form.get("type") if isinstance(form, Mapping) else None
     if kind == "text":
@@ -148,15 +148,11 @@ def _language(form: Any, where: str) -> Grammar | Composition | Regex | None:
     return _reading(where, lambda: load_regex(text) if syntax == "regex" else _lark(text))
 
 
-def _lark(definition: str) -> Grammar | Composition:
+def _lark(definition: str) -> Grammar:
     """The grammar of a definition, which is never taken for a path."""
-    text = definition + "\n"
-    if detect(text) == "llguidance":
-        found = parse_llguidance(text, "<definition>")
-    elif DIRECTIVE.search(text):
-        return read_composition(text, name="<definition>", paths=False)
-    else:
-        found = parse_grammar(text, name="<definition>")
+    if _OPTIONS.search(definition) is None:
+        return parse_llguidance(definition, "<definition>")
+    found = parse_grammar(definition, name="<definition>")
     if found.lexing == "nfa":
         raise GrammarError(
             "the grammar asks for lexing 'nfa', which parts do not have; ask for 'contextual' or 'longest'"
