@@ -68,7 +68,7 @@ def read_tools(
 
     Example:
         >>> read_tools([{"type": "function", "name": "now"}], begin="<{name}>", end="</{name}>")
-        <Composition tools: TEXT_1, PART_0>
+        <Composition tools: PART_0, TEXT_1>
     """
     templates = {
         "function": (unicode_text("begin", begin, _TEMPLATE), unicode_text("end", end, _TEMPLATE)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from typing import Any
 
 import numpy as np
@@ -221,6 +222,37 @@ def test_masks_are_what_is_allowed(text: str, in_json: Any, raw: Any) -> None:
             )
             matcher.advance_bytes(bytes((byte,)))
         assert matcher.is_accepting()
+
+
+LINES = [
+    *("*** Add File: a", "*** Delete File: é", "*** Update File: b", "*** Move to: c", "*** End of File"),
+    *("@@", "@@ def f():", '+say("\\n")', "+", "-old", " kept", " ", "@@x", "", "*** End Patch"),
+]
+
+
+def spelled(text: str, rng: random.Random) -> str:
+    """A text as a JSON string, some characters as escapes."""
+    inner = (f"\\u{ord(c):04X}" if rng.random() < 0.2 else json.dumps(c, ensure_ascii=False)[1:-1] for c in text)
+    return f'"{"".join(inner)}"'
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_random_patches_as_the_pattern_says(seed: int, in_json: Any, raw: Any) -> None:
+    rng = random.Random(seed)
+    found = set()
+    for _ in range(30):
+        lines = [rng.choice(LINES[:3]), *rng.choices(LINES[3:-3], k=rng.randrange(4))]
+        if rng.random() < 0.5:
+            lines += [LINES[0], *rng.choices(LINES[7:9], k=2)]
+        if rng.random() < 0.3:
+            lines.insert(rng.randrange(len(lines)), rng.choice(LINES))
+        text = "\n".join(["*** Begin Patch", *lines, "*** End Patch"]) + rng.choice(["", "\n"])
+        wanted = re.fullmatch(PATCH_PATTERN, text) is not None
+        assert (verdict(raw, f"<raw apply_patch>{text}</raw>") == "w") == wanted, text
+        whole = call("apply_patch", f'{{"input": {spelled(text, rng)}}}')
+        assert (verdict(in_json, whole) == "w") == wanted, whole
+        found.add(wanted)
+    assert found == {True, False}
 
 
 def grammar(syntax: Any = "lark", definition: Any = 'start: "a"') -> dict[str, Any]:
