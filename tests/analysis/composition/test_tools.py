@@ -331,3 +331,11 @@ def test_malformed_formats(format: dict[str, Any], message: str) -> None:
 def test_a_pattern_that_only_says_the_end_is_refused() -> None:
     with pytest.raises(mw.GrammarError, match="/0/format: all texts of the pattern hold"):
         mw.read_tools([grammar("regex", "a</raw>")], **RAW)
+
+
+def test_definitions_are_in_the_dialect_unless_they_have_an_option() -> None:
+    with_priority = 'start: A\nA.2: "a"+'
+    with pytest.raises(mw.GrammarError, match="/0/format/definition: .*priority"):
+        mw.read_tools([grammar(definition=with_priority)], **HERMES)
+    tool = grammar(definition=f"// maskwright: lexing = contextual\n{with_priority}")
+    assert verdicts([call("x", '{"input": "aa"}'), call("x", '{"input": "b"}')], [tool]) == "w-"
