@@ -335,7 +335,7 @@ def test_a_pattern_that_only_says_the_end_is_refused() -> None:
 
 def test_definitions_are_in_the_dialect_unless_they_have_an_option() -> None:
     with_priority = 'start: A\nA.2: "a"+'
-    with pytest.raises(mw.GrammarError, match="/0/format/definition: .*priority"):
+    with pytest.raises(mw.GrammarError, match=r"/0/format/definition: .*priority"):
         mw.read_tools([grammar(definition=with_priority)], **HERMES)
     tool = grammar(definition=f"// maskwright: lexing = contextual\n{with_priority}")
     assert verdicts([call("x", '{"input": "aa"}'), call("x", '{"input": "b"}')], [tool]) == "w-"
