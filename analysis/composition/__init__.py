@@ -17,6 +17,7 @@ from maskwright.analysis.composition.compose import (
     special_token,
 )
 from maskwright.analysis.composition.structural_tags import read_structural_tag
+from maskwright.analysis.composition.tools import read_tools
 
 __all__ = [
     "Composition",
@@ -28,5 +29,6 @@ __all__ = [
     "in_json_string",
     "read_composition",
     "read_structural_tag",
+    "read_tools",
     "special_token",
 ]

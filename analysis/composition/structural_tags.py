@@ -22,9 +22,10 @@ from maskwright.analysis.composition.structural_tags_host import HostRules, char
 from maskwright.analysis.composition.structural_tags_xml import STYLES, xml_arguments
 from maskwright.analysis.errors import GrammarError, MaskwrightError
 from maskwright.analysis.fronts.ebnf import parse_ebnf
+from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.schema.load import JsonSchema, load_schema
 from maskwright.analysis.schema.shapes import Texts
-from maskwright.analysis.schema.text_patterns import load_regex
+from maskwright.analysis.schema.text_patterns import Regex, load_regex
 
 _NOT_HERE = {
     "exclude_token": "a single token other than some",
@@ -83,7 +84,7 @@ def read_structural_tag(
     else:
         raise GrammarError('the structural tag has no format; expected {"type": "structural_tag", "format": {...}}')
     host = HostRules()
-    body = _Reader(host, whitespace, additional_properties).read(form, "/format", ())
+    body = FormatReader(host, whitespace, additional_properties).read(form, "/format", ())
     return compose(host.grammar(body), host.parts, name="structural tag")
 
 
@@ -114,7 +115,7 @@ def _schema_of(schema: Any) -> Any:
         raise GrammarError(f"a schema of the structural tag is no JSON: {error}") from error
 
 
-class _Reader:
+class FormatReader:
     """Makes rules of formats.
 
     host : where the rules go.
@@ -148,11 +149,13 @@ class _Reader:
         }
 
     def read(self, form: Any, where: str, ends: tuple[str, ...]) -> str:
-        """The expression of a format.
+        """The expression of a format, or of a language that was read already (which no JSON says).
 
         where : a JSON pointer.
         ends : what free text at the end of the format must not hold.
         """
+        if isinstance(form, Grammar | JsonSchema | Regex | Composition):
+            return self._host.part("PART", form)
         if not isinstance(form, Mapping) or not isinstance(form.get("type"), str):
             raise GrammarError(f"structural tag, {where}: {clip(form)} is no format; expected an object with a type")
         kind = form["type"]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         in_json_string,
         read_composition,
         read_structural_tag,
+        read_tools,
         special_token,
     )
     from maskwright.analysis.dialects import read_constraint, read_llguidance
@@ -139,6 +140,7 @@ _HOME = {
     "normalise": "maskwright.analysis.loading",
     "read_composition": "maskwright.analysis.composition",
     "read_structural_tag": "maskwright.analysis.composition",
+    "read_tools": "maskwright.analysis.composition",
     "special_token": "maskwright.analysis.composition",
     "parse_grammar": "maskwright.analysis.loading",
     "read_constraint": "maskwright.analysis.dialects",
@@ -242,6 +244,7 @@ __all__ = [
     "read_constraint",
     "read_llguidance",
     "read_structural_tag",
+    "read_tools",
     "save_store",
     "special_token",
     "store_info",

@@ -135,6 +135,43 @@ def test_a_file_that_a_request_names_is_not_opened(folder: Path, name: str, monk
         assert answers(compiler, kind, text) == before, (kind, text)
 
 
+def tools_of(kind: str, text: str) -> list[list[dict[str, Any]]]:
+    """Lists of tools that bring a request's text."""
+    if kind == "json":
+        try:
+            return [[{"type": "function", "name": "x", "parameters": json.loads(text)}]]
+        except ValueError:
+            return [[{"type": "function", "name": "x", "parameters": text}]]
+    texts = [("lark", text), ("lark", f"// maskwright: lexing = contextual\n{text}"), ("regex", text)]
+    return [
+        [{"type": "custom", "name": "x", "format": {"type": "grammar", "syntax": syntax, "definition": each}}]
+        for syntax, each in texts
+    ]
+
+
+def heard_of_tools(tools: Any, custom: Any) -> str:
+    try:
+        return str(mw.read_tools(tools, begin="<{name}>", end="</{name}>", custom=custom))
+    except mw.MaskwrightError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+@pytest.mark.parametrize("name", ["common.lark", "/etc/passwd"])
+def test_tools_open_no_file(folder: Path, name: str) -> None:
+    ways = [name] if name.startswith("/") else [name, str(folder / name)]
+    lists: list[Any] = [tools for way in ways for kind, text in texts(way) for tools in tools_of(kind, text)]
+    lists += ways
+    before = []
+    for tools in lists:
+        before.append([heard_of_tools(tools, custom) for custom in ("json", "raw")])
+        assert not _opened, (tools, _opened)
+    for each in FILES:
+        (folder / each).unlink()
+    for tools, heard in zip(lists, before, strict=True):
+        assert [heard_of_tools(tools, custom) for custom in ("json", "raw")] == heard, tools
+    assert any(one[0].startswith("<Composition") for one in before)
+
+
 def test_the_watch_sees_what_is_opened(folder: Path) -> None:
     mw.load_grammar("secret.lark")
     assert [Path(path).name for path in _opened] == ["secret.lark"]

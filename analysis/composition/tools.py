@@ -1,0 +1,177 @@
+"""Tools as chat APIs list them: the texts in which a model calls them.
+
+A list of tools becomes the values of a structural tag, whose contents are languages that were read
+already: so errors tell where in the list something is wrong.
+
+Source: OpenAI's API reference, the `tools` and `tool_choice` of chat completions and responses.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from maskwright.analysis.arguments import clip
+from maskwright.analysis.composition.compose import Composition, compose
+from maskwright.analysis.composition.structural_tags import FormatReader
+from maskwright.analysis.composition.structural_tags_host import HostRules
+from maskwright.analysis.composition.tools_reading import Tool, kind_and_fields, read_tool, unicode_text
+from maskwright.analysis.errors import GrammarError
+
+_FREE = {"type": "any_text"}
+_TEMPLATE = "a str, in which {name} is the tool's name"
+
+
+def read_tools(
+    tools: str | Sequence[Mapping[str, Any]],
+    *,
+    begin: str,
+    end: str,
+    choice: str | Mapping[str, Any] = "auto",
+    custom: Literal["json", "raw"] = "json",
+    custom_begin: str | None = None,
+    custom_end: str | None = None,
+    triggers: Sequence[str] | None = None,
+    separator: str | None = "\n",
+    whitespace: str | int = "any",
+) -> Composition:
+    r"""The texts in which a model calls tools, for `build_store`.
+
+    tools : a list of tools, or its JSON text, as chat completions or responses have them:
+        ``{"type": "function", "function": {"name": ..., "parameters": SCHEMA}}`` or
+        ``{"type": "function", "name": ..., "parameters": SCHEMA}``, and likewise ``"custom"`` with
+        a `format`. Functions without parameters take ``{}``. `strict` changes nothing: arguments
+        follow the schema, in its order of members.
+    begin, end : what stands before and behind a call's arguments. ``{name}`` in them is the tool's
+        name.
+    choice : "auto" for free text around and between any number of calls; "required" for calls
+        alone, at least one; "none" for free text alone; a tool's name, or a `tool_choice` that
+        names one, for one call of it.
+    custom : the input of a custom tool: "json" as ``{"input": "..."}``, or "raw" as it is.
+    custom_begin, custom_end : in place of `begin` and `end` for custom tools.
+    triggers : what free text must not hold. Each `begin` begins with one of them. By default what
+        stands there before the name, up to the end of its first line.
+    separator : what stands between calls where free text may not; None: there is at most one call.
+    whitespace : what may stand in JSON, as for `load_schema`.
+
+    A custom tool's grammar is a regular expression, as `load_regex` reads it, or Lark in the
+    dialect of llguidance (`parse_llguidance`), which is OpenAI's; with an option such as
+    ``// maskwright: lexing = contextual`` it is Lark as `parse_grammar` reads it. It opens no
+    files. A raw input that is text or of a regular expression does not hold the `end`; that of a
+    grammar may, and then the text can be cut in several ways.
+
+    Raises: GrammarError for what is malformed, with its JSON pointer in the tools; and for their
+        schemas and grammars as `load_schema`, `load_regex` and the readers of grammars. (A
+        SchemaError's `pointer` leads from the top of the tools.)
+
+    Example:
+        >>> read_tools([{"type": "function", "name": "now"}], begin="<{name}>", end="</{name}>")
+        <Composition tools: PART_0, TEXT_1>
+    """
+    templates = {
+        "function": (unicode_text("begin", begin, _TEMPLATE), unicode_text("end", end, _TEMPLATE)),
+        "custom": (
+            unicode_text("custom_begin", begin if custom_begin is None else custom_begin, _TEMPLATE),
+            unicode_text("custom_end", end if custom_end is None else custom_end, _TEMPLATE),
+        ),
+    }
+    if not isinstance(custom, str) or custom not in ("json", "raw"):
+        raise GrammarError(f"custom is {clip(custom)}; expected 'json' or 'raw'")
+    if separator is not None:
+        unicode_text("separator", separator, "a str or None")
+    found: list[Tool] = []
+    for i, values in enumerate(_listed(tools)):
+        tool = read_tool(values, f"tools, /{i}", whitespace, templates["custom"][1] if custom == "raw" else None)
+        if any(one.name == tool.name for one in found):
+            raise GrammarError(f"{tool.where}/name: a tool before has the name {clip(tool.name)} too")
+        found.append(tool)
+    called, mode = _chosen(found, choice)
+    tags = []
+    for tool in called:
+        first, last = (text.replace("{name}", tool.name) for text in templates[tool.kind])
+        if tool.content is None and not last and mode != "one":
+            raise GrammarError(f"{tool.where}: nothing ends a raw input that may be any text; give custom_end")
+        tags.append(
+            {"type": "tag", "begin": first, "content": _FREE if tool.content is None else tool.content, "end": last}
+        )
+        if any(one["begin"] == first for one in tags[:-1]):
+            raise GrammarError(
+                f"{tool.where}: another tool's calls begin with {clip(first)} too; put {{name}} into begin"
+            )
+    kinds = sorted({tool.kind for tool in called}, reverse=True)
+    form = _form(mode, tags, [templates[kind][0] for kind in kinds], triggers, separator)
+    host = HostRules()
+    return compose(host.grammar(FormatReader(host, whitespace, True).read(form, "", ())), host.parts, name="tools")
+
+
+def _form(
+    mode: str, tags: list[dict[str, Any]], begins: list[str], triggers: Sequence[str] | None, separator: str | None
+) -> dict[str, Any]:
+    """The format of a structural tag. mode : "auto", "required", "none", or "one" for one tag."""
+    if mode == "one":
+        return tags[0]
+    if mode == "required":
+        return {
+            "type": "tags_with_separator",
+            "tags": tags,
+            "separator": separator or "",
+            "at_least_one": True,
+            "stop_after_first": separator is None,
+        }
+    found = _triggers(tags, begins, triggers)
+    if mode == "none":
+        return {**_FREE, "excludes": found}
+    return {"type": "triggered_tags", "triggers": found, "tags": tags, "stop_after_first": separator is None}
+
+
+def _triggers(tags: list[dict[str, Any]], begins: list[str], said: Sequence[str] | None) -> list[str]:
+    """What free text must not hold: none of it begins with another."""
+    if said is None:
+        triggers = [re.match(r"\n*[^\n]*", begin.partition("{name}")[0])[0] for begin in begins]  # type: ignore[index]
+        hint = "calls begin with the tool's name, so free text cannot end before them: let begin begin with a mark"
+    else:
+        if isinstance(said, str) or not isinstance(said, Sequence) or not all(isinstance(one, str) for one in said):
+            raise GrammarError(f"triggers is {clip(said)}; expected a list of strings")
+        triggers = list(said)
+        hint = "a trigger is empty, so there is no free text: take it out"
+    if "" in triggers:
+        raise GrammarError(hint)
+    found = [one for one in dict.fromkeys(triggers) if not any(one != of and one.startswith(of) for of in triggers)]
+    for tag in tags:
+        if not tag["begin"].startswith(tuple(found)):
+            raise GrammarError(
+                f"calls that begin with {clip(tag['begin'])} begin with none of the triggers {clip(found)}"
+            )
+    return found
+
+
+def _chosen(tools: list[Tool], choice: Any) -> tuple[list[Tool], str]:
+    """The tools that may be called, and how: see `_form`."""
+    if isinstance(choice, str):
+        if choice in ("auto", "required", "none"):
+            return tools, choice
+        found = [tool for tool in tools if tool.name == choice]
+    else:
+        kind, fields, _ = kind_and_fields(choice, "choice") if isinstance(choice, Mapping) else ("", {}, "")
+        found = [tool for tool in tools if (tool.kind, tool.name) == (kind, fields.get("name"))]
+    if not found:
+        names = ", ".join(tool.name for tool in tools[:12])
+        raise GrammarError(f"choice is {clip(choice)}; expected 'auto', 'required', 'none' or a tool: {names}")
+    return found, "one"
+
+
+def _listed(tools: Any) -> list[Any]:
+    """The values of a list of tools."""
+    if isinstance(tools, str):
+        try:
+            tools = json.loads(tools)
+        except (ValueError, RecursionError) as error:
+            raise GrammarError(f"the tools are no JSON: {error}") from error
+    if not isinstance(tools, list | tuple) or not tools:
+        raise GrammarError(f"the tools are {clip(tools)}; expected a list of at least one tool")
+    return list(tools)
+
+
+__all__ = ["read_tools"]
