@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
 from maskwright.decoding.schema._literal_kernels import literal_byte
@@ -126,8 +128,7 @@ def has_bit(array: Int32, at: int, number: int) -> bool:
 @kernel
 def set_bit(array: Int32, at: int, number: int) -> None:
     """Set a bit of the words at an offset."""
-    word = (int(array[at + (number >> 5)]) & 0xFFFFFFFF) | (1 << int(number & 31))
-    array[at + (number >> 5)] = word if word < 1 << 31 else word - (1 << 32)
+    array[np.uint64(at + (number >> 5))] |= np.int32(np.uint32(1) << np.uint32(number & 31))
 
 
 @kernel

@@ -450,12 +450,14 @@ def unite_rows(voc: Int32, work: Int32, mask: int) -> int:
         if slot >= 0:
             return work[slot + 2]
     row, n_words = work[DATA_TOP], voc[N_ROW_WORDS]
+    words = work[row : row + n_words]
     for k in range(n_words):
-        work[row + k] = 0
+        words[k] = 0
     for number in range(n_rows):
         is_in_work, at = work[mask + MASK_ROWS + 2 * number], work[mask + MASK_ROWS + 2 * number + 1]
+        bits = work[at : at + n_words] if is_in_work != 0 else voc[at : at + n_words]
         for k in range(n_words):
-            work[row + k] |= work[at + k] if is_in_work != 0 else voc[at + k]
+            words[k] |= bits[k]
     for k in range(n):
         set_bit(work, row, work[work[LIST] + k])
     work[DATA_TOP] = row + n_words

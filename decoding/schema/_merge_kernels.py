@@ -2,6 +2,10 @@
 
 So a text has as many threads as there are places of the schema where it may stand, whatever is
 around them: alternatives inside one another do not multiply.
+
+Source: M. Tomita, An efficient context-free parsing algorithm for natural languages, 1985
+(graph-structured stacks). Here all stacks have the same depth, since brackets are brackets in each
+reading, so frames are compared within one level alone.
 """
 
 from __future__ import annotations

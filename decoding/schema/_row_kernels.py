@@ -79,8 +79,9 @@ def write_row(
     """
     trie = voc[FULL]
     row = work[DATA_TOP]
-    for k in range(voc[N_ROW_WORDS]):
-        work[row + k] = 0
+    words = work[row : row + voc[N_ROW_WORDS]]
+    for k in range(len(words)):
+        words[k] = 0
     ends, bytes_ = voc[trie + TRIE_END], voc[trie + TRIE_BYTE]
     n_states = automata[automaton + N_STATES]
     has_loops = lengths < 0 and n_states <= work[N_LOOPS]

@@ -328,7 +328,10 @@ def step_after(table: Int32, automata: Int32, memory: Int32, work: Int32, to: in
 
 @kernel
 def step_key(table: Int32, memory: Int32, work: Int32, to: int, frame: int, is_first: bool, byte: int) -> int:
-    """Write what follows `{` in a frame, or the comma of an object. Returns the number of threads."""
+    """Write what follows `{`, or the comma of an object, in a frame.
+
+    Returns the number of threads.
+    """
     mark(memory, frame, 1)
     shape = memory[frame + SHAPE]
     if byte == QUOTE and can_go_on(table, memory, frame, shape):

@@ -140,23 +140,21 @@ def can_end(table: Int32, automata: Int32, memory: Int32) -> int:
     return OK if memory[FINISHED] != 0 or is_complete(table, automata, memory) else ILLEGAL
 
 
-@kernel(forceinline=True)
+@kernel
 def write_row_of_mask(voc: Int32, work: Int32, words: Int32, is_kept: bool, row: int, is_added: bool) -> None:
-    """Write a row of bits, or add it to what is written. is_kept : whether it is in `work`."""
+    """Write a row of bits, or add it to what is written. is_kept : whether it is in `work`.
+
+    PERF: over views the compiler vectorises the loops. With offsets in the indices it does not.
+    """
     n_words = voc[N_ROW_WORDS]
-    if is_kept:
-        if is_added:
-            for k in range(n_words):
-                words[k] |= work[row + k]
-        else:
-            for k in range(n_words):
-                words[k] = work[row + k]
-    elif is_added:
+    bits = work[row : row + n_words] if is_kept else voc[row : row + n_words]
+    target = words[:n_words]
+    if is_added:
         for k in range(n_words):
-            words[k] |= voc[row + k]
+            target[k] |= bits[k]
     else:
         for k in range(n_words):
-            words[k] = voc[row + k]
+            target[k] = bits[k]
 
 
 @kernel(entry=True)

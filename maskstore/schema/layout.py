@@ -107,8 +107,8 @@ each of them `QUOTED_SIZE` integers."""
 MANIFOLD, N_MANIFOLD = 22, 23
 """The tokens that may hold two whole keys or items: with three quotation marks, or two words."""
 BRANCHES = 24
-"""The offset of 258 offsets. Those of number b and the one behind it bound the children, in FULL, of
-the node that byte b leads to from the root, for b = 256 of the root: each a byte and a node."""
+"""The offset of 258 offsets. Those of number b and the one behind it bound the children, in FULL,
+of the node that byte b leads to from the root, for b = 256 of the root: each a byte and a node."""
 VOCABULARY_HEADER = 25
 
 QUOTED_SIZE = 2

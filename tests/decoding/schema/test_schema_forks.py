@@ -82,7 +82,7 @@ def test_readings_and_time_do_not_grow_with_depth(store: SchemaStore, begin: byt
     assert matcher.said() == begin * 50
     matcher.advance_bytes(text)
     assert matcher.is_accepting()
-    assert matcher.n_bytes < 1_000_000
+    assert matcher.n_bytes < 4_000_000  # 256 states to go back to
 
 
 @pytest.mark.parametrize(
