@@ -7,13 +7,13 @@ from maskwright.analysis.jit import kernel
 from maskwright.decoding.schema._frame_kernels import begin_marks, frame_at, has_bit, note_mark, set_bit
 from maskwright.decoding.schema._literal_kernels import literal_length, narrow
 from maskwright.decoding.schema._memo_kernels import (
+    answer,
+    ask,
     characters_left,
     find,
     insert,
     keep_room,
-    next_question,
     pieces_read,
-    write_piece,
     write_thread_key,
 )
 from maskwright.decoding.schema._merge_kernels import merge
@@ -98,53 +98,6 @@ MOST_LISTED, MOST_BESIDE = 600, 16
 
 UNITED = -6
 """What begins the key of a row that is a union: of rows and ids."""
-
-
-@kernel
-def ask(voc: Int32, table: Int32, memory: Int32, work: Int32, link: int, n: int) -> tuple[int, int, int, int]:
-    """Follow the questions from the key of n integers in KEY_BUFFER.
-
-    link : to the frames of depth 0.
-
-    Returns a result's offset or -1; the pieces that were asked for, as bits; the size of the last
-    key, -1 if it is too long; and where that is kept, or the place that is free for it.
-    """
-    asked = 0
-    while True:
-        slot = find(work, n)
-        if slot < 0:
-            return -1, asked, n, slot
-        value = int(work[slot + 2])
-        if value >= 0:
-            return value, asked, n, slot
-        piece = -1 - value
-        asked |= 1 << piece
-        n = write_piece(voc, table, memory, work, slot, link, piece)
-        if n < 0:
-            return -1, asked, n, 0
-
-
-@kernel
-def answer(
-    voc: Int32, table: Int32, memory: Int32, work: Int32, link: int, n: int, asked: int, wanted: int, result: int
-) -> None:
-    """Keep a result under the key in KEY_BUFFER and the pieces that it depends on.
-
-    asked, wanted : the pieces that the key stands for, and all that the result depends on.
-    """
-    while n >= 0:
-        slot = find(work, n)
-        if slot >= 0:
-            return
-        piece = next_question(asked, wanted)
-        if piece < 0:
-            insert(work, slot, n, result)
-            return
-        slot = insert(work, slot, n, -1 - piece)
-        if slot < 0:
-            return
-        asked |= 1 << piece
-        n = write_piece(voc, table, memory, work, slot, link, piece)
 
 
 @kernel

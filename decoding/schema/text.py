@@ -53,7 +53,7 @@ class SchemaText(Shared):
         self._voc, self._work, self._lock = self._workspace.voc, self._workspace.work, self._workspace.lock
         self._table, self._automata = store.table, store.automata
         self._said: list[int | bytes] = []  # the tokens and bytes of the text, in order
-        room = FIRST_ARENA + 16 * int(self._table[layout.MOST_WORDS])
+        room = max(FIRST_ARENA, 10 * int(self._table[layout.MOST_WORDS]))
         if max_rollback + room > MOST_INTEGERS // 2:
             raise LimitError(
                 f"a text that remembers {clip(max_rollback)} tokens takes more memory than can be numbered; give a smaller max_rollback"

@@ -73,7 +73,7 @@ def test_readings_and_time_do_not_grow_with_depth(store: SchemaStore, begin: byt
     assert most <= WAYS * WAYS  # places in the schema, however deep
     assert min(used[40:]) < 20 * min(used[2:10]) + 0.01
     other = pickle.loads(pickle.dumps(matcher.fork()))
-    text = (b"null" if begin != b"[" else b"") + end * 50
+    text = (b"null" if begin.endswith(b":") else b"") + end * 50
     for each in (matcher, other):
         each.advance_bytes(text)
         assert each.is_accepting()
@@ -107,7 +107,6 @@ def test_masks_of_many_readings(store: SchemaStore, text: bytes) -> None:
     check_mask(matcher)
     matcher._give_room(0)
     check_mask(matcher)
-    assert matcher.shortest_ending().data
 
 
 def test_what_differs_below_is_kept_apart(store: SchemaStore) -> None:
