@@ -270,7 +270,7 @@ def _changed_string(value: str, rng: random.Random) -> str:
 
 
 def _is_large(value: Any) -> bool:
-    return isinstance(value, int | Decimal) and not isinstance(value, bool) and abs(value) >= 10
+    return not isinstance(value, bool) and isinstance(value, int | Decimal) and not -10 < value < 10
 
 
 def smaller(value: Any) -> Iterator[Any]:

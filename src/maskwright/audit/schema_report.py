@@ -109,8 +109,8 @@ class SchemaAuditReport:
             yield self._keywords()
         if self.untested:
             names = ", ".join(pointer for _, pointer in self.untested[:_SHOWN])
-            more = f" and {len(self.untested) - _SHOWN:,} more" * (len(self.untested) > _SHOWN)
-            yield Styled(f"\nnot put to the test: {names}{more}", style="dim")
+            others = f" and {len(self.untested) - _SHOWN:,} more" * (len(self.untested) > _SHOWN)
+            yield Styled(f"\nnot put to the test: {names}{others}", style="dim")
         for kind in (ACCEPTS, REFUSES):
             found = [one for one in self.differences if one.kind == kind]
             more = self.unlisted.get(kind, 0)

@@ -240,7 +240,7 @@ class _SchemaComparison:
         # What the engine refuses already says nothing when it is changed: it is used if all are.
         pool: list[Any] = []
         refused: list[Any] = []
-        for value in self._first(texts):
+        for value in self._first(texts, values):
             if self.counts["values"] >= values or self.gave_up:
                 return
             is_instance, is_accepted = self._try(value)
@@ -261,13 +261,16 @@ class _SchemaComparison:
             if self.progress is not None and self.counts["values"] % 50 == 0:
                 self.progress("values", self.counts["values"], values)
 
-    def _first(self, texts: Sequence[str]) -> Iterator[Any]:
+    def _first(self, texts: Sequence[str], values: int) -> Iterator[Any]:
+        """Values that are given, then drawn ones, until half of all are tried."""
         for text in texts:
             try:
                 yield exactly(value_of(text))
             except (ValueError, RecursionError) as error:
                 raise MaskwrightError(f"a text to begin with is no JSON: {error}: {text[:60]!r}") from None
         for text in self.drawn.texts():
+            if 2 * self.counts["values"] >= values:
+                return
             try:
                 yield exactly(value_of(text))
             except (ValueError, RecursionError):
