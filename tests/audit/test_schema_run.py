@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.audit import SchemaAuditReport, audit_schema
-from maskwright.audit.mutations import keywords_of, mutated, smaller, spell, words_of
+from maskwright.audit.mutations import exactly, keywords_of, mutated, smaller, spell, words_of
 from maskwright.audit.schema_report import ACCEPTS, REFUSES
 from maskwright.cli import app
 from maskwright.validation.instances import value_of
@@ -156,6 +156,11 @@ def test_words_and_changes() -> None:
         assert spell(value) == before and value_of(spell(changed)) == changed
         assert all(len(spell(one)) < len(spell(changed)) for one in smaller(changed))
         value = changed if len(spell(changed)) < 300 else {"name": "aa"}
+
+
+def test_numbers_are_spelled_without_exponents() -> None:
+    values = [exactly(value_of(text)) for text in ("1e9999999", "-1E-9999999", "1.50e1", "2.5", "0e5", "1e3")]
+    assert [spell(value) for value in values] == ["1", "1", "15", "2.5", "0", "1000"]
 
 
 def test_keywords_that_say_nothing_are_not_asked_for() -> None:

@@ -19,6 +19,8 @@ _CONSTANTS = ("enum", "examples")
 _BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 _PLAIN: tuple[Any, ...] = (None, True, False, 0, -1, 7, Decimal("0.5"), 10**12, "", "a", "a b", "2024-02-29", [], {})
 """Values that are tried whatever the schema says."""
+_DIGITS = 40
+"""Most digits of a number before and behind the point, where it was written with one."""
 _CHARACTERS = 'a0 Z-_.@/\u00e9\u20ac"\\\n'
 
 
@@ -66,10 +68,16 @@ def words_of(schema: Any) -> Words:
 
 
 def exactly(value: Any) -> Any:
-    """A value with Decimals for numbers with a fraction, and ints for those without one."""
+    """A value with Decimals for numbers with a fraction, and ints for those without one.
+
+    A number that would take more than `_DIGITS` digits, such as 1e9999, becomes 1.
+    """
     if isinstance(value, float):
         value = Decimal(str(value))
     if isinstance(value, Decimal):
+        digits = value.as_tuple().digits
+        if not value.is_finite() or abs(value.adjusted()) > _DIGITS or len(digits) > _DIGITS:
+            return 1
         return int(value) if value == value.to_integral_value() else value
     if isinstance(value, dict):
         return {key: exactly(each) for key, each in value.items()}
