@@ -19,6 +19,12 @@ _TAIL = 200
 """Characters of a text that a terminal shows."""
 
 
+def _printable(text: str) -> str:
+    """The beginning of a text for a terminal: what cannot be printed is escaped as in Python."""
+    shown = "".join(one if one.isprintable() else repr(one)[1:-1] for one in text[:_TAIL])
+    return shown + " ..." * (len(text) > _TAIL)
+
+
 @dataclass(frozen=True, slots=True)
 class SchemaDifference:
     """One way in which the engine differs from the schema.
@@ -119,9 +125,9 @@ class SchemaAuditReport:
             for one in found:
                 name = f"{one.keyword} at {one.pointer or '/'}" if kind == ACCEPTS else f"stops in {one.pointer or '/'}"
                 yield Styled(f"  {name}  ({one.values:,} values)", style="cyan")
-                yield Styled(f"    {one.text if len(one.text) <= _TAIL else one.text[:_TAIL] + ' ...'}")
+                yield Styled(f"    {_printable(one.text)}")
                 if one.why:
-                    yield Styled(f"    {one.why[:_TAIL]}", style="dim")
+                    yield Styled(f"    {_printable(one.why)}", style="dim")
             if more:
                 yield Styled(f"  --examples lists {more:,} more", style="dim")
         for said, count in self.failures:
