@@ -24,11 +24,15 @@ from maskwright.cli.common import (
     progress_bars,
     write_json,
 )
-from maskwright.cli.constraints import GrammarOptions, syntax_of
+from maskwright.cli.constraints import OF_LARK, GrammarOptions, syntax_of
 
-_EPILOG = """Example: maskwright audit llguidance --grammar json.lark --tokenizer mistral-7b-v0.1 data/ --suffix .json
+_EPILOG = """Examples: maskwright audit llguidance --grammar json.lark --tokenizer mistral-7b-v0.1 data/ --suffix .json;
+maskwright audit person.schema.json
 
-Exit codes: 0 the masks agree; 1 they differ, or a text could not be compared; 2 usage or bad input; 130 interrupted."""
+Exit codes: 0 the engines agree; 1 they differ, or a text could not be compared; 2 usage or bad input; 130 interrupted."""
+
+_ALL = ("llguidance", "xgrammar", "outlines")
+"""Engines that read JSON schemas, which a schema's file stands for."""
 
 
 @app.command(epilog=_EPILOG)
@@ -37,19 +41,26 @@ def audit(
         str,
         typer.Argument(
             metavar="ENGINE",
-            help="llguidance, outlines, syncode, xgrammar, or a function of your own: module:function.",
+            help="llguidance, outlines, syncode, xgrammar, or a function of your own: module:function. A JSON schema's file "
+            "stands for all of them that are installed and read schemas.",
         ),
     ],
     paths: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
-            metavar="PATH...", help="Files, folders, globs, .jsonl or .jsonl.xz files with one text per record."
+            metavar="PATH...",
+            help="Files, folders, globs, .jsonl or .jsonl.xz files with one text per record. Of a schema: instances to begin with, if any.",
         ),
-    ],
+    ] = None,
     grammar: Annotated[
-        str,
-        typer.Option("--grammar", "-g", metavar="GRAMMAR", help="The grammar of the texts, as for maskwright analyze."),
-    ],
+        str | None,
+        typer.Option(
+            "--grammar",
+            "-g",
+            metavar="GRAMMAR",
+            help="The grammar of the texts, or a JSON schema, as for maskwright analyze.",
+        ),
+    ] = None,
     tokenizer: TokenizerOption = None,
     engine_grammar: Annotated[
         str | None,
@@ -73,6 +84,9 @@ def audit(
         int,
         typer.Option("--max-positions", "-n", min=1, metavar="N", help="Masks to compare; drawn if there are more."),
     ] = 10_000,
+    values: Annotated[
+        int | None, typer.Option("--values", min=1, metavar="N", help="Of a schema: values to try, by default 2,000.")
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the random choices.")] = 0,
     examples: Annotated[
         int,
@@ -94,34 +108,65 @@ def audit(
     restrict: RestrictOption = None,
     json_file: JsonOption = None,
 ) -> None:
-    """Compare another engine's masks with the exact ones: what does it refuse that is legal, and allow that is not?"""
+    """Compare another engine's masks with the exact ones: what does it refuse that is legal, and allow that is not?
+
+    Of a JSON schema, whole values are compared, and each keyword that an engine gets wrong is named.
+    """
+    given = list(paths or ())
     with clean_errors():
         from maskwright.analysis.errors import MaskwrightError
         from maskwright.analysis.loading.names import find_source, grammar_text
         from maskwright.audit.remote import check_engine
         from maskwright.audit.run import audit as run
+        from maskwright.cli.audit_schemas import audit_of_schema, is_schema
         from maskwright.validation.corpus import suffixes_of
 
-        check_engine(engine)
-        module = engine.partition(":")[0].replace(".", "/") + ".py"
-        check_writable(json_file, inputs=(grammar, tokenizer, engine_grammar, python, module, *paths))
+        options = GrammarOptions(start, lexing, reserved, conflicts, soft, restrict)
+        engines = _ALL if grammar is None and is_schema(engine) else (engine,)
+        source = engine if grammar is None and engines is _ALL else grammar
+        if engines is not _ALL:
+            check_engine(engine)
+        module = "" if engines is _ALL else engine.partition(":")[0].replace(".", "/") + ".py"
+        check_writable(json_file, inputs=(source, tokenizer, engine_grammar, python, module or None, *given))
+        if source is None:
+            raise MaskwrightError(
+                "name what is right: --grammar GRAMMAR, or a JSON schema's file in place of the engine"
+            )
+        if syntax_of(source, options) == "schema":
+            options.refuse(OF_LARK, source, "a grammar in Lark")
+            others = {"--tokenizer": tokenizer, "--engine-grammar": engine_grammar, "--limit": limit}
+            for name, value in others.items():
+                if value is not None:
+                    raise MaskwrightError(
+                        f"{name} is for a grammar; the values of a schema are read byte by byte: leave it out"
+                    )
+            if json_file is not None:
+                check_not_texts([json_file], given, suffixes or (".json",))
+            settings: dict[str, Any] = {"python": python, "timeout": timeout, "seed": seed, "examples": examples}
+            if values is not None:
+                settings["values"] = values
+            agrees = audit_of_schema(source, engines, given, suffixes or (), settings, json_file)
+            raise typer.Exit(0 if agrees else 1)
+        if values is not None:
+            raise MaskwrightError("--values is for a JSON schema; of a grammar there is --max-positions")
+        if not given:
+            raise MaskwrightError("no texts to audit on: name files, folders, globs or .jsonl files")
+        assert grammar is not None
         if tokenizer is None:
             raise MaskwrightError("masks need a vocabulary: name the tokenizer (--tokenizer)")
         if lexing == "nfa":
             raise MaskwrightError("lexing 'nfa' has no exact masks to audit against: --lexing longest or contextual")
         if json_file is not None:
-            check_not_texts([json_file], paths, suffixes or suffixes_of(find_source(grammar).name))
-        options = GrammarOptions(start, lexing, reserved, conflicts, soft, restrict)
+            check_not_texts([json_file], given, suffixes or suffixes_of(find_source(grammar).name))
         if syntax_of(grammar, options) != "lark":
             raise MaskwrightError(
-                f"{grammar} is no grammar in Lark, and only such are audited: other engines' masks of a schema are compared with no other "
-                "masks here; `maskwright validate` checks those of maskwright"
+                f"{grammar} is neither a grammar in Lark nor a JSON schema, and only these are audited"
             )
         store = load_or_build_store(grammar, tokenizer, options)
         with progress_bars() as progress:
             report = run(
                 cast(Any, store),
-                paths,
+                given,
                 engine,
                 grammar_text=grammar_text(grammar),
                 tokenizer=tokenizer,

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import unquote
 
 from maskwright.analysis.schema.documents import DRAFTS
 from maskwright.analysis.schema.formats import FORMATS
@@ -36,6 +37,22 @@ class InstanceVerdict:
     answer: Literal["accepted", "refused", "not judged"]
     why: str = ""
     keyword: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A keyword that a value does not satisfy.
+
+    keyword : as jsonschema names it.
+    pointer : of the keyword in the schema, behind all references into it.
+    place : JSON pointer into the value.
+    message : what jsonschema says.
+    """
+
+    keyword: str
+    pointer: str
+    place: str
+    message: str
 
 
 class RepeatedKey(ValueError):
@@ -84,6 +101,68 @@ class InstanceJudge:
             why = f"jsonschema has no checker for the formats {', '.join(self._unknown)}"
             return InstanceVerdict("jsonschema", "not judged", why)
         return InstanceVerdict("jsonschema", "accepted")
+
+    def violations(self, value: Any) -> list[Violation] | None:
+        """All keywords that a value does not satisfy; [] for an instance.
+
+        value : as `value_of` returns it.
+
+        Returns None where jsonschema fails or is missing, and where a value satisfies all it checks
+        but the schema has formats that it does not know.
+        """
+        if not self.is_installed:
+            return None
+        try:
+            found = [
+                Violation(
+                    str(error.validator),
+                    _pointer_through(self.schema.schema, [*error.absolute_schema_path]),
+                    _pointer(error.absolute_path),
+                    str(error.message)[:300],
+                )
+                for error in self._validator.iter_errors(value)
+            ]
+        except Exception:  # of the library, as above
+            return None
+        return None if self._unknown and not found else found
+
+
+_MOST_REFERENCES = 50
+"""References that are followed one behind the other."""
+
+
+def _pointer(steps: Iterable[Any]) -> str:
+    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
+
+
+def _pointer_through(schema: Any, steps: list[Any]) -> str:
+    """The pointer to a keyword. steps : as jsonschema has them, which leave out "$ref".
+
+    >>> schema = {"items": {"$ref": "#/$defs/a"}, "$defs": {"a": {"minimum": 1}}}
+    >>> _pointer_through(schema, ["items", "minimum"])
+    '/$defs/a/minimum'
+    """
+    at, done = schema, list[Any]()
+    for step in steps:
+        for _ in range(_MOST_REFERENCES):
+            target = at.get("$ref") if isinstance(at, dict) and step not in at else None
+            if not isinstance(target, str) or not (target == "#" or target.startswith("#/")):
+                break
+            at, done = schema, [part.replace("~1", "/").replace("~0", "~") for part in unquote(target).split("/")[1:]]
+            for part in done:
+                at = _step(at, part)
+        done.append(step)
+        at = _step(at, step)
+    return _pointer(done)
+
+
+def _step(value: Any, step: Any) -> Any:
+    """The member or item of a value; None where there is none."""
+    if isinstance(value, dict):
+        return value.get(step)
+    if isinstance(value, list) and str(step).isdecimal() and int(step) < len(value):
+        return value[int(step)]
+    return None
 
 
 def judge_text(constraint: JsonSchema | Regex, text: str) -> InstanceVerdict | None:
@@ -191,4 +270,4 @@ def respelled(text: str) -> str:
     return _PIECE.sub(spelled, text)
 
 
-__all__ = ["InstanceJudge", "InstanceVerdict", "RepeatedKey", "judge_text", "respelled", "value_of"]
+__all__ = ["InstanceJudge", "InstanceVerdict", "RepeatedKey", "Violation", "judge_text", "respelled", "value_of"]

@@ -1,0 +1,419 @@
+"""`audit_schema`: which keywords of a JSON schema does another engine ignore or get wrong?
+
+In: a schema, an engine's name. Out: a `SchemaAuditReport`.
+
+Instances are drawn under our own masks of the schema, byte by byte, and under those of a narrower
+one in which all named members are required. Both they and what the caller gives are changed in one
+place, again and again (`mutations`). The package jsonschema says which of the values are instances,
+and which keywords the others break. The engine reads their texts.
+
+An engine may ask for an order of members or for white space. So an instance counts as refused only
+if it is refused in all spellings (`_spellings`), and a value is accepted if it is in one.
+
+A difference counts only if our masks are on jsonschema's side. What both engines say against
+jsonschema is counted as disputed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError, MissingExtraError, SchemaError
+from maskwright.analysis.schema.load import JsonSchema, load_schema
+from maskwright.audit.engines import EngineGrammar
+from maskwright.audit.mutations import Spans, Words, exactly, keywords_of, mutated, smaller, spell, words_of
+from maskwright.audit.remote import EXCEPTION, EngineFailed, RemoteEngine, check_engine
+from maskwright.audit.schema_report import ACCEPTS, REFUSES, SchemaAuditReport, SchemaDifference
+from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.stores.schema_store import SchemaStore, build_schema_store
+from maskwright.validation.instances import NOT_INSTALLED, InstanceJudge, Violation, value_of
+
+Progress = Callable[[str, int, int], None]
+
+VALUES = 2_000
+"""Values that are tried unless the caller says otherwise."""
+_DRAWN = 60
+"""Instances that are drawn under the masks, and as many under the narrower schema."""
+_LONGEST = 150
+"""Bytes that are drawn before a text is closed in the shortest way."""
+_MOST_TEXT = 4_000
+"""Characters of a value's text, above which it is not tried."""
+_POOL = 300
+"""Instances that mutations begin with, at most; a new one takes the place of an old one."""
+_MOST_RESTARTS = 5
+_SHRINKS = 400
+"""Smaller values that are tried for each example."""
+
+
+def byte_vocabulary() -> Vocabulary:
+    """The 256 bytes, with an end of text as token 0."""
+    return Vocabulary("bytes", (b"", *(bytes([byte]) for byte in range(256))), {0: "</s>"}, (0,))
+
+
+def audit_schema(
+    schema: Any,
+    engine: str,
+    *,
+    python: str | None = None,
+    timeout: float = 60.0,
+    values: int = VALUES,
+    seed: int = 0,
+    examples: int = 10,
+    texts: Sequence[str] = (),
+    progress: Progress | None = None,
+) -> SchemaAuditReport:
+    """Find what an engine accepts that is no instance of a schema, or refuses that is one.
+
+    schema : as for `load_schema`, or what it returns. What no mask can say exactly is left out for
+        drawing, and judged by jsonschema all the same.
+    engine : "llguidance", "xgrammar", "outlines", or `module:function` (`engines`), which gets the
+        schema as JSON text.
+    python : the interpreter that has the engine; by default this one.
+    timeout : seconds that the engine has for a call, and ten times as many for the schema.
+    values : values that are tried.
+    seed : of all random choices.
+    examples : differences of each kind whose example is made small and listed.
+    texts : JSON texts to begin with, besides those that are drawn.
+    progress : called with (what, done, total).
+
+    Raises: SchemaError for a schema that cannot be read at all; UnknownNameError if the engine is
+        not known; MissingExtraError if its package or jsonschema is missing; MaskwrightError if a
+        number is out of range, or if the engine refuses the schema.
+    Cost: the engine's, and about 2 ms a value.
+    """
+    check_engine(engine)
+    if values < 1 or examples < 0 or timeout <= 0:
+        raise MaskwrightError(
+            f"values is {values}, examples is {examples} and timeout is {timeout}; expected at least 1, at least 0 and more than 0"
+        )
+    begin = time.perf_counter()
+    given = schema if isinstance(schema, JsonSchema) else load_schema(schema, lenient=True)
+    judge = InstanceJudge(given)
+    if not judge.is_installed:
+        raise MissingExtraError(NOT_INSTALLED)
+    drawn = _Drawn(given, seed)
+    text = json.dumps(given.schema, ensure_ascii=False)
+    grammar = EngineGrammar(text, text, "schema.json")
+    vocabulary = drawn.store.vocabulary
+    with RemoteEngine(engine, grammar, vocabulary, _tokens, python=python, timeout=timeout) as remote:
+        run = _SchemaComparison(drawn, judge, remote, progress)
+        run.read(values, texts, seed)
+        differences, unlisted = run.differences(examples)
+        facts = {"name": engine, **remote.facts}
+    return SchemaAuditReport(
+        engine=facts,
+        schema=given.name,
+        settings={"values": values, "seed": seed, "examples": examples, "timeout": timeout, "texts": len(texts)},
+        counts=run.counts,
+        keywords={key: (run.tried[key], run.accepted[key]) for key in sorted(run.tried, key=lambda k: (k[1], k[0]))},
+        untested=tuple(one for one in keywords_of(given.schema) if one not in run.tried),
+        differences=differences,
+        unlisted=unlisted,
+        failures=tuple(sorted(run.failures.items())),
+        left_out=tuple(str(one) for one in given.left_out),
+        gave_up=run.gave_up,
+        seconds=time.perf_counter() - begin,
+    )
+
+
+def _tokens(data: bytes) -> list[int]:
+    """The tokens of `byte_vocabulary` that spell some bytes."""
+    return [byte + 1 for byte in data]
+
+
+class _Drawn:
+    """Instances of a schema, drawn under our masks, and whether our masks allow a text."""
+
+    def __init__(self, schema: JsonSchema, seed: int) -> None:
+        self.schema, self.seed = schema, seed
+        vocabulary, documents = byte_vocabulary(), schema.options.documents
+        again = partial(load_schema, documents=documents or None, lenient=True)
+        self.is_exact = not schema.left_out
+        loose = again(schema.schema)
+        self.store = build_schema_store(loose, vocabulary)
+        self._matcher = self.store.matcher(0)
+        self._stores = [build_schema_store(again(schema.schema, whitespace="compact"), vocabulary)]
+        closed = _closed(schema.schema)
+        if closed != schema.schema:
+            # If nothing has all members, only the others are drawn.
+            with contextlib.suppress(SchemaError, DeadEndError, LimitError):
+                self._stores.append(build_schema_store(again(closed, whitespace="compact"), vocabulary))
+        # Ends of strings and of values are likely, and what needs an escape is not.
+        weights = np.full(vocabulary.size, 0.02)
+        weights[[1 + ord(character) for character in "abcdefghijklmnopqrstuvwxyzABCDEFGHIJ0123456789-"]] = 1.0
+        weights[[1 + ord(character) for character in '"}],:{[']] = 12.0
+        weights[0] = 12.0
+        self._weights = weights
+
+    def allows(self, text: str) -> bool:
+        """Whether our masks allow a whole text. What a mask cannot say is not asked for."""
+        self._matcher.reset()
+        try:
+            self._matcher.advance_bytes(text.encode())
+            return bool(self._matcher.is_accepting())
+        except (MaskwrightError, UnicodeEncodeError):
+            return False
+
+    def texts(self) -> Iterator[str]:
+        """Texts of instances, each as long as `_LONGEST` at most before it is closed."""
+        for number in range(_DRAWN):
+            for which, store in enumerate(self._stores):
+                rng = random.Random(f"{self.seed}:{which}:{number}")
+                try:
+                    yield self._draw(store, rng)
+                except (DeadEndError, LimitError, UnicodeDecodeError):
+                    continue
+
+    def _draw(self, store: SchemaStore, rng: random.Random) -> str:
+        matcher = store.matcher(0)
+        words = np.zeros(store.n_words, np.uint32)
+        for _ in range(rng.randrange(_LONGEST)):
+            matcher.fill(words)
+            bits = np.unpackbits(words.view(np.uint8), bitorder="little")[: len(self._weights)]
+            allowed = np.flatnonzero(bits)
+            (token,) = rng.choices(allowed.tolist(), self._weights[allowed].tolist())
+            if token == 0:
+                break
+            matcher.advance(token)
+        return str((matcher.said() + matcher.short_ending().data).decode())
+
+
+def _closed(schema: Any) -> Any:
+    """A schema in which all objects have all members they name, and no others."""
+    if isinstance(schema, list):
+        return [_closed(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {
+        key: each if key in ("enum", "const", "default", "examples") else _closed(each) for key, each in schema.items()
+    }
+    properties = schema.get("properties")
+    if isinstance(properties, dict) and properties:
+        found["required"] = [name for name, each in properties.items() if each is not False]
+        found.setdefault("additionalProperties", False)
+    return found
+
+
+def _spellings(value: Any, words: Words) -> list[str]:
+    """Texts of a value: compact and spaced, in its own order and in that of the schema."""
+    found = (spell(value, gap, orders) for orders in (words.orders, None) for gap in ("", " "))
+    return [*dict.fromkeys(found)]
+
+
+class _SchemaComparison:
+    """Tries values, and counts the differences.
+
+    counts : values tried, by what became of them.
+    tried, accepted : (keyword, pointer) -> values that break only this keyword, and how many of
+        them the engine accepts.
+    failures : what the engine said when it failed -> how often.
+    gave_up : why values were left untried, or "".
+    """
+
+    def __init__(self, drawn: _Drawn, judge: InstanceJudge, remote: RemoteEngine, progress: Progress | None) -> None:
+        self.drawn, self.judge, self.remote, self.progress = drawn, judge, remote, progress
+        self.words = words_of(drawn.schema.schema)
+        names = ("values", "instances", "not_instances", "accepts", "refuses", "not_judged", "disputed", "failed")
+        self.counts = dict.fromkeys(names, 0)
+        self.tried: Counter[tuple[str, str]] = Counter()
+        self.accepted: Counter[tuple[str, str]] = Counter()
+        self.failures: Counter[str] = Counter()
+        self._seen: dict[tuple[str, str, str], tuple[int, Any]] = {}
+        self._known: set[str] = set()
+        self._restarts = 0
+        self.gave_up = ""
+
+    # --- trying ---
+
+    def read(self, values: int, texts: Sequence[str], seed: int) -> None:
+        """Try values: those given, those drawn, then changed ones."""
+        rng = random.Random(seed)
+        # What the engine refuses already says nothing when it is changed: it is used if all are.
+        pool: list[Any] = []
+        refused: list[Any] = []
+        for value in self._first(texts, values):
+            if self.counts["values"] >= values or self.gave_up:
+                return
+            is_instance, is_accepted = self._try(value)
+            if is_instance:
+                (pool if is_accepted else refused).append(value)
+        refused = refused or [{}]
+        for _ in range(20 * values):
+            if self.counts["values"] >= values or self.gave_up:
+                return
+            value = rng.choice(pool or refused)
+            for _ in range(rng.choice((1, 1, 1, 2, 3))):
+                value = mutated(value, self.words, rng)
+            if all(self._try(value)):
+                if len(pool) < _POOL:
+                    pool.append(value)
+                else:
+                    pool[rng.randrange(len(pool))] = value
+            if self.progress is not None and self.counts["values"] % 50 == 0:
+                self.progress("values", self.counts["values"], values)
+
+    def _first(self, texts: Sequence[str], values: int) -> Iterator[Any]:
+        """Values that are given, then drawn ones, until half of all are tried."""
+        for text in texts:
+            try:
+                yield exactly(value_of(text))
+            except (ValueError, RecursionError) as error:
+                raise MaskwrightError(f"a text to begin with is no JSON: {error}: {text[:60]!r}") from None
+        for text in self.drawn.texts():
+            if 2 * self.counts["values"] >= values:
+                return
+            try:
+                yield exactly(value_of(text))
+            except (ValueError, RecursionError):
+                continue
+
+    def _try(self, value: Any) -> tuple[bool, bool]:
+        """Try a value that was not tried before.
+
+        Returns whether it is an instance, and whether the engine says so too.
+        """
+        text = spell(value)
+        if text in self._known or len(text) > _MOST_TEXT:
+            return False, False
+        self._known.add(text)
+        self.counts["values"] += 1
+        violations = self.judge.violations(value)
+        if violations is None:
+            self.counts["not_judged"] += 1
+            return False, False
+        self.counts["not_instances" if violations else "instances"] += 1
+        try:
+            kind, keyword, pointer = self._difference(value, violations)
+        except EngineFailed as error:
+            self._fail(error)
+            return not violations, False
+        # Only a value that breaks one keyword says something about it.
+        broken = {(one.keyword, one.pointer) for one in violations}
+        if len(broken) == 1:
+            self.tried.update(broken)
+            if kind == ACCEPTS:
+                self.accepted.update(broken)
+        if kind:
+            self.counts["accepts" if kind == ACCEPTS else "refuses"] += 1
+            count, best = self._seen.get((kind, keyword, pointer), (0, value))
+            best = min(best, value, key=lambda one: (len(spell(one)), spell(one)))
+            self._seen[kind, keyword, pointer] = (count + 1, best)
+        return not violations, not kind
+
+    def _difference(self, value: Any, violations: Sequence[Violation], counted: bool = True) -> tuple[str, str, str]:
+        """Kind, keyword and pointer of a difference; the kind is "" for none.
+
+        Of a refused instance the pointer is into the value: where the engine stops.
+        """
+        spellings = _spellings(value, self.words)
+        stops = []
+        for text in spellings:
+            stop = self._stop(text)
+            if stop is None:
+                break
+            stops.append((stop, text))
+        is_accepted = len(stops) < len(spellings)
+        if is_accepted == (not violations):
+            return "", "", ""
+        is_ours = any(map(self.drawn.allows, spellings))
+        if self.drawn.is_exact and is_ours if is_accepted else not is_ours:
+            self.counts["disputed"] += counted
+            return "", "", ""
+        if is_accepted:
+            first = min(violations, key=lambda one: (one.pointer, one.keyword))
+            return ACCEPTS, first.keyword, first.pointer
+        stop, _ = max(stops, key=lambda one: one[0])
+        at = next(n for n, one in enumerate(stops) if one[0] == stop)
+        return REFUSES, "", self._place(value, at, stop)
+
+    def _place(self, value: Any, at: int, stop: int) -> str:
+        """The JSON pointer of the innermost value in whose text the engine stops; items are *."""
+        text = [*_spellings(value, self.words)][at]
+        for orders, gap in ((orders, gap) for orders in (self.words.orders, None) for gap in ("", " ")):
+            spans: Spans = []
+            if spell(value, gap, orders, spans) == text:
+                break
+        character = len(text.encode()[:stop].decode(errors="ignore"))
+        inside = [one for one in spans if one[0] <= character < one[1]] or spans[-1:]
+        _, _, path = min(inside, key=lambda one: one[1] - one[0])
+        return "".join("/" + ("*" if step.isdecimal() else step.replace("~", "~0").replace("/", "~1")) for step in path)
+
+    def _stop(self, text: str) -> int | None:
+        """Where the engine refuses a text, in bytes; None if it accepts it as a whole."""
+        tokens = _tokens(text.encode("utf-8", "surrogatepass"))
+        self.remote.reset()
+        taken, _ = self.remote.advance(tokens)
+        if taken < len(tokens):
+            return taken
+        words, _ = self.remote.fill()
+        return None if int(words[0]) & 1 else taken
+
+    def _fail(self, error: EngineFailed) -> None:
+        self.counts["failed"] += 1
+        self.failures[f"{error.kind}: {str(error)[:300]}"] += 1
+        if error.kind != EXCEPTION:
+            self._restarts += 1
+            if self._restarts >= _MOST_RESTARTS:
+                self.gave_up = f"the engine had to be started again {self._restarts} times"
+
+    # --- reporting ---
+
+    def differences(self, examples: int) -> tuple[tuple[SchemaDifference, ...], dict[str, int]]:
+        """The differences, the most frequent of each kind first, and how many are not listed."""
+        found: list[SchemaDifference] = []
+        unlisted: dict[str, int] = {}
+        for kind in (ACCEPTS, REFUSES):
+            keys = [key for key in self._seen if key[0] == kind]
+            keys.sort(key=lambda key: (-self._seen[key][0], key))
+            for key in keys[:examples]:
+                count, value = self._seen[key]
+                found.append(self._example(key, count, value))
+            if len(keys) > examples:
+                unlisted[kind] = len(keys) - examples
+        return tuple(found), unlisted
+
+    def _example(self, key: tuple[str, str, str], count: int, value: Any) -> SchemaDifference:
+        """A difference with a small value that shows it: smaller ones are taken while they do."""
+        kind, keyword, pointer = key
+        left = _SHRINKS
+        goes_on = not self.gave_up
+        while goes_on:
+            goes_on = False
+            for one in smaller(value):
+                left -= 1
+                if left < 0:
+                    break
+                if self._shows(one, key):
+                    value, goes_on = one, True
+                    break
+        violations = self.judge.violations(value) or []
+        why = next((one.message for one in violations if (one.keyword, one.pointer) == (keyword, pointer)), "")
+        text = min(_spellings(value, self.words), key=lambda text: (not self._is_example(text, kind), len(text)))
+        return SchemaDifference(kind, keyword, pointer, count, text, why)
+
+    def _shows(self, value: Any, key: tuple[str, str, str]) -> bool:
+        violations = self.judge.violations(value)
+        if violations is None or bool(violations) != (key[0] == ACCEPTS):
+            return False
+        try:
+            return self._difference(value, violations, counted=False) == key
+        except EngineFailed:
+            return False
+
+    def _is_example(self, text: str, kind: str) -> bool:
+        try:
+            return (self._stop(text) is None) == (kind == ACCEPTS)
+        except EngineFailed:
+            return False
+
+
+__all__ = ["VALUES", "audit_schema", "byte_vocabulary"]
