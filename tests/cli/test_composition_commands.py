@@ -74,3 +74,23 @@ def test_lint_shows_parts_by_name(runner: CliRunner) -> None:
 def test_lint_refuses_options_of_one_language(runner: CliRunner) -> None:
     result = runner.invoke(app, ["lint", "host.lark", "--start", "other"])
     assert result.exit_code == 2 and "names parts of other languages" in result.output
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("<when>20x6", "part DATE"), ('<when>2026-01</when>{"b"', "part ANSWER"), ("<whem", "host.lark")],
+)
+def test_explain_names_the_part_that_refuses(runner: CliRunner, text: str, said: str) -> None:
+    Path("text").write_text(text)
+    result = runner.invoke(app, ["explain", "host.lark", "--text", "text", "--tokenizer", "python-tiny", "--json", "-"])
+    found = json.loads(result.stdout)
+    assert result.exit_code == 1 and found["verdict"] == "refused"
+    assert any(one["why"].startswith(f"{said}: ") for one in found["attempts"])
+
+
+def test_explain_of_a_legal_text(runner: CliRunner) -> None:
+    Path("text").write_text("<when>2026-01</when>go x;")
+    result = runner.invoke(app, ["explain", "host.lark", "--text", "text", "--tokenizer", "python-tiny"])
+    assert result.exit_code == 0 and "it is a complete text" in result.output
+    without = runner.invoke(app, ["explain", "host.lark", "--text", "text"])
+    assert without.exit_code == 2 and "--tokenizer" in without.output

@@ -35,7 +35,9 @@ from maskwright.cli.constraints import (
     KeyOrderOption,
     LenientOption,
     WhitespaceOption,
+    is_composition,
     is_constraint,
+    load_any,
 )
 
 if TYPE_CHECKING:
@@ -95,7 +97,10 @@ def explain(
         options = GrammarOptions(
             start, lexing, reserved, conflicts, soft, restrict, syntax, whitespace, key_order, lenient
         )
-        constraint, compiled = _load(store, tokenizer, options, refresh)
+        composed = is_composition(store, options)
+        constraint, compiled = (
+            _load_composed(store, tokenizer, refresh) if composed else _load(store, tokenizer, options, refresh)
+        )
         if isinstance(wanted, int):
             if compiled is None:
                 raise MaskwrightError(
@@ -105,7 +110,7 @@ def explain(
                 raise MaskwrightError(
                     f"token {wanted} is out of range: the vocabulary has the ids 0 to {compiled.vocabulary.size - 1}"
                 )
-        explained = _of_grammar if isinstance(constraint, Grammar) else _of_schema
+        explained = _of_composition if composed else _of_grammar if isinstance(constraint, Grammar) else _of_schema
         found = explained(constraint, compiled, data, wanted)
         if json_file is not None:
             write_json(json_file, found.to_dict())
@@ -136,6 +141,26 @@ def _of_schema(constraint: Any, compiled: Any, data: bytes, wanted: int | bytes 
     if isinstance(wanted, bytes):
         return explain_schema_token(texts, constraint.name, data, wanted)
     return explain_schema_id(compiled, data, wanted)
+
+
+def _of_composition(constraint: Any, compiled: Any, data: bytes, wanted: int | bytes | None) -> Explanation:
+    """The explanation for a composition. compiled : its store."""
+    from maskwright.decoding.composition.explained import explain_composed
+
+    return explain_composed(compiled, data, wanted)
+
+
+def _load_composed(source: str, tokenizer: str | None, refresh: bool) -> tuple[Any, Any]:
+    """A composition and its store."""
+    from maskwright.maskstore.vocabulary import load_vocabulary
+    from maskwright.stores.cache import cached_store
+
+    if tokenizer is None:
+        raise MaskwrightError(
+            f"{source} names parts of other languages, which tokens read: name the tokenizer (--tokenizer)"
+        )
+    found: Any = load_any(source, GrammarOptions())
+    return found, cached_store(found, load_vocabulary(tokenizer), refresh=refresh)
 
 
 def _load(
