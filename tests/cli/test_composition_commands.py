@@ -94,3 +94,16 @@ def test_explain_of_a_legal_text(runner: CliRunner) -> None:
     assert result.exit_code == 0 and "it is a complete text" in result.output
     without = runner.invoke(app, ["explain", "host.lark", "--text", "text"])
     assert without.exit_code == 2 and "--tokenizer" in without.output
+
+
+def test_validate_names_the_part_that_refuses(runner: CliRunner) -> None:
+    Path("good.txt").write_text('<when>2026-01</when>{"a": 1}go x;')
+    Path("bad.txt").write_text('<when>2026-01</when>{"b": 1}')
+    command = ["validate", "host.lark", "--tokenizer", "python-tiny", "--json", "-"]
+    good = runner.invoke(app, [*command, "good.txt"])
+    assert good.exit_code == 0 and json.loads(good.stdout)["classes"] == {"replayed": 1, "refused": 0}
+    bad = runner.invoke(app, [*command, "bad.txt"])
+    found = json.loads(bad.stdout)["findings"]
+    assert bad.exit_code == 1 and [(one["class"], one["part"]) for one in found] == [("refused", "ANSWER")]
+    other = runner.invoke(app, [*command, "good.txt", "--check", "oracle"])
+    assert other.exit_code == 2 and "there is replay" in other.output

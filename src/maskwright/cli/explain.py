@@ -24,6 +24,7 @@ from maskwright.cli.common import (
     app,
     check_writable,
     clean_errors,
+    load_composed,
     load_inputs,
     load_or_build_store,
     standard_input,
@@ -37,7 +38,6 @@ from maskwright.cli.constraints import (
     WhitespaceOption,
     is_composition,
     is_constraint,
-    load_any,
 )
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def explain(
         )
         composed = is_composition(store, options)
         constraint, compiled = (
-            _load_composed(store, tokenizer, refresh) if composed else _load(store, tokenizer, options, refresh)
+            (None, load_composed(store, tokenizer, refresh)) if composed else _load(store, tokenizer, options, refresh)
         )
         if isinstance(wanted, int):
             if compiled is None:
@@ -148,19 +148,6 @@ def _of_composition(constraint: Any, compiled: Any, data: bytes, wanted: int | b
     from maskwright.decoding.composition.explained import explain_composed
 
     return explain_composed(compiled, data, wanted)
-
-
-def _load_composed(source: str, tokenizer: str | None, refresh: bool) -> tuple[Any, Any]:
-    """A composition and its store."""
-    from maskwright.maskstore.vocabulary import load_vocabulary
-    from maskwright.stores.cache import cached_store
-
-    if tokenizer is None:
-        raise MaskwrightError(
-            f"{source} names parts of other languages, which tokens read: name the tokenizer (--tokenizer)"
-        )
-    found: Any = load_any(source, GrammarOptions())
-    return found, cached_store(found, load_vocabulary(tokenizer), refresh=refresh)
 
 
 def _load(
