@@ -35,6 +35,10 @@ class EmptyLanguageError(GrammarError):
         self.grammar = grammar
 
 
+class UnusedPartError(GrammarError):
+    """A part of a composition stands in no rule."""
+
+
 class TerminalError(GrammarError):
     """A terminal's pattern cannot be compiled to a byte automaton, or matches the empty string."""
 

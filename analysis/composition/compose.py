@@ -6,17 +6,17 @@ import copy
 import os
 from collections.abc import Mapping, Sized
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any, TypeAlias
 
 from maskwright.analysis.arguments import a_type, clip
-from maskwright.analysis.composition.directives import Directive, read_directives
-from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, SchemaError
+from maskwright.analysis.composition.directives import Directive, directive_end, read_directives
+from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, SchemaError, UnusedPartError
 from maskwright.analysis.fronts import read_constraint
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.loading.lark_loader import load_grammar, parse_grammar
-from maskwright.analysis.loading.names import Source, find_source, has_directives, library_names
+from maskwright.analysis.loading.names import DIRECTIVE, Source, find_source, has_directives, library_names
 from maskwright.analysis.marks import MOST_PARTS, part_format
 from maskwright.analysis.schema.load import JsonSchema, load_schema, read_values
 from maskwright.analysis.schema.text_patterns import Regex, load_regex
@@ -245,6 +245,45 @@ def read_composition(source: str | os.PathLike[str], *, name: str | None = None,
         _around.reset(token)
 
 
+def read_used_parts(source: str | os.PathLike[str]) -> tuple[Composition | Grammar, list[tuple[str, int]]]:
+    """The composition of a grammar's text without the parts that no rule uses, for lint.
+
+    source : as for `read_composition`, which refuses such parts.
+
+    Returns the composition, or the host alone if no part is used; and name and line of each part
+        that is not used.
+    Raises: as `read_composition`, but for parts that are not used.
+    """
+    found = find_source(source)
+    try:
+        return read_composition(source), []
+    except UnusedPartError as error:
+        if not str(error).startswith(f"{found.display or found.name}:"):
+            raise  # a part's part
+    text, unused = found.text, []
+    for one in read_directives(found.text, found.display or found.name)[1]:
+        try:
+            _host(found, read_directives(found.text, "")[0], [one.name], None)
+        except UnusedPartError:
+            line = int(one.where.removeprefix(f"{found.display or found.name}:").partition(":")[0])
+            unused.append((one.name, line))
+        except GrammarError:
+            continue  # the other parts have no meaning here; what is wrong otherwise is found below
+    for name, _ in unused:
+        text = _without(text, name)
+    found = replace(found, text=text)
+    if DIRECTIVE.search(text) is None:
+        return _host(found, text, [], None), unused
+    return _read_composition(found, None, True), unused
+
+
+def _without(text: str, name: str) -> str:
+    """A grammar's text without the directive of a part; its lines stay where they are."""
+    begin = next(one for one in DIRECTIVE.finditer(text) if one[2] == name)
+    end = directive_end(text, begin)
+    return text[: begin.start()] + "\n" * text.count("\n", begin.start(), end) + text[end:]
+
+
 _around: ContextVar[tuple[str, ...]] = ContextVar("_around", default=())
 """The texts whose directives are being read."""
 
@@ -255,16 +294,21 @@ def _read_composition(found: Source, name: str | None, paths: bool) -> Compositi
         raise GrammarError(f"{found.name} names no parts: expected lines such as %schema ARGUMENTS arguments.json")
     folder = Path(os.fsdecode(found.folder)) if found.folder is not None else None
     parts = {one.name: _named_part(one, folder, paths) for one in directives}
-    host = parse_grammar(
+    host = _host(found, text, list(parts), name)
+    return _of_grammar(host, [Part(each, as_part(value)) for each, value in parts.items()])
+
+
+def _host(found: Source, text: str, parts: list[str], name: str | None) -> Grammar:
+    """The grammar of a host whose text declares its parts. found : where the text comes from."""
+    return parse_grammar(
         text,
         name=name or found.name,
         start=found.start,
         lexing=found.lexing,
         folder=found.folder,
         display=found.display,
-        parts=list(parts),
+        parts=parts,
     )
-    return _of_grammar(host, [Part(each, as_part(value)) for each, value in parts.items()])
 
 
 def _named_part(one: Directive, folder: Path | None, paths: bool) -> Any:

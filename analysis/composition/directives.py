@@ -57,6 +57,16 @@ def read_directives(text: str, shown: str) -> tuple[str, list[Directive]]:
     return "".join([*kept, text[at:]]) + "\n", found
 
 
+def directive_end(text: str, begin: re.Match[str]) -> int:
+    """Where the line of a directive ends, or the last line of its schema.
+
+    begin : what `DIRECTIVE` has found in the text.
+
+    Raises: as `read_directives`.
+    """
+    return _directive(begin[1], begin[2], f"%{begin[1]} {begin[2]}", text, begin.end())[1]
+
+
 def _directive(kind: str, name: str, where: str, text: str, at: int) -> tuple[Directive, int]:
     """A directive and where its line ends. at : where stands what the part is."""
     kind = cast(Literal["schema", "grammar", "regex", "token"], kind)

@@ -32,6 +32,7 @@ from maskwright.analysis.errors import (
     LimitError,
     MaskwrightError,
     UnknownNameError,
+    UnusedPartError,
 )
 from maskwright.analysis.grammar.grammar import (
     Conflicts,
@@ -346,9 +347,8 @@ def _terminals(
 def _with_parts(terminals: tuple[Terminal, ...], parts: Sequence[str], files: GrammarFiles) -> tuple[Terminal, ...]:
     """The terminals, of which some stand for parts of other languages, see `_defined`."""
     named = {terminal.name: terminal for terminal in terminals}
-    for part in parts:
-        if part not in named:
-            raise files.error(f"no rule uses {part}, which should stand for a part: use it in a rule", part)
+    for part in [one for one in parts if one not in named]:
+        raise files.error(f"no rule uses {part}, which stands for a part: use it in a rule", part, kind=UnusedPartError)
     made = {
         part: replace(
             named[part], pattern=str(number), flags=PART_FLAGS, literal=mark(number).decode("utf-8", "surrogateescape")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,18 +11,17 @@ import numpy.typing as npt
 from maskwright.analysis.arguments import as_integer, clip, refuse_argument
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, MaskwrightError
 from maskwright.analysis.marks import MARK
+from maskwright.decoding.composition.answers import Answers
 from maskwright.decoding.composition.cursor import Cursor, has
 from maskwright.decoding.composition.masks import Masks
 from maskwright.decoding.composition.readings import HOST, MOST_READINGS, Reading, Rules, advanced, distinct, key_of
 from maskwright.decoding.composition.words import dead_end, refusal, why_not
-from maskwright.decoding.engine.alone import Alone, Shared
+from maskwright.decoding.engine.alone import Alone
 from maskwright.decoding.engine.arguments import as_id, as_int64, check_words, integers, plain_bytes
-from maskwright.decoding.engine.forced import MOST_BYTES, forced_bytes
 from maskwright.maskstore.composition.tables import ComposedTables, TokenPart
 
 if TYPE_CHECKING:
-    from maskwright.decoding.endings.ending import Ending
-    from maskwright.decoding.explain.explanation import Explanation
+    pass
 
 Words = npt.NDArray[np.uint32]
 
@@ -39,7 +38,7 @@ class _Step:
         self.readings, self.advanced, self.ended = readings, advanced, ended
 
 
-class ComposedMatcher(Shared):
+class ComposedMatcher(Answers):
     """One text of a composition: fill a bitmask, advance by a token, and so on.
 
     `store.matcher()` makes one. It has the methods of `Matcher`, with the same meaning.
@@ -455,71 +454,6 @@ class ComposedMatcher(Shared):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (type(self), self.store, self.max_rollback, self.said_so_far())
-
-    # -- words
-
-    def where(self) -> str:
-        """In which languages the text may be now, for messages."""
-        names = dict.fromkeys(
-            self.store.parts[reading.part].name if reading.back is not None else self.store.name
-            for reading in self._readings
-        )
-        return " or ".join(names)
-
-    def why(self, token: int) -> str:
-        """Why a token may or may not come next, in one sentence, as the error of `advance` says it.
-
-        Raises: IllegalTokenError if it is no integer; LimitError as `fill`.
-        """
-        with Alone(self), self._rules.lock:
-            number = as_id(token)
-            if self._may_come(number):
-                return f"token {token} ({self.store.vocabulary.tokens[number]!r}) may come next"
-            return why_not(self, number)
-
-    def explain(self, token: int) -> Explanation:
-        """Why a token may or may not come next, in words, for people.
-
-        Raises: IllegalTokenError if it is no integer.
-        """
-        from maskwright.decoding.explain.explanation import Explanation
-
-        number = as_id(token)
-        verdict: Literal["allowed", "refused"] = "allowed" if self.is_allowed(number) else "refused"
-        return Explanation(self.store.name, f"token {token}", verdict, self.why(number))
-
-    def forced_bytes(self, limit: int = MOST_BYTES) -> bytes:
-        """The longest bytes with which every continuation of the text begins, at most `limit`.
-
-        b"" if the text may end here. The matcher is left as it is. Cost: a mask a byte.
-
-        Raises: MaskwrightError if `limit` is negative; LimitError as `fill`.
-        """
-        return forced_bytes(self, limit)
-
-    def short_ending(self) -> Ending:
-        """An ending of the text so far, as bytes and as tokens; not always a shortest one.
-
-        The end-of-text token is not among them. It is made of the shortest endings of the part and
-        the host under way.
-
-        Raises: DeadEndError if none is found; LimitError as `Matcher.short_ending`.
-        """
-        from maskwright.decoding.composition.ending import ending_of
-        from maskwright.decoding.endings.ending import Ending
-
-        with Alone(self), self._rules.lock:
-            if self._is_ended or self._accepts():
-                return Ending(b"", ())
-            return ending_of(self._rules, self._close())
-
-    def shortest_ending(self) -> Ending:
-        """The same as `short_ending`. `Ending.is_shortest` says whether no ending is shorter."""
-        return self.short_ending()
-
-    def min_bytes_left(self) -> int:
-        """The length of the ending, in bytes. Raises: as `short_ending`."""
-        return len(self.short_ending().data)
 
     def __repr__(self) -> str:
         state = "ended" if self._is_ended else f"in {self.where()}"

@@ -55,7 +55,7 @@ def test_json_is_stable_and_alone(runner: CliRunner) -> None:
     ]  # fmt: skip
     ambiguity = next(f for f in facts["findings"] if f["code"] == "ambiguity")
     assert list(ambiguity) == [
-        "code", "severity", "file", "line", "column", "message", "decoding", "remedy", "example", "pointer",
+        "code", "severity", "file", "line", "column", "message", "decoding", "remedy", "example", "pointer", "part",
     ]  # fmt: skip
     assert (ambiguity["line"], ambiguity["column"], ambiguity["example"]) == (2, 1, "'iixex'")
     written = runner.invoke(app, ["lint", "ambiguous.lark", "--json", "found.json"])

@@ -417,3 +417,21 @@ def load_or_build_store(
         given: Any = grammar
         found: AnyStore = cached_store(given, vocabulary, rules=rules, progress=progress, refresh=refresh)
         return found
+
+
+def load_composed(source: str, tokenizer: str | None, refresh: bool = False) -> Any:
+    """The store of a composition and a tokenizer. refresh : build it even if the cache has it.
+
+    Raises: MaskwrightError if no tokenizer is given; and as `load_any` and `cached_store`.
+    """
+    from maskwright.cli.constraints import load_any
+    from maskwright.maskstore.vocabulary import load_vocabulary
+    from maskwright.stores.cache import cached_store
+
+    if tokenizer is None:
+        raise MaskwrightError(
+            f"{source} names parts of other languages, of which tokens make texts: name the tokenizer (--tokenizer)"
+        )
+    found: Any = load_any(source, GrammarOptions())
+    with progress_bars() as progress:
+        return cached_store(found, load_vocabulary(tokenizer), progress=progress, refresh=refresh)

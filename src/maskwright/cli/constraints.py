@@ -140,12 +140,22 @@ def load_any(source: str, options: GrammarOptions) -> Constraint | Composition:
     Raises: as `GrammarOptions.load_constraint` and `read_composition`; MaskwrightError for options
         that a composition does not take.
     """
-    if syntax_of(source, options) != "lark" or not names_parts(source):
+    if not is_composition(source, options):
         return options.load_constraint(source)
-    options.refuse((*OF_LARK, *OF_SCHEMAS), source, "read with options, since it names parts of other languages")
     from maskwright.analysis.composition import read_composition
 
     return read_composition(path_or_text(source))
+
+
+def is_composition(source: str, options: GrammarOptions) -> bool:
+    """Whether an argument is a Lark file that names parts of other languages.
+
+    Raises: MaskwrightError for options that a composition does not take.
+    """
+    if not is_constraint(source, options) or syntax_of(source, options) != "lark" or not names_parts(source):
+        return False
+    options.refuse((*OF_LARK, *OF_SCHEMAS), source, "read with options, since it names parts of other languages")
+    return True
 
 
 def names_parts(source: str) -> bool:

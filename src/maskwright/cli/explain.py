@@ -24,6 +24,7 @@ from maskwright.cli.common import (
     app,
     check_writable,
     clean_errors,
+    load_composed,
     load_inputs,
     load_or_build_store,
     standard_input,
@@ -35,6 +36,7 @@ from maskwright.cli.constraints import (
     KeyOrderOption,
     LenientOption,
     WhitespaceOption,
+    is_composition,
     is_constraint,
 )
 
@@ -95,7 +97,10 @@ def explain(
         options = GrammarOptions(
             start, lexing, reserved, conflicts, soft, restrict, syntax, whitespace, key_order, lenient
         )
-        constraint, compiled = _load(store, tokenizer, options, refresh)
+        composed = is_composition(store, options)
+        constraint, compiled = (
+            (None, load_composed(store, tokenizer, refresh)) if composed else _load(store, tokenizer, options, refresh)
+        )
         if isinstance(wanted, int):
             if compiled is None:
                 raise MaskwrightError(
@@ -105,7 +110,7 @@ def explain(
                 raise MaskwrightError(
                     f"token {wanted} is out of range: the vocabulary has the ids 0 to {compiled.vocabulary.size - 1}"
                 )
-        explained = _of_grammar if isinstance(constraint, Grammar) else _of_schema
+        explained = _of_composition if composed else _of_grammar if isinstance(constraint, Grammar) else _of_schema
         found = explained(constraint, compiled, data, wanted)
         if json_file is not None:
             write_json(json_file, found.to_dict())
@@ -136,6 +141,13 @@ def _of_schema(constraint: Any, compiled: Any, data: bytes, wanted: int | bytes 
     if isinstance(wanted, bytes):
         return explain_schema_token(texts, constraint.name, data, wanted)
     return explain_schema_id(compiled, data, wanted)
+
+
+def _of_composition(constraint: Any, compiled: Any, data: bytes, wanted: int | bytes | None) -> Explanation:
+    """The explanation for a composition. compiled : its store."""
+    from maskwright.decoding.composition.explained import explain_composed
+
+    return explain_composed(compiled, data, wanted)
 
 
 def _load(

@@ -32,6 +32,7 @@ from maskwright.cli.constraints import (
     KeyOrderOption,
     LenientOption,
     WhitespaceOption,
+    is_composition,
     path_or_text,
     syntax_of,
 )
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from maskwright.lint.finding import Report
+    from maskwright.maskstore.vocabulary import Vocabulary
 
 _EPILOG = """Example: maskwright lint my.lark --tokenizer mistral-7b-v0.1 --json findings.json
 
@@ -66,7 +68,7 @@ def lint(
     ] = None,
     json_file: JsonOption = None,
 ) -> None:
-    """Say what is wrong with a grammar or a JSON schema, and what that does to a decoder."""
+    """Say what is wrong with a grammar, a JSON schema or a composition, and what that does to a decoder."""
     with clean_errors():
         from maskwright.lint import lint_grammar
 
@@ -76,6 +78,14 @@ def lint(
         )
         if syntax_of(grammar, options) == "schema":
             report = _of_schema(grammar, tokenizer, options, allow or ())
+        elif is_composition(grammar, options):
+            from maskwright.lint.compositions import lint_composition
+
+            is_file = grammar.endswith(".lark")
+            given = _vocabulary(tokenizer)
+            report = lint_composition(
+                path_or_text(grammar), given, file=grammar if is_file else None, allow=allow or ()
+            )
         else:
             try:
                 loaded, vocabulary = load_inputs(grammar, tokenizer, options)
@@ -97,11 +107,16 @@ def lint(
 def _of_schema(source: str, tokenizer: str | None, options: GrammarOptions, allow: Iterable[str]) -> Report:
     """The findings of a schema, which need not be one of which a store can be built."""
     from maskwright.lint.schemas import lint_schema
-    from maskwright.maskstore.vocabulary import load_vocabulary
 
     options.refuse(OF_LARK, source, "a grammar in Lark")
-    vocabulary = None if tokenizer is None else load_vocabulary(tokenizer)
+    vocabulary = _vocabulary(tokenizer)
     is_file = source.endswith(".json")
     return lint_schema(
         path_or_text(source), vocabulary, lenient=options.lenient, file=source if is_file else None, allow=allow
     )
+
+
+def _vocabulary(tokenizer: str | None) -> Vocabulary | None:
+    from maskwright.maskstore.vocabulary import load_vocabulary
+
+    return None if tokenizer is None else load_vocabulary(tokenizer)

@@ -18,6 +18,7 @@ from maskwright.cli.common import (
     check_writable,
     clean_errors,
     files_of_reference,
+    load_composed,
     load_or_build_store,
     progress_bars,
     write_json,
@@ -28,6 +29,7 @@ from maskwright.cli.constraints import (
     KeyOrderOption,
     LenientOption,
     WhitespaceOption,
+    is_composition,
     is_constraint,
     syntax_of,
 )
@@ -135,8 +137,15 @@ def validate(
             restrict=restrict, syntax=syntax, whitespace=whitespace, key_order=key_order, lenient=lenient
         )
         of_text = is_constraint(store, options)
-        in_lark = of_text and syntax_of(store, options) == "lark"
-        loaded = None if in_lark else load_or_build_store(store, tokenizer if of_text else None, options)
+        composed = is_composition(store, options)
+        in_lark = of_text and syntax_of(store, options) == "lark" and not composed
+        loaded: Any = (
+            None
+            if in_lark
+            else load_composed(store, tokenizer)
+            if composed
+            else load_or_build_store(store, tokenizer if of_text else None, options)
+        )
         if check is None:
             check = "sample" if isinstance(loaded, SchemaStore) and not paths else "replay"
         if model is not None and check != "sample":
@@ -152,7 +161,13 @@ def validate(
             loaded = load_or_build_store(store, tokenizer, options)
         else:
             of_schema = (".json", ".jsonl", ".ndjson")
-            known = of_schema if isinstance(loaded, SchemaStore) else suffixes_of(loaded.grammar.name)
+            known = (
+                of_schema
+                if isinstance(loaded, SchemaStore)
+                else (".txt",)
+                if composed
+                else suffixes_of(loaded.grammar.name)
+            )
             check_not_texts(outputs, texts, suffixes or known)
         next_token = None
         if model is not None:

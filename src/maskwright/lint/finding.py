@@ -51,6 +51,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "unproductive-rule": "no finite text can be derived from a rule",
         "unreachable-rule": "the start symbol does not lead to a rule",
         "unsupported-pattern": "a terminal's pattern cannot be compiled to an automaton",
+        "unused-part": "no rule of a composition uses a part",
         "unused-terminal": "nothing needs a terminal",
         "verbatim-bracket": "a verbatim terminal looks like a bracket of the layout",
         "vocabulary-dead-end": "masks allow a text that no token sequence completes",
@@ -72,6 +73,7 @@ class Finding:
     remedy : what to do.
     example : a text that shows the finding, or "".
     pointer : of a schema, the JSON pointer of the place; "" for the whole, and for grammars.
+    part : of a composition, the part that the finding is about; "" for the host, and for others.
     """
 
     code: str
@@ -84,13 +86,15 @@ class Finding:
     remedy: str
     example: str = ""
     pointer: str = ""
+    part: str = ""
 
     @property
     def place(self) -> str:
-        """``file:line:column``, without the parts that are not known; ``file#pointer``."""
+        """``file:line:column``, without what is not known; ``file#pointer``; the part."""
+        of_part = f" (part {self.part})" if self.part else ""
         if self.pointer:
-            return f"{self.file}#{self.pointer}"
-        return ":".join([self.file, *(str(part) for part in (self.line, self.column) if part)])
+            return f"{self.file}#{self.pointer}{of_part}"
+        return ":".join([self.file, *(str(each) for each in (self.line, self.column) if each)]) + of_part
 
     def __str__(self) -> str:
         lines = [f"{self.place}: {self.severity} {self.code}: {_indented(self.message)}"]

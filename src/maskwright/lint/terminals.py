@@ -9,6 +9,7 @@ from maskwright.analysis.grammar.grammar import Terminal
 from maskwright.analysis.lexing.lexemes import terminal_rank
 from maskwright.analysis.lexing.lookbehind import lookbehind_before_start
 from maskwright.analysis.lexing.terminals import lookahead_beyond_end
+from maskwright.analysis.marks import PART_FLAGS
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding, Severity, listed, shown
@@ -275,7 +276,7 @@ def open_lookbehinds(facts: Facts) -> Iterator[Finding]:
     There the automaton of the lexeme sees the beginning of a text.
     """
     for number, terminal in enumerate(facts.grammar.terminals):
-        if terminal.is_declared or number in facts.faulty:
+        if terminal.is_declared or number in facts.faulty or terminal.flags == PART_FLAGS:
             continue
         before = lookbehind_before_start(terminal)
         if before:

@@ -24,8 +24,10 @@ from maskwright.analysis.errors import GrammarError, UnknownNameError, Vocabular
 from maskwright.maskstore.file.fileformat import save_store
 from maskwright.maskstore.vocabulary.encoders import Encoder, check_belongs, load_encoder
 from maskwright.maskstore.vocabulary.vocabulary import BUILT_IN
+from maskwright.stores.composed_store import ComposedStore
 from maskwright.stores.store import EntryStore, Store, load_store
 from maskwright.validation import equality, negative, pairs, replay, sampling
+from maskwright.validation.composed_check import validate_composed
 from maskwright.validation.corpus import Corpus, CorpusError, Text, Unreadable, find_corpus, suffixes_of
 from maskwright.validation.log import ResultsLog
 from maskwright.validation.options import Options
@@ -126,10 +128,8 @@ def validate(
 
     The modules of the checks say what each one means: `replay`, `sampling` ("sample"), `equality`
     ("streamlined"), `pairs` ("oracle") and `negative`.
-
     The report does not depend on `jobs` or `scheduler`, nor on an interruption after which the run
     was resumed. Only its members `seconds` and `resumed` differ.
-
     store : a store, or its file.
     paths : files, folders, globs, `.jsonl` or `.jsonl.xz` files; only "sample" works without.
     check : "replay" (the default), "sample", "streamlined", "oracle" or "negative".
@@ -164,13 +164,14 @@ def validate(
     if isinstance(paths, str | bytes | os.PathLike):
         paths = [os.fsdecode(paths)]
     need_type("paths", paths, Iterable, "a path, or a list of paths")
-    given = list(paths)
-    for path in given:
+    for path in (given := list(paths)):
         need_path("texts", path)
     names, checked = [os.fsdecode(path) for path in given], Options(**options)
     of_schema = schema_store_in(store)
     if of_schema is not None:
         return validate_schema(of_schema, names, checked)
+    if isinstance(store, ComposedStore):
+        return validate_composed(store, names, checked)
     checked.refuse_jsonl()
     return _Run(store, names, checked).report()
 

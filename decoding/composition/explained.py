@@ -1,0 +1,79 @@
+"""Where a text of several languages goes wrong, and which language refuses it, in its own words."""
+
+from __future__ import annotations
+
+from maskwright.analysis.errors import MaskwrightError
+from maskwright.analysis.marks import MARK
+from maskwright.decoding.composition.matcher import ComposedMatcher
+from maskwright.decoding.explain.explanation import Attempt, Explanation, position_of, shown_bytes
+from maskwright.maskstore.composition.tables import ComposedTables
+
+
+def explain_composed(store: ComposedTables, text: bytes, wanted: int | bytes | None = None) -> Explanation:
+    """Where a text stops being the beginning of a legal one, or why a token may not come after it.
+
+    store : of a composition.
+    text : the text so far, read byte by byte.
+    wanted : what comes next: the id of a token, or bytes; None to ask about the text alone.
+
+    Returns an `Explanation`. Its `attempts` have for each language that the text may be in why it
+        refuses, in its own words. Special tokens that are parts
+        have no bytes, so a text with one cannot be asked about.
+    Raises: LimitError as `ComposedMatcher.fill`.
+    """
+    matcher = ComposedMatcher(store, 0)
+    for at in range(len(text)):
+        if not matcher.try_bytes(text[at : at + 1]):
+            return _refused(matcher, text, at, text[at : at + 1], f"the text is not legal under {store.name}")
+    where, position = matcher.where(), position_of(text, len(text))
+    if wanted is None:
+        said = f"the text is the beginning of a legal one under {store.name}; its end is in {where}"
+        return Explanation(store.name, "the text", "allowed", said, position, is_whole=matcher.is_accepting())
+    if isinstance(wanted, int):
+        allowed, data = matcher.is_allowed(wanted), store.vocabulary.tokens[wanted]
+        what = f"token {wanted} ({data!r})"
+    else:
+        allowed, data, what = matcher.fork().try_bytes(wanted), wanted, shown_bytes(wanted)
+    if allowed:
+        return Explanation(store.name, what, "allowed", f"{what} may come next, in {where}", position)
+    if isinstance(wanted, int) and (not data or wanted in store.vocabulary.eos):
+        return Explanation(store.name, what, "refused", matcher.why(wanted), position)
+    good = 0
+    while good + 1 < len(data) and matcher.try_bytes(data[good : good + 1]):
+        good += 1
+    return _refused(matcher, text + data, len(text) + good, data[good : good + 1], f"{what} may not come next")
+
+
+def _refused(matcher: ComposedMatcher, text: bytes, at: int, byte: bytes, said: str) -> Explanation:
+    """The explanation of a byte that is refused. at : where it stands in the text."""
+    allowed = bytes(one for one in range(MARK) if matcher._allows_bytes(0, bytes((one,))))
+    summary = f"{said}: byte {at}, {byte!r}, cannot come here, in {matcher.where()}"
+    attempts = [Attempt((), (), f"{name}: {why}", ()) for name, why in _words(matcher, byte)]
+    return Explanation(
+        matcher.store.name,
+        "the text",
+        "refused",
+        summary,
+        position_of(text, at),
+        attempts=tuple(dict.fromkeys(attempts)),
+        bytes_allowed=allowed,
+    )
+
+
+def _words(matcher: ComposedMatcher, byte: bytes) -> list[tuple[str, str]]:
+    """Of each language that the text may be in its name, and why it refuses a byte."""
+    found = []
+    for reading in matcher._close():
+        name = matcher.store.name if reading.back is None else f"part {matcher.store.parts[reading.part].name}"
+        inner = reading.cursor.matcher
+        vocabulary = inner.store.vocabulary  # type: ignore[attr-defined]
+        if byte not in vocabulary.tokens:
+            continue
+        try:
+            found.append((name, inner.explain(vocabulary.tokens.index(byte)).summary))  # type: ignore[attr-defined]
+        except MaskwrightError as error:
+            found.append((name, str(error)))
+    return found
+
+
+__all__ = ["explain_composed"]
