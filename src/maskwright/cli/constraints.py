@@ -76,7 +76,7 @@ class GrammarOptions(NamedTuple):
         if names_parts(source):
             raise MaskwrightError(
                 f"{source} names parts of other languages (%schema, %grammar, %regex, %token); this command is for one language: give it "
-                "a part's own file, or use `maskwright complete`"
+                "a part's own file; `lint`, `explain`, `validate` and `complete` take the whole"
             )
         found = syntax_of(source, self)
         if found != "lark":
