@@ -13,7 +13,7 @@ from maskwright.decoding.composition.cursor import Cursor, Inner
 from maskwright.decoding.composition.exits import NO_EXITS, Exits
 from maskwright.decoding.engine.state_keys import state_key
 from maskwright.decoding.engine.strings import fill_part, try_token
-from maskwright.decoding.matcher import Matcher
+from maskwright.decoding.engine.texts import Texts
 from maskwright.decoding.schema.matcher import SchemaMatcher
 from maskwright.maskstore.composition.json_places import START, Place, place_after, without_space
 
@@ -24,7 +24,7 @@ class GrammarCursor(Cursor):
     """A text of a grammar: one call of the engine reads all that can leave it."""
 
     __slots__ = ()
-    matcher: Matcher
+    matcher: Texts  # type: ignore[assignment]
 
     def try_token(self, token: int, data: bytes) -> bool:
         """As `Cursor.try_token`."""
@@ -168,7 +168,7 @@ def cursor_of(matcher: Inner, eos: tuple[int, ...]) -> Cursor:
 
     eos : the end-of-text tokens of the matcher's vocabulary.
     """
-    if isinstance(matcher, Matcher):
+    if isinstance(matcher, Texts):
         return GrammarCursor(matcher, eos)
     if isinstance(matcher, SchemaMatcher):
         texts = matcher.store.texts
