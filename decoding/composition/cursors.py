@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +13,9 @@ from maskwright.decoding.composition.cursor import Cursor, Inner
 from maskwright.decoding.composition.exits import NO_EXITS, Exits
 from maskwright.decoding.engine.state_keys import state_key
 from maskwright.decoding.engine.strings import fill_part, try_token
+from maskwright.decoding.engine.texts import Texts
 from maskwright.decoding.schema.matcher import SchemaMatcher
 from maskwright.maskstore.composition.json_places import START, Place, place_after, without_space
-from maskwright.maskstore.table.compiled import EngineTable
 
 Words = npt.NDArray[np.uint32]
 
@@ -24,7 +24,7 @@ class GrammarCursor(Cursor):
     """A text of a grammar: one call of the engine reads all that can leave it."""
 
     __slots__ = ()
-    matcher: Any  # a `Matcher`, whose module imports this folder
+    matcher: Texts  # type: ignore[assignment]
 
     def try_token(self, token: int, data: bytes) -> bool:
         """As `Cursor.try_token`."""
@@ -168,7 +168,7 @@ def cursor_of(matcher: Inner, eos: tuple[int, ...]) -> Cursor:
 
     eos : the end-of-text tokens of the matcher's vocabulary.
     """
-    if isinstance(getattr(matcher, "store", None), EngineTable):
+    if isinstance(matcher, Texts):
         return GrammarCursor(matcher, eos)
     if isinstance(matcher, SchemaMatcher):
         texts = matcher.store.texts

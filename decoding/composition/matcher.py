@@ -12,12 +12,22 @@ from maskwright.analysis.arguments import as_integer, clip, refuse_argument
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, MaskwrightError
 from maskwright.analysis.marks import MARK
 from maskwright.decoding.composition.answers import Answers
-from maskwright.decoding.composition.cursor import Cursor, has
+from maskwright.decoding.composition.cursor import Cursor
 from maskwright.decoding.composition.masks import Masks
-from maskwright.decoding.composition.readings import HOST, MOST_READINGS, Reading, Rules, advanced, distinct, key_of
+from maskwright.decoding.composition.readings import (
+    HOST,
+    MOST_READINGS,
+    Reading,
+    Rules,
+    Step,
+    advanced,
+    distinct,
+    key_of,
+)
+from maskwright.decoding.composition.replay import replay, restored
 from maskwright.decoding.composition.words import dead_end, refusal, why_not
 from maskwright.decoding.engine.alone import Alone
-from maskwright.decoding.engine.arguments import as_id, as_int64, check_words, integers, plain_bytes
+from maskwright.decoding.engine.arguments import as_id, check_words, plain_bytes
 from maskwright.maskstore.composition.tables import ComposedTables, TokenPart
 
 if TYPE_CHECKING:
@@ -27,15 +37,6 @@ Words = npt.NDArray[np.uint32]
 
 DEFAULT_ROLLBACK = 256
 """The number of tokens that can be taken back, unless the caller says otherwise."""
-
-
-class _Step:
-    """What `rollback` needs of one token: the readings before it, and those advanced in place."""
-
-    __slots__ = ("advanced", "ended", "readings")
-
-    def __init__(self, readings: list[Reading], advanced: list[Cursor], ended: bool) -> None:
-        self.readings, self.advanced, self.ended = readings, advanced, ended
 
 
 class ComposedMatcher(Answers):
@@ -66,7 +67,7 @@ class ComposedMatcher(Answers):
         self._rules = Rules(store, max_rollback)
         self._readings = [Reading(self._rules.host(), HOST, None, True)]
         self._closed: list[Reading] | None = None
-        self._steps: deque[_Step] = deque(maxlen=max_rollback)
+        self._steps: deque[Step] = deque(maxlen=max_rollback)
         self._said: list[int | bytes] = []
         self._is_ended = False
         self._masks = Masks(self._rules)
@@ -86,12 +87,10 @@ class ComposedMatcher(Answers):
         no token can come next; LimitError if the text can be cut into host and parts in too many
         ways, or as the matchers of host and parts.
         """
-        # PERF: this method and `advance` do themselves what `Alone` does
         if self._is_busy:
             self._refuse_sharing()
         self._is_busy = True
         try:
-            # PERF: an array is checked only when it is new
             if bitmask is not self._checked:
                 self._checked = self  # for whoever interrupts here
                 self._words = check_words(bitmask, (), self.store.n_words).view(np.uint32)
@@ -116,10 +115,8 @@ class ComposedMatcher(Answers):
         if self._is_ended:
             words[:] = 0
             return False
-        own = words
-        if len(words) > self.store.n_words:
-            own = words[: self.store.n_words]
-            words[self.store.n_words :] = 0
+        own = words[: self.store.n_words]
+        words[self.store.n_words :] = 0
         if len(self._readings) == 1 and self._readings[0].is_own and self._readings[0].back is not None:
             self._closed, has_tokens = self._masks.fill_alone(self._readings[0], own)
             return has_tokens
@@ -255,7 +252,7 @@ class ComposedMatcher(Answers):
         return True
 
     def _note(self, behind: list[Reading], advanced: list[Cursor]) -> None:
-        self._steps.append(_Step(self._readings, advanced, self._is_ended))
+        self._steps.append(Step(self._readings, advanced, self._is_ended))
         self._readings, self._closed = behind, None
 
     def step(self, token: int, bitmask: Any) -> None:
@@ -276,22 +273,7 @@ class ComposedMatcher(Answers):
         Raises: MaskwrightError if the tokens have another shape or dtype; IllegalTokenError if the
         vocabulary lacks one of them (nothing is read then); DeadEndError and LimitError as `fill`.
         """
-        array = integers("tokens", tokens, "(n,) integers")
-        if array.ndim != 1:
-            raise MaskwrightError(f"tokens have shape {array.shape} and dtype {array.dtype}; expected (n,) integers")
-        ids = as_int64(array)
-        wrong = np.flatnonzero((ids < 0) | (ids >= self.store.vocabulary.size))
-        if len(wrong):
-            raise IllegalTokenError(why_not(self, int(ids[wrong[0]])))
-        words = np.zeros(self.store.n_words, np.uint32)
-        for n, token in enumerate(ids.tolist()):
-            if self._is_ended:
-                return n
-            self.fill(words)
-            if not has(words, token):
-                return n
-            self.advance(token)
-        return len(ids)
+        return replay(self, tokens)
 
     def advance_bytes(self, data: bytes) -> None:
         """Add bytes to the text, as one token that can be taken back.
@@ -421,7 +403,7 @@ class ComposedMatcher(Answers):
             self._readings, self._closed, self._is_ended = all_copied(other._readings), None, other._is_ended
             self._steps = deque(
                 (
-                    _Step(all_copied(step.readings), [copied(cursor) for cursor in step.advanced], step.ended)
+                    Step(all_copied(step.readings), [copied(cursor) for cursor in step.advanced], step.ended)
                     for step in other._steps
                 ),
                 maxlen=other.max_rollback,
@@ -453,18 +435,9 @@ class ComposedMatcher(Answers):
         return b"".join(each if isinstance(each, bytes) else tokens[each] for each in self._said)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (type(self), self.store, self.max_rollback, self.said_so_far())
+        return restored, (type(self), self.store, self.max_rollback, self.said_so_far())
 
     def __repr__(self) -> str:
         state = "ended" if self._is_ended else f"in {self.where()}"
         of = f"{self.store.name} x {self.store.vocabulary.name}"
         return f"<Matcher {of}: {state}, {len(self._steps)} of {self.max_rollback} tokens to roll back>"
-
-
-def _restored(
-    cls: type[ComposedMatcher], store: ComposedTables, max_rollback: int, said: list[int | bytes]
-) -> ComposedMatcher:
-    """A pickled matcher: the text is read again."""
-    matcher = cls(store, max_rollback)
-    matcher.read_again(said)
-    return matcher

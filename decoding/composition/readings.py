@@ -48,6 +48,19 @@ class Reading(NamedTuple):
     is_own: bool
 
 
+class Step(NamedTuple):
+    """What `rollback` needs of one token.
+
+    readings : those before it.
+    advanced : the cursors that it advanced in place.
+    ended : whether the text had ended before it.
+    """
+
+    readings: list[Reading]
+    advanced: list[Cursor]
+    ended: bool
+
+
 class Back:
     """The host as it goes on behind a part: its text with the part's mark.
 
@@ -342,4 +355,16 @@ def distinct(readings: list[Reading]) -> list[Reading]:
     return [one for one in readings if seen.add(one)]
 
 
-__all__ = ["HOST", "MOST_READINGS", "Back", "Reading", "Rules", "Seen", "advanced", "distinct", "key_of", "start_of"]
+__all__ = [
+    "HOST",
+    "MOST_READINGS",
+    "Back",
+    "Reading",
+    "Rules",
+    "Seen",
+    "Step",
+    "advanced",
+    "distinct",
+    "key_of",
+    "start_of",
+]

@@ -1,4 +1,4 @@
-"""What a mask of a composition costs, beside the same language alone: CPU time of `fill` and `advance`.
+"""What a mask of a composition costs, beside the same language alone: the time of `fill` and `advance`.
 
 python reports/bench/compositions.py
 

@@ -1,0 +1,167 @@
+"""What cursors know of their languages changes no mask: each fast path against its naive twin."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+import maskwright as mw
+from maskwright.decoding.composition.cursor import Cursor
+from maskwright.decoding.composition.cursors import GrammarCursor, JsonCursor, PatternCursor
+from maskwright.decoding.composition.exits import Exits
+from maskwright.decoding.composition.readings import Rules
+from maskwright.maskstore.composition.json_places import START, falls_below, place_after, without_space
+from tests.decoding.composition.test_random import parts_of, vocabulary_of
+from tests.naive_composition import LETTERS, random_case
+from tests.shares import share
+
+JSON_LETTERS = '"\\/bnu0123[]{},: ae<>'
+PIECES = [
+    '{"',
+    '":',
+    '",',
+    '"}',
+    "}}",
+    "]}",
+    '"a',
+    '\\"',
+    "\\u00",
+    '\\"b"',
+    '"]',
+    "}<",
+    '"<',
+    "] <",
+    "}\n",
+    "</",
+    " <",
+    "1<",
+    "e<",
+    '"e',
+]
+
+
+def naive_fill(cursor: Cursor, words: np.ndarray, exits: Exits) -> None:
+    """The mask of a part by the methods that all languages have."""
+    Cursor.fill_part(cursor, words, exits)
+
+
+def check_readings(matcher: object, store: mw.ComposedStore, kinds: set[type]) -> None:
+    """Compare the mask of each reading of a text that is in a part, and whether it may end there."""
+    for reading in matcher._close():
+        if reading.back is None:
+            continue
+        kinds.add(type(getattr(reading.cursor, "_inner", reading.cursor)))
+        fast, naive = np.zeros((2, store.n_words), np.uint32)
+        exits = reading.back.exits(reading.part)
+        told = reading.cursor.fill_part(fast, exits)
+        naive_fill(reading.cursor, naive, exits)
+        assert (fast == naive).all(), (matcher.said(), reading.cursor)
+        assert told == (reading.cursor.accepts(), bool(naive.any())), matcher.said()
+
+
+def check_kept(matcher: object, store: mw.ComposedStore) -> None:
+    """Compare the mask with that of a text of new rules, for which nothing is kept."""
+    fast, naive = np.zeros((2, store.n_words), np.uint32)
+    has_tokens = matcher.try_fill(fast)
+    copy = store.matcher()
+    copy.read_again(matcher.said_so_far())
+    rules = copy._rules
+    rules.memo = type(rules.memo)(len(store.parts))
+    for reading in copy._close():
+        one = np.zeros(store.n_words, np.uint32)
+        copy._masks.write(reading, one)
+        naive |= one
+    assert (fast == naive).all() and has_tokens == bool(naive.any()), matcher.said()
+
+
+def walk(store: mw.ComposedStore, rng: random.Random, steps: int, kinds: set[type]) -> None:
+    matcher = store.matcher()
+    for _ in range(steps):
+        check_readings(matcher, store, kinds)
+        check_kept(matcher, store)
+        words = np.zeros(store.n_words, np.uint32)
+        matcher.try_fill(words)
+        allowed = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist()
+        allowed = [token for token in allowed if token not in store.vocabulary.eos]
+        if not allowed:
+            return
+        matcher.advance(rng.choice(allowed))
+
+
+@pytest.mark.parametrize("seed", share(range(30), 6))
+def test_regular_parts(seed: int) -> None:
+    rng = random.Random(seed)
+    kinds: set[type] = set()
+    for _ in range(4):
+        case = random_case(rng)
+        try:
+            store = mw.build_store(mw.compose(case.host, parts_of(case, rng)), vocabulary_of(rng, LETTERS + "x", []))
+            walk(store, rng, 10, kinds)
+        except (mw.GrammarError, mw.DeadEndError, mw.LimitError):
+            continue
+    assert kinds <= {GrammarCursor, PatternCursor} and kinds
+
+
+GRAMMAR = 'start: item*\nitem: WORD | "[" item* "]" | TEXT\nWORD: /[a-e]+/\nTEXT: /"([^"\\\\\\n]|\\\\.)*"/\n%ignore / +/\n%ignore /\\n/'
+
+
+@pytest.mark.parametrize("seed", share(range(20), 4))
+def test_json_grammars_and_strings(seed: int) -> None:
+    rng = random.Random(seed)
+    texts = {"".join(rng.choices([*JSON_LETTERS, *PIECES], k=rng.randrange(1, 4))) for _ in range(80)}
+    tokens = sorted({text.encode() for text in (*texts, *JSON_LETTERS, *PIECES)})
+    vocabulary = mw.Vocabulary.from_tokens([b"</s>", *tokens], eos=[0])
+    host = 'start: (A "<" | "<" B ">" | C)+\n%declare A B C'
+    parts = {"A": {"type": ["object", "array"]}, "B": GRAMMAR, "C": mw.in_json_string(GRAMMAR)}
+    kinds: set[type] = set()
+    for _ in range(3):
+        walk(mw.build_store(mw.compose(host, parts), vocabulary), rng, 12, kinds)
+    tool = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
+    walk(mw.build_store(mw.compose(tool, {"/properties/a": GRAMMAR}), vocabulary), rng, 14, kinds)
+    assert GrammarCursor in kinds and kinds <= {GrammarCursor, JsonCursor}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_places(seed: int) -> None:
+    """Places piece by piece are those of the whole text, found byte by byte."""
+    rng = random.Random(seed)
+    for _ in range(200):
+        data = "".join(rng.choices(JSON_LETTERS, k=rng.randrange(12))).encode()
+        depth, inside, least = 0, 0, 0
+        for byte in data:
+            if inside:
+                inside = 1 if inside == 2 else {0x22: 0, 0x5C: 2}.get(byte, 1)
+            elif byte == 0x22:
+                inside = 1
+            else:
+                depth += (byte in b"[{") - (byte in b"]}")
+                least = min(least, depth)
+        cut = rng.randrange(len(data) + 1)
+        assert place_after(data[cut:], place_after(data[:cut], START)) == place_after(data, START) == (inside, depth)
+        assert falls_below(data, START) == (least < 0)
+    assert without_space(b'{ "a \\" b" : 1 }') == b'{"a \\" b":1}'
+
+
+def test_equal_parts_at_different_starts_are_one_reading() -> None:
+    """The cuts of a text that no host tells apart are not followed twice, in any language."""
+    vocabulary = mw.Vocabulary.from_tokens([b"</s>", *(bytes((byte,)) for byte in range(0x20, 0x7F))], eos=[0])
+    for part in (mw.load_regex("[ab]+"), "start: T\nT: /[ab]+/"):
+        matcher = mw.build_store(mw.compose("start: A* B\nB: /[ab]*c/\n%declare A", {"A": part}), vocabulary).matcher()
+        for _ in range(600):
+            matcher.advance_bytes(b"a")
+        assert len(matcher._readings) < 8
+    tools = {f"T{i}": {"type": "object", "properties": {f"k{i}": {}}} for i in range(5)}
+    host = f"start: ({' | '.join(tools)})+\n%ignore / +/\n%declare {' '.join(tools)}"
+    matcher = mw.build_store(mw.compose(host, tools), vocabulary).matcher()
+    for _ in range(200):
+        matcher.advance_bytes(b" ")
+    assert len(matcher._readings) == 6
+    matcher.advance_bytes(b'{"k3": 1')
+    assert matcher.short_ending().data == b"}"
+
+
+def test_what_is_kept_is_shared_by_texts() -> None:
+    store = mw.build_store(mw.compose('start: "<" A ">"\n%declare A', {"A": mw.load_regex("a+")}), "python-tiny")
+    assert Rules(store, 4).memo is store.matcher()._rules.memo
