@@ -10,7 +10,6 @@ from maskwright.decoding.engine.arguments import as_id
 from maskwright.decoding.engine.forced import MOST_BYTES, forced_bytes
 
 if TYPE_CHECKING:
-    from maskwright.decoding.composition.matcher import ComposedMatcher
     from maskwright.decoding.composition.readings import Reading, Rules
     from maskwright.decoding.endings.ending import Ending
     from maskwright.decoding.explain.explanation import Explanation
@@ -46,7 +45,7 @@ class Answers(Shared):
             number = as_id(token)
             if self._may_come(number):
                 return f"token {token} ({self.store.vocabulary.tokens[number]!r}) may come next"
-            return why_not(cast("ComposedMatcher", self), number)
+            return why_not(cast(Any, self), number)
 
     def explain(self, token: int) -> Explanation:
         """Why a token may or may not come next, in words, for people.
@@ -66,7 +65,7 @@ class Answers(Shared):
 
         Raises: MaskwrightError if `limit` is negative; LimitError as `fill`.
         """
-        return forced_bytes(cast("ComposedMatcher", self), limit)
+        return forced_bytes(cast(Any, self), limit)
 
     def short_ending(self) -> Ending:
         """An ending of the text so far, as bytes and as tokens; not always a shortest one.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -161,21 +161,11 @@ def validate(
             loaded = load_or_build_store(store, tokenizer, options)
         else:
             of_schema = (".json", ".jsonl", ".ndjson")
-            known = (
-                of_schema
-                if isinstance(loaded, SchemaStore)
-                else (".txt",)
-                if composed
-                else suffixes_of(loaded.grammar.name)
+            of_name = (
+                (".txt",) if composed else None if isinstance(loaded, SchemaStore) else suffixes_of(loaded.grammar.name)
             )
-            check_not_texts(outputs, texts, suffixes or known)
-        next_token = None
-        if model is not None:
-            from maskwright.completion import check_model, load_model, next_token_of
-
-            language_model = load_model(model)
-            check_model(cast(Any, loaded), language_model)
-            next_token = next_token_of(language_model, seed=seed)
+            check_not_texts(outputs, texts, suffixes or of_name or of_schema)
+        next_token = None if model is None else _next_token(loaded, model, seed)
         try:
             with progress_bars() as progress:
                 report = run(
@@ -209,3 +199,12 @@ def validate(
             Console().print(report)
     if not report.passed:
         raise typer.Exit(1)
+
+
+def _next_token(store: Any, name: str, seed: int) -> Any:
+    """What draws the tokens of samples: a model, which must be of the store's tokenizer."""
+    from maskwright.completion import check_model, load_model, next_token_of
+
+    model = load_model(name)
+    check_model(store, model)
+    return next_token_of(model, seed=seed)
