@@ -46,16 +46,7 @@ begin = time.process_time()
 import maskwright
 print(1000 * (time.process_time() - begin))
 """
-FIRST = """
-import resource, sys
-import maskwright as mw, numpy as np
-store = mw.load_store(sys.argv[1])
-matcher, batch = store.matcher(), store.batch(4)
-words, rows = np.zeros(store.n_words, np.int32), np.zeros((4, store.n_words), np.int32)
-matcher.fill(words); matcher.advance_bytes(b"["); batch.fill(rows); batch.advance([-1] * 4)
-used = resource.getrusage(resource.RUSAGE_SELF)
-print(used.ru_utime + used.ru_stime)
-"""
+FIRST = (Path(__file__).parent / "first_masks.py").read_text("utf-8")
 LIBRARY = """
 import sys
 import numpy as np

@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 
 Words = npt.NDArray[np.uint32]
 
+PIECE = 16
+"""Longer bytes are read in pieces of so many. Equal readings are merged between two pieces, and not
+within one, where the ways to cut it multiply."""
+
 DEFAULT_ROLLBACK = 256
 """The number of tokens that can be taken back, unless the caller says otherwise."""
 
@@ -285,17 +289,23 @@ class ComposedMatcher(Answers):
         """
         data = plain_bytes("the text", data)
         if not self.try_bytes(data):
-            raise IllegalTokenError(
-                "the bytes come after the end of the text: reset() begins a new one"
-                if self._is_ended
-                else refusal(self, None, data)
-            )
+            if self._is_ended:
+                raise IllegalTokenError("the bytes come after the end of the text: reset() begins a new one")
+            raise IllegalTokenError(refusal(*self._behind_pieces(data), None, data))
 
     def try_bytes(self, data: bytes) -> bool:
         """`advance_bytes` if the bytes are legal here. Returns whether they are.
 
         Raises: LimitError as `fill`.
         """
+        if len(data) > PIECE:
+            there, n = self._behind_pieces(data)
+            if n < len(data):
+                return False
+            with Alone(self), self._rules.lock:
+                self._note(there._readings, [])
+                self._said.append(data)
+                return True
         with Alone(self), self._rules.lock:
             if not data:
                 return True
@@ -303,6 +313,13 @@ class ComposedMatcher(Answers):
                 return False
             self._said.append(data)
             return True
+
+    def _behind_pieces(self, data: bytes) -> tuple[ComposedMatcher, int]:
+        """A fork behind the pieces of some bytes that are legal, and how many bytes these are."""
+        there, n = self.fork(), 0
+        while n < len(data) and there.try_bytes(data[n : n + PIECE]):
+            n += len(data[n : n + PIECE])
+        return there, n
 
     def state_key(self) -> object:
         """Texts of a store with equal keys have the same future."""

@@ -29,13 +29,16 @@ class Described(Protocol):
         """Whether bytes may come next."""
 
 
-def refusal(matcher: Described, token: int | None, data: bytes) -> str:
-    """Why some bytes may not come: the first wrong one, and what could stand there."""
+def refusal(matcher: Described, begin: int, token: int | None, data: bytes) -> str:
+    """Why some bytes may not come: the first wrong one, and what could stand there.
+
+    begin : how many of them the matcher has read.
+    """
     what = f"bytes {data[:40]!r}" if token is None else f"token {token} ({data!r})"
-    good = 0
-    while good + 1 < len(data) and matcher._allows_bytes(0, data[: good + 1]):
+    good = begin
+    while good + 1 < len(data) and matcher._allows_bytes(0, data[begin : good + 1]):
         good += 1
-    allowed = [byte for byte in range(MARK) if matcher._allows_bytes(0, data[:good] + bytes((byte,)))]
+    allowed = [byte for byte in range(MARK) if matcher._allows_bytes(0, data[begin:good] + bytes((byte,)))]
     shown = ", ".join(repr(bytes((byte,)))[1:] for byte in allowed[:12])
     more = f" and {len(allowed) - 12} more" if len(allowed) > 12 else ""
     return (
@@ -58,7 +61,7 @@ def why_not(matcher: Described, number: int) -> str:
     data = vocabulary.tokens[number]
     if not data:
         return f"token {number} stands for no text, and no part that may come here is this token"
-    return refusal(matcher, number, data)
+    return refusal(matcher, 0, number, data)
 
 
 def dead_end(matcher: Described) -> str:

@@ -24,11 +24,11 @@ from maskwright.decoding.generation.logits import CallReader, Logits, ModelReade
 from maskwright.decoding.generation.options import blank_words, check_budget, check_options
 from maskwright.decoding.logits import apply_mask
 from maskwright.decoding.matchers import is_matcher
-from maskwright.maskstore.canonical import CanonicalTokens
 from maskwright.maskstore.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from maskwright.decoding.matchers import AnyMatcher
+    from maskwright.maskstore.canonical import CanonicalTokens
 
 Reason = Literal["end", "stop", "complete", "tokens", "seconds"]
 
@@ -296,7 +296,7 @@ class Generation:
         if len(set_words) == 1 and word.bit_count() == 1:
             return 32 * int(set_words[0]) + word.bit_length() - 1
         if self._guide is not None:
-            self._waiting = self._guide.forced()
+            self._waiting = self._guide.forced(self._words)
         return self._waiting.pop(0) if self._waiting else -1
 
     def _read_forced(self, token: int) -> int:
@@ -459,6 +459,8 @@ def generate(
         vocabulary = matcher.store.vocabulary
     need_type("vocabulary", vocabulary, Vocabulary, "a Vocabulary, or None for the matcher's")
     if canonical is not None:
+        from maskwright.maskstore.canonical import CanonicalTokens  # PERF: whoever has such tokens has it
+
         need_type("canonical", canonical, CanonicalTokens, "a CanonicalTokens (see load_canonical), or None")
         canonical.check_belongs(vocabulary)
     close, stop_when_complete = as_boolean("close", close), as_boolean("stop_when_complete", stop_when_complete)

@@ -32,11 +32,13 @@ class CanonicalGuide:
         self._state = tokens.start()
         self._words = np.zeros((matcher.store.vocabulary.size + 31) // 32, np.int32)
         self._first_bytes = first_bytes(matcher.store.vocabulary)
+        self._spellings: ForcedSpellings | None = None  # of the forced bytes here, once asked for
         for token in before:
             self.read(token)
 
     def read(self, token: int) -> None:
         """Read a token, whether it is canonical or not."""
+        self._spellings = None
         if self._state.is_canonical(token):
             self._state.advance(token)
         else:
@@ -50,8 +52,9 @@ class CanonicalGuide:
 
         Returns whether something is left.
         """
-        if not self._matcher.is_accepting() and self._first_bytes.only(words.view(np.uint32)) >= 0:
-            alive = ForcedSpellings(self._matcher, self._state).mask().view(np.int32)
+        spellings = self._of_forced(words)
+        if spellings is not None:
+            alive = spellings.mask().view(np.int32)
             if not alive.any():
                 return False
             words[:] = alive
@@ -63,9 +66,18 @@ class CanonicalGuide:
         words[:] = self._words
         return True
 
-    def forced(self) -> list[int]:
-        """The tokens that come next whatever the model says."""
-        return ForcedSpellings(self._matcher, self._state).tokens()
+    def forced(self, words: Words) -> list[int]:
+        """The tokens that come next whatever the model says. words : the matcher's mask."""
+        spellings = self._of_forced(words)
+        return [] if spellings is None else spellings.tokens()
+
+    def _of_forced(self, words: Words) -> ForcedSpellings | None:
+        """The spellings of the forced bytes behind the text; None if there are none."""
+        if self._matcher.is_accepting() or self._first_bytes.only(words.view(np.uint32)) < 0:
+            return None
+        if self._spellings is None:
+            self._spellings = ForcedSpellings(self._matcher, self._state)
+        return self._spellings
 
     def try_token(self, token: int) -> bool:
         """Read a token that the matcher has just read; False if no canonical one could follow it.
@@ -73,6 +85,7 @@ class CanonicalGuide:
         The matcher then still stands behind the token, and this sequence before it.
         """
         self._state.advance(token)
+        self._spellings = None
         matcher = self._matcher
         if matcher.is_finished() or (matcher.is_accepting() and self._state.can_end()):
             return True
@@ -80,4 +93,5 @@ class CanonicalGuide:
         if self.narrow(self._words):
             return True
         self._state.rollback(1)
+        self._spellings = None
         return False

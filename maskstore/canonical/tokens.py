@@ -27,6 +27,9 @@ MOST_PADDING = 1 << 12
 KEPT_SPOTS = 65_536
 """Steps from spot to spot that are remembered."""
 
+KEPT_GUESSES = 512
+"""Guesses whose rows are remembered: 32 kB each at V = 131,072."""
+
 FREE = -1
 """Instead of the last token: any made token may stand beside it."""
 
@@ -105,7 +108,7 @@ class CanonicalTokens:
         self._free_words = as_words(bits)
         self._made = as_words(self._neighbours.made)
         self._spell_tokens()
-        self._guess_rows: dict[Guess, tuple[Words, Words]] = {}
+        self._guess_rows: OrderedDict[Guess, tuple[Words, Words]] = OrderedDict()
         self._rows: OrderedDict[tuple[int, int], Words] = OrderedDict()
         self._numbers: dict[tuple[Guess, ...], int] = {}
         self._guesses: list[tuple[Guess, ...]] = []
@@ -234,6 +237,8 @@ class CanonicalTokens:
                 if self._whole:
                     bits[1] &= self._neighbours.made
             found = self._guess_rows[guess] = as_words(bits[0]), as_words(bits[1])
+            if len(self._guess_rows) > KEPT_GUESSES:
+                self._guess_rows.popitem(last=False)
         return found
 
     def _bytes_after(self, pending: bytes) -> Words:

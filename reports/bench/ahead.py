@@ -19,16 +19,7 @@ import maskwright as mw
 from maskwright.decoding.engine.entries import entries
 
 ROUNDS = 3
-FIRST = """
-import resource, sys
-import maskwright as mw, numpy as np
-store = mw.load_store(sys.argv[1])
-matcher, batch = store.matcher(), store.batch(4)
-words, rows = np.zeros(store.n_words, np.int32), np.zeros((4, store.n_words), np.int32)
-matcher.fill(words); matcher.advance_bytes(b"["); batch.fill(rows); batch.advance([-1] * 4)
-used = resource.getrusage(resource.RUSAGE_SELF)
-print(used.ru_utime + used.ru_stime)
-"""
+FIRST = (Path(__file__).parents[2] / "scripts" / "first_masks.py").read_text("utf-8")
 STEP = """
 import json, sys, time
 import maskwright as mw, numpy as np

@@ -37,7 +37,6 @@ from maskwright.decoding.generation.healing import split_for_healing
 from maskwright.decoding.generation.logits import ModelReader, Sampler
 from maskwright.decoding.logits import apply_mask, need_torch
 from maskwright.decoding.matchers import check_tables, name_of
-from maskwright.maskstore.canonical import load_canonical
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 from maskwright.models import BUNDLED, model_folder
 from maskwright.stores.store import as_store
@@ -238,11 +237,12 @@ def start_completion(
             matcher.advance_bytes(data[: -len(tail)])
         else:
             tail = b""
-    if isinstance(canonical, bool):
-        canonical_tokens = load_canonical(model.tokenizer) if canonical and constrained else None
-    else:
-        canonical_tokens = canonical
-    options["canonical"] = canonical_tokens
+    if canonical is True and constrained:
+        # PERF: what reads the merges of a tokenizer is imported where somebody asks for it
+        from maskwright.maskstore.canonical import load_canonical
+
+        canonical = load_canonical(model.tokenizer)
+    options["canonical"] = canonical if constrained and canonical is not False else None
     return generate(
         model.model, matcher if constrained else None, tokens, vocabulary=store.vocabulary, heal=tail, **options
     )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from opened_files import opened, watched
 
 import maskwright as mw
 from maskwright.models import BUNDLED
@@ -126,24 +125,6 @@ def test_findings(answers: Answers) -> None:
     assert nothing["findings"][0]["severity"] == "error"
 
 
-_watched: list[str] = []
-_opened: list[str] = []
-
-
-def _see(event: str, arguments: tuple[Any, ...]) -> None:
-    if (
-        _watched
-        and event in ("open", "os.listdir", "os.scandir")
-        and isinstance(arguments[0], str | bytes | os.PathLike)
-    ):
-        path = os.path.realpath(os.fsdecode(arguments[0]))
-        if path.startswith(tuple(_watched)):
-            _opened.append(path)
-
-
-sys.addaudithook(_see)
-
-
 @pytest.mark.parametrize("name", ["secret", "secret.lark", "secret.json", "secret.gbnf", "secret.safetensors"])
 def test_what_is_named_is_not_opened(
     answers: Answers, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -152,9 +133,7 @@ def test_what_is_named_is_not_opened(
     texts = {"json": '{"const": "a"}', "gbnf": 'root ::= "a"'}
     (tmp_path / name).write_text(texts.get(name.rpartition(".")[2], 'start: "a"\n'))
     monkeypatch.chdir(tmp_path)
-    _watched[:] = [os.path.realpath(tmp_path), os.path.realpath("/etc/passwd")]
-    _opened.clear()
-    try:
+    with watched(tmp_path, "/etc/passwd"):
         for way in (name, f"./{name}", str(tmp_path / name), "/etc/passwd"):
             dotted = name.partition(".")[0]
             for text in (
@@ -164,13 +143,11 @@ def test_what_is_named_is_not_opened(
                 for kind in ("detect", "grammar", "json", "regex", "choice", "structural_tag"):
                     for ask_for in ("mask", "lint"):
                         answers.answer({"ask": ask_for, "constraint": text, "kind": kind})
-                        assert not _opened, (text, kind, ask_for, _opened)
+                        assert not opened, (text, kind, ask_for, opened)
             library_text(way)
-            assert not _opened, way
+            assert not opened, way
         Path(name).read_text()
-        assert _opened  # the watch sees what is opened
-    finally:
-        _watched.clear()
+        assert opened  # the watch sees what is opened
     assert library_text("json") and library_text("pyproject.toml") is None and library_text("../json") is None
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from opened_files import opened, watched
 
 import maskwright as mw
 from maskwright.serving.requests import RequestCompiler
@@ -25,37 +24,18 @@ FILES = {
 }
 DECLARED = 'start: "x" S\n'
 
-_watched: list[str] = []
-_opened: list[str] = []
-
-
-def _see(event: str, arguments: tuple[Any, ...]) -> None:
-    if (
-        _watched
-        and event in ("open", "os.listdir", "os.scandir")
-        and isinstance(arguments[0], str | bytes | os.PathLike)
-    ):
-        path = os.path.realpath(os.fsdecode(arguments[0]))
-        if path.startswith(tuple(_watched)):
-            _opened.append(path)
-
-
-sys.addaudithook(_see)
-
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The working folder, with files that nobody may read. What is opened in it comes to `_opened`."""
+    """The working folder, with files that nobody may read. What is opened in it comes to `opened`."""
     made = tmp_path / "work"
     for name, text in FILES.items():
         (made / name).parent.mkdir(parents=True, exist_ok=True)
         (made / name).write_text(text)
     monkeypatch.setenv("MASKWRIGHT_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(made)
-    _watched[:] = [os.path.realpath(made), os.path.realpath("/etc/passwd")]
-    _opened.clear()
-    yield made
-    _watched.clear()
+    with watched(made, "/etc/passwd"):
+        yield made
 
 
 def as_tag(form: dict[str, Any]) -> str:
@@ -126,7 +106,7 @@ def test_a_file_that_a_request_names_is_not_opened(folder: Path, name: str, monk
     with_files = []
     for kind, text in requests:
         with_files.append(answers(compiler, kind, text))
-        assert not _opened, (kind, text, _opened)
+        assert not opened, (kind, text, opened)
     for each in FILES:
         (folder / each).unlink()
     monkeypatch.setenv("MASKWRIGHT_CACHE", str(folder.parent / "cache 2"))
@@ -164,7 +144,7 @@ def test_tools_open_no_file(folder: Path, name: str) -> None:
     before = []
     for tools in lists:
         before.append([heard_of_tools(tools, custom) for custom in ("json", "raw")])
-        assert not _opened, (tools, _opened)
+        assert not opened, (tools, opened)
     for each in FILES:
         (folder / each).unlink()
     for tools, heard in zip(lists, before, strict=True):
@@ -172,9 +152,9 @@ def test_tools_open_no_file(folder: Path, name: str) -> None:
     assert any(one[0].startswith("<Composition") for one in before)
 
 
-def test_the_watch_sees_what_is_opened(folder: Path) -> None:
+def test_the_watch_sees_what_isopened(folder: Path) -> None:
     mw.load_grammar("secret.lark")
-    assert [Path(path).name for path in _opened] == ["secret.lark"]
+    assert [Path(path).name for path in opened] == ["secret.lark"]
 
 
 @pytest.mark.parametrize(
@@ -214,4 +194,4 @@ def test_parts_without_files_are_read(folder: Path, directive: str, good: str, b
         except mw.IllegalTokenError:
             found = False
         assert found == is_whole, text
-    assert not _opened
+    assert not opened

@@ -18,11 +18,10 @@ import numpy.typing as npt
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 from maskwright.serving.options import RequestOptions
-from maskwright.serving.requests import RequestCompiler
 from maskwright.serving.server_matcher import ROLLBACK, ServerMatcher
-from maskwright.serving.settings import ServerSettings, read_settings
+from maskwright.serving.settings import ServerSettings, make_compiler, read_settings
 from maskwright.serving.vocabularies import server_vocabulary
-from maskwright.stores.build import build_store
+from maskwright.serving.warming import warm_engines
 
 if TYPE_CHECKING:
     import torch
@@ -50,20 +49,13 @@ class MaskwrightBackend:
         self.settings: ServerSettings = read_settings(getattr(vllm_config, "additional_config", None))
         vocabulary = vocabulary_of(tokenizer, getattr(vllm_config, "model_config", None), vocab_size)
         self.options = options_of(None, vllm_config.structured_outputs_config, self.settings)
-        self.compiler = RequestCompiler(
-            vocabulary,
-            dict(self.settings.stores),
-            cache_entries=self.settings.cache_entries,
-            cache_bytes=self.settings.cache_megabytes << 20,
-            limits=self.settings.limits,
-            options=self.options,
-            strict_keywords=self.settings.strict_keywords,
-        )
+        self.compiler = make_compiler(vocabulary, self.settings, self.options)
         self._rollback = max(ROLLBACK, 2 * (int(getattr(vllm_config, "num_speculative_tokens", 0) or 0) + 1))
         self._rows = BitmaskRows()
         self._xgrammar: Any = None
         self._lock = threading.Lock()
-        _warm_up(vocabulary)
+        if vocabulary.eos:
+            warm_engines(vocabulary, _logger.warning)
         _logger.info("structured outputs by %r, %d configured stores", vocabulary, len(self.settings.stores))
 
     def compile_grammar(
@@ -264,23 +256,6 @@ def options_for(kind: str, options: RequestOptions, params: Any) -> RequestOptio
         if getattr(params, name, None) not in (None, False):
             raise MaskwrightError(f"{name} is about JSON, but the request has a {kind}: leave it out")
     return RequestOptions()
-
-
-def _warm_up(vocabulary: Vocabulary) -> None:
-    """Load the compiled code, so that the first request does not wait for it."""
-    if not vocabulary.eos:
-        return
-    for constraint in ({"type": "object"}, 'start: "a" start?'):
-        try:
-            matcher = build_store(constraint, vocabulary).matcher()
-            words = np.zeros(-(-vocabulary.size // 32), np.uint32)
-            matcher.fill(words)
-            token = int(np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little"))[0])
-            matcher.is_allowed(token)
-            matcher.advance(token)
-            matcher.rollback(1)
-        except MaskwrightError as error:
-            _logger.warning("vocabulary %s: %s", vocabulary.name, error)
 
 
 __all__ = [

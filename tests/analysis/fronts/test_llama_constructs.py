@@ -6,45 +6,12 @@ import random
 
 import numpy as np
 import pytest
+from front_cases import GBNF
 
 import maskwright as mw
 from maskwright.analysis.fronts import parse_gbnf, parse_llguidance, to_gbnf, to_llguidance
 
-GRAMMARS = {
-    "list": r"""
-root ::= item+
-
-item ::= "- " [^\r\n\x0b\x0c\x85\u2028\u2029]+ "\n"
-""",
-    "sums": r"""
-root ::= (sum "=" gap part "\n")+
-sum ::= part ([-+*/] part)*
-part ::= word | digits | "(" gap sum ")" gap
-word ::= [a-z] [a-z0-9_]* gap
-digits ::= [0-9]+ gap
-gap ::= [ \t\n]*
-""",
-    "json": r"""
-root ::= obj
-val ::= obj | arr | str | num | ("true" | "false" | "null") ws
-obj ::= "{" ws ( str ":" ws val ("," ws str ":" ws val)* )? "}" ws
-arr ::= "[" ws ( val ("," ws val)* )? "]" ws
-str ::= "\"" ( [^"\\\x7F\x00-\x1F] | "\\" (["\\bfnrt] | "u" [0-9a-fA-F]{4}) )* "\"" ws
-num ::= ("-"? ([0-9] | [1-9] [0-9]{0,15})) ("." [0-9]+)? ([eE] [-+]? [0-9] [1-9]{0,15})? ws
-ws ::= | " " | "\n" [ \t]{0,20}
-""",
-    "chess": r"""
-root ::= "1. " move " " move "\n" ([1-9] [0-9]? ". " move " " move "\n")+
-move ::= (pawn | piece | castle) [+#]?
-piece ::= [NBKQR] [a-h]? [1-8]? "x"? [a-h] [1-8]
-pawn ::= ([a-h] "x")? [a-h] [1-8] ("=" [NBKQR])?
-castle ::= "O-O" "-O"?
-""",
-    "japanese": r"""
-root ::= jp+ ([ \t\n] jp+)*
-jp ::= [ぁ-ゟ] | [ァ-ヿ] | [、-〾] | [一-鿿]
-""",
-}
+GRAMMARS = {name: GBNF[name] for name in ("list", "arithmetic", "json", "chess", "japanese")}
 BYTES = mw.load_vocabulary([*(bytes([i]) for i in range(256)), b""], eos=[256], name="bytes")
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import random
+import time
 
 import numpy as np
 import pytest
+from growth import growth
 
 import maskwright as mw
 
@@ -296,3 +299,55 @@ def test_ambiguous_cuts_inside_a_token_take_no_time() -> None:
 def test_json_before_a_host_that_goes_on(schema: dict[str, object], text: str) -> None:
     store = mw.build_store(mw.compose('start: "<" J ">}]" J*\n%declare J', {"J": schema}), VOCABULARY)
     check_masks(store, f"<{text}>}}]{text}".encode())
+
+
+def byte_by_byte(store: mw.ComposedStore, text: bytes) -> mw.Matcher:
+    matcher = store.matcher()
+    for byte in text:
+        matcher.advance_bytes(bytes((byte,)))
+    return matcher
+
+
+HOSTS = ('start: (P ",")* Q', "start: (P | Q)*", "start: (P Q?)*", 'start: (P ";")+ | Q')
+
+
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("seed", range(3))
+def test_long_bytes_are_read_as_their_single_bytes_are(host: str, seed: int) -> None:
+    rng = random.Random(seed)
+    parts = rng.sample(["a+", "[ab]*", "b{1,3}", "[a-z]*,", "(ab|a)"], 2)
+    declared = dict(zip("PQ", map(mw.load_regex, parts), strict=True))
+    store = mw.build_store(mw.compose(f"{host}\n%declare P Q\n", declared), VOCABULARY)
+    for _ in range(12):
+        matcher = store.matcher()
+        matcher.try_bytes(bytes(rng.choices(b"ab,;", k=3)))
+        started, here = matcher.said(), matcher.state_key()
+        text = bytes(rng.choices(b"aab,;", k=rng.randint(1, 60)))
+        try:
+            single = byte_by_byte(store, started + text)
+        except mw.IllegalTokenError:
+            with pytest.raises(mw.IllegalTokenError, match="state is unchanged"):
+                matcher.advance_bytes(text)
+            assert (matcher.said(), matcher.state_key()) == (started, here)
+            continue
+        matcher.advance_bytes(text)
+        assert matcher.said() == started + text
+        assert mask_of(matcher) == mask_of(single)
+        assert matcher.is_accepting() == single.is_accepting()
+        matcher.rollback(1)
+        assert (matcher.said(), matcher.state_key()) == (started, here)
+
+
+def test_the_cost_of_long_bytes_is_linear() -> None:
+    store = mw.build_store(mw.compose("start: P*\n%declare P", {"P": mw.load_regex("a+")}), VOCABULARY)
+
+    def cost(n: int) -> float:
+        matcher = store.matcher()
+        begin = time.process_time()
+        matcher.advance_bytes(b"a" * n)
+        with pytest.raises(mw.IllegalTokenError, match=f"Byte {n} of it"):
+            matcher.advance_bytes(b"a" * n + b"!")
+        return time.process_time() - begin
+
+    cost(10)
+    assert growth(cost, 400) < 3  # it was cubic
