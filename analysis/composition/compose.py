@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from maskwright.analysis.arguments import a_type, clip
 from maskwright.analysis.composition.directives import Directive, directive_end, read_directives
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, SchemaError, UnusedPartError
-from maskwright.analysis.fronts import read_constraint
+from maskwright.analysis.fronts import read_grammar
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.loading.lark_loader import load_grammar, parse_grammar
 from maskwright.analysis.loading.names import DIRECTIVE, Source, find_source, has_directives, library_names
@@ -204,7 +204,7 @@ def as_part(source: Any) -> Inner | InJsonString | SpecialToken:
         if suffix == ".json":
             return load_schema(source)
         if suffix in (".gbnf", ".ebnf") or (isinstance(source, str) and "::=" in source):
-            return read_constraint(source)
+            return read_grammar(source)
         return load_grammar(source)
     return load_schema(dict(source) if isinstance(source, Mapping) else source)
 

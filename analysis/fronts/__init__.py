@@ -4,7 +4,7 @@ In: a text in llama.cpp's GBNF, xgrammar's EBNF, or llguidance's Lark dialect. O
 the same texts, or an error that names what cannot be said. And back: a `Grammar` as GBNF or as
 llguidance's dialect, where these can say the same.
 
-`read_constraint` takes all of them, and Lark, by their content.
+`read_grammar` takes all of them, and Lark, by their content.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from maskwright.analysis.fronts.ebnf import parse_ebnf
 from maskwright.analysis.fronts.export import to_gbnf, to_llguidance
 from maskwright.analysis.fronts.gbnf import parse_gbnf
 from maskwright.analysis.fronts.llguidance import parse_llguidance
-from maskwright.analysis.fronts.sources import read_constraint
+from maskwright.analysis.fronts.sources import read_grammar
 
 __all__ = [
     "SYNTAXES",
@@ -23,7 +23,7 @@ __all__ = [
     "parse_ebnf",
     "parse_gbnf",
     "parse_llguidance",
-    "read_constraint",
+    "read_grammar",
     "to_gbnf",
     "to_llguidance",
 ]

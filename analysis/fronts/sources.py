@@ -19,8 +19,10 @@ from maskwright.analysis.loading.names import known_grammars
 _SUFFIXES = (".gbnf", ".ebnf", ".lark", ".json", ".txt")
 
 
-def read_constraint(source: str | os.PathLike[str], syntax: Syntax | None = None) -> Grammar:
-    r"""The grammar of a file, a name that `load_grammar` knows, or a text.
+def read_grammar(source: str | os.PathLike[str], syntax: Syntax | None = None) -> Grammar:
+    r"""The grammar of a file, a name that `load_grammar` knows, or a text, of one language alone.
+
+    `maskwright.read_constraint` reads grammars with other languages inside as well.
 
     A str is a path if it is one line that ends in .gbnf, .ebnf, .lark, .json or .txt, or if a file
     has this name.
@@ -31,7 +33,7 @@ def read_constraint(source: str | os.PathLike[str], syntax: Syntax | None = None
     Raises: UnknownNameError for a file that does not exist, and for an unknown `syntax`;
         GrammarError for a text that cannot be read, and as the parsers of the languages.
 
-    >>> read_constraint('root ::= "a" root | "b"').symbol_name(1)
+    >>> read_grammar('root ::= "a" root | "b"').symbol_name(1)
     'root'
     """
     need_type("a constraint", source, (str, os.PathLike), "a path, a name or a text", GrammarError)

@@ -42,7 +42,8 @@ def load_canonical(source: str | os.PathLike[str] | object) -> CanonicalTokens:
     """The canonical tokens of a tokenizer of the kind BPE.
 
     source : a built-in name, a file, a folder or an object, as for `load_vocabulary`; objects of
-        mistral-common are given by their file.
+        mistral-common are given by their file. A tiktoken rank file does not say how it cuts texts:
+        cl100k_base's way is taken. For another one give the object of tiktoken.
 
     The encoder's own tokens of some sample texts must be canonical.
 
@@ -105,7 +106,7 @@ def _of_file(path: Path, vocabulary: Vocabulary) -> _Parts:
 
 def _of_ranks(vocabulary: Vocabulary, pattern: str) -> _Parts:
     ranks = {data: token for token, data in enumerate(vocabulary.tokens) if data}
-    return _Parts(Merges(ranks, ranks=ranks), pattern)
+    return _Parts(Merges(ranks, ranks=ranks), pattern, whole=True)  # tiktoken looks a piece up before it merges
 
 
 def _of_sentencepiece(processor: Any, vocabulary: Vocabulary) -> _Parts:

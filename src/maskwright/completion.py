@@ -242,9 +242,14 @@ def start_completion(
         from maskwright.maskstore.canonical import load_canonical
 
         canonical = load_canonical(model.tokenizer)
-    options["canonical"] = canonical if constrained and canonical is not False else None
     return generate(
-        model.model, matcher if constrained else None, tokens, vocabulary=store.vocabulary, heal=tail, **options
+        model.model,
+        matcher if constrained else None,
+        tokens,
+        vocabulary=store.vocabulary,
+        heal=tail,
+        canonical=None if isinstance(canonical, bool) or not constrained else canonical,
+        **options,
     )
 
 

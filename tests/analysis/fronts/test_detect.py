@@ -10,7 +10,7 @@ from front_cases import GBNF, random_gbnf
 from paths import ROOT, SHARED
 
 import maskwright as mw
-from maskwright.analysis.fronts import detect, parse_gbnf, parse_llguidance, read_constraint
+from maskwright.analysis.fronts import detect, parse_gbnf, parse_llguidance, read_grammar
 
 PEERS = SHARED / "peer_grammars"
 
@@ -91,17 +91,17 @@ def test_hostile_texts_end_soon(text: str) -> None:
 
 
 def test_read_constraint(tmp_path: Path) -> None:
-    assert read_constraint('root ::= "a"').rules == parse_gbnf('root ::= "a"').rules
-    assert read_constraint('root ::= "a"', "ebnf").lexing == "longest"
-    assert read_constraint('start: "a"{2}').rules == parse_llguidance('start: "a"{2}').rules
-    assert read_constraint('start: "a"').lexing == read_constraint('start: "a"', "llguidance").lexing == "contextual"
-    assert read_constraint("json").name == "json"
+    assert read_grammar('root ::= "a"').rules == parse_gbnf('root ::= "a"').rules
+    assert read_grammar('root ::= "a"', "ebnf").lexing == "longest"
+    assert read_grammar('start: "a"{2}').rules == parse_llguidance('start: "a"{2}').rules
+    assert read_grammar('start: "a"').lexing == read_grammar('start: "a"', "llguidance").lexing == "contextual"
+    assert read_grammar("json").name == "json"
     path = tmp_path / "mine.gbnf"
     path.write_text('root ::= "a" root | "b"', encoding="utf-8")
-    assert read_constraint(path).name == read_constraint(str(path)).name == "mine.gbnf"
+    assert read_grammar(path).name == read_grammar(str(path)).name == "mine.gbnf"
     plain = tmp_path / "mine"
     plain.write_text('start: "a"', encoding="utf-8")
-    assert read_constraint(str(plain)).name == "mine"
+    assert read_grammar(str(plain)).name == "mine"
 
 
 @pytest.mark.parametrize(
@@ -117,4 +117,4 @@ def test_read_constraint(tmp_path: Path) -> None:
 )
 def test_what_read_constraint_refuses(source: object, syntax: str | None, message: str) -> None:
     with pytest.raises(mw.MaskwrightError, match=message):
-        read_constraint(source, syntax)  # type: ignore[arg-type]
+        read_grammar(source, syntax)  # type: ignore[arg-type]

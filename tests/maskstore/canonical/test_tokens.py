@@ -209,6 +209,23 @@ def test_a_piece_that_is_a_token_is_that_token() -> None:
     assert not load_canonical(tokenizer_json(pieces=["xyz"])).start().is_canonical(ids[b"xyz"])
 
 
+def test_a_word_of_tiktoken_that_no_merges_make() -> None:
+    tiktoken = pytest.importorskip("tiktoken")
+    ranks = {bytes([byte]): byte for byte in range(256)} | {b"xyz": 256, b"ab": 257}
+    encoding = tiktoken.Encoding("t", pat_str=r"\w+|\W", mergeable_ranks=ranks, special_tokens={})
+    tokens = load_canonical(encoding)
+    for text, expected in (("xyz xyz", [256, 32, 256]), ("ab xyz!", [257, 32, 256, 33]), ("abxyz", [257, *b"xyz"])):
+        assert encoding.encode_ordinary(text) == expected
+        state = tokens.start()
+        for token in expected:
+            assert state.is_canonical(token)
+            state.advance(token)
+        assert state.can_end()
+    state = tokens.start()
+    state.advance(256)
+    assert not state.is_canonical(ord("a"))
+
+
 def test_an_added_token_cuts_the_text() -> None:
     added = {
         "id": 259,
