@@ -56,6 +56,7 @@ class FirstBytes:
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
+        self._tokens, self._is_complete = vocabulary.tokens, vocabulary.is_byte_complete
         offsets, data = vocabulary.flat
         self._firsts = np.full(vocabulary.size, -1, np.int16)
         ids = vocabulary.text_ids()
@@ -78,6 +79,21 @@ class FirstBytes:
             others = self._others[first] = np.pad(bits, (0, -len(bits) % 4)).view(np.uint32)
         return -1 if (words & others).any() else first
 
+    def common(self, words: Words) -> tuple[bytes, bool]:
+        """The bytes with which all tokens of a mask begin, and whether the mask behind them counts.
+
+        That mask has all that may follow if each single byte is a token, or if no token of this
+        mask reaches past the bytes. words : as for `only`.
+        """
+        first = self.only(words)
+        if first < 0 or self._is_complete:
+            return bytes((first,)) if first >= 0 else b"", True
+        ids = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist()
+        texts = [self._tokens[token] for token in ids]
+        least, most = min(texts), max(texts)  # what these two begin with, all begin with
+        n = next((n for n, pair in enumerate(zip(least, most, strict=False)) if pair[0] != pair[1]), len(least))
+        return least[:n], most == least
+
 
 @lru_cache(maxsize=8)
 def first_bytes(vocabulary: Vocabulary) -> FirstBytes:
@@ -91,14 +107,14 @@ class Forced:
 
     data : bytes with which every continuation begins that tokens can spell; b"" if the text may
         end here, or go on in several ways.
-    masks : the masks before each of them and behind the last, (ceil(V / 32),) uint32 each; those of
-        the places at which no token can come are left out.
-    may_end : whether the text may end behind them.
+    masks : offset in `data` -> mask, (ceil(V / 32),) uint32, where tokens can begin.
+    is_open : whether what follows was not looked at, since tokens reach past the bytes and single
+        bytes are no tokens.
     """
 
     data: bytes = b""
-    masks: list[Words] = field(default_factory=list)
-    may_end: bool = False
+    masks: dict[int, Words] = field(default_factory=dict)
+    is_open: bool = False
 
 
 def forced(matcher: Text, limit: int = MOST_BYTES) -> Forced:
@@ -106,34 +122,35 @@ def forced(matcher: Text, limit: int = MOST_BYTES) -> Forced:
 
     limit : the most bytes to look for.
 
-    Cost: a mask a byte.
+    Cost: a mask a byte, or fewer where no token is a single byte.
     """
     vocabulary = matcher.store.vocabulary
     table = first_bytes(vocabulary)
     there = matcher.fork()
     found = Forced()
-    data = bytearray()
     while not there.is_finished():
         words = np.zeros((vocabulary.size + 31) // 32, np.uint32)
         try:
             there.fill(words.view(np.int32))
         except DeadEndError:
             break
-        found.masks.append(words)
-        found.may_end = there.is_accepting()
-        if found.may_end or len(data) >= limit or (byte := table.only(words)) < 0:
+        found.masks[len(found.data)] = words
+        if there.is_accepting() or len(found.data) >= limit:
             break
-        there.advance_bytes(bytes((byte,)))
-        data.append(byte)
-    found.data = bytes(data)
+        certain, goes_on = table.common(words)
+        found.data += certain
+        found.is_open = not goes_on
+        if not certain or not goes_on:
+            break
+        there.advance_bytes(certain)
     return found
 
 
 def forced_bytes(matcher: Text, limit: int = MOST_BYTES) -> bytes:
     """The longest bytes with which every continuation of a matcher's text begins.
 
-    matcher : left as it is. A vocabulary that cannot spell each byte has fewer continuations: those
-        that tokens spell.
+    matcher : left as it is. Where single bytes are no tokens, these are bytes with which every
+        continuation begins that tokens spell, but not always the longest.
     limit : the most bytes to look for.
 
     Raises: MaskwrightError if `limit` is negative.
@@ -146,4 +163,4 @@ def forced_bytes(matcher: Text, limit: int = MOST_BYTES) -> bytes:
     limit = as_integer("limit", limit)
     if limit < 0:
         raise MaskwrightError(f"limit is {limit}; expected 0 or more")
-    return forced(matcher, limit).data
+    return forced(matcher, limit).data[:limit]

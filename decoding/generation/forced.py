@@ -74,7 +74,8 @@ class ForcedSpellings:
         data = self.forced.data
         row = self._tokens.row(spot)
         inside: list[tuple[int, Node]] = []
-        beyond = self.forced.masks[at] & row[: len(self.forced.masks[at])] if at < len(self.forced.masks) else None
+        mask = self.forced.masks.get(at)
+        beyond = None if mask is None else mask & row[: len(mask)]
         for end in range(at + 1, min(len(data), at + self._longest) + 1):
             for token in self._ids.get(data[at:end], ()):
                 if row[token >> 5] >> (token & 31) & 1:
@@ -93,6 +94,9 @@ class ForcedSpellings:
             at = waiting[-1]
             if at in self._alive:
                 waiting.pop()
+                continue
+            if self.forced.is_open and at[0] == len(self.forced.data):
+                self._alive[at] = True
                 continue
             inside, beyond = self._next(at)
             open_nodes = [then for _, then in inside if then not in self._alive]

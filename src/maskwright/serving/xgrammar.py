@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.errors import DeadEndError, MaskwrightError
+from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError
 from maskwright.decoding.logits import apply_rows, need_torch
 from maskwright.decoding.matchers import make_matcher
 from maskwright.serving.xgrammar_compiler import (
@@ -190,23 +190,10 @@ class GrammarMatcher:
         """The text that must come next: whole characters, at most 4,096 bytes; "" if none must."""
         if self.is_terminated():
             return ""
-        matcher, data = self._matcher.fork(), bytearray()
-        first = self._compiled.first_bytes
-        words = np.zeros_like(self._words)
-        while len(data) < _LONGEST_JUMP and not matcher.is_accepting():
-            try:
-                matcher.fill(words)
-            except MaskwrightError:
-                break
-            bits = np.unpackbits(words.view(np.uint8), bitorder="little")[: len(first)]
-            ids = np.flatnonzero(bits)
-            if len(np.unique(first[ids])) != 1:
-                break
-            texts = [matcher.store.vocabulary.tokens[token] for token in ids.tolist()]
-            certain = _common_prefix(min(texts), max(texts))  # of all of them, since it is of these two
-            matcher.advance_bytes(certain)
-            data += certain
-        return data.decode(errors="ignore")
+        try:
+            return self._matcher.forced_bytes(_LONGEST_JUMP).decode(errors="ignore")
+        except LimitError:
+            return ""
 
     def traverse_draft_tree(
         self,
@@ -338,11 +325,6 @@ def _pairs(matchers: Sequence[GrammarMatcher], values: Sequence[Any]) -> list[tu
     if len(matchers) != len(values):
         raise RefusedError(f"{len(matchers)} matchers and {len(values)} values are given; expected one for each")
     return list(zip(matchers, values, strict=True))
-
-
-def _common_prefix(first: bytes, second: bytes) -> bytes:
-    n = next((i for i, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), min(len(first), len(second)))
-    return first[:n]
 
 
 def _read(matcher: Any, each: int | bytes) -> None:

@@ -5,11 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from enum import Enum
-from functools import cached_property
 from typing import Any, NamedTuple, Self
-
-import numpy as np
-import numpy.typing as npt
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.fronts import parse_ebnf, parse_llguidance
@@ -204,11 +200,6 @@ class CompiledGrammar:
         """The bytes of the store's table."""
         tables: Any = self.store
         return int(getattr(getattr(tables, "table", None), "nbytes", 0))
-
-    @cached_property
-    def first_bytes(self) -> npt.NDArray[np.int16]:
-        """(V,) int16; the first byte of each token, -1 for none."""
-        return np.array([text[0] if text else -1 for text in self.store.vocabulary.tokens], np.int16)
 
 
 class GrammarCompiler:

@@ -94,6 +94,44 @@ def test_forced_bytes_end_at_the_limit_and_where_the_text_may_end() -> None:
     assert matcher.forced_bytes() == b""
 
 
+def test_forced_bytes_of_a_vocabulary_without_single_bytes() -> None:
+    vocabulary = mw.load_vocabulary([b"hello", b"hell", b"o!", b"!", b"?", b""], eos=[5])
+    matcher = mw.build_store(mw.parse_grammar('start: "hello" ("!" | "?")'), vocabulary).matcher()
+    assert matcher.forced_bytes() == b"hell"  # behind "hell" comes "o!", but behind "hello" also "?"
+    matcher.advance(0)
+    assert matcher.forced_bytes() == b""
+    whole = mw.load_vocabulary([b"hello", b"!", b"?", b""], eos=[3])
+    matcher = mw.build_store(mw.parse_grammar('start: "hello" ("!" | "?")'), whole).matcher()
+    assert matcher.forced_bytes() == b"hello"
+    assert matcher.forced_bytes(limit=2) == b"he"
+
+
+def test_a_vocabulary_without_single_bytes_keeps_its_tokens() -> None:
+    from maskwright.maskstore.canonical.cuts import Cuts
+    from maskwright.maskstore.canonical.merges import Merges
+
+    pieces = [b"hell", b"o!", b"hello", b"!", b"?", b""]
+    vocabulary = mw.load_vocabulary(pieces, eos=[5])
+    ids = {data: token for token, data in enumerate(pieces) if data}
+
+    class Whole(Merges):
+        """A BPE whose tokens are symbols from the beginning."""
+
+        def symbols(self, data: bytes) -> list[bytes]:
+            return [data]
+
+    tokens = mw.CanonicalTokens(vocabulary, Whole(ids, pairs={}), Cuts("(?s:.)+", "v"))
+    matcher = mw.build_store(mw.parse_grammar('start: "hello" ("!" | "?")'), vocabulary).matcher()
+    for first, text in ((0, b"hello!"), (2, b"hello!"), (2, b"hello?")):
+        logits = np.zeros(6)
+        logits[first] = 9
+        logits[ids[text[-1:]]] = 5
+        found = mw.generate(
+            lambda _, logits=logits: logits, matcher.fork(), [5], canonical=tokens, fast_forward=True
+        ).run()
+        assert (found.data, found.relaxed) == (text, 0)
+
+
 @functools.cache
 def spelled(text: str) -> tuple[int, ...]:
     from maskwright.maskstore.vocabulary.encoders import load_encoder
