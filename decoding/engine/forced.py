@@ -6,6 +6,7 @@ bytes need no model. Which tokens spell them is another question (`decoding/gene
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -79,20 +80,26 @@ class FirstBytes:
             others = self._others[first] = np.pad(bits, (0, -len(bits) % 4)).view(np.uint32)
         return -1 if (words & others).any() else first
 
-    def common(self, words: Words) -> tuple[bytes, bool]:
-        """The bytes with which all tokens of a mask begin, and whether the mask behind them counts.
+    def common(self, words: Words | None, tails: frozenset[bytes]) -> tuple[bytes, frozenset[bytes]]:
+        """The bytes with which all that can come begins, and what tokens add behind them.
 
-        That mask has all that may follow if each single byte is a token, or if no token of this
-        mask reaches past the bytes. words : as for `only`.
+        words : the mask; None if no token can begin here.
+        tails : what tokens that began before add from here on.
+
+        Where each single byte is a token, the mask has all that can come, and tails are left out.
         """
-        first = self.only(words)
-        if first < 0 or self._is_complete:
-            return bytes((first,)) if first >= 0 else b"", True
-        ids = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist()
-        texts = [self._tokens[token] for token in ids]
+        if self._is_complete:
+            first = -1 if words is None else self.only(words)
+            return bytes((first,)) if first >= 0 else b"", frozenset()
+        texts = set(tails)
+        if words is not None:
+            ids = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist()
+            texts.update(self._tokens[token] for token in ids)
+        if not texts:
+            return b"", frozenset()
         least, most = min(texts), max(texts)  # what these two begin with, all begin with
         n = next((n for n, pair in enumerate(zip(least, most, strict=False)) if pair[0] != pair[1]), len(least))
-        return least[:n], most == least
+        return least[:n], frozenset(text[n:] for text in texts if len(text) > n)
 
 
 @lru_cache(maxsize=8)
@@ -108,13 +115,10 @@ class Forced:
     data : bytes with which every continuation begins that tokens can spell; b"" if the text may
         end here, or go on in several ways.
     masks : offset in `data` -> mask, (ceil(V / 32),) uint32, where tokens can begin.
-    is_open : whether what follows was not looked at, since tokens reach past the bytes and single
-        bytes are no tokens.
     """
 
     data: bytes = b""
     masks: dict[int, Words] = field(default_factory=dict)
-    is_open: bool = False
 
 
 def forced(matcher: Text, limit: int = MOST_BYTES) -> Forced:
@@ -128,29 +132,27 @@ def forced(matcher: Text, limit: int = MOST_BYTES) -> Forced:
     table = first_bytes(vocabulary)
     there = matcher.fork()
     found = Forced()
+    tails: frozenset[bytes] = frozenset()
     while not there.is_finished():
         words = np.zeros((vocabulary.size + 31) // 32, np.uint32)
-        try:
+        with contextlib.suppress(DeadEndError):  # tokens that began before may reach past this place
             there.fill(words.view(np.int32))
-        except DeadEndError:
-            break
-        found.masks[len(found.data)] = words
+            found.masks[len(found.data)] = words
         if there.is_accepting() or len(found.data) >= limit:
             break
-        certain, goes_on = table.common(words)
-        found.data += certain
-        found.is_open = not goes_on
-        if not certain or not goes_on:
+        certain, tails = table.common(found.masks.get(len(found.data)), tails)
+        if not certain:
             break
         there.advance_bytes(certain)
+        found.data += certain
     return found
 
 
 def forced_bytes(matcher: Text, limit: int = MOST_BYTES) -> bytes:
     """The longest bytes with which every continuation of a matcher's text begins.
 
-    matcher : left as it is. Where single bytes are no tokens, these are bytes with which every
-        continuation begins that tokens spell, but not always the longest.
+    matcher : left as it is. A vocabulary that cannot spell each byte has fewer continuations: those
+        that tokens spell.
     limit : the most bytes to look for.
 
     Raises: MaskwrightError if `limit` is negative.

@@ -95,9 +95,6 @@ class ForcedSpellings:
             if at in self._alive:
                 waiting.pop()
                 continue
-            if self.forced.is_open and at[0] == len(self.forced.data):
-                self._alive[at] = True
-                continue
             inside, beyond = self._next(at)
             open_nodes = [then for _, then in inside if then not in self._alive]
             if beyond is None and open_nodes and not any(self._alive.get(then, False) for _, then in inside):

@@ -97,13 +97,44 @@ def test_forced_bytes_end_at_the_limit_and_where_the_text_may_end() -> None:
 def test_forced_bytes_of_a_vocabulary_without_single_bytes() -> None:
     vocabulary = mw.load_vocabulary([b"hello", b"hell", b"o!", b"!", b"?", b""], eos=[5])
     matcher = mw.build_store(mw.parse_grammar('start: "hello" ("!" | "?")'), vocabulary).matcher()
-    assert matcher.forced_bytes() == b"hell"  # behind "hell" comes "o!", but behind "hello" also "?"
-    matcher.advance(0)
-    assert matcher.forced_bytes() == b""
+    assert matcher.forced_bytes() == b"hello"  # behind "hell" comes "o!", but behind "hello" also "?"
+    matcher.advance(1)
+    assert matcher.forced_bytes() == b"o!"
     whole = mw.load_vocabulary([b"hello", b"!", b"?", b""], eos=[3])
     matcher = mw.build_store(mw.parse_grammar('start: "hello" ("!" | "?")'), whole).matcher()
     assert matcher.forced_bytes() == b"hello"
     assert matcher.forced_bytes(limit=2) == b"he"
+
+
+def spelled_texts(texts: list[bytes], tokens: list[bytes]) -> set[bytes]:
+    """Those of some texts that tokens spell."""
+
+    def can(text: bytes) -> bool:
+        return not text or any(text.startswith(token) and can(text[len(token) :]) for token in tokens)
+
+    return {text for text in texts if can(text)}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_forced_bytes_of_random_vocabularies(seed: int) -> None:
+    rng = random.Random(seed)
+    compared = 0
+    while compared < 60:
+        texts = ["".join(rng.choices("ab", k=rng.randint(1, 6))) for _ in range(rng.randint(1, 3))]
+        wholes = [text.encode() for text in texts]
+        pieces = {whole[i:j] for whole in wholes for i in range(len(whole)) for j in range(i + 1, len(whole) + 1)}
+        tokens = sorted(rng.sample(sorted(pieces), rng.randint(1, len(pieces))))
+        spelled_ones = spelled_texts(wholes, tokens)
+        if not spelled_ones:
+            continue
+        vocabulary = mw.load_vocabulary([*tokens, b""], eos=[len(tokens)])
+        least, most = min(spelled_ones), max(spelled_ones)
+        expected = next((least[:n] for n in range(len(least)) if least[n] != most[n]), least)
+        found = mw.build_store(mw.load_choice(sorted(set(texts))), vocabulary).matcher().forced_bytes()
+        assert expected.startswith(found), (texts, tokens)
+        if set(wholes) == spelled_ones and {b"a", b"b"} <= set(tokens):
+            assert found == expected  # no token leads to what cannot be spelled
+        compared += 1
 
 
 def test_a_vocabulary_without_single_bytes_keeps_its_tokens() -> None:
