@@ -15,9 +15,7 @@ NEEDED = [
     "lark>=1.2,<2",
     "numpy>=1.26",
     "platformdirs>=4",
-    "rich>=13",
     "safetensors>=0.4.3",
-    "typer>=0.15",
 ]
 """What every installation needs."""
 

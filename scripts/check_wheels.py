@@ -9,8 +9,8 @@ PYTHON is a program, by default each of python3.11, python3.12 and python3.13 th
 What is run finds no compiler (an empty PATH), no home and no place in site-packages where it may write (root gives up its rights by
 setpriv, where there is that), and must leave no file behind. The table in the end has, for each Python:
 
-- MB: what `pip install` added to site-packages, byte code included, as `du` counts it, and the largest packages; and the whole environment
-  with pip;
+- MB: what `pip install` added to site-packages, byte code included, as `du` counts it, and the largest packages; the whole environment
+  with pip; and what the extra `cli` adds;
 - import: milliseconds of CPU of `import maskwright`, NumPy not included, since it is imported where it is used; the least of several;
 - first masks: CPU seconds of a process that loads a finished store, masks, advances and fills a batch, Python's start included.
 
@@ -26,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,7 +35,7 @@ from rich.table import Table
 
 ROOT = Path(__file__).parents[1]
 PYTHONS = ("python3.11", "python3.12", "python3.13")
-MOST_MEGABYTES, MOST_MILLISECONDS, MOST_SECONDS = 130.0, 50.0, 0.3
+MOST_MEGABYTES, MOST_MILLISECONDS, MOST_SECONDS = 100.0, 50.0, 0.3
 """Limits: what installing adds, the import, and the first masks."""
 
 UNPRIVILEGED = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
@@ -75,7 +76,9 @@ for source, prefix in (
     assert written(mw.build_store(source, "python-tiny"), prefix).data
 mw.cached_store("json", "python-tiny")
 mw.cached_store("json", "python-tiny")
-loaded = sorted({"numba", "llvmlite", "networkx"} & set(sys.modules))
+mw.build_store("json", "python-tiny").save(sys.argv[1])
+assert mw.lint_grammar("json") is not None and mw.analyze("json").to_html()
+loaded = sorted({"numba", "llvmlite", "networkx", "rich", "typer"} & set(sys.modules))
 assert not loaded, loaded
 """
 
@@ -91,12 +94,19 @@ class Job:
     warnings: int = 0
 
 
-def jobs(out: Path) -> list[Job]:
-    """All commands that are run, in order. out : a folder where they may write."""
+def base_jobs(out: Path) -> list[Job]:
+    """What is run where nothing but the base is installed. out : a folder where they may write."""
+    return [
+        Job("library", ("python", "-c", LIBRARY, f"{out}/json.safetensors"), warnings=1),
+        Job("commands without the extra", ("maskwright", "list"), says="maskwright[cli]", code=2),
+    ]
+
+
+def command_jobs(out: Path) -> list[Job]:
+    """All commands that are run, in order, where `maskwright[cli]` is installed. out : as for `base_jobs`."""
     schema = '{"type": "object", "properties": {"a": {"type": "integer"}}}'
     (out / "text.json").write_text("[1, }")
     return [
-        Job("library", ("python", "-c", LIBRARY), warnings=1),
         Job("list", ("maskwright", "list"), says="python-tiny"),
         Job(
             "analyze",
@@ -133,11 +143,12 @@ def jobs(out: Path) -> list[Job]:
 
 @dataclass
 class Result:
-    """Of one Python: what was measured and what failed."""
+    """Of one Python: what was measured and what failed. added : MB of the base. commands : MB of `[cli]` on top of it."""
 
     python: str
     wheel: float = 0.0
     added: float = 0.0
+    commands: float = 0.0
     whole: float = 0.0
     largest: dict[str, float] = field(default_factory=dict)
     version: str = ""
@@ -213,10 +224,22 @@ def run(environment: Environment, home: Path, *command: str) -> subprocess.Compl
     return subprocess.run(line, env=given, cwd=home, capture_output=True, text=True, check=False)
 
 
-def failures(environment: Environment, home: Path, out: Path) -> Iterator[str]:
+@contextmanager
+def read_only(*folders: Path) -> Iterator[None]:
+    """Nothing in these folders may be written inside the block."""
+    for path in (found for folder in folders for found in (folder, *folder.rglob("*"))):
+        path.chmod(path.stat().st_mode & ~0o222)
+    try:
+        yield
+    finally:
+        for path in (found for folder in folders for found in (folder, *folder.rglob("*"))):
+            path.chmod(path.stat().st_mode | 0o200)
+
+
+def failures(environment: Environment, home: Path, jobs: list[Job]) -> Iterator[str]:
     """What is wrong with the commands' exit codes, outputs and warnings, and with the files that they leave."""
     before = snapshot(environment.folder, home)
-    for job in jobs(out):
+    for job in jobs:
         ended = run(environment, home, *job.arguments)
         warned = [line for line in ended.stderr.splitlines() if "MASKWRIGHT_CACHE" in line]
         others = (
@@ -258,19 +281,20 @@ def check(python: str, folder: Path, ready: Path | None) -> Result:
     grown = {name: megabytes - bare.get(name, 0.0) for name, megabytes in full.items()}
     result.added, result.whole = sum(full.values()) - sum(bare.values()), size(environment.folder)
     result.largest = {name: round(grown[name], 1) for name in sorted(grown, key=grown.__getitem__, reverse=True)[:12]}
-    result.failures += [f"{name} is installed" for name in full if name in ("numba", "llvmlite", "networkx")]
+    result.failures += [
+        f"{name} is installed" for name in full if name in ("numba", "llvmlite", "networkx", "rich", "typer")
+    ]
     home, out = folder / "home", folder / "out"
     home.mkdir()
     out.mkdir()
-    for path in (home, environment.site, *environment.site.rglob("*")):
-        path.chmod(path.stat().st_mode & ~0o222)
-    try:
-        result.failures += failures(environment, home, out)
+    with read_only(home, environment.site):
+        result.failures += failures(environment, home, base_jobs(out))
         result.milliseconds = least(environment, home, IMPORT)
         result.seconds = least(environment, home, FIRST, f"{out}/json.safetensors")
-    finally:
-        for path in (home, environment.site, *environment.site.rglob("*")):
-            path.chmod(path.stat().st_mode | 0o200)
+    environment.pip(f"{wheel}[cli]")
+    result.commands = sum(entries(environment.site).values()) - sum(full.values())
+    with read_only(home, environment.site):
+        result.failures += failures(environment, home, command_jobs(out))
     result.failures += [
         f"{what}: {found:.3g}, past {limit:g}"
         for what, found, limit in (
@@ -302,12 +326,15 @@ def main() -> int:
                 results.append(check(python, Path(folder), arguments.wheels))
             except (subprocess.CalledProcessError, OSError, ValueError) as error:
                 results.append(Result(python, failures=[str(error)]))
-    table = Table("", "wheel MB", "MB added", "MB in all", "import ms", "first masks s", "result", title="wheels")
+    table = Table(
+        "", "wheel MB", "MB added", "MB in all", "MB of [cli]", "import ms", "first masks s", "result", title="wheels"
+    )
     for number, one in enumerate(results):
         figures = (
             f"{one.wheel:.1f}",
             f"{one.added:.1f}",
             f"{one.whole:.1f}",
+            f"{one.commands:.1f}",
             f"{one.milliseconds:.0f}",
             f"{one.seconds:.2f}",
         )
@@ -328,6 +355,7 @@ def main() -> int:
         facts = {
             one.version: {
                 "megabytes_added": round(one.added, 1),
+                "megabytes_of_cli": round(one.commands, 1),
                 "megabytes_in_all": round(one.whole, 1),
                 "megabytes_of_the_largest": one.largest,
                 "milliseconds_of_the_import": round(one.milliseconds, 1),

@@ -19,9 +19,10 @@ from maskwright.analysis.loading import parse_grammar
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.report import html, svg
 from maskwright.report.analysis import analyze
+from maskwright.report.figures import engine_rows
 from maskwright.report.html import render_html
 from maskwright.report.svg import printable
-from maskwright.report.terminal import engine_rows, render_terminal
+from maskwright.report.terminal import render_terminal
 
 Facts = dict[str, Any]
 

@@ -9,7 +9,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from maskwright.report import terminal
+from maskwright.report import figures, terminal
 from maskwright.report.svg import STEP_LABELS, printable
 from maskwright.report.terminal import render_terminal
 
@@ -53,9 +53,9 @@ def test_exact_engine(facts: Facts, engine_facts: Facts) -> None:
     at = next(i for i, line in enumerate(lines) if line.startswith("exact engine: lexing longest"))
     shown = [
         int(line.split()[0].replace(",", ""))
-        for line in lines[at + 1 : at + 1 + len(terminal.engine_rows(engine_facts))]
+        for line in lines[at + 1 : at + 1 + len(figures.engine_rows(engine_facts))]
     ]
-    expected = [found[name] for name in terminal.ENGINE_LABELS if name in found]
+    expected = [found[name] for name in figures.ENGINE_LABELS if name in found]
     assert shown == expected and found["nodes"] in shown and found["table_bytes"] in shown and len(shown) >= 9
     assert any(line.split()[1:5] == ["counted", "under", "lexing", "nfa"] for line in lines)
 
@@ -118,19 +118,19 @@ def test_a_class_seen_after_rewriting_only(facts: Facts) -> None:
 
 def test_largest_step_and_times_fewer() -> None:
     entry = dict(zip(STEP_LABELS, (100, 90, 80, 10, 9, 8, 7, 6, 5), strict=True))
-    assert terminal.largest_step(entry) == ("follow", 70)
-    assert terminal.times_fewer(10, 4) == "2.5 times fewer" and terminal.times_fewer(10, 0) == "none left"
+    assert figures.largest_step(entry) == ("follow", 70)
+    assert figures.times_fewer(10, 4) == "2.5 times fewer" and figures.times_fewer(10, 0) == "none left"
 
 
 def test_state_text_shows_outer_spaces() -> None:
-    assert [terminal.state_text(text) for text in (" ", "a b", "a ", "")] == ['" "', "a b", '"a "', ""]
+    assert [figures.state_text(text) for text in (" ", "a b", "a ", "")] == ['" "', "a b", '"a "', ""]
 
 
 def test_main_causes_are_summed_over_states(facts: Facts) -> None:
     facts["states"] = [{"causes": [["B", 2], ["A", 1]]}, {"causes": [["A", 1], ["C", 3]]}]
-    assert terminal.main_causes(facts) == [("C", 3), ("A", 2), ("B", 2)]
+    assert figures.main_causes(facts) == [("C", 3), ("A", 2), ("B", 2)]
 
 
 def test_largest_states_break_ties_by_what_is_left(facts: Facts) -> None:
     facts["states"] = [{"state": n, "ignored": 5, "exact": left} for n, left in enumerate((1, 3, 3, 2))]
-    assert [s["state"] for s in terminal.largest_states(facts, "ignored", 3)] == [1, 2, 3]
+    assert [s["state"] for s in figures.largest_states(facts, "ignored", 3)] == [1, 2, 3]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.table import Table
-from rich.text import Text as Styled
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+    from rich.table import Table
 
 TRUE_REFUSED = "refuses the true next token"
 OVER = "refuses a legal token"
@@ -162,6 +163,8 @@ class AuditReport:
         }
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from rich.text import Text as Styled
+
         yield self._table()
         if self.microseconds["theirs"]:
             yield self._times()
@@ -188,6 +191,9 @@ class AuditReport:
 
     def _table(self) -> Table:
         """Engine, store, outcomes and counts."""
+        from rich.table import Table
+        from rich.text import Text as Styled
+
         table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 0))
         table.add_column(max_width=60)
         table.add_column()
@@ -221,6 +227,9 @@ class AuditReport:
 
     def _times(self) -> Table:
         """Times a mask."""
+        from rich.table import Table
+        from rich.text import Text as Styled
+
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
         table.add_column("us a mask")
         for name in ("p50", "p90", "p99", "max", "mean"):
@@ -232,6 +241,9 @@ class AuditReport:
 
 def _render(difference: Difference) -> RenderableType:
     """A difference in lines for a terminal."""
+    from rich.console import Group
+    from rich.text import Text as Styled
+
     one = difference
     lines = []
     head = f"  after {one.before}: {one.sequence}" if one.sequence else f"  {one.message or one.kind}"

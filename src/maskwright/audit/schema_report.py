@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console, ConsoleOptions, RenderResult
-from rich.table import Table
-from rich.text import Text as Styled
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderResult
+    from rich.table import Table
+
 
 ACCEPTS = "accepts what is no instance"
 REFUSES = "refuses an instance"
@@ -110,6 +111,8 @@ class SchemaAuditReport:
         }
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from rich.text import Text as Styled
+
         yield self._table()
         if self.keywords:
             yield self._keywords()
@@ -138,6 +141,9 @@ class SchemaAuditReport:
         yield Styled(f"\n{self.engine['name']}: {verdict}", style="bold green" if self.agrees else "bold red")
 
     def _table(self) -> Table:
+        from rich.table import Table
+        from rich.text import Text as Styled
+
         table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 0))
         version = f" {self.engine['version']}" * bool(self.engine["version"])
         table.add_row("engine", Styled(f"{self.engine['name']}{version}, ready in {self.engine['seconds']:.2f} s"))
@@ -161,6 +167,9 @@ class SchemaAuditReport:
 
     def _keywords(self) -> Table:
         """Keyword by keyword: values that break only this one, and those that are accepted."""
+        from rich.table import Table
+        from rich.text import Text as Styled
+
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
         table.add_column("\nkeyword")
         table.add_column("\nat")

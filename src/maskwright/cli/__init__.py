@@ -67,7 +67,12 @@ def main() -> None:
 
 
 def _run() -> None:
-    app = _application()
+    try:
+        app = _application()
+    except ModuleNotFoundError as error:
+        if error.name not in ("rich", "typer"):
+            raise
+        _fail(f"the commands need {error.name}, which is not installed: pip install 'maskwright[cli]'")
     if sys.stdout is None:  # the caller has closed it
         _fail("standard output is closed")
     for stream in (sys.stdout, sys.stderr):

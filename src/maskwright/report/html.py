@@ -10,6 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 
+from maskwright.report.figures import (
+    Facts,
+    counted,
+    engine_rows,
+    findings_line,
+    forecast_rows,
+    largest_states,
+    largest_step,
+    main_causes,
+    main_entry,
+    state_text,
+    terminal_names,
+    times_fewer,
+)
 from maskwright.report.html_texts import GLOSSARY, SCRIPT, STEP_FACTS, STYLE
 from maskwright.report.svg import (
     MATRIX_LIMIT,
@@ -26,20 +40,6 @@ from maskwright.report.svg import (
     shortened,
     steps_picture,
     variants_picture,
-)
-from maskwright.report.terminal import (
-    Facts,
-    counted,
-    engine_rows,
-    findings_line,
-    forecast_rows,
-    largest_states,
-    largest_step,
-    main_causes,
-    main_entry,
-    state_text,
-    terminal_names,
-    times_fewer,
 )
 
 N_LARGEST = 12

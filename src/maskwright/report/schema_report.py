@@ -8,11 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
-
-from rich.console import Console, ConsoleOptions, RenderResult
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING, Any
 
 from maskwright.analysis.components import components
 from maskwright.analysis.regex.dfa import Dfa
@@ -22,6 +18,9 @@ from maskwright.analysis.schema.text_patterns import Regex
 from maskwright.maskstore.schema.build import tables_of
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.report.index_report import index_facts, index_rows
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderResult
 
 MOST_SHOWN = 10
 """Parts that were left out that are shown in a terminal."""
@@ -41,6 +40,9 @@ class SchemaReport:
         return dict(self.facts)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from rich.table import Table
+        from rich.text import Text
+
         facts = self.facts
         rows = {facts["kind"]: facts["name"]}
         if "nodes" in facts:

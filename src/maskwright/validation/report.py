@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.table import Table
-from rich.text import Text as Styled
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+    from rich.table import Table
+
 
 SHOWN = 5
 """Most findings of each class that are shown in a terminal."""
@@ -132,6 +133,8 @@ class ValidationReport:
         }
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from rich.text import Text as Styled
+
         yield self._table()
         for kind in self.classes:
             found = [finding for finding in self.findings if finding.kind == kind]
@@ -148,6 +151,9 @@ class ValidationReport:
         yield Styled(f"\n{self.check}: {verdict}", style="bold green" if self.passed else "bold red")
 
     def _table(self) -> Table:
+        from rich.table import Table
+        from rich.text import Text as Styled
+
         table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 0))
         table.add_column(max_width=60)
         table.add_column()
@@ -169,6 +175,9 @@ class ValidationReport:
 
 
 def _render(finding: Finding) -> RenderableType:
+    from rich.console import Group
+    from rich.text import Text as Styled
+
     lines = [Styled(f"  {finding.place}", style="cyan")]
     if finding.before or finding.token is not None:
         shown = Styled(f"    {finding.before!r}")
