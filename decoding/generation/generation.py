@@ -1,6 +1,7 @@
 """One text from a language model, token by token under masks, made legal within its budget.
 
-At each step we fill the mask, choose a token and read it. Near the end of the budget, or when time
+At each step we fill the mask, choose a token and read it. A token after which the text could not
+end within the budget is taken back, and another one chosen. Where only an ending fits, or when time
 is up, we close the text with its shortest ending, or with one near it if the shortest takes long to
 find. Without a matcher the same loop runs without masks, for comparison.
 """
@@ -9,15 +10,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from maskwright.analysis.arguments import as_boolean, clip, need_type, refuse_argument
-from maskwright.analysis.errors import LimitError, MaskwrightError
-from maskwright.decoding.endings.ending import Ending
+from maskwright.analysis.errors import MaskwrightError
 from maskwright.decoding.engine.arguments import integers, plain_bytes, texts
+from maskwright.decoding.generation.budget import MOST_TRIES, Budget
+from maskwright.decoding.generation.completion import Completion, Reason, Step
 from maskwright.decoding.generation.guide import CanonicalGuide
 from maskwright.decoding.generation.healing import Healing
 from maskwright.decoding.generation.logits import CallReader, Logits, ModelReader, Sampler
@@ -29,72 +30,6 @@ from maskwright.maskstore.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from maskwright.decoding.matchers import AnyMatcher
     from maskwright.maskstore.canonical import CanonicalTokens
-
-Reason = Literal["end", "stop", "complete", "tokens", "seconds"]
-
-GROWTH = 8
-"""Tokens that one token is assumed to add to the shortest ending, at most.
-
-This decides how often the ending is computed. Near the end of the budget it is computed at each
-step.
-"""
-
-EARLY = 16
-"""Budgets up to this are compared with the shortest ending before the first token.
-
-For larger budgets the first comparison comes after the first token, so that this token comes at
-once.
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A piece of the completion.
-
-    data : bytes that the text goes on with.
-    is_closing : whether they come from the shortest ending, so that the model did not choose them.
-    """
-
-    data: bytes
-    is_closing: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """A generated completion.
-
-    data : the text after the prompt, as bytes.
-    closing : the end of the text that the model did not choose.
-    tokens : ids read, with healed ones and those of the closing, without end of text. They spell
-        the healed end of the prompt and the text, unless a stop string cut the text or the
-        generation ended while healing.
-    reason : why it ended. "end": the model ended the text. "stop": a stop string came. "complete":
-        the text was complete. "tokens", "seconds": the budget was used up.
-    is_complete : whether the prompt and the text together are legal as they stand; None without a
-        matcher.
-    seconds : wall time in all.
-    first_seconds : from the start to the first token.
-    model_seconds : spent in the model.
-    mask_seconds : spent filling and applying masks, choosing tokens and advancing.
-    ending_seconds : spent looking for shortest endings.
-    model_calls : forward passes. They are fewer than the tokens if some were forced.
-    forced : tokens that the model was not asked for, since no other could come.
-    relaxed : tokens that are not canonical, where no canonical one could come (see `canonical`).
-    """
-
-    data: bytes
-    closing: bytes
-    tokens: tuple[int, ...]
-    reason: Reason
-    is_complete: bool | None
-    seconds: float
-    first_seconds: float
-    model_seconds: float
-    mask_seconds: float
-    ending_seconds: float
-    model_calls: int = 0
-    forced: int = 0
-    relaxed: int = 0
 
 
 class Generation:
@@ -140,7 +75,7 @@ class Generation:
         self._text = b""  # after the prompt
         self._n_shown = 0
         self._n_spent = 0
-        self._next_check = max_tokens if max_tokens <= EARLY else max_tokens - 2
+        self._budget: Budget | None = None  # once the first token is asked for
         ends = () if matcher is None else vocabulary.eos
         self._n_columns = 1 + max([*(token for token, data in enumerate(vocabulary.tokens) if data), *ends], default=0)
         self._guide = (
@@ -177,8 +112,9 @@ class Generation:
 
     def _run(self) -> Iterator[Step]:
         self._begin = time.perf_counter()
-        if self._max_tokens <= EARLY:
-            self._check_budget()
+        if self._close and self._matcher is not None:
+            self._budget = Budget(self._matcher, self._healing.to_spell)
+            check_budget(self._budget.first, self._max_tokens)
         reason: Reason | None = None
         while reason is None:
             reason = self._one()
@@ -190,11 +126,10 @@ class Generation:
             # The generation may end before the prompt's healed end is spelled again.
             self._matcher.advance_bytes(self._healing.to_spell)
         if self._close and self._matcher is not None and not self._matcher.is_accepting():
-            ending = self._ending(self._matcher)
-            for token in ending.tokens:
+            for token in self._ending_after(reason):
                 self._matcher.advance(token)
                 self._tokens.append(token)
-            closing = ending.data
+                closing += self._vocabulary.tokens[token]
             self._text += closing
             yield Step(closing, is_closing=True)
         self._completion = Completion(
@@ -207,7 +142,7 @@ class Generation:
             first_seconds=self._first,
             model_seconds=self._reader.seconds,
             mask_seconds=self._mask_seconds,
-            ending_seconds=self._ending_seconds,
+            ending_seconds=self._ending_seconds + (0.0 if self._budget is None else self._budget.seconds),
             model_calls=self._model_calls,
             forced=self._n_forced,
             relaxed=self._n_relaxed,
@@ -216,7 +151,7 @@ class Generation:
     def _one(self) -> Reason | None:
         """Generate one token, and return why the generation ends; None if it goes on."""
         left = self._max_tokens - self._n_spent
-        if left <= 0 or (self._close and left <= self._next_check and self._need(left) >= left):
+        if left <= 0 or not (self._budget is None or self._healing.to_spell or self._budget.leaves_choice(left)):
             return "tokens"
         if self._max_seconds is not None and time.perf_counter() - self._begin >= self._max_seconds:
             return "seconds"
@@ -228,14 +163,16 @@ class Generation:
                 return "complete"
             token = self._forced_token()
         self._mask_seconds += time.perf_counter() - begin
-        token = self._read_forced(token) if token >= 0 else self._ask()
+        if token >= 0:
+            self._read_forced(token)
+            if not self._fits(token, left):
+                return "tokens"
+        else:
+            token = self._ask(left)
+            if token < 0:
+                return "tokens"
         if token in self._vocabulary.eos:
             return "end"
-        if self._close and left - 1 <= self._next_check and self._need(left - 1) > left - 1:
-            # The budget no longer suffices to close what the token opens.
-            assert self._matcher is not None
-            self._matcher.rollback(1)
-            return "tokens"
         self._tokens.append(token)
         self._reader.push(token)
         was_healing = bool(self._healing.to_spell)
@@ -244,8 +181,13 @@ class Generation:
         self._text += new
         return "stop" if self._cut() else None
 
-    def _ask(self) -> int:
-        """Let the model choose a token of the mask, and read it."""
+    def _ask(self, left: int) -> int:
+        """Let the model choose a token of the mask that fits into the budget, and read it.
+
+        left : tokens that may still come, this one among them.
+
+        Returns the token; -1 if none of those that the model likes most fits.
+        """
         logits = self._reader.logits()
         self._model_calls += 1
         begin = time.perf_counter()
@@ -254,6 +196,43 @@ class Generation:
                 f"the model gives {len(logits)} logits, but vocabulary {self._vocabulary.name} has tokens up to id "
                 f"{self._n_columns - 1}: it is not this model's"
             )
+        tries, n_relaxed = MOST_TRIES, self._n_relaxed
+        token = self._choose(logits)
+        while not self._fits(token, left):
+            tries -= 1
+            logits[token] = -np.inf
+            if not tries or not np.isfinite(logits).any():
+                return -1
+            self._n_relaxed = n_relaxed
+            token = self._choose(logits)
+        self._mask_seconds += time.perf_counter() - begin
+        return token
+
+    def _fits(self, token: int, left: int) -> bool:
+        """Whether the text can still end in time behind a token that was just read.
+
+        If not, the token is taken back.
+        """
+        if self._budget is None or token in self._vocabulary.eos:
+            return True
+        to_spell = self._healing.to_spell
+        if to_spell:
+            new = len(self._vocabulary.tokens[token]) - len(to_spell)
+            if new < 0 or self._budget.take(-1, left - bool(new)):
+                return True
+        elif self._budget.take(token, left - 1):
+            return True
+        assert self._matcher is not None
+        self._matcher.rollback(1)
+        if self._guide is not None:
+            self._guide.take_back()
+        return False
+
+    def _choose(self, logits: Logits) -> int:
+        """Choose a token of the mask, and read it.
+
+        logits : (N,) float32; those of refused tokens are set to -inf.
+        """
         guide = self._guide if not self._healing.to_spell else None
         token = -1 if guide is None else self._choose_canonical(guide, logits)
         if token < 0:
@@ -267,7 +246,6 @@ class Generation:
             if self._guide is not None:
                 self._guide.read(token)
                 self._n_relaxed += guide is not None
-        self._mask_seconds += time.perf_counter() - begin
         return token
 
     def _choose_canonical(self, guide: CanonicalGuide, logits: Logits) -> int:
@@ -308,41 +286,15 @@ class Generation:
         self._n_forced += 1
         return token
 
-    def _check_budget(self) -> None:
-        """Refuse a budget that cannot hold the shortest ending of the prompt.
-
-        Raises: LimitError if it cannot.
-        """
-        if self._matcher is None or not self._close:
-            return
-        there = self._matcher
-        if self._healing.to_spell:
-            there = there.fork()
-            there.advance_bytes(self._healing.to_spell)
-        check_budget(self._ending(there), self._max_tokens)
-
-    def _need(self, left: int) -> int:
-        """The tokens of a short ending, of `left` tokens in the budget; sets the next check.
-
-        Returns 0 while healing, and left + 1 if the text has too many readings.
-        """
-        assert self._matcher is not None
-        if self._healing.to_spell:
-            return 0
-        try:
-            need = len(self._ending(self._matcher).tokens)
-        except LimitError:
-            # There are more readings than can be followed, so we close the text before it gets
-            # there.
-            return left + 1
-        self._next_check = left - max(1, (left - need) // (1 + GROWTH))
-        return need
-
-    def _ending(self, matcher: AnyMatcher) -> Ending:
+    def _ending_after(self, reason: Reason) -> tuple[int, ...]:
+        """The tokens that close the text."""
+        assert self._matcher is not None and self._budget is not None
+        if reason == "tokens":
+            return self._budget.ending
         begin = time.perf_counter()
-        ending = matcher.short_ending()
+        ending = self._matcher.short_ending()
         self._ending_seconds += time.perf_counter() - begin
-        return ending
+        return ending.tokens
 
     def _is_complete(self) -> bool:
         """Whether the text is legal and ends with a blank line, or only white space can follow."""
@@ -437,13 +389,14 @@ def generate(
     fast_forward : do not ask the model for tokens that are the only ones that can come. With
         `canonical` these are many more. Greedy texts are the same with it and without.
 
-    A budget of tokens that suffices at the start is kept, unless single tokens open more than
-    `GROWTH` tokens of ending. A budget above `EARLY` that is too small for the shortest ending is
-    exceeded: the text is closed after the first token.
+    A budget that holds an ending of the prompt is kept, whatever the model writes: a token after
+    which no ending would fit is not taken. Where `MOST_TRIES` tokens in a row do not fit, the text
+    is closed.
 
     Raises: MaskwrightError if a parameter is out of range or of another kind, if there is neither a
         matcher nor a vocabulary, or, at the first token, if the vocabulary is not the model's;
-        LimitError if `max_tokens` is at most `EARLY` and cannot hold the shortest ending;
+        LimitError if `max_tokens` cannot hold the shortest ending, or the prompt has no ending that
+        is found;
         DeadEndError if no token can come next. All but the errors of the parameters are raised
         while iterating.
     """

@@ -44,6 +44,11 @@ class CanonicalGuide:
         else:
             self._state.restart()
 
+    def take_back(self) -> None:
+        """Take back the last token that was read."""
+        self._spellings = None
+        self._state.rollback(1)
+
     def narrow(self, words: Words) -> bool:
         """Take out of a mask what is not canonical, and what leads to no canonical token.
 
@@ -92,6 +97,5 @@ class CanonicalGuide:
         matcher.fill(self._words)
         if self.narrow(self._words):
             return True
-        self._state.rollback(1)
-        self._spellings = None
+        self.take_back()
         return False

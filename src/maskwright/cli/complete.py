@@ -312,12 +312,11 @@ def _load(source: str, tokenizer: str | None) -> Store | SchemaStore | ComposedS
 def _check_prompt(store: Store | SchemaStore | ComposedStore, text: str, max_tokens: int, close: bool) -> None:
     """Check that a legal text begins with the prompt, and that its ending fits into the budget."""
     from maskwright.completion import read_prompt
-    from maskwright.decoding.generation.generation import EARLY
     from maskwright.decoding.generation.options import check_budget
 
     matcher = store.matcher()
     read_prompt(matcher, text.encode("utf-8", "surrogatepass"))
-    if close and max_tokens <= EARLY:
+    if close:
         check_budget(matcher.short_ending(), max_tokens)
 
 

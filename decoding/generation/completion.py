@@ -1,0 +1,58 @@
+"""What a generation gives: its steps, and the whole completion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Reason = Literal["end", "stop", "complete", "tokens", "seconds"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A piece of the completion.
+
+    data : bytes that the text goes on with.
+    is_closing : whether they come from the shortest ending, so that the model did not choose them.
+    """
+
+    data: bytes
+    is_closing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A generated completion.
+
+    data : the text after the prompt, as bytes.
+    closing : the end of the text that the model did not choose.
+    tokens : ids read, with healed ones and those of the closing, without end of text. They spell
+        the healed end of the prompt and the text, unless a stop string cut the text or the
+        generation ended while healing.
+    reason : why it ended. "end": the model ended the text. "stop": a stop string came. "complete":
+        the text was complete. "tokens", "seconds": the budget was used up.
+    is_complete : whether the prompt and the text together are legal as they stand; None without a
+        matcher.
+    seconds : wall time in all.
+    first_seconds : from the start to the first token.
+    model_seconds : spent in the model.
+    mask_seconds : spent filling and applying masks, choosing tokens and advancing.
+    ending_seconds : spent looking for shortest endings.
+    model_calls : forward passes. They are fewer than the tokens if some were forced.
+    forced : tokens that the model was not asked for, since no other could come.
+    relaxed : tokens that are not canonical, where no canonical one could come (see `canonical`).
+    """
+
+    data: bytes
+    closing: bytes
+    tokens: tuple[int, ...]
+    reason: Reason
+    is_complete: bool | None
+    seconds: float
+    first_seconds: float
+    model_seconds: float
+    mask_seconds: float
+    ending_seconds: float
+    model_calls: int = 0
+    forced: int = 0
+    relaxed: int = 0

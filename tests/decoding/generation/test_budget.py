@@ -1,0 +1,146 @@
+"""A budget of tokens is kept: whatever a model wants, the text is whole within it, under stores of all kinds."""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from library_cases import accepted
+
+import maskwright as mw
+from maskwright.decoding.generation import budget
+from maskwright.decoding.generation.budget import Budget
+from maskwright.maskstore.vocabulary import Vocabulary
+
+LIBRARY = ("c", "go", "java", "json", "lark", "python", "sql", "toml")
+SCHEMAS: tuple[Any, ...] = (
+    {"anyOf": [{"type": "integer"}, {"type": "array", "items": {"type": "boolean"}, "minItems": 300}]},
+    {
+        "type": "object",
+        "properties": {"a": {"type": "string", "minLength": 40}, "b": {"type": "null"}},
+        "required": ["b"],
+    },
+    {"type": "array", "items": {"type": "array", "items": {"enum": ["one", "two"]}, "minItems": 3}},
+)
+LOPSIDED = 'start: "x" | "y" LONG | "[" start "]"\nLONG: /(ab){40}/\n'
+IN_TAGS = mw.compose('start: "<a>" A "</a>" start | "end"\n%declare A', {"A": SCHEMAS[2]})
+
+
+@functools.cache
+def store(source: Any) -> Any:
+    if isinstance(source, int):
+        source = SCHEMAS[source]
+    return mw.build_store(source, "python-tiny")
+
+
+def random_model(seed: int, size: int) -> Any:
+    """Logits by the number of tokens read: what has many tokens of a kind gets many of its tokens."""
+
+    def logits(tokens: Sequence[int]) -> Any:
+        return np.random.default_rng((seed, len(tokens))).normal(size=size).astype(np.float32)
+
+    return logits
+
+
+def check(source: Any, prompt: bytes, n_tokens: int, seed: int, **options: Any) -> str:
+    """One completion within the least budget and some tokens more. Returns why it ended."""
+    under = store(source)
+    matcher = under.matcher()
+    matcher.advance_bytes(prompt)
+    least = len(matcher.short_ending().tokens)
+    most = max(1, least + n_tokens)
+    found = mw.generate(
+        random_model(seed, under.vocabulary.size), matcher, [1], max_tokens=most, temperature=1.0, seed=seed, **options
+    ).run()
+    assert len(found.tokens) <= most and found.is_complete, (source, prompt, most, found)
+    again = under.matcher()
+    again.advance_bytes(prompt + found.data)
+    assert again.is_accepting()
+    return found.reason
+
+
+@pytest.mark.parametrize("source", [LOPSIDED, IN_TAGS, *range(len(SCHEMAS))], ids=["lopsided", "tags", "0", "1", "2"])
+def test_what_opens_too_much_is_not_taken(source: Any) -> None:
+    """One token may ask for hundreds behind it, far from the end of the budget."""
+    reasons = {check(source, b"", extra, seed) for seed in range(6) for extra in (0, 1, 2, 7, 30, 120)}
+    assert "tokens" in reasons
+
+
+@pytest.mark.parametrize("source", ["json", "toml"])
+def test_texts_of_the_library_are_whole_wherever_they_are_cut(source: str) -> None:
+    cut_texts(source, 60)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("source", LIBRARY)
+def test_ten_thousand_cuts(source: str) -> None:
+    cut_texts(source, 1250)
+
+
+def cut_texts(source: str, n: int) -> None:
+    rng = random.Random(f"{source} {n}")
+    texts = [parameter.values[0] for parameter in accepted(source)]
+    for seed in range(n):
+        text = rng.choice(texts)
+        prompt = text[: rng.randint(0, len(text))]
+        check(source, prompt, rng.choice((0, 1, 2, 3, 5, 10, 40)), seed)
+
+
+def test_a_model_that_always_wants_what_does_not_fit_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokens = [bytes([byte]) for byte in range(256)] + [b""]
+    vocabulary = Vocabulary("bytes", tuple(tokens), {256: "</s>"}, (256,))
+    under = mw.build_store('start: "(" start ")" | WORD\nWORD: /[a-z]+/', vocabulary)
+    calls = []
+
+    def opens(so_far: Sequence[int]) -> Any:
+        calls.append(len(so_far))
+        return np.array([10.0 if byte == ord("(") else -byte / 1000 for byte in range(257)], np.float32)
+
+    found = mw.generate(opens, under.matcher(), [256], max_tokens=6).run()
+    assert found.data == b"((a))" or found.data == b"((aa))"
+    assert len(calls) <= 6
+    monkeypatch.setattr(budget, "MOST_TRIES", 1)
+    assert mw.generate(opens, under.matcher(), [256], max_tokens=6).run().is_complete
+
+
+def test_the_ending_kept_is_always_one() -> None:
+    """Of random texts, token by token: it completes the text, and a token is refused only if no ending fits."""
+    under = store("json")
+    rng = random.Random(1)
+    for _ in range(20):
+        matcher = under.matcher()
+        kept = Budget(matcher, b"")
+        words = np.zeros(under.n_words, np.uint32)
+        for _ in range(30):
+            matcher.fill(words)
+            allowed = [
+                t
+                for t in range(under.vocabulary.size)
+                if words[t >> 5] >> (t & 31) & 1 and t not in under.vocabulary.eos
+            ]
+            if not allowed:
+                break
+            token = rng.choice(allowed)
+            before, left = kept.ending, rng.randint(0, 6)
+            matcher.advance(token)
+            least = len(matcher.short_ending().tokens)
+            fits = kept.take(token, left)
+            assert fits or least > left
+            if not fits:
+                assert kept.ending == before
+                matcher.rollback(1)
+            there = matcher.fork()
+            for each in kept.ending:
+                there.advance(each)
+            assert there.is_accepting() and (not fits or len(kept.ending) <= left)
+
+
+def test_a_budget_that_cannot_suffice_is_an_error_whatever_its_size() -> None:
+    matcher = store(0).matcher()
+    matcher.advance_bytes(b"[")
+    with pytest.raises(mw.LimitError, match="max_tokens is 100, but the shortest ending"):
+        mw.generate(random_model(0, store(0).vocabulary.size), matcher, [1], max_tokens=100).run()
