@@ -23,7 +23,7 @@ from maskwright.playground.server import MOST_BODY, QUESTIONS, PlaygroundServer
 from maskwright.playground.worker import WorkerSettings
 
 SUM = 'start: N ("+" N)*\nN: /[0-9]+/\n'
-SECONDS = 20.0
+SECONDS = 8.0
 
 
 @pytest.fixture(scope="module")

@@ -71,7 +71,7 @@ def drawn(matcher: mw.Matcher, rng: random.Random) -> int:
     return rng.choice(np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist())
 
 
-@pytest.mark.parametrize("seed", share(range(40), 3))
+@pytest.mark.parametrize("seed", share(range(40), 1))
 @pytest.mark.parametrize("kind", ["grammar", "schema", "composition"])
 def test_forced_bytes_are_those_that_alone_can_come(kind: str, seed: int) -> None:
     rng = random.Random(seed)
