@@ -127,7 +127,7 @@ class Text:
     """A text of tokens. allowed : what may come next; the first token if the text is whole."""
 
     def __init__(self, form: dict[str, Any]) -> None:
-        self._at = 0
+        self._at = 0  # the tokens so far
         self._ways = _opened({(language(form),)}, 0)
 
     def _alive(self) -> set[Way]:
@@ -135,16 +135,22 @@ class Text:
         alive = {way for way in self._ways if not (way and _is_spent(way[0], self._at))}
         return alive or self._ways
 
-    def _behind(self, token: int) -> set[Way]:
-        found: set[Way] = set()
+    def _behind_whole(self, token: int) -> set[Way]:
+        tops = [way for way in self._alive() if way and isinstance(way[0], Whole | Run) and token in way[0].ids]
+        return _opened({way[1:] if isinstance(way[0], Whole) else way for way in tops}, self._at + 1)
+
+    def _behind_text(self, token: int) -> set[Way]:
         ways = self._alive()
-        for way in ways:
-            if way and isinstance(way[0], Whole | Run) and token in way[0].ids:
-                found |= {way[1:] if isinstance(way[0], Whole) else way}
-        found = _opened(found, self._at + 1)
         for character in VOCABULARY[token]:
             ways = _opened({after for way in ways for after in _stepped(way, character)}, self._at + 1)
-        return found | ways
+        return ways
+
+    def _behind(self, token: int) -> set[Way]:
+        return self._behind_whole(token) | self._behind_text(token)
+
+    def is_twice(self, token: int) -> bool:
+        """Whether a token may come both whole and as text."""
+        return bool(self._behind_whole(token)) and bool(self._behind_text(token))
 
     def allowed(self) -> set[int]:
         found = {token for token in IDS if self._behind(token)}
