@@ -163,8 +163,11 @@ def list_expression(rules: HostRules, automaton: ListAutomaton, space: str, ends
     entered = sorted({to for row in automaton.steps for _, to in row})
     names = {state: rules.name() for state in entered}
     options: dict[int, list[str]] = {state: [] for state in entered}
+    elements: dict[str, str] = {}
     for state, row in enumerate(automaton.steps):
-        for expression, to in row:
+        for each, to in row:
+            # PERF: an element that has a rule is parsed in the same states wherever it stands
+            expression = elements.get(each) or elements.setdefault(each, rules.either([each]))
             if state == 0:
                 options[to].append(f"{space} {expression}".strip())
             if state in names:
