@@ -139,6 +139,7 @@ class FormatReader:
         self._whitespace = whitespace
         self._additional = additional
         self._depth = 0
+        self._behind = ""  # the end of the tag whose content, XML arguments, is read next
         self._readers: dict[str, Callable[[Mapping[str, Any], str, Ends], str]] = {
             "const_string": self._constant,
             "json_schema": self._json,
@@ -163,7 +164,7 @@ class FormatReader:
             "repeat": self._repeat,
         }
 
-    def read(self, form: Any, where: str, ends: Ends) -> str:
+    def read(self, form: Any, where: str, ends: Ends = _NO_ENDS) -> str:
         """The expression of a format, or of a language that was read already (which no JSON says).
 
         where : a JSON pointer.
@@ -213,7 +214,8 @@ class FormatReader:
             key_order="any" if form.get("any_order", False) else "schema",
         )
         if style != "json":
-            return xml_arguments(self._host, found, style, excluded)
+            behind, self._behind = self._behind, ""
+            return xml_arguments(self._host, found, style, excluded, behind)
         graph = excluding(found.texts.graph, excluded)
         return self._host.part(
             "JSON", JsonSchema(found.name, found.schema, Texts(graph, found.texts.spacing), found.options)
@@ -265,8 +267,14 @@ class FormatReader:
         end = self._host.either([self._border(one, f"{where}/end") for one in several])
         tokens = tuple(one["token"] for one in several if isinstance(one, Mapping))
         inside = Ends(tuple(one for one in several if isinstance(one, str) and one), tokens)
-        content = self.read(form.get("content"), f"{where}/content", inside)
-        return " ".join(filter(None, (begin, content, end)))
+        content = form.get("content")
+        if isinstance(content, Mapping) and (
+            content.get("type") == "qwen_xml_parameter"
+            or (content.get("type") == "json_schema" and content.get("style", "json") != "json")
+        ):
+            self._behind = end
+            return f"{begin} {self.read(content, f'{where}/content', inside)}".strip()
+        return " ".join(filter(None, (begin, self.read(content, f"{where}/content", inside), end)))
 
     def _border(self, said: Any, where: str) -> str:
         """A tag's begin or end: a string or a token."""
