@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,9 +32,6 @@ from maskwright.decoding.composition.words import dead_end, refusal, why_not
 from maskwright.decoding.engine.alone import Alone
 from maskwright.decoding.engine.arguments import as_id, check_words, plain_bytes
 from maskwright.maskstore.composition.tables import ComposedTables, TokenPart
-
-if TYPE_CHECKING:
-    pass
 
 Words = npt.NDArray[np.uint32]
 

@@ -136,3 +136,10 @@ class ComposedTables:
             elif isinstance(part, TextPart) and isinstance(part.store, ComposedTables):
                 words |= part.store.whole
         return words
+
+    @cached_property
+    def whole_text(self) -> Words:
+        """Those of `whole` that have a text: (n_words,) uint32."""
+        bits = np.zeros(32 * self.n_words, np.uint8)
+        bits[self.vocabulary.text_ids()] = 1
+        return self.whole & np.packbits(bits, bitorder="little").view(np.uint32)

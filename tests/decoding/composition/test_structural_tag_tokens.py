@@ -176,3 +176,22 @@ def test_a_budget_inside_another_composition_is_refused() -> None:
     inner = mw.read_structural_tag({"type": "structural_tag", "format": {"type": "any_text", "max_tokens": 2}})
     with pytest.raises(mw.GrammarError, match="part X has a budget of tokens"):
         mw.compose('start: "<" X ">"\n%declare X', {"X": inner})
+
+
+def test_no_byte_is_forced_where_a_token_comes_for_itself() -> None:
+    """Behind the token `ab` comes `!`, behind its bytes `?`."""
+    whole = {"type": "sequence", "elements": [{"type": "token", "token": "ab"}, {"type": "const_string", "value": "!"}]}
+    text = {"type": "const_string", "value": "ab?"}
+    for elements in ([whole], [whole, text]):
+        form = {"type": "tag", "begin": "<", "content": {"type": "or", "elements": elements}, "end": ">"}
+        matcher = store_of(form, CALLS).matcher()
+        assert matcher.forced_bytes() == b"<"
+        matcher.advance(ids("<")[0])
+        assert matcher.forced_bytes() == b""
+        matcher.advance(CALLS.tokens.index(b"ab"))
+        assert mask_of(matcher) == set(ids("!?" if text in elements else "!"))
+    inner = mw.read_structural_tag({"type": "structural_tag", "format": {"type": "token", "token": "ab"}})
+    matcher = mw.build_store(mw.compose('start: "<" X ">"\n%declare X', {"X": inner}), CALLS).matcher()
+    assert matcher.forced_bytes() == b"<"
+    matcher = store_of({"type": "tag", "begin": "<", "content": {"type": "any_tokens", "max_tokens": 1}, "end": ">"}, CALLS).matcher()
+    assert matcher.forced_bytes() == b"<"
