@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 from maskwright.analysis.lexing.terminals import compile_pattern
 
-VOCABULARY = "</s> a b c ab < / </ > x x> <x> </x> ax >a bc </x c< b</x> a<x>".split()
+_TEXTS = "</s> a b c ab < / </ > x x> <x> </x> ax >a bc </x c< b</x> a<x>"
+VOCABULARY = _TEXTS.split()
 """Tokens by id; the first one ends a text."""
 IDS = range(1, len(VOCABULARY))
 

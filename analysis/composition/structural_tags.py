@@ -66,12 +66,12 @@ def read_structural_tag(
     In the XML styles, an argument that the schema does not name has an identifier as its name, and
     may come twice. (In minimax_m3_xml there are none.) A string ends at the first closing tag.
 
-    A token of a token format is taken whole, one with text too. A part with `max_tokens` ends as soon
-    as it can once it has taken so many tokens behind the one in which it begins; bytes that are
-    added without tokens count as none.
+    A token of a token format is taken whole, one with text too. A part with `max_tokens` ends as
+    soon as it can once it has taken so many tokens behind the one in which it begins; bytes that
+    are added without tokens count as none.
 
-    Raises: GrammarError for what is malformed; SchemaError, LimitError and others as its parts' own, and for arguments that a style
-    cannot write. The message says where in the tag.
+    Raises: GrammarError for what is malformed; SchemaError, LimitError and others as its parts' own,
+    and for arguments that a style cannot write. The message says where in the tag.
 
     Example:
         >>> number = {"type": "regex", "pattern": "[0-9]+"}
@@ -226,7 +226,9 @@ class FormatReader:
 
     def _any_text(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
         most = _budget(form, "max_chars", where, MOST_TEXT)
-        return self._host.free((*_texts(form, "excludes", where), *ends.texts), most, _budget(form, "max_tokens", where))
+        return self._host.free(
+            (*_texts(form, "excludes", where), *ends.texts), most, _budget(form, "max_tokens", where)
+        )
 
     def _grammar(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
         return self._host.part("GRAMMAR", parse_ebnf(_text(form, "grammar", where), "<grammar>"))

@@ -211,8 +211,8 @@ def ended_list_expression(
         elements do and goes on as one.
     ends_with_space : as of `list_expression`: an empty list has no space behind it.
 
-    PERF: the lists of n members in their order, each of which may be left out, have n * n / 2 steps.
-    A state has the steps of the next one, which may begin later, and few of its own: 2 n rules.
+    PERF: lists of n members in their order, of which any may be left out, have n * n / 2 steps. A
+    state has the steps of the next one, which may begin later, and few of its own: 2 n rules.
     """
     if not automaton.steps[0] and not automaton.is_final[0]:
         return None

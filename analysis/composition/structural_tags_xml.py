@@ -132,9 +132,7 @@ STYLES: Mapping[str, Style] = MappingProxyType(
 """The styles by the names that xgrammar gives them."""
 
 
-def xml_arguments(
-    rules: HostRules, schema: JsonSchema, style: str, excluded: tuple[str, ...], behind: str = ""
-) -> str:
+def xml_arguments(rules: HostRules, schema: JsonSchema, style: str, excluded: tuple[str, ...], behind: str = "") -> str:
     """The expression of the arguments of a schema's objects.
 
     style : a key of `STYLES`.

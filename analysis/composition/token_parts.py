@@ -1,4 +1,4 @@
-"""Parts that are tokens, not texts: a special token, one of a set of tokens, at most so many tokens.
+"""Parts that are tokens, not texts: a special token, one of a set, at most so many tokens.
 
 A token of such a part is taken whole: it begins where a token begins, and nothing of it is text of
 the host or of another part. Which ids there are says the vocabulary of a store.

@@ -67,7 +67,9 @@ class Answers(Shared):
             if self._is_ended or not text.any():
                 return False
             parts = enumerate(self.store.parts)
-            marks = [self._rules.marks[at] for at, one in parts if isinstance(one, TokenPart) and (one.words & text).any()]
+            marks = [
+                self._rules.marks[at] for at, one in parts if isinstance(one, TokenPart) and (one.words & text).any()
+            ]
             for reading in self._close():
                 cursor = reading.cursor
                 if reading.back is None:

@@ -215,7 +215,7 @@ class ComposedMatcher(Answers):
             for at, part in enumerate(self.store.parts)
             if isinstance(part, TokenPart) and has(part.words, number)
         ]
-        found = []
+        found: list[Reading] = []
         for reading in self._close():
             if reading.back is None:
                 found.extend(advanced(reading, each) for each in marks if reading.cursor.reads(each))

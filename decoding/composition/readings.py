@@ -24,7 +24,14 @@ from maskwright.decoding.composition.memo import MOST_TAILS, HostState, memo_of
 from maskwright.decoding.engine.strings import add_strings
 from maskwright.maskstore.composition.splits import Splits, splits_of
 from maskwright.maskstore.composition.strings import COMES, Asked, strings_array
-from maskwright.maskstore.composition.tables import AnyPart, ComposedTables, JsonStringPart, TextPart, TokenPart, TokenRunPart
+from maskwright.maskstore.composition.tables import (
+    AnyPart,
+    ComposedTables,
+    JsonStringPart,
+    TextPart,
+    TokenPart,
+    TokenRunPart,
+)
 
 MOST_READINGS = 512
 """The most readings of a text at a time."""

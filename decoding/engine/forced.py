@@ -149,7 +149,7 @@ def forced(matcher: Text, limit: int = MOST_BYTES) -> Forced:
 
 
 def _may_be_whole(matcher: Text) -> bool:
-    """Whether a token may come for itself and not for its bytes, as in parts that are sets of tokens."""
+    """Whether a token may come for itself, not for its bytes: of a part that is a set of them."""
     asked = getattr(matcher, "may_be_whole", None)
     return asked is not None and bool(asked())
 

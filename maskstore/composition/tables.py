@@ -57,7 +57,7 @@ class JsonStringPart:
 
 @dataclass(frozen=True, eq=False)
 class TokenPart:
-    """A part that is one token, taken whole. words : (n_words,) uint32, the mask of those it may be."""
+    """A part that is one token, taken whole. words : (n_words,) uint32, those that it may be."""
 
     name: str
     words: Words

@@ -161,7 +161,9 @@ def test_tokens_that_a_vocabulary_lacks(form: dict[str, Any], message: str) -> N
 
 
 def test_a_composition_with_token_sets_inside_another() -> None:
-    inner = mw.read_structural_tag({"type": "structural_tag", "format": {"type": "exclude_token", "exclude_tokens": ["a"]}})
+    inner = mw.read_structural_tag(
+        {"type": "structural_tag", "format": {"type": "exclude_token", "exclude_tokens": ["a"]}}
+    )
     store = mw.build_store(mw.compose('start: "<" X "b"\n%declare X', {"X": inner}), CALLS)
     matcher = store.matcher()
     matcher.advance_bytes(b"<")
@@ -193,5 +195,7 @@ def test_no_byte_is_forced_where_a_token_comes_for_itself() -> None:
     inner = mw.read_structural_tag({"type": "structural_tag", "format": {"type": "token", "token": "ab"}})
     matcher = mw.build_store(mw.compose('start: "<" X ">"\n%declare X', {"X": inner}), CALLS).matcher()
     assert matcher.forced_bytes() == b"<"
-    matcher = store_of({"type": "tag", "begin": "<", "content": {"type": "any_tokens", "max_tokens": 1}, "end": ">"}, CALLS).matcher()
+    matcher = store_of(
+        {"type": "tag", "begin": "<", "content": {"type": "any_tokens", "max_tokens": 1}, "end": ">"}, CALLS
+    ).matcher()
     assert matcher.forced_bytes() == b"<"
