@@ -70,8 +70,8 @@ def read_structural_tag(
     soon as it can once it has taken so many tokens behind the one in which it begins; bytes that
     are added without tokens count as none.
 
-    Raises: GrammarError for what is malformed; SchemaError, LimitError and others as its parts' own,
-    and for arguments that a style cannot write. The message says where in the tag.
+    Raises: GrammarError for what is malformed; SchemaError, LimitError and others as its parts'
+    own, and for arguments that a style cannot write. The message says where in the tag.
 
     Example:
         >>> number = {"type": "regex", "pattern": "[0-9]+"}
