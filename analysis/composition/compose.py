@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from maskwright.analysis.arguments import a_type, clip
 from maskwright.analysis.composition.directives import Directive, directive_end, read_directives
+from maskwright.analysis.composition.token_parts import AtMostTokens, SpecialToken, TokenParts, TokenSet, special_token
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, SchemaError, UnusedPartError
 from maskwright.analysis.fronts import read_grammar
 from maskwright.analysis.grammar.grammar import Grammar
@@ -57,16 +58,6 @@ class InJsonString:
     inner: Inner
 
 
-@dataclass(frozen=True)
-class SpecialToken:
-    """A part that is one special token, such as `<|tool_call|>`.
-
-    token : the token's id, or its name in the vocabulary.
-    """
-
-    token: int | str
-
-
 @dataclass(frozen=True, eq=False)
 class Part:
     """What stands in a host under a name.
@@ -76,7 +67,7 @@ class Part:
     """
 
     name: str
-    inner: Inner | InJsonString | SpecialToken
+    inner: Inner | InJsonString | TokenParts
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -99,6 +90,12 @@ class Composition:
     def __post_init__(self) -> None:
         if self.depth > DEEPEST:
             raise LimitError(f"{self.name}: more than {DEEPEST} compositions stand inside one another; compose flatter")
+        for part, inner in zip(self.parts, self._inner, strict=True):
+            if isinstance(inner, Composition) and inner.has_budgets:
+                raise GrammarError(
+                    f"{self.name}: part {part.name} has a budget of tokens, which a composition inside another cannot count: take "
+                    "the budget out, or put its parts into this composition"
+                )
 
     @property
     def depth(self) -> int:
@@ -107,13 +104,18 @@ class Composition:
 
     @property
     def has_tokens(self) -> bool:
-        """Whether a part, or a part of a part, is a special token."""
+        """Whether a part, or a part of a part, is made of tokens."""
         return any(
-            isinstance(one, SpecialToken) or (isinstance(one, Composition) and one.has_tokens) for one in self._inner
+            isinstance(one, TokenParts) or (isinstance(one, Composition) and one.has_tokens) for one in self._inner
         )
 
     @property
-    def _inner(self) -> list[Inner | SpecialToken]:
+    def has_budgets(self) -> bool:
+        """Whether a part takes at most so many tokens."""
+        return any(isinstance(one, AtMostTokens) for one in self._inner)
+
+    @property
+    def _inner(self) -> list[Inner | TokenParts]:
         return [part.inner.inner if isinstance(part.inner, InJsonString) else part.inner for part in self.parts]
 
     def __repr__(self) -> str:
@@ -133,21 +135,11 @@ def in_json_string(part: Any) -> InJsonString:
     inner = as_part(part)
     if isinstance(inner, Composition) and inner.has_tokens:
         raise GrammarError(
-            f"{inner.name} has parts that are special tokens, which stand for no text: they cannot be in a JSON string"
+            f"{inner.name} has parts that are tokens, such as special tokens, which are no text: they cannot be in a JSON string"
         )
     if not isinstance(inner, Grammar | JsonSchema | Regex | Composition):
         raise GrammarError(f"in_json_string takes a grammar, a schema, a pattern or a composition, not {a_type(part)}")
     return InJsonString(inner)
-
-
-def special_token(token: int | str) -> SpecialToken:
-    """A part that is one special token of the vocabulary, by id or by name.
-
-    Raises: GrammarError for anything but an id or a name.
-    """
-    if isinstance(token, bool) or not isinstance(token, int | str) or token in ("", -1):
-        raise GrammarError(f"the special token is {clip(token)}; expected its id or its name")
-    return SpecialToken(token)
 
 
 def compose(host: Any, parts: Mapping[str, Any], *, name: str | None = None) -> Composition:
@@ -190,12 +182,12 @@ def _check_number(parts: Sized) -> None:
         raise LimitError(f"{len(parts):,} parts are more than {MOST_PARTS:,}; compose some of them first")
 
 
-def as_part(source: Any) -> Inner | InJsonString | SpecialToken:
+def as_part(source: Any) -> Inner | InJsonString | TokenParts:
     """The language of a part, as `compose` takes it.
 
     Raises: as `compose`.
     """
-    if isinstance(source, Grammar | JsonSchema | Regex | Composition | InJsonString | SpecialToken):
+    if isinstance(source, Grammar | JsonSchema | Regex | Composition | InJsonString | TokenParts):
         return source
     if isinstance(source, str | os.PathLike):
         if has_directives(source):
@@ -377,7 +369,7 @@ def _in_schema(host: Any, parts: list[Part], name: str | None) -> Composition:
         schema = _replaced(schema, part.name, part_format(number))
     made = load_schema(schema, name=name or found or None, **options)
     inside = [
-        part if isinstance(part.inner, InJsonString | SpecialToken) else Part(part.name, InJsonString(part.inner))
+        part if isinstance(part.inner, InJsonString | TokenParts) else Part(part.name, InJsonString(part.inner))
         for part in parts
     ]
     return Composition(made.name, made, tuple(inside))
@@ -436,6 +428,7 @@ __all__ = [
     "Inner",
     "Part",
     "SpecialToken",
+    "TokenSet",
     "as_part",
     "compose",
     "in_json_string",

@@ -13,13 +13,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from maskwright.analysis.arguments import a_type, clip
-from maskwright.analysis.composition.compose import Composition, compose, special_token
+from maskwright.analysis.composition.compose import Composition, compose
 from maskwright.analysis.composition.structural_tags_graph import closed_objects, excluding
 from maskwright.analysis.composition.structural_tags_host import HostRules, characters
 from maskwright.analysis.composition.structural_tags_xml import STYLES, xml_arguments
+from maskwright.analysis.composition.token_parts import MOST_TOKENS, TokenSet, check_token, token_set
 from maskwright.analysis.errors import GrammarError, MaskwrightError
 from maskwright.analysis.fronts.ebnf import parse_ebnf
 from maskwright.analysis.grammar.grammar import Grammar
@@ -27,16 +28,23 @@ from maskwright.analysis.schema.load import JsonSchema, load_schema
 from maskwright.analysis.schema.shapes import Texts
 from maskwright.analysis.schema.text_patterns import Regex, load_regex
 
-_NOT_HERE = {
-    "exclude_token": "a single token other than some",
-    "any_tokens": "any tokens, special ones too",
-    "token_triggered_tags": "free tokens until a special one",
-    "token_dispatch": "free tokens until a special one",
-}
 DEEPEST = 100
 """BOUND: formats inside one another."""
 MOST_TEXT = 2_000
 """BOUND: the characters that `max_chars` may allow."""
+
+
+class Ends(NamedTuple):
+    """What ends the innermost tag, and so what free text and free tokens in it do not hold.
+
+    texts, tokens : its end as strings, or as a token.
+    """
+
+    texts: tuple[str, ...] = ()
+    tokens: tuple[int | str, ...] = ()
+
+
+_NO_ENDS = Ends()
 
 
 def read_structural_tag(
@@ -58,9 +66,12 @@ def read_structural_tag(
     In the XML styles, an argument that the schema does not name has an identifier as its name, and
     may come twice. (In minimax_m3_xml there are none.) A string ends at the first closing tag.
 
-    Raises: GrammarError for what is malformed, and for what is not read: budgets of tokens, sets of
-    tokens; SchemaError, LimitError and others as its parts' own, and for arguments that a style
-    cannot write. The message says where in the tag.
+    A token of a token format is taken whole, one with text too. A part with `max_tokens` ends as
+    soon as it can once it has taken so many tokens behind the one in which it begins; bytes that
+    are added without tokens count as none.
+
+    Raises: GrammarError for what is malformed; SchemaError, LimitError and others as its parts'
+    own, and for arguments that a style cannot write. The message says where in the tag.
 
     Example:
         >>> number = {"type": "regex", "pattern": "[0-9]+"}
@@ -84,7 +95,7 @@ def read_structural_tag(
     else:
         raise GrammarError('the structural tag has no format; expected {"type": "structural_tag", "format": {...}}')
     host = HostRules()
-    body = FormatReader(host, whitespace, additional_properties).read(form, "/format", ())
+    body = FormatReader(host, whitespace, additional_properties).read(form, "/format", _NO_ENDS)
     return compose(host.grammar(body), host.parts, name="structural tag")
 
 
@@ -128,7 +139,8 @@ class FormatReader:
         self._whitespace = whitespace
         self._additional = additional
         self._depth = 0
-        self._readers: dict[str, Callable[[Mapping[str, Any], str, tuple[str, ...]], str]] = {
+        self._behind = ""  # the end of the tag whose content, XML arguments, is read next
+        self._readers: dict[str, Callable[[Mapping[str, Any], str, Ends], str]] = {
             "const_string": self._constant,
             "json_schema": self._json,
             "qwen_xml_parameter": self._qwen,
@@ -136,33 +148,33 @@ class FormatReader:
             "grammar": self._grammar,
             "regex": self._regex,
             "token": self._token,
+            "exclude_token": self._exclude_token,
+            "any_tokens": self._any_tokens,
             "sequence": self._sequence,
             "or": self._or,
             "tag": self._tag,
             "triggered_tags": self._triggered,
+            "token_triggered_tags": self._token_triggered,
             "tags_with_separator": self._separated,
             "dispatch": self._dispatch,
+            "token_dispatch": self._token_dispatch,
             "optional": partial(self._repeated, least=0, most=1),
             "plus": partial(self._repeated, least=1, most=-1),
             "star": partial(self._repeated, least=0, most=-1),
             "repeat": self._repeat,
         }
 
-    def read(self, form: Any, where: str, ends: tuple[str, ...]) -> str:
+    def read(self, form: Any, where: str, ends: Ends = _NO_ENDS) -> str:
         """The expression of a format, or of a language that was read already (which no JSON says).
 
         where : a JSON pointer.
-        ends : what free text at the end of the format must not hold.
+        ends : of the tag around it.
         """
         if isinstance(form, Grammar | JsonSchema | Regex | Composition):
             return self._host.part("PART", form)
         if not isinstance(form, Mapping) or not isinstance(form.get("type"), str):
             raise GrammarError(f"structural tag, {where}: {clip(form)} is no format; expected an object with a type")
         kind = form["type"]
-        if kind in _NOT_HERE:
-            raise GrammarError(
-                f"structural tag, {where}: {kind} is not read ({_NOT_HERE[kind]}): say it with strings or token formats"
-            )
         if kind not in self._readers:
             raise GrammarError(
                 f"structural tag, {where}: no format has the type {clip(kind)}; known: {', '.join(self._readers)}"
@@ -181,10 +193,10 @@ class FormatReader:
 
     # -- single formats
 
-    def _constant(self, form: Mapping[str, Any], where: str, ends: tuple[str, ...]) -> str:
+    def _constant(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
         return characters(_text(form, "value", where))
 
-    def _json(self, form: Mapping[str, Any], where: str, ends: tuple[str, ...]) -> str:
+    def _json(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
         style = form.get("style", "json")
         if style != "json" and not (isinstance(style, str) and style in STYLES):
             raise GrammarError(
@@ -202,63 +214,76 @@ class FormatReader:
             key_order="any" if form.get("any_order", False) else "schema",
         )
         if style != "json":
-            return xml_arguments(self._host, found, style, excluded)
+            behind, self._behind = self._behind, ""
+            return xml_arguments(self._host, found, style, excluded, behind)
         graph = excluding(found.texts.graph, excluded)
         return self._host.part(
             "JSON", JsonSchema(found.name, found.schema, Texts(graph, found.texts.spacing), found.options)
         )
 
-    def _qwen(self, form: Mapping[str, Any], where: str, ends: tuple[str, ...]) -> str:
+    def _qwen(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
         return self._json({**form, "style": "qwen_xml"}, where, ends)
 
-    def _any_text(self, form: Mapping[str, Any], where: str, ends: tuple[str, ...]) -> str:
-        if form.get("max_tokens") is not None:
-            raise GrammarError(f"structural tag, {where}/max_tokens: a budget of tokens is not read: use max_chars")
-        most = form.get("max_chars")
-        if most is not None and (isinstance(most, bool) or not isinstance(most, int) or not 0 <= most <= MOST_TEXT):
-            raise GrammarError(f"structural tag, {where}/max_chars is {clip(most)}; expected 0 to {MOST_TEXT:,}")
-        return self._host.free((*_texts(form, "excludes", where), *ends), most)
+    def _any_text(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
+        most = _budget(form, "max_chars", where, MOST_TEXT)
+        return self._host.free(
+            (*_texts(form, "excludes", where), *ends.texts), most, _budget(form, "max_tokens", where)
+        )
 
-    def _grammar(self, form: Mapping[str, Any], where: str, ends: tuple[str, ...]) -> str:
+    def _grammar(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
         return self._host.part("GRAMMAR", parse_ebnf(_text(form, "grammar", where), "<grammar>"))
 
-    def _regex(self, form: Mapping[str, Any], where: str, ends: tuple[str, ...]) -> str:
+    def _regex(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
         return self._host.part("REGEX", load_regex(_text(form, "pattern", where)))
 
-    def _token(self, form: Mapping[str, Any], where: str, ends: tuple[str, ...]) -> str:
-        return self._host.part("TOKEN", special_token(form.get("token", "")))
+    def _token(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
+        return self._host.token(TokenSet(_tokens({"token": [form.get("token")]}, "token", where)))
+
+    def _exclude_token(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
+        excluded = (*_tokens(form, "exclude_tokens", where), *ends.tokens)
+        return self._host.token(token_set(excluded, is_excluding=True))
+
+    def _any_tokens(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
+        excluded = (*_tokens(form, "exclude_tokens", where), *ends.tokens)
+        return self._host.free_tokens(excluded, _budget(form, "max_tokens", where))
 
     # -- formats of formats
 
-    def _sequence(self, form: Mapping[str, Any], where: str, ends: tuple[str, ...]) -> str:
+    def _sequence(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
         elements = _list(form, "elements", where)
-        last = len(elements) - 1
-        found = [self.read(one, f"{where}/elements/{i}", ends if i == last else ()) for i, one in enumerate(elements)]
+        found = [self.read(one, f"{where}/elements/{i}", ends) for i, one in enumerate(elements)]
         return " ".join(filter(None, found))
 
-    def _or(self, form: Mapping[str, Any], where: str, ends: tuple[str, ...]) -> str:
+    def _or(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
         elements = _list(form, "elements", where)
         if not elements:
             raise GrammarError(f"structural tag, {where}/elements is empty; expected at least one format")
         return self._host.either([self.read(one, f"{where}/elements/{i}", ends) for i, one in enumerate(elements)])
 
-    def _tag(self, form: Mapping[str, Any], where: str, ends: tuple[str, ...]) -> str:
+    def _tag(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
         begin = self._border(form.get("begin"), f"{where}/begin")
         said = form.get("end")
         several = said if isinstance(said, list) else [said]
         if not several:
             raise GrammarError(f"structural tag, {where}/end is empty; expected at least one end")
-        inside = tuple(one for one in several if isinstance(one, str) and one)
-        content = self.read(form.get("content"), f"{where}/content", inside)
         end = self._host.either([self._border(one, f"{where}/end") for one in several])
-        return " ".join(filter(None, (begin, content, end)))
+        tokens = tuple(one["token"] for one in several if isinstance(one, Mapping))
+        inside = Ends(tuple(one for one in several if isinstance(one, str) and one), tokens)
+        content = form.get("content")
+        if isinstance(content, Mapping) and (
+            content.get("type") == "qwen_xml_parameter"
+            or (content.get("type") == "json_schema" and content.get("style", "json") != "json")
+        ):
+            self._behind = end
+            return f"{begin} {self.read(content, f'{where}/content', inside)}".strip()
+        return " ".join(filter(None, (begin, self.read(content, f"{where}/content", inside), end)))
 
     def _border(self, said: Any, where: str) -> str:
         """A tag's begin or end: a string or a token."""
         if isinstance(said, str):
             return characters(said)
         if isinstance(said, Mapping) and said.get("type") == "token":
-            return self._token(said, where, ())
+            return self._token(said, where, _NO_ENDS)
         raise GrammarError(f"structural tag, {where} is {clip(said)}; expected a string or a token format")
 
     def _tags(self, form: Mapping[str, Any], where: str) -> tuple[list[Mapping[str, Any]], str]:
@@ -268,10 +293,10 @@ class FormatReader:
         for i, one in enumerate(tags):
             if not isinstance(one, Mapping) or one.get("type", "tag") != "tag":
                 raise GrammarError(f"structural tag, {where}/tags/{i} is no tag")
-        found = [self.read({**one, "type": "tag"}, f"{where}/tags/{i}", ()) for i, one in enumerate(tags)]
+        found = [self.read({**one, "type": "tag"}, f"{where}/tags/{i}", _NO_ENDS) for i, one in enumerate(tags)]
         return tags, self._host.either(found)
 
-    def _triggered(self, form: Mapping[str, Any], where: str, ends: tuple[str, ...]) -> str:
+    def _triggered(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
         triggers = _texts(form, "triggers", where)
         if not triggers or "" in triggers:
             raise GrammarError(f"structural tag, {where}/triggers: expected at least one, and none that is empty")
@@ -282,23 +307,29 @@ class FormatReader:
                 raise GrammarError(
                     f"structural tag, {where}/tags/{i}/begin is {clip(begin)}; expected a string that begins with exactly one trigger"
                 )
-        excluded = (*triggers, *_texts(form, "excludes", where), *ends)
-        at_least_one, stops = bool(form.get("at_least_one")), bool(form.get("stop_after_first"))
-        if at_least_one and stops:
-            return either
-        text = self._host.free(excluded, None)
-        more = f"({either} {text})*"
-        if at_least_one:
-            return f"{either} {text} {more}"
-        return f"{text} {either}?" if stops else f"{text} {more}"
+        excluded = (*triggers, *_texts(form, "excludes", where), *ends.texts)
+        return _among(form, either, self._host.free(excluded, None))
 
-    def _separated(self, form: Mapping[str, Any], where: str, ends: tuple[str, ...]) -> str:
+    def _token_triggered(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
+        triggers = _tokens(form, "trigger_tokens", where)
+        tags, either = self._tags(form, where)
+        for i, one in enumerate(tags):
+            begin = one.get("begin")
+            if not isinstance(begin, Mapping) or begin.get("token") not in triggers:
+                raise GrammarError(
+                    f"structural tag, {where}/tags/{i}/begin is {clip(begin)}; expected a token format with one of the triggers, "
+                    "by id or by name as there"
+                )
+        excluded = (*triggers, *_tokens(form, "exclude_tokens", where), *ends.tokens)
+        return _among(form, either, self._host.free_tokens(excluded, None))
+
+    def _separated(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
         either = self._tags(form, where)[1]
         separator = characters(_text(form, "separator", where))
         some = either if form.get("stop_after_first") else f"{either} ({separator} {either})*"
         return some if form.get("at_least_one") else f"({some})?"
 
-    def _dispatch(self, form: Mapping[str, Any], where: str, ends: tuple[str, ...]) -> str:
+    def _dispatch(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
         rules = _list(form, "rules", where)
         if not all(
             isinstance(one, list | tuple) and len(one) == 2 and isinstance(one[0], str) and one[0] for one in rules
@@ -306,19 +337,30 @@ class FormatReader:
             raise GrammarError(
                 f"structural tag, {where}/rules: expected pairs of a pattern, which is not empty, and a format"
             )
+        text = self._host.free((*(pattern for pattern, _ in rules), *_texts(form, "excludes", where)), None)
+        return self._dispatched(form, where, ends, text, [characters(pattern) for pattern, _ in rules])
+
+    def _token_dispatch(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
+        rules = _list(form, "rules", where)
+        if not all(isinstance(one, list | tuple) and len(one) == 2 for one in rules):
+            raise GrammarError(f"structural tag, {where}/rules: expected pairs of a token and a format")
+        triggers = _tokens({"rules": [token for token, _ in rules]}, "rules", where)
+        text = self._host.free_tokens((*triggers, *_tokens(form, "exclude_tokens", where)), None)
+        return self._dispatched(form, where, ends, text, [self._host.token(TokenSet((one,))) for one in triggers])
+
+    def _dispatched(self, form: Mapping[str, Any], where: str, ends: Ends, free: str, patterns: list[str]) -> str:
+        """What is free until a pattern, and the format behind it."""
+        if not patterns:
+            return free
         either = self._host.either(
             [
-                f"{characters(pattern)} {self.read(one, f'{where}/rules/{i}/1', ())}".strip()
-                for i, (pattern, one) in enumerate(rules)
+                f"{pattern} {self.read(form['rules'][i][1], f'{where}/rules/{i}/1', ends)}".strip()
+                for i, pattern in enumerate(patterns)
             ]
         )
-        patterns = tuple(pattern for pattern, _ in rules)
-        text = self._host.free((*patterns, *_texts(form, "excludes", where), *ends), None)
-        if not rules:
-            return text
-        return f"{text} ({either} {text})*" if form.get("loop", True) else f"{text} {either}?"
+        return f"{free} ({either} {free})*" if form.get("loop", True) else f"{free} {either}?"
 
-    def _repeat(self, form: Mapping[str, Any], where: str, ends: tuple[str, ...]) -> str:
+    def _repeat(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
         least, most = form.get("min"), form.get("max")
         for name, value in (("min", least), ("max", most)):
             if isinstance(value, bool) or not isinstance(value, int) or value < (0 if name == "min" else -1):
@@ -327,14 +369,40 @@ class FormatReader:
             raise GrammarError(f"structural tag, {where}: max {most} is less than min {least}")
         return self._repeated(form, where, ends, least=least or 0, most=-1 if most is None else most)
 
-    def _repeated(self, form: Mapping[str, Any], where: str, ends: tuple[str, ...], *, least: int, most: int) -> str:
-        body = self.read(form.get("content"), f"{where}/content", ())
+    def _repeated(self, form: Mapping[str, Any], where: str, ends: Ends, *, least: int, most: int) -> str:
+        body = self.read(form.get("content"), f"{where}/content", ends)
         if not body or most == 0:
             return ""
         name = self._host.either([body])
         if most == -1:
             return f"{name}*" if least == 0 else f"{name}+" if least == 1 else f"{name}~{least} {name}*"
         return f"{name}?" if (least, most) == (0, 1) else f"{name}~{least}..{most}"
+
+
+def _among(form: Mapping[str, Any], tag: str, free: str) -> str:
+    """Tags among what is free."""
+    at_least_one, stops = bool(form.get("at_least_one")), bool(form.get("stop_after_first"))
+    if at_least_one and stops:
+        return tag
+    if at_least_one:
+        return f"{tag} {free} ({tag} {free})*"
+    return f"{free} {tag}?" if stops else f"{free} ({tag} {free})*"
+
+
+def _budget(form: Mapping[str, Any], key: str, where: str, largest: int = MOST_TOKENS) -> int | None:
+    most = form.get(key)
+    if most is not None and (isinstance(most, bool) or not isinstance(most, int) or not 0 <= most <= largest):
+        raise GrammarError(f"structural tag, {where}/{key} is {clip(most)}; expected 0 to {largest:,}")
+    return most
+
+
+def _tokens(form: Mapping[str, Any], key: str, where: str) -> tuple[int | str, ...]:
+    value = form.get(key, [])
+    if not isinstance(value, list | tuple):
+        raise GrammarError(f"structural tag, {where}/{key} is {clip(value)}; expected a list of tokens")
+    for one in value:
+        check_token(one, f"structural tag, {where}/{key}: a token")
+    return tuple(value)
 
 
 def _text(form: Mapping[str, Any], key: str, where: str) -> str:

@@ -8,9 +8,11 @@ formats goes on before they differ.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
+from maskwright.analysis.composition.token_parts import AtMostTokens, TokenSet, token_set
 from maskwright.analysis.regex.dfa import Dfa, difference, intersect
 from maskwright.analysis.regex.whole import regex_automaton
 from maskwright.analysis.schema.strings import literals
@@ -27,7 +29,8 @@ class HostRules:
     def __init__(self) -> None:
         self.rules: list[str] = []
         self.parts: dict[str, Any] = {}
-        self._texts: dict[tuple[tuple[str, ...], int | None], str] = {}
+        self._texts: dict[tuple[tuple[str, ...], int | None, int | None], str] = {}
+        self._tokens: dict[TokenSet, str] = {}
         self._n_names = 0
 
     def name(self) -> str:
@@ -50,16 +53,31 @@ class HostRules:
         self.parts[name] = value
         return name
 
-    def free(self, excluded: tuple[str, ...], most: int | None) -> str:
-        """Any text that holds none of some strings, of at most so many characters."""
-        key = tuple(sorted(set(excluded) - {""})), most
+    def free(self, excluded: tuple[str, ...], most: int | None, most_tokens: int | None = None) -> str:
+        """Any text that holds none of some strings, of at most so many characters and tokens."""
+        key = tuple(sorted(set(excluded) - {""})), most, most_tokens
         if key not in self._texts:
             limit = "+" if most is None else f"{{1,{most}}}"
-            dfa = regex_automaton(f"[\\s\\S]{limit}") if most != 0 else literals([])
-            if key[0] and most != 0:
+            dfa = literals([]) if 0 in (most, most_tokens) else regex_automaton(f"[\\s\\S]{limit}")
+            if key[0] and not dfa.is_empty:
                 dfa = intersect(dfa, without(key[0]))
-            self._texts[key] = "" if dfa.is_empty else f"{self.part('TEXT', Regex('free text', dfa))}?"
+            text = Regex("free text", dfa)
+            value = text if most_tokens is None else AtMostTokens(text, most_tokens)
+            self._texts[key] = "" if dfa.is_empty else f"{self.part('TEXT', value)}?"
         return self._texts[key]
+
+    def token(self, tokens: TokenSet) -> str:
+        """One token of a set."""
+        if tokens not in self._tokens:
+            self._tokens[tokens] = self.part("TOKEN", tokens)
+        return self._tokens[tokens]
+
+    def free_tokens(self, excluded: Iterable[int | str], most: int | None) -> str:
+        """Tokens that are none of some, at most so many."""
+        tokens = token_set(excluded, is_excluding=True)
+        if most is None:
+            return f"{self.token(tokens)}*"
+        return f"{self.part('TOKENS', AtMostTokens(tokens, most))}?" if most else ""
 
     def grammar(self, start: str) -> str:
         """The text of the grammar, and no part that it does not use. start : its expression."""

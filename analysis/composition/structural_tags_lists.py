@@ -1,7 +1,8 @@
 """Lists of elements: the members of an object or the items of an array, one behind the other.
 
 A *list automaton* has states and, from each, steps: an element, and the state behind it. State 0 is
-initial. It becomes rules that grow to the left, so that a parser need not know where a list ends.
+initial. It becomes rules that grow to the left, so that a parser need not know where a list ends;
+or, where it is known what comes behind the list, fewer rules that grow to the right.
 """
 
 from __future__ import annotations
@@ -163,12 +164,13 @@ def list_expression(rules: HostRules, automaton: ListAutomaton, space: str, ends
     entered = sorted({to for row in automaton.steps for _, to in row})
     names = {state: rules.name() for state in entered}
     options: dict[int, list[str]] = {state: [] for state in entered}
+    elements = _elements(rules, automaton, space)
     for state, row in enumerate(automaton.steps):
-        for expression, to in row:
+        for each, to in row:
             if state == 0:
-                options[to].append(f"{space} {expression}".strip())
+                options[to].append(elements[each])
             if state in names:
-                options[to].append(" ".join(filter(None, (names[state], space, expression))))
+                options[to].append(f"{names[state]} {elements[each]}")
     for state in entered:
         if options[state]:
             rules.define(names[state], options[state])
@@ -179,3 +181,58 @@ def list_expression(rules: HostRules, automaton: ListAutomaton, space: str, ends
     if ends_with_space and space:
         some = f"({some} {space})"
     return f"{some}?" if automaton.is_final[0] else some
+
+
+def _elements(rules: HostRules, automaton: ListAutomaton, space: str) -> dict[str, str]:
+    """The elements of a list, by their expressions, as rules with space before them.
+
+    PERF: an element that has a rule is parsed in the same states wherever it stands; and so is what
+    all begin with, of which a state would else hold an item for each element that may come.
+    """
+    found = list(dict.fromkeys(expression for row in automaton.steps for expression, _ in row))
+    pieces = [expression.split(" ") for expression in found]
+    n = 0
+    while len(found) > 1 and all(len(one) > n + 1 and one[n] == pieces[0][n] and one[n][0] == '"' for one in pieces):
+        n += 1
+    begin = space
+    if n:
+        begin = rules.either([f"{space} {' '.join(pieces[0][:n])}".strip()])
+    rest = [" ".join(one[n:]) for one in pieces]
+    return {each: rules.either([f"{begin} {one}".strip()]) for each, one in zip(found, rest, strict=True)}
+
+
+def ended_list_expression(
+    rules: HostRules, automaton: ListAutomaton, space: str, behind: str, ends_with_space: bool
+) -> str | None:
+    """The expression of the lists of an automaton and of what ends them; None if there is no list.
+
+    space : what stands before each element, and before `behind`.
+    behind : the expression of what ends the list. It is no beginning of an element, nor begins as
+        elements do and goes on as one.
+    ends_with_space : as of `list_expression`: an empty list has no space behind it.
+
+    PERF: lists of n members in their order, of which any may be left out, have n * n / 2 steps. A
+    state has the steps of the next one, which may begin later, and few of its own: 2 n rules.
+    """
+    if not automaton.steps[0] and not automaton.is_final[0]:
+        return None
+    names = [rules.name() for _ in automaton.steps]
+    elements = _elements(rules, automaton, space)
+    tail = rules.either([f"{space} {behind}".strip()])
+
+    def options(state: int, end: str) -> list[str]:
+        found = [end] if automaton.is_final[state] else []
+        return [*found, *(f"{elements[expression]} {names[to]}" for expression, to in automaton.steps[state])]
+
+    for state, row in enumerate(automaton.steps):
+        every = options(state, tail)
+        if row:
+            next_one = row[0][1]
+            of_next = options(next_one, tail)
+            if next_one != state and set(of_next) < set(every):
+                shared = set(of_next)
+                every = [names[next_one], *(one for one in every if one not in shared)]
+        rules.define(names[state], every)
+    if not ends_with_space or not automaton.is_final[0]:
+        return names[0]
+    return rules.either(options(0, behind))

@@ -16,7 +16,13 @@ from typing import Literal, NamedTuple, TypeAlias
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.composition.structural_tags_graph import excluding, keys_of_class, rooted
 from maskwright.analysis.composition.structural_tags_host import HostRules, characters, without
-from maskwright.analysis.composition.structural_tags_lists import array_list, list_expression, object_list, united
+from maskwright.analysis.composition.structural_tags_lists import (
+    array_list,
+    ended_list_expression,
+    list_expression,
+    object_list,
+    united,
+)
 from maskwright.analysis.errors import LimitError, SchemaError
 from maskwright.analysis.regex.dfa import Dfa, concatenate, difference, intersect, union
 from maskwright.analysis.regex.whole import regex_automaton
@@ -126,16 +132,18 @@ STYLES: Mapping[str, Style] = MappingProxyType(
 """The styles by the names that xgrammar gives them."""
 
 
-def xml_arguments(rules: HostRules, schema: JsonSchema, style: str, excluded: tuple[str, ...]) -> str:
+def xml_arguments(rules: HostRules, schema: JsonSchema, style: str, excluded: tuple[str, ...], behind: str = "") -> str:
     """The expression of the arguments of a schema's objects.
 
     style : a key of `STYLES`.
     excluded : what no string and no name says.
+    behind : the expression of what ends the arguments, which becomes the end of this expression; ""
+        if that is not known.
 
     Raises: SchemaError for a schema without objects, for names that the style cannot write, for
     what no raw text can say; LimitError for too many arguments in any order, and too long strings.
     """
-    found = _Arguments(rules, schema, style, excluded).root()
+    found = _Arguments(rules, schema, style, excluded).root(behind)
     if found is None:
         raise SchemaError(f"no object of the schema can be written in the style {style}")
     return found
@@ -164,19 +172,21 @@ class _Arguments:
         part = self._rules.part("SPACE", Regex("white space", some))
         return f"{part}?" if self._spacing.matches(b"") else part
 
-    def root(self) -> str | None:
-        """The expression of all arguments; None if there is no object."""
+    def root(self, behind: str) -> str | None:
+        """The expression of all arguments, and what ends them; None if there is no object."""
         objects = [shape for shape in self._graph.nodes[self._graph.root] if isinstance(shape, Objects)]
-        return self._members(objects) if objects else None
+        return self._members(objects, behind) if objects else None
 
     # -- lists
 
-    def _members(self, objects: list[Objects]) -> str | None:
+    def _members(self, objects: list[Objects], behind: str = "") -> str | None:
         automata = [
             object_list(one, lambda k, one=one: self._named(one, k), lambda of, one=one: self._other(one, of))  # type: ignore[misc]
             for one in objects
         ]
         only_behind = self._name == "minimax_m3_xml"
+        if behind:
+            return ended_list_expression(self._rules, united(automata), self._space, behind, only_behind)
         found = list_expression(self._rules, united(automata), self._space, only_behind)
         if found is None or only_behind:
             return found

@@ -103,7 +103,7 @@ def read_tools(
     kinds = sorted({tool.kind for tool in called}, reverse=True)
     form = _form(mode, tags, [templates[kind][0] for kind in kinds], triggers, separator)
     host = HostRules()
-    return compose(host.grammar(FormatReader(host, whitespace, True).read(form, "", ())), host.parts, name="tools")
+    return compose(host.grammar(FormatReader(host, whitespace, True).read(form, "")), host.parts, name="tools")
 
 
 def _form(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from maskwright.decoding.composition.cursors import RunCursor
 from maskwright.decoding.composition.words import why_not
 from maskwright.decoding.engine.alone import Alone, Shared
 from maskwright.decoding.engine.arguments import as_id
 from maskwright.decoding.engine.forced import MOST_BYTES, forced_bytes
+from maskwright.maskstore.composition.tables import TokenPart
 
 if TYPE_CHECKING:
     from maskwright.decoding.composition.readings import Reading, Rules
@@ -57,6 +59,28 @@ class Answers(Shared):
         number = as_id(token)
         verdict: Literal["allowed", "refused"] = "allowed" if self.is_allowed(number) else "refused"
         return Explanation(self.store.name, f"token {token}", verdict, self.why(number))
+
+    def may_be_whole(self) -> bool:
+        """Whether a token with text may come next that a part takes whole, not by its bytes."""
+        with Alone(self), self._rules.lock:
+            text = self.store.whole_text
+            if self._is_ended or not text.any():
+                return False
+            parts = enumerate(self.store.parts)
+            marks = [
+                self._rules.marks[at] for at, one in parts if isinstance(one, TokenPart) and (one.words & text).any()
+            ]
+            for reading in self._close():
+                cursor = reading.cursor
+                if reading.back is None:
+                    found = any(map(cursor.reads, marks))
+                elif isinstance(cursor, RunCursor):
+                    found = True
+                else:
+                    found = isinstance(cursor.matcher, Answers) and cursor.matcher.may_be_whole()
+                if found:
+                    return True
+            return False
 
     def forced_bytes(self, limit: int = MOST_BYTES) -> bytes:
         """The longest bytes with which every continuation of the text begins, at most `limit`.

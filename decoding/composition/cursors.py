@@ -7,6 +7,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.errors import DeadEndError
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema.shapes import Texts as JsonTexts
 from maskwright.decoding.composition.cursor import Cursor, Inner
@@ -163,6 +164,64 @@ class PatternCursor(Cursor):
         return other
 
 
+class RunCursor(Cursor):
+    """A part that is a run of tokens: it reads no bytes, and may end once it has a token.
+
+    words : (n_words,) uint32, the mask of its tokens.
+    """
+
+    __slots__ = ("_has_tokens", "words")
+
+    def __init__(self, words: Words, *, has_tokens: bool = False) -> None:
+        self._key, self.eos = None, ()
+        self.words, self._has_tokens = words, has_tokens
+
+    def going_on(self) -> RunCursor:
+        """The run with one more token."""
+        return RunCursor(self.words, has_tokens=True)
+
+    def reads(self, data: bytes) -> bool:
+        """As `Cursor.reads`: no bytes."""
+        return not data
+
+    def try_bytes(self, data: bytes) -> bool:
+        """As `Cursor.try_bytes`."""
+        return not data
+
+    def may_leave(self, data: bytes) -> bool:
+        """As `Cursor.may_leave`."""
+        return False
+
+    def rollback(self) -> None:
+        """As `Cursor.rollback`: nothing was added."""
+
+    def accepts(self) -> bool:
+        """As `Cursor.accepts`."""
+        return self._has_tokens
+
+    def accepts_after(self, data: bytes) -> bool:
+        """As `Cursor.accepts_after`."""
+        return not data and self._has_tokens
+
+    def fill(self, words: Words) -> bool:
+        """As `Cursor.fill`."""
+        words[:] = self.words
+        return True
+
+    def ending(self) -> bytes:
+        """As `Cursor.ending`. Raises: DeadEndError if there is no token yet."""
+        if not self._has_tokens:
+            raise DeadEndError("a run of tokens has a token at least")
+        return b""
+
+    def _find_key(self) -> object:
+        return self._has_tokens
+
+    def fork(self) -> Self:
+        """As `Cursor.fork`."""
+        return self
+
+
 def cursor_of(matcher: Inner, eos: tuple[int, ...]) -> Cursor:
     """The cursor of a matcher at the start of its text.
 
@@ -176,4 +235,4 @@ def cursor_of(matcher: Inner, eos: tuple[int, ...]) -> Cursor:
     return Cursor(matcher, eos)
 
 
-__all__ = ["GrammarCursor", "JsonCursor", "PatternCursor", "cursor_of"]
+__all__ = ["GrammarCursor", "JsonCursor", "PatternCursor", "RunCursor", "cursor_of"]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
+
 from maskwright.analysis.errors import DeadEndError
 from maskwright.analysis.marks import MARK, mark
 from maskwright.analysis.schema.shapes import Texts
@@ -11,7 +14,7 @@ from maskwright.decoding.endings.ending import Ending
 from maskwright.decoding.endings.ending_spelling import Spelling
 from maskwright.decoding.endings.json_ending import shortest_ending
 from maskwright.decoding.schema.matcher import SchemaMatcher
-from maskwright.maskstore.composition.tables import TokenPart
+from maskwright.maskstore.composition.tables import TokenPart, TokenRunPart
 
 
 def ending_of(rules: Rules, closed: list[Reading]) -> Ending:
@@ -42,6 +45,7 @@ def ending_of(rules: Rules, closed: list[Reading]) -> Ending:
     for piece in _joined(best):
         if isinstance(piece, int):
             tokens.append(piece)
+            data += rules.tables.vocabulary.tokens[piece]
             continue
         spelled = spelling.fewest_tokens(piece)
         if spelled is None:
@@ -64,12 +68,17 @@ def _host_ending(rules: Rules, host: Cursor) -> list[bytes | int]:
         pieces.append(data[at:begin])
         number = next(k for k in range(len(rules.marks)) if mark(k) == data[begin : begin + 3])
         part, start = rules.tables.parts[number], rules.start(number)
-        if isinstance(part, TokenPart):
-            pieces.append(part.token)
+        if isinstance(part, TokenPart | TokenRunPart):
+            pieces.append(_any_of(part.words))
         elif start is not None and not start.accepts():
             pieces.append(start.ending())
         at = begin + 3
     return [*pieces, data[at:]]
+
+
+def _any_of(words: npt.NDArray[np.uint32]) -> int:
+    """The first token of a mask."""
+    return int(np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little"))[0])
 
 
 def _joined(pieces: list[bytes | int]) -> list[bytes | int]:

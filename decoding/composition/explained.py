@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.marks import MARK
+from maskwright.decoding.composition.cursors import RunCursor
 from maskwright.decoding.composition.matcher import ComposedMatcher
 from maskwright.decoding.explain.explanation import Attempt, Explanation, position_of, shown_bytes
 from maskwright.maskstore.composition.tables import ComposedTables
@@ -65,6 +66,8 @@ def _words(matcher: ComposedMatcher, byte: bytes) -> list[tuple[str, str]]:
     found = []
     for reading in matcher._close():
         name = matcher.store.name if reading.back is None else f"part {matcher.store.parts[reading.part].name}"
+        if isinstance(reading.cursor, RunCursor):
+            continue  # it has tokens, and no words of its own
         inner = reading.cursor.matcher
         vocabulary = inner.store.vocabulary  # type: ignore[attr-defined]
         if byte not in vocabulary.tokens:

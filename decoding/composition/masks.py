@@ -26,7 +26,7 @@ class Masks:
         self._host_words: Words = np.zeros(-(-rules.tables.host.vocabulary.size // 32), np.uint32)
         self._words: Words = np.zeros(rules.tables.n_words, np.uint32)
         self._token_parts = [
-            (number, part.token) for number, part in enumerate(rules.tables.parts) if isinstance(part, TokenPart)
+            (number, part.words) for number, part in enumerate(rules.tables.parts) if isinstance(part, TokenPart)
         ]
         self._begins: dict[int, list[Split]] = {}
 
@@ -107,9 +107,9 @@ class Masks:
             splits = [split for split in self._before_parts(host) if split.token < 0 or has(words, split.token)]
             for token in self._entering(host, splits):
                 add(words, token)
-        for number, token in self._token_parts:
+        for number, tokens in self._token_parts:
             if host.reads(rules.marks[number]):
-                add(words, token)
+                words |= tokens
 
     def _before_parts(self, host: Cursor) -> list[Split]:
         """The cuts behind which a part may begin, in a host that is a schema."""

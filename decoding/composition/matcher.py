@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,8 @@ from maskwright.analysis.arguments import as_integer, clip, refuse_argument
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, MaskwrightError
 from maskwright.analysis.marks import MARK
 from maskwright.decoding.composition.answers import Answers
-from maskwright.decoding.composition.cursor import Cursor
+from maskwright.decoding.composition.cursor import Cursor, has
+from maskwright.decoding.composition.cursors import RunCursor
 from maskwright.decoding.composition.masks import Masks
 from maskwright.decoding.composition.readings import (
     HOST,
@@ -22,6 +24,7 @@ from maskwright.decoding.composition.readings import (
     Step,
     advanced,
     distinct,
+    in_time,
     key_of,
 )
 from maskwright.decoding.composition.replay import replay, restored
@@ -29,9 +32,6 @@ from maskwright.decoding.composition.words import dead_end, refusal, why_not
 from maskwright.decoding.engine.alone import Alone
 from maskwright.decoding.engine.arguments import as_id, check_words, plain_bytes
 from maskwright.maskstore.composition.tables import ComposedTables, TokenPart
-
-if TYPE_CHECKING:
-    pass
 
 Words = npt.NDArray[np.uint32]
 
@@ -121,15 +121,16 @@ class ComposedMatcher(Answers):
             return False
         own = words[: self.store.n_words]
         words[self.store.n_words :] = 0
-        if len(self._readings) == 1 and self._readings[0].is_own and self._readings[0].back is not None:
-            self._closed, has_tokens = self._masks.fill_alone(self._readings[0], own)
+        first = self._readings[0]
+        if len(self._readings) == 1 and first.is_own and first.back is not None and first.left:
+            self._closed, has_tokens = self._masks.fill_alone(first, own)
             return has_tokens
         self._masks.fill(self._close(), own)
         return bool(own.any())
 
     def _close(self) -> list[Reading]:
         if self._closed is None:
-            self._closed = self._rules.close(self._readings)
+            self._closed = in_time(self._rules.close(self._readings))
         return self._closed
 
     # -- the text
@@ -166,16 +167,16 @@ class ComposedMatcher(Answers):
             self._is_ended = True
             return True
         data = vocabulary.tokens[number]
-        if data:
-            if self._stays(data):
+        found = self._behind_token(number) if has(self.store.whole, number) else []
+        if data and number not in self._rules.marked:
+            if not found and self._stays(data):
                 # PERF: no border can be in the token, so one reading reads it
-                cursor = self._readings[0].cursor
-                if number in self._rules.marked or not cursor.try_token(number, data):
+                reading = self._readings[0]
+                if not reading.cursor.try_token(number, data):
                     return False
-                self._note(self._readings, [cursor])
+                self._note([reading.counted()], [reading.cursor])
                 return True
-            return self._take_bytes(data)
-        found = list(self._behind_token(number))
+            return self._take_bytes(data, found, is_token=True)
         if not found:
             return False
         self._note(found, [])
@@ -194,65 +195,82 @@ class ComposedMatcher(Answers):
         )
 
     def try_token(self, number: int) -> bool:
-        """Add a special token that is a part, here or in a part. Returns whether it may come."""
+        """Add a token that a part takes whole, here or in a part. Returns whether it may come."""
         with Alone(self), self._rules.lock:
-            if not self._behind_token(number):
-                return False
-            self._take(number)
-            self._said.append(number)
-            return True
+            found = self._behind_token(number)
+            if found:
+                self._note(found, [])
+                self._said.append(number)
+            return bool(found)
+
+    def takes(self, number: int) -> bool:
+        """Whether a part, here or in a part, takes a token whole."""
+        with Alone(self), self._rules.lock:
+            return not self._is_ended and has(self.store.whole, number) and bool(self._behind_token(number))
 
     def _behind_token(self, number: int) -> list[Reading]:
-        """The readings behind a special token that is a part, here or in a part."""
+        """The readings behind a token that a part takes whole, here or in a part."""
         marks = [
             self._rules.marks[at]
             for at, part in enumerate(self.store.parts)
-            if isinstance(part, TokenPart) and part.token == number
+            if isinstance(part, TokenPart) and has(part.words, number)
         ]
-        found = []
+        found: list[Reading] = []
         for reading in self._close():
-            if reading.back is not None:
-                inner = reading.cursor.matcher
-                if isinstance(inner, ComposedMatcher) and inner.is_allowed(number):
-                    cursor = reading.cursor.fork()
-                    cursor.matcher.try_token(number)  # type: ignore[attr-defined]
-                    reading.back.settle()
-                    found.append(Reading(cursor, reading.part, reading.back, True))
+            if reading.back is None:
+                found.extend(advanced(reading, each) for each in marks if reading.cursor.reads(each))
                 continue
-            found.extend(advanced(reading, each) for each in marks if reading.cursor.reads(each))
+            cursor = reading.cursor
+            if isinstance(cursor, RunCursor):
+                if not has(cursor.words, number):
+                    continue
+                cursor = cursor.going_on()
+            else:
+                inner = cursor.matcher
+                if not isinstance(inner, ComposedMatcher) or not inner.takes(number):
+                    continue
+                cursor = cursor.fork()
+                cursor.matcher.try_token(number)  # type: ignore[attr-defined]
+            reading.back.settle()
+            found.append(reading._replace(cursor=cursor, is_own=True).counted())
         return distinct(found)
 
-    def _take_bytes(self, data: bytes) -> bool:
-        """Add bytes, not empty, if they are legal."""
+    def _take_bytes(self, data: bytes, found: Sequence[Reading] = (), *, is_token: bool = False) -> bool:
+        """Add bytes, not empty, if they are legal.
+
+        found : readings that take them as a whole token.
+        is_token : whether parts that may take so many tokens count them.
+        """
         if max(data) >= MARK:
             return False
-        if self._stays(data):
+        if not found and self._stays(data):
             cursor = self._readings[0].cursor
             if not cursor.try_bytes(data):
                 return False
             self._note(self._readings, [cursor])
             return True
         rules, closed = self._rules, self._close()
-        found: list[Reading] = []
+        behind = list(found)
         in_place: list[Cursor] = []
         try:
             for reading, rest in rules.walk(closed, data):
                 if not (reading.is_own and rest is data):
-                    found.append(advanced(reading, rest))
+                    one = advanced(reading, rest)
+                    behind.append(one.counted() if is_token and rest is data else one)
             for reading in closed:
                 if reading.is_own and reading.cursor.try_bytes(data):
                     in_place.append(reading.cursor)
-                    found.append(reading)
-            found = distinct(found)
-            if len(found) > MOST_READINGS:
+                    behind.append(reading.counted() if is_token else reading)
+            behind = distinct(behind)
+            if len(behind) > MOST_READINGS:
                 raise rules.too_many()
         except BaseException:
             for cursor in in_place:
                 cursor.rollback()
             raise
-        if not found:
+        if not behind:
             return False
-        self._note(found, in_place)
+        self._note(behind, in_place)
         return True
 
     def _note(self, behind: list[Reading], advanced: list[Cursor]) -> None:
@@ -350,7 +368,9 @@ class ComposedMatcher(Answers):
         if number in vocabulary.eos:
             return self._accepts()
         data = vocabulary.tokens[number]
-        return self._allows_bytes(0, data) if data else bool(self._behind_token(number))
+        if data and self._allows_bytes(0, data):
+            return True
+        return has(self.store.whole, number) and bool(self._behind_token(number))
 
     def is_accepting(self) -> bool:
         """Whether the text is legal as a whole."""

@@ -17,14 +17,21 @@ import numpy as np
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.marks import MARK, mark
 from maskwright.decoding.composition.cursor import Cursor, has
-from maskwright.decoding.composition.cursors import GrammarCursor, cursor_of
+from maskwright.decoding.composition.cursors import GrammarCursor, RunCursor, cursor_of
 from maskwright.decoding.composition.exits import Exit, Exits
 from maskwright.decoding.composition.json_string_cursor import JsonStringCursor
 from maskwright.decoding.composition.memo import MOST_TAILS, HostState, memo_of
 from maskwright.decoding.engine.strings import add_strings
 from maskwright.maskstore.composition.splits import Splits, splits_of
 from maskwright.maskstore.composition.strings import COMES, Asked, strings_array
-from maskwright.maskstore.composition.tables import AnyPart, ComposedTables, JsonStringPart, TextPart, TokenPart
+from maskwright.maskstore.composition.tables import (
+    AnyPart,
+    ComposedTables,
+    JsonStringPart,
+    TextPart,
+    TokenPart,
+    TokenRunPart,
+)
 
 MOST_READINGS = 512
 """The most readings of a text at a time."""
@@ -40,12 +47,18 @@ class Reading(NamedTuple):
     part : the part's number, or HOST.
     back : the host behind the part, if it is in one.
     is_own : whether the cursor is of this reading alone, so that it may be advanced.
+    left : the tokens that the part may still take; -1 for any number.
     """
 
     cursor: Cursor
     part: int
     back: Back | None
     is_own: bool
+    left: int = -1
+
+    def counted(self) -> Reading:
+        """The reading behind one more token of its part."""
+        return self._replace(left=self.left - 1) if self.left > 0 else self
 
 
 class Step(NamedTuple):
@@ -175,6 +188,7 @@ class Rules:
         self.memo = memo_of(tables)
         self._max_rollback = max_rollback + 2  # a look ahead forgets the oldest token
         self.marks = tuple(map(mark, range(len(tables.parts))))
+        self.budgets = tuple(-1 if (most := getattr(part, "most", None)) is None else most for part in tables.parts)
         self._starts: list[Cursor | None] = [None for _ in tables.parts]
         self._any_first: frozenset[int] = frozenset().union(*tables.first)
         self.marked = splits_of(tables.vocabulary).marked
@@ -200,6 +214,10 @@ class Rules:
                 if start is not None:
                     yield number, start
 
+    def entering(self, number: int, start: Cursor, back: Back) -> Reading:
+        """The reading at the start of a part."""
+        return Reading(start, number, back, False, self.budgets[number])
+
     def close(self, readings: list[Reading]) -> list[Reading]:
         """The readings, and those that have crossed a border here.
 
@@ -213,7 +231,7 @@ class Rules:
         for reading in found:  # grows while it is read
             if reading.back is None:
                 new: Iterable[Reading] = [
-                    Reading(start, number, Back(self, reading.cursor, self.marks[number]), False)
+                    self.entering(number, start, Back(self, reading.cursor, self.marks[number]))
                     for number, start in self.entered(reading.cursor)
                 ]
             elif not reading.cursor.accepts():
@@ -235,7 +253,7 @@ class Rules:
                 before = data[:at]
                 for number, start in self.entered(reading.cursor, before):
                     back = Back(self, reading.cursor, before + self.marks[number])
-                    yield self.close([Reading(start, number, back, False)]), data[at:]
+                    yield self.close([self.entering(number, start, back)]), data[at:]
             elif reading.back.allows(data[at : at + 1]) and reading.cursor.accepts_after(data[:at]):
                 yield reading.back.closed(), data[at:]
 
@@ -278,7 +296,7 @@ class Rules:
         found = known.get(data)
         if found is None:
             found = known[data] = start.reads(data)
-        return found or self.can_read(self.close([Reading(start, number, back, False)]), data)
+        return found or self.can_read(self.close([self.entering(number, start, back)]), data)
 
 
 def advanced(reading: Reading, data: bytes) -> Reading:
@@ -287,7 +305,7 @@ def advanced(reading: Reading, data: bytes) -> Reading:
     cursor.try_bytes(data)
     if reading.back is not None:
         reading.back.settle()
-    return Reading(cursor, reading.part, reading.back, True)
+    return Reading(cursor, reading.part, reading.back, True, reading.left)
 
 
 def start_of(part: AnyPart, splits: Splits, max_rollback: int = 2) -> Cursor | None:
@@ -298,6 +316,8 @@ def start_of(part: AnyPart, splits: Splits, max_rollback: int = 2) -> Cursor | N
     """
     if isinstance(part, TokenPart):
         return None
+    if isinstance(part, TokenRunPart):
+        return RunCursor(part.words)
     inner = cursor_of(part.store.matcher(max_rollback), part.store.vocabulary.eos)
     return JsonStringCursor(inner, part.tokens, splits) if isinstance(part, JsonStringPart) else inner
 
@@ -314,7 +334,8 @@ def _may_end(part: AnyPart, data: bytes) -> bool:
 
 def key_of(reading: Reading) -> object:
     """Readings with equal keys have the same future."""
-    return reading.part, None if reading.back is None else reading.back.cursor.key(), reading.cursor.key()
+    behind = None if reading.back is None else reading.back.cursor.key()
+    return reading.part, behind, reading.cursor.key(), reading.left
 
 
 class Seen:
@@ -347,6 +368,16 @@ class Seen:
         return len(keys) > n
 
 
+def in_time(readings: list[Reading]) -> list[Reading]:
+    """The closed readings between two tokens, without those whose part has no token left.
+
+    If there are no others, a part that cannot end here goes on until it can.
+    """
+    if all(one.left for one in readings):
+        return readings
+    return [one for one in readings if one.left] or readings
+
+
 def distinct(readings: list[Reading]) -> list[Reading]:
     """The readings without those that have the same future as one before them."""
     if len(readings) < 2:
@@ -365,6 +396,7 @@ __all__ = [
     "Step",
     "advanced",
     "distinct",
+    "in_time",
     "key_of",
     "start_of",
 ]

@@ -138,7 +138,7 @@ def forced(matcher: Text, limit: int = MOST_BYTES) -> Forced:
         with contextlib.suppress(DeadEndError):  # tokens that began before may reach past this place
             there.fill(words.view(np.int32))
             found.masks[len(found.data)] = words
-        if there.is_accepting() or len(found.data) >= limit:
+        if there.is_accepting() or len(found.data) >= limit or _may_be_whole(there):
             break
         certain, tails = table.common(found.masks.get(len(found.data)), tails)
         if not certain:
@@ -146,6 +146,12 @@ def forced(matcher: Text, limit: int = MOST_BYTES) -> Forced:
         there.advance_bytes(certain)
         found.data += certain
     return found
+
+
+def _may_be_whole(matcher: Text) -> bool:
+    """Whether a token may come for itself, not for its bytes: of a part that is a set of them."""
+    asked = getattr(matcher, "may_be_whole", None)
+    return asked is not None and bool(asked())
 
 
 def forced_bytes(matcher: Text, limit: int = MOST_BYTES) -> bytes:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from maskwright.analysis.composition.compose import Composition
 from maskwright.analysis.schema.shapes import Arrays, Numbers, Objects, Spellings, Texts
@@ -11,6 +15,8 @@ from maskwright.maskstore.composition.json_strings import JsonStringTokens
 from maskwright.maskstore.composition.splits import Split
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.masks import n_words
+
+Words: TypeAlias = npt.NDArray[np.uint32]
 
 
 class InnerStore(Protocol):
@@ -30,11 +36,14 @@ class TextPart:
 
     store : for the host's vocabulary.
     ends : bytes of which a whole text has one last, but for white space; None if nothing is known.
+    most : the tokens behind the one in which it begins that it may take something of; None for any
+        number.
     """
 
     name: str
     store: InnerStore
     ends: frozenset[int] | None = None
+    most: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,10 +57,19 @@ class JsonStringPart:
 
 @dataclass(frozen=True, eq=False)
 class TokenPart:
-    """A part that is one special token. token : its id."""
+    """A part that is one token, taken whole. words : (n_words,) uint32, those that it may be."""
 
     name: str
-    token: int
+    words: Words
+
+
+@dataclass(frozen=True, eq=False)
+class TokenRunPart:
+    """A part that is 1 to `most` tokens. words : as of `TokenPart`."""
+
+    name: str
+    words: Words
+    most: int
 
 
 def last_bytes(texts: Texts) -> frozenset[int]:
@@ -75,7 +93,7 @@ def last_bytes(texts: Texts) -> frozenset[int]:
     return frozenset(found)
 
 
-AnyPart: TypeAlias = TextPart | JsonStringPart | TokenPart
+AnyPart: TypeAlias = TextPart | JsonStringPart | TokenPart | TokenRunPart
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,3 +125,21 @@ class ComposedTables:
     def n_words(self) -> int:
         """The number of 32-bit words of a mask: ceil(V / 32)."""
         return n_words(self.vocabulary.size)
+
+    @cached_property
+    def whole(self) -> Words:
+        """The tokens that a part, or a part of a part, takes whole: (n_words,) uint32."""
+        words = np.zeros(self.n_words, np.uint32)
+        for part in self.parts:
+            if isinstance(part, TokenPart | TokenRunPart):
+                words |= part.words
+            elif isinstance(part, TextPart) and isinstance(part.store, ComposedTables):
+                words |= part.store.whole
+        return words
+
+    @cached_property
+    def whole_text(self) -> Words:
+        """Those of `whole` that have a text: (n_words,) uint32."""
+        bits = np.zeros(32 * self.n_words, np.uint8)
+        bits[self.vocabulary.text_ids()] = 1
+        return self.whole & np.packbits(bits, bitorder="little").view(np.uint32)

@@ -7,7 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn, Self, TypeAlias
 
-from maskwright.analysis.composition.compose import Composition, InJsonString, Inner, Part, SpecialToken
+import numpy as np
+
+from maskwright.analysis.composition.compose import Composition, InJsonString, Inner, Part
+from maskwright.analysis.composition.token_parts import AtMostTokens, SpecialToken, TokenSet
 from maskwright.analysis.errors import GrammarError, StoreError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.marks import MARK, mark
@@ -24,10 +27,13 @@ from maskwright.maskstore.composition.tables import (
     JsonStringPart,
     TextPart,
     TokenPart,
+    TokenRunPart,
+    Words,
     last_bytes,
 )
 from maskwright.maskstore.table.compiled import Progress
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
+from maskwright.maskstore.vocabulary.masks import n_words
 from maskwright.stores.schema_store import build_schema_store
 from maskwright.stores.store import EntryStore, Store
 
@@ -121,7 +127,13 @@ def build_composed_store(composition: Composition, vocabulary: VocabularySource,
 def _part(part: Part, vocabulary: Vocabulary, build: BuildStore) -> AnyPart:
     inner = part.inner
     if isinstance(inner, SpecialToken):
-        return TokenPart(part.name, _token(inner.token, part.name, vocabulary))
+        return TokenPart(part.name, token_words([_token(inner.token, part.name, vocabulary)], vocabulary))
+    if isinstance(inner, TokenSet):
+        return TokenPart(part.name, _token_set(inner, part.name, vocabulary))
+    if isinstance(inner, AtMostTokens):
+        if isinstance(inner.inner, TokenSet):
+            return TokenRunPart(part.name, _token_set(inner.inner, part.name, vocabulary), inner.most)
+        return TextPart(part.name, build_schema_store(inner.inner, vocabulary), None, inner.most)
     if isinstance(inner, InJsonString):
         tokens = json_string_tokens(vocabulary)
         return JsonStringPart(part.name, _inner_store(inner.inner, tokens.vocabulary, build), tokens)
@@ -168,6 +180,47 @@ def _token(token: int | str, name: str, vocabulary: Vocabulary) -> int:
     if token in vocabulary.eos:
         raise VocabularyError(f"part {name}: token {token} ends the text, so nothing can stand behind it")
     return token
+
+
+def _token_set(of: TokenSet, name: str, vocabulary: Vocabulary) -> Words:
+    """The mask of a set of tokens, none of which ends the text."""
+    ids = [_any_token(token, name, vocabulary) for token in of.tokens]
+    if of.is_excluding:
+        said = [*vocabulary.text_ids().tolist(), *vocabulary.special]
+        found = set(said) - set(ids) - set(vocabulary.eos)
+    else:
+        found = set(ids)
+        if ending := sorted(found & set(vocabulary.eos)):
+            raise VocabularyError(f"part {name}: token {ending[0]} ends the text, so nothing can stand behind it")
+    if not found:
+        raise VocabularyError(f"part {name}: no token of vocabulary {vocabulary.name} is left: exclude fewer")
+    return token_words(sorted(found), vocabulary)
+
+
+def _any_token(token: int | str, name: str, vocabulary: Vocabulary) -> int:
+    """The id of a token, by id, by name or by text."""
+    if isinstance(token, str):
+        ids = [number for number, said in vocabulary.special.items() if said == token]
+        data = token.encode(errors="surrogatepass")
+        if not ids and data in vocabulary.tokens:
+            ids = [vocabulary.tokens.index(data)]
+        if not ids:
+            raise VocabularyError(
+                f"part {name}: vocabulary {vocabulary.name} has no token {token!r}, neither special nor with this text"
+            )
+        return ids[0]
+    if not 0 <= token < vocabulary.size:
+        raise VocabularyError(
+            f"part {name}: token {token} is out of range: the vocabulary has the ids 0 to {vocabulary.size - 1}"
+        )
+    return token
+
+
+def token_words(tokens: list[int], vocabulary: Vocabulary) -> Words:
+    """The mask of some tokens: (n_words,) uint32."""
+    bits = np.zeros(32 * n_words(vocabulary.size), np.uint8)
+    bits[tokens] = 1
+    return np.packbits(bits, bitorder="little").view(np.uint32)
 
 
 def _beginnings(vocabulary: Vocabulary, first: frozenset[int]) -> tuple[Split, ...]:

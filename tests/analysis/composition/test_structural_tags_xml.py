@@ -321,12 +321,12 @@ def test_a_naive_twin(seed: int) -> None:
         chosen = {name: kinds[random.integers(len(kinds))] for name in names}
         schema = members(**{name: kind for name, (kind, _) in chosen.items()})
         schema["required"] = [name for name in names if random.random() < 0.5]
-        store = mw.build_store(
-            mw.read_structural_tag(
-                {"type": "structural_tag", "format": {"type": "qwen_xml_parameter", "json_schema": schema}}
-            ),
-            EVERY_BYTE,
-        )
+        form = {"type": "qwen_xml_parameter", "json_schema": schema}
+        is_tagged = seed % 2 == 1  # the arguments have other rules where their end is known
+        if is_tagged:
+            form = {"type": "tag", "begin": "<f>", "content": form, "end": ["</f>", "<parameters>"]}
+        tag = mw.read_structural_tag({"type": "structural_tag", "format": form})
+        store = mw.build_store(tag, EVERY_BYTE)
         for _ in range(40):
             text = ""
             for name in names + random.choice(["", "", "", "a", "d"]):
@@ -334,10 +334,26 @@ def test_a_naive_twin(seed: int) -> None:
                     said = chosen[name][1] if name in chosen and random.random() < 0.8 else wrong
                     text += random.choice(["", "\n"]) + argument("qwen_xml", name, str(random.choice(said)), "")
             matcher = store.matcher()
-            ours = matcher.try_bytes(text.encode()) and matcher.is_accepting()
+            end = str(random.choice(["</f>", "\n</f>", "<parameters>"]))
+            said = f"<f>{text}{end}" if is_tagged else text
+            ours = matcher.try_bytes(said.encode()) and matcher.is_accepting()
             assert ours == naive_is_whole(schema, text), (schema, text)
             n_whole += ours
     assert n_whole > 20
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_a_hundred_optional_arguments(style: str) -> None:
+    """Their rules are few; they come in their order, and any may be left out."""
+    names = [f"arg_{i:02}" for i in range(100)]
+    tag = mw.read_structural_tag(tagged(members(**dict.fromkeys(names, INTEGER)), style))
+    assert isinstance(tag.host, mw.Grammar) and len(tag.host.rules) < 800
+    store = mw.build_store(tag, EVERY_BYTE)
+    for chosen, wanted in ((names, "w"), (names[::7], "w"), ([], "w"), (names[5:2:-1], "-"), (["arg_07"] * 2, "-")):
+        matcher = store.matcher()
+        text = "".join(argument(style, name, "1", "number") for name in chosen)
+        found = matcher.try_bytes(f"<f>{text}</f>".encode()) and matcher.is_accepting()
+        assert found == (wanted == "w"), (style, chosen)
 
 
 def test_masks_of_a_real_vocabulary() -> None:
