@@ -107,3 +107,48 @@ def test_validate_names_the_part_that_refuses(runner: CliRunner) -> None:
     assert bad.exit_code == 1 and [(one["class"], one["part"]) for one in found] == [("refused", "ANSWER")]
     other = runner.invoke(app, [*command, "good.txt", "--check", "oracle"])
     assert other.exit_code == 2 and "there is replay" in other.output
+
+
+def test_analyze_and_info_show_host_and_parts(runner: CliRunner) -> None:
+    Path("inner.lark").write_text('start: "<" CALL ">"\n%schema CALL {"type": "array"}\n')
+    Path("host.lark").write_text(HOST.replace("CODE?", "CODE? DEEP?") + "%grammar DEEP inner.lark\n")
+    plain = runner.invoke(app, ["analyze", "host.lark"])
+    assert plain.exit_code == 0, plain.output
+    lines = [line.split() for line in plain.stdout.splitlines()]
+    assert lines[0] == ["composition", "host.lark:", "4", "parts,", "2", "languages", "deep"]
+    assert [line[0] for line in lines[2:]] == ["(host)", "DATE", "ANSWER", "CODE", "DEEP", "(host)", "CALL"]
+    facts = json.loads(runner.invoke(app, ["analyze", "host.lark", "--json", "-"]).stdout)
+    assert [(part["name"], part["kind"], part["in_rules"]) for part in facts["parts"]] == [
+        ("DATE", "pattern", 1),
+        ("ANSWER", "schema", 1),
+        ("CODE", "grammar", 1),
+        ("DEEP", "composition", 1),
+    ]
+    assert "table_bytes" not in facts and facts["parts"][3]["composition"]["parts"][0]["kind"] == "schema"
+    measured = json.loads(runner.invoke(app, ["info", "host.lark", "-t", "python-tiny", "--json", "-"]).stdout)
+    sizes = [measured["host"]["table_bytes"], *(part["table_bytes"] for part in measured["parts"][:3])]
+    assert all(sizes) and measured["table_bytes"] > sum(sizes)
+    with_tokens = runner.invoke(app, ["analyze", "host.lark", "-t", "python-tiny"])
+    assert "table bytes" in with_tokens.stdout and "vocabulary python-tiny" in with_tokens.stdout
+
+
+def test_analyze_of_another_dialect_with_parts(runner: CliRunner) -> None:
+    Path("tool.lark").write_text('start: "a" obj\nobj: %json {"type": "object"}\n')
+    result = runner.invoke(app, ["analyze", "tool.lark", "--from", "llguidance", "--json", "-"])
+    assert result.exit_code == 0 and json.loads(result.stdout)["parts"][0]["kind"] == "schema"
+    refused = runner.invoke(
+        app, ["export", "tool.lark", "--from", "llguidance", "-t", "python-tiny", "-o", "x.safetensors"]
+    )
+    assert refused.exit_code == 2 and "has other languages inside" in refused.stderr
+
+
+@pytest.mark.parametrize("option", [["--then", "A"], ["--html", "x.html"], ["--exact"]])
+def test_analyze_refuses_what_is_for_grammars(runner: CliRunner, option: list[str]) -> None:
+    result = runner.invoke(app, ["analyze", "host.lark", *option])
+    assert result.exit_code == 2 and "host.lark is no grammar" in result.stderr
+
+
+def test_analyze_shows_parts_that_are_tokens(runner: CliRunner) -> None:
+    Path("host.lark").write_text('start: "a" CALL\n%token CALL <|call|>\n')
+    result = runner.invoke(app, ["analyze", "host.lark"])
+    assert result.exit_code == 0 and "token <|call|>" in result.stdout

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -24,7 +24,6 @@ from maskwright.cli.common import (
     app,
     check_writable,
     clean_errors,
-    load_inputs,
     progress_bars,
     write_json,
     write_text,
@@ -35,9 +34,11 @@ from maskwright.cli.constraints import (
     KeyOrderOption,
     LenientOption,
     WhitespaceOption,
+    load_any,
 )
 
 if TYPE_CHECKING:
+    from maskwright.analysis.composition import Composition
     from maskwright.analysis.schema.load import JsonSchema
     from maskwright.analysis.schema.text_patterns import Regex
     from maskwright.maskstore.vocabulary import Vocabulary
@@ -102,9 +103,11 @@ def analyze(
 ) -> None:
     """Analyse a grammar; with a tokenizer, how far its mask store shrinks and why.
 
-    Of a JSON schema or a pattern: what it has become, and how large its tables are.
+    Of a JSON schema or a pattern: what it has become, and how large its tables are. Of a
+    composition: host and parts, where each stands, and how large it is.
     """
     with clean_errors():
+        from maskwright.maskstore.vocabulary import load_vocabulary
         from maskwright.report.analysis import analyze as run
 
         check_writable(json_file, html, drawing, inputs=(grammar, tokenizer))
@@ -112,17 +115,17 @@ def analyze(
             raise MaskwrightError("--after, --engine and --drawing are about a question: add --then TERMINALS")
         if then is not None and (tokenizer is not None or html is not None or exact):
             raise MaskwrightError("--then asks one question, without --tokenizer, --html and --exact: leave these out")
-        loaded, vocabulary = load_inputs(
-            grammar,
-            tokenizer,
-            GrammarOptions(start, lexing, reserved, conflicts, soft, restrict, syntax, whitespace, key_order, lenient),
+        options = GrammarOptions(
+            start, lexing, reserved, conflicts, soft, restrict, syntax, whitespace, key_order, lenient
         )
+        loaded = load_any(grammar, options)
+        vocabulary = None if tokenizer is None else load_vocabulary(tokenizer)
         if not isinstance(loaded, Grammar):
             if then is not None or html is not None or exact:
                 raise MaskwrightError(
                     f"{grammar} is no grammar: --then, --html and --exact are for one; leave them out"
                 )
-            _of_schema(loaded, vocabulary, json_file)
+            _of_others(loaded, vocabulary, json_file)
             return
         if then is not None:
             _ask(loaded, after or "START", then, engine or ENGINES, json_file, drawing)
@@ -141,11 +144,20 @@ def analyze(
                     console.print(f"wrote {path}", highlight=False)
 
 
-def _of_schema(constraint: JsonSchema | Regex, vocabulary: Vocabulary | None, json_file: Path | None) -> None:
-    """Report what a schema or a pattern has become."""
+def _of_others(
+    constraint: JsonSchema | Regex | Composition, vocabulary: Vocabulary | None, json_file: Path | None
+) -> None:
+    """Report what a schema or a pattern has become, or what a composition is made of."""
+    from maskwright.analysis.composition import Composition
+    from maskwright.report.composition_report import analyze_composition
     from maskwright.report.schema_report import analyze_schema
 
-    report = analyze_schema(constraint, vocabulary)
+    report: Any
+    if isinstance(constraint, Composition):
+        with progress_bars() as progress:
+            report = analyze_composition(constraint, vocabulary, progress)
+    else:
+        report = analyze_schema(constraint, vocabulary)
     if json_file is not None:
         write_json(json_file, report.to_dict())
     if json_file is None or str(json_file) != "-":

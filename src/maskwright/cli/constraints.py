@@ -76,7 +76,7 @@ class GrammarOptions(NamedTuple):
         if names_parts(source):
             raise MaskwrightError(
                 f"{source} names parts of other languages (%schema, %grammar, %regex, %token); this command is for one language: give it "
-                "a part's own file; `lint`, `explain`, `validate` and `complete` take the whole"
+                "a part's own file; `analyze`, `info`, `lint`, `explain`, `validate` and `complete` take the whole"
             )
         found = syntax_of(source, self)
         if found != "lark":
@@ -98,6 +98,21 @@ class GrammarOptions(NamedTuple):
 
     def load_constraint(self, source: str) -> Constraint:
         """The grammar, schema or pattern that a command's argument names, read with these options.
+
+        Raises: as `read`; MaskwrightError for a composition.
+        """
+        from maskwright.analysis.composition import Composition
+
+        found = self.read(source)
+        if isinstance(found, Composition):
+            raise MaskwrightError(
+                f"{source} has other languages inside ({found.parts[0].name}), which this command does not read; analyze, info, complete, "
+                "serve-check and warm-up do"
+            )
+        return found
+
+    def read(self, source: str) -> Constraint | Composition:
+        """The grammar, schema, pattern or composition of llguidance's dialect that is named.
 
         Raises: as `load_grammar`, `load_schema`, `load_regex` and `read_constraint`; MaskwrightError
         for options that are for another kind.
@@ -122,26 +137,19 @@ class GrammarOptions(NamedTuple):
 
             text = text_of(source).removesuffix("\n").removesuffix("\r")
             return load_regex(text) if syntax == "regex" else load_choice(text.splitlines())
-        from maskwright.analysis.composition import Composition
         from maskwright.analysis.dialects import read_constraint
 
-        found = read_constraint(path_or_text(source), syntax)
-        if isinstance(found, Composition):
-            raise MaskwrightError(
-                f"{source} has other languages inside ({found.parts[0].name}), which commands do not read in this dialect: from Python, "
-                "mw.build_store(mw.read_constraint(...)) does"
-            )
-        return found
+        return read_constraint(path_or_text(source), syntax)
 
 
 def load_any(source: str, options: GrammarOptions) -> Constraint | Composition:
     """What a command's argument names: a grammar, a schema, a pattern, or a composition of them.
 
-    Raises: as `GrammarOptions.load_constraint` and `read_composition`; MaskwrightError for options
-        that a composition does not take.
+    Raises: as `GrammarOptions.read` and `read_composition`; MaskwrightError for options that a
+        composition does not take.
     """
     if not is_composition(source, options):
-        return options.load_constraint(source)
+        return options.read(source)
     from maskwright.analysis.composition import read_composition
 
     return read_composition(path_or_text(source))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -25,6 +25,7 @@ from maskwright.cli.common import (
     check_writable,
     clean_errors,
     load_or_build_store,
+    progress_bars,
     seconds_since,
     write_json,
 )
@@ -34,7 +35,12 @@ from maskwright.cli.constraints import (
     KeyOrderOption,
     LenientOption,
     WhitespaceOption,
+    is_constraint,
+    load_any,
 )
+
+if TYPE_CHECKING:
+    from maskwright.analysis.composition import Composition
 
 
 @app.command(epilog="Example: maskwright info python.safetensors")
@@ -55,8 +61,9 @@ def info(
     refresh: RefreshOption = False,
     json_file: JsonOption = None,
 ) -> None:
-    """What a store file holds, checked as on loading."""
+    """What a store file holds, checked as on loading; of a composition, host and parts."""
     with clean_errors():
+        from maskwright.analysis.composition import Composition
         from maskwright.analysis.schema.text_patterns import Regex
         from maskwright.maskstore.file.fileformat import save_store, store_info
         from maskwright.report.index_report import index_facts
@@ -64,13 +71,15 @@ def info(
 
         check_writable(json_file, inputs=(store, tokenizer))
         begin = time.process_time()
-        loaded = load_or_build_store(
-            store,
-            tokenizer,
-            GrammarOptions(start, lexing, reserved, conflicts, soft, restrict, syntax, whitespace, key_order, lenient),
-            rules,
-            refresh,
+        options = GrammarOptions(
+            start, lexing, reserved, conflicts, soft, restrict, syntax, whitespace, key_order, lenient
         )
+        if tokenizer is not None and is_constraint(store, options):
+            given = load_any(store, options)
+            if isinstance(given, Composition):
+                _of_composition(given, tokenizer, json_file)
+                return
+        loaded = load_or_build_store(store, tokenizer, options, rules, refresh)
         seconds = seconds_since(begin)
         if tokenizer is None:
             facts = store_info(store)
@@ -87,3 +96,16 @@ def info(
             write_json(json_file, facts)
         if json_file is None or str(json_file) != "-":
             Console().print(render_store_facts(facts))
+
+
+def _of_composition(composition: Composition, tokenizer: str, json_file: Path | None) -> None:
+    """Report what a composition's stores are made of."""
+    from maskwright.maskstore.vocabulary import load_vocabulary
+    from maskwright.report.composition_report import analyze_composition
+
+    with progress_bars() as progress:
+        report = analyze_composition(composition, load_vocabulary(tokenizer), progress)
+    if json_file is not None:
+        write_json(json_file, report.to_dict())
+    if json_file is None or str(json_file) != "-":
+        Console().print(report)

@@ -85,7 +85,7 @@ def analyze_schema(constraint: JsonSchema | Regex, vocabulary: Vocabulary | None
         "name": constraint.name,
     }
     if isinstance(constraint, JsonSchema):
-        facts |= _of_schema(constraint)
+        facts |= schema_facts(constraint)
     else:
         facts |= {"automata": _sizes([constraint.automaton.n_states])}
     if vocabulary is not None:
@@ -100,7 +100,8 @@ def analyze_schema(constraint: JsonSchema | Regex, vocabulary: Vocabulary | None
     return SchemaReport(facts)
 
 
-def _of_schema(schema: JsonSchema) -> dict[str, Any]:
+def schema_facts(schema: JsonSchema) -> dict[str, Any]:
+    """The sizes of what a schema has become, ready for JSON."""
     graph, options = schema.texts.graph, schema.options
     shapes = [shape for node in graph.nodes for shape in node]
     counted = Counter(type(shape).__name__ for shape in shapes)
@@ -154,4 +155,4 @@ def _n_recursive(graph: SchemaGraph) -> int:
     return sum(len(part) for part in components(inner) if len(part) > 1 or part[0] in inner[part[0]])
 
 
-__all__ = ["SchemaReport", "analyze_schema"]
+__all__ = ["SchemaReport", "analyze_schema", "schema_facts"]
