@@ -40,6 +40,8 @@ class Completion:
     ending_seconds : spent looking for shortest endings.
     model_calls : forward passes. They are fewer than the tokens if some were forced.
     forced : tokens that the model was not asked for, since no other could come.
+    masks : masks that were made. They are fewer than the model calls where the model's own choice
+        was asked about first.
     relaxed : tokens that are not canonical, where no canonical one could come (see `canonical`).
     """
 
@@ -56,3 +58,4 @@ class Completion:
     model_calls: int = 0
     forced: int = 0
     relaxed: int = 0
+    masks: int = 0

@@ -57,6 +57,7 @@ class Generation:
         heal: bytes,
         canonical: CanonicalTokens | None,
         fast_forward: bool,
+        opportunistic: bool,
     ) -> None:
         self._reader = (
             ModelReader(model, prompt_tokens) if hasattr(model, "config") else CallReader(model, prompt_tokens)
@@ -82,8 +83,11 @@ class Generation:
             None if canonical is None or matcher is None else CanonicalGuide(canonical, matcher, prompt_tokens)
         )
         self._fast_forward = fast_forward and matcher is not None
+        needs_masks = fast_forward or stop_when_complete or canonical is not None or not self._sampler.is_plain
+        self._is_opportunistic = opportunistic and matcher is not None and not needs_masks
         self._waiting: list[int] = []
-        self._model_calls = self._n_forced = self._n_relaxed = 0
+        self._has_mask = False  # of the next token
+        self._model_calls = self._n_forced = self._n_relaxed = self._n_masks = 0
         self._begin = self._first = 0.0
         self._mask_seconds = self._ending_seconds = 0.0
         self._completion: Completion | None = None
@@ -146,6 +150,7 @@ class Generation:
             model_calls=self._model_calls,
             forced=self._n_forced,
             relaxed=self._n_relaxed,
+            masks=self._n_masks,
         )
 
     def _one(self) -> Reason | None:
@@ -156,9 +161,10 @@ class Generation:
         if self._max_seconds is not None and time.perf_counter() - self._begin >= self._max_seconds:
             return "seconds"
         begin = time.perf_counter()
+        self._has_mask = False
         token = self._waiting.pop(0) if self._waiting else -1
-        if token < 0 and self._matcher is not None:
-            self._matcher.fill(self._words)
+        if token < 0 and self._matcher is not None and not self._is_tried_first():
+            self._fill(self._matcher)
             if self._stop_when_complete and self._is_complete():
                 return "complete"
             token = self._forced_token()
@@ -197,15 +203,43 @@ class Generation:
                 f"{self._n_columns - 1}: it is not this model's"
             )
         tries, n_relaxed = MOST_TRIES, self._n_relaxed
-        token = self._choose(logits)
+        token = self._try_first(logits) if self._is_tried_first() else self._choose(logits)
         while not self._fits(token, left):
             tries -= 1
             logits[token] = -np.inf
             if not tries or not np.isfinite(logits).any():
                 return -1
             self._n_relaxed = n_relaxed
+            if self._matcher is not None and not self._has_mask:
+                self._fill(self._matcher)
             token = self._choose(logits)
         self._mask_seconds += time.perf_counter() - begin
+        return token
+
+    def _fill(self, matcher: AnyMatcher) -> None:
+        """Make the mask of the next token."""
+        matcher.fill(self._words)
+        self._n_masks += 1
+        self._has_mask = True
+
+    def _is_tried_first(self) -> bool:
+        """Whether the model's own choice is asked about before a mask is made."""
+        return self._is_opportunistic and not self._healing.to_spell
+
+    def _try_first(self, logits: Logits) -> int:
+        """Choose a token without a mask, and another one with a mask if it is not allowed.
+
+        The one that is read is distributed as if there had been a mask at once. An allowed token x
+        is drawn with probability p(x), or behind a refused one with p(x) / p(allowed): in all
+        p(x) + (1 - p(allowed)) p(x) / p(allowed) = p(x) / p(allowed).
+        """
+        assert self._matcher is not None
+        token = self._sampler.choose(logits)
+        if token < self._n_columns and self._matcher.is_allowed(token):
+            self._matcher.advance(token)
+        else:
+            self._fill(self._matcher)
+            token = self._choose(logits)
         return token
 
     def _fits(self, token: int, left: int) -> bool:
@@ -359,6 +393,7 @@ def generate(
     heal: bytes = b"",
     canonical: CanonicalTokens | None = None,
     fast_forward: bool = False,
+    opportunistic: bool = False,
 ) -> Generation:
     """Generate a completion of a prompt, as an iterator over its steps.
 
@@ -388,6 +423,11 @@ def generate(
         a matcher. The ending of a text whose budget is used up is not held to it.
     fast_forward : do not ask the model for tokens that are the only ones that can come. With
         `canonical` these are many more. Greedy texts are the same with it and without.
+
+    opportunistic : let the model choose first, and make a mask only if the grammar refuses its
+        choice. Greedy texts are the same with it and without, and samples have the same
+        distribution. It makes no difference with `top_k`, `top_p`, `fast_forward`, `canonical` or
+        `stop_when_complete`, which look at the mask.
 
     A budget that holds an ending of the prompt is kept, whatever the model writes: a token after
     which no ending would fit is not taken. Where `MOST_TRIES` tokens in a row do not fit, the text
@@ -447,6 +487,7 @@ def generate(
         heal=heal,
         canonical=canonical,
         fast_forward=as_boolean("fast_forward", fast_forward),
+        opportunistic=as_boolean("opportunistic", opportunistic),
     )
 
 

@@ -30,6 +30,11 @@ class Sampler:
         self._temperature, self._top_k, self._top_p = temperature, top_k, top_p
         self._random = np.random.default_rng(seed)
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether a token is the likeliest one, or drawn from all, as the logits have them."""
+        return self._temperature == 0 or (self._top_k == 0 and self._top_p == 1)
+
     def choose(self, logits: Logits) -> int:
         """Choose a token. At temperature 0 ties go to the lowest id.
 

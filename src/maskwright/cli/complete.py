@@ -110,6 +110,10 @@ def complete(
     canonical: Annotated[
         bool, typer.Option("--canonical", help="Take only tokens that the model's tokenizer makes of the text itself.")
     ] = False,
+    opportunistic: Annotated[
+        bool,
+        typer.Option("--opportunistic", help="Make a mask only if the grammar refuses what the model would choose."),
+    ] = False,
     fast_forward: Annotated[
         bool, typer.Option("--fast-forward", help="Do not ask the model for tokens that are the only ones possible.")
     ] = False,
@@ -193,7 +197,7 @@ def complete(
         assert compiled is not None
         check_model(compiled, loaded)
         loading = time.perf_counter() - begin
-        options |= {"heal": heal, "canonical": canonical, "fast_forward": fast_forward}
+        options |= {"heal": heal, "canonical": canonical, "fast_forward": fast_forward, "opportunistic": opportunistic}
         is_quiet = json_file is not None and str(json_file) == "-"
         console = Console(stderr=True, highlight=False, soft_wrap=True)
         _note_what_is_not_seen(text, loaded, console)
@@ -390,6 +394,7 @@ def _facts(
         "model_calls": found.model_calls,
         "forced": found.forced,
         "relaxed": found.relaxed,
+        "masks": found.masks,
         "verdict": _judged_by_schema(whole, store)
         if reference is None and isinstance(store, SchemaStore)
         else _judged(whole, reference, name_of(store)),

@@ -319,3 +319,55 @@ def test_healed_prompts_are_kept_whole(budget: int) -> None:
     assert json.loads(b"[[1, [tr" + with_stop.data)
     free = generate(writer(b"[true]"), None, [EOS + 1], vocabulary=vocabulary(), heal=b"[tr").run()
     assert free.data.startswith(b"ue]")
+
+
+@pytest.mark.parametrize("prompt", [b"", b"[1, ", b'{"a": [['])
+def test_the_models_own_choice_may_be_asked_about_first(prompt: bytes) -> None:
+    """Greedy texts are the same, with fewer masks; no text is illegal or too long."""
+    masks = calls = 0
+    for seed in range(20):
+        for budget in (12, 25, 60):
+            model = random_model(seed, seed / 2)
+            usual, first = (run(model, prompt, max_tokens=budget, opportunistic=tries) for tries in (False, True))
+            assert (usual.data, usual.tokens, usual.reason) == (first.data, first.tokens, first.reason)
+            assert usual.masks >= usual.model_calls and first.masks <= first.model_calls
+            masks, calls = masks + first.masks, calls + first.model_calls
+            drawn = run(model, prompt, max_tokens=budget, opportunistic=True, temperature=1.0, seed=seed)
+            assert json.loads(prompt + drawn.data) is not None and len(drawn.tokens) <= budget
+    assert 0 < masks < calls
+
+
+def test_samples_have_the_distribution_of_the_mask_whether_it_is_made_first_or_not() -> None:
+    """One token of three that are allowed, most of the weight on others."""
+    weights = np.full(vocabulary().size, -np.inf, np.float32)
+    weights[[ord("1"), ord("2"), ord("t"), ord("}"), ord(",")]] = np.log([0.1, 0.05, 0.05, 0.5, 0.3])
+    counts = {}
+    for opportunistic in (False, True):
+        found: dict[int, int] = {}
+        for seed in range(1500):
+            matcher = store().matcher()
+            generation = generate(
+                lambda tokens: weights.copy(),
+                matcher,
+                [EOS + 1],
+                max_tokens=1000,
+                temperature=1.0,
+                seed=seed,
+                close=False,
+                opportunistic=opportunistic,
+                stop=["2", "1", "t"],
+            )
+            for _ in generation:
+                pass
+            first = generation.completion.tokens[0]
+            found[first] = found.get(first, 0) + 1
+        counts[opportunistic] = found
+    for found in counts.values():
+        assert set(found) == {ord("1"), ord("2"), ord("t")}
+        assert abs(found[ord("1")] / 1500 - 0.5) < 0.06 and abs(found[ord("t")] / 1500 - 0.25) < 0.05
+
+
+def test_what_looks_at_the_mask_makes_it() -> None:
+    for options in ({"top_k": 3, "temperature": 1.0}, {"top_p": 0.5, "temperature": 1.0}, {"stop_when_complete": True}):
+        found = run(random_model(3), b"[1, ", max_tokens=20, opportunistic=True, **options)
+        assert found.masks >= found.model_calls
