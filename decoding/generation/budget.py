@@ -10,13 +10,20 @@ budget that holds an ending of the prompt holds a whole text.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from maskwright.analysis.errors import LimitError
+from maskwright.decoding.endings.ending_spelling import Spelling
+from maskwright.maskstore.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from maskwright.decoding.endings.ending import Ending
     from maskwright.decoding.matchers import AnyMatcher
+
+MOST_STARTS = 8
+"""Ends of an ending that are tried before another one is searched for."""
 
 MOST_TRIES = 64
 """Tokens that may be chosen at one place although they do not fit; then the text is closed."""
@@ -37,6 +44,8 @@ class Budget:
 
     def __init__(self, matcher: AnyMatcher, to_spell: bytes) -> None:
         self._matcher = matcher
+        self._tokens = matcher.store.vocabulary.tokens
+        self._spelling = _spelling_of(matcher.store.vocabulary)
         self.seconds = 0.0
         there = matcher
         if to_spell:
@@ -71,9 +80,10 @@ class Budget:
         if self.ending and self.ending[0] == token and len(self.ending) <= left + 1:
             self.ending = self.ending[1:]
             return True
-        # Within a string, a number or a name, an ending often goes on to complete the text.
-        if len(self.ending) <= left and self._completes():
-            self.is_shortest = False
+        data = b"" if token < 0 else self._tokens[token]
+        kept = self._kept_part(data)
+        if kept is not None and len(kept) <= left:
+            self.ending, self.is_shortest = kept, False
             return True
         try:
             found = self._search(self._matcher).tokens
@@ -84,20 +94,32 @@ class Budget:
         self.ending, self.is_shortest = found, True
         return True
 
-    def _completes(self) -> bool:
-        """Whether the ending completes the text as it stands."""
+    def _kept_part(self, read: bytes) -> tuple[int, ...] | None:
+        """Tokens of an end of the ending that completes the text as it stands; None if none is.
+
+        PERF: this takes a tenth of the time of a search. Within a string, a number or a name all of
+        the ending mostly does; where the text has gone on as the ending would, or otherwise to a
+        place that the ending passes, what is behind that place does.
+
+        read : the bytes that the text has got.
+        """
         begin = time.perf_counter()
         try:
+            ending = b"".join(self._tokens[token] for token in self.ending)
+            if not all(self._tokens[token] for token in self.ending):
+                return None  # special tokens stand for no bytes
             there = self._matcher.fork()
-            for token in self.ending:
-                if not there.is_allowed(token):
-                    return False
-                there.advance(token)
-            return there.is_accepting()
+            for start in _starts(ending, read):
+                data = ending[start:]
+                if there.try_bytes(data):
+                    if there.is_accepting():
+                        return self._spelling.fewest_tokens(data) if start else self.ending
+                    there = self._matcher.fork()
         except LimitError:
-            return False
+            pass
         finally:
             self.seconds += time.perf_counter() - begin
+        return None
 
     def _search(self, matcher: AnyMatcher) -> Ending:
         begin = time.perf_counter()
@@ -105,3 +127,24 @@ class Budget:
             return matcher.short_ending()
         finally:
             self.seconds += time.perf_counter() - begin
+
+
+def _starts(ending: bytes, read: bytes) -> Iterator[int]:
+    """Where the end of an ending may begin that still completes the text.
+
+    read : what the text has got since the ending was found.
+    """
+    if read and ending.startswith(read):
+        yield len(read)
+    yield 0
+    tries = MOST_STARTS if read else 0
+    at = ending.find(read[-1:]) if read else -1
+    while at >= 0 and tries:
+        yield at + 1
+        tries -= 1
+        at = ending.find(read[-1:], at + 1)
+
+
+@lru_cache(maxsize=8)
+def _spelling_of(vocabulary: Vocabulary) -> Spelling:
+    return Spelling(vocabulary)

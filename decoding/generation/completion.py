@@ -40,6 +40,7 @@ class Completion:
     ending_seconds : spent looking for shortest endings.
     model_calls : forward passes. They are fewer than the tokens if some were forced.
     forced : tokens that the model was not asked for, since no other could come.
+    predicted : tokens that needed no forward pass of their own, since they had been likely to come.
     masks : masks that were made. They are fewer than the model calls where the model's own choice
         was asked about first.
     relaxed : tokens that are not canonical, where no canonical one could come (see `canonical`).
@@ -59,3 +60,4 @@ class Completion:
     forced: int = 0
     relaxed: int = 0
     masks: int = 0
+    predicted: int = 0

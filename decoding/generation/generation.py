@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from maskwright.analysis.arguments import as_boolean, clip, need_type, refuse_argument
+from maskwright.analysis.arguments import as_boolean, clip, refuse_argument
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.decoding.engine.arguments import integers, plain_bytes, texts
 from maskwright.decoding.generation.budget import MOST_TRIES, Budget
 from maskwright.decoding.generation.completion import Completion, Reason, Step
+from maskwright.decoding.generation.counts import TokenCounts
 from maskwright.decoding.generation.guide import CanonicalGuide
 from maskwright.decoding.generation.healing import Healing
 from maskwright.decoding.generation.logits import CallReader, Logits, ModelReader, Sampler
-from maskwright.decoding.generation.options import blank_words, check_budget, check_options
+from maskwright.decoding.generation.options import blank_words, check_budget, check_options, check_sources
 from maskwright.decoding.logits import apply_mask
-from maskwright.decoding.matchers import is_matcher
 from maskwright.maskstore.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ class Generation:
         canonical: CanonicalTokens | None,
         fast_forward: bool,
         opportunistic: bool,
+        counts: TokenCounts | None,
     ) -> None:
         self._reader = (
             ModelReader(model, prompt_tokens) if hasattr(model, "config") else CallReader(model, prompt_tokens)
@@ -83,11 +84,14 @@ class Generation:
             None if canonical is None or matcher is None else CanonicalGuide(canonical, matcher, prompt_tokens)
         )
         self._fast_forward = fast_forward and matcher is not None
-        needs_masks = fast_forward or stop_when_complete or canonical is not None or not self._sampler.is_plain
+        self._counts, self._before = None if matcher is None else counts, prompt_tokens[-1]
+        self._place = b""  # where the next token stands, for the counts
+        needs_masks = fast_forward or stop_when_complete or canonical is not None or counts is not None
+        needs_masks = needs_masks or not self._sampler.is_plain
         self._is_opportunistic = opportunistic and matcher is not None and not needs_masks
         self._waiting: list[int] = []
         self._has_mask = False  # of the next token
-        self._model_calls = self._n_forced = self._n_relaxed = self._n_masks = 0
+        self._n_forced = self._n_relaxed = self._n_masks = self._n_predicted = 0
         self._begin = self._first = 0.0
         self._mask_seconds = self._ending_seconds = 0.0
         self._completion: Completion | None = None
@@ -147,10 +151,11 @@ class Generation:
             model_seconds=self._reader.seconds,
             mask_seconds=self._mask_seconds,
             ending_seconds=self._ending_seconds + (0.0 if self._budget is None else self._budget.seconds),
-            model_calls=self._model_calls,
+            model_calls=self._reader.calls,
             forced=self._n_forced,
             relaxed=self._n_relaxed,
             masks=self._n_masks,
+            predicted=self._n_predicted,
         )
 
     def _one(self) -> Reason | None:
@@ -181,6 +186,9 @@ class Generation:
             return "end"
         self._tokens.append(token)
         self._reader.push(token)
+        if self._counts is not None and self._place:
+            self._counts.count(self._place, token)
+        self._before, self._place = token, b""
         was_healing = bool(self._healing.to_spell)
         new = self._healing.take(self._vocabulary.tokens[token] if token < self._vocabulary.size else b"")
         self._n_spent += bool(new) or not was_healing
@@ -194,8 +202,10 @@ class Generation:
 
         Returns the token; -1 if none of those that the model likes most fits.
         """
-        logits = self._reader.logits()
-        self._model_calls += 1
+        if self._counts is None or self._healing.to_spell or self._matcher is None:
+            logits = self._reader.logits()
+        else:
+            logits = self._logits_ahead(self._counts, self._matcher)
         begin = time.perf_counter()
         if len(logits) < self._n_columns:
             raise MaskwrightError(
@@ -241,6 +251,12 @@ class Generation:
             self._fill(self._matcher)
             token = self._choose(logits)
         return token
+
+    def _logits_ahead(self, counts: TokenCounts, matcher: AnyMatcher) -> Logits:
+        """The logits of the next token; the model reads those that are likely behind it as well."""
+        self._place = counts.place(self._words, self._before)
+        self._n_predicted += self._reader.is_ahead
+        return self._reader.logits(() if self._reader.is_ahead else counts.draft(matcher, self._words, self._before))
 
     def _fits(self, token: int, left: int) -> bool:
         """Whether the text can still end in time behind a token that was just read.
@@ -394,6 +410,7 @@ def generate(
     canonical: CanonicalTokens | None = None,
     fast_forward: bool = False,
     opportunistic: bool = False,
+    counts: TokenCounts | None = None,
 ) -> Generation:
     """Generate a completion of a prompt, as an iterator over its steps.
 
@@ -426,8 +443,11 @@ def generate(
 
     opportunistic : let the model choose first, and make a mask only if the grammar refuses its
         choice. Greedy texts are the same with it and without, and samples have the same
-        distribution. It makes no difference with `top_k`, `top_p`, `fast_forward`, `canonical` or
-        `stop_when_complete`, which look at the mask.
+        distribution. It makes no difference with `top_k`, `top_p`, `fast_forward`, `canonical`,
+        `stop_when_complete` or `counts`, which look at the mask.
+    counts : which tokens came before at such places. A model of transformers reads those that are
+        likely next in one pass, and still chooses each token, so the text is the same and takes
+        fewer passes. What it chooses is counted too.
 
     A budget that holds an ending of the prompt is kept, whatever the model writes: a token after
     which no ending would fit is not taken. Where `MOST_TRIES` tokens in a row do not fit, the text
@@ -440,22 +460,7 @@ def generate(
         DeadEndError if no token can come next. All but the errors of the parameters are raised
         while iterating.
     """
-    if matcher is not None and not is_matcher(matcher):
-        refuse_argument("matcher", matcher, "a Matcher, or None")
-    if matcher is not None and matcher.is_finished():
-        raise MaskwrightError(
-            "the matcher's text has ended, so nothing can be generated; call its reset(), or make another"
-        )
-    if vocabulary is None:
-        if matcher is None:
-            raise MaskwrightError("without a matcher, give the model's vocabulary (vocabulary=...)")
-        vocabulary = matcher.store.vocabulary
-    need_type("vocabulary", vocabulary, Vocabulary, "a Vocabulary, or None for the matcher's")
-    if canonical is not None:
-        from maskwright.maskstore.canonical import CanonicalTokens  # PERF: whoever has such tokens has it
-
-        need_type("canonical", canonical, CanonicalTokens, "a CanonicalTokens (see load_canonical), or None")
-        canonical.check_belongs(vocabulary)
+    vocabulary = check_sources(matcher, vocabulary, canonical, counts)
     close, stop_when_complete = as_boolean("close", close), as_boolean("stop_when_complete", stop_when_complete)
     expected = "a list of strings or bytes"
     if isinstance(stop, str | bytes):
@@ -488,6 +493,7 @@ def generate(
         canonical=canonical,
         fast_forward=as_boolean("fast_forward", fast_forward),
         opportunistic=as_boolean("opportunistic", opportunistic),
+        counts=counts,
     )
 
 

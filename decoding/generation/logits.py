@@ -66,6 +66,7 @@ class ModelReader:
     model : a causal language model of transformers.
     tokens : ids of the text so far.
     seconds : time spent in the model.
+    calls : forward passes.
     """
 
     def __init__(self, model: Any, tokens: Sequence[int]) -> None:
@@ -78,17 +79,37 @@ class ModelReader:
         self._options = {"logits_to_keep": 1} if "logits_to_keep" in parameters else {}
         self._cache: Any = None
         self._n_cached = 0
+        self._drafted: list[int] = []  # tokens that were read ahead, and what comes behind each
+        self._rows: list[Logits] = []
         self.seconds = 0.0
+        self.calls = 0
 
     def push(self, token: int) -> None:
         """Add a token to the text."""
+        if self._drafted and self._drafted[0] == token:
+            del self._drafted[0]
+        elif self._drafted:
+            self._cache.crop(-len(self._drafted))  # takes away as many
+            self._n_cached = len(self._tokens)
+            self._drafted, self._rows = [], []
         self._tokens.append(token)
 
-    def logits(self) -> Logits:
+    @property
+    def is_ahead(self) -> bool:
+        """Whether the next token's logits are known already, from a draft."""
+        return bool(self._rows)
+
+    def logits(self, draft: Sequence[int] = ()) -> Logits:
         """The (N,) float32 logits of the next token.
+
+        draft : tokens that may come next. The model reads them in the same pass, so that the logits
+            behind each of them are known once it has come. They are left out if the context or the
+            model has no place for them.
 
         When the context is full, the last three quarters of it are read again.
         """
+        if self._rows:
+            return self._rows.pop(0)
         begin = time.perf_counter()
         if self._context and (self._cache is None or self._n_cached == self._context):
             self._cache = None
@@ -96,14 +117,20 @@ class ModelReader:
             self._tokens = self._tokens[-longest:]
         torch = self._torch
         new = self._tokens[self._n_cached :] if self._cache is not None else self._tokens
+        has_room = hasattr(self._cache, "crop") and len(self._tokens) + len(draft) < (self._context or 1 << 30)
+        self._drafted = list(draft) if has_room else []
+        options = {name: 1 + len(self._drafted) for name in self._options}
         with torch.inference_mode():
-            ids = torch.tensor([new], device=self._model.device)
-            found = self._model(ids, past_key_values=self._cache, use_cache=True, **self._options)
+            ids = torch.tensor([new + self._drafted], device=self._model.device)
+            found = self._model(ids, past_key_values=self._cache, use_cache=True, **options)
         # Without a cache all tokens are read each time.
         self._cache = getattr(found, "past_key_values", None)
-        self._n_cached = len(self._tokens) if self._cache is not None else 0
-        logits: Logits = found.logits[0, -1].float().cpu().numpy()  # the caller may write into it
+        self._n_cached = len(self._tokens) + len(self._drafted) if self._cache is not None else 0
+        rows = found.logits[0, -1 - len(self._drafted) :].float().cpu().numpy()
+        logits: Logits = rows[0].copy()  # the caller may write into it
+        self._rows = [row.copy() for row in rows[1:]]
         self.seconds += time.perf_counter() - begin
+        self.calls += 1
         return logits
 
 
@@ -120,14 +147,16 @@ class CallReader:
             )
         self._function = function
         self._tokens = list(tokens)
+        self.is_ahead = False
         self.seconds = 0.0
+        self.calls = 0
 
     def push(self, token: int) -> None:
         """Add a token to the text."""
         self._tokens.append(token)
 
-    def logits(self) -> Logits:
-        """The (N,) float32 logits of the next token.
+    def logits(self, draft: Sequence[int] = ()) -> Logits:
+        """The (N,) float32 logits of the next token. draft : of no use to a function.
 
         Raises: MaskwrightError if the function returns another shape.
         """
@@ -141,4 +170,5 @@ class CallReader:
                 f"the model gave logits of shape {logits.shape}; expected (N,), those of the next token"
             )
         self.seconds += time.perf_counter() - begin
+        self.calls += 1
         return logits

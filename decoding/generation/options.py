@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.arguments import as_integer, need_number
+from maskwright.analysis.arguments import as_integer, need_number, need_type, refuse_argument
 from maskwright.analysis.errors import LimitError, MaskwrightError
+from maskwright.decoding.generation.counts import TokenCounts
+from maskwright.decoding.matchers import is_matcher
+from maskwright.maskstore.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from maskwright.decoding.endings.ending import Ending
-    from maskwright.maskstore.vocabulary import Vocabulary
+    from maskwright.decoding.matchers import AnyMatcher
+    from maskwright.maskstore.canonical import CanonicalTokens
 
 
 def check_options(
@@ -45,6 +49,39 @@ def check_options(
     ):
         if not is_fine:
             raise MaskwrightError(f"{what} is {value!r}; expected {expected}")
+
+
+def check_sources(
+    matcher: AnyMatcher | None,
+    vocabulary: Vocabulary | None,
+    canonical: CanonicalTokens | None,
+    counts: TokenCounts | None,
+) -> Vocabulary:
+    """Check what `generate` takes tokens from, and return the vocabulary.
+
+    Raises: MaskwrightError if one is of another kind, the matcher's text has ended, or there is
+        neither a matcher nor a vocabulary; VocabularyError if they are of different vocabularies.
+    """
+    if matcher is not None and not is_matcher(matcher):
+        refuse_argument("matcher", matcher, "a Matcher, or None")
+    if matcher is not None and matcher.is_finished():
+        raise MaskwrightError(
+            "the matcher's text has ended, so nothing can be generated; call its reset(), or make another"
+        )
+    if vocabulary is None:
+        if matcher is None:
+            raise MaskwrightError("without a matcher, give the model's vocabulary (vocabulary=...)")
+        vocabulary = matcher.store.vocabulary
+    need_type("vocabulary", vocabulary, Vocabulary, "a Vocabulary, or None for the matcher's")
+    if canonical is not None:
+        from maskwright.maskstore.canonical import CanonicalTokens  # PERF: whoever has such tokens has it
+
+        need_type("canonical", canonical, CanonicalTokens, "a CanonicalTokens (see load_canonical), or None")
+        canonical.check_belongs(vocabulary)
+    if counts is not None:
+        need_type("counts", counts, TokenCounts, "a TokenCounts, or None")
+        counts.check_belongs(vocabulary)
+    return vocabulary
 
 
 def check_budget(ending: Ending, max_tokens: int) -> None:

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from maskwright.decoding.adapters import MaskwrightLogitsProcessor, apply_mask
     from maskwright.decoding.batch import Batch
     from maskwright.decoding.explain.explanation import Explanation
-    from maskwright.decoding.generation import Completion, forced_tokens, generate
+    from maskwright.decoding.generation import Completion, TokenCounts, forced_tokens, generate
     from maskwright.decoding.gpu import GpuBatch
     from maskwright.decoding.logits import ResidentRows
     from maskwright.decoding.matcher import Matcher
@@ -109,6 +109,7 @@ _HOME = {
     "StoreError": "maskwright.analysis.errors",
     "Terminal": "maskwright.analysis.grammar",
     "TerminalError": "maskwright.analysis.errors",
+    "TokenCounts": "maskwright.decoding.generation",
     "TokenIndex": "maskwright.maskstore.index",
     "UnknownNameError": "maskwright.analysis.errors",
     "ValidationReport": "maskwright.validation",
@@ -210,6 +211,7 @@ __all__ = [
     "StoreError",
     "Terminal",
     "TerminalError",
+    "TokenCounts",
     "TokenIndex",
     "UnknownNameError",
     "ValidationReport",

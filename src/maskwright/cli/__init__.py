@@ -1,7 +1,7 @@
 """The command line, `maskwright COMMAND`; each command has a module here.
 
-Commands: analyze, audit, complete, explain, export, info, lint, list, playground, serve-check,
-validate, warm-up.
+Commands: analyze, audit, complete, explain, export, info, learn, lint, list, playground,
+serve-check, validate, warm-up.
 
 Exit codes: 0 success; 1 a check failed; 2 wrong usage or bad input, and nothing was written; 130
 interrupted; 141 the reader of standard output has closed the pipe, which is no error.
@@ -40,6 +40,7 @@ def _application() -> typer.Typer:
         explain,
         export,
         info,
+        learn,
         lint,
         list_names,
         playground,

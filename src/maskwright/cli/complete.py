@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from maskwright.analysis.composition import Composition
     from maskwright.completion import LanguageModel
     from maskwright.decoding.generation import Completion, Generation
+    from maskwright.decoding.generation.counts import TokenCounts
     from maskwright.maskstore.vocabulary import Vocabulary
     from maskwright.stores.composed_store import ComposedStore
     from maskwright.stores.schema_store import SchemaStore
@@ -117,6 +118,10 @@ def complete(
     fast_forward: Annotated[
         bool, typer.Option("--fast-forward", help="Do not ask the model for tokens that are the only ones possible.")
     ] = False,
+    counts: Annotated[
+        Path | None,
+        typer.Option("--counts", metavar="FILE", help="Let the model read ahead what maskwright learn has counted."),
+    ] = None,
     compare: Annotated[bool, typer.Option("--compare", help="Also show what the model writes without masks.")] = False,
     reference: Annotated[
         str | None,
@@ -150,7 +155,7 @@ def complete(
         reads_input = prompt_file is None and prompt in (None, "-")
         check_writable(
             json_file,
-            inputs=(store, tokenizer, "/dev/stdin" if reads_input else prompt_file, *files_of_reference(reference)),
+            inputs=(store, tokenizer, counts, *_files_read(reads_input, prompt_file, reference)),
             model=model,
         )
         text = _prompt(prompt, prompt_file)
@@ -198,6 +203,7 @@ def complete(
         check_model(compiled, loaded)
         loading = time.perf_counter() - begin
         options |= {"heal": heal, "canonical": canonical, "fast_forward": fast_forward, "opportunistic": opportunistic}
+        options["counts"] = _counts(counts, compiled)
         is_quiet = json_file is not None and str(json_file) == "-"
         console = Console(stderr=True, highlight=False, soft_wrap=True)
         _note_what_is_not_seen(text, loaded, console)
@@ -313,6 +319,18 @@ def _load(source: str, tokenizer: str | None) -> Store | SchemaStore | ComposedS
     return found
 
 
+def _files_read(reads_input: bool, prompt_file: Path | None, reference: str | None) -> tuple[Any, ...]:
+    """The files that prompt and reference are read from."""
+    return ("/dev/stdin" if reads_input else prompt_file, *files_of_reference(reference))
+
+
+def _counts(path: Path | None, store: Store | SchemaStore | ComposedStore) -> TokenCounts | None:
+    """The counts in a file, if one is named."""
+    from maskwright.decoding.generation.counts import TokenCounts
+
+    return None if path is None else TokenCounts.load(path, store.vocabulary)
+
+
 def _check_prompt(store: Store | SchemaStore | ComposedStore, text: str, max_tokens: int, close: bool) -> None:
     """Check that a legal text begins with the prompt, and that its ending fits into the budget."""
     from maskwright.completion import read_prompt
@@ -395,6 +413,7 @@ def _facts(
         "forced": found.forced,
         "relaxed": found.relaxed,
         "masks": found.masks,
+        "predicted": found.predicted,
         "verdict": _judged_by_schema(whole, store)
         if reference is None and isinstance(store, SchemaStore)
         else _judged(whole, reference, name_of(store)),

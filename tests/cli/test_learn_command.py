@@ -1,0 +1,71 @@
+"""`maskwright learn`, and `complete --counts`: what is written, what is refused, fewer passes of the model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from maskwright.cli import app
+
+SCHEMA = '{"type": "object", "properties": {"name": {"type": "string"}, "size": {"type": "integer"}}, "required": ["name", "size"]}'
+
+
+@pytest.fixture
+def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CliRunner:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    Path("schema.json").write_text(SCHEMA)
+    records = [json.dumps({"text": json.dumps({"name": "ab" * (i % 4), "size": i})}) for i in range(40)]
+    Path("texts.jsonl").write_text("\n".join([*records, '{"text": "[1, 2]"}', '{"other": 1}']))
+    return CliRunner()
+
+
+def test_what_is_learned_saves_passes_of_the_model(runner: CliRunner) -> None:
+    result = runner.invoke(
+        app, ["learn", "schema.json", "texts.jsonl", "-t", "python-tiny", "-o", "a.counts", "--json", "-"]
+    )
+    assert result.exit_code == 0, result.output
+    facts = json.loads(result.stdout)
+    assert (facts["texts"], facts["cut"], facts["unreadable"]) == (41, 1, 1) and facts["places"] > 5
+    pytest.importorskip("transformers")
+    found = []
+    for more in ([], ["--counts", "a.counts"]):
+        result = runner.invoke(
+            app, ["complete", "schema.json", '{"name": "a', "--max-tokens", "40", "--json", "-", *more]
+        )
+        assert result.exit_code == 0, result.output
+        found.append(json.loads(result.stdout))
+    assert found[0]["completion"] == found[1]["completion"]
+    assert found[1]["model_calls"] + found[1]["predicted"] == found[0]["model_calls"] and found[1]["predicted"] > 0
+
+
+def test_grammars_and_compositions(runner: CliRunner) -> None:
+    Path("mine.lark").write_text('start: "<" A ">"\n%regex A /[a-z]+/\n')
+    Path("a.txt").write_text("<abc>")
+    for source in ("mine.lark", "json"):
+        result = runner.invoke(app, ["learn", source, "a.txt", "-t", "python-tiny", "-o", "a.counts"])
+        assert (result.exit_code == 0) == (source == "mine.lark"), result.output
+    assert "is it the right grammar?" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["schema.json", "texts.jsonl", "-o", "a.counts"], "name the tokenizer"),
+        (["schema.json", "missing", "-t", "python-tiny", "-o", "a.counts"], "missing"),
+        (["schema.json", "texts.jsonl", "-t", "python-tiny", "-o", "texts.jsonl"], "texts.jsonl"),
+    ],
+)
+def test_errors(runner: CliRunner, arguments: list[str], said: str) -> None:
+    result = runner.invoke(app, ["learn", *arguments])
+    assert result.exit_code == 2 and said in result.stderr and not Path("a.counts").exists()
+
+
+def test_counts_of_another_kind_are_refused(runner: CliRunner) -> None:
+    pytest.importorskip("transformers")
+    Path("a.counts").write_text("[]")
+    result = runner.invoke(app, ["complete", "schema.json", "{", "--counts", "a.counts"])
+    assert result.exit_code == 2 and "holds no counts" in result.stderr

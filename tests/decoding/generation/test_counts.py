@@ -1,0 +1,197 @@
+"""Counts of tokens: what is drafted is legal, files are checked, and the bundled model writes the same texts in fewer passes."""
+
+from __future__ import annotations
+
+import functools
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import maskwright as mw
+from maskwright.decoding.generation import counts as module
+from maskwright.decoding.generation.counts import TokenCounts
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "maxLength": 12},
+        "size": {"type": "integer"},
+        "enabled": {"type": "boolean"},
+    },
+    "required": ["name", "size", "enabled"],
+    "additionalProperties": False,
+}
+
+
+@functools.cache
+def store() -> Any:
+    return mw.build_store(mw.load_schema(SCHEMA, whitespace="compact", key_order="schema"), "python-tiny")
+
+
+def tokens_of(text: str) -> list[int]:
+    """The longest token each time."""
+    number = {data: token for token, data in reversed(list(enumerate(store().vocabulary.tokens))) if data}
+    data, found = text.encode(), []
+    while data:
+        width = next(n for n in range(len(data), 0, -1) if data[:n] in number)
+        found.append(number[data[:width]])
+        data = data[width:]
+    return found
+
+
+def instance(rng: random.Random) -> str:
+    name = "".join(rng.choices("abcdefg ", k=rng.randint(2, 9)))
+    value = {"name": name, "size": rng.randint(0, 9999), "enabled": rng.random() < 0.5}
+    return json.dumps(value, separators=(",", ":"))
+
+
+def learned(n: int = 30, **options: Any) -> TokenCounts:
+    found, rng = TokenCounts(store().vocabulary, **options), random.Random(1)
+    for _ in range(n):
+        tokens = tokens_of(instance(rng))
+        assert found.learn(store().matcher(), tokens) == len(tokens)
+    return found
+
+
+def test_drafts_are_legal_and_what_came_before() -> None:
+    found, rng = learned(), random.Random(2)
+    words = np.zeros(store().n_words, np.int32)
+    drafted = right = 0
+    for _ in range(10):
+        tokens = tokens_of(instance(rng))
+        matcher, before = store().matcher(), -1
+        for at, token in enumerate(tokens):
+            matcher.fill(words)
+            draft = found.draft(matcher, words, before)
+            there = matcher.fork()
+            for each in draft:
+                there.advance(each)
+            drafted += bool(draft)
+            right += bool(draft) and draft == tokens[at : at + len(draft)]
+            matcher.advance(token)
+            before = token
+    assert drafted > 40 and right > 0.5 * drafted
+
+
+def test_a_token_must_have_come_often_enough() -> None:
+    found = TokenCounts(store().vocabulary, least=2, share=0.6)
+    place = found.place(np.zeros(4, np.int32), 3)
+    assert found.likely(place) == -1
+    found.count(place, 7)
+    assert found.likely(place) == -1
+    found.count(place, 7)
+    assert found.likely(place) == 7
+    found.count(place, 8)
+    assert found.likely(place) == 7
+    found.count(place, 8)
+    assert found.likely(place) == -1
+    assert found.place(np.zeros(4, np.int32), 4) != place != found.place(np.ones(4, np.int32), 3)
+
+
+def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_PLACES", 5)
+    found = TokenCounts(store().vocabulary)
+    for number in range(20):
+        found.count(number.to_bytes(8, "little"), 1)
+    assert len(found) == 5
+    for token in range(100):
+        found.count((19).to_bytes(8, "little"), token)
+    assert len(found._counts[(19).to_bytes(8, "little")]) == module.MOST_TOKENS
+
+
+def test_what_is_not_legal_ends_a_text() -> None:
+    found = TokenCounts(store().vocabulary)
+    tokens = tokens_of('{"name":"ab"')
+    assert found.learn(store().matcher(), [*tokens, 10**6]) == len(tokens)
+    assert found.learn(store().matcher(), [*tokens, *tokens_of("]")]) == len(tokens)
+
+
+def test_a_file_holds_what_was_learned(tmp_path: Path) -> None:
+    found = learned()
+    found.save(tmp_path / "counts.json")
+    again = TokenCounts.load(tmp_path / "counts.json", store().vocabulary, ahead=3)
+    assert again._counts == found._counts and again.ahead == 3
+    other = mw.load_vocabulary([b"a", b""], eos=[1])
+    with pytest.raises(mw.VocabularyError, match="of another vocabulary"):
+        TokenCounts.load(tmp_path / "counts.json", other)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[1", "[]", "{}", '{"format": 1}', '{"format": 9, "vocabulary": "", "counts": {}}', "[" * 100_000]
+    + [
+        f'{{"format": 1, "vocabulary": "x", "counts": {counts}}}'
+        for counts in ("[]", '{"zz": {}}', '{"00": {"a": 1}}', '{"00": {"1": "x"}}')
+    ],
+)
+def test_damaged_files_are_errors(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "counts.json"
+    path.write_text(text)
+    with pytest.raises(mw.MaskwrightError):
+        TokenCounts.load(path, store().vocabulary)
+
+
+def test_forged_counts_make_no_illegal_draft() -> None:
+    """Any numbers may stand in a file."""
+    found = TokenCounts(store().vocabulary, least=1, share=0.1)
+    words = np.zeros(store().n_words, np.int32)
+    matcher = store().matcher()
+    matcher.fill(words)
+    for token in (-5, 10**9, 0, store().vocabulary.eos[0], tokens_of("]")[0]):
+        found._counts = {found.place(words, -1): {token: 9}}
+        assert found.draft(matcher, words, -1) == []
+
+
+def test_options_are_checked() -> None:
+    for options in ({"ahead": 0}, {"least": 0}, {"share": 0}, {"share": 2}, {"ahead": "1"}):
+        with pytest.raises(mw.MaskwrightError):
+            TokenCounts(store().vocabulary, **options)
+    other = TokenCounts(mw.load_vocabulary([b"a", b""], eos=[1]))
+    with pytest.raises(mw.VocabularyError, match="learn them with this one"):
+        mw.generate(lambda tokens: np.zeros(store().vocabulary.size), store().matcher(), [1], counts=other)
+
+
+def test_a_function_for_a_model_is_asked_for_each_token() -> None:
+    calls: list[int] = []
+
+    def logits(tokens: Any) -> Any:
+        calls.append(len(tokens))
+        return np.random.default_rng(len(tokens)).normal(size=store().vocabulary.size)
+
+    with_counts = mw.generate(logits, store().matcher(), [1], max_tokens=40, counts=learned()).run()
+    n = len(calls)
+    without = mw.generate(logits, store().matcher(), [1], max_tokens=40).run()
+    assert with_counts.tokens == without.tokens and n == len(calls) - n == with_counts.model_calls
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_the_bundled_model_writes_the_same_texts_in_fewer_passes(temperature: float) -> None:
+    pytest.importorskip("transformers")
+    model = mw.load_model()
+    calls = predicted = tokens = 0
+    for seed in range(6):
+        options: dict[str, Any] = {"max_tokens": 60, "temperature": temperature, "seed": seed, "heal": False}
+        prompt = '{"name":"' + "abcdefg"[seed]
+        usual = mw.complete(store(), prompt, model, **options)
+        ahead = mw.complete(store(), prompt, model, counts=learned(), **options)
+        assert (usual.data, usual.tokens) == (ahead.data, ahead.tokens)
+        assert ahead.model_calls + ahead.predicted == usual.model_calls
+        calls, predicted, tokens = calls + ahead.model_calls, predicted + ahead.predicted, tokens + len(ahead.tokens)
+    assert predicted > 0 and calls < tokens
+
+
+def test_a_context_that_is_full_leaves_drafts_out() -> None:
+    """The text outgrows the model's context with drafts under way."""
+    pytest.importorskip("transformers")
+    model = mw.load_model()
+    under = mw.build_store("json", "python-tiny")
+    found = TokenCounts(under.vocabulary, least=1, share=0.1)
+    prompt = "[" + "1, " * 120
+    options: dict[str, Any] = {"max_tokens": 300, "temperature": 0.7, "seed": 3, "heal": False}
+    usual = mw.complete(under, prompt, model, **options)
+    ahead = mw.complete(under, prompt, model, counts=found, **options)
+    assert usual.tokens == ahead.tokens
