@@ -14,7 +14,6 @@ from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lr.encoding import LrTables
 from maskwright.maskstore.automaton.closure import Closure
-from maskwright.maskstore.automaton.shortcuts import shortened
 from maskwright.maskstore.automaton.stack_automaton import StackAutomaton
 from maskwright.maskstore.table import _table_kernels as kernels
 from maskwright.maskstore.table import schema
@@ -65,7 +64,7 @@ def engine_table(grammar: Grammar, vocabulary: Vocabulary, automaton: StackAutom
     transducer = required.transducer
     table = _Table()
     header = table.header
-    _add_parser(table, shortened(tables))
+    _add_parser(table, automaton.shorter)
     header[schema.N_CLASSES] = transducer.next_state.shape[1]
     header[schema.N_LEXER_STATES] = transducer.n_states
     table.add(schema.BYTE_CLASS, transducer.byte_class)
