@@ -289,11 +289,11 @@ def _add_masks(table: _Table, masks: MaskRows) -> None:
 
 def _add_tokens(table: _Table, vocabulary: Vocabulary) -> None:
     """Add the tokens' bytes, and the end-of-text tokens."""
-    offsets, data = vocabulary.flat
-    if len(data) >= 1 << 31:
+    if len(vocabulary.flat[1]) >= 1 << 31:
         raise LimitError("the vocabulary has 2 GiB of text or more")
+    offsets, words = vocabulary.flat_words
     table.header[schema.N_TOKENS] = vocabulary.size
     table.add(schema.TOKEN_START, offsets)
-    table.add(schema.TOKEN_BYTES, np.pad(data, (0, -len(data) % 4)).view("<i4"))
+    table.add(schema.TOKEN_BYTES, words)
     table.header[schema.N_EOS] = len(vocabulary.eos)
     table.add(schema.EOS, sorted(vocabulary.eos))
