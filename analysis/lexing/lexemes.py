@@ -51,6 +51,7 @@ def terminal_rank(terminals: Sequence[Terminal]) -> tuple[int, ...]:
     return tuple(rank)
 
 
+@lru_cache(maxsize=1 << 12)
 def _greatest_width(pattern: str, flags: str) -> int:
     return int(get_regexp_width(f"(?{flags}:{pattern})" if flags else pattern)[1]) if pattern else 0
 
@@ -114,7 +115,8 @@ class Lexemes:
             if (byte_class == byte_class[byte]).sum() > 1:
                 byte_class[byte] = byte_class.max() + 1
         self.byte_class = byte_class.astype(np.uint8)
-        self.byte_of_class = [int(np.flatnonzero(byte_class == c)[0]) for c in range(int(byte_class.max()) + 1)]
+        first = {c: 255 - i for i, c in enumerate(byte_class[::-1].tolist())}
+        self.byte_of_class = [first[c] for c in range(len(first))]
         self.next_by_class: list[list[int]] = union.next_state[:, self.byte_of_class].tolist()
         self.reads_on = [max(row) >= 0 for row in self.next_by_class]
         wins = [1 << winner if winner >= 0 else 0 for winner in self.winner]

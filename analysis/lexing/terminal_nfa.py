@@ -170,7 +170,8 @@ def build_union_dfa(
                     raise LimitError(_too_many(nfa, names, members, limit))
             found[each] = number[reached]
         rows.append([found[each] for each in targets] or [-1] * len(representatives))
-    accepting = tuple(tuple(sorted({int(nfa.terminal[s]) for s in set_ if nfa.is_accepting[s]})) for set_ in members)
+    ended = np.where(nfa.is_accepting, nfa.terminal, -1).tolist()
+    accepting = tuple(tuple(sorted({ended[s] for s in set_} - {-1})) for set_ in members)
     return UnionDfa(
         _read_only(np.array(rows, np.int32)[:, byte_class]),
         tuple(members),

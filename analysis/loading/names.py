@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import pkgutil
 import re
@@ -112,6 +113,7 @@ def find_source(source: str | os.PathLike[str]) -> Source:
     return Source(read_file(shown, known_grammars()), path.name, shown, path.parent)
 
 
+@functools.cache
 def library_names() -> tuple[str, ...]:
     """The names of our own grammars, sorted.
 

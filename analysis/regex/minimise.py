@@ -107,7 +107,9 @@ def sorted_columns(next_state: Table) -> tuple[npt.NDArray[np.intp], npt.NDArray
     value by value.
     """
     classes, representatives = column_classes(next_state)
-    keys = [(next_state[:, column] + 1).astype(">u4").tobytes() for column in representatives]
+    data = (next_state.T[representatives] + 1).astype(">u4", order="C").tobytes()
+    width = 4 * len(next_state)
+    keys = [data[i * width : (i + 1) * width] for i in range(len(representatives))]
     order = np.array(sorted(range(len(keys)), key=keys.__getitem__), np.intp)
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))

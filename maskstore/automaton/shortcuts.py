@@ -20,22 +20,31 @@ Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
 
-def shortened(tables: LrTables, most_rules: int | None = None) -> LrTables:
-    """Tables for decoders, and for exploring what stacks allow.
+def shortened(tables: LrTables) -> LrTables:
+    """Tables for decoders, and for exploring what stacks allow (`with_few_rules`).
 
     After each shift of a terminal, stacks are the same as under `tables`. We add synthetic rules
     that do several unit reductions at once. Such a rule pops as many states as the first of its
     reductions, and pushes the left side of the last.
-
-    most_rules : a state that would reduce by more rules keeps those that it has; None for any
-        number.
     """
-    shorter = _past_units(replace(tables, goto=_past_chains(tables)), tables)
-    if most_rules is not None:
-        for state, row in enumerate(shorter.action):
-            if len(np.unique(row[row < 0])) > most_rules:
-                row[:] = tables.action[state]
-    return shorter
+    return _past_units(replace(tables, goto=_past_chains(tables)), tables)
+
+
+def with_few_rules(shorter: LrTables, tables: LrTables, most_rules: int) -> LrTables:
+    """`shortened` tables in which no state reduces by many more rules than before.
+
+    shorter : `shortened(tables)`; not changed.
+    most_rules : a state that would reduce by more rules keeps those that it has.
+    """
+    action = shorter.action
+    # no state reduces by more rules than it has cells with a reduction
+    for state in np.flatnonzero((action < 0).sum(axis=1) > most_rules).tolist():
+        row = shorter.action[state]
+        if len(np.unique(row[row < 0])) > most_rules:
+            if action is shorter.action:
+                action = shorter.action.copy()
+            action[state] = tables.action[state]
+    return shorter if action is shorter.action else replace(shorter, action=action)
 
 
 def _past_chains(tables: LrTables) -> Int32:
@@ -69,11 +78,14 @@ def _past_units(shorter: LrTables, tables: LrTables) -> LrTables:
     action = tables.action.copy()
     lengths, sides = tables.rule_length.tolist(), tables.rule_lhs.tolist()
     rule_of: dict[tuple[int, int], int] = {}
+    is_renamed = _renamed_somewhere(tables)
     # the other states reduce by their default rule, without a look at the next terminal
     for state in np.flatnonzero(tables.default_rule < 0).tolist():
         row = tables.action[state]
         for code in np.unique(row[row < 0]).tolist():
             rule = -code - 1
+            if not is_renamed[sides[rule]]:
+                continue
             below = states_below(state, lengths[rule], tables.predecessor_start, tables.predecessors)
             for columns, side in _renamed(tables, below, np.flatnonzero(row == code), sides[rule]):
                 number = rule_of.setdefault((lengths[rule], side), len(lengths) + len(rule_of))
@@ -85,6 +97,14 @@ def _past_units(shorter: LrTables, tables: LrTables) -> LrTables:
         rule_length=np.append(tables.rule_length, added[:, 0]).astype(np.int32),
         rule_lhs=np.append(tables.rule_lhs, added[:, 1]).astype(np.int32),
     )
+
+
+def _renamed_somewhere(tables: LrTables) -> list[bool]:
+    """For each nonterminal whether some state that it leads to has a unit reduction."""
+    is_unit = np.append(tables.rule_length == 1, False)  # the last one for what is no reduction
+    units = is_unit[np.where(tables.action < 0, -tables.action - 1, -1)].any(axis=1)
+    found: list[bool] = ((tables.goto >= 0) & units[tables.goto]).any(axis=0).tolist()
+    return found
 
 
 def _renamed(tables: LrTables, below: Int32, columns: Int64, pushed: int) -> Iterator[tuple[Int64, int]]:

@@ -26,7 +26,7 @@ from maskwright.maskstore.automaton import _pool_kernels
 from maskwright.maskstore.automaton.closure import BYTES_BUDGET, EDGE_BUDGET, Closure, MaskCollector, close
 from maskwright.maskstore.automaton.configuration_sets import NEVER_LEGAL, ConfigurationSets, explore
 from maskwright.maskstore.automaton.exploration_tables import MAX_RULES, check_size
-from maskwright.maskstore.automaton.shortcuts import shortened
+from maskwright.maskstore.automaton.shortcuts import shortened, with_few_rules
 from maskwright.maskstore.tokens.continuations import WHATEVER
 from maskwright.maskstore.tokens.requirements import Requirements
 from maskwright.maskstore.tokens.state_tokens import DepthCase, LineBreak, StateTokens
@@ -56,6 +56,7 @@ class StackAutomaton:
 
     required : the lexer, and the requirements of all tokens.
     tables : the LALR tables.
+    shorter : the tables for decoders, `shortened(tables)`.
     line_breaks : the lists of line breaks, see `Requirements`; number 0 is empty.
     depth_cases : depth_cases[q][d] are the look-ups of lexer state q while d brackets are open. The
         last d stands for any more.
@@ -68,6 +69,7 @@ class StackAutomaton:
 
     required: Requirements
     tables: LrTables
+    shorter: LrTables
     line_breaks: tuple[tuple[LineBreak, ...], ...]
     depth_cases: tuple[tuple[tuple[Lookup, ...], ...], ...]
     closure: Closure
@@ -244,6 +246,7 @@ class AutomatonBuilder:
     def __init__(self, grammar: Grammar, tables: LrTables, required: Requirements, budget: Budget) -> None:
         self.grammar = grammar
         self.tables = tables
+        self.shorter = shortened(tables)
         self.budget = budget
         self.required = required
         asked, self.n_entries = self._ask_all()
@@ -311,7 +314,14 @@ class AutomatonBuilder:
             "masks": len(closure.mask_count),
         }
         return StackAutomaton(
-            required, self.tables, tuple(required.line_breaks), tuple(depth_cases), closure, open_roots, counts
+            required,
+            self.tables,
+            self.shorter,
+            tuple(required.line_breaks),
+            tuple(depth_cases),
+            closure,
+            open_roots,
+            counts,
         )
 
     def _ask_all(self) -> tuple[Int32, int]:
@@ -344,7 +354,7 @@ class AutomatonBuilder:
         modes, continuations = self.required.modes.of_state, self.required.continuations
         try:
             return explore(
-                shortened(self.tables, MAX_RULES),
+                with_few_rules(self.shorter, self.tables, MAX_RULES),
                 modes,
                 continuations,
                 self.roots,

@@ -14,7 +14,6 @@ from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lr.encoding import LrTables
 from maskwright.maskstore.automaton.closure import Closure
-from maskwright.maskstore.automaton.shortcuts import shortened
 from maskwright.maskstore.automaton.stack_automaton import StackAutomaton
 from maskwright.maskstore.table import _table_kernels as kernels
 from maskwright.maskstore.table import schema
@@ -65,7 +64,7 @@ def engine_table(grammar: Grammar, vocabulary: Vocabulary, automaton: StackAutom
     transducer = required.transducer
     table = _Table()
     header = table.header
-    _add_parser(table, shortened(tables))
+    _add_parser(table, automaton.shorter)
     header[schema.N_CLASSES] = transducer.next_state.shape[1]
     header[schema.N_LEXER_STATES] = transducer.n_states
     table.add(schema.BYTE_CLASS, transducer.byte_class)
@@ -290,11 +289,11 @@ def _add_masks(table: _Table, masks: MaskRows) -> None:
 
 def _add_tokens(table: _Table, vocabulary: Vocabulary) -> None:
     """Add the tokens' bytes, and the end-of-text tokens."""
-    offsets, data = vocabulary.flat
-    if len(data) >= 1 << 31:
+    if len(vocabulary.flat[1]) >= 1 << 31:
         raise LimitError("the vocabulary has 2 GiB of text or more")
+    offsets, words = vocabulary.flat_words
     table.header[schema.N_TOKENS] = vocabulary.size
     table.add(schema.TOKEN_START, offsets)
-    table.add(schema.TOKEN_BYTES, np.pad(data, (0, -len(data) % 4)).view("<i4"))
+    table.add(schema.TOKEN_BYTES, words)
     table.header[schema.N_EOS] = len(vocabulary.eos)
     table.add(schema.EOS, sorted(vocabulary.eos))

@@ -187,6 +187,72 @@ def stable_order(keys: Int32, starts: Int64, order: Int64) -> None:
 
 
 @kernel(entry=True)
+def number_by_first(kind_of: Int32, by_id: Int64, number: Int32, kinds: Int32, number_of: Int32) -> int:
+    """Number the kinds of tokens in the order of their first tokens. Returns how many there are.
+
+    kind_of : (n,) int32; the kind of each token, 0 for tokens that get no number.
+    by_id : (n,) int64; the order in which tokens are looked at.
+    number : (n_kinds,) int32, all -1, written; the number of each kind that a token has.
+    kinds : (n_kinds,) int32, written; the kind of each number.
+    number_of : (n,) int32, written; in that order, the number of each token's kind, or -1.
+    """
+    n = 0
+    for i in range(by_id.shape[0]):
+        kind = kind_of[by_id[i]]
+        if kind == 0:
+            number_of[i] = -1
+            continue
+        if number[kind] < 0:
+            number[kind] = n
+            kinds[n] = kind
+            n += 1
+        number_of[i] = number[kind]
+    return n
+
+
+@kernel(entry=True)
+def list_members(class_of: Int32, ids: Int32, start: Int64, members: Int32) -> None:
+    """Sort tokens by their classes; those of a class stay in their order.
+
+    class_of, ids : (n,) int32; the class of each token, below 0 for none; and its id.
+    start : (n_classes + 1,) int64, zero before, written; where each class begins in `members`.
+    members : int32, written; the ids of the tokens that have a class.
+    """
+    for i in range(class_of.shape[0]):
+        if class_of[i] >= 0:
+            start[class_of[i] + 1] += 1
+    for number in range(start.shape[0] - 1):
+        start[number + 1] += start[number]
+    for i in range(class_of.shape[0]):
+        number = class_of[i]
+        if number >= 0:
+            members[start[number]] = ids[i]
+            start[number] += 1
+    for number in range(start.shape[0] - 1, 0, -1):
+        start[number] = start[number - 1]
+    start[0] = 0
+
+
+@kernel(entry=True)
+def join_groups(ids: Int32, starts: Int64, class_of: Int32, is_first: Bool, members: Int32, found: Int64) -> None:
+    """Write groups of tokens that are unions of classes as groups of classes.
+
+    ids, starts : as of `split_classes`.
+    class_of : (n_tokens,) int32; the class of each token.
+    is_first : (n_tokens,) bool; whether a token is the first of its class.
+    members : int32, written; the classes, by group.
+    found : (n_groups + 1,) int64, zero before, written; where each group begins in `members`.
+    """
+    n = 0
+    for group in range(starts.shape[0] - 1):
+        for i in range(starts[group], starts[group + 1]):
+            if (i == starts[group] or ids[i] != ids[i - 1]) and is_first[ids[i]]:
+                members[n] = class_of[ids[i]]
+                n += 1
+        found[group + 1] = n
+
+
+@kernel(entry=True)
 def split_classes(
     ids: Int32,
     starts: Int64,

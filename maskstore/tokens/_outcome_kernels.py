@@ -15,7 +15,7 @@ import numpy as np
 from maskwright.analysis.arrays import Int32, Int32_2D, Int64
 from maskwright.analysis.jit import kernel
 from maskwright.maskstore.tokens._hash_kernels import hash_of_run, slot_of, slot_of_run
-from maskwright.maskstore.tokens._kernels import SPACE
+from maskwright.maskstore.tokens._kernels import SPACE, group_equal, stable_order
 from maskwright.maskstore.tokens._walk_kernels import begin_lexeme, read_byte
 from maskwright.maskstore.tokens.walk_tables import (
     DONE,
@@ -36,6 +36,7 @@ from maskwright.maskstore.tokens.walk_tables import (
     TOKEN,
     WORK,
     Configurations,
+    Groups,
     Outcomes,
     Readers,
     Values,
@@ -377,3 +378,40 @@ def outcomes_of_state(
                 found_key[n] = (key >> 32) * n_endings + ending_of[key & 0xFFFFFFFF]
                 n += 1
     return n
+
+
+@kernel(entry=True)
+def groups_of_state(
+    state: int,
+    component: Int32_2D,
+    readers: Readers,
+    values: Values,
+    configurations: Configurations,
+    ending_of: Int32,
+    n_endings: int,
+    found: Groups,
+) -> None:
+    """Group the classes of tokens by what they do in one lexer state.
+
+    state, component, readers, values, configurations, ending_of, n_endings : as of
+        `outcomes_of_state`.
+    found : written.
+    """
+    n = outcomes_of_state(
+        state, component, readers, values, configurations, ending_of, n_endings, found.found_class, found.found_key
+    )
+    size = 16
+    while size < 2 * n:
+        size *= 2
+    slots = found.slots[:size]
+    slots[:] = -1
+    n_groups = group_equal(found.found_key[:n], found.group, found.firsts, slots)
+    starts = found.starts[: n_groups + 1]
+    starts[:] = 0
+    stable_order(found.group[:n], starts, found.order)
+    for i in range(n):
+        found.classes[i] = found.found_class[found.order[i]]
+    for i in range(n_groups):
+        found.keys[i] = found.found_key[found.firsts[i]]
+    found.sizes[0] = n
+    found.sizes[1] = n_groups

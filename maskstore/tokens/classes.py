@@ -44,9 +44,9 @@ class TokenClasses:
             NO_CLASS for a token of none.
         ids : (n,) int32; their ids, ascending.
         """
-        start, order = np.zeros(int(class_of.max(initial=-1)) + 3, np.int64), np.empty(len(ids), np.int64)
-        _kernels.stable_order(class_of + 1, start, order)
-        return cls(start[1:] - start[1], ids[order[start[1] :]])
+        start, members = np.zeros(int(class_of.max(initial=-1)) + 2, np.int64), np.empty(len(ids), np.int32)
+        _kernels.list_members(class_of, ids, start, members)
+        return cls(start, members[: start[-1]])
 
     def __len__(self) -> int:
         """The number of classes."""
@@ -135,10 +135,7 @@ def token_classes(
     first_token[classes.ids[start[:-1]]] = True
     found = []
     for ids, starts in groups_of_state:
-        is_first = np.ones(len(ids), np.bool_)
-        is_first[1:] = ids[1:] != ids[:-1]
-        is_first[starts[:-1]] = True
-        is_first &= first_token[ids]
-        before = np.concatenate([[0], np.cumsum(is_first)])
-        found.append((class_of[ids[is_first]], before[starts]))
+        members, begins = np.empty(len(ids), np.int32), np.zeros(len(starts), np.int64)
+        _kernels.join_groups(ids, starts, class_of, first_token, members, begins)
+        found.append((members[: begins[-1]].copy(), begins))
     return classes, found

@@ -28,7 +28,6 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lexing.encoding import RESTART, START_STATE, Transducer
 from maskwright.analysis.lexing.modes import Modes
 from maskwright.analysis.lr.encoding import LrTables
-from maskwright.maskstore.tokens import _kernels
 from maskwright.maskstore.tokens.classes import NO_CLASS, TokenClasses, token_classes
 from maskwright.maskstore.tokens.continuations import WHATEVER, Continuations
 from maskwright.maskstore.tokens.depth_cases import StateKeys
@@ -282,15 +281,9 @@ class Requirements:
         keys_of_state: list[Int64] = []
         groups_of_state: list[tuple[Int32, Int64]] = []
         for state in range(n_states):
-            classes, keys = walk.outcomes(state, ending_of, len(endings))
-            group = np.empty(len(keys), np.int32)
-            firsts = np.empty(len(keys), np.int32)
-            group_slots = np.full(1 << max(4, (2 * len(keys)).bit_length()), -1, np.int32)
-            n_groups = _kernels.group_equal(keys, group, firsts, group_slots)
-            starts, order = np.zeros(n_groups + 1, np.int64), np.empty(len(keys), np.int64)
-            _kernels.stable_order(group, starts, order)
-            keys_of_state.append(keys[firsts[:n_groups]])
-            groups_of_state.append((classes[order], starts))
+            classes, starts, keys = walk.groups(state, ending_of, len(endings))
+            keys_of_state.append(keys)
+            groups_of_state.append((classes, starts))
             if progress is not None:
                 progress(n_tokens + state + 1, n_tokens + n_states)
         self.n_sequences = walk.n_sequences
@@ -299,7 +292,7 @@ class Requirements:
         of_walk, groups_of_state = token_classes(groups_of_state, walk.n_classes)
         class_of = np.full(walk.n_classes + 1, NO_CLASS, np.int32)  # the last one for tokens of no class
         class_of[of_walk.ids] = np.repeat(np.arange(len(of_walk), dtype=np.int32), of_walk.sizes)
-        self.classes = TokenClasses.of(class_of[walk.class_of], tokens.ids[tokens.by_id])
+        self.classes = TokenClasses.of(class_of[walk.class_of], tokens.ascending)
         del walk  # its tables may be large
         distinct = np.unique(np.concatenate(keys_of_state))
         required = self._require(distinct, endings)

@@ -16,7 +16,7 @@ from maskwright.analysis.lexing.encoding import RESTART, Transducer
 from maskwright.analysis.lexing.modes import Modes
 from maskwright.maskstore.tokens import _kernels, _outcome_kernels, _walk_kernels, walk_tables
 from maskwright.maskstore.tokens._hash_kernels import doubled, free_slots, grown
-from maskwright.maskstore.tokens.classes import numbers_by_first
+from maskwright.maskstore.tokens.classes import NO_CLASS
 from maskwright.maskstore.tokens.events import EventCodes
 from maskwright.maskstore.tokens.feasible import ANYWHERE, Feasible
 from maskwright.maskstore.vocabulary import SortedTexts
@@ -87,7 +87,6 @@ class TokenWalk:
         self._name = name
         self._feasible = feasible
         self._n_tokens = len(tokens.ids)
-        longest = int(np.diff(tokens.offsets).max(initial=0))
         output_start, output_symbols = flat(transducer.outputs)
         pending_start, pending = flat(transducer.pending)
         self._lexer = walk_tables.Lexer(
@@ -105,7 +104,7 @@ class TokenWalk:
         # BOUND: a byte read anew may make the lexer back up again, over one lexeme's pending bytes
         text = np.zeros((n_rows, 1 + 4 * (transducer.longest_pending + 2)), np.uint8)
         self._rows = walk_tables.Rows(text, *np.zeros((6, n_rows), np.int32))
-        self._outcomes = _no_outcomes(transducer, newline, len(tokens.ids), longest)
+        self._outcomes = _no_outcomes(transducer, newline, len(tokens.ids), tokens.longest)
         self._walk(progress)
         self._read_classes(tokens.by_id)
 
@@ -123,7 +122,7 @@ class TokenWalk:
         emitted * n_endings + the ending of the state in which the way ends. With several modes a
         class may be there more than once; its ways are beside each other.
         """
-        o = self._outcomes
+        o, found = self._outcomes, self._groups
         n = _outcome_kernels.outcomes_of_state(
             state,
             o.firsts.component,
@@ -132,9 +131,25 @@ class TokenWalk:
             o.configurations,
             ending_of,
             n_endings,
-            *self._found,
+            found.found_class,
+            found.found_key,
         )
-        return self._found[0][:n], self._found[1][:n]
+        return found.found_class[:n], found.found_key[:n]
+
+    def groups(self, state: int, ending_of: Int32, n_endings: int) -> tuple[Int32, Int64, Int64]:
+        """The classes of tokens that are read from a lexer state, by what they do.
+
+        ending_of, n_endings : as of `outcomes`.
+
+        Returns the classes, sorted by group, int32; where each group begins, (n_groups + 1,) int64;
+        and the key of each group, (n_groups,) int64. Groups are in the order of first occurrence.
+        """
+        o, found = self._outcomes, self._groups
+        _outcome_kernels.groups_of_state(
+            state, o.firsts.component, self._readers, o.values, o.configurations, ending_of, n_endings, found
+        )
+        n, n_groups = found.sizes.tolist()
+        return found.classes[:n].copy(), found.starts[: n_groups + 1].copy(), found.keys[:n_groups].copy()
 
     def _walk(self, progress: Progress | None) -> None:
         """Read all tokens: call the kernel, and make room or learn as it asks, until it is done."""
@@ -199,11 +214,12 @@ class TokenWalk:
         """Sort the tokens by their vectors, and the classes by the components that read them."""
         o = self._outcomes
         n_vectors = int(o.sizes[walk_tables.N_VECTORS])
-        vector_of = np.where(o.vector_of, o.vector_of, n_vectors)[by_id]
-        number = numbers_by_first(vector_of, n_vectors)
-        self.n_classes = int(number.max()) + 1
-        self.class_of = number[vector_of]
-        vectors = np.argsort(number)[-self.n_classes :] if self.n_classes else np.zeros(0, np.int64)
+        vectors = np.empty(n_vectors, np.int32)
+        self.class_of = np.empty(len(by_id), np.int32)
+        self.n_classes = _kernels.number_by_first(
+            o.vector_of, by_id, np.full(n_vectors, NO_CLASS, np.int32), vectors, self.class_of
+        )
+        vectors = vectors[: self.n_classes]
         sizes = np.diff(o.vectors.start)[vectors] // 2
         entry = np.repeat(o.vectors.start[vectors] - 2 * (np.cumsum(sizes) - sizes), sizes) + 2 * np.arange(sizes.sum())
         component, value = o.vectors.items[entry], o.vectors.items[entry + 1]
@@ -214,7 +230,20 @@ class TokenWalk:
         n_ways = np.concatenate([[0], np.cumsum(np.diff(o.values.start)[value[order]])])
         of_component = np.append(n_ways[begin[1:]] - n_ways[begin[:-1]], 0)  # the last one for component -1
         most = int(of_component[o.firsts.component].sum(axis=0).max(initial=0))
-        self._found = np.zeros(most, np.int32), np.zeros(most, np.int64)
+        classes, found_class, group, firsts = np.empty((4, most), np.int32)
+        keys, found_key, order = np.empty((3, most), np.int64)
+        self._groups = walk_tables.Groups(
+            sizes=np.zeros(2, np.int64),
+            classes=classes,
+            starts=np.empty(most + 1, np.int64),
+            keys=keys,
+            found_class=found_class,
+            found_key=found_key,
+            group=group,
+            firsts=firsts,
+            order=order,
+            slots=np.empty(1 << max(4, (2 * most).bit_length()), np.int32),
+        )
 
 
 _TABLES = {

@@ -310,6 +310,29 @@ class Readers(NamedTuple):
     value: Int32
 
 
+class Groups(NamedTuple):
+    """The classes of tokens of one lexer state, by what they do there; and scratch to group them.
+
+    sizes : (2,) int64; how many members all groups have, and how many groups there are.
+    classes, starts : (capacity,) int32, (capacity + 1,) int64; group i is
+        classes[starts[i] : starts[i + 1]].
+    keys : (capacity,) int64; what each group does.
+    found_class, found_key, group, firsts, order : (capacity,); scratch.
+    slots : (n_slots,) int32; scratch, a power of two and at least twice the capacity.
+    """
+
+    sizes: Int64
+    classes: Int32
+    starts: Int64
+    keys: Int64
+    found_class: Int32
+    found_key: Int64
+    group: Int32
+    firsts: Int32
+    order: Int64
+    slots: Int32
+
+
 class Path(NamedTuple):
     """Where the walk is after each number of bytes of the token that is read.
 

@@ -49,6 +49,16 @@ class SortedTexts:
         return shared
 
     @cached_property
+    def ascending(self) -> npt.NDArray[np.int32]:
+        """The ids, ascending: (n,) int32."""
+        return self.ids[self.by_id]
+
+    @cached_property
+    def longest(self) -> int:
+        """The most bytes of a token; 0 if there is none."""
+        return int(np.diff(self.offsets).max(initial=0))
+
+    @cached_property
     def newline_pieces(self) -> tuple[bytes, ...]:
         """What is left of the tokens without the bytes that move no column, each text once."""
         return tuple(sorted({text.translate(None, _OTHERS) for text in self.texts}))

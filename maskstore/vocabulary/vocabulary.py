@@ -210,6 +210,19 @@ class Vocabulary:
         return offsets, data
 
     @cached_property
+    def flat_words(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        """`flat` as a table has it: both int32, and the bytes padded with zeros to whole words.
+
+        BOUND: the bytes are fewer than 2 GiB.
+        """
+        offsets, data = self.flat
+        words = np.pad(data, (0, -len(data) % 4)).view("<i4").astype(np.int32, copy=False)
+        found = offsets.astype(np.int32), words
+        for array in found:
+            array.setflags(write=False)
+        return found
+
+    @cached_property
     def sorted_texts(self) -> SortedTexts:
         """The tokens that stand for text, sorted by their bytes.
 
