@@ -135,7 +135,7 @@ HOSTILE = [
     ("grammar", 'start: "a"{' + " " * 100_000 + "x\n", "too many blanks and digits"),
     ("grammar", 'start: "a"{' + "1" * 100_000 + "x\n", "too many blanks and digits"),
     ("structural_tag", '{"type": "structural_tag"}', "has no format"),
-    ("structural_tag", '{"type": "structural_tag", "format": {"type": "any_tokens"}}', "any_tokens is not read"),
+    ("structural_tag", '{"type": "structural_tag", "format": {"type": "token"}}', "a token is None"),
     ("yaml", "", "no kind of constraint is named 'yaml'"),
 ]  # fmt: skip
 

@@ -160,11 +160,11 @@ class RequestCompiler:
         look = deadline(seconds, what)
 
         def work() -> RequestStore:
-            constraint = read()
+            constraint: Any = read()  # of any kind, so that no overload is its own
             is_lazy = isinstance(constraint, Grammar)
             is_on_disk = self._is_on_disk or request.spec.strip() in library()
             make = cached_store if is_on_disk else build_store
-            store = make(constraint, self.vocabulary, progress=look, lazy=is_lazy)
+            store: RequestStore = make(constraint, self.vocabulary, progress=look, lazy=is_lazy)
             assert not isinstance(store, EntryStore)  # the reader refuses lexing "nfa"
             return store
 

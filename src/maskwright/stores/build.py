@@ -20,6 +20,7 @@ from maskwright.stores.sources import as_constraint, schema_store_of
 from maskwright.stores.store import EntryStore, Store
 
 if TYPE_CHECKING:
+    from maskwright.analysis.composition import Composition
     from maskwright.stores.composed_store import ComposedStore
     from maskwright.stores.schema_store import SchemaStore
     from maskwright.stores.sources import SchemaSource
@@ -52,11 +53,24 @@ def build_store(
     progress: Progress | None = None,
     allow_dead: bool = False,
     lazy: bool = False,
-) -> SchemaStore | ComposedStore: ...
+) -> SchemaStore: ...
+
+
+@overload
+def build_store(
+    grammar: Composition,
+    vocabulary: VocabularySource,
+    *,
+    streamlined: bool = True,
+    rules: Rules = "normalised",
+    progress: Progress | None = None,
+    allow_dead: bool = False,
+    lazy: bool = False,
+) -> ComposedStore: ...
 
 
 def build_store(
-    grammar: GrammarSource | SchemaSource,
+    grammar: GrammarSource | SchemaSource | Composition,
     vocabulary: VocabularySource,
     *,
     streamlined: bool = True,

@@ -40,6 +40,7 @@ from maskwright.stores.trust import make_own_folder, why_not_trusted, why_not_tr
 from maskwright.version import version
 
 if TYPE_CHECKING:
+    from maskwright.analysis.composition import Composition
     from maskwright.stores.composed_store import ComposedStore
     from maskwright.stores.schema_store import SchemaStore
     from maskwright.stores.sources import SchemaSource
@@ -102,11 +103,23 @@ def cached_store(
     progress: Progress | None = None,
     refresh: bool = False,
     lazy: bool = False,
-) -> SchemaStore | ComposedStore: ...
+) -> SchemaStore: ...
+
+
+@overload
+def cached_store(
+    grammar: Composition,
+    vocabulary: VocabularySource,
+    *,
+    rules: Rules = "normalised",
+    progress: Progress | None = None,
+    refresh: bool = False,
+    lazy: bool = False,
+) -> ComposedStore: ...
 
 
 def cached_store(
-    grammar: GrammarSource | SchemaSource,
+    grammar: GrammarSource | SchemaSource | Composition,
     vocabulary: VocabularySource,
     *,
     rules: Rules = "normalised",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from maskwright.stores.schema_store import SchemaStore
 
     Constraint: TypeAlias = Grammar | JsonSchema | Regex
-    SchemaSource: TypeAlias = JsonSchema | Regex | Composition | Mapping[str, Any] | type[Any] | Callable[..., Any]
+    SchemaSource: TypeAlias = JsonSchema | Regex | Mapping[str, Any] | type[Any] | Callable[..., Any]
 
 
 def as_constraint(source: object) -> Constraint | Composition:
