@@ -60,14 +60,12 @@ class Generation:
         opportunistic: bool,
         counts: TokenCounts | None,
     ) -> None:
-        self._reader = (
-            ModelReader(model, prompt_tokens) if hasattr(model, "config") else CallReader(model, prompt_tokens)
-        )
+        reader = ModelReader if hasattr(model, "config") else CallReader
+        self._reader = reader(model, prompt_tokens)
         self._matcher = matcher
         self._vocabulary = vocabulary
         self._max_tokens, self._max_seconds = max_tokens, seconds
-        self._stop = tuple(stop)
-        self._stop_when_complete = stop_when_complete
+        self._stop, self._stop_when_complete = tuple(stop), stop_when_complete
         self._sampler = Sampler(temperature, top_k, top_p, seed)
         self._close = close and matcher is not None
         self._healing = Healing(vocabulary, heal)
@@ -75,8 +73,7 @@ class Generation:
         self._blank = blank_words(vocabulary) if stop_when_complete else self._words
         self._tokens: list[int] = []
         self._text = b""  # after the prompt
-        self._n_shown = 0
-        self._n_spent = 0
+        self._n_shown = self._n_spent = 0
         self._budget: Budget | None = None  # once the first token is asked for
         ends = () if matcher is None else vocabulary.eos
         self._n_columns = 1 + max([*(token for token, data in enumerate(vocabulary.tokens) if data), *ends], default=0)
@@ -92,8 +89,7 @@ class Generation:
         self._waiting: list[int] = []
         self._has_mask = False  # of the next token
         self._n_forced = self._n_relaxed = self._n_masks = self._n_predicted = 0
-        self._begin = self._first = 0.0
-        self._mask_seconds = self._ending_seconds = 0.0
+        self._begin = self._first = self._mask_seconds = self._ending_seconds = 0.0
         self._completion: Completion | None = None
         self._steps = self._run()
 
@@ -206,7 +202,7 @@ class Generation:
             logits = self._reader.logits()
         else:
             logits = self._logits_ahead(self._counts, self._matcher)
-        begin = time.perf_counter()
+        begin = self._clock()
         if len(logits) < self._n_columns:
             raise MaskwrightError(
                 f"the model gives {len(logits)} logits, but vocabulary {self._vocabulary.name} has tokens up to id "
@@ -223,8 +219,12 @@ class Generation:
             if self._matcher is not None and not self._has_mask:
                 self._fill(self._matcher)
             token = self._choose(logits)
-        self._mask_seconds += time.perf_counter() - begin
+        self._mask_seconds += self._clock() - begin
         return token
+
+    def _clock(self) -> float:
+        """Seconds, without those that were spent on endings."""
+        return time.perf_counter() - (0.0 if self._budget is None else self._budget.seconds)
 
     def _fill(self, matcher: AnyMatcher) -> None:
         """Make the mask of the next token."""
