@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import bisect
 import functools
+import keyword
 import random
+import textwrap
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -83,7 +87,10 @@ def test_ten_thousand_cuts(source: str) -> None:
 
 def cut_texts(source: str, n: int) -> None:
     rng = random.Random(f"{source} {n}")
-    texts = [parameter.values[0] for parameter in accepted(source)]
+    if source == "python":
+        texts = [Path(module.__file__).read_bytes()[:3000] for module in (textwrap, bisect, keyword)]
+    else:
+        texts = [parameter.values[0] for parameter in accepted(source)]
     for seed in range(n):
         text = rng.choice(texts)
         prompt = text[: rng.randint(0, len(text))]
