@@ -200,7 +200,7 @@ def test_wrong_settings_end_the_start(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 YES_AND_NO_MORE = {
     "type": "sequence",
-    "elements": [{"type": "const_string", "value": "yes"}, {"type": "any_text", "max_tokens": 0}],
+    "elements": [{"type": "const_string", "value": "yes"}, {"type": "any_text", "max_tokens": 0, "max_chars": 3_000}],
 }
 TAG = json.dumps({"type": "structural_tag", "format": YES_AND_NO_MORE})
 
