@@ -88,9 +88,12 @@ class ModelReader:
         """Add a token to the text."""
         if self._drafted and self._drafted[0] == token:
             del self._drafted[0]
-        elif self._drafted:
-            self._cache.crop(-len(self._drafted))  # takes away as many
-            self._n_cached = len(self._tokens)
+            # a forced token is read without its logits, whose row goes
+            del self._rows[: -1 - len(self._drafted)]
+        else:
+            if self._drafted:
+                self._cache.crop(-len(self._drafted))  # takes away as many
+                self._n_cached = len(self._tokens)
             self._drafted, self._rows = [], []
         self._tokens.append(token)
 
@@ -111,13 +114,14 @@ class ModelReader:
         if self._rows:
             return self._rows.pop(0)
         begin = time.perf_counter()
-        if self._context and (self._cache is None or self._n_cached == self._context):
+        is_full = self._n_cached >= self._context or len(self._tokens) > self._context
+        if self._context and (self._cache is None or is_full):
             self._cache = None
             longest = self._context if len(self._tokens) < self._context else max(1, 3 * self._context // 4)
             self._tokens = self._tokens[-longest:]
         torch = self._torch
         new = self._tokens[self._n_cached :] if self._cache is not None else self._tokens
-        has_room = hasattr(self._cache, "crop") and len(self._tokens) + len(draft) < (self._context or 1 << 30)
+        has_room = _can_be_cut(self._cache) and len(self._tokens) + len(draft) < (self._context or 1 << 30)
         self._drafted = list(draft) if has_room else []
         options = {name: 1 + len(self._drafted) for name in self._options}
         with torch.inference_mode():
@@ -132,6 +136,17 @@ class ModelReader:
         self.seconds += time.perf_counter() - begin
         self.calls += 1
         return logits
+
+
+def _can_be_cut(cache: Any) -> bool:
+    """Whether the last tokens can be taken out of a cache again, whatever is in it.
+
+    A layer with a window has lost what stood before, and one without keys has only a sum.
+    """
+    layers = getattr(cache, "layers", None)
+    return bool(layers) and all(
+        type(layer).__name__ == "DynamicLayer" and not getattr(layer, "is_sliding", False) for layer in layers
+    )
 
 
 class CallReader:

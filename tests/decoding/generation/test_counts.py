@@ -195,3 +195,77 @@ def test_a_context_that_is_full_leaves_drafts_out() -> None:
     usual = mw.complete(under, prompt, model, **options)
     ahead = mw.complete(under, prompt, model, counts=found, **options)
     assert usual.tokens == ahead.tokens
+
+
+class Recorder:
+    """A model whose logits depend on all tokens so far; its cache is the list of them."""
+
+    def __init__(self) -> None:
+        import torch
+
+        self.config = type("Config", (), {"max_position_embeddings": 40})()
+        self.device = torch.device("cpu")
+
+    def forward(self, ids: Any, past_key_values: Any = None, use_cache: bool = True, logits_to_keep: int = 0) -> Any:
+        raise NotImplementedError
+
+    def __call__(self, ids: Any, past_key_values: Any = None, use_cache: bool = True, logits_to_keep: int = 0) -> Any:
+        import torch
+
+        layer = past_key_values.layers[0] if past_key_values else DynamicLayer()
+        rows = []
+        for token in ids[0].tolist():
+            layer.tokens.append(token)
+            rows.append(self.row(layer.tokens))
+        assert len(layer.tokens) <= 40
+        cache = past_key_values or type("Cache", (), {"layers": [layer], "crop": lambda self, n: layer.crop(n)})()
+        logits = torch.tensor(np.array(rows[-logits_to_keep:]))[None]
+        return type("Found", (), {"logits": logits, "past_key_values": cache})()
+
+    @staticmethod
+    def row(tokens: Any) -> Any:
+        return np.random.default_rng(tokens).normal(size=8).astype(np.float32)
+
+
+class DynamicLayer:
+    """Stands for the layer of transformers of that name."""
+
+    is_sliding = False
+
+    def __init__(self) -> None:
+        self.tokens: list[int] = []
+
+    def crop(self, n: int) -> None:
+        del self.tokens[n:]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_logits_ahead_are_those_of_the_text(seed: int) -> None:
+    """Drafts that come true in part, tokens that are pushed without a question, a context that gets full."""
+    pytest.importorskip("torch")
+    from maskwright.decoding.generation.logits import ModelReader
+
+    rng = random.Random(seed)
+    model = Recorder()
+    reader, text = ModelReader(model, [1]), [1]
+    for _ in range(60):
+        ahead = [rng.randrange(8) for _ in range(6)]
+        if rng.random() < 0.8 and len(text) < 40:
+            draft = ahead[: rng.randint(0, 6)] if not reader.is_ahead else []
+            assert (reader.logits(draft) == model.row(text)).all()
+        for token in ahead[: rng.randint(1, 3)] if rng.random() < 0.7 else [rng.randrange(8)]:
+            reader.push(token)
+            text.append(token)
+    reader.logits()
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_counts_change_nothing_beside_forced_tokens(temperature: float) -> None:
+    pytest.importorskip("transformers")
+    model = mw.load_model()
+    for seed in range(5):
+        options: dict[str, Any] = {"max_tokens": 60, "temperature": temperature, "seed": seed, "fast_forward": True}
+        prompt = '{"name":"' + "abcdefg"[seed]
+        usual = mw.complete(store(), prompt, model, **options)
+        ahead = mw.complete(store(), prompt, model, counts=learned(), **options)
+        assert (usual.data, usual.tokens) == (ahead.data, ahead.tokens)
