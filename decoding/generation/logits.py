@@ -143,7 +143,7 @@ def _can_be_cut(cache: Any) -> bool:
 
     A layer with a window has lost what stood before, and one without keys has only a sum.
     """
-    layers = getattr(cache, "layers", None)
+    layers: Any = getattr(cache, "layers", None) or ()
     return bool(layers) and all(
         type(layer).__name__ == "DynamicLayer" and not getattr(layer, "is_sliding", False) for layer in layers
     )
