@@ -139,8 +139,7 @@ class FormatReader:
         self._whitespace = whitespace
         self._additional = additional
         self._depth = 0
-        self._behind = ""  # the end of the tag whose content, XML arguments, is read next
-        self._readers: dict[str, Callable[[Mapping[str, Any], str, Ends], str]] = {
+        self._readers: dict[str, Callable[..., str]] = {
             "const_string": self._constant,
             "json_schema": self._json,
             "qwen_xml_parameter": self._qwen,
@@ -164,14 +163,15 @@ class FormatReader:
             "repeat": self._repeat,
         }
 
-    def read(self, form: Any, where: str, ends: Ends = _NO_ENDS) -> str:
+    def read(self, form: Any, where: str, ends: Ends = _NO_ENDS, behind: str = "") -> str:
         """The expression of a format, or of a language that was read already (which no JSON says).
 
         where : a JSON pointer.
         ends : of the tag around it.
+        behind : the expression of what comes behind the format, which becomes the end of this one.
         """
         if isinstance(form, Grammar | JsonSchema | Regex | Composition):
-            return self._host.part("PART", form)
+            return f"{self._host.part('PART', form)} {behind}".strip()
         if not isinstance(form, Mapping) or not isinstance(form.get("type"), str):
             raise GrammarError(f"structural tag, {where}: {clip(form)} is no format; expected an object with a type")
         kind = form["type"]
@@ -182,21 +182,23 @@ class FormatReader:
         if self._depth >= DEEPEST:
             raise GrammarError(f"structural tag, {where}: more than {DEEPEST} formats stand inside one another")
         self._depth += 1
+        is_xml = kind == "qwen_xml_parameter" or (kind == "json_schema" and form.get("style", "json") != "json")
+        reader = partial(self._readers[kind], behind=behind) if is_xml else self._readers[kind]
         try:
-            found = self._readers[kind](form, where, ends)
+            found = reader(form, where, ends)
         except MaskwrightError as error:
             if str(error).startswith("structural tag"):
                 raise
             raise type(error)(f"structural tag, {where}: {error}") from error
         self._depth -= 1
-        return found
+        return found if is_xml else f"{found} {behind}".strip()
 
     # -- single formats
 
     def _constant(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
         return characters(_text(form, "value", where))
 
-    def _json(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
+    def _json(self, form: Mapping[str, Any], where: str, ends: Ends, behind: str = "") -> str:
         style = form.get("style", "json")
         if style != "json" and not (isinstance(style, str) and style in STYLES):
             raise GrammarError(
@@ -214,15 +216,14 @@ class FormatReader:
             key_order="any" if form.get("any_order", False) else "schema",
         )
         if style != "json":
-            behind, self._behind = self._behind, ""
             return xml_arguments(self._host, found, style, excluded, behind)
         graph = excluding(found.texts.graph, excluded)
         return self._host.part(
             "JSON", JsonSchema(found.name, found.schema, Texts(graph, found.texts.spacing), found.options)
         )
 
-    def _qwen(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
-        return self._json({**form, "style": "qwen_xml"}, where, ends)
+    def _qwen(self, form: Mapping[str, Any], where: str, ends: Ends, behind: str = "") -> str:
+        return self._json({**form, "style": "qwen_xml"}, where, ends, behind)
 
     def _any_text(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
         most = _budget(form, "max_chars", where, MOST_TEXT)
@@ -269,14 +270,7 @@ class FormatReader:
         end = self._host.either([self._border(one, f"{where}/end") for one in several])
         tokens = tuple(one["token"] for one in several if isinstance(one, Mapping))
         inside = Ends(tuple(one for one in several if isinstance(one, str) and one), tokens)
-        content = form.get("content")
-        if isinstance(content, Mapping) and (
-            content.get("type") == "qwen_xml_parameter"
-            or (content.get("type") == "json_schema" and content.get("style", "json") != "json")
-        ):
-            self._behind = end
-            return f"{begin} {self.read(content, f'{where}/content', inside)}".strip()
-        return " ".join(filter(None, (begin, self.read(content, f"{where}/content", inside), end)))
+        return f"{begin} {self.read(form.get('content'), f'{where}/content', inside, end)}".strip()
 
     def _border(self, said: Any, where: str) -> str:
         """A tag's begin or end: a string or a token."""

@@ -11,7 +11,7 @@ from maskwright.analysis.schema.shapes import Texts
 from maskwright.decoding.composition.cursor import Cursor
 from maskwright.decoding.composition.readings import Reading, Rules
 from maskwright.decoding.endings.ending import Ending
-from maskwright.decoding.endings.ending_spelling import Spelling
+from maskwright.decoding.endings.ending_spelling import spelling_of
 from maskwright.decoding.endings.json_ending import shortest_ending
 from maskwright.decoding.schema.matcher import SchemaMatcher
 from maskwright.maskstore.composition.tables import TokenPart, TokenRunPart
@@ -40,7 +40,7 @@ def ending_of(rules: Rules, closed: list[Reading]) -> Ending:
     if not found:
         raise DeadEndError(said or f"no bytes complete this text under {rules.tables.name}")
     best = min(found, key=lambda pieces: sum(len(piece) if isinstance(piece, bytes) else 1 for piece in pieces))
-    spelling = Spelling(rules.tables.vocabulary)
+    spelling = spelling_of(rules.tables.vocabulary)
     data, tokens = b"", list[int]()
     for piece in _joined(best):
         if isinstance(piece, int):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -100,3 +101,13 @@ class Spelling:
             else "its tokens do not spell it, nor any other ending"
         )
         return f"the text can be completed with {data[:40]!r}, but not under vocabulary {self.name}: {why}; use one with all bytes"
+
+
+@lru_cache(maxsize=8)
+def spelling_of(vocabulary: Vocabulary) -> Spelling:
+    """The spelling of a vocabulary, kept for the last eight.
+
+    It is shared: `fewest_tokens` and `explanation` may be asked by several threads at once, the
+    automaton's states may not.
+    """
+    return Spelling(vocabulary)

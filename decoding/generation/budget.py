@@ -11,12 +11,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from maskwright.analysis.errors import LimitError
-from maskwright.decoding.endings.ending_spelling import Spelling
-from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.decoding.endings.ending_spelling import spelling_of
 
 if TYPE_CHECKING:
     from maskwright.decoding.endings.ending import Ending
@@ -35,6 +33,7 @@ class Budget:
     matcher : of the text, which the caller advances.
     to_spell : bytes that the next tokens must spell first (see `Healing`); `ending` comes behind.
 
+    first : the ending of the prompt.
     ending : ids that complete the text. They need not be as few as possible.
     is_shortest : whether no ending of fewer bytes is known.
     seconds : spent here.
@@ -45,7 +44,7 @@ class Budget:
     def __init__(self, matcher: AnyMatcher, to_spell: bytes) -> None:
         self._matcher = matcher
         self._tokens = matcher.store.vocabulary.tokens
-        self._spelling = _spelling_of(matcher.store.vocabulary)
+        self._spelling = spelling_of(matcher.store.vocabulary)
         self.seconds = 0.0
         there = matcher
         if to_spell:
@@ -111,15 +110,30 @@ class Budget:
             there = self._matcher.fork()
             for start in _starts(ending, read):
                 data = ending[start:]
-                if there.try_bytes(data):
-                    if there.is_accepting():
-                        return self._spelling.fewest_tokens(data) if start else self.ending
-                    there = self._matcher.fork()
+                if not there.try_bytes(data):
+                    continue
+                if there.is_accepting():
+                    tokens = self._spelling.fewest_tokens(data) if start else self.ending
+                    if tokens is not None and self._completes(tokens):
+                        return tokens
+                there = self._matcher.fork()
         except LimitError:
             pass
         finally:
             self.seconds += time.perf_counter() - begin
         return None
+
+    def _completes(self, tokens: tuple[int, ...]) -> bool:
+        """Whether tokens complete the text as it stands.
+
+        Their bytes may complete it though they do not, where a part may take so many tokens only.
+        """
+        there = self._matcher.fork()
+        for token in tokens:
+            if not there.is_allowed(token):
+                return False
+            there.advance(token)
+        return there.is_accepting()
 
     def _search(self, matcher: AnyMatcher) -> Ending:
         begin = time.perf_counter()
@@ -143,8 +157,3 @@ def _starts(ending: bytes, read: bytes) -> Iterator[int]:
         yield at + 1
         tries -= 1
         at = ending.find(read[-1:], at + 1)
-
-
-@lru_cache(maxsize=8)
-def _spelling_of(vocabulary: Vocabulary) -> Spelling:
-    return Spelling(vocabulary)

@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.arguments import as_integer, need_number, need_type
+from maskwright.analysis.arguments import as_integer, clip, need_number, need_type
 from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError, StoreError, VocabularyError
+from maskwright.maskstore.file.writing import replace_file
 from maskwright.maskstore.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -159,13 +160,16 @@ class TokenCounts:
             )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the counts to a JSON file. Raises: OSError if it cannot be written."""
+        """Write the counts to a JSON file, the whole of it or nothing.
+
+        Raises: StoreError if it cannot be written.
+        """
         content = {
             "format": FORMAT,
             "vocabulary": self.vocabulary.digest,
             "counts": {place.hex(): found for place, found in self._counts.items()},
         }
-        Path(path).write_text(json.dumps(content, separators=(",", ":")), "utf-8")
+        replace_file(Path(path), json.dumps(content, separators=(",", ":")).encode())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], vocabulary: Vocabulary, **options: Any) -> Self:
@@ -180,17 +184,18 @@ class TokenCounts:
         found = cls(vocabulary, **options)
         try:
             content = json.loads(Path(path).read_bytes())
-            if content["format"] != FORMAT:
-                raise StoreError(
-                    f"{path} has format {content['format']!r} of counts; this version reads {FORMAT}: learn them again"
-                )
+            version, digest = content["format"], content["vocabulary"]
             counts = {
                 bytes.fromhex(place): {int(token): as_integer("a count", n) for token, n in tokens.items()}
                 for place, tokens in content["counts"].items()
             }
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise StoreError(f"{path} holds no counts of tokens ({type(error).__name__}: {str(error)[:80]})") from None
-        if content["vocabulary"] != vocabulary.digest:
+        if version != FORMAT:
+            raise StoreError(
+                f"{path} has format {clip(version)} of counts; this version reads {FORMAT}: learn them again"
+            )
+        if digest != vocabulary.digest:
             raise VocabularyError(
                 f"the counts in {path} are of another vocabulary than {vocabulary.name}: learn them with this one"
             )

@@ -13,6 +13,7 @@ from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.decoding.generation.counts import TokenCounts
 from maskwright.decoding.matchers import is_matcher
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.maskstore.vocabulary.masks import words_of
 
 if TYPE_CHECKING:
     from maskwright.decoding.endings.ending import Ending
@@ -98,7 +99,5 @@ def check_budget(ending: Ending, max_tokens: int) -> None:
 
 def blank_words(vocabulary: Vocabulary) -> npt.NDArray[np.int32]:
     """(ceil(V / 32),) int32: the mask of the white-space tokens and the end-of-text tokens."""
-    bits = np.zeros(-vocabulary.size % 32 + vocabulary.size, bool)
-    bits[[token for token, data in enumerate(vocabulary.tokens) if data and not data.strip()]] = True
-    bits[list(vocabulary.eos)] = True
-    return np.packbits(bits, bitorder="little").view(np.int32)
+    blank = [token for token, data in enumerate(vocabulary.tokens) if data and not data.strip()]
+    return words_of([*blank, *vocabulary.eos], vocabulary.size).view(np.int32)

@@ -14,7 +14,7 @@ from maskwright.analysis.schema.shapes import Arrays, Numbers, Objects, Spelling
 from maskwright.maskstore.composition.json_strings import JsonStringTokens
 from maskwright.maskstore.composition.splits import Split
 from maskwright.maskstore.vocabulary import Vocabulary
-from maskwright.maskstore.vocabulary.masks import n_words
+from maskwright.maskstore.vocabulary.masks import n_words, words_of
 
 Words: TypeAlias = npt.NDArray[np.uint32]
 
@@ -140,6 +140,4 @@ class ComposedTables:
     @cached_property
     def whole_text(self) -> Words:
         """Those of `whole` that have a text: (n_words,) uint32."""
-        bits = np.zeros(32 * self.n_words, np.uint8)
-        bits[self.vocabulary.text_ids()] = 1
-        return self.whole & np.packbits(bits, bitorder="little").view(np.uint32)
+        return self.whole & words_of(self.vocabulary.text_ids(), self.vocabulary.size)

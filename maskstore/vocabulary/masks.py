@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,17 @@ BITS = 32
 def n_words(n_tokens: int) -> int:
     """Words of a bitmask over n_tokens ids: ceil(n_tokens / 32)."""
     return -(-n_tokens // BITS)
+
+
+def words_of(tokens: Iterable[int] | npt.NDArray[np.integer], n_tokens: int) -> npt.NDArray[np.uint32]:
+    """The bitmask of some tokens: (n_words,) uint32.
+
+    tokens : ids.
+    n_tokens : V, the size of the vocabulary.
+    """
+    bits = np.zeros(BITS * n_words(n_tokens), np.uint8)
+    bits[tokens if isinstance(tokens, np.ndarray) else list(tokens)] = 1
+    return np.packbits(bits, bitorder="little").view(np.uint32)
 
 
 @dataclass(frozen=True)

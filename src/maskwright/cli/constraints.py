@@ -166,6 +166,16 @@ def is_composition(source: str, options: GrammarOptions) -> bool:
     return True
 
 
+def may_be_composition(source: str, options: GrammarOptions) -> bool:
+    """Whether `load_any` may find a composition: a Lark file with parts, or llguidance's dialect.
+
+    Raises: as `is_composition`.
+    """
+    if is_composition(source, options):
+        return True
+    return is_constraint(source, options) and syntax_of(source, options) == "llguidance"
+
+
 def names_parts(source: str) -> bool:
     """Whether an argument is a grammar that names parts of other languages."""
     from maskwright.analysis.loading.names import has_directives

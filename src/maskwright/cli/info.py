@@ -35,8 +35,8 @@ from maskwright.cli.constraints import (
     KeyOrderOption,
     LenientOption,
     WhitespaceOption,
-    is_constraint,
     load_any,
+    may_be_composition,
 )
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def info(
         options = GrammarOptions(
             start, lexing, reserved, conflicts, soft, restrict, syntax, whitespace, key_order, lenient
         )
-        if tokenizer is not None and is_constraint(store, options):
+        if tokenizer is not None and may_be_composition(store, options):
             given = load_any(store, options)
             if isinstance(given, Composition):
                 _of_composition(given, tokenizer, json_file)

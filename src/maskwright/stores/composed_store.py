@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn, Self, TypeAlias
 
-import numpy as np
-
 from maskwright.analysis.composition.compose import Composition, InJsonString, Inner, Part
 from maskwright.analysis.composition.token_parts import AtMostTokens, SpecialToken, TokenSet
 from maskwright.analysis.errors import GrammarError, StoreError, VocabularyError
@@ -33,7 +31,7 @@ from maskwright.maskstore.composition.tables import (
 )
 from maskwright.maskstore.table.compiled import Progress
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
-from maskwright.maskstore.vocabulary.masks import n_words
+from maskwright.maskstore.vocabulary.masks import words_of
 from maskwright.stores.schema_store import build_schema_store
 from maskwright.stores.store import EntryStore, Store
 
@@ -127,7 +125,7 @@ def build_composed_store(composition: Composition, vocabulary: VocabularySource,
 def _part(part: Part, vocabulary: Vocabulary, build: BuildStore) -> AnyPart:
     inner = part.inner
     if isinstance(inner, SpecialToken):
-        return TokenPart(part.name, token_words([_token(inner.token, part.name, vocabulary)], vocabulary))
+        return TokenPart(part.name, words_of([_token(inner.token, part.name, vocabulary)], vocabulary.size))
     if isinstance(inner, TokenSet):
         return TokenPart(part.name, _token_set(inner, part.name, vocabulary))
     if isinstance(inner, AtMostTokens):
@@ -194,7 +192,7 @@ def _token_set(of: TokenSet, name: str, vocabulary: Vocabulary) -> Words:
             raise VocabularyError(f"part {name}: token {ending[0]} ends the text, so nothing can stand behind it")
     if not found:
         raise VocabularyError(f"part {name}: no token of vocabulary {vocabulary.name} is left: exclude fewer")
-    return token_words(sorted(found), vocabulary)
+    return words_of(found, vocabulary.size)
 
 
 def _any_token(token: int | str, name: str, vocabulary: Vocabulary) -> int:
@@ -214,13 +212,6 @@ def _any_token(token: int | str, name: str, vocabulary: Vocabulary) -> int:
             f"part {name}: token {token} is out of range: the vocabulary has the ids 0 to {vocabulary.size - 1}"
         )
     return token
-
-
-def token_words(tokens: list[int], vocabulary: Vocabulary) -> Words:
-    """The mask of some tokens: (n_words,) uint32."""
-    bits = np.zeros(32 * n_words(vocabulary.size), np.uint8)
-    bits[tokens] = 1
-    return np.packbits(bits, bitorder="little").view(np.uint32)
 
 
 def _beginnings(vocabulary: Vocabulary, first: frozenset[int]) -> tuple[Split, ...]:
