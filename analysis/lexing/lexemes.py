@@ -51,7 +51,7 @@ def terminal_rank(terminals: Sequence[Terminal]) -> tuple[int, ...]:
     return tuple(rank)
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 14)
 def _greatest_width(pattern: str, flags: str) -> int:
     return int(get_regexp_width(f"(?{flags}:{pattern})" if flags else pattern)[1]) if pattern else 0
 

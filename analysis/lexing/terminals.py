@@ -103,10 +103,14 @@ def lookahead_beyond_end(terminal: Terminal, *, where: str = "", max_states: int
     return _compile_terminal(terminal, where, max_states).beyond
 
 
+@lru_cache(maxsize=8)
 def compile_terminals(grammar: Grammar) -> tuple[Dfa | None, ...]:
     """The automata of all terminals, by number; None for declared ones.
 
     Raises: as `compile_terminal`.
+
+    PERF: kept for the last grammars, since a store asks for them several times. More terminals than
+    `_compile` keeps would be compiled each time.
     """
     return tuple(
         [

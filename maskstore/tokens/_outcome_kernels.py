@@ -342,7 +342,7 @@ def walk_tokens(w: Walk, o: Outcomes, until: int) -> int:
     return DONE
 
 
-@kernel(entry=True)
+@kernel
 def outcomes_of_state(
     state: int,
     component: Int32_2D,

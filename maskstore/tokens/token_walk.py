@@ -113,36 +113,15 @@ class TokenWalk:
         """The number of sequences met. Sequence 0 is empty."""
         return int(self.sequences.sizes[0])
 
-    def outcomes(self, state: int, ending_of: Int32, n_endings: int) -> tuple[Int32, Int64]:
-        """The ways to read tokens from a lexer state.
-
-        ending_of : (n_states,) int32; the number of each lexer state's ending, below n_endings.
-
-        Returns two arrays (n,): classes of tokens, int32, and keys, int64. A key is the sequence
-        emitted * n_endings + the ending of the state in which the way ends. With several modes a
-        class may be there more than once; its ways are beside each other.
-        """
-        o, found = self._outcomes, self._groups
-        n = _outcome_kernels.outcomes_of_state(
-            state,
-            o.firsts.component,
-            self._readers,
-            o.values,
-            o.configurations,
-            ending_of,
-            n_endings,
-            found.found_class,
-            found.found_key,
-        )
-        return found.found_class[:n], found.found_key[:n]
-
     def groups(self, state: int, ending_of: Int32, n_endings: int) -> tuple[Int32, Int64, Int64]:
         """The classes of tokens that are read from a lexer state, by what they do.
 
-        ending_of, n_endings : as of `outcomes`.
+        ending_of : (n_states,) int32; the ending of each lexer state, a number below `n_endings`.
 
         Returns the classes, sorted by group, int32; where each group begins, (n_groups + 1,) int64;
-        and the key of each group, (n_groups,) int64. Groups are in the order of first occurrence.
+        and the key of each group, (n_groups,) int64: the sequence emitted * n_endings + the ending
+        of the state in which the way ends. Groups are in the order of first occurrence. A class is
+        in several groups if it is read in several ways.
         """
         o, found = self._outcomes, self._groups
         _outcome_kernels.groups_of_state(

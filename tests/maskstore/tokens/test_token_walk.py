@@ -100,9 +100,8 @@ def ways_of(required: Requirements, walk: TokenWalk, texts: SortedTexts, state: 
     n = required.transducer.n_states
     parent, last = walk.sequences.parent, walk.sequences.last
     of_class: dict[int, set[Way]] = {}
-    for number, key in zip(
-        *(array.tolist() for array in walk.outcomes(state, np.arange(n, dtype=np.int32), n)), strict=True
-    ):
+    classes, starts, keys = (array.tolist() for array in walk.groups(state, np.arange(n, dtype=np.int32), n))
+    for number, key in ((each, key) for i, key in enumerate(keys) for each in classes[starts[i] : starts[i + 1]]):
         sequence, ended = divmod(key, n)
         symbols = []
         while sequence:
