@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.errors import MaskwrightError
 from maskwright.decoding.dead_end_texts import DeadEndTexts
 from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.alone import Alone
-from maskwright.decoding.engine.arguments import as_int64, integers
+from maskwright.decoding.engine.arguments import as_int64, integer_row
 from maskwright.decoding.engine.entries import entries
 from maskwright.decoding.engine.forced import MOST_BYTES, forced_bytes
 from maskwright.decoding.engine.pickles import restored
@@ -142,9 +141,7 @@ class Matcher(DeadEndTexts):
         vocabulary lacks one of them (nothing is read then); DeadEndError if nothing can come next;
         LimitError as `fill`. After the last two errors the tokens before stay added.
         """
-        array = integers("tokens", tokens, "(n,) integers")
-        if array.ndim != 1:
-            raise MaskwrightError(f"tokens have shape {array.shape} and dtype {array.dtype}; expected (n,) integers")
+        array = integer_row("tokens", tokens)
         with Alone(self):
             return self._replay(array)
 

@@ -35,14 +35,14 @@ def make_matcher(store: AnyTable, max_rollback: int) -> AnyMatcher:
         from maskwright.decoding.schema.matcher import SchemaMatcher
 
         return SchemaMatcher(store, max_rollback)
-    if _is_composed(store):
+    if is_composed(store):
         from maskwright.decoding.composition.matcher import ComposedMatcher
 
         return ComposedMatcher(store, max_rollback)
     return Matcher(store, max_rollback)
 
 
-def _is_composed(value: object) -> TypeIs[ComposedTables]:
+def is_composed(value: object) -> TypeIs[ComposedTables]:
     """Whether a value is a composition's store, without importing what only compositions need."""
     # PERF: whoever holds such a store has imported it
     tables = sys.modules.get("maskwright.maskstore.composition.tables")
@@ -54,7 +54,7 @@ def is_matcher(value: object) -> bool:
     if isinstance(value, Matcher):
         return True
     store = getattr(value, "store", None)
-    if _is_composed(store):
+    if is_composed(store):
         from maskwright.decoding.composition.matcher import ComposedMatcher
 
         return isinstance(value, ComposedMatcher)
@@ -79,7 +79,7 @@ def check_tables(stores: Sequence[Any]) -> None:
     if not stores:
         raise MaskwrightError("no store is given; expected one, or one for each sequence")
     for store in stores:
-        if not isinstance(store, EngineTable | SchemaTables) and not _is_composed(store):
+        if not isinstance(store, EngineTable | SchemaTables) and not is_composed(store):
             what = repr(store) if hasattr(store, "vocabulary") else a_type(store)
             raise MaskwrightError(
                 f"{what} cannot be used for decoding: a store with lexing 'nfa' has no matcher; load the grammar with lexing='longest'"
@@ -91,4 +91,4 @@ def check_tables(stores: Sequence[Any]) -> None:
             )
 
 
-__all__ = ["check_tables", "is_matcher", "make_matcher", "name_of"]
+__all__ = ["check_tables", "is_composed", "is_matcher", "make_matcher", "name_of"]

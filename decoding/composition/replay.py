@@ -6,10 +6,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from maskwright.analysis.errors import IllegalTokenError, MaskwrightError
+from maskwright.analysis.errors import IllegalTokenError
 from maskwright.decoding.composition.cursor import has
 from maskwright.decoding.composition.words import Described, why_not
-from maskwright.decoding.engine.arguments import as_int64, integers
+from maskwright.decoding.engine.arguments import as_int64, integer_row
 from maskwright.maskstore.composition.tables import ComposedTables
 
 
@@ -30,9 +30,7 @@ def replay(matcher: Replayed, tokens: Any) -> int:
 
     Raises: as `ComposedMatcher.replay`.
     """
-    array = integers("tokens", tokens, "(n,) integers")
-    if array.ndim != 1:
-        raise MaskwrightError(f"tokens have shape {array.shape} and dtype {array.dtype}; expected (n,) integers")
+    array = integer_row("tokens", tokens)
     ids = as_int64(array)
     wrong = np.flatnonzero((ids < 0) | (ids >= matcher.store.vocabulary.size))
     if len(wrong):

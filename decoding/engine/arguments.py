@@ -103,6 +103,18 @@ def integers(what: str, values: Any, expected: str) -> npt.NDArray[Any]:
     return array
 
 
+def integer_row(what: str, values: Any) -> npt.NDArray[Any]:
+    """`integers` of shape (n,).
+
+    Raises: MaskwrightError for other shapes, and as `integers`.
+    """
+    expected = "(n,) integers"
+    array = integers(what, values, expected)
+    if array.ndim != 1:
+        raise MaskwrightError(f"{what} have shape {array.shape} and dtype {array.dtype}; expected {expected}")
+    return array
+
+
 def as_int64(array: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     """An array of integers as a contiguous, writable array of int64; copied only if need be.
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from maskwright.analysis.errors import LimitError
+from maskwright.analysis.errors import DeadEndError, LimitError
 from maskwright.decoding.endings.ending_spelling import spelling_of
 
 if TYPE_CHECKING:
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
 MOST_STARTS = 8
 """Ends of an ending that are tried before another one is searched for."""
-
-MOST_TRIES = 64
-"""Tokens that may be chosen at one place although they do not fit; then the text is closed."""
 
 
 class Budget:
@@ -35,7 +32,7 @@ class Budget:
 
     first : the ending of the prompt.
     ending : ids that complete the text. They need not be as few as possible.
-    is_shortest : whether no ending of fewer bytes is known.
+    is_searched : whether a search was made here, so that another one finds none that is better.
     seconds : spent here.
 
     Raises: DeadEndError if no tokens complete the text; LimitError if no ending is found.
@@ -51,20 +48,17 @@ class Budget:
             there = matcher.fork()
             there.advance_bytes(to_spell)
         self.first = self._search(there)
-        self.ending, self.is_shortest = self.first.tokens, True
+        self.ending, self.is_searched = self.first.tokens, True
 
     def leaves_choice(self, left: int) -> bool:
         """Whether fewer than `left` tokens complete the text, so that the model may choose one.
 
         Nothing may be left to spell.
         """
-        if len(self.ending) >= left and not self.is_shortest:
-            try:
-                found = self._search(self._matcher).tokens
-            except LimitError:
-                return False
-            self.is_shortest = True
-            if len(found) < len(self.ending):
+        if len(self.ending) >= left and not self.is_searched:
+            found = self._found()
+            self.is_searched = True
+            if found is not None and len(found) < len(self.ending):
                 self.ending = found
         return len(self.ending) < left
 
@@ -82,28 +76,27 @@ class Budget:
         data = b"" if token < 0 else self._tokens[token]
         kept = self._kept_part(data)
         if kept is not None and len(kept) <= left:
-            self.ending, self.is_shortest = kept, False
+            self.ending, self.is_searched = kept, False
             return True
-        try:
-            found = self._search(self._matcher).tokens
-        except LimitError:  # too many readings: the text is closed before it gets there
+        found = self._found()
+        if found is None or len(found) > left:
             return False
-        if len(found) > left:
-            return False
-        self.ending, self.is_shortest = found, True
+        self.ending, self.is_searched = found, True
         return True
 
     def _kept_part(self, read: bytes) -> tuple[int, ...] | None:
         """Tokens of an end of the ending that completes the text as it stands; None if none is.
 
-        PERF: this takes a tenth of the time of a search. Within a string, a number or a name all of
-        the ending mostly does; where the text has gone on as the ending would, or otherwise to a
-        place that the ending passes, what is behind that place does.
+        PERF: it saves most searches. Within a string, a number or a name all of the ending mostly
+        does; where the text has gone on as the ending would, or to another place that the ending
+        passes, what is behind that place does.
 
         read : the bytes that the text has got.
         """
         begin = time.perf_counter()
         try:
+            if self._completes(self.ending):
+                return self.ending
             ending = b"".join(self._tokens[token] for token in self.ending)
             if not all(self._tokens[token] for token in self.ending):
                 return None  # special tokens stand for no bytes
@@ -113,7 +106,7 @@ class Budget:
                 if not there.try_bytes(data):
                     continue
                 if there.is_accepting():
-                    tokens = self._spelling.fewest_tokens(data) if start else self.ending
+                    tokens = self._spelling.fewest_tokens(data)
                     if tokens is not None and self._completes(tokens):
                         return tokens
                 there = self._matcher.fork()
@@ -135,6 +128,13 @@ class Budget:
             there.advance(token)
         return there.is_accepting()
 
+    def _found(self) -> tuple[int, ...] | None:
+        """A short ending of the text as it stands; None if none is found or spelled."""
+        try:
+            return self._search(self._matcher).tokens
+        except (DeadEndError, LimitError):
+            return None
+
     def _search(self, matcher: AnyMatcher) -> Ending:
         begin = time.perf_counter()
         try:
@@ -144,16 +144,17 @@ class Budget:
 
 
 def _starts(ending: bytes, read: bytes) -> Iterator[int]:
-    """Where the end of an ending may begin that still completes the text.
+    """Where the end of an ending may begin that still completes the text; not at its own beginning.
 
     read : what the text has got since the ending was found.
     """
-    if read and ending.startswith(read):
+    if not read:
+        return
+    if ending.startswith(read):
         yield len(read)
-    yield 0
-    tries = MOST_STARTS if read else 0
-    at = ending.find(read[-1:]) if read else -1
-    while at >= 0 and tries:
-        yield at + 1
-        tries -= 1
+    at = -1
+    for _ in range(MOST_STARTS):
         at = ending.find(read[-1:], at + 1)
+        if at < 0:
+            return
+        yield at + 1

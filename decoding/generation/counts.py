@@ -23,8 +23,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.arguments import as_integer, clip, need_number, need_type
+from maskwright.analysis.arguments import as_integer, clip, need_number, need_type, refuse_argument
 from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError, StoreError, VocabularyError
+from maskwright.decoding.engine.arguments import integer_row
+from maskwright.decoding.matchers import is_matcher
 from maskwright.maskstore.file.writing import replace_file
 from maskwright.maskstore.vocabulary import Vocabulary
 
@@ -104,14 +106,20 @@ class TokenCounts:
 
         matcher : at the beginning of the text; it reads the tokens.
         tokens : ids; counted up to the first one that is not legal.
-        before : the token before the first one.
+        before : the token before the first one; -1 if it stands for no text, or there is none.
 
-        Returns how many were counted. Raises: VocabularyError if the matcher is for another
-        vocabulary; LimitError as `fill`.
+        Returns how many were counted.
+
+        Raises: MaskwrightError if the matcher is none, or the tokens are no integers;
+        VocabularyError if the matcher is for another vocabulary; LimitError as `fill`.
         """
+        if not is_matcher(matcher):
+            refuse_argument("matcher", matcher, "a Matcher")
         self.check_belongs(matcher.store.vocabulary)
+        before = as_integer("before", before)
+        ids = integer_row("tokens", tokens).tolist()
         words = np.zeros(matcher.store.n_words, np.int32)
-        for number, token in enumerate(tokens):
+        for number, token in enumerate(ids):
             try:
                 matcher.fill(words)
             except DeadEndError:
@@ -121,7 +129,7 @@ class TokenCounts:
             self.count(self.place(words, before), token)
             matcher.advance(token)
             before = token
-        return len(tokens)
+        return len(ids)
 
     def draft(self, matcher: AnyMatcher, words: Words, before: int) -> list[int]:
         """Tokens that are likely to come, each of them legal behind those before it.
@@ -199,6 +207,9 @@ class TokenCounts:
             raise VocabularyError(
                 f"the counts in {path} are of another vocabulary than {vocabulary.name}: learn them with this one"
             )
+        for place, tokens in counts.items():
+            if not tokens or min(tokens.values()) < 1:
+                raise StoreError(f"{path} holds no counts of tokens (place {place.hex()} has none, or one below 1)")
         for place, tokens in list(counts.items())[-MOST_PLACES:]:
             found._counts[place] = dict(sorted(tokens.items(), key=lambda one: -one[1])[:MOST_TOKENS])
         return found

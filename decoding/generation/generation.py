@@ -2,8 +2,8 @@
 
 At each step we fill the mask, choose a token and read it. A token after which the text could not
 end within the budget is taken back, and another one chosen. Where only an ending fits, or when time
-is up, we close the text with its shortest ending, or with one near it if the shortest takes long to
-find. Without a matcher the same loop runs without masks, for comparison.
+is up, we close the text with the ending at hand. Without a matcher the same loop runs without
+masks, for comparison.
 """
 
 from __future__ import annotations
@@ -14,22 +14,32 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from maskwright.analysis.arguments import as_boolean, clip, refuse_argument
+from maskwright.analysis.arguments import as_boolean, refuse_argument
 from maskwright.analysis.errors import MaskwrightError
-from maskwright.decoding.engine.arguments import integers, plain_bytes, texts
-from maskwright.decoding.generation.budget import MOST_TRIES, Budget
+from maskwright.decoding.engine.arguments import plain_bytes, texts
+from maskwright.decoding.generation.budget import Budget
 from maskwright.decoding.generation.completion import Completion, Reason, Step
 from maskwright.decoding.generation.counts import TokenCounts
 from maskwright.decoding.generation.guide import CanonicalGuide
 from maskwright.decoding.generation.healing import Healing
 from maskwright.decoding.generation.logits import CallReader, Logits, ModelReader, Sampler
-from maskwright.decoding.generation.options import blank_words, check_budget, check_options, check_sources
+from maskwright.decoding.generation.options import (
+    as_prompt,
+    before_text,
+    blank_words,
+    check_budget,
+    check_options,
+    check_sources,
+)
 from maskwright.decoding.logits import apply_mask
 from maskwright.maskstore.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from maskwright.decoding.matchers import AnyMatcher
     from maskwright.maskstore.canonical import CanonicalTokens
+
+MOST_TRIES = 64
+"""Tokens that may be chosen at one place although they do not fit; then the text is closed."""
 
 
 class Generation:
@@ -81,7 +91,7 @@ class Generation:
             None if canonical is None or matcher is None else CanonicalGuide(canonical, matcher, prompt_tokens)
         )
         self._fast_forward = fast_forward and matcher is not None
-        self._counts, self._before = None if matcher is None else counts, prompt_tokens[-1]
+        self._counts, self._before = None if matcher is None else counts, before_text(vocabulary, prompt_tokens[-1])
         self._place = b""  # where the next token stands, for the counts
         needs_masks = fast_forward or stop_when_complete or canonical is not None or counts is not None
         needs_masks = needs_masks or not self._sampler.is_plain
@@ -118,7 +128,7 @@ class Generation:
         self._begin = time.perf_counter()
         if self._close and self._matcher is not None:
             self._budget = Budget(self._matcher, self._healing.to_spell)
-            check_budget(self._budget.first, self._max_tokens)
+            check_budget(self._matcher, self._budget.first, self._max_tokens)
         reason: Reason | None = None
         while reason is None:
             reason = self._one()
@@ -174,6 +184,7 @@ class Generation:
             self._read_forced(token)
             if not self._fits(token, left):
                 return "tokens"
+            self._n_forced += 1
         else:
             token = self._ask(left)
             if token < 0:
@@ -212,12 +223,16 @@ class Generation:
         token = self._try_first(logits) if self._is_tried_first() else self._choose(logits)
         while not self._fits(token, left):
             tries -= 1
+            if not tries:
+                return -1
             logits[token] = -np.inf
-            if not tries or not np.isfinite(logits).any():
+            if self._matcher is not None:
+                if not self._has_mask:
+                    self._fill(self._matcher)
+                apply_mask(logits, self._words)
+            if not np.isfinite(logits).any():
                 return -1
             self._n_relaxed = n_relaxed
-            if self._matcher is not None and not self._has_mask:
-                self._fill(self._matcher)
             token = self._choose(logits)
         self._mask_seconds += self._clock() - begin
         return token
@@ -284,7 +299,7 @@ class Generation:
         logits : (N,) float32; those of refused tokens are set to -inf.
         """
         guide = self._guide if not self._healing.to_spell else None
-        token = -1 if guide is None else self._choose_canonical(guide, logits)
+        token = -1 if guide is None else guide.choose(self._words, logits, self._sampler)
         if token < 0:
             if self._matcher is not None:
                 apply_mask(logits, self._words)
@@ -298,23 +313,6 @@ class Generation:
                 self._n_relaxed += guide is not None
         return token
 
-    def _choose_canonical(self, guide: CanonicalGuide, logits: Logits) -> int:
-        """Choose and read a token that canonical ones can follow; -1 if there is none."""
-        assert self._matcher is not None
-        words = self._words.copy()
-        if not guide.narrow(words):
-            return -1
-        logits = logits.copy()
-        apply_mask(logits, words)
-        while np.isfinite(logits).any():
-            token = self._sampler.choose(logits)
-            self._matcher.advance(token)
-            if guide.try_token(token):
-                return token
-            self._matcher.rollback(1)
-            logits[token] = -np.inf
-        return -1
-
     def _forced_token(self) -> int:
         """The one token that can come next, of which the mask or the guide knows; -1 if none."""
         if not self._fast_forward or self._healing.to_spell:
@@ -327,19 +325,17 @@ class Generation:
             self._waiting = self._guide.forced(self._words)
         return self._waiting.pop(0) if self._waiting else -1
 
-    def _read_forced(self, token: int) -> int:
+    def _read_forced(self, token: int) -> None:
         """Read a forced token."""
         assert self._matcher is not None
         self._matcher.advance(token)
         if self._guide is not None:
             self._guide.read(token)
-        self._n_forced += 1
-        return token
 
     def _ending_after(self, reason: Reason) -> tuple[int, ...]:
         """The tokens that close the text."""
         assert self._matcher is not None and self._budget is not None
-        if reason == "tokens":
+        if reason != "stop":
             return self._budget.ending
         begin = time.perf_counter()
         ending = self._matcher.short_ending()
@@ -430,9 +426,9 @@ def generate(
     temperature : 0 takes the likeliest token.
     top_k, top_p : sample from the k likeliest tokens, and from the likeliest that sum up to p.
     seed : of the sampler.
-    close : close the text with a shortest ending when the budget is used up; needs a matcher. The
-        tokens of the ending count towards `max_tokens`. When time is up the ending is appended
-        without the model.
+    close : close the text with an ending when the budget is used up; needs a matcher that can take
+        back a token (`max_rollback`). The tokens of the ending count towards `max_tokens`. When
+        time is up the ending is appended without the model.
     heal : bytes; the end of the prompt's text that `prompt_tokens` lacks. The first new tokens must
         spell it, and may go on.
     canonical : take only tokens that the model's tokenizer itself would make of the text (see
@@ -440,7 +436,6 @@ def generate(
         a matcher. The ending of a text whose budget is used up is not held to it.
     fast_forward : do not ask the model for tokens that are the only ones that can come. With
         `canonical` these are many more. Greedy texts are the same with it and without.
-
     opportunistic : let the model choose first, and make a mask only if the grammar refuses its
         choice. Greedy texts are the same with it and without, and samples have the same
         distribution. It makes no difference with `top_k`, `top_p`, `fast_forward`, `canonical`,
@@ -455,23 +450,19 @@ def generate(
 
     Raises: MaskwrightError if a parameter is out of range or of another kind, if there is neither a
         matcher nor a vocabulary, or, at the first token, if the vocabulary is not the model's;
-        LimitError if `max_tokens` cannot hold the shortest ending, or the prompt has no ending that
-        is found;
-        DeadEndError if no token can come next. All but the errors of the parameters are raised
-        while iterating.
+        LimitError if `max_tokens` cannot hold the ending of the prompt that is found, or none is
+        found (a longer ending of a grammar's text is taken all the same if a shorter one is not
+        ruled out, since the search was cut off); DeadEndError if no token can come next. All but
+        the errors of the parameters are raised while iterating.
     """
-    vocabulary = check_sources(matcher, vocabulary, canonical, counts)
     close, stop_when_complete = as_boolean("close", close), as_boolean("stop_when_complete", stop_when_complete)
+    vocabulary = check_sources(matcher, vocabulary, canonical, counts, close=close)
     expected = "a list of strings or bytes"
     if isinstance(stop, str | bytes):
         refuse_argument("stop", stop, expected)
     stops = texts("stop", stop, expected)
     heal = plain_bytes("heal", heal)
-    prompt_tokens = integers("prompt_tokens", prompt_tokens, "a list of tokens").tolist()
-    if not isinstance(prompt_tokens, list) or not prompt_tokens or isinstance(prompt_tokens[0], list):
-        raise MaskwrightError(
-            f"prompt_tokens is {clip(prompt_tokens)}; expected at least one token (the model's begin-of-text)"
-        )
+    prompt_tokens = as_prompt(prompt_tokens)
     check_options(
         max_tokens=max_tokens, seconds=seconds, stop=stops, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed
     )

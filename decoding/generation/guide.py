@@ -10,8 +10,10 @@ import numpy.typing as npt
 
 from maskwright.decoding.engine.forced import first_bytes
 from maskwright.decoding.generation.forced import ForcedSpellings
+from maskwright.decoding.logits import apply_mask
 
 if TYPE_CHECKING:
+    from maskwright.decoding.generation.logits import Logits, Sampler
     from maskwright.decoding.matchers import AnyMatcher
     from maskwright.maskstore.canonical import CanonicalTokens
 
@@ -70,6 +72,28 @@ class CanonicalGuide:
             return False
         words[:] = self._words
         return True
+
+    def choose(self, words: Words, logits: Logits, sampler: Sampler) -> int:
+        """Choose a token that canonical ones can follow, and read it, as the matcher does.
+
+        words : as of `narrow`; left as it is.
+        logits : (N,) float32; left as they are.
+
+        Returns the token; -1 if there is none.
+        """
+        words = words.copy()
+        if not self.narrow(words):
+            return -1
+        logits = logits.copy()
+        apply_mask(logits, words)
+        while np.isfinite(logits).any():
+            token = sampler.choose(logits)
+            self._matcher.advance(token)
+            if self.try_token(token):
+                return token
+            self._matcher.rollback(1)
+            logits[token] = -np.inf
+        return -1
 
     def forced(self, words: Words) -> list[int]:
         """The tokens that come next whatever the model says. words : the matcher's mask."""

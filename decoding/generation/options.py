@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.arguments import as_integer, need_number, need_type, refuse_argument
+from maskwright.analysis.arguments import as_integer, clip, need_number, need_type, refuse_argument
 from maskwright.analysis.errors import LimitError, MaskwrightError
+from maskwright.decoding.engine.arguments import integers
 from maskwright.decoding.generation.counts import TokenCounts
-from maskwright.decoding.matchers import is_matcher
+from maskwright.decoding.matchers import is_composed, is_matcher
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.masks import words_of
 
@@ -57,17 +58,25 @@ def check_sources(
     vocabulary: Vocabulary | None,
     canonical: CanonicalTokens | None,
     counts: TokenCounts | None,
+    *,
+    close: bool,
 ) -> Vocabulary:
     """Check what `generate` takes tokens from, and return the vocabulary.
 
-    Raises: MaskwrightError if one is of another kind, the matcher's text has ended, or there is
-        neither a matcher nor a vocabulary; VocabularyError if they are of different vocabularies.
+    Raises: MaskwrightError if one is of another kind, the matcher's text has ended, the matcher
+        cannot take back a token though the text is to be closed, or there is neither a matcher nor
+        a vocabulary; VocabularyError if canonical tokens or counts are of another vocabulary.
     """
     if matcher is not None and not is_matcher(matcher):
         refuse_argument("matcher", matcher, "a Matcher, or None")
     if matcher is not None and matcher.is_finished():
         raise MaskwrightError(
             "the matcher's text has ended, so nothing can be generated; call its reset(), or make another"
+        )
+    if matcher is not None and close and not matcher.max_rollback:
+        raise MaskwrightError(
+            "the matcher can take back no token (max_rollback=0), so a budget cannot be kept; make it with store.matcher(), or let the "
+            "text stay open (close=False)"
         )
     if vocabulary is None:
         if matcher is None:
@@ -85,16 +94,37 @@ def check_sources(
     return vocabulary
 
 
-def check_budget(ending: Ending, max_tokens: int) -> None:
-    """Check that a budget of tokens can hold the shortest ending of a text.
+def as_prompt(tokens: Sequence[int]) -> list[int]:
+    """The prompt's tokens as a list.
 
-    Raises: LimitError if it cannot. An ending that may not be the shortest is not compared.
+    Raises: MaskwrightError if they are no integers, or there are none.
     """
-    if len(ending.tokens) > max_tokens and ending.is_shortest:
-        raise LimitError(
-            f"max_tokens is {max_tokens}, but the shortest ending of the text takes {len(ending.tokens)} tokens "
-            f"({ending.data[:60]!r}); give more tokens, or let the text stay open (close=False)"
+    found = integers("prompt_tokens", tokens, "a list of tokens").tolist()
+    if not isinstance(found, list) or not found or isinstance(found[0], list):
+        raise MaskwrightError(
+            f"prompt_tokens is {clip(found)}; expected at least one token (the model's begin-of-text)"
         )
+    return found
+
+
+def check_budget(matcher: AnyMatcher, ending: Ending, max_tokens: int) -> None:
+    """Check that a budget of tokens can hold the ending of a text.
+
+    ending : `matcher.short_ending()`.
+
+    Raises: LimitError if it cannot. Where the search of a grammar's ending was cut off, so that
+    there may be a shorter one, none is raised.
+    """
+    if len(ending.tokens) > max_tokens and (ending.is_shortest or is_composed(matcher.store)):
+        raise LimitError(
+            f"max_tokens is {max_tokens}, but the shortest ending of the text{'' if ending.is_shortest else ' that is known'} takes "
+            f"{len(ending.tokens)} tokens ({ending.data[:60]!r}); give more tokens, or let the text stay open (close=False)"
+        )
+
+
+def before_text(vocabulary: Vocabulary, token: int) -> int:
+    """A prompt's last token as `TokenCounts` takes it: -1 if it stands for no text."""
+    return token if 0 <= token < vocabulary.size and vocabulary.tokens[token] else -1
 
 
 def blank_words(vocabulary: Vocabulary) -> npt.NDArray[np.int32]:

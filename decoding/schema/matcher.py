@@ -10,7 +10,7 @@ import numpy.typing as npt
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import IllegalTokenError, MaskwrightError
 from maskwright.decoding.engine.alone import Alone
-from maskwright.decoding.engine.arguments import as_id, as_int64, check_words, integers
+from maskwright.decoding.engine.arguments import as_id, as_int64, check_words, integer_row
 from maskwright.decoding.engine.forced import MOST_BYTES, forced_bytes
 from maskwright.decoding.schema import constants
 from maskwright.decoding.schema.entries import entries
@@ -149,9 +149,7 @@ class SchemaMatcher(SchemaText):
         Raises: MaskwrightError if the tokens have another shape or dtype; IllegalTokenError if the
         vocabulary lacks one of them (nothing is read then); DeadEndError and LimitError as `fill`.
         """
-        array = integers("tokens", tokens, "(n,) integers")
-        if array.ndim != 1:
-            raise MaskwrightError(f"tokens have shape {array.shape} and dtype {array.dtype}; expected (n,) integers")
+        array = integer_row("tokens", tokens)
         ids = as_int64(array)
         wrong = np.flatnonzero((ids < 0) | (ids >= self.store.vocabulary.size))
         if len(wrong):

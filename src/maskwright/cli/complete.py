@@ -194,16 +194,17 @@ def complete(
             compiled = _load(store, tokenizer)
         if compiled is not None:
             _check_prompt(compiled, text, max_tokens, close)
+            options["counts"] = _counts(counts, compiled)
         check_model_name(model)
         _silence_transformers()
         loaded = load_model(model, device)
         if grammar is not None and tokenizer is None and _is_other(compiled, loaded):
             compiled = _build(store, grammar, loaded.vocabulary, refresh)
+            options["counts"] = _counts(counts, compiled)
         assert compiled is not None
         check_model(compiled, loaded)
         loading = time.perf_counter() - begin
         options |= {"heal": heal, "canonical": canonical, "fast_forward": fast_forward, "opportunistic": opportunistic}
-        options["counts"] = _counts(counts, compiled)
         is_quiet = json_file is not None and str(json_file) == "-"
         console = Console(stderr=True, highlight=False, soft_wrap=True)
         _note_what_is_not_seen(text, loaded, console)
@@ -339,7 +340,7 @@ def _check_prompt(store: Store | SchemaStore | ComposedStore, text: str, max_tok
     matcher = store.matcher()
     read_prompt(matcher, text.encode("utf-8", "surrogatepass"))
     if close:
-        check_budget(matcher.short_ending(), max_tokens)
+        check_budget(matcher, matcher.short_ending(), max_tokens)
 
 
 def _is_other(store: Store | SchemaStore | ComposedStore | None, model: LanguageModel) -> bool:

@@ -16,7 +16,7 @@ import pytest
 from library_cases import accepted
 
 import maskwright as mw
-from maskwright.decoding.generation import budget
+from maskwright.decoding.generation import generation
 from maskwright.decoding.generation.budget import Budget
 from maskwright.maskstore.vocabulary import Vocabulary
 
@@ -110,7 +110,7 @@ def test_a_model_that_always_wants_what_does_not_fit_is_stopped(monkeypatch: pyt
     found = mw.generate(opens, under.matcher(), [256], max_tokens=6).run()
     assert found.data == b"((a))" or found.data == b"((aa))"
     assert len(calls) <= 6
-    monkeypatch.setattr(budget, "MOST_TRIES", 1)
+    monkeypatch.setattr(generation, "MOST_TRIES", 1)
     assert mw.generate(opens, under.matcher(), [256], max_tokens=6).run().is_complete
 
 
@@ -151,3 +151,61 @@ def test_a_budget_that_cannot_suffice_is_an_error_whatever_its_size() -> None:
     matcher.advance_bytes(b"[")
     with pytest.raises(mw.LimitError, match="max_tokens is 100, but the shortest ending"):
         mw.generate(random_model(0, store(0).vocabulary.size), matcher, [1], max_tokens=100).run()
+
+
+@pytest.mark.parametrize("source", [IN_TAGS], ids=["tags"])
+def test_a_budget_below_the_ending_of_a_composition_is_an_error(source: Any) -> None:
+    matcher = store(source).matcher()
+    matcher.advance_bytes(b"<a>[[")
+    with pytest.raises(mw.LimitError, match="max_tokens is 2, but the shortest ending of the text that is known takes"):
+        mw.generate(random_model(0, store(source).vocabulary.size), matcher, [1], max_tokens=2).run()
+
+
+def test_a_token_behind_which_the_vocabulary_spells_no_ending_is_not_taken() -> None:
+    """The vocabulary has no `q`, so `b` leads to no ending."""
+    vocabulary = mw.load_vocabulary([b"x", b"z", b"b", b"</s>"], eos=[3])
+    under = mw.build_store('start: "x" start | "z" | "b" "q"', vocabulary)
+
+    def wants(tokens: Sequence[int]) -> Any:
+        return np.array([1, 0, 2, 0], np.float32)
+
+    for options in ({}, {"opportunistic": True}):
+        found = mw.generate(wants, under.matcher(), [3], max_tokens=5, **options).run()
+        assert found.data == b"xxxxz" and found.is_complete
+
+
+def test_only_what_the_mask_has_is_asked_again() -> None:
+    """The one finite logit is of a token that does not fit: the text is closed, and that is no error."""
+    vocabulary = mw.load_vocabulary([b"(", b")", b"a", b"</s>"], eos=[3])
+    under = mw.build_store('start: "(" start ")" | "a"', vocabulary)
+
+    def wants(tokens: Sequence[int]) -> Any:
+        return np.array([1, 0.5, -np.inf, -np.inf], np.float32)
+
+    for options in ({}, {"opportunistic": True}):
+        found = mw.generate(wants, under.matcher(), [3], max_tokens=4, **options).run()
+        assert found.data == b"(a)" and found.reason == "tokens"
+
+
+def test_a_budget_needs_a_token_that_can_be_taken_back() -> None:
+    under = store("json")
+    model = random_model(0, under.vocabulary.size)
+    with pytest.raises(mw.MaskwrightError, match="max_rollback=0"):
+        mw.generate(model, under.matcher(max_rollback=0), [1])
+    found = mw.generate(model, under.matcher(max_rollback=0), [1], max_tokens=5, close=False).run()
+    assert len(found.tokens) <= 5
+
+
+def test_when_time_is_up_the_ending_at_hand_closes_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No search is made then, so none can fail."""
+    under = store("json")
+    matcher = under.matcher()
+    matcher.advance_bytes(b"[1, ")
+    generation_ = mw.generate(random_model(0, under.vocabulary.size), matcher, [1], seconds=1e-9)
+    first = mw.generate(random_model(0, under.vocabulary.size), matcher.fork(), [1], seconds=1e-9).run()
+    searches = []
+    monkeypatch.setattr(
+        Budget, "_search", lambda self, of, search=Budget._search: searches.append(1) or search(self, of)
+    )
+    found = generation_.run()
+    assert found.reason == "seconds" and found.is_complete and len(searches) == 1 and found.data == first.data

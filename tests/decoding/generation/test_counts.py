@@ -126,11 +126,15 @@ def test_a_file_holds_what_was_learned(tmp_path: Path) -> None:
     + [
         f'{{"format": 1, "vocabulary": "x", "counts": {counts}}}'
         for counts in ("[]", '{"zz": {}}', '{"00": {"a": 1}}', '{"00": {"1": "x"}}')
+    ]
+    + [
+        f'{{"format": 1, "vocabulary": "{"own"}", "counts": {counts}}}'
+        for counts in ('{"00": {}}', '{"00": {"1": 0}}', '{"00": {"1": -3}}')
     ],
 )
 def test_damaged_files_are_errors(text: str, tmp_path: Path) -> None:
     path = tmp_path / "counts.json"
-    path.write_text(text)
+    path.write_text(text.replace('"own"', f'"{store().vocabulary.digest}"'))
     with pytest.raises(mw.MaskwrightError):
         TokenCounts.load(path, store().vocabulary)
 
@@ -269,3 +273,31 @@ def test_counts_change_nothing_beside_forced_tokens(temperature: float) -> None:
         usual = mw.complete(store(), prompt, model, **options)
         ahead = mw.complete(store(), prompt, model, counts=learned(), **options)
         assert (usual.data, usual.tokens) == (ahead.data, ahead.tokens)
+
+
+@pytest.mark.parametrize("token", [-1, 10**6, "special"])
+def test_a_text_may_begin_behind_a_token_without_text(token: Any) -> None:
+    """Its first token is counted where `learn` counts the first one of a text."""
+    if token == "special":
+        token = store().vocabulary.eos[0]
+    found = TokenCounts(store().vocabulary)
+
+    def logits(tokens: Any) -> Any:
+        return np.arange(store().vocabulary.size, dtype=np.float32)
+
+    written = mw.generate(logits, store().matcher(), [token], max_tokens=40, counts=found).run()
+    assert found._counts[found.place(masked(), -1)] == {written.tokens[0]: 1}
+
+
+def masked() -> Any:
+    words = np.zeros(store().n_words, np.int32)
+    store().matcher().fill(words)
+    return words
+
+
+def test_what_learn_takes_is_checked() -> None:
+    found = TokenCounts(store().vocabulary)
+    assert found.learn(store().matcher(), np.array(tokens_of('{"name'), np.uint16)) > 0
+    for matcher, tokens in ((None, [1]), (store(), [1]), (store().matcher(), ["a"]), (store().matcher(), [[1]])):
+        with pytest.raises(mw.MaskwrightError):
+            found.learn(matcher, tokens)
