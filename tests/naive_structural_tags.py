@@ -16,6 +16,8 @@ _TEXTS = "</s> a b c ab < / </ > x x> <x> </x> ax >a bc </x c< b</x> a<x>"
 VOCABULARY = _TEXTS.split()
 """Tokens by id; the first one ends a text."""
 IDS = range(1, len(VOCABULARY))
+HALVES = "\xc3\xa9"
+"""The bytes of a character, each as the character of its number. Only free text takes them, both of them."""
 
 
 class Free(NamedTuple):
@@ -176,7 +178,8 @@ def _opened(ways: set[Way], at: int) -> set[Way]:
         more: list[Way] = []
         top, rest = (way[0], way[1:]) if way else (None, ())
         if isinstance(top, Free | Run):
-            more.append(rest)
+            if isinstance(top, Run) or top.said[-1:] != HALVES[0]:
+                more.append(rest)
             if top.began is None:
                 more = [rest, (top._replace(began=at), *rest)] if top.most != 0 else [rest]
             else:
@@ -212,6 +215,8 @@ def _stepped(way: Way, character: str) -> list[Way]:
         return [(top[1:], *rest)] if top[0] == character else []
     if isinstance(top, Free):
         said = top.said + character
+        if (top.said[-1:] == HALVES[0]) != (character == HALVES[1]):
+            return []
         if any(said.endswith(one) for one in top.without):
             return []
         return [(top._replace(said=said[-4:]), *rest)]
@@ -281,12 +286,16 @@ def _random_tag(rng: random.Random, depth: int, begin: Any = None) -> dict[str, 
 
 
 def _token(rng: random.Random, one: int) -> dict[str, Any]:
-    return {"type": "token", "token": one if rng.random() < 0.7 else VOCABULARY[one]}
+    return {"type": "token", "token": one if rng.random() < 0.7 or not VOCABULARY[one].isascii() else VOCABULARY[one]}
 
 
 def _excluded(rng: random.Random) -> dict[str, Any]:
     ids = rng.sample(IDS, rng.choice([0, 0, 1, 2, 4]))
-    return {"exclude_tokens": [one if rng.random() < 0.7 else VOCABULARY[one] for one in ids]}
+    return {
+        "exclude_tokens": [
+            one if rng.random() < 0.7 or not VOCABULARY[one].isascii() else VOCABULARY[one] for one in ids
+        ]
+    }
 
 
 def _budget(rng: random.Random) -> dict[str, int]:

@@ -115,8 +115,7 @@ class Lexemes:
             if (byte_class == byte_class[byte]).sum() > 1:
                 byte_class[byte] = byte_class.max() + 1
         self.byte_class = byte_class.astype(np.uint8)
-        first = {c: 255 - i for i, c in enumerate(byte_class[::-1].tolist())}
-        self.byte_of_class = [first[c] for c in range(len(first))]
+        self.byte_of_class: list[int] = np.unique(byte_class, return_index=True)[1].tolist()
         self.next_by_class: list[list[int]] = union.next_state[:, self.byte_of_class].tolist()
         self.reads_on = [max(row) >= 0 for row in self.next_by_class]
         wins = [1 << winner if winner >= 0 else 0 for winner in self.winner]

@@ -63,7 +63,7 @@ class Answers(Shared):
     def may_be_whole(self) -> bool:
         """Whether a token with text may come next that a part takes whole, not by its bytes."""
         with Alone(self), self._rules.lock:
-            text = self.store.whole_text
+            text = self.store.whole_with_text
             if self._is_ended or not text.any():
                 return False
             parts = enumerate(self.store.parts)

@@ -24,8 +24,8 @@ from maskwright.decoding.composition.readings import (
     Step,
     advanced,
     distinct,
-    in_time,
     key_of,
+    within_budgets,
 )
 from maskwright.decoding.composition.replay import replay, restored
 from maskwright.decoding.composition.words import dead_end, refusal, why_not
@@ -130,7 +130,7 @@ class ComposedMatcher(Answers):
 
     def _close(self) -> list[Reading]:
         if self._closed is None:
-            self._closed = in_time(self._rules.close(self._readings))
+            self._closed = within_budgets(self._rules.close(self._readings))
         return self._closed
 
     # -- the text
@@ -171,7 +171,7 @@ class ComposedMatcher(Answers):
         if data and number not in self._rules.marked:
             if not found and self._stays(data):
                 # PERF: no border can be in the token, so one reading reads it
-                reading = self._readings[0]
+                (reading,) = self._close()
                 if not reading.cursor.try_token(number, data):
                     return False
                 self._note([reading.counted()], [reading.cursor])
@@ -197,16 +197,11 @@ class ComposedMatcher(Answers):
     def try_token(self, number: int) -> bool:
         """Add a token that a part takes whole, here or in a part. Returns whether it may come."""
         with Alone(self), self._rules.lock:
-            found = self._behind_token(number)
+            found = [] if self._is_ended else self._behind_token(number)
             if found:
                 self._note(found, [])
                 self._said.append(number)
             return bool(found)
-
-    def takes(self, number: int) -> bool:
-        """Whether a part, here or in a part, takes a token whole."""
-        with Alone(self), self._rules.lock:
-            return not self._is_ended and has(self.store.whole, number) and bool(self._behind_token(number))
 
     def _behind_token(self, number: int) -> list[Reading]:
         """The readings behind a token that a part takes whole, here or in a part."""
@@ -227,10 +222,11 @@ class ComposedMatcher(Answers):
                 cursor = cursor.going_on()
             else:
                 inner = cursor.matcher
-                if not isinstance(inner, ComposedMatcher) or not inner.takes(number):
+                if not isinstance(inner, ComposedMatcher) or not has(inner.store.whole, number):
                     continue
                 cursor = cursor.fork()
-                cursor.matcher.try_token(number)  # type: ignore[attr-defined]
+                if not cursor.matcher.try_token(number):  # type: ignore[attr-defined]
+                    continue
             reading.back.settle()
             found.append(reading._replace(cursor=cursor, is_own=True).counted())
         return distinct(found)
@@ -244,10 +240,10 @@ class ComposedMatcher(Answers):
         if max(data) >= MARK:
             return False
         if not found and self._stays(data):
-            cursor = self._readings[0].cursor
-            if not cursor.try_bytes(data):
+            (reading,) = self._close()
+            if not reading.cursor.try_bytes(data):
                 return False
-            self._note(self._readings, [cursor])
+            self._note([reading], [reading.cursor])
             return True
         rules, closed = self._rules, self._close()
         behind = list(found)

@@ -188,7 +188,7 @@ class Rules:
         self.memo = memo_of(tables)
         self._max_rollback = max_rollback + 2  # a look ahead forgets the oldest token
         self.marks = tuple(map(mark, range(len(tables.parts))))
-        self.budgets = tuple(-1 if (most := getattr(part, "most", None)) is None else most for part in tables.parts)
+        self.budgets = tuple(part.most if isinstance(part, TextPart | TokenRunPart) else -1 for part in tables.parts)
         self._starts: list[Cursor | None] = [None for _ in tables.parts]
         self._any_first: frozenset[int] = frozenset().union(*tables.first)
         self.marked = splits_of(tables.vocabulary).marked
@@ -368,7 +368,7 @@ class Seen:
         return len(keys) > n
 
 
-def in_time(readings: list[Reading]) -> list[Reading]:
+def within_budgets(readings: list[Reading]) -> list[Reading]:
     """The closed readings between two tokens, without those whose part has no token left.
 
     If there are no others, a part that cannot end here goes on until it can.
@@ -396,7 +396,7 @@ __all__ = [
     "Step",
     "advanced",
     "distinct",
-    "in_time",
     "key_of",
     "start_of",
+    "within_budgets",
 ]

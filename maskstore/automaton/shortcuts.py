@@ -36,15 +36,18 @@ def with_few_rules(shorter: LrTables, tables: LrTables, most_rules: int) -> LrTa
     shorter : `shortened(tables)`; not changed.
     most_rules : a state that would reduce by more rules keeps those that it has.
     """
-    action = shorter.action
-    # no state reduces by more rules than it has cells with a reduction
-    for state in np.flatnonzero((action < 0).sum(axis=1) > most_rules).tolist():
-        row = shorter.action[state]
-        if len(np.unique(row[row < 0])) > most_rules:
-            if action is shorter.action:
-                action = shorter.action.copy()
-            action[state] = tables.action[state]
-    return shorter if action is shorter.action else replace(shorter, action=action)
+    # a state reduces by no more rules than it has terminals at which it reduces
+    most = (shorter.action < 0).sum(axis=1)
+    states = [
+        state
+        for state in np.flatnonzero(most > most_rules).tolist()
+        if len(np.unique(shorter.action[state][shorter.action[state] < 0])) > most_rules
+    ]
+    if not states:
+        return shorter
+    action = shorter.action.copy()
+    action[states] = tables.action[states]
+    return replace(shorter, action=action)
 
 
 def _past_chains(tables: LrTables) -> Int32:

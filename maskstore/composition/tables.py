@@ -36,14 +36,14 @@ class TextPart:
 
     store : for the host's vocabulary.
     ends : bytes of which a whole text has one last, but for white space; None if nothing is known.
-    most : the tokens behind the one in which it begins that it may take something of; None for any
+    most : how many tokens that begin behind its beginning it may take something of; -1 for any
         number.
     """
 
     name: str
     store: InnerStore
     ends: frozenset[int] | None = None
-    most: int | None = None
+    most: int = -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +138,6 @@ class ComposedTables:
         return words
 
     @cached_property
-    def whole_text(self) -> Words:
+    def whole_with_text(self) -> Words:
         """Those of `whole` that have a text: (n_words,) uint32."""
         return self.whole & words_of(self.vocabulary.text_ids(), self.vocabulary.size)

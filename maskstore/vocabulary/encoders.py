@@ -13,7 +13,7 @@ from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import MissingExtraError, VocabularyError
 from maskwright.maskstore.vocabulary.tokenizer_files import _RANK_LINE, _file_in, file_bytes
 from maskwright.maskstore.vocabulary.tokenizer_values import package_errors, parse_json
-from maskwright.maskstore.vocabulary.vocabulary import Vocabulary, _locate, load_vocabulary
+from maskwright.maskstore.vocabulary.vocabulary import BUILT_IN, Vocabulary, _locate, load_vocabulary
 
 MOST_CHARACTERS = 200_000
 """Most characters that an encoder gets at once.
@@ -264,6 +264,28 @@ def check_belongs(encoder: Encoder, vocabulary: Vocabulary) -> None:
             f"tokenizer {encoder.vocabulary.name} is not the one that the store was built for ({vocabulary.name}): id {first} stands for "
             f"{longer[0][first]!r}, but for {longer[1][first]!r} in the store; name the store's tokenizer (--tokenizer)"
         )
+
+
+def encoder_of(vocabulary: Vocabulary, source: str | os.PathLike[str] | object | None = None) -> Encoder:
+    """The encoder of the texts of a store.
+
+    vocabulary : the store's.
+    source : an `Encoder`, or as for `load_encoder`; None for the built-in tokenizer of the
+        vocabulary's name.
+
+    Raises: VocabularyError if the name is not that of a built-in tokenizer, or as `check_belongs`;
+    and as `load_encoder`.
+    """
+    if source is None:
+        if vocabulary.name not in BUILT_IN:
+            raise VocabularyError(
+                f"the store's vocabulary {vocabulary.name} is not a built-in tokenizer: name the tokenizer that encodes the texts "
+                "(--tokenizer)"
+            )
+        source = vocabulary.name
+    encoder = source if isinstance(source, Encoder) else load_encoder(source)
+    check_belongs(encoder, vocabulary)
+    return encoder
 
 
 @dataclass(frozen=True)

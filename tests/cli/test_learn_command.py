@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import maskwright as mw
 from maskwright.cli import app
 
 SCHEMA = '{"type": "object", "properties": {"name": {"type": "string"}, "size": {"type": "integer"}}, "required": ["name", "size"]}'
@@ -57,6 +58,7 @@ def test_grammars_and_compositions(runner: CliRunner) -> None:
         (["schema.json", "texts.jsonl", "-o", "a.counts"], "name the tokenizer"),
         (["schema.json", "missing", "-t", "python-tiny", "-o", "a.counts"], "missing"),
         (["schema.json", "texts.jsonl", "-t", "python-tiny", "-o", "texts.jsonl"], "texts.jsonl"),
+        (["schema.json", "texts.jsonl", "-t", "python-tiny", "-o", "-"], "not written to standard output"),
     ],
 )
 def test_errors(runner: CliRunner, arguments: list[str], said: str) -> None:
@@ -69,3 +71,9 @@ def test_counts_of_another_kind_are_refused(runner: CliRunner) -> None:
     Path("a.counts").write_text("[]")
     result = runner.invoke(app, ["complete", "schema.json", "{", "--counts", "a.counts"])
     assert result.exit_code == 2 and "holds no counts" in result.stderr
+
+
+def test_a_store_of_another_tokenizer_asks_for_it(runner: CliRunner) -> None:
+    mw.build_store("json", mw.load_vocabulary([bytes([byte]) for byte in range(256)] + [b""], eos=[256])).save("own.st")
+    result = runner.invoke(app, ["learn", "own.st", "texts.jsonl", "-o", "a.counts"])
+    assert result.exit_code == 2 and "name the tokenizer that encodes the texts (--tokenizer)" in result.stderr

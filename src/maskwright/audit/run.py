@@ -32,9 +32,8 @@ from maskwright.audit.engines import BUILT_IN, EngineGrammar
 from maskwright.audit.findings import Findings
 from maskwright.audit.remote import RemoteEngine, check_engine
 from maskwright.audit.report import AuditReport, spread
-from maskwright.maskstore.vocabulary.encoders import Encoder, check_belongs, load_encoder
+from maskwright.maskstore.vocabulary.encoders import Encoder, encoder_of
 from maskwright.maskstore.vocabulary.tokenizer_files import _file_in
-from maskwright.maskstore.vocabulary.vocabulary import BUILT_IN as BUILT_IN_TOKENIZERS
 from maskwright.maskstore.vocabulary.vocabulary import _locate
 from maskwright.stores.store import Store
 from maskwright.validation.corpus import CorpusError, Text, find_corpus, suffixes_of
@@ -155,20 +154,13 @@ def _engine_grammar(text: str, own: str | os.PathLike[str] | None) -> EngineGram
 
 def _encoder(store: Store, source: Any) -> tuple[Encoder, str]:
     """The encoder of the texts, and the tokenizer's file; "" if there is none."""
-    if isinstance(source, Encoder):
-        encoder, path = source, ""
-    else:
-        source = source or store.vocabulary.name
-        if source == store.vocabulary.name and source not in BUILT_IN_TOKENIZERS and not Path(source).exists():
-            raise VocabularyError(
-                f"the store's vocabulary {source} is not a built-in tokenizer: name the tokenizer that encodes the texts (--tokenizer)"
-            )
-        encoder = load_encoder(source)
-        path = ""
-        if isinstance(source, str | os.PathLike):
-            found, _ = _locate(source)
-            path = str((_file_in(found) if found.is_dir() else found).absolute())
-    check_belongs(encoder, store.vocabulary)
+    name = store.vocabulary.name
+    source = source or (name if Path(name).exists() else None)
+    encoder, path = encoder_of(store.vocabulary, source), ""
+    source = source or name
+    if isinstance(source, str | os.PathLike):
+        found, _ = _locate(source)
+        path = str((_file_in(found) if found.is_dir() else found).absolute())
     return encoder, path
 
 

@@ -52,9 +52,11 @@ def learn(
     """Count which tokens come where in texts of a grammar: `maskwright complete --counts` then takes fewer passes of the model."""
     with clean_errors():
         from maskwright.decoding.generation import TokenCounts
-        from maskwright.maskstore.vocabulary.encoders import check_belongs, load_encoder
+        from maskwright.maskstore.vocabulary.encoders import encoder_of
         from maskwright.validation.corpus import check_paths, find_corpus
 
+        if str(output) == "-":
+            raise MaskwrightError("counts are not written to standard output; name a file")
         check_writable(output, json_file, inputs=(store, tokenizer, *paths))
         check_paths(paths)
         options = GrammarOptions(syntax=syntax, whitespace=whitespace, key_order=key_order, lenient=lenient)
@@ -64,8 +66,7 @@ def learn(
             if is_composition(store, options)
             else load_or_build_store(store, tokenizer if of_text else None, options)
         )
-        encoder = load_encoder(loaded.vocabulary.name if tokenizer is None else tokenizer)
-        check_belongs(encoder, loaded.vocabulary)
+        encoder = encoder_of(loaded.vocabulary, tokenizer)
         corpus = find_corpus(paths, tuple(suffixes or (".json", ".txt")), field)
         counts = TokenCounts(loaded.vocabulary)
         facts = _learn(counts, loaded, encoder, corpus, limit)

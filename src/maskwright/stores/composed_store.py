@@ -131,7 +131,7 @@ def _part(part: Part, vocabulary: Vocabulary, build: BuildStore) -> AnyPart:
     if isinstance(inner, AtMostTokens):
         if isinstance(inner.inner, TokenSet):
             return TokenRunPart(part.name, _token_set(inner.inner, part.name, vocabulary), inner.most)
-        return TextPart(part.name, build_schema_store(inner.inner, vocabulary), None, inner.most)
+        return TextPart(part.name, build_schema_store(inner.inner, vocabulary), most=inner.most)
     if isinstance(inner, InJsonString):
         tokens = json_string_tokens(vocabulary)
         return JsonStringPart(part.name, _inner_store(inner.inner, tokens.vocabulary, build), tokens)

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any
 
 from maskwright.analysis.errors import LimitError, MaskwrightError, VocabularyError
-from maskwright.maskstore.vocabulary.encoders import check_belongs, load_encoder
+from maskwright.maskstore.vocabulary.encoders import encoder_of
 from maskwright.stores.composed_store import ComposedStore
 from maskwright.validation.corpus import CorpusError, Unreadable, find_corpus
 from maskwright.validation.options import Options
@@ -42,8 +42,7 @@ def validate_composed(store: ComposedStore, paths: list[str], options: Options) 
     for name in ("jobs", "scheduler", "resume", "reference", "jsonl"):
         if getattr(options, name) != getattr(default, name) and getattr(options, name) != "none":
             raise MaskwrightError(f"--{name} is not for compositions, and {store.name} is one: leave it out")
-    encoder = load_encoder(store.vocabulary.name if options.tokenizer is None else options.tokenizer)
-    check_belongs(encoder, store.vocabulary)
+    encoder = encoder_of(store.vocabulary, options.tokenizer)
     figures = {"tokens": 0}
     findings = list(_replays(store, encoder, paths, options, figures))
     kinds = [one.kind for one in findings]

@@ -20,10 +20,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maskwright.analysis.arguments import need_path, need_type
-from maskwright.analysis.errors import GrammarError, UnknownNameError, VocabularyError
+from maskwright.analysis.errors import GrammarError, UnknownNameError
 from maskwright.maskstore.file.fileformat import save_store
-from maskwright.maskstore.vocabulary.encoders import Encoder, check_belongs, load_encoder
-from maskwright.maskstore.vocabulary.vocabulary import BUILT_IN
+from maskwright.maskstore.vocabulary.encoders import encoder_of
 from maskwright.stores.composed_store import ComposedStore
 from maskwright.stores.store import EntryStore, Store, load_store
 from maskwright.validation import equality, negative, pairs, replay, sampling
@@ -196,7 +195,7 @@ class _Run:
                 made.close()
         else:
             self.reference = "none"
-        self.encoder = None if self.corpus is None else self._encoder()
+        self.encoder = None if self.corpus is None else encoder_of(self.store.vocabulary, self.options.tokenizer)
         self.check = self._check()
         self.names: list[str] = []
         self.keys: list[str] = []
@@ -221,22 +220,6 @@ class _Run:
             return None
         suffixes = tuple(self.options.suffixes) or suffixes_of(self.store.grammar.name)
         return find_corpus(paths, suffixes, self.options.field)
-
-    def _encoder(self) -> Encoder:
-        vocabulary, source = self.store.vocabulary, self.options.tokenizer
-        if isinstance(source, Encoder):
-            encoder = source
-        else:
-            if source is None:
-                if vocabulary.name not in BUILT_IN:
-                    raise VocabularyError(
-                        f"the store's vocabulary {vocabulary.name} is not a built-in tokenizer: name the tokenizer that "
-                        "encodes the texts (--tokenizer)"
-                    )
-                source = vocabulary.name
-            encoder = load_encoder(source)
-        check_belongs(encoder, vocabulary)
-        return encoder
 
     def _check(self) -> Check:
         o = self.options

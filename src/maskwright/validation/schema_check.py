@@ -25,8 +25,7 @@ from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError
 from maskwright.analysis.files import MAX_TEXT, read_file_bytes
 from maskwright.analysis.schema.load import JsonSchema, load_schema
 from maskwright.maskstore.file.fileformat import store_info
-from maskwright.maskstore.vocabulary.encoders import Encoder, check_belongs, load_encoder
-from maskwright.maskstore.vocabulary.vocabulary import BUILT_IN
+from maskwright.maskstore.vocabulary.encoders import encoder_of
 from maskwright.stores.schema_store import SchemaStore, build_schema_store
 from maskwright.validation.corpus import CorpusError, Text, Unreadable, find_corpus
 from maskwright.validation.instances import InstanceJudge, InstanceVerdict, respelled
@@ -105,7 +104,7 @@ class _SchemaRun:
             else None
         )
         self._made: list[tuple[str, SchemaStore]] | None = None  # see `_looser`
-        self.encoder = None if options.check == "sample" else self._encoder()
+        self.encoder = None if options.check == "sample" else encoder_of(self.store.vocabulary, self.options.tokenizer)
         self.figures: Counter[str] = Counter()
 
     def _check_options(self) -> None:
@@ -123,17 +122,6 @@ class _SchemaRun:
             raise MaskwrightError("instances are judged by jsonschema: --reference jsonschema, the default, or none")
         if options.check == "sample" and self.paths:
             raise MaskwrightError("instances are drawn from their beginnings (--check sample): leave the texts out")
-
-    def _encoder(self) -> Encoder:
-        vocabulary, source = self.store.vocabulary, self.options.tokenizer
-        if source is None and vocabulary.name not in BUILT_IN:
-            raise VocabularyError(
-                f"the store's vocabulary {vocabulary.name} is not a built-in tokenizer: name the tokenizer that encodes the texts "
-                "(--tokenizer)"
-            )
-        encoder = source if isinstance(source, Encoder) else load_encoder(vocabulary.name if source is None else source)
-        check_belongs(encoder, vocabulary)
-        return encoder
 
     def report(self) -> ValidationReport:
         """Do the check."""

@@ -7,9 +7,10 @@ import random
 from pathlib import Path
 from typing import Any
 
+import naive_structural_tags
 import numpy as np
 import pytest
-from naive_structural_tags import IDS, VOCABULARY, Text, random_tag
+from naive_structural_tags import VOCABULARY, Text, random_tag
 from shares import share
 
 import maskwright as mw
@@ -31,15 +32,34 @@ def mask_of(matcher: mw.ComposedMatcher) -> set[int]:
 def test_masks_of_random_tags(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(4):
-        form = random_tag(rng)
-        store = store_of(form)
+        check_tag(random_tag(rng), rng, SMALL)
+
+
+@pytest.mark.parametrize("seed", share(range(120), 12))
+def test_masks_of_random_tags_with_parts_of_characters(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A text does not end within a character, and a spent budget does not either."""
+    first, second = naive_structural_tags.HALVES
+    texts = [*VOCABULARY, first, second, first + second, second + "a", "b" + first]
+    monkeypatch.setattr(naive_structural_tags, "VOCABULARY", texts)
+    monkeypatch.setattr(naive_structural_tags, "IDS", range(1, len(texts)))
+    tokens = (b"", *(one.encode("latin-1") for one in texts[1:]))
+    rng, vocabulary = random.Random(f"characters {seed}"), mw.Vocabulary("halves", tokens, {0: texts[0]}, (0,))
+    for _ in range(4):
+        free = [{"type": "any_text", "max_tokens": rng.randint(1, 3)} for _ in range(rng.randint(0, 3))]
+        check_tag({"type": "sequence", "elements": [*free, random_tag(rng, 2)]}, rng, vocabulary)
+
+
+def check_tag(form: dict[str, Any], rng: random.Random, vocabulary: mw.Vocabulary) -> None:
+    """Masks and verdicts along random texts of a format are those of the definition."""
+    store = store_of(form, vocabulary)
+    for _ in range(2):
         matcher, naive, said = store.matcher(4), Text(form), list[int]()
         for _ in range(10):
             wanted = naive.allowed()
-            shown = form, [VOCABULARY[token] for token in said]
+            shown = form, [vocabulary.tokens[token] for token in said]
             assert mask_of(matcher) == wanted, shown
             assert matcher.is_accepting() == (0 in wanted), shown
-            assert {token for token in IDS if matcher.is_allowed(token)} == wanted - {0}, shown
+            assert {token for token in range(1, vocabulary.size) if matcher.is_allowed(token)} == wanted - {0}, shown
             going_on = sorted(wanted - {0})
             if not going_on:
                 break
@@ -199,3 +219,20 @@ def test_no_byte_is_forced_where_a_token_comes_for_itself() -> None:
         {"type": "tag", "begin": "<", "content": {"type": "any_tokens", "max_tokens": 1}, "end": ">"}, CALLS
     ).matcher()
     assert matcher.forced_bytes() == b"<"
+
+
+def test_a_part_whose_budget_is_spent_does_not_go_on_beside_another() -> None:
+    """Two parts are within a character, and the first one's budget is spent: the text goes on in the second."""
+    form = {"type": "sequence", "elements": [{"type": "any_text", "max_tokens": most} for most in (1, 2)]}
+    matcher = store_of(form, CALLS).matcher()
+    first, second = ids("é")
+    matcher.advance(first)
+    matcher.advance_bytes("é".encode()[1:])
+    assert len(mask_of(matcher)) > 150
+    matcher.advance(ids("a")[0])
+    assert mask_of(matcher) == {0}
+    matcher.rollback(2)
+    matcher.advance(second)
+    assert mask_of(matcher) == {0}
+    matcher.rollback()
+    assert mask_of(matcher) == {4 + byte for byte in range(0x80, 0xC0)}
