@@ -134,9 +134,7 @@ def in_json_string(part: Any) -> InJsonString:
     """
     inner = as_part(part)
     if isinstance(inner, Composition) and inner.has_tokens:
-        raise GrammarError(
-            f"{inner.name} has parts that are tokens, such as special tokens, which are no text: they cannot be in a JSON string"
-        )
+        raise GrammarError(f"{inner.name} has parts that are tokens or count them: they cannot be in a JSON string")
     if not isinstance(inner, Grammar | JsonSchema | Regex | Composition):
         raise GrammarError(f"in_json_string takes a grammar, a schema, a pattern or a composition, not {a_type(part)}")
     return InJsonString(inner)

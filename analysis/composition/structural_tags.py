@@ -67,8 +67,8 @@ def read_structural_tag(
     may come twice. (In minimax_m3_xml there are none.) A string ends at the first closing tag.
 
     A token of a token format is taken whole, one with text too. A part with `max_tokens` ends as
-    soon as it can once it has taken so many tokens behind the one in which it begins; bytes that
-    are added without tokens count as none.
+    soon as it can once it has taken something of so many tokens. A token counts if the part has
+    begun when the token begins; bytes that are added without tokens count as none.
 
     Raises: GrammarError for what is malformed; SchemaError, LimitError and others as its parts'
     own, and for arguments that a style cannot write. The message says where in the tag.

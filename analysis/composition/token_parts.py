@@ -1,7 +1,8 @@
-"""Parts that are tokens, not texts: a special token, one of a set, at most so many tokens.
+"""Parts that speak of tokens: a special token, one of a set, at most so many tokens.
 
-A token of such a part is taken whole: it begins where a token begins, and nothing of it is text of
-the host or of another part. Which ids there are says the vocabulary of a store.
+A special token and a token of a set are taken whole: none of their bytes are text of the host or of
+another part. A part of at most so many tokens is a run of tokens that are taken whole, or a text
+that counts the tokens it takes something of. Which ids there are says the vocabulary of a store.
 """
 
 from __future__ import annotations
@@ -44,8 +45,9 @@ class TokenSet:
 class AtMostTokens:
     """A part that takes at most so many tokens.
 
-    inner : a pattern, which may end inside the last of the tokens; a token in which it begins is
-        not counted. Or a set of tokens, of which the part has at least one.
+    inner : a pattern, which may end inside the last of the tokens. A token counts if the part has
+        begun when the token begins; one within which the part begins does not. Or a set of tokens,
+        of which the part has at least one.
     most : how many, at least 1.
     """
 
@@ -85,4 +87,4 @@ def check_token(token: object, what: str) -> None:
     """
     is_id = isinstance(token, int) and not isinstance(token, bool) and token >= 0
     if not is_id and not (isinstance(token, str) and token):
-        raise GrammarError(f"{what} is {clip(token)}; expected its id or its name")
+        raise GrammarError(f"{what} is {clip(token)}; expected an id, a name or a text")

@@ -369,9 +369,9 @@ class Seen:
 
 
 def within_budgets(readings: list[Reading]) -> list[Reading]:
-    """The closed readings between two tokens, without those whose part has no token left.
+    """The closed readings between two tokens, without those in a part whose budget is spent.
 
-    If there are no others, a part that cannot end here goes on until it can.
+    If nothing else can come, such a part goes on: it cannot end here, within a character.
     """
     if all(one.left for one in readings):
         return readings

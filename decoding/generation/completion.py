@@ -13,7 +13,8 @@ class Step:
     """A piece of the completion.
 
     data : bytes that the text goes on with.
-    is_closing : whether they come from the shortest ending, so that the model did not choose them.
+    is_closing : whether they come from the ending that closes the text, so that the model did not
+        choose them.
     """
 
     data: bytes
@@ -36,14 +37,16 @@ class Completion:
     seconds : wall time in all.
     first_seconds : from the start to the first token.
     model_seconds : spent in the model.
-    mask_seconds : spent filling and applying masks, choosing tokens and advancing.
-    ending_seconds : spent looking for shortest endings.
-    model_calls : forward passes. They are fewer than the tokens if some were forced.
+    mask_seconds : spent filling and applying masks, choosing tokens and advancing; without what
+        endings took.
+    ending_seconds : spent on endings, to keep the budget and to close the text.
+    model_calls : forward passes. They are fewer than the tokens if some were forced or predicted.
     forced : tokens that the model was not asked for, since no other could come.
-    predicted : tokens that needed no forward pass of their own, since they had been likely to come.
-    masks : masks that were made. They are fewer than the model calls where the model's own choice
-        was asked about first.
     relaxed : tokens that are not canonical, where no canonical one could come (see `canonical`).
+    masks : masks that were made of places in the text; those of drafts and of canonical
+        alternatives are not among them. They are fewer than the tokens that the model chose where
+        its own choice was asked about first.
+    predicted : tokens that needed no forward pass of their own, since the model had read ahead.
     """
 
     data: bytes

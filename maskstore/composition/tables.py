@@ -36,8 +36,8 @@ class TextPart:
 
     store : for the host's vocabulary.
     ends : bytes of which a whole text has one last, but for white space; None if nothing is known.
-    most : how many tokens that begin behind its beginning it may take something of; -1 for any
-        number.
+    most : how many tokens it may take something of; -1 for any number. A token counts if the part
+        has begun when the token begins; one within which the part begins does not.
     """
 
     name: str

@@ -64,7 +64,7 @@ def beginnings() -> list[str]:
 
 
 def counted(rows: list[mw.Completion], seconds: float) -> dict[str, Any]:
-    """What some completions took in all."""
+    """What some completions took in all. seconds : CPU seconds of the completions alone."""
     n_tokens, n_calls, n_masks = (
         sum(len(row.tokens) for row in rows),
         *(sum(getattr(row, key) for row in rows) for key in ("model_calls", "masks")),
@@ -77,6 +77,8 @@ def counted(rows: list[mw.Completion], seconds: float) -> dict[str, Any]:
         "masks": n_masks,
         "masks_a_call": round(n_masks / n_calls, 3),
         "tokens_a_cpu_second": round(n_tokens / seconds, 1),
+        "ending_us_a_token": round(1e6 * sum(row.ending_seconds for row in rows) / n_tokens, 1),
+        "model_us_a_token": round(1e6 * sum(row.model_seconds for row in rows) / n_tokens, 1),
     }
 
 
@@ -88,28 +90,23 @@ def of_python(model: Any, n: int, max_tokens: int) -> dict[str, Any]:
     def written(text: str, seed: int, **more: Any) -> mw.Completion:
         return start_completion(store, text, model, max_tokens=max_tokens, seed=seed, heal=False, **more).run()
 
+    for text in track(beginnings(), "prompts", transient=True):
+        try:
+            written(text, 0)
+        except MaskwrightError:  # no legal beginning, or more is open than the budget closes
+            continue
+        texts.append(text)
+        if len(texts) == n:
+            break
     for temperature in (0.0, 0.8):
         usual: list[bytes] = []
+        some = texts if temperature == 0 else texts[: n // 5]
         for name, more in WAYS.items():
-            rows = []
             begin = time.process_time()
-            if not texts:
-                kept = []
-                for text in track(beginnings(), name, transient=True):
-                    try:
-                        rows.append(written(text, len(rows)))
-                    except MaskwrightError:  # no legal beginning, or more is open than the budget closes
-                        continue
-                    kept.append(text)
-                    if len(kept) == n:
-                        break
-                texts = kept
-            else:
-                some = texts if temperature == 0 else texts[: n // 5]
-                rows = [
-                    written(text, seed, temperature=temperature, **more)
-                    for seed, text in enumerate(track(some, name, transient=True))
-                ]
+            rows = [
+                written(text, seed, temperature=temperature, **more)
+                for seed, text in enumerate(track(some, name, transient=True))
+            ]
             one = counted(rows, time.process_time() - begin)
             usual = usual or [row.data for row in rows]
             one["same"] = sum(row.data == data for row, data in zip(rows, usual, strict=True))

@@ -15,6 +15,7 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.schema.load import JsonSchema
 from maskwright.analysis.schema.text_patterns import Regex
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.report.figures import counted
 from maskwright.report.schema_report import schema_facts
 from maskwright.stores.build import build_store
 
@@ -42,7 +43,7 @@ class CompositionReport:
         from rich.text import Text
 
         facts = self.facts
-        head = f"composition {facts['name']}: {facts['n_parts']:,} {'part' if facts['n_parts'] == 1 else 'parts'}"
+        head = f"composition {facts['name']}: {counted(facts['n_parts'], 'part')}"
         if facts["depth"] > 1:
             head += f", {facts['depth']} languages deep"
         yield Text(head, style="bold")
@@ -160,15 +161,22 @@ def _language(one: Mapping[str, Any]) -> str:
     elif kind == "token":
         said = f"token {one['token']}"
     elif kind == "tokens":
-        said = f"{'any token but' if one['is_excluding'] else 'one of'} {len(one['tokens']):,} tokens"
+        said = _tokens(len(one["tokens"]), one["is_excluding"])
     else:
         said = f"{kind} {one[kind]}"
-    limit = f", at most {one['at_most_tokens']:,} tokens" if "at_most_tokens" in one else ""
+    limit = f", at most {counted(one['at_most_tokens'], 'token')}" if "at_most_tokens" in one else ""
     return said + limit
 
 
+def _tokens(n: int, is_excluding: bool) -> str:
+    """A set of n tokens, or of all but n."""
+    if is_excluding:
+        return f"any token but {n:,}" if n else "any token"
+    return "one token" if n == 1 else f"one of {n:,} tokens"
+
+
 def _place(one: Mapping[str, Any]) -> str:
-    place = f"in {one['in_rules']:,} {'rule' if one['in_rules'] == 1 else 'rules'}" if "in_rules" in one else ""
+    place = f"in {counted(one['in_rules'], 'rule')}" if "in_rules" in one else ""
     if one.get("in_json_string"):
         place += ", in a JSON string" if place else "in a JSON string"
     return place
@@ -177,11 +185,11 @@ def _place(one: Mapping[str, Any]) -> str:
 def _size(one: Mapping[str, Any]) -> str:
     match one["kind"]:
         case "grammar":
-            return f"{one['terminals']:,} terminals, {one['rules']:,} rules, lexing {one['lexing']}"
+            return f"{counted(one['terminals'], 'terminal')}, {counted(one['rules'], 'rule')}, lexing {one['lexing']}"
         case "schema":
-            return f"{one['nodes']:,} nodes, {one['keys']:,} keys"
+            return f"{counted(one['nodes'], 'node')}, {counted(one['keys'], 'key')}"
         case "pattern":
-            return f"{one['states']:,} states"
+            return counted(one["states"], "state")
     return ""
 
 

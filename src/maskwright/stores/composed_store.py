@@ -199,14 +199,12 @@ def _any_token(token: int | str, name: str, vocabulary: Vocabulary) -> int:
     """The id of a token, by id, by name or by text."""
     if isinstance(token, str):
         ids = [number for number, said in vocabulary.special.items() if said == token]
-        data = token.encode(errors="surrogatepass")
-        if not ids and data in vocabulary.tokens:
-            ids = [vocabulary.tokens.index(data)]
-        if not ids:
+        number = ids[0] if ids else vocabulary.id_of_text.get(token.encode(errors="surrogatepass"), -1)
+        if number < 0:
             raise VocabularyError(
                 f"part {name}: vocabulary {vocabulary.name} has no token {token!r}, neither special nor with this text"
             )
-        return ids[0]
+        return number
     if not 0 <= token < vocabulary.size:
         raise VocabularyError(
             f"part {name}: token {token} is out of range: the vocabulary has the ids 0 to {vocabulary.size - 1}"
