@@ -21,7 +21,7 @@ from maskwright.analysis.composition.structural_tags_graph import closed_objects
 from maskwright.analysis.composition.structural_tags_host import HostRules, characters
 from maskwright.analysis.composition.structural_tags_xml import STYLES, xml_arguments
 from maskwright.analysis.composition.token_parts import MOST_TOKENS, TokenSet, check_token, token_set
-from maskwright.analysis.errors import GrammarError, MaskwrightError
+from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
 from maskwright.analysis.fronts.ebnf import parse_ebnf
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.schema.load import JsonSchema, load_schema
@@ -32,6 +32,32 @@ DEEPEST = 100
 """BOUND: formats inside one another."""
 MOST_TEXT = 2_000
 """BOUND: the characters that `max_chars` may allow."""
+MOST_REPEATS = 20_000
+"""BOUND: the times that `repeat` may ask for; a second each to compile so many."""
+MEMBERS = {
+    "const_string": ("value",),
+    "json_schema": ("json_schema", "style", "any_order", "max_whitespace_cnt", "excludes"),
+    "qwen_xml_parameter": ("json_schema",),
+    "any_text": ("excludes", "max_tokens", "max_chars"),
+    "grammar": ("grammar",),
+    "regex": ("pattern",),
+    "token": ("token",),
+    "exclude_token": ("exclude_tokens",),
+    "any_tokens": ("exclude_tokens", "max_tokens"),
+    "sequence": ("elements",),
+    "or": ("elements",),
+    "tag": ("begin", "content", "end"),
+    "triggered_tags": ("triggers", "tags", "at_least_one", "stop_after_first", "excludes"),
+    "token_triggered_tags": ("trigger_tokens", "tags", "exclude_tokens", "at_least_one", "stop_after_first"),
+    "tags_with_separator": ("tags", "separator", "at_least_one", "stop_after_first"),
+    "dispatch": ("rules", "loop", "excludes"),
+    "token_dispatch": ("rules", "loop", "exclude_tokens"),
+    "optional": ("content",),
+    "plus": ("content",),
+    "star": ("content",),
+    "repeat": ("min", "max", "content"),
+}
+"""The members of each format besides its type. Others are refused: one may be misspelled."""
 
 
 class Ends(NamedTuple):
@@ -179,6 +205,7 @@ class FormatReader:
             raise GrammarError(
                 f"structural tag, {where}: no format has the type {clip(kind)}; known: {', '.join(self._readers)}"
             )
+        _check_members(form, kind, where)
         if self._depth >= DEEPEST:
             raise GrammarError(f"structural tag, {where}: more than {DEEPEST} formats stand inside one another")
         self._depth += 1
@@ -213,7 +240,7 @@ class FormatReader:
         found = load_schema(
             values if self._additional else closed_objects(values),
             whitespace=self._whitespace if spaces is None else spaces,
-            key_order="any" if form.get("any_order", False) else "schema",
+            key_order="any" if _flag(form, "any_order", where) else "schema",
         )
         if style != "json":
             return xml_arguments(self._host, found, style, excluded, behind)
@@ -277,6 +304,7 @@ class FormatReader:
         if isinstance(said, str):
             return characters(said)
         if isinstance(said, Mapping) and said.get("type") == "token":
+            _check_members(said, "token", where)
             return self._token(said, where, _NO_ENDS)
         raise GrammarError(f"structural tag, {where} is {clip(said)}; expected a string or a token format")
 
@@ -302,7 +330,7 @@ class FormatReader:
                     f"structural tag, {where}/tags/{i}/begin is {clip(begin)}; expected a string that begins with exactly one trigger"
                 )
         excluded = (*triggers, *_texts(form, "excludes", where), *ends.texts)
-        return _among(form, either, self._host.free(excluded, None))
+        return _among(form, where, either, self._host.free(excluded, None))
 
     def _token_triggered(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
         triggers = _tokens(form, "trigger_tokens", where)
@@ -315,13 +343,13 @@ class FormatReader:
                     "by id or by name as there"
                 )
         excluded = (*triggers, *_tokens(form, "exclude_tokens", where), *ends.tokens)
-        return _among(form, either, self._host.free_tokens(excluded, None))
+        return _among(form, where, either, self._host.free_tokens(excluded, None))
 
     def _separated(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
         either = self._tags(form, where)[1]
         separator = characters(_text(form, "separator", where))
-        some = either if form.get("stop_after_first") else f"{either} ({separator} {either})*"
-        return some if form.get("at_least_one") else f"({some})?"
+        some = either if _flag(form, "stop_after_first", where) else f"{either} ({separator} {either})*"
+        return some if _flag(form, "at_least_one", where) else f"({some})?"
 
     def _dispatch(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
         rules = _list(form, "rules", where)
@@ -344,6 +372,7 @@ class FormatReader:
 
     def _dispatched(self, form: Mapping[str, Any], where: str, ends: Ends, free: str, patterns: list[str]) -> str:
         """What is free until a pattern, and the format behind it."""
+        loops = _flag(form, "loop", where, default=True)
         if not patterns:
             return free
         either = self._host.either(
@@ -352,7 +381,7 @@ class FormatReader:
                 for i, pattern in enumerate(patterns)
             ]
         )
-        return f"{free} ({either} {free})*" if form.get("loop", True) else f"{free} {either}?"
+        return f"{free} ({either} {free})*" if loops else f"{free} {either}?"
 
     def _repeat(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
         least, most = form.get("min"), form.get("max")
@@ -361,6 +390,9 @@ class FormatReader:
                 raise GrammarError(f"structural tag, {where}/{name} is {clip(value)}; expected a number of times")
         if most != -1 and most < least:  # type: ignore[operator]
             raise GrammarError(f"structural tag, {where}: max {most} is less than min {least}")
+        times = max(least or 0, most or 0)
+        if times > MOST_REPEATS:
+            raise LimitError(f"structural tag, {where} repeats {times:,} times; the limit is {MOST_REPEATS:,}")
         return self._repeated(form, where, ends, least=least or 0, most=-1 if most is None else most)
 
     def _repeated(self, form: Mapping[str, Any], where: str, ends: Ends, *, least: int, most: int) -> str:
@@ -373,14 +405,29 @@ class FormatReader:
         return f"{name}?" if (least, most) == (0, 1) else f"{name}~{least}..{most}"
 
 
-def _among(form: Mapping[str, Any], tag: str, free: str) -> str:
+def _among(form: Mapping[str, Any], where: str, tag: str, free: str) -> str:
     """Tags among what is free."""
-    at_least_one, stops = bool(form.get("at_least_one")), bool(form.get("stop_after_first"))
+    at_least_one, stops = _flag(form, "at_least_one", where), _flag(form, "stop_after_first", where)
     if at_least_one and stops:
         return tag
     if at_least_one:
         return f"{tag} {free} ({tag} {free})*"
     return f"{free} {tag}?" if stops else f"{free} ({tag} {free})*"
+
+
+def _check_members(form: Mapping[str, Any], kind: str, where: str) -> None:
+    unknown = sorted(str(name) for name in form if name not in ("type", *MEMBERS[kind]))
+    if unknown:
+        raise GrammarError(
+            f"structural tag, {where}: {kind} has no member {clip(unknown[0])}; known: {', '.join(MEMBERS[kind])}"
+        )
+
+
+def _flag(form: Mapping[str, Any], key: str, where: str, *, default: bool = False) -> bool:
+    value = form.get(key, default)
+    if not isinstance(value, bool):
+        raise GrammarError(f"structural tag, {where}/{key} is {clip(value)}; expected true or false")
+    return value
 
 
 def _budget(form: Mapping[str, Any], key: str, where: str, largest: int = MOST_TOKENS) -> int | None:
