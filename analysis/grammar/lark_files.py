@@ -123,7 +123,7 @@ class GrammarFiles:
         LimitError if a terminal has more than MAX_PATTERN_SIZE / 10 symbols once the terminals in
         it are written out.
         """
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        text = _with_line_feeds(text)
         self.shown.append(shown)
         self.texts.append(text)
         if "\x00" in text:
@@ -141,6 +141,10 @@ class GrammarFiles:
             if n_parts(name, offsets_of(text).parts, sizes) > MAX_PATTERN_SIZE // 10:
                 raise self.error(TERMINAL_GROWS.format(name), name, kind=LimitError)
         return _without_long_gaps(text)
+
+    def replace_main(self, text: str) -> None:
+        """Let errors show another main text than Lark has read, with the same lines."""
+        self.texts[0] = _with_line_feeds(text)
 
     def __call__(self, base_path: Any, grammar_path: str) -> tuple[Any, str]:
         """The path and text of an imported file: Lark's protocol for sources.
@@ -210,6 +214,10 @@ class GrammarFiles:
             if match := re.search(shape, text):
                 return GrammarError(self.at(message, match.end() - 1, number))
         return GrammarError(f"{self.main}: {message}")
+
+
+def _with_line_feeds(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 # PERF: linear in blanks, names and literals. Quantifiers are possessive, and a run of `_` that

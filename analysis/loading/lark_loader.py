@@ -43,13 +43,7 @@ from maskwright.analysis.grammar.grammar import (
     Rule,
     Terminal,
 )
-from maskwright.analysis.grammar.lark_files import (
-    GrammarFiles,
-    position_of,
-    rule_name,
-    short_name,
-    suggestion,
-)
+from maskwright.analysis.grammar.lark_files import GrammarFiles, position_of, rule_name, short_name, suggestion
 from maskwright.analysis.grammar.normalise import productive_symbols, unproductive_cycle
 from maskwright.analysis.grammar.options import read_options
 from maskwright.analysis.loading.indenter import Indenter
@@ -179,8 +173,7 @@ def parse_grammar(
     doing = "reading the text"
     try:
         to_read = files.add(files.main, _defined(text, parts) if parts else text)
-        text = files.texts[0]
-        options = read_options(text, files.at)
+        options = read_options(files.texts[0], files.at)
         start, lexing = start or options.start, lexing or options.lexing or "contextual"
         soft = options.soft if soft is None else soft
         builder, _ = lark_load_grammar(to_read, main, [files], False)  # type: ignore[no-untyped-call]
@@ -198,7 +191,9 @@ def parse_grammar(
         ) from error
     except Exception as error:  # Lark raises AssertionError, AttributeError, KeyError, ValueError and others
         raise translate(error, files, doing) from error
-    terminals = _with_parts(_terminals(terminal_defs, builder, lark_rules, keep, text), parts, files)
+    terminals = _terminals(terminal_defs, builder, lark_rules, keep, files.texts[0])
+    files.replace_main(text)  # without what `_defined` added
+    terminals = _with_parts(terminals, parts, files)
     grammar = _to_bnf(name, files, start, terminals, lark_rules, ignored, lexing)
     meant = {name for restriction in options.restrictions for name in restriction.replacements}
     unused = tuple(name for name in _unused(builder, terminals) if name not in meant)

@@ -71,7 +71,10 @@ start: "<" A B C D E F ">"
         ("start: A\n%regex A a", "is no pattern"),
         ("start: A\n%token A", "nothing says what it is"),
         ("start: A\n%schema A {}\n%schema A {}", ":3: %schema A: the part is named twice"),
-        ('start: "b"\n%schema A {}', "no rule uses A"),
+        (
+            'start: "b"\n%schema A {}',
+            "<text>:2:10: no rule uses A, which stands for a part: use it in a rule\n    %declare A\n",
+        ),
         ('start: A\nA: "a"\n%schema A {}', "A"),
         ("start: A\n%schema A nope.json", ":2: %schema A: 'nope.json' cannot be read"),
         ("start: A\n%schema A truex.json", "'truex.json' cannot be read"),
