@@ -83,7 +83,10 @@ class TokenCounts:
         return digest.digest()
 
     def count(self, place: bytes, token: int) -> None:
-        """Note that a token came at a place."""
+        """Note that a token came at a place.
+
+        place : what `place` returns.
+        """
         found = self._counts.get(place)
         if found is None:
             if len(self._counts) >= MOST_PLACES:
@@ -208,8 +211,10 @@ class TokenCounts:
                 f"the counts in {path} are of another vocabulary than {vocabulary.name}: learn them with this one"
             )
         for place, tokens in counts.items():
-            if not tokens or min(tokens.values()) < 1:
-                raise StoreError(f"{path} holds no counts of tokens (place {place.hex()} has none, or one below 1)")
+            if not tokens or min(tokens.values()) < 1 or not all(0 <= token < vocabulary.size for token in tokens):
+                raise StoreError(
+                    f"{path} holds no counts of tokens (place {place.hex()} has none, one below 1, or of an id that the vocabulary lacks)"
+                )
         for place, tokens in list(counts.items())[-MOST_PLACES:]:
             found._counts[place] = dict(sorted(tokens.items(), key=lambda one: -one[1])[:MOST_TOKENS])
         return found

@@ -31,6 +31,7 @@ from maskwright.decoding.generation.options import (
     check_options,
     check_sources,
 )
+from maskwright.decoding.generation.stops import Stops
 from maskwright.decoding.logits import apply_mask
 from maskwright.maskstore.vocabulary import Vocabulary
 
@@ -75,10 +76,10 @@ class Generation:
         self._matcher = matcher
         self._vocabulary = vocabulary
         self._max_tokens, self._max_seconds = max_tokens, seconds
-        self._stop, self._stop_when_complete = tuple(stop), stop_when_complete
         self._sampler = Sampler(temperature, top_k, top_p, seed)
         self._close = close and matcher is not None
         self._healing = Healing(vocabulary, heal)
+        self._stops, self._stop_when_complete = Stops(stop, vocabulary, heal), stop_when_complete
         self._words = np.zeros((vocabulary.size + 31) // 32, np.int32)
         self._blank = blank_words(vocabulary) if stop_when_complete else self._words
         self._tokens: list[int] = []
@@ -134,7 +135,7 @@ class Generation:
             reason = self._one()
             if not self._first:
                 self._first = time.perf_counter() - self._begin
-            yield from self._show(self._n_certain() if reason is None else len(self._text))
+            yield from self._show(self._stops.n_certain(self._text) if reason is None else len(self._text))
         closing = b""
         if self._matcher is not None:
             # The generation may end before the prompt's healed end is spelled again.
@@ -259,7 +260,8 @@ class Generation:
         p(x) + (1 - p(allowed)) p(x) / p(allowed) = p(x) / p(allowed).
         """
         assert self._matcher is not None
-        token = self._sampler.choose(logits)
+        # a logit of +inf or none that is finite: the mask decides whether that is an error
+        token = self._sampler.choose(logits) if np.isfinite(np.nanmax(logits, initial=-np.inf)) else self._n_columns
         if token < self._n_columns and self._matcher.is_allowed(token):
             self._matcher.advance(token)
         else:
@@ -280,14 +282,19 @@ class Generation:
         """
         if self._budget is None or token in self._vocabulary.eos:
             return True
-        to_spell = self._healing.to_spell
-        if to_spell:
-            new = len(self._vocabulary.tokens[token]) - len(to_spell)
-            if new < 0 or self._budget.take(-1, left - bool(new)):
-                return True
-        elif self._budget.take(token, left - 1):
-            return True
         assert self._matcher is not None
+        to_spell = self._healing.to_spell
+        new = self._vocabulary.tokens[token]
+        if to_spell and len(new) < len(to_spell):
+            return True
+        new = new[len(to_spell) :]
+        left -= not to_spell or bool(new)
+        text = self._text + new
+        at = self._stops.place(text, self._n_shown)
+        if at >= 0 and self._stops.closes(self._matcher, [*self._tokens, token], text, at, left):
+            return True
+        if at < 0 and self._budget.take(-1 if to_spell else token, left):
+            return True
         self._matcher.rollback(1)
         if self._guide is not None:
             self._guide.take_back()
@@ -351,34 +358,13 @@ class Generation:
 
     def _cut(self) -> bool:
         """Whether a stop string is in the text. If so, text and matcher go back to before it."""
-        found = [at for stop in self._stop if (at := self._text.find(stop, self._n_shown)) >= 0]
-        if not found:
+        at = self._stops.place(self._text, self._n_shown)
+        if at < 0:
             return False
-        at = min(found)
         if self._matcher is not None:
-            kept, back = len(self._text), 0
-            while kept > at:
-                back += 1
-                kept -= len(self._vocabulary.tokens[self._tokens[-back]])
-            self._matcher.rollback(back)
-            # Healed tokens begin before the text.
-            self._matcher.advance_bytes(self._healed_bytes(kept, at))
+            self._stops.go_back(self._matcher, self._tokens, self._text, at)
         self._text = self._text[:at]
         return True
-
-    def _healed_bytes(self, kept: int, at: int) -> bytes:
-        """Bytes kept .. at of the text. Negative offsets lie in the healed end of the prompt."""
-        return (self._healing.tail + self._text)[len(self._healing.tail) + kept : len(self._healing.tail) + at]
-
-    def _n_certain(self) -> int:
-        """The length of the part of the text that no stop string can take back."""
-        open_ends = (
-            n
-            for stop in self._stop
-            for n in range(min(len(stop) - 1, len(self._text)), 0, -1)
-            if self._text.endswith(stop[:n])
-        )
-        return len(self._text) - max(open_ends, default=0)
 
     def _show(self, end: int) -> Iterator[Step]:
         """The step up to an offset of the text, if it is new."""

@@ -16,6 +16,9 @@ from maskwright.decoding.logits import need_torch
 
 Logits = npt.NDArray[np.float32]
 
+LEAST_TEMPERATURE = 1e-269
+"""Below it a logit, divided by it, may overflow; then the likeliest token is taken."""
+
 
 class Sampler:
     """Draws tokens from logits. Equal seeds draw equal tokens from equal logits.
@@ -43,9 +46,11 @@ class Sampler:
         Raises: MaskwrightError if the greatest logit is not finite.
         """
         best = int(np.nanargmax(logits)) if not np.isnan(logits).all() else 0
+        if logits[best] == np.inf:
+            raise MaskwrightError(f"the model gives the allowed token {best} the logit +inf: its numbers overflow")
         if not np.isfinite(logits[best]):
             raise MaskwrightError("no allowed token has a finite logit: the model gives NaN or -inf")
-        if self._temperature == 0:
+        if self._temperature < LEAST_TEMPERATURE:
             return best
         ids = np.flatnonzero(logits > -np.inf)
         values = logits[ids].astype(np.float64) / self._temperature
@@ -78,6 +83,8 @@ class ModelReader:
         parameters = inspect.signature(model.forward).parameters
         self._options = {"logits_to_keep": 1} if "logits_to_keep" in parameters else {}
         self._cache: Any = None
+        # transformers 5.24 gave it another name
+        self._cache_name = "cache" if "cache" in parameters else "past_key_values"
         self._n_cached = 0
         self._drafted: list[int] = []  # tokens that were read ahead, and what comes behind each
         self._rows: list[Logits] = []
@@ -126,9 +133,9 @@ class ModelReader:
         options = {name: 1 + len(self._drafted) for name in self._options}
         with torch.inference_mode():
             ids = torch.tensor([new + self._drafted], device=self._model.device)
-            found = self._model(ids, past_key_values=self._cache, use_cache=True, **options)
+            found = self._model(ids, use_cache=True, **{self._cache_name: self._cache}, **options)
         # Without a cache all tokens are read each time.
-        self._cache = getattr(found, "past_key_values", None)
+        self._cache = getattr(found, self._cache_name, None)
         self._n_cached = len(self._tokens) + len(self._drafted) if self._cache is not None else 0
         rows = found.logits[0, -1 - len(self._drafted) :].float().cpu().numpy()
         logits: Logits = rows[0].copy()  # the caller may write into it

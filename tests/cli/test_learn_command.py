@@ -73,6 +73,20 @@ def test_counts_of_another_kind_are_refused(runner: CliRunner) -> None:
     assert result.exit_code == 2 and "holds no counts" in result.stderr
 
 
+@pytest.mark.parametrize(("name", "reason"), [("missing.counts", "No such file"), (".", "Is a directory")])
+def test_counts_that_cannot_be_read(runner: CliRunner, name: str, reason: str) -> None:
+    pytest.importorskip("transformers")
+    result = runner.invoke(app, ["complete", "schema.json", "{", "--counts", name])
+    assert result.exit_code == 2 and "cannot be read" in result.stderr and reason in result.stderr
+
+
+def test_texts_of_which_none_can_be_read(runner: CliRunner) -> None:
+    Path("latin.txt").write_bytes(b"caf\xe9")
+    result = runner.invoke(app, ["learn", "schema.json", "latin.txt", "-t", "python-tiny", "-o", "a.counts"])
+    assert result.exit_code == 2 and not Path("a.counts").exists()
+    assert "no text could be read" in result.stderr and "latin.txt: " in result.stderr
+
+
 def test_a_store_of_another_tokenizer_asks_for_it(runner: CliRunner) -> None:
     mw.build_store("json", mw.load_vocabulary([bytes([byte]) for byte in range(256)] + [b""], eos=[256])).save("own.st")
     result = runner.invoke(app, ["learn", "own.st", "texts.jsonl", "-o", "a.counts"])

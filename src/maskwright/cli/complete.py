@@ -329,7 +329,10 @@ def _counts(path: Path | None, store: Store | SchemaStore | ComposedStore) -> To
     """The counts in a file, if one is named."""
     from maskwright.decoding.generation.counts import TokenCounts
 
-    return None if path is None else TokenCounts.load(path, store.vocabulary)
+    try:
+        return None if path is None else TokenCounts.load(path, store.vocabulary)
+    except OSError as error:
+        raise MaskwrightError(f"the counts {path} cannot be read: {error.strerror}") from None
 
 
 def _check_prompt(store: Store | SchemaStore | ComposedStore, text: str, max_tokens: int, close: bool) -> None:

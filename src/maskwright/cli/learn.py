@@ -92,13 +92,14 @@ def _learn(counts: Any, store: Any, encoder: Any, corpus: Any, limit: int | None
     from maskwright.validation.corpus import Unreadable
 
     facts = {"texts": 0, "tokens": 0, "cut": 0, "unreadable": 0}
-    done = 0
+    done, unreadable = 0, ""
     with progress_bars() as progress:
         for text in corpus:
             done += text.weight
             progress("learning", min(done, corpus.n_bytes), max(corpus.n_bytes, 1))
             if isinstance(text, Unreadable):
                 facts["unreadable"] += 1
+                unreadable = unreadable or f"{text.name}: {text.reason}"
                 continue
             tokens = encoder.exact_tokens(text.text).tokens
             n = counts.learn(store.matcher(), tokens)
@@ -107,4 +108,6 @@ def _learn(counts: Any, store: Any, encoder: Any, corpus: Any, limit: int | None
             facts["cut"] += n < len(tokens)
             if facts["texts"] == limit:
                 break
+    if not facts["texts"]:
+        raise MaskwrightError(f"no text could be read, so there is nothing to count; the first is {unreadable}")
     return {**facts, "places": len(counts)}

@@ -209,3 +209,33 @@ def test_when_time_is_up_the_ending_at_hand_closes_the_text(monkeypatch: pytest.
     )
     found = generation_.run()
     assert found.reason == "seconds" and found.is_complete and len(searches) == 1 and found.data == first.data
+
+
+NESTED = 'start: "(" start ")" | "x" | "()"'
+NESTED_PIECES = (b"((", b"))", b"()", b"(((", b")))", b"x", b"(x", b"</s>")
+
+
+@pytest.mark.parametrize("most", [2, 3, 4, 5])
+@pytest.mark.parametrize("heal", [b"", b"("])
+def test_a_stop_string_inside_a_token_keeps_the_budget(most: int, heal: bytes) -> None:
+    """The token before the stop string counts, though only its beginning stays, and more may close the text then."""
+    under = mw.build_store(NESTED, mw.load_vocabulary(list(NESTED_PIECES), eos=[7]))
+    reasons = set()
+    for seed in range(60):
+        found = []
+        for options in ({}, {"opportunistic": True}):
+            matcher = under.matcher()
+            generation_ = mw.generate(
+                random_model(seed, 8), matcher, [7], max_tokens=most, stop=[")"], heal=heal, **options
+            )
+            try:
+                found.append(generation_.run())
+            except mw.LimitError:
+                assert most == 2
+                continue
+            assert len(found[-1].tokens) <= most + (heal != b"") and found[-1].is_complete, (seed, found)
+            assert b")" not in found[-1].data[: len(found[-1].data) - len(found[-1].closing)]
+            assert under.matcher().try_bytes(heal + found[-1].data)
+        assert len({(each.data, each.tokens, each.reason) for each in found}) <= 1
+        reasons |= {each.reason for each in found}
+    assert "stop" in reasons or most < 4

@@ -129,7 +129,13 @@ def test_a_file_holds_what_was_learned(tmp_path: Path) -> None:
     ]
     + [
         f'{{"format": 1, "vocabulary": "{"own"}", "counts": {counts}}}'
-        for counts in ('{"00": {}}', '{"00": {"1": 0}}', '{"00": {"1": -3}}')
+        for counts in (
+            '{"00": {}}',
+            '{"00": {"1": 0}}',
+            '{"00": {"99999": 1}}',
+            '{"00": {"-1": 1}}',
+            '{"00": {"1": -3}}',
+        )
     ],
 )
 def test_damaged_files_are_errors(text: str, tmp_path: Path) -> None:

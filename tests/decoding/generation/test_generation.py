@@ -367,6 +367,25 @@ def test_samples_have_the_distribution_of_the_mask_whether_it_is_made_first_or_n
         assert abs(found[ord("1")] / 1500 - 0.5) < 0.06 and abs(found[ord("t")] / 1500 - 0.25) < 0.05
 
 
+@pytest.mark.parametrize("opportunistic", [False, True])
+@pytest.mark.parametrize("temperature", [0.0, 1e-300, 1.0])
+def test_numbers_that_overflow(opportunistic: bool, temperature: float) -> None:
+    """A logit of +inf is an error where the token is allowed; elsewhere the mask takes it away."""
+
+    def model(infinite: int) -> Any:
+        logits = np.full(vocabulary().size, -np.inf, np.float32)
+        logits[ord("1")], logits[EOS], logits[infinite] = 3, 4, np.inf
+        return lambda tokens: logits.copy()
+
+    options: dict[str, Any] = {"opportunistic": opportunistic, "temperature": temperature, "max_tokens": 20}
+    assert run(model(ord("}")), close=False, **options).data[:1] == b"1"
+    with pytest.raises(MaskwrightError, match=rf"the allowed token {ord('2')} the logit \+inf"):
+        run(model(ord("2")), **options)
+    empty = np.full(vocabulary().size, np.nan, np.float32)
+    with pytest.raises(MaskwrightError, match="NaN or -inf"):
+        run(lambda tokens: empty.copy(), **options)
+
+
 def test_what_looks_at_the_mask_makes_it() -> None:
     for options in ({"top_k": 3, "temperature": 1.0}, {"top_p": 0.5, "temperature": 1.0}, {"stop_when_complete": True}):
         found = run(random_model(3), b"[1, ", max_tokens=20, opportunistic=True, **options)
