@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import os
 import shutil
@@ -64,16 +65,22 @@ def test_what_kernels_use_is_imported_from_where_it_is_defined(path: Path) -> No
         for name in (alias.name for alias in node.names if (alias.asname or alias.name) in used):
             if isinstance(getattr(source, name), ModuleType):
                 continue
-            defined = ast.parse(Path(str(source.__file__)).read_text()).body
-            targets = {
-                found.id
-                for one in defined
-                if isinstance(one, ast.Assign | ast.AnnAssign)
-                for target in (one.targets if isinstance(one, ast.Assign) else [one.target])
-                for found in ast.walk(target)
-                if isinstance(found, ast.Name)
-            }
-            assert name in targets | {getattr(one, "name", "") for one in defined}, f"{name} of {node.module}"
+            assert name in defined_in(Path(str(source.__file__))), f"{name} of {node.module}"
+
+
+@functools.cache
+def defined_in(path: Path) -> frozenset[str]:
+    """The names that a module defines itself."""
+    defined = ast.parse(path.read_text()).body
+    targets = {
+        found.id
+        for one in defined
+        if isinstance(one, ast.Assign | ast.AnnAssign)
+        for target in (one.targets if isinstance(one, ast.Assign) else [one.target])
+        for found in ast.walk(target)
+        if isinstance(found, ast.Name)
+    }
+    return frozenset(targets | {getattr(one, "name", "") for one in defined})
 
 
 PROGRAM = """

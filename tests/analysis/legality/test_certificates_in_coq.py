@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from grammars import random_grammar
 from paths import ROOT
-from shares import share
 
 from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.legality.certificate import (
@@ -153,7 +152,8 @@ def says(simulator: Simulator, proof: Proof) -> bool:
 
 
 @pytest.mark.skipif(shutil.which("coqc") is None, reason="no coqc: install Coq (Debian: coq)")
-@pytest.mark.parametrize("chunk", share(range(6), 1))
+@pytest.mark.slow
+@pytest.mark.parametrize("chunk", range(6))
 def test_the_checker_says_what_the_proved_one_says(chunk: int, tmp_path: Path) -> None:
     for module in MODULES:
         shutil.copy(PROOFS / f"{module}.v", tmp_path)

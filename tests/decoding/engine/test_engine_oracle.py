@@ -11,7 +11,6 @@ from engine_cases import real_store
 from oracle import Oracle
 from paths import ROOT, SHARED
 
-from maskwright.analysis.errors import IllegalTokenError
 from maskwright.stores.store import Store
 
 MISTRAL = "mistral-7b-v0.1"
@@ -84,13 +83,11 @@ def test_every_byte_of_snippets(text: str, python: Store, oracle: Oracle) -> Non
     for at in range(0, len(data) + 1):
         state = oracle.feed(data[:at])
         assert matcher.is_accepting() == state.is_legal_text, data[:at]
+        fork = matcher.fork()
         for byte in b"a1.=( \n#'\"\\]},*e\xc3\xa9" + data[at : at + 1]:
-            fork = matcher.fork()
-            try:
-                fork.advance_bytes(bytes([byte]))
-                legal = True
-            except IllegalTokenError:
-                legal = False
+            legal = fork.try_bytes(bytes([byte]))
+            if legal:
+                fork = matcher.fork()
             assert legal == state.allows(bytes([byte])), (data[:at], bytes([byte]))
         if at < len(data):
             if not state.allows(data[at : at + 1]):

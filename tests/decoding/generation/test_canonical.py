@@ -50,14 +50,11 @@ def naive_forced(matcher: mw.Matcher, limit: int = 64) -> bytes:
     there = matcher.fork()
     found = b""
     while len(found) < limit and not there.is_finished() and not there.is_accepting():
-        possible = []
+        possible, fork = [], there.fork()
         for byte in range(256):
-            fork = there.fork()
-            try:
-                fork.advance_bytes(bytes((byte,)))
-            except MaskwrightError:
-                continue
-            possible.append(byte)
+            if fork.try_bytes(bytes((byte,))):
+                possible.append(byte)
+                fork = there.fork()
         if len(possible) != 1:
             break
         there.advance_bytes(bytes(possible))

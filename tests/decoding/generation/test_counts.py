@@ -183,7 +183,7 @@ def test_the_bundled_model_writes_the_same_texts_in_fewer_passes(temperature: fl
     pytest.importorskip("transformers")
     model = mw.load_model()
     calls = predicted = tokens = 0
-    for seed in range(6):
+    for seed in range(3):
         options: dict[str, Any] = {"max_tokens": 60, "temperature": temperature, "seed": seed, "heal": False}
         prompt = '{"name":"' + "abcdefg"[seed]
         usual = mw.complete(store(), prompt, model, **options)
@@ -273,7 +273,7 @@ def test_logits_ahead_are_those_of_the_text(seed: int) -> None:
 def test_counts_change_nothing_beside_forced_tokens(temperature: float) -> None:
     pytest.importorskip("transformers")
     model = mw.load_model()
-    for seed in range(5):
+    for seed in range(2):
         options: dict[str, Any] = {"max_tokens": 60, "temperature": temperature, "seed": seed, "fast_forward": True}
         prompt = '{"name":"' + "abcdefg"[seed]
         usual = mw.complete(store(), prompt, model, **options)

@@ -52,7 +52,7 @@ def test_characters_of_a_beginning_are_those_that_are_spelled_so() -> None:
 
 
 @pytest.mark.parametrize(
-    "pattern", share(["[^a]b?", "(😀|a){0,3}", "é|[à-ü]+", "[\U00010000-\U00020000]", "[ -~]*"], 2)
+    "pattern", share(["[^a]b?", "(😀|a){0,3}", "é|[à-ü]+", "[\U00010000-\U00020000]", "[ -~]*"], 1)
 )
 def test_steps_are_those_of_all_characters(pattern: str) -> None:
     rng = random.Random(pattern)
@@ -95,7 +95,7 @@ def test_new_numbers_that_go_on(pattern: str) -> None:
     for text in texts:  # grows while it is read
         if len(text) < 8:
             texts += [text + bytes([b]) for b in b"0123456789.-e" if dfa.run(text + bytes([b])) >= 0]
-        if len(texts) > 30_000:
+        if len(texts) > 10_000:
             break
     whole_ones = [text for text in texts if dfa.matches(text)]
     rng = random.Random(pattern)

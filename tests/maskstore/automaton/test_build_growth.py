@@ -67,7 +67,7 @@ def build(text: str) -> tuple[Store, float]:
     return compile_store(grammar, VOCABULARY), time.process_time() - start
 
 
-@pytest.mark.parametrize("name", GRAMMARS)
+@pytest.mark.parametrize("name", share(GRAMMARS, 3))
 def test_a_large_simple_grammar_is_built_soon(name: str) -> None:
     write, n = GRAMMARS[name]
     store, seconds = build(write(n))
@@ -117,7 +117,7 @@ def build_token(grammar: str, token: bytes) -> float:
     return time.process_time() - start
 
 
-@pytest.mark.parametrize("name", share([name for name in LONG_TOKENS if LONG_TOKENS[name][0] != "python"], 4))
+@pytest.mark.parametrize("name", share([name for name in LONG_TOKENS if LONG_TOKENS[name][0] != "python"], 2))
 def test_a_vocabulary_with_a_long_token_is_built_soon(name: str) -> None:
     grammar, write, n = LONG_TOKENS[name]
     assert build_token(grammar, write(n)) < 40, "what is compiled first counts too"

@@ -56,6 +56,7 @@ def test_sequences_and_entries() -> None:
     assert set(store.entry_sequence.tolist()) | {0} == set(range(n_sequences))
 
 
+@pytest.mark.slow
 def test_python_figures() -> None:
     """Entries of python.lark x Mistral 7B, true bytes: at least the reductions that docs/measurements.md shows."""
     pytest.importorskip("mistral_common")
