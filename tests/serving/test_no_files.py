@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from opened_files import opened, watched
+from shares import share
 
 import maskwright as mw
 from maskwright.serving.requests import RequestCompiler
@@ -98,7 +99,7 @@ def answers(compiler: RequestCompiler, kind: str, text: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("name", [*FILES, "/etc/passwd"])
+@pytest.mark.parametrize("name", share(["/etc/passwd", *sorted(FILES, reverse=True)], 3))
 def test_a_file_that_a_request_names_is_not_opened(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     compiler = RequestCompiler("python-tiny")
     ways = [name] if name.startswith("/") else [name, f"./{name}", str(folder / name)]
