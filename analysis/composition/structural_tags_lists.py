@@ -130,7 +130,7 @@ def _explored(
 
 
 def united(automata: Sequence[ListAutomaton]) -> ListAutomaton:
-    """The lists of any of some automata, deterministic and without states that come to no end.
+    """The lists of any of some automata, deterministic; no step leads to where no list ends.
 
     Elements are the same if their expressions are.
     """

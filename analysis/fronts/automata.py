@@ -60,13 +60,23 @@ def _of_pattern(pattern: str, max_states: int) -> Dfa:
     return compile_pattern(pattern, max_states=max_states)
 
 
-def combined(left: Expr, right: Expr, is_difference: bool) -> Expr:
-    """The texts of both expressions; if `is_difference`, those of the left that the right has not.
-
-    left, right : regular.
+def in_both(left: Expr, right: Expr) -> Expr:
+    """The texts that two regular expressions have in common.
 
     Raises: LimitError if an automaton has more than MAX_STATES states, or the result is too large.
     """
+    return _product(left, right, is_difference=False)
+
+
+def without(left: Expr, right: Expr) -> Expr:
+    """The texts of one regular expression that another has not.
+
+    Raises: as `in_both`.
+    """
+    return _product(left, right, is_difference=True)
+
+
+def _product(left: Expr, right: Expr, is_difference: bool) -> Expr:
     first, second = (determinise(resolve(parse(str(e.pattern)), MAX_STATES), MAX_STATES) for e in (left, right))
     bounds = sorted({*first.bounds.tolist(), *second.bounds.tolist()})
     columns = [(_column(first, low), _column(second, low)) for low in bounds]

@@ -3,7 +3,7 @@
 A lazy terminal has the texts of its pattern that begin with no other text of it. Where it competes
 with another terminal, it ends that one too: the lexer stops at the first place at which a lazy
 terminal matches, and takes that one. So the other terminal loses all texts that begin with a text
-of the lazy one (another lazy terminal: all that go on behind it).
+of the lazy one. (If it is lazy too, it loses only those that go on behind that text.)
 
 Source: llguidance, parser/src/earley/regexvec.rs, lowest_match_inner.
 """
@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.fronts.assembly import assemble
-from maskwright.analysis.fronts.automata import combined
+from maskwright.analysis.fronts.automata import in_both, without
 from maskwright.analysis.fronts.expressions import Expr, characters, repetition, sequence
 from maskwright.analysis.fronts.lowering import TERMINAL, Lowered
 from maskwright.analysis.fronts.reading import Reader
@@ -31,7 +31,7 @@ _ANY = characters(EVERYTHING)
 
 
 class UsedTerminals(Protocol):
-    """What is asked of `llguidance_rules.Rules`."""
+    """What is asked of `llguidance_rules.Rules`, which describes it."""
 
     terminals: dict[str, Expr]
     lazy: set[str]
@@ -47,9 +47,9 @@ def shortest(expr: Expr) -> Expr:
 
     expr : does not match the empty text.
 
-    Raises: LimitError as `combined`.
+    Raises: LimitError as `without`.
     """
-    return combined(expr, sequence((expr, repetition(_ANY, 1, None))), True)
+    return without(expr, sequence((expr, repetition(_ANY, 1, None))))
 
 
 def cut_by_lazy(reader: Reader, rules: UsedTerminals, lowered: Lowered, ignored: Expr) -> list[Expr]:
@@ -58,7 +58,7 @@ def cut_by_lazy(reader: Reader, rules: UsedTerminals, lowered: Lowered, ignored:
     lowered : the rules. ignored : what is ignored; NEVER if nothing is.
 
     Raises: GrammarError if a terminal competes with a lazy one that ends it in some places and not
-    in others, or if something may come behind ``stop=""``; LimitError as `combined`.
+    in others, or if something may come behind ``stop=""``; LimitError as `without`.
     """
     found = list(rules.terminals.values())
     if not rules.lazy and not rules.last:
@@ -87,7 +87,7 @@ def cut_by_lazy(reader: Reader, rules: UsedTerminals, lowered: Lowered, ignored:
             if t == z or not (stands[t] & stands[z]).any():
                 continue
             ended = sequence((first, repetition(_ANY, 1 if key in rules.lazy else 0, None)))
-            if combined(rules.terminals[key], ended, False).is_never:
+            if in_both(rules.terminals[key], ended).is_never:
                 continue
             if (stands[t] & ~stands[z]).any():
                 raise _refused(
@@ -95,10 +95,10 @@ def cut_by_lazy(reader: Reader, rules: UsedTerminals, lowered: Lowered, ignored:
                     key,
                     f"the lazy rule {lazy} ends {key} in some places, and in others it does not stand there",
                 )
-            found[t] = combined(found[t], ended, True)
+            found[t] = without(found[t], ended)
             if found[t].is_never:
                 raise _refused(reader, key, f"the lazy rule {lazy} takes all texts of {key}")
-        if not ignored.is_never and not combined(ignored, sequence((first, repetition(_ANY, 0, None))), False).is_never:
+        if not ignored.is_never and not in_both(ignored, sequence((first, repetition(_ANY, 0, None)))).is_never:
             raise _refused(reader, lazy, f"the lazy rule {lazy} matches beginnings of what is ignored")
     return found
 

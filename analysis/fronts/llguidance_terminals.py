@@ -6,7 +6,7 @@ import itertools
 import unicodedata
 
 from maskwright.analysis.errors import LimitError
-from maskwright.analysis.fronts.automata import combined
+from maskwright.analysis.fronts.automata import in_both, without
 from maskwright.analysis.fronts.expressions import (
     EMPTY,
     Expr,
@@ -105,10 +105,10 @@ class Terminals:
                 )
             found = plain[0]
             for other in plain[1:]:
-                found = combined(found, other, False)
+                found = in_both(found, other)
             for one in negated:
                 if one.atom.of is not None:
-                    found = combined(found, self.atom(one.atom.of), True)
+                    found = without(found, self.atom(one.atom.of))
             options.append(self.checked(found))
         return choice(options)
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from maskwright.analysis.errors import LimitError
-from maskwright.analysis.fronts.automata import automaton_of, combined
+from maskwright.analysis.fronts.automata import automaton_of, in_both
 from maskwright.analysis.fronts.expressions import Expr
 from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa, build_union_dfa
 
@@ -62,7 +62,7 @@ def disjoint(terminals: Sequence[Expr], skip: int | None, names: Sequence[str], 
         first, *others = sorted(missing)
         common = found[first]
         for other in others:
-            common = combined(common, found[other], False)
+            common = in_both(common, found[other])
         found.append(common)
     alternatives: list[set[int]] = [{t} for t in range(len(found))]
     for texts in sets:

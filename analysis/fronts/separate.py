@@ -8,7 +8,7 @@ way to lex reads the same texts.
 from __future__ import annotations
 
 from maskwright.analysis.errors import GrammarError
-from maskwright.analysis.fronts.automata import combined, from_pattern
+from maskwright.analysis.fronts.automata import from_pattern, without
 from maskwright.analysis.fronts.expressions import Expr, literal
 from maskwright.analysis.fronts.lexicon import run_ons
 from maskwright.analysis.fronts.neighbours import neighbours
@@ -56,7 +56,7 @@ def separate(grammar: Grammar, with_ignored: Grammar, language: str, is_lexed_al
             losses.setdefault(other, set()).add(winner)
     for loser, winners in losses.items():
         for winner in sorted(winners):
-            found[loser] = combined(found[loser], found[winner], True)
+            found[loser] = without(found[loser], found[winner])
     for number, expr in enumerate(found):
         if expr.is_never:
             raise GrammarError(

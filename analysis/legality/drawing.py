@@ -1,4 +1,4 @@
-"""Automata as pictures.
+"""Labelled graphs as pictures.
 
 In: a labelled graph. Out: one self-contained SVG text, the same for the same graph.
 

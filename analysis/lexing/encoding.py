@@ -1,4 +1,4 @@
-"""The lexer as arrays: what a transducer is; `transducer` makes one."""
+"""The lexer as tables: what a transducer is; `transducer` makes one."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ DEAD = -1
 RESTART = -2
 """In `Transducer.next_state`: emit the output, then read the pending bytes and this byte anew."""
 
-Outputs = tuple[int, ...]
+Output = tuple[int, ...]
 """The terminals emitted, in order; ignored terminals are left out."""
-Reread = tuple[Outputs, int]
+Reread = tuple[Output, int]
 """What pending bytes become when they are read again: the terminals emitted, and the state."""
 
 MAX_PENDING = 64
-"""The most bytes that a contextual lexer may have to read anew."""
+"""The most bytes that a lexer of several modes may have to read anew."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Transducer:
     byte_class: npt.NDArray[np.uint8]
     next_state: npt.NDArray[np.int32]
     output: npt.NDArray[np.int32]
-    outputs: tuple[Outputs, ...]
+    outputs: tuple[Output, ...]
     end_output: npt.NDArray[np.int32]
     live: tuple[tuple[int, ...], ...]
     lookahead: tuple[frozenset[int] | None, ...]

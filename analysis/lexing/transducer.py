@@ -44,7 +44,7 @@ import numpy.typing as npt
 from maskwright.analysis.errors import BackupError, GrammarError, LimitError
 from maskwright.analysis.grammar.columns import LINE_FEED, column_bytes
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.lexing.encoding import DEAD, MAX_PENDING, RESTART, START_STATE, Outputs, Reread, Transducer
+from maskwright.analysis.lexing.encoding import DEAD, MAX_PENDING, RESTART, START_STATE, Output, Reread, Transducer
 from maskwright.analysis.lexing.lexemes import CanFollow, Lexemes
 from maskwright.analysis.lexing.modes import Modes
 
@@ -145,10 +145,10 @@ class _Builder:
         self.number: dict[_State, int] = {}
         self.states: list[_State] = []
         self.nested: list[int] = []
-        self.outputs: dict[Outputs, int] = {}
-        self.output_of: list[Outputs] = []
+        self.outputs: dict[Output, int] = {}
+        self.output_of: list[Output] = []
         self._output(())
-        self._stepped: dict[tuple[int, int], tuple[int, Outputs]] = {}
+        self._stepped: dict[tuple[int, int], tuple[int, Output]] = {}
         self._after = np.array(lexemes.next_by_class, np.int32)
         self._wins = np.array(lexemes.winner, np.int32) >= 0
         self._arrivals = np.full((2, len(self._after)), _UNKNOWN, np.int32)
@@ -245,7 +245,7 @@ class _Builder:
             return BackupError(f"{text}{advice}", tuple(dict.fromkeys((state.winner, *alive))))
         return LimitError(f"{text}{advice}")
 
-    def _output(self, emitted: Outputs) -> int:
+    def _output(self, emitted: Output) -> int:
         """The number of an output, a new one if it has none."""
         number = self.outputs.setdefault(emitted, len(self.outputs))
         if number == len(self.output_of):
@@ -317,7 +317,7 @@ class _Builder:
             found = other.unended[key] = self._add(self._unfinished(state, after, byte))
         return found
 
-    def _step(self, state: _State, byte: int) -> tuple[int, Outputs]:
+    def _step(self, state: _State, byte: int) -> tuple[int, Output]:
         """The state after a byte, or DEAD or RESTART, and the terminals emitted."""
         if state.under_way < 0:
             if self.has_modes:
@@ -325,7 +325,7 @@ class _Builder:
             return self._grow(_State(self.lexemes.union.starts[0]), byte)
         return self._grow(state, byte)
 
-    def _grow(self, state: _State, byte: int) -> tuple[int, Outputs]:
+    def _grow(self, state: _State, byte: int) -> tuple[int, Output]:
         """`_step` inside a lexeme."""
         after = self.lexemes.table[state.under_way][byte]
         if after >= 0:
@@ -345,7 +345,7 @@ class _Builder:
         target, more = self._step(self.states[number], byte)
         return (target, self._failed(state, more)) if target >= 0 else (DEAD, ())
 
-    def _failed(self, state: _State, more: Outputs) -> Outputs:
+    def _failed(self, state: _State, more: Output) -> Output:
         """What is emitted if a state's lexeme fails. more : where its bytes are read again."""
         emitted = self.lexemes.emitted(state.winner)
         if self.has_modes:

@@ -192,8 +192,7 @@ def parse_grammar(
     except Exception as error:  # Lark raises AssertionError, AttributeError, KeyError, ValueError and others
         raise translate(error, files, doing) from error
     terminals = _terminals(terminal_defs, builder, lark_rules, keep, files.texts[0])
-    files.replace_main(text)  # without what `_defined` added
-    terminals = _with_parts(terminals, parts, files)
+    terminals = _with_parts(terminals, parts, files, text)
     grammar = _to_bnf(name, files, start, terminals, lark_rules, ignored, lexing)
     meant = {name for restriction in options.restrictions for name in restriction.replacements}
     unused = tuple(name for name in _unused(builder, terminals) if name not in meant)
@@ -339,8 +338,14 @@ def _terminals(
     return tuple(found)
 
 
-def _with_parts(terminals: tuple[Terminal, ...], parts: Sequence[str], files: GrammarFiles) -> tuple[Terminal, ...]:
-    """The terminals, of which some stand for parts of other languages, see `_defined`."""
+def _with_parts(
+    terminals: tuple[Terminal, ...], parts: Sequence[str], files: GrammarFiles, text: str
+) -> tuple[Terminal, ...]:
+    """The terminals, of which some stand for parts of other languages, see `_defined`.
+
+    text : without what `_defined` added; errors show it from here on.
+    """
+    files.replace_main(text)
     named = {terminal.name: terminal for terminal in terminals}
     for part in [one for one in parts if one not in named]:
         raise files.error(f"no rule uses {part}, which stands for a part: use it in a rule", part, kind=UnusedPartError)

@@ -1,4 +1,4 @@
-"""What is known of a host's states, kept for all texts of a composition: plain data only."""
+"""What is known of a host's states, kept for all texts of a composition: no cursors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_STATES = 512
 MOST_MASKS = 128
 """The most masks that are kept, of 16 KB each with 131,072 tokens; then all are forgotten."""
 
-MOST_TAILS = 1 << 16
+MOST_ALLOWED = 1 << 16
 """The most byte strings of which a state keeps whether they may come."""
 
 
@@ -42,7 +42,7 @@ class HostState:
 
 
 class Memo:
-    """What is kept of a composition's hosts.
+    """What is kept of a composition's host.
 
     n_parts : the number of parts.
 

@@ -20,7 +20,7 @@ from maskwright.decoding.composition.cursor import Cursor, has
 from maskwright.decoding.composition.cursors import GrammarCursor, RunCursor, cursor_of
 from maskwright.decoding.composition.exits import Exit, Exits
 from maskwright.decoding.composition.json_string_cursor import JsonStringCursor
-from maskwright.decoding.composition.memo import MOST_TAILS, HostState, memo_of
+from maskwright.decoding.composition.memo import MOST_ALLOWED, HostState, memo_of
 from maskwright.decoding.engine.strings import add_strings
 from maskwright.maskstore.composition.splits import Splits, splits_of
 from maskwright.maskstore.composition.strings import COMES, Asked, strings_array
@@ -121,7 +121,7 @@ class Back:
         found = allowed.get(data)
         if found is None:
             found = self._rules.can_read(self.closed(), data)
-            if len(allowed) < MOST_TAILS:
+            if len(allowed) < MOST_ALLOWED:
                 allowed[data] = found
         return found
 

@@ -25,7 +25,7 @@ MOST_STARTS = 8
 
 
 class Budget:
-    """An ending of a text under way, kept up to date.
+    """What keeps a budget: an ending of a text under way. `Generation` counts the tokens.
 
     matcher : of the text, which the caller advances.
     to_spell : bytes that the next tokens must spell first (see `Healing`); `ending` comes behind.

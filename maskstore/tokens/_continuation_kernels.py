@@ -76,10 +76,10 @@ class EndingTable(NamedTuple):
     set_of : (n_alternatives,) int32; its lookahead set as columns, -1 for whatever comes, -2 for a
         set without a column.
     has_newline : (n_alternatives,) int32; 1 if the newline is in its lookahead set.
-    number : (n_sets,) int32, changed; the continuation that asks for each set, by the order in
-        which they are first asked for, or NOT_NUMBERED.
+    number : (n_sets,) int32, changed; -1 - s for the set that is asked for as the s-th, s = 1, 2,
+        ..., or NOT_NUMBERED.
     after_newline : the set of the columns that can be next after a newline.
-    n_sets : (1,) int64, changed; how many sets have been numbered.
+    n_sets : (1,) int64, changed; the next s (0 is whatever comes).
     """
 
     start: Int32
@@ -93,8 +93,8 @@ class EndingTable(NamedTuple):
 
 
 class Required(NamedTuple):
-    """What keys require: the alternatives of depth case d of key k are found at start[i] to
-    start[i + 1] - 1, where i = first[k] + min(d, n_depth_cases[k] - 1).
+    """What keys require: the pairs of line breaks and continuation of depth case d of key k are
+    at start[i] to start[i + 1] - 1, where i = first[k] + min(d, n_depth_cases[k] - 1).
 
     first, n_depth_cases : (n_keys,) int32.
     start : (capacity,) int64.

@@ -131,6 +131,18 @@ def test_after_the_end_the_ends_are_allowed_alone(ends: tuple[int, ...]) -> None
     assert matcher.fill(row) is None and allowed(row) == sorted({1, 4, *ends})
 
 
+def test_a_rollback_that_is_refused_changes_nothing() -> None:
+    """Also behind an end of the request's own, which the matcher does not know."""
+    matcher = ServerMatcher(mw.build_store(CONSTRAINTS["loop"], VOCABULARY), (5,), N_TOKENS)
+    assert matcher.advance(1) and matcher.advance(5) and matcher.is_finished()
+    for n in (-1, 7):
+        with pytest.raises(mw.MaskwrightError):
+            matcher.rollback(n)
+        assert matcher.is_finished()
+    matcher.rollback(2)
+    assert not matcher.is_finished() and matcher.advance(1)
+
+
 @pytest.mark.parametrize(
     ("token", "said"),
     [(2, "not legal here"), (14, "ends texts, but this text is not whole"), (0, r"ends none here: \[14\] do")],

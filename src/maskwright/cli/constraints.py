@@ -44,6 +44,9 @@ LenientOption = Annotated[
 OF_SCHEMAS = ("whitespace", "key_order", "lenient")
 OF_LARK = ("start", "lexing", "reserved", "conflicts", "soft", "restrict")
 """The fields of `GrammarOptions` that are for schemas, and those that are for grammars in Lark."""
+_OF_ALL_COMPOSITIONS = ("analyze", "info", "complete", "serve-check", "warm-up")
+_OF_LARK_FILES = (*_OF_ALL_COMPOSITIONS, "lint", "explain", "validate", "learn")
+"""The commands that take any composition, and those that take Lark files with parts."""
 _SUFFIXES: dict[str, Syntax] = {".lark": "lark", ".json": "schema", ".gbnf": "gbnf", ".ebnf": "ebnf"}
 
 
@@ -76,7 +79,7 @@ class GrammarOptions(NamedTuple):
         if names_parts(source):
             raise MaskwrightError(
                 f"{source} names parts of other languages (%schema, %grammar, %regex, %token); this command is for one language: give it "
-                "a part's own file; `analyze`, `info`, `lint`, `explain`, `validate` and `complete` take the whole"
+                f"a part's own file; {', '.join(_OF_LARK_FILES)} take the whole"
             )
         found = syntax_of(source, self)
         if found != "lark":
@@ -106,8 +109,8 @@ class GrammarOptions(NamedTuple):
         found = self.read(source)
         if isinstance(found, Composition):
             raise MaskwrightError(
-                f"{source} has other languages inside ({found.parts[0].name}), which this command does not read; analyze, info, complete, "
-                "serve-check and warm-up do"
+                f"{source} has other languages inside ({found.parts[0].name}), which this command does not read; "
+                f"{', '.join(_OF_ALL_COMPOSITIONS)} do"
             )
         return found
 

@@ -62,10 +62,11 @@ class ServerMatcher:
 
         After the end of the text the ends are allowed, and nothing else.
 
-        Returns None, or, where no exact mask can be made, the reason: too many readings, or a text
-        that no token continues. The mask then allows the ends alone, though the text is not legal
-        as a whole, and `advance` refuses them: a server that stops at one must not take the text
-        for whole. Where there are no ends it allows all.
+        Returns None, or, where no exact mask can be made, the reason: a limit, a text that no token
+        continues, or one that only tokens continue at which the server stops. The mask then allows
+        the ends alone, whether or not the text may end here, and `advance` refuses an end where it
+        may not: a server that stops at one must not take the text for whole. Where there are no
+        ends it allows all.
         """
         words, failed = self._words, None
         try:
@@ -177,10 +178,9 @@ class ServerMatcher:
 
         Raises: MaskwrightError if n is negative, or past what is remembered.
         """
-        if n and self._has_ended:
-            self._has_ended = False
-            n -= 1
-        self._matcher.rollback(n)
+        ended = n > 0 and self._has_ended
+        self._matcher.rollback(n - ended)
+        self._has_ended = self._has_ended and not ended
 
     def is_finished(self) -> bool:
         """Whether a token that ends the text has been read."""

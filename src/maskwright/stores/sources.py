@@ -1,4 +1,4 @@
-"""What stands for a constraint: a grammar, a schema or a pattern, or what one is read from."""
+"""What stands for a constraint or a composition, or what one is read from."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def as_constraint(source: object) -> Constraint | Composition:
     if isinstance(source, Grammar):
         return source
     if isinstance(source, str | os.PathLike):
-        return _as_grammar(source)
+        return _named(source)
     from maskwright.analysis.composition import Composition
     from maskwright.analysis.schema.load import JsonSchema, load_schema
     from maskwright.analysis.schema.text_patterns import Regex
@@ -53,7 +53,7 @@ def as_constraint(source: object) -> Constraint | Composition:
     return as_grammar(source)  # type: ignore[arg-type]
 
 
-def _as_grammar(source: str | os.PathLike[str]) -> Grammar | Composition:
+def _named(source: str | os.PathLike[str]) -> Grammar | Composition:
     name = os.fspath(source)
     suffix = PurePath(name).suffix.lower() if isinstance(name, str) and "\n" not in name else ""
     if suffix == ".json":

@@ -18,7 +18,7 @@ Outcome: TypeAlias = tuple[int, Hashable, Hashable] | None
 None: the text has been accepted.
 """
 
-Node: TypeAlias = tuple[int, Hashable]
+TopAndNext: TypeAlias = tuple[int, Hashable]
 """An LR state on top, and the next terminal."""
 
 
@@ -40,12 +40,14 @@ class Futures:
     ) -> None:
         self.shifts, self.reduces, self.ended = shifts, reduces, ended
         is_terminal = frozenset(terminals)
-        self.before = {
+        self.next_terminals = {
             state: [t for t in dict.fromkeys((*to, *reduces[state])) if t in is_terminal]
             for state, to in shifts.items()
         }
-        self.outcomes: dict[Node, set[Outcome]] = {(s, t): set() for s, before in self.before.items() for t in before}
-        self._readers: dict[Node, dict[Node, None]] = {node: {} for node in self.outcomes}
+        self.outcomes: dict[TopAndNext, set[Outcome]] = {
+            (s, t): set() for s, before in self.next_terminals.items() for t in before
+        }
+        self._readers: dict[TopAndNext, dict[TopAndNext, None]] = {node: {} for node in self.outcomes}
         agenda = dict.fromkeys(self.outcomes)
         while agenda:
             node = next(iter(agenda))
@@ -55,14 +57,14 @@ class Futures:
                 self.outcomes[node] |= found
                 agenda.update(self._readers[node])
 
-    def _outcomes(self, node: Node) -> Iterator[Outcome]:
+    def _outcomes(self, node: TopAndNext) -> Iterator[Outcome]:
         """The outcomes of a node, as far as those of the nodes above it are known so far."""
         state, terminal = node
         after = self.shifts[state].get(terminal)
         if after == self.ended:
             yield None
         elif after is not None:
-            for before in self.before[after]:
+            for before in self.next_terminals[after]:
                 yield from self._above(node, (after, before))
         for length, symbol in self.reduces[state].get(terminal, ()):
             if length:
@@ -70,7 +72,7 @@ class Futures:
             else:
                 yield from self._above(node, (self.shifts[state][symbol], terminal))
 
-    def _above(self, reader: Node, node: Node) -> Iterator[Outcome]:
+    def _above(self, reader: TopAndNext, node: TopAndNext) -> Iterator[Outcome]:
         """The outcomes of the reader's node when another node is directly above its state."""
         seen = {node}
         agenda = [node]
@@ -91,7 +93,9 @@ class Futures:
 
     def is_live(self, stack: Stack) -> bool:
         """Whether the parser accepts some text from a stack, whichever terminal comes next."""
-        agenda: list[tuple[Stack, Node]] = [(stack, (stack[0], terminal)) for terminal in self.before[stack[0]]]
+        agenda: list[tuple[Stack, TopAndNext]] = [
+            (stack, (stack[0], terminal)) for terminal in self.next_terminals[stack[0]]
+        ]
         seen = {(id(stack), node) for _, node in agenda}
         # INVARIANT: the state of a node is on top of the stack beside it
         for at, node in agenda:  # grows during the loop

@@ -7,7 +7,7 @@ import re
 import pytest
 
 import maskwright as mw
-from maskwright.analysis.fronts.automata import combined, from_pattern
+from maskwright.analysis.fronts.automata import from_pattern, in_both, without
 from maskwright.analysis.fronts.expressions import Expr
 from maskwright.analysis.fronts.reading import Reader
 from maskwright.analysis.fronts.rust_regex import read_rust_regex
@@ -80,11 +80,11 @@ def test_what_is_refused(pattern: str, message: str) -> None:
 
 
 def test_and_and_not() -> None:
-    words = combined(expression("[a-z]+"), expression("if|else|for"), True)
+    words = without(expression("[a-z]+"), expression("if|else|for"))
     assert [re.fullmatch(str(words.pattern), t) is not None for t in ("if", "iff", "i", "else", "els", "")] == [
         *(False, True, True, False, True, False)
     ]
-    both = combined(expression("a*b*"), expression("(ab)*|é"), False)
+    both = in_both(expression("a*b*"), expression("(ab)*|é"))
     assert [re.fullmatch(str(both.pattern), t) is not None for t in ("", "ab", "abab", "é")] == [
         True,
         True,
