@@ -136,7 +136,7 @@ def test_decoding_loops_run_the_same_texts(facts: dict[str, Any]) -> None:
         assert set(loops) == {"unconstrained", "ours, stage 1", "ours, stage 2", "ours, stage 2, forked"}
         for name, loop in loops.items():
             assert loop["status"] == "measured" and loop["steps"] == batch["steps"] and loop["forced_refused"] == 0
-            assert loop["tokens_per_s"] == pytest.approx(batch["batch"] * 1e6 / loop["step_us"]["median"], rel=1e-3)
+            assert loop["tokens_per_s"] == pytest.approx(batch["batch"] * 1e6 / loop["step_us"]["median"], rel=3e-3)
             if name != "unconstrained":
                 assert loop["sampled_outside_masks"] == loop["sampled_unlike_stage_1"] == 0
         assert loops["ours, stage 2"]["slots_not_reading"] == loops["ours, stage 1"]["texts_lost"] == 0
