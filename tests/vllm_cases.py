@@ -96,7 +96,7 @@ def params_of(stop: list[int] | None = None, **constraint: Any) -> Any:
 
 def check(params: Any, config: Any = None, **model: Any) -> None:
     config = config or config_of()
-    model_config = SimpleNamespace(is_diffusion=False, **model)
+    model_config = SimpleNamespace(**{**vars(config.model_config), **model})
     params._validate_structured_outputs(model_config, config.structured_outputs_config, TOKENIZER)
 
 

@@ -32,6 +32,7 @@ from maskwright.analysis.grammar.lark_files import read_file, suggestion
 from maskwright.analysis.schema.load import JsonSchema, load_schema
 from maskwright.analysis.schema.text_patterns import Regex
 
+_HOW = 'give it as grammars={...}, or send a list: {"grammars": [{"lark_grammar": ...}, {"name": ..., "lark_grammar": ...}]}'
 MOST_GRAMMARS = 1000
 """BOUND: the grammars of a list."""
 
@@ -94,6 +95,10 @@ def _listed(source: str | Mapping[str, Any], name: str) -> tuple[Any, dict[str, 
         texts = [one.get("lark_grammar"), one.get("json_schema")]
         if sum(each is not None for each in texts) != 1 or not isinstance(one.get("lark_grammar", ""), str):
             raise GrammarError(f"{name}: grammar {number} has neither lark_grammar, a text, nor json_schema, or both")
+        if not isinstance(one.get("json_schema", {}), dict | bool | None):
+            raise GrammarError(
+                f"{name}: grammar {number} has as json_schema {a_type(texts[1])}; expected a schema: an object or a bool"
+            )
         language = texts[0] if texts[0] is not None else {"schema": texts[1]}
         if number == 0:
             first = language if texts[0] is not None else f"start: %json {json.dumps(texts[1])}"
@@ -142,6 +147,10 @@ class _Reading:
             return self.composed(reader, host_grammar(reader, part.value, self.lexing), depth + 1)
         if part.kind == "grammar":
             return self.named(reader, part)
+        if not isinstance(part.value, dict | bool):  # `load_schema` would take a str for the path of a file
+            raise reader.error(
+                f"%json is followed by {a_type(part.value)}; expected a schema: an object or a bool", part.at
+            )
         try:
             return load_schema(part.value, key_order="schema")
         except MaskwrightError as error:
@@ -153,7 +162,7 @@ class _Reading:
         if key not in self.texts:
             known = list(self.texts)
             raise reader.error(
-                f"no grammar is named {key!r}{suggestion(key, known) if known else ': give it as grammars={...}'}",
+                f"no grammar is named {key!r}{suggestion(key, known) if known else f': {_HOW}'}",
                 part.at,
             )
         if key in self.under_way:

@@ -40,8 +40,9 @@ def read_constraint(source: str | os.PathLike[str], syntax: Syntax | None = None
         return read_grammar(source, syntax)  # says that there is none
     text = read_file(path) if path is not None else str(source)
     found = syntax or ("llguidance" if is_list_of_grammars(text) else detect(text, path))
+    # `detect` takes a line %regex for the dialect's
+    if (found == "lark" or (found == "llguidance" and syntax is None)) and has_directives(source):
+        return read_composition(source)
     if found == "llguidance":
         return read_llguidance(text, name=PurePath(path).name if path is not None else "<text>")
-    if found == "lark" and has_directives(source):
-        return read_composition(source)
     return read_grammar(source, syntax)

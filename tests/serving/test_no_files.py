@@ -60,6 +60,14 @@ def texts(path: str) -> list[tuple[str, str]]:
     grammars += [f"{DECLARED}%{kind} S {path}" for kind in ("schema", "grammar", "regex", "token", "lark", "json")]
     grammars += [f"{DECLARED}%grammar S {path} in json string", f"%llguidance {{}}\n{DECLARED}%grammar S {path}"]
     grammars += [f'%llguidance {{}}\nstart: %json {{"$ref": "{path}"}}', f"%llguidance {{}}\nstart: @{path}"]
+    grammars += [f"start: %json {json.dumps(each)}" for each in (path, [path], {"$ref": f"file://{path}"})]
+    grammars += [f"start: %json {path}", f"start: %lark {path}", f"start: %lark {{{path}}}", f"start: @{path}"]
+    lists: list[Any] = [{"lark_grammar": path}, {"json_schema": path}, {"json_schema": {"$ref": path}}]
+    grammars += [json.dumps({"grammars": [each]}) for each in lists]
+    grammars += [
+        json.dumps({"grammars": [{"lark_grammar": "start: @x"}, {"name": "x", **each}, {"name": path, **each}]})
+        for each in lists
+    ]
     grammars += [f'{DECLARED}%schema S {{"$ref": "{path}"}}', f'{DECLARED}%schema S "{path}"']
     grammars += [f"root ::= {path}", f"root ::= Regex({path})", f"{DECLARED}%grammar S json/../../{path}"]
     schemas: list[Any] = [

@@ -90,6 +90,9 @@ def test_without_sglang_the_message_says_what_to_install(monkeypatch: pytest.Mon
         ("regex", "aab", b"", [ord("a"), 260]),
         ("ebnf", 'root ::= "a" ("b" | "c")', b"a", [ord("b"), ord("c")]),
         ("full_assistant_ebnf", 'start: "xy"', b"x", [ord("y")]),
+        ("ebnf", 'start: "a" %json {"const": true}', b"a", [ord("t"), 259]),
+        ("ebnf", 'start: "a" <think> "b"', b"a", [261]),
+        ("ebnf", 'start: "a" B\n%regex B /b[cd]/\n', b"ab", [ord("c"), ord("d")]),
     ],
 )  # fmt: skip
 def test_each_kind_of_constraint_is_masked(backend: Any, kind: str, text: str, begin: bytes, wanted: list[int]) -> None:
@@ -113,6 +116,9 @@ def test_each_kind_of_constraint_is_masked(backend: Any, kind: str, text: str, b
         ("ebnf", "root ::= nothing", "nothing"),
         ("structural_tag", '{"type": "structural_tag", "format": {"type": "no_such_format"}}', "structural tag|no_such_format"),
         ("json", "{\"const\": \"\\u0000\"}", "NUL"),
+        ("ebnf", 'start: "a" <|call|>', "no special token '<|call|>'"),
+        ("ebnf", 'start: %json "x.json"', "expected a schema"),
+        ("ebnf", 'start: B\n%grammar B x.lark\n', "may not be read here"),
     ],
 )  # fmt: skip
 def test_refused_constraints_say_why_and_raise_nothing(backend: Any, kind: str, text: str, message: str) -> None:

@@ -19,6 +19,7 @@ pytest.importorskip("vllm", reason="vLLM is not installed: pip install 'maskwrig
 from vllm_cases import (
     EOS,
     LARK,
+    OTHER,
     PERSON,
     TOKENIZER,
     VOCABULARY,
@@ -98,6 +99,9 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"grammar": "start: A"}, "'A'"),
     ({"grammar": "nothing"}, "no store or grammar has this name"),
     ({"grammar": "start: " * 200_000}, "at most 1,000,000 bytes"),
+    ({"grammar": 'start: %json "x.json"'}, "maskwright: <request>:1:8: %json is followed by a str"),
+    ({"grammar": 'start: "a" <|call|>'}, r"no special token '<\|call\|>' \(known: .*<\|end\|>"),
+    ({"grammar": "start: B\n%schema B x.json\n"}, "may not be read here"),
     ({"structural_tag": "{}"}, "structural tag has no format"),
     ({"json_object": False}, "json_object is false"),
     ({"regex": "a", "whitespace_pattern": " ?"}, "whitespace_pattern is about JSON, but the request has a regex"),
@@ -155,6 +159,23 @@ def test_options_of_a_request() -> None:
         for text, is_good in ((good, True), (bad, False)):
             request = request_of(manager, "a", json=schema, **options)
             assert manager.accept_tokens(request, [*ids(text), EOS]) == is_good, (options, text)
+
+
+def test_grammars_with_other_languages_inside() -> None:
+    manager = manager_of()
+    integer = {"type": "integer"}
+    named = {"grammars": [{"lark_grammar": 'start: "<" @n ">"'}, {"name": "n", "json_schema": integer}]}
+    for spec in (
+        f'start: "<" %json {json.dumps(integer)} ">"',
+        f'start: "<" N ">"\n%schema N {json.dumps(integer)}\n',
+        'start: "<" %lark {\nstart: INT\n%import common.INT\n} ">"',
+        json.dumps(named),
+    ):
+        assert manager.accept_tokens(request_of(manager, "a", grammar=spec), [*ids("<12>"), EOS]), spec
+        assert not manager.accept_tokens(request_of(manager, "a", grammar=spec), ids("<a"))
+    request = request_of(manager, "a", grammar='start: "a" <|end|> "b"')
+    assert manager.accept_tokens(request, [*ids("a"), OTHER, *ids("b"), EOS])
+    assert not manager.accept_tokens(request_of(manager, "a", grammar='start: "a" <|end|> "b"'), ids("ab"))
 
 
 def test_white_space_of_the_server() -> None:

@@ -174,6 +174,8 @@ def test_what_is_refused_is_a_runtime_error(compiler: Any) -> None:
             compile_it()
     lark = xgr.GrammarMatcher(compiler.compile_lark('start: "a" "b"'))
     assert lark.accept_string("ab") and lark.is_completed()
+    inside = xgr.GrammarMatcher(compiler.compile_lark('start: "a" %json {"const": 1}'))
+    assert inside.accept_string("a1") and inside.is_completed()
     made = xgr.GrammarMatcher(compiler.compile_grammar(xgr.Grammar.from_ebnf('main ::= "x"', root_rule_name="main")))
     assert made.accept_string("x")
 

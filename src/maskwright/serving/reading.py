@@ -11,14 +11,16 @@ import hashlib
 import json
 import logging
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from maskwright.analysis.arguments import a_type, clip, need_type
 from maskwright.analysis.composition import Composition, read_composition, read_structural_tag
+from maskwright.analysis.dialects import read_llguidance
+from maskwright.analysis.dialects.llguidance import is_list_of_grammars
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, SchemaError, UnknownNameError
-from maskwright.analysis.fronts import detect, parse_ebnf, parse_gbnf, parse_llguidance
+from maskwright.analysis.fronts import detect, parse_ebnf, parse_gbnf
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.analysis.loading import load_grammar, parse_grammar
@@ -38,6 +40,8 @@ _LONGEST_PATTERN = 1_000
 _AFTER_BRACE = re.compile(r"\{([ \t\d,]+)")
 _MOST_AFTER_BRACES = 1 << 22
 """BOUND: the sum of the cubes of the lengths; a fifth of a second."""
+
+_ARROWS: Mapping[str, Callable[[str, str], Grammar]] = {"gbnf": parse_gbnf, "ebnf": parse_ebnf}
 
 _logger = logging.getLogger(__name__)
 
@@ -181,7 +185,7 @@ class RequestReader:
         # that cannot be stopped
         if sum(len(run) ** 3 for run in _AFTER_BRACE.findall(spec)) > _MOST_AFTER_BRACES:
             raise LimitError("the grammar has too many blanks and digits in a row behind `{`; leave them out")
-        syntax = detect(spec)
+        syntax = "llguidance" if is_list_of_grammars(spec) else detect(spec)
         if syntax == "schema":
             raise GrammarError(
                 "the grammar is a JSON object; send a JSON schema as json, a structural tag as structural_tag"
@@ -193,10 +197,9 @@ class RequestReader:
             )
         if syntax in ("lark", "llguidance") and "\n" in spec and DIRECTIVE.search(spec):
             return read_composition(spec, name=_NAME, paths=False)
-        if syntax == "lark":
-            found = parse_grammar(spec, name=_NAME)
-        else:
-            found = {"gbnf": parse_gbnf, "ebnf": parse_ebnf, "llguidance": parse_llguidance}[syntax](spec, _NAME)
+        if syntax == "llguidance":
+            return read_llguidance(spec, name=_NAME)
+        found = parse_grammar(spec, name=_NAME) if syntax == "lark" else _ARROWS[syntax](spec, _NAME)
         if found.lexing == "nfa":
             raise GrammarError(
                 "the grammar asks for lexing 'nfa', which a server does not have; ask for 'contextual' or 'longest'"

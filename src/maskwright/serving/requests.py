@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from maskwright.analysis.arguments import a_type, as_integer, clip
 from maskwright.analysis.composition import Composition
+from maskwright.analysis.composition.compose import InJsonString
 from maskwright.analysis.errors import LimitError, MaskwrightError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.schema.load import JsonSchema
+from maskwright.analysis.schema.text_patterns import Regex
 from maskwright.maskstore.automaton.stack_automaton import prepare_automaton
 from maskwright.maskstore.schema.build import tables_of
 from maskwright.maskstore.table.compiled import Progress
@@ -24,7 +27,7 @@ from maskwright.serving.reading import Request, RequestReader, library
 from maskwright.serving.time_limit import OutOfTimeError, deadline, within
 from maskwright.stores.build import build_store
 from maskwright.stores.cache import cached_store
-from maskwright.stores.composed_store import ComposedStore
+from maskwright.stores.composed_store import ComposedStore, check_tokens
 from maskwright.stores.schema_store import SchemaStore
 from maskwright.stores.store import EntryStore, Store, load_store
 
@@ -204,10 +207,12 @@ class RequestChecker:
         self._lock = threading.Lock()
         self._passed: OrderedDict[_Key, None] = OrderedDict()
 
-    def check(self, request: Request) -> None:
+    def check(self, request: Request, vocabulary: Callable[[], Vocabulary] | None = None) -> None:
         """Check what `RequestReader.request` returned.
 
-        Raises: as `RequestReader.read`.
+        vocabulary : returns the server's; called for a constraint that names tokens.
+
+        Raises: as `RequestReader.read`; VocabularyError for a token that `vocabulary` lacks.
         """
         if self.reader.store_of(request) is not None:
             return
@@ -219,7 +224,10 @@ class RequestChecker:
         seconds, what = self.reader.limits.check_seconds, f"reading the {request.kind}"
         look = deadline(seconds, what)
         try:
-            within(seconds, what, lambda: guarded(request, lambda: self._try(request, look)))
+            constraint = within(seconds, what, lambda: guarded(request, lambda: self._try(request, look)))
+            if isinstance(constraint, Composition) and constraint.has_tokens and vocabulary is not None:
+                known = vocabulary()
+                within(seconds, what, lambda: guarded(request, lambda: check_tokens(constraint, known)))
         except OutOfTimeError:
             return  # `compile` decides, which has more time and keeps nobody waiting
         with self._lock:
@@ -227,15 +235,23 @@ class RequestChecker:
             if len(self._passed) > _CHECKED:
                 self._passed.popitem(last=False)
 
-    def _try(self, request: Request, progress: Progress) -> None:
+    def _try(self, request: Request, progress: Progress) -> Constraint | Composition:
         """Compile a constraint for the bytes alone, but for what only a mask needs."""
         constraint = self.reader.read(request)
-        if isinstance(constraint, Composition):
-            return
-        if not isinstance(constraint, Grammar):
-            tables_of(constraint, _bytes())
-        elif request.spec.strip() not in library():
-            prepare_automaton(constraint, _bytes(), progress)
+        _prepare(constraint, progress)
+        return constraint
+
+
+def _prepare(language: object, progress: Progress) -> None:
+    """Compile the languages of a constraint for the bytes alone, but those that come along."""
+    if isinstance(language, Composition):
+        _prepare(language.host, progress)
+        for part in language.parts:
+            _prepare(part.inner.inner if isinstance(part.inner, InJsonString) else part.inner, progress)
+    elif isinstance(language, JsonSchema | Regex):
+        tables_of(language, _bytes())
+    elif isinstance(language, Grammar) and language.name not in library():
+        prepare_automaton(language, _bytes(), progress)
 
 
 @lru_cache(maxsize=1)

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, Literal, get_args
 
 from maskwright.analysis.errors import MaskwrightError, MissingExtraError
+from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.serving.reading import RequestReader
 from maskwright.serving.requests import RequestChecker
 from maskwright.serving.settings import ServerSettings, read_settings
@@ -24,6 +25,7 @@ from maskwright.serving.vllm_backend import (
     MaskwrightGrammar,
     options_for,
     options_of,
+    vocabulary_of,
 )
 
 _MARK = "_is_of_maskwright"
@@ -204,7 +206,12 @@ def _validate(original: Callable[..., Any]) -> Callable[..., Any]:
             )
         settings = getattr(config, _SETTINGS, None)
         try:
-            check_params(params, config, read_settings() if settings is None else settings)
+            check_params(
+                params,
+                config,
+                read_settings() if settings is None else settings,
+                lambda: _vocabulary(tokenizer, model_config),
+            )
         except MaskwrightError as error:
             raise VLLMValidationError(f"maskwright: {error}", parameter="structured_outputs") from error
         params._backend = NAME
@@ -212,10 +219,13 @@ def _validate(original: Callable[..., Any]) -> Callable[..., Any]:
     return validate
 
 
-def check_params(params: Any, config: Any, settings: ServerSettings) -> None:
+def check_params(
+    params: Any, config: Any, settings: ServerSettings, vocabulary: Callable[[], Vocabulary] | None = None
+) -> None:
     """Check what a request asks for. In a hybrid server xgrammar may take what is refused here.
 
     params : a `StructuredOutputsParams`. config : the engine's `StructuredOutputsConfig`.
+    vocabulary : returns the server's; see `RequestChecker.check`.
 
     Raises: MaskwrightError if the request is refused.
     """
@@ -231,7 +241,7 @@ def check_params(params: Any, config: Any, settings: ServerSettings) -> None:
     try:
         checker = _checker(settings)
         options = options_for(name, options_of(params, config, settings), params)
-        checker.check(checker.reader.request(name, spec, options))
+        checker.check(checker.reader.request(name, spec, options), vocabulary)
     except MaskwrightError as error:
         if not settings.hybrid:
             raise
@@ -250,6 +260,20 @@ def _check_with_xgrammar(params: Any, refusal: MaskwrightError) -> None:
         validate_xgrammar_grammar(SimpleNamespace(structured_outputs=copy.copy(params)))
     except (ValueError, VLLMValidationError) as error:
         raise MaskwrightError(f"{refusal}; and xgrammar, which was asked next, says: {error}") from error
+
+
+_known: list[tuple[Any, Vocabulary]] = []
+
+
+def _vocabulary(tokenizer: Any, model_config: Any) -> Vocabulary:
+    """The vocabulary that the engine has, in the process that takes requests; made once.
+
+    Raises: as `vocabulary_of`.
+    """
+    with _lock:
+        if not _known or _known[0][0] is not tokenizer:
+            _known[:] = [(tokenizer, vocabulary_of(tokenizer, model_config, model_config.get_vocab_size()))]
+        return _known[0][1]
 
 
 _checkers: dict[tuple[Any, ...], RequestChecker] = {}

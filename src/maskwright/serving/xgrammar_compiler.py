@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any, NamedTuple, Self
 
+from maskwright.analysis.dialects import read_llguidance
 from maskwright.analysis.errors import MaskwrightError
-from maskwright.analysis.fronts import parse_ebnf, parse_llguidance
+from maskwright.analysis.fronts import parse_ebnf
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.tokenizer_json import byte_level_alphabet
 from maskwright.serving.options import RequestOptions
@@ -291,7 +292,7 @@ class GrammarCompiler:
         """A grammar in llguidance's Lark. `named_grammars` are refused."""
         if named_grammars:
             raise RefusedError("named grammars cannot be used; write their rules into the grammar")
-        return self._grammar("lark", lark_string, "", lambda: parse_llguidance(lark_string, "<request>"))
+        return self._grammar("lark", lark_string, "", lambda: read_llguidance(lark_string, name="<request>"))
 
     def compile_grammar(self, grammar: str | Grammar, *, root_rule_name: str = "root") -> CompiledGrammar:
         """A grammar in xgrammar's EBNF, or a `Grammar`."""

@@ -122,6 +122,21 @@ def build_composed_store(composition: Composition, vocabulary: VocabularySource,
     return ComposedStore(composition.name, vocabulary, composition, host, parts, first, beginnings)
 
 
+def check_tokens(composition: Composition, vocabulary: Vocabulary) -> None:
+    """Check that a vocabulary has the special tokens and the sets of tokens of a composition.
+
+    Raises: VocabularyError, as `build_composed_store`, for the first part that needs others.
+    """
+    for part in composition.parts:
+        inner = part.inner.inner if isinstance(part.inner, AtMostTokens | InJsonString) else part.inner
+        if isinstance(inner, Composition):
+            check_tokens(inner, vocabulary)
+        elif isinstance(inner, SpecialToken):
+            _token(inner.token, part.name, vocabulary)
+        elif isinstance(inner, TokenSet):
+            _token_set(inner, part.name, vocabulary)
+
+
 def _part(part: Part, vocabulary: Vocabulary, build: BuildStore) -> AnyPart:
     inner = part.inner
     if isinstance(inner, SpecialToken):
@@ -234,4 +249,4 @@ def _with_marks(vocabulary: Vocabulary, beginnings: tuple[Split, ...], n_parts: 
     )
 
 
-__all__ = ["ComposedStore", "build_composed_store"]
+__all__ = ["ComposedStore", "build_composed_store", "check_tokens"]

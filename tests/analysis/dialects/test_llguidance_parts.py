@@ -90,6 +90,14 @@ def test_references_and_lists_of_grammars() -> None:
     assert [verdict(nested, one) for one in ("xy.", "x.")] == [True, False]
 
 
+def test_a_line_that_names_a_part_is_no_dialect() -> None:
+    """`%regex` stands in both; at the beginning of a line with a name it is Lark's with parts."""
+    found = mw.read_constraint('start: "x" S\n%regex S /a+b/\n')
+    assert [verdict(found, text) for text in ("xaab", "xa")] == [True, False]
+    with pytest.raises(mw.GrammarError, match="%regex is not supported here"):
+        mw.read_constraint('start: "x" S\n%regex S /a+b/\n', "llguidance")
+
+
 def test_a_text_without_parts_is_a_grammar() -> None:
     assert isinstance(mw.read_llguidance('start: "a"{2}'), mw.Grammar)
     unused = mw.read_llguidance('start: "a" | never <|x|>\nnever: "b" never\nother: %json {}')
@@ -103,6 +111,12 @@ def test_a_text_without_parts_is_a_grammar() -> None:
         ('start: "a" %json {"type": "strin"}', "<llguidance>:1:12: %json: "),
         ('start: %lark { x: "a" }', "1:15: there is no rule 'start'"),
         ("start: %json {", "%json is followed by no valid JSON"),
+        ('start: "a" %json "x.json"', "<llguidance>:1:12: %json is followed by a str; expected a schema"),
+        ({"grammars": [{"json_schema": "x.json"}]}, "grammar 0 has as json_schema a str; expected a schema"),
+        (
+            {"grammars": [{"lark_grammar": "start: @x"}, {"name": "x", "json_schema": ["x.json"]}]},
+            "grammar 1 has as json_schema a list",
+        ),
         ({"grammars": []}, 'expected {"grammars": [...]}'),
         ({"grammars": [1]}, "grammar 0 is an int"),
         ({"grammars": [{}]}, "grammar 0 has neither lark_grammar, a text, nor json_schema"),
