@@ -59,7 +59,7 @@ def is_legal(texts: Texts, text: bytes) -> bool:
         value = parsed(text)
     except ValueError:
         return False
-    return is_value(texts.graph, texts.graph.root, value) and has_spacing(texts, text)
+    return is_value(texts.graph, texts.graph.root, value) and has_spacing(texts, text) and has_escapes(texts, text)
 
 
 def has_spacing(texts: Texts, text: bytes) -> bool:
@@ -70,6 +70,14 @@ def has_spacing(texts: Texts, text: bytes) -> bool:
     ends = [0, *(match.end() for match in found)]
     begins = [*(match.start() for match in found), len(text)]
     return all(texts.spacing.matches(text[a:b]) for a, b in zip(ends, begins, strict=True))
+
+
+def has_escapes(texts: Texts, text: bytes) -> bool:
+    """Whether the strings of a JSON text are spelled as they may be."""
+    if texts.escapes == "any":
+        return True
+    strings = [match[0].decode() for match in TOKEN.finditer(text) if match[0].startswith(b'"')]
+    return all(json.dumps(json.loads(one), ensure_ascii=False) == one for one in strings)
 
 
 def is_value(graph: SchemaGraph, node: int, value: Any) -> bool:
@@ -154,6 +162,10 @@ def is_array(graph: SchemaGraph, shape: Arrays, value: list[Any]) -> bool:
 
 def compared(value: Any) -> Any:
     """What items are compared by."""
+    if isinstance(value, Object):
+        return frozenset((key, compared(inside)) for key, inside in value.members)
+    if isinstance(value, list):
+        return ("array", *map(compared, value))
     if not isinstance(value, Number):
         return json.dumps(value)
     sign, digits, exponent = Decimal(value.text).as_tuple()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Sequence
 
@@ -40,6 +41,7 @@ class _Writer:
 
     def __init__(self, texts: Texts, rng: random.Random) -> None:
         self.graph, self.spacing, self.rng = texts.graph, texts.spacing, rng
+        self.escapes = texts.escapes
         self.depths = [NEVER] * len(self.graph.nodes)
         changed = True
         while changed:
@@ -114,6 +116,8 @@ class _Writer:
 
     def string(self, content: bytes) -> bytes:
         """A spelling of a string."""
+        if self.escapes == "minimal":
+            return json.dumps(content.decode(), ensure_ascii=False).encode()
         rng = self.rng
         found = bytearray(b'"')
         for character in content.decode():

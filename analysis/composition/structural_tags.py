@@ -25,7 +25,6 @@ from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
 from maskwright.analysis.fronts.ebnf import parse_ebnf
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.schema.load import JsonSchema, load_schema
-from maskwright.analysis.schema.shapes import Texts
 from maskwright.analysis.schema.text_patterns import Regex, load_regex
 
 DEEPEST = 100
@@ -246,7 +245,7 @@ class FormatReader:
             return xml_arguments(self._host, found, style, excluded, behind)
         graph = excluding(found.texts.graph, excluded)
         return self._host.part(
-            "JSON", JsonSchema(found.name, found.schema, Texts(graph, found.texts.spacing), found.options)
+            "JSON", JsonSchema(found.name, found.schema, found.texts._replace(graph=graph), found.options)
         )
 
     def _qwen(self, form: Mapping[str, Any], where: str, ends: Ends, behind: str = "") -> str:

@@ -35,7 +35,6 @@ from maskwright.analysis.schema.shapes import (
     Spellings,
     StringLiterals,
     Strings,
-    Texts,
 )
 from maskwright.analysis.schema.strings import literals
 from maskwright.analysis.schema.text_patterns import Regex
@@ -336,9 +335,10 @@ class _Arguments:
 
     def _json(self, shapes: tuple[Shape, ...]) -> str:
         """The part of values that are JSON."""
-        spacing = self._schema.texts.spacing if self._name != "minimax_m3_xml" else Dfa.literal(b"")
-        graph = excluding(rooted(self._graph, shapes), self._excluded)
-        found = JsonSchema(self._schema.name, self._schema.schema, Texts(graph, spacing), self._schema.options)
+        texts = self._schema.texts._replace(graph=excluding(rooted(self._graph, shapes), self._excluded))
+        if self._name == "minimax_m3_xml":
+            texts = texts._replace(spacing=Dfa.literal(b""))
+        found = JsonSchema(self._schema.name, self._schema.schema, texts, self._schema.options)
         return self._rules.part("JSON", found)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from types import MappingProxyType, UnionType
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from maskwright.analysis.arguments import a_type, as_boolean, clip
 from maskwright.analysis.errors import MissingExtraError, SchemaError, UnknownNameError
@@ -19,7 +19,7 @@ from maskwright.analysis.files import read_file_bytes
 from maskwright.analysis.regex.dfa import Dfa, intersect
 from maskwright.analysis.regex.whole import regex_automaton
 from maskwright.analysis.schema.graph import build_graph
-from maskwright.analysis.schema.shapes import SchemaGraph, Texts
+from maskwright.analysis.schema.shapes import Escapes, SchemaGraph, Texts
 
 KeyOrder: TypeAlias = Literal["any", "schema"]
 
@@ -37,6 +37,7 @@ class SchemaOptions(NamedTuple):
     key_order: KeyOrder = "any"
     lenient: bool = False
     documents: Mapping[str, Any] = MappingProxyType({})
+    escapes: Escapes = "any"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -70,6 +71,7 @@ def load_schema(
     documents: Mapping[str, Any] | None = None,
     whitespace: str | int = "any",
     key_order: KeyOrder = "any",
+    escapes: Escapes = "any",
     lenient: bool = False,
     name: str | None = None,
 ) -> JsonSchema:
@@ -82,6 +84,9 @@ def load_schema(
     whitespace : what may stand between the tokens of JSON: "any" white space, none ("compact"), at
         most so many characters in a row (a number), or a regular expression.
     key_order : "schema" for objects whose members keep the order of `properties`; "any" for all.
+    escapes : which escapes strings and keys may have: "any" of JSON's, or "minimal", only those
+        that JSON wants, as `json.dumps` with `ensure_ascii=False` writes them: then no string has
+        two spellings.
     lenient : whether to leave out what cannot be said exactly. `JsonSchema.left_out` has it.
     name : what errors call the schema; by default its `title` or its file.
 
@@ -100,14 +105,16 @@ def load_schema(
         title = schema.get("title") if isinstance(schema, dict) else None
         name = found or (title[:60] if isinstance(title, str) and title.isprintable() and title else "schema")
     spacing = _spacing(whitespace)
+    if escapes not in get_args(Escapes):
+        raise UnknownNameError(f"escapes is {clip(escapes)}; expected 'any' or 'minimal'")
     if documents is not None and not isinstance(documents, Mapping):
         raise SchemaError(f"documents is {a_type(documents)}; expected URI -> schema")
     if documents:
         graph = build_graph(schema, documents=documents, key_order=key_order, lenient=lenient)
     else:
         graph = _graph(_Content(schema), key_order, lenient)
-    options = SchemaOptions(whitespace, key_order, lenient, dict(documents or {}))
-    return JsonSchema(name, schema, Texts(graph, spacing), options)
+    options = SchemaOptions(whitespace, key_order, lenient, dict(documents or {}), escapes)
+    return JsonSchema(name, schema, Texts(graph, spacing, escapes), options)
 
 
 def _spelled(schema: Any) -> str:

@@ -10,12 +10,15 @@ of schemas, and the mask store's tables are made of graphs.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.regex.dfa import Dfa
+
+Escapes: TypeAlias = Literal["any", "minimal"]
+"""How strings are spelled: see `Texts`."""
 
 NO_NODE = -1
 """The node without a value."""
@@ -160,11 +163,17 @@ class Texts(NamedTuple):
     spacing : the white space that may stand wherever JSON allows some, as an automaton over blank,
         tab, line feed and carriage return; None for any. Whether the empty space is one of them is
         for the automaton to say.
+    escapes : "any" for strings and keys with any of JSON's escapes; "minimal" for an escape only of
+        what JSON wants escaped, and only one: a backslash and then the quotation mark or backslash
+        itself; b, t, n, f and r for the characters 8, 9, 10, 12 and 13; u and four digits, letters
+        small, for the others below 32. So no string has two spellings.
+        Source: RFC 8785, section 3.2.2.2.
 
-    A text has no object in which two members have the same key. Strings are spelled with any of
-    JSON's escapes; half a surrogate pair is no character. Numbers are spelled as their automata
-    say. A text is legal if it is one of these; a beginning of one is a legal prefix.
+    A text has no object in which two members have the same key. Half a surrogate pair is no
+    character. Numbers are spelled as their automata say. A text is legal if it is one of these; a
+    beginning of one is a legal prefix.
     """
 
     graph: SchemaGraph
     spacing: Dfa | None = None
+    escapes: Escapes = "any"

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.regex.dfa import Dfa
-from maskwright.analysis.schema.shapes import KeyAutomaton
+from maskwright.analysis.schema.shapes import Escapes, KeyAutomaton
 
 QUOTE, BACKSLASH, SPACE = 0x22, 0x5C, 0x20
 LAST = 0x10FFFF
@@ -35,6 +35,12 @@ SHORT_ESCAPES = {
 }
 """The byte behind the backslash -> the character."""
 
+MINIMAL_ESCAPES = {
+    **{character: f"\\u{character:04x}" for character in range(SPACE)},
+    **{ord(character): "\\" + chr(byte) for byte, character in SHORT_ESCAPES.items() if character != "/"},
+}
+"""The character -> its escape, where escapes are minimal."""
+
 _HEX = b"0123456789abcdefABCDEF"
 _LENGTHS = ((0, 0x00, 0, 0x7F), (1, 0xC0, 0x80, 0x7FF), (2, 0xE0, 0x800, 0xFFFF), (3, 0xF0, FIRST_WIDE, LAST))
 """For each length of UTF-8: the bytes behind the first, the first byte's bits, the characters."""
@@ -43,10 +49,11 @@ MOST_LENGTHS = 100_000
 """BOUND: the lengths of strings that are looked at one by one."""
 
 
-def spelled(spelling: bytes) -> Ranges:
+def spelled(spelling: bytes, escapes: Escapes = "any") -> Ranges:
     """The characters of which some bytes are the spelling, or its beginning.
 
     spelling : at least one byte, none of them a quotation mark that ends the string.
+    escapes : those that there are: see `Texts`.
 
     Returns () if no character is spelled so.
 
@@ -55,6 +62,8 @@ def spelled(spelling: bytes) -> Ranges:
     """
     if spelling[0] != BACKSLASH:
         return _of_utf8(spelling)
+    if escapes == "minimal":
+        return tuple((one, one) for one, text in MINIMAL_ESCAPES.items() if text.encode().startswith(spelling))
     if len(spelling) == 1:
         return ALL
     if spelling[1] != ord("u"):

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from maskwright.analysis.schema.shapes import NO_NODE
+from maskwright.analysis.schema.shapes import NO_NODE, Escapes
 from maskwright.decoding.reference.json_characters import ALL, QUOTE, Characters, Ranges, is_in, spelled
 from maskwright.decoding.reference.json_numbers import Number
 from maskwright.decoding.reference.json_places import Digits, Frame, Gap, ObjectFrame, Quoted, Reading, Word, known_of
@@ -132,7 +132,7 @@ class Costs:
 
     def __init__(self, interpreter: JsonInterpreter) -> None:
         self.interpreter = interpreter
-        spacing = interpreter.texts.spacing
+        spacing, self._escapes = interpreter.texts.spacing, interpreter.texts.escapes
         self._space = [0] if spacing is None else distances(spacing.next_state.tolist(), spacing.is_accepting.tolist())
         self.gap = self._space[0]
         self._strings: dict[ReadShape, CharacterCosts] = {}
@@ -431,7 +431,7 @@ class Costs:
             return self._of_key(frame, shape, place) + self.rest(frame.parent)
         known = known_of(frame)
         if isinstance(shape, LiteralShape):
-            inside = min(_rest_of(text, place) for text in shape.texts if text not in known)
+            inside = min(_rest_of(text, place, self._escapes) for text in shape.texts if text not in known)
         else:
             least = max(shape.least - place.length, int(place.content in known))
             inside = self._of_automaton(self._of_strings(shape), place, least)
@@ -441,7 +441,7 @@ class Costs:
         """The bytes to the end of a string or key."""
         if not place.spelling:
             return costs.rest(place.state, least)
-        ranges = spelled(place.spelling) or ALL
+        ranges = spelled(place.spelling, self._escapes) or ALL
         states = costs.characters.steps(place.state, ranges)
         after = min((costs.rest(state, least - 1) for state in states), default=NEVER)
         return min(NEVER, _left(place.spelling) + after)
@@ -455,7 +455,7 @@ class Costs:
         whole = self._object_tail(shape, frame.used, frame.others)
         is_enough = len(frame.used) + len(frame.others) + len(missing) >= shape.shape.least
         for i in sorted(addable - {OTHER}):
-            rest = _rest_of(shape.shape.keys[i], place)
+            rest = _rest_of(shape.shape.keys[i], place, self._escapes)
             if rest < NEVER:
                 if i in missing:
                     tail = whole - self._named(shape, i)
@@ -470,9 +470,9 @@ class Costs:
         return best
 
 
-def _rest_of(text: bytes, place: Quoted) -> int:
+def _rest_of(text: bytes, place: Quoted, escapes: Escapes) -> int:
     """The bytes that complete a certain text from within it, or NEVER."""
-    ranges = spelled(place.spelling) if place.spelling else None
+    ranges = spelled(place.spelling, escapes) if place.spelling else None
     if not goes_on(text, place.content, ranges):
         return NEVER
     behind = text[len(place.content) :]

@@ -266,10 +266,10 @@ class JsonInterpreter:
             yield from self._closed(frame, place, why)
             return
         spelling = place.spelling + bytes([byte])
-        ranges = spelled(spelling)
+        ranges = spelled(spelling, self.texts.escapes)
         if not ranges:
             if why is not None:
-                why.append(words.of_spelling(frame, place, byte))
+                why.append(words.of_spelling(frame, place, byte, self.texts.escapes))
             return
         after = place._replace(spelling=spelling)
         if whole(spelling):

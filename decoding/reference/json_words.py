@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
-from maskwright.decoding.reference.json_characters import BACKSLASH, QUOTE, SPACE
+from maskwright.analysis.schema.shapes import Escapes
+from maskwright.decoding.reference.json_characters import BACKSLASH, QUOTE, SPACE, spelled
 from maskwright.decoding.reference.json_places import (
     ArrayFrame,
     Digits,
@@ -227,10 +228,12 @@ def of_scalar(frame: Frame | None, place: Word | Digits) -> Refusal:
     return Refusal("number", path, f"the number may not go on or end so: expected {one_of(shown)}")
 
 
-def of_spelling(frame: Frame | None, place: Quoted, byte: int) -> Refusal:
-    """Bytes that are not JSON within a string, whatever the string."""
+def of_spelling(frame: Frame | None, place: Quoted, byte: int, escapes: Escapes) -> Refusal:
+    """Bytes that no string has: they are not JSON, or an escape that the texts do not have."""
     path = _of_string(frame, place)
     spelling = place.spelling
+    if escapes == "minimal" and spelling[:1] == bytes([BACKSLASH]) and spelled(spelling + bytes([byte])):
+        return Refusal("string", path, "this character is spelled otherwise: escapes are minimal")
     if spelling[:2] == b"\\u":
         half = " of the second half of a surrogate pair" if len(spelling) >= 6 else ""
         message = f"expected \\u and four hexadecimal digits{half}; half a pair is no character"

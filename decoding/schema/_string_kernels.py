@@ -41,6 +41,8 @@ from maskwright.decoding.schema.constants import (
 from maskwright.maskstore.schema._hash_kernels import HASH_FACTOR_1, HASH_FACTOR_2, next_hash
 from maskwright.maskstore.schema._utf8_kernels import BACKSLASH, QUOTE, SPACE, next_utf8
 from maskwright.maskstore.schema.layout import (
+    ANY_ESCAPES,
+    ESCAPES,
     KEY_AUTOMATON,
     KEYS,
     KIND,
@@ -225,8 +227,15 @@ def has_character(table: Int32, automata: Int32, memory: Int32, work: Int32, at:
 def can_be_unit(table: Int32, automata: Int32, memory: Int32, work: Int32, at: int, low: int, high: int) -> bool:
     r"""Whether some `\u` escape of a unit from `low` to `high` spells a character that may come.
 
-    That is the character itself, or for the first half of a pair one of those of its pairs.
+    That is the character itself, or for the first half of a pair one of those of its pairs. Where
+    escapes are minimal, it is a control character without a letter of its own.
     """
+    if table[ESCAPES] != ANY_ESCAPES:
+        return (
+            has_character(table, automata, memory, work, at, low, min(high, 7))
+            or has_character(table, automata, memory, work, at, max(low, 11), min(high, 11))
+            or has_character(table, automata, memory, work, at, max(low, 14), min(high, SPACE - 1))
+        )
     if has_character(table, automata, memory, work, at, low, min(high, FIRST_SURROGATE - 1)):
         return True
     if has_character(table, automata, memory, work, at, max(low, LAST_SURROGATE + 1), high):
@@ -236,6 +245,18 @@ def can_be_unit(table: Int32, automata: Int32, memory: Int32, work: Int32, at: i
         return False
     begin, end = first - FIRST_SURROGATE << 10, (last - FIRST_SURROGATE << 10) | 0x3FF
     return has_character(table, automata, memory, work, at, FIRST_WIDE + begin, FIRST_WIDE + end)
+
+
+@kernel
+def can_be_escaped(table: Int32, automata: Int32, memory: Int32, work: Int32, at: int) -> bool:
+    """Whether some character that may come next in a string has an escape."""
+    if table[ESCAPES] == ANY_ESCAPES:
+        return can_be_unit(table, automata, memory, work, at, 0, 0xFFFF)
+    return (
+        has_character(table, automata, memory, work, at, 0, SPACE - 1)
+        or has_character(table, automata, memory, work, at, QUOTE, QUOTE)
+        or has_character(table, automata, memory, work, at, BACKSLASH, BACKSLASH)
+    )
 
 
 @kernel(forceinline=True)
@@ -254,14 +275,15 @@ def hex_digit(byte: int) -> int:
 def read_escape(table: Int32, automata: Int32, memory: Int32, work: Int32, to: int, byte: int) -> bool:
     """Whether a thread within an escape can take one more byte."""
     escape = work[to + ESCAPE]
+    is_any = table[ESCAPES] == ANY_ESCAPES
     if escape == BEHIND_BACKSLASH:
         if byte == 117:  # u
             work[to + ESCAPE] = UNIT
             work[to + CODE] = 0
-            return True
+            return is_any or can_be_unit(table, automata, memory, work, to, 0, 0xFFFF)
         work[to + ESCAPE] = NO_ESCAPE
         code = -1
-        if byte in (QUOTE, BACKSLASH) or byte == 47:
+        if byte in (QUOTE, BACKSLASH) or (byte == 47 and is_any):
             code = byte
         elif byte == 98:
             code = 8
@@ -281,7 +303,7 @@ def read_escape(table: Int32, automata: Int32, memory: Int32, work: Int32, to: i
         work[to + ESCAPE] = LOW_UNIT
         return byte == 117
     digit = hex_digit(byte)
-    if digit < 0:
+    if digit < 0 or (byte < 97 and digit > 9 and not is_any):
         return False
     if escape < LOW_BACKSLASH:
         return read_unit_digit(table, automata, memory, work, to, digit)
@@ -298,6 +320,8 @@ def read_unit_digit(table: Int32, automata: Int32, memory: Int32, work: Int32, t
     if n < 4:
         shift = 4 * (4 - n)
         return can_be_unit(table, automata, memory, work, to, code << shift, (code + 1 << shift) - 1)
+    if table[ESCAPES] != ANY_ESCAPES and not can_be_unit(table, automata, memory, work, to, code, code):
+        return False
     if FIRST_SURROGATE <= code <= LAST_SURROGATE:
         work[to + ESCAPE] = LOW_BACKSLASH
         return code < FIRST_LOW and can_be_unit(table, automata, memory, work, to, code, code)
@@ -347,5 +371,5 @@ def read_string_byte(table: Int32, automata: Int32, memory: Int32, work: Int32, 
                     return DEAD
         if byte == BACKSLASH:
             work[to + ESCAPE] = BEHIND_BACKSLASH
-            return GOES_ON if can_be_unit(table, automata, memory, work, to, 0, 0xFFFF) else DEAD
+            return GOES_ON if can_be_escaped(table, automata, memory, work, to) else DEAD
     return GOES_ON if read_content(table, automata, memory, work, to, byte) else DEAD

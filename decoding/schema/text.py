@@ -49,7 +49,7 @@ class SchemaText(Shared):
             raise MaskwrightError(f"max_rollback is {clip(max_rollback)}; expected at least 0")
         self.store = store
         self.max_rollback = max_rollback
-        self._workspace = shared_workspace(store.vocabulary) if workspace is None else workspace
+        self._workspace = shared_workspace(store.vocabulary, store.escapes) if workspace is None else workspace
         self._voc, self._work, self._lock = self._workspace.voc, self._workspace.work, self._workspace.lock
         self._table, self._automata = store.table, store.automata
         self._said: list[int | bytes] = []  # the tokens and bytes of the text, in order

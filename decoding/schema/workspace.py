@@ -1,4 +1,7 @@
-"""Workspaces: scratch and kept masks, one for each vocabulary and thread that fills masks."""
+"""Workspaces: scratch and kept masks.
+
+There is one for each vocabulary, for texts of certain escapes, and thread that fills masks.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import weakref
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.schema.shapes import Escapes
 from maskwright.decoding.schema import constants
 from maskwright.decoding.schema.entries import entries
 from maskwright.maskstore.schema import layout
@@ -26,7 +30,7 @@ _ROWS_KEPT, _WORDS_KEPT = 900, 2_200_000
 
 
 class Workspace:
-    """What fills masks of one vocabulary, one call at a time.
+    """What fills masks of one vocabulary, for texts of certain escapes, one call at a time.
 
     voc : (n,) int32, read-only; the vocabulary's tables.
     work : (m,) int32; see `constants`.
@@ -48,7 +52,7 @@ class Workspace:
 _ALL: weakref.WeakSet[Workspace] = weakref.WeakSet()
 
 
-_SHARED: dict[int, tuple[weakref.ref[Vocabulary], Workspace]] = {}
+_SHARED: dict[tuple[int, Escapes], tuple[weakref.ref[Vocabulary], Workspace]] = {}
 _SHARED_LOCK = threading.Lock()
 
 
@@ -110,17 +114,20 @@ def make_workspace(voc: Array) -> Workspace:
     return Workspace(voc, work)
 
 
-def shared_workspace(vocabulary: Vocabulary) -> Workspace:
-    """The workspace that texts of a vocabulary share, unless they want their own."""
-    found = _SHARED.get(id(vocabulary))
+def shared_workspace(vocabulary: Vocabulary, escapes: Escapes = "any") -> Workspace:
+    """The workspace that texts of a vocabulary share, unless they want their own.
+
+    escapes : of the texts: masks of others differ.
+    """
+    key = id(vocabulary), escapes
+    found = _SHARED.get(key)
     if found is not None and found[0]() is vocabulary:
         return found[1]
     with _SHARED_LOCK:
-        found = _SHARED.get(id(vocabulary))
+        found = _SHARED.get(key)
         if found is not None and found[0]() is vocabulary:
             return found[1]
-        workspace = make_workspace(vocabulary_tables(vocabulary))
-        number = id(vocabulary)
-        reference = weakref.ref(vocabulary, lambda _: _SHARED.pop(number, None))
-        _SHARED[number] = reference, workspace
+        workspace = make_workspace(vocabulary_tables(vocabulary, escapes))
+        reference = weakref.ref(vocabulary, lambda _: _SHARED.pop(key, None))
+        _SHARED[key] = reference, workspace
         return workspace

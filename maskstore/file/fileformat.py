@@ -11,8 +11,9 @@ Equal stores give equal bytes. This is format version 3. Words in capitals as in
 - `grammar` MUST be `Grammar.to_dict`, text included, and the tensors ``vocabulary.*`` MUST be
   `Vocabulary.to_arrays`, so that a store is complete in itself. Their digests MUST be
   `grammar_sha256` and `vocabulary.sha256`.
-- `schema`, `documents` and `whitespace` MUST be JSON texts; with `key_order` and `lenient` they are
-  the arguments of `load_schema`. `automaton.*` MUST be a minimal automaton that accepts something.
+- `schema`, `documents` and `whitespace` MUST be JSON texts; with `key_order`, `escapes` and
+  `lenient` they are the arguments of `load_schema`. `automaton.*` MUST be a minimal automaton that
+  accepts something.
 - `steps` MUST be the streamlining steps, ``original`` first, each with the number of entries left
   after it in all resting states together. They and `counts` are statistics: a decoder MUST NOT
   depend on them.

@@ -58,6 +58,7 @@ FACTS: Mapping[str, Mapping[str, Any]] = {
         "documents": str,
         "whitespace": str,
         "key_order": str,
+        "escapes": str,
         "lenient": bool,
     },
     PATTERN: {**_ALWAYS, "name": str},

@@ -59,6 +59,7 @@ def facts_of(constraint: JsonSchema | Regex) -> tuple[dict[str, Any], dict[str, 
             "documents": json.dumps(dict(options.documents), allow_nan=False),
             "whitespace": json.dumps(options.whitespace),
             "key_order": options.key_order,
+            "escapes": options.escapes,
             "lenient": options.lenient,
         }
     except (TypeError, ValueError, RecursionError) as error:
@@ -85,6 +86,7 @@ def constraint_in(where: str, facts: Mapping[str, Any], arrays: Mapping[str, Arr
             documents=parse_schema(facts["documents"]) or None,
             whitespace=parse_schema(facts["whitespace"]),
             key_order=facts["key_order"],
+            escapes=facts["escapes"],
             lenient=facts["lenient"],
             name=facts["name"],
         )
@@ -107,7 +109,7 @@ def info_of(facts: Mapping[str, Any], tensors: Mapping[str, Any]) -> dict[str, A
     """What a file says about its constraint, ready for JSON. tensors : their shapes."""
     if facts["kind"] == PATTERN:
         return {"pattern": {"name": facts["name"], "states": int(np.prod(tensors["automaton.is_accepting"]))}}
-    named = ("name", "key_order", "lenient")
+    named = ("name", "key_order", "escapes", "lenient")
     return {
         "schema": {
             **{name: facts[name] for name in named},

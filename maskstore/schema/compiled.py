@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.regex.dfa import Dfa
-from maskwright.analysis.schema.shapes import Texts
+from maskwright.analysis.schema.shapes import Escapes, Texts
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.masks import n_words
 
@@ -27,6 +27,11 @@ class SchemaTables:
     vocabulary: Vocabulary
     table: npt.NDArray[np.int32]
     automata: npt.NDArray[np.int32]
+
+    @property
+    def escapes(self) -> Escapes:
+        """Which escapes the strings of texts have."""
+        return self.texts.escapes if isinstance(self.texts, Texts) else "any"
 
     @property
     def n_words(self) -> int:

@@ -5,7 +5,8 @@ Three flat int32 arrays belong together:
 - `table`: one schema. A header (`ROOT` and so on), then nodes, shapes and literals, each at an
   offset that others name.
 - `automata`: the automata of that schema, each at an offset.
-- `voc`: one vocabulary. A header (`N_TOKENS` and so on), then tries and rows of bits.
+- `voc`: one vocabulary, for texts of certain escapes. A header (`N_TOKENS` and so on), then tries
+  and rows of bits.
 
 -1 stands for nothing where an offset or a limit may be missing. A *content id* is a number that two
 things of one process share only if they are equal: results that depend on the thing alone are kept
@@ -26,7 +27,10 @@ MOST_WORDS = 3
 """The most integers that one byte adds to a text's memory, for each frame of its threads."""
 SPACING_ID = 4
 """The content id of the white space."""
-TABLE_HEADER = 5
+ESCAPES = 5
+"""Which escapes strings have, `ANY_ESCAPES` or `MINIMAL_ESCAPES`: see `analysis.schema.shapes`."""
+TABLE_HEADER = 6
+ANY_ESCAPES, MINIMAL_ESCAPES = 0, 1
 
 SPACING_ROW = 5
 """For each state of the white space: the next state behind a blank, a tab, a line feed and a

@@ -200,6 +200,7 @@ class _Writer:
         rows = _FREE_SPACING if texts.spacing is None else _spacing_rows(texts.spacing)
         self.out: list[int] = [0] * layout.TABLE_HEADER
         self.out[layout.SPACING] = len(self.out)
+        self.out[layout.ESCAPES] = layout.ANY_ESCAPES if texts.escapes == "any" else layout.MINIMAL_ESCAPES
         self.out[layout.SPACING_ID] = _IDS.of(("spacing", *rows))
         self.out += rows
         self.nodes = self._lay_out_nodes()

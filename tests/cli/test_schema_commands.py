@@ -133,6 +133,11 @@ def test_validate_replays_instances(runner: CliRunner) -> None:
     runner.invoke(app, ["export", "p.json", "-t", "python-tiny", "-o", "p.safetensors", "--whitespace", "compact"])
     facts = facts_of(runner, "validate", "p.safetensors", "good.json", code=1)  # vacuous: nothing was replayed
     assert facts["classes"]["outside: an instance that is spelled otherwise"] == 1
+    Path("escaped.json").write_text('{"name":"\\u004ao","age":1}')
+    facts = facts_of(
+        runner, "validate", "p.json", "escaped.json", "good.json", "-t", "python-tiny", "--escapes", "minimal"
+    )
+    assert facts["classes"] == {"replayed": 1, "outside: an instance that is spelled otherwise": 1, "false refusal": 0}
 
 
 def test_validate_draws_instances(runner: CliRunner) -> None:
@@ -162,7 +167,7 @@ def test_export_info_and_complete(runner: CliRunner) -> None:
     facts = facts_of(runner, "export", "p.json", "-t", "python-tiny", "-o", "p.safetensors", "--key-order", "schema")
     assert facts["kind"] == "schema" and facts["schema"]["key_order"] == "schema"
     shown = runner.invoke(app, ["info", "p.safetensors"]).stdout
-    assert "white space any, key order schema" in shown and "p.json" in shown
+    assert "white space any, key order schema, escapes any" in shown and "p.json" in shown
     assert facts_of(runner, "info", "answers.txt", "--from", "choice", "-t", "python-tiny")["kind"] == "pattern"
     pytest.importorskip("transformers")
     facts = facts_of(runner, "complete", "p.safetensors", '{"name": "', "--max-tokens", "25")
@@ -177,6 +182,7 @@ def test_options_of_another_kind_are_refused(runner: CliRunner) -> None:
         runner, "lint", "p.json", "--lexing", "nfa"
     )
     assert "json is not a JSON schema, and --lenient is for one" in refused(runner, "lint", "json", "--lenient")
+    assert "--escapes is for one" in refused(runner, "analyze", "g.gbnf", "--escapes", "minimal")
     assert "--key-order is for one" in refused(runner, "analyze", "g.gbnf", "--key-order", "schema")
     assert "does not apply" in refused(runner, "export", "p.json", "-t", "python-tiny", "-o", "x", "--original")
     assert "only these are audited" in refused(runner, "audit", "m:C", "good.json", "-g", "g.gbnf", "-t", "python-tiny")

@@ -35,6 +35,7 @@ from maskwright.cli.common import (
     write_json,
 )
 from maskwright.cli.constraints import (
+    EscapesOption,
     FromOption,
     GrammarOptions,
     KeyOrderOption,
@@ -142,6 +143,7 @@ def complete(
     syntax: FromOption = None,
     whitespace: WhitespaceOption = None,
     key_order: KeyOrderOption = None,
+    escapes: EscapesOption = None,
     lenient: LenientOption = False,
     refresh: RefreshOption = False,
     json_file: JsonOption = None,
@@ -177,7 +179,7 @@ def complete(
             _check_reference(reference)
         # check all that does not need the model before the model is loaded, which takes long
         of_grammar = GrammarOptions(
-            start, lexing, reserved, conflicts, soft, restrict, syntax, whitespace, key_order, lenient
+            start, lexing, reserved, conflicts, soft, restrict, syntax, whitespace, key_order, escapes, lenient
         )
         grammar: Constraint | Composition | None = None
         compiled: Store | SchemaStore | ComposedStore | None = None

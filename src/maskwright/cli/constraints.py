@@ -37,11 +37,18 @@ KeyOrderOption = Annotated[
     Literal["any", "schema"] | None,
     typer.Option("--key-order", help="Of a schema's texts: any, or that of the schema's properties. By default any."),
 ]
+EscapesOption = Annotated[
+    Literal["any", "minimal"] | None,
+    typer.Option(
+        "--escapes",
+        help="Of the strings and keys of a schema's texts: any escape of JSON, or only those that JSON wants. By default any.",
+    ),
+]
 LenientOption = Annotated[
     bool, typer.Option("--lenient", help="Leave out of a schema what no mask can say exactly, and say what.")
 ]
 
-OF_SCHEMAS = ("whitespace", "key_order", "lenient")
+OF_SCHEMAS = ("whitespace", "key_order", "escapes", "lenient")
 OF_LARK = ("start", "lexing", "reserved", "conflicts", "soft", "restrict")
 """The fields of `GrammarOptions` that are for schemas, and those that are for grammars in Lark."""
 _OF_ALL_COMPOSITIONS = ("analyze", "info", "complete", "serve-check", "warm-up")
@@ -53,7 +60,7 @@ _SUFFIXES: dict[str, Syntax] = {".lark": "lark", ".json": "schema", ".gbnf": "gb
 class GrammarOptions(NamedTuple):
     """The options that say how a grammar or a schema is read.
 
-    The first six are arguments of `load_grammar`; `whitespace`, `key_order` and `lenient` of
+    The first six are arguments of `load_grammar`; those from `whitespace` on are of
     `load_schema`. None stands for the default. The help texts of the options say what each means.
     """
 
@@ -66,6 +73,7 @@ class GrammarOptions(NamedTuple):
     syntax: Syntax | None = None
     whitespace: str | None = None
     key_order: Literal["any", "schema"] | None = None
+    escapes: Literal["any", "minimal"] | None = None
     lenient: bool = False
 
     def load(self, source: str) -> Grammar:
@@ -132,6 +140,7 @@ class GrammarOptions(NamedTuple):
                 path_or_text(source),
                 whitespace=int(spaces) if spaces.isdecimal() and len(spaces) < 10 else spaces,
                 key_order=self.key_order or "any",
+                escapes=self.escapes or "any",
                 lenient=self.lenient,
             )
         self.refuse(OF_SCHEMAS, source, "a JSON schema")

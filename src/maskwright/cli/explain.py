@@ -31,6 +31,7 @@ from maskwright.cli.common import (
     write_json,
 )
 from maskwright.cli.constraints import (
+    EscapesOption,
     FromOption,
     GrammarOptions,
     KeyOrderOption,
@@ -83,6 +84,7 @@ def explain(
     syntax: FromOption = None,
     whitespace: WhitespaceOption = None,
     key_order: KeyOrderOption = None,
+    escapes: EscapesOption = None,
     lenient: LenientOption = False,
     refresh: RefreshOption = False,
     json_file: JsonOption = None,
@@ -95,7 +97,7 @@ def explain(
         data = b"" if text is None else _read(text)
         wanted = None if token is None else _token(token)
         options = GrammarOptions(
-            start, lexing, reserved, conflicts, soft, restrict, syntax, whitespace, key_order, lenient
+            start, lexing, reserved, conflicts, soft, restrict, syntax, whitespace, key_order, escapes, lenient
         )
         composed = is_composition(store, options)
         constraint, compiled = (

@@ -32,6 +32,7 @@ from maskwright.cli.common import (
     write_json,
 )
 from maskwright.cli.constraints import (
+    EscapesOption,
     FromOption,
     GrammarOptions,
     KeyOrderOption,
@@ -57,6 +58,7 @@ def export(
     syntax: FromOption = None,
     whitespace: WhitespaceOption = None,
     key_order: KeyOrderOption = None,
+    escapes: EscapesOption = None,
     lenient: LenientOption = False,
     rules: RulesOption = "normalised",
     original: Annotated[
@@ -77,7 +79,7 @@ def export(
         if tokenizer is None:
             raise MaskwrightError("a mask store is for one tokenizer: name it (--tokenizer)")
         options = GrammarOptions(
-            start, lexing, reserved, conflicts, soft, restrict, syntax, whitespace, key_order, lenient
+            start, lexing, reserved, conflicts, soft, restrict, syntax, whitespace, key_order, escapes, lenient
         )
         if original:
             loaded, vocabulary = load_inputs(grammar, tokenizer, options)

@@ -30,6 +30,7 @@ from maskwright.cli.common import (
     write_json,
 )
 from maskwright.cli.constraints import (
+    EscapesOption,
     FromOption,
     GrammarOptions,
     KeyOrderOption,
@@ -56,6 +57,7 @@ def info(
     syntax: FromOption = None,
     whitespace: WhitespaceOption = None,
     key_order: KeyOrderOption = None,
+    escapes: EscapesOption = None,
     lenient: LenientOption = False,
     rules: RulesOption = "normalised",
     refresh: RefreshOption = False,
@@ -72,7 +74,7 @@ def info(
         check_writable(json_file, inputs=(store, tokenizer))
         begin = time.process_time()
         options = GrammarOptions(
-            start, lexing, reserved, conflicts, soft, restrict, syntax, whitespace, key_order, lenient
+            start, lexing, reserved, conflicts, soft, restrict, syntax, whitespace, key_order, escapes, lenient
         )
         if tokenizer is not None and may_be_composition(store, options):
             given = load_any(store, options)

@@ -21,6 +21,7 @@ from maskwright.cli.common import (
     write_json,
 )
 from maskwright.cli.constraints import (
+    EscapesOption,
     FromOption,
     GrammarOptions,
     KeyOrderOption,
@@ -46,6 +47,7 @@ def learn(
     syntax: FromOption = None,
     whitespace: WhitespaceOption = None,
     key_order: KeyOrderOption = None,
+    escapes: EscapesOption = None,
     lenient: LenientOption = False,
     json_file: JsonOption = None,
 ) -> None:
@@ -59,7 +61,9 @@ def learn(
             raise MaskwrightError("counts are not written to standard output; name a file")
         check_writable(output, json_file, inputs=(store, tokenizer, *paths))
         check_paths(paths)
-        options = GrammarOptions(syntax=syntax, whitespace=whitespace, key_order=key_order, lenient=lenient)
+        options = GrammarOptions(
+            syntax=syntax, whitespace=whitespace, key_order=key_order, escapes=escapes, lenient=lenient
+        )
         of_text = is_constraint(store, options)
         loaded: Any = (
             load_composed(store, tokenizer)

@@ -27,6 +27,7 @@ from maskwright.cli.common import (
 )
 from maskwright.cli.constraints import (
     OF_LARK,
+    EscapesOption,
     FromOption,
     GrammarOptions,
     KeyOrderOption,
@@ -61,6 +62,7 @@ def lint(
     syntax: FromOption = None,
     whitespace: WhitespaceOption = None,
     key_order: KeyOrderOption = None,
+    escapes: EscapesOption = None,
     lenient: LenientOption = False,
     allow: Annotated[
         list[str] | None,
@@ -74,7 +76,7 @@ def lint(
 
         check_writable(json_file, inputs=(grammar, tokenizer))
         options = GrammarOptions(
-            start, lexing, reserved, conflicts, soft, restrict, syntax, whitespace, key_order, lenient
+            start, lexing, reserved, conflicts, soft, restrict, syntax, whitespace, key_order, escapes, lenient
         )
         if syntax_of(grammar, options) == "schema":
             report = _of_schema(grammar, tokenizer, options, allow or ())

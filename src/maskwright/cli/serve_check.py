@@ -22,6 +22,7 @@ from maskwright.cli.common import (
     write_json,
 )
 from maskwright.cli.constraints import (
+    EscapesOption,
     FromOption,
     GrammarOptions,
     KeyOrderOption,
@@ -62,6 +63,7 @@ def serve_check(
     syntax: FromOption = None,
     whitespace: WhitespaceOption = None,
     key_order: KeyOrderOption = None,
+    escapes: EscapesOption = None,
     lenient: LenientOption = False,
     tokens: Annotated[
         int,
@@ -77,7 +79,7 @@ def serve_check(
 
         check_writable(json_file, inputs=(grammar,), model=model)
         options = GrammarOptions(
-            start, lexing, reserved, conflicts, soft, restrict, syntax, whitespace, key_order, lenient
+            start, lexing, reserved, conflicts, soft, restrict, syntax, whitespace, key_order, escapes, lenient
         )
         constraint: Any = load_any(grammar, options)
         asked, text = _request(grammar, options)

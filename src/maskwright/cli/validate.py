@@ -24,6 +24,7 @@ from maskwright.cli.common import (
     write_json,
 )
 from maskwright.cli.constraints import (
+    EscapesOption,
     FromOption,
     GrammarOptions,
     KeyOrderOption,
@@ -62,6 +63,7 @@ def validate(
     syntax: FromOption = None,
     whitespace: WhitespaceOption = None,
     key_order: KeyOrderOption = None,
+    escapes: EscapesOption = None,
     lenient: LenientOption = False,
     reference: Annotated[
         str | None,
@@ -134,7 +136,12 @@ def validate(
         check_writable(*outputs, inputs=(store, tokenizer, *texts, *files_of_reference(reference)), model=model)
         check_paths(texts)
         options = GrammarOptions(
-            restrict=restrict, syntax=syntax, whitespace=whitespace, key_order=key_order, lenient=lenient
+            restrict=restrict,
+            syntax=syntax,
+            whitespace=whitespace,
+            key_order=key_order,
+            escapes=escapes,
+            lenient=lenient,
         )
         of_text = is_constraint(store, options)
         composed = is_composition(store, options)

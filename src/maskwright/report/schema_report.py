@@ -47,7 +47,9 @@ class SchemaReport:
         rows = {facts["kind"]: facts["name"]}
         if "nodes" in facts:
             shapes = ", ".join(f"{count:,} {kind}" for kind, count in facts["shapes"].items())
-            rows["texts"] = f"white space {facts['whitespace']}, key order {facts['key_order']}"
+            rows["texts"] = (
+                f"white space {facts['whitespace']}, key order {facts['key_order']}, escapes {facts['escapes']}"
+            )
             rows["nodes"] = f"{facts['nodes']:,}, {facts['recursive_nodes']:,} of them inside themselves"
             rows["shapes"] = f"{sum(facts['shapes'].values()):,}: {shapes}"
             rows["keys"] = f"{facts['keys']:,} named, {facts['required_keys']:,} of them required"
@@ -110,6 +112,7 @@ def schema_facts(schema: JsonSchema) -> dict[str, Any]:
     return {
         "whitespace": options.whitespace,
         "key_order": options.key_order,
+        "escapes": options.escapes,
         "lenient": options.lenient,
         "nodes": len(graph.nodes),
         "recursive_nodes": _n_recursive(graph),

@@ -55,7 +55,7 @@ def _schema_rows(facts: dict[str, Any]) -> dict[str, str]:
     left_out = ", lenient" if schema["lenient"] else ""
     return {
         "schema": f"{schema['name']} ({schema['bytes']:,} bytes)",
-        "texts": f"white space {schema['whitespace']}, key order {schema['key_order']}{left_out}",
+        "texts": f"white space {schema['whitespace']}, key order {schema['key_order']}, escapes {schema['escapes']}{left_out}",
     }
 
 

@@ -3,8 +3,9 @@
 In: instances, or nothing. Out: a `ValidationReport`. A text that is replayed, or drawn under the
 masks, is judged by the library `jsonschema` (`instances`). Of a refusal we ask whether the value is
 refused or only its spelling: a text of a schema has no key twice, numbers without exponents where
-their value matters, and the white space and order of keys that the user asked for. A format is
-stricter here than in jsonschema, so a refusal that is gone without `format` is no false one.
+their value matters, and the white space, order of keys and escapes that the user asked for. A
+format is stricter here than in jsonschema, so a refusal that is gone without `format` is no false
+one.
 """
 
 from __future__ import annotations
@@ -221,16 +222,17 @@ class _SchemaRun:
     def _looser(self) -> list[tuple[str, SchemaStore]]:
         """Stores that refuse less, each with the class of what only they allow. Made once.
 
-        The schema for any white space and order of keys, if it asked for some; and without formats,
-        if it has some.
+        The schema for any white space, order of keys and escapes, if it asked for some; and
+        without formats, if it has some.
         """
         constraint = self.store.constraint
         if self._made is None and isinstance(constraint, JsonSchema):
             self._made = []
             options = constraint.options
             plain = _without_formats(constraint.schema)
+            is_any = (options.whitespace, options.key_order, options.escapes) == ("any", "any", "any")
             for kind, schema, is_looser in (
-                (SPELLED_OTHERWISE, constraint.schema, (options.whitespace, options.key_order) != ("any", "any")),
+                (SPELLED_OTHERWISE, constraint.schema, not is_any),
                 (BY_A_FORMAT, plain, plain != constraint.schema),
             ):
                 if is_looser:

@@ -150,6 +150,13 @@ def test_hosts_that_are_loaded() -> None:
         mw.compose("// maskwright: lexing = nfa\nstart: A\n%declare A", {"A": "json"})
 
 
+def test_parts_may_use_all_escapes() -> None:
+    host = mw.load_schema({"properties": {"a": {"type": "string"}}}, name="host", escapes="minimal")
+    with pytest.raises(mw.SchemaError, match=r"host: a part in a JSON string may use all escapes.*escapes='minimal'"):
+        mw.compose(host, {"/properties/a": mw.load_regex("x")})
+    assert mw.compose(host, {}).host.options.escapes == "minimal"  # type: ignore[union-attr]
+
+
 def test_a_mark_in_a_users_schema_means_nothing() -> None:
     schema = mw.load_schema({"type": "string", "format": "\0part 0"})
     store = mw.build_store(schema, mw.Vocabulary.from_tokens([b"</s>", b"\xf8@@", b'"', b"a"], eos=[0]))

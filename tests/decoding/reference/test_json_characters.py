@@ -38,6 +38,25 @@ def test_spellings_of_a_character(character: str) -> None:
         assert spelled(spelling) == ((ord(character), ord(character)),)
 
 
+def test_minimal_escapes_give_each_character_one_spelling() -> None:
+    """That of the standard library; and no other bytes are one, or the beginning of one."""
+    spelling_of = {character: json.dumps(character, ensure_ascii=False)[1:-1].encode() for character in CHARACTERS}
+    for character in CHARACTERS:
+        for spelling in spellings(character):
+            found = spelled(spelling, "minimal")
+            assert found == (((ord(character), ord(character)),) if spelling == spelling_of[character] else ())
+        own = spelling_of[character]
+        for end in range(1, len(own) + 1):
+            begun = {ord(other) for other, text in spelling_of.items() if text.startswith(own[:end])}
+            assert {point for point in begun if not is_in(point, spelled(own[:end], "minimal"))} == set()
+    for beginning in (b"\\/", b"\\u1", b"\\u01", b"\\u002", b"\\u001A", b"\\u000a", b"\\ud", b"\\x"):
+        assert spelled(beginning, "minimal") == (), beginning
+    assert spelled(b"\\", "minimal") == tuple((point, point) for point in (*range(32), 34, 92))
+    assert spelled(b"\\u00", "minimal") == tuple(
+        (point, point) for point in range(32) if point not in (8, 9, 10, 12, 13)
+    )
+
+
 def test_characters_of_a_beginning_are_those_that_are_spelled_so() -> None:
     beginnings: dict[bytes, set[int]] = {}
     for character in CHARACTERS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import os
 import pickle
 import threading
@@ -63,6 +64,80 @@ def test_legal_texts(store: SchemaStore, text: str) -> None:
     matcher.advance(store.vocabulary.eos[0])
     assert matcher.is_finished()
     assert allowed(matcher) == []
+
+
+MINIMAL = {
+    "type": "object",
+    "properties": {
+        "a/b": {"type": "string"},
+        'q"\n': {"enum": ["\x07", "é\\"]},
+        "n": {"pattern": "^[\\x00-\\x1f]{2}$"},
+    },
+    "required": ["a/b", 'q"\n'],
+    "additionalProperties": {"maxLength": 3, "type": "string"},
+}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"a/b": "\x7f\u2028\t😀", 'q"\n': "\x07"},
+        {'q"\n': "é\\", "a/b": "", "n": "\x1f\b", "other\x00": '\\"\n'},
+    ],
+)
+def test_minimal_escapes_are_those_of_the_standard_library(vocabulary: mw.Vocabulary, value: dict[str, str]) -> None:
+    store = build_schema_store(mw.load_schema(MINIMAL, escapes="minimal"), vocabulary)
+    matcher = store.matcher()
+    spelled(matcher, json.dumps(value, ensure_ascii=False).encode())
+    assert matcher.is_accepting()
+
+
+@pytest.mark.parametrize(
+    ("text", "legal"),
+    [
+        ('{"a\\/b"', 4),
+        ('{"\\u0061', 6),
+        ('{"a/b":"\\u0061"', 12),
+        ('{"a/b":"\\u000a"', 13),
+        ('{"a/b":"\\u001F"', 13),
+        ('{"a/b":"\\ud83d', 10),
+        ('{"a/b":"\\/', 9),
+        ('{"q\\u0022', 7),
+        ('{"q\\"\\n":"\\b', 11),
+        ('{"q\\"\\n":"\\u0007x', 16),
+        ('{"n":"\\"', 7),
+        ('{"n":"\\u000b\\u001g', 17),
+    ],
+)
+def test_where_texts_of_minimal_escapes_go_wrong(vocabulary: mw.Vocabulary, text: str, legal: int) -> None:
+    matcher = build_schema_store(mw.load_schema(MINIMAL, escapes="minimal"), vocabulary).matcher()
+    matcher.advance_bytes(text[:legal].encode())
+    assert not matcher.try_bytes(text[legal : legal + 1].encode())
+    other = build_schema_store(mw.load_schema(MINIMAL), vocabulary).matcher()
+    other.advance_bytes(text[:legal].encode())  # masks of one vocabulary, of texts of both kinds
+    for each in (matcher, other):
+        words = np.zeros(each.store.n_words, np.uint32)
+        each.fill(words)
+        bits = np.unpackbits(words.view(np.uint8), bitorder="little")
+        assert [t for t in range(vocabulary.size) if bits[t] != each.is_allowed(t)] == []
+
+
+def test_keys_are_forced_where_escapes_are_minimal(vocabulary: mw.Vocabulary) -> None:
+    found = {}
+    for escapes in ("any", "minimal"):
+        schema = mw.load_schema(SCHEMA, whitespace="compact", escapes=escapes)  # type: ignore[arg-type]
+        matcher = build_schema_store(schema, vocabulary).matcher()
+        found[escapes] = matcher.forced_bytes()
+        if escapes == "minimal":
+            matcher.advance_bytes(b'{"n')
+            assert matcher.forced_bytes() == b'ame":"'
+            matcher.reset()
+            matcher.advance_bytes(b'{"name":"\\u00')
+            said = matcher.explain(vocabulary.tokens.index(b"6")).summary
+            assert "$.name: this character is spelled otherwise: escapes are minimal" in said
+    assert found == {"any": b'{"', "minimal": b'{"'}
+    with pytest.raises(mw.UnknownNameError, match="escapes is 'json'; expected 'any' or 'minimal'"):
+        mw.load_schema(SCHEMA, escapes="json")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

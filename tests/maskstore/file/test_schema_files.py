@@ -52,7 +52,8 @@ def masks(store: Any, text: bytes) -> list[list[int]]:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"whitespace": 2, "key_order": "schema"}, {"whitespace": "[ ]?", "lenient": True}]
+    "options",
+    [{}, {"whitespace": 2, "key_order": "schema"}, {"whitespace": "[ ]?", "lenient": True, "escapes": "minimal"}],
 )
 def test_the_same_schema_comes_back(tmp_path: Path, options: dict[str, Any]) -> None:
     store = schema_store(**options)
@@ -112,6 +113,7 @@ HOSTILE: list[tuple[str, Any, str]] = [
     ("whitespace", '"x"', "its schema is not read: whitespace is 'x'"),
     ("whitespace", "1e9", "its schema is not read: whitespace is"),
     ("key_order", "other", "its schema is not read: key_order is 'other'"),
+    ("escapes", "none", "its schema is not read: escapes is 'none'; expected 'any' or 'minimal'"),
     ("lenient", 1, "metadata.lenient is 1, expected bool"),
     ("kind", "table", "its kind is 'table', expected"),
     ("kind", ["schema"], "its kind is .*expected"),
