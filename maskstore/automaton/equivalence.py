@@ -35,7 +35,10 @@ from maskwright.analysis.jit import kernel
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT, LrTables
 from maskwright.maskstore.automaton import exploration_tables
 from maskwright.maskstore.automaton.exploration_tables import ACCEPTED, MAX_POPS, REFUSED
+from maskwright.maskstore.tokens._hash_kernels import free_slots, grown, hash_of_run, slot_of_run
 
+FIRST_RUNS = 1 << 7
+"""Lists of results that there is room for at first: a power of two."""
 STATE = 1 << 29
 """In a shape: STATE + s begins the part that says what state s does."""
 
@@ -141,8 +144,8 @@ class Equivalence:
         """columns : the columns with which continuations begin."""
         positions = Positions(tables)
         shape_of = np.full((tables.action.shape[1], positions.n_sets, 2), -1, np.int32)
-        self._lists: dict[int, list[Int32]] = {}
-        """For each column the lists of states that it is shifted to.
+        self._lists: dict[int, tuple[Int32, Int32]] = {}
+        """For each column the lists of states that it is shifted to, end to end; where each begins.
 
         A state is an index among the states that the column enters. The index after the last one
         stands for accepting.
@@ -156,11 +159,18 @@ class Equivalence:
                     shapes.setdefault((number, shape), len(shapes)),
                     targets.setdefault(shifts, len(targets)),
                 )
-            self._lists[column] = [np.frombuffer(shifts, np.int32) for shifts in targets]
+            ends = np.cumsum([0, *(len(each) >> 2 for each in targets)])
+            self._lists[column] = np.frombuffer(b"".join(targets), np.int32), ends.astype(np.int32)
         self.positions = exploration_tables.Positions(positions.start, positions.keys, positions.numbers, shape_of)
         self.outcomes = np.full(n_continuations, -1, np.int32)
         self._n_outcomes = n_continuations
-        self._number: dict[bytes, int] = {}
+        self._runs = _Runs(
+            np.zeros(FIRST_RUNS, np.int64),
+            np.zeros(FIRST_RUNS + 1, np.int64),
+            np.zeros(4 * FIRST_RUNS, np.int32),
+            free_slots(FIRST_RUNS),
+        )
+        self._n_runs = np.zeros(1, np.int64)
 
     @staticmethod
     def _shapes_of(tables: LrTables, positions: Positions, column: int) -> tuple[list[bytes], list[bytes]]:
@@ -174,8 +184,8 @@ class Equivalence:
         is_acting = (tables.action[:, column] != 0) & (tables.default_rule < 0)
         acting = np.flatnonzero(is_acting).astype(np.int32)
         bits = np.zeros((positions.n_sets, max(1, (len(acting) + 63) // 64)), np.uint64)
-        for i, state in enumerate(acting.tolist()):
-            bits[state, i >> 6] |= np.uint64(1 << (i & 63))
+        at = np.arange(len(acting), dtype=np.uint64)
+        bits[acting, at >> np.uint64(6)] = np.uint64(1) << (at & np.uint64(63))
         acts = _Acts(column, tables.action, tables.alternatives, tables.default_rule)
         _close(
             acts,
@@ -203,24 +213,21 @@ class Equivalence:
         results : (n, n_entered) int32; for each state entered by the column, in ascending order,
             the result of what follows: REFUSED, ACCEPTED or a configuration set.
         """
-        lists = self._lists[column]
-        results = np.concatenate([results, np.full((len(continuations), 1), ACCEPTED, np.int32)], axis=1)
-        part = np.zeros((len(continuations), len(lists)), np.int32)
-        for number, shifts in enumerate(lists):
-            seen = np.ascontiguousarray(results[:, shifts])
-            for row in np.flatnonzero((seen != REFUSED).any(axis=1)).tolist():
-                part[row, number] = self._number.setdefault(seen[row].tobytes(), 1 + len(self._number))
+        lists, starts = self._lists[column]
+        part = np.zeros((len(continuations), len(starts) - 1), np.int32)
+        while not _number_outcomes(results, lists, starts, self._runs, self._n_runs, part):
+            self._runs = grown(self._runs, int(self._n_runs[0]))
         start = self._n_outcomes
         self._n_outcomes += part.size
         while len(self.outcomes) < self._n_outcomes:
             self.outcomes = np.concatenate([self.outcomes, np.zeros_like(self.outcomes)])
         self.outcomes[start : self._n_outcomes] = part.reshape(-1)
-        self.outcomes[continuations] = start + np.arange(len(continuations), dtype=np.int32) * len(lists)
+        self.outcomes[continuations] = start + np.arange(len(continuations), dtype=np.int32) * part.shape[1]
 
 
 def _cut(data: Int32, starts: Int64) -> list[bytes]:
     """The runs of an array, as bytes. starts : (n + 1,) int64."""
-    whole = data.tobytes()
+    whole = data[: starts[-1]].tobytes()
     bounds = (starts * data.itemsize).tolist()
     return [whole[begin:end] for begin, end in pairwise(bounds)]
 
@@ -232,6 +239,62 @@ class _Acts(NamedTuple):
     action: Int32_2D
     alternatives: Int32
     default: Int32
+
+
+class _Runs(NamedTuple):
+    """Lists of results by number: list i is items[start[i] : start[i + 1]].
+
+    hashes : (capacity,) int64; of a list's members.
+    start, items : (capacity + 1,) int64, int32.
+    slots : the hash table.
+    """
+
+    hashes: Int64
+    start: Int64
+    items: Int32
+    slots: Int32
+
+
+@kernel(entry=True)
+def _number_outcomes(
+    results: Int32_2D, lists: Int32, starts: Int32, runs: _Runs, n_runs: Int64, part: Int32_2D
+) -> bool:
+    """Write the number of what each continuation results in, for each list of states.
+
+    results : (n, n_entered) int32; for each state entered the result of what follows.
+    lists, starts : the lists of states; list i is lists[starts[i] : starts[i + 1]]. State n_entered
+        stands for accepting.
+    runs, n_runs : the lists of results met, and how many there are; changed.
+    part : (n, n_lists) int32, written; 1 + the number of the list of results, 0 where all refuse.
+
+    Returns whether there was room. What is numbered keeps its number.
+    """
+    for number in range(starts.shape[0] - 1):
+        length = starts[number + 1] - starts[number]
+        for row in range(results.shape[0]):
+            run = n_runs[0]
+            begin = runs.start[run]
+            if run == runs.hashes.shape[0] or begin + length > runs.items.shape[0]:
+                return False
+            is_refused = True
+            for i in range(length):
+                state = lists[starts[number] + i]
+                result = ACCEPTED if state == results.shape[1] else results[row, state]
+                runs.items[begin + i] = result
+                is_refused = is_refused and result == REFUSED
+            if is_refused:
+                part[row, number] = 0
+                continue
+            items = runs.items[begin : begin + length]
+            key = hash_of_run(items, length)
+            at = slot_of_run(key, items, length, runs)
+            if runs.slots[at] < 0:
+                runs.slots[at] = run
+                runs.hashes[run] = key
+                runs.start[run + 1] = begin + length
+                n_runs[0] += 1
+            part[row, number] = 1 + runs.slots[at]
+    return True
 
 
 @kernel(entry=True)

@@ -12,15 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.lr.encoding import LrTables
+from maskwright.maskstore.automaton import _level_kernels as kernels
 from maskwright.maskstore.automaton.exploration_tables import ACCEPTED, REFUSED_CONTINUATION
 from maskwright.maskstore.tokens._hash_kernels import doubled
 from maskwright.maskstore.tokens.continuations import WHATEVER, Continuations
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
-
-FEW = 32
-"""PERF: fewer rows than this are joined one after the other, which saves a dozen calls of NumPy."""
 
 
 class Levels:
@@ -51,18 +49,14 @@ class Levels:
         # continuation c and set -1 - s are at c and -1 - s of these arrays: sets come last
         n_all = len(continuations) + len(continuations.sets)
         self._leader = np.full(n_all, WHATEVER, np.int32)
-        self._row = np.full(n_all, -1, np.int32)
         self._leader_of_key: dict[tuple[int, bytes], int] = {}
         self._met: dict[int, list[tuple[int, Int32]]] = {}
         self._known: dict[int, tuple[Int32, Int32]] = {}
         """By continuation the states on top, ascending, and their results."""
-        self._is_root = np.zeros((len(allowed), n_all), np.bool_)
-        self._is_root[self.roots[:, 1], self.roots[:, 0]] = True
+        is_root = np.zeros((len(allowed), n_all), np.bool_)
+        is_root[self.roots[:, 1], self.roots[:, 0]] = True
         self._levels, before = _by_length(self.roots[:, 0], self.next_continuation, n_all)
         self.n_levels = len(self._levels)
-        # the symbols that come before each continuation, by continuation
-        self._before = self._symbols[before]
-        self._before_of = self.next_continuation[before]
         n_columns = tables.action.shape[1]
         # without the states of dead ends there may be modes that no state is in any more
         n_modes = max(int(mode_of_state.max()), int(self._symbols.max(initial=0)) - n_columns) + 1
@@ -72,12 +66,19 @@ class Levels:
         is_accessed = np.concatenate([tables.accessing == np.arange(n_columns)[:, None], in_mode])
         self._accessed = [np.flatnonzero(states) for states in is_accessed]
         self._accepted = [np.full(len(states), ACCEPTED, np.int32) for states in self._accessed]
-        self._accessed_bits = _bits(is_accessed)
-        self._acts_bits = _bits(np.concatenate([tables.action.T != 0, in_mode]))
-        self._allowed_bits = _bits(allowed)
+        self._facts = kernels.Facts(
+            is_root,
+            _bits(allowed),
+            _bits(is_accessed),
+            _bits(np.concatenate([tables.action.T != 0, in_mode])),
+            self._symbols,
+            self._symbols[before],
+            self.next_continuation[before],
+        )
         self._n_states = len(tables.action)
-        self._explored, self._inner = np.zeros((2, 1 << 8, self._allowed_bits.shape[1]), np.uint8)
-        self._n_rows = 0
+        row, at = np.full((2, n_all), -1, np.int32)
+        states, inner = np.zeros((2, 1 << 8, self._facts.allowed.shape[1]), np.uint8)
+        self._explored = kernels.Explored(row, at, states, inner, np.zeros(1, np.int64))
 
     def leader(self, continuations: Int32) -> Int32:
         """The leaders of continuations: (n,) int32; REFUSED_CONTINUATION for those of no stack."""
@@ -94,22 +95,14 @@ class Levels:
         members = self._levels[level]
         leaders = members if level == 0 else self._lead(members)
         self._leader[members] = leaders
-        members, leaders = (array[leaders != REFUSED_CONTINUATION] for array in (members, leaders))
-        order: dict[int, int] = {}
-        number = np.array([order.setdefault(leader, len(order)) for leader in leaders.tolist()], np.int64)
-        found = np.array(list(order), np.int32)
-        rows = self._rows_of(found)
-        outer, inner = np.zeros((2, len(found), self._allowed_bits.shape[1]), np.uint8)
-        for is_root, bits in zip(self._is_root, self._allowed_bits, strict=True):
-            outer[number[is_root[members]]] |= bits
-        self._add_inner(members, number, inner)
-        reads = found >= 0
-        outer[reads] &= self._acts_bits[self._symbols[found[reads]]]  # the other states refuse it at once
-        # a pair that was a root's only, and is now inside a longer continuation, is explored again
-        fresh = (outer & ~self._explored[rows]) | (inner & ~self._inner[rows])
-        self._inner[rows] |= inner
-        self._explored[rows] |= outer | inner
-        at, states = np.nonzero(np.unpackbits(fresh, axis=1, count=self._n_states, bitorder="little"))
+        while len(self._explored.states) < self._explored.n_rows[0] + len(members):
+            self._explored = self._explored._replace(
+                states=doubled(self._explored.states), inner=doubled(self._explored.inner)
+            )
+        found = np.empty(len(members), np.int32)
+        fresh, inner = np.zeros((2, len(members), self._facts.allowed.shape[1]), np.uint8)
+        n = kernels.fresh_pairs(members, leaders, self._facts, self._explored, found, fresh, inner)
+        at, states = np.nonzero(np.unpackbits(fresh[:n], axis=1, count=self._n_states, bitorder="little"))
         return found[at], states.astype(np.int32)
 
     def _lead(self, members: Int32) -> Int32:
@@ -139,40 +132,12 @@ class Levels:
             self._met.setdefault(symbol, []).append((continuation, results))
         return leader
 
-    def _rows_of(self, leaders: Int32) -> Int32:
-        """The rows of leaders in the tables of what is explored; new ones for new leaders."""
-        new = leaders[self._row[leaders] < 0]
-        self._row[new] = np.arange(self._n_rows, self._n_rows + len(new), dtype=np.int32)
-        self._n_rows += len(new)
-        while len(self._explored) < self._n_rows:
-            self._explored, self._inner = doubled(self._explored), doubled(self._inner)
-        return self._row[leaders]
-
-    def _add_inner(self, members: Int32, number: Int64, inner: npt.NDArray[np.uint8]) -> None:
-        """Add the states that longer continuations lead to in front of the members of a level.
-
-        number : (n,) int64; the row of each member in `inner`.
-        """
-        begin, end = (np.searchsorted(self._before_of, members, side) for side in ("left", "right"))
-        counts = end - begin
-        if counts.sum() < FEW:
-            for row, first, last in zip(number.tolist(), begin.tolist(), end.tolist(), strict=True):
-                for symbol in self._before[first:last].tolist():
-                    inner[row] |= self._accessed_bits[symbol]
-            return
-        ends = np.cumsum(counts)
-        symbols = self._before[np.repeat(begin - (ends - counts), counts) + np.arange(int(counts.sum()))]
-        n_symbols = len(self._accessed_bits)
-        pairs = np.unique(np.repeat(number, counts) * n_symbols + symbols)
-        rows, firsts = np.unique(pairs // n_symbols, return_index=True)
-        inner[rows] = np.bitwise_or.reduceat(self._accessed_bits[pairs % n_symbols], firsts, axis=0)
-
     def is_inner(self, continuation_of: Int32, top_of: Int32) -> npt.NDArray[np.bool_]:
         """For each continuation and state on top, whether a longer continuation can get there.
 
         continuation_of, top_of : (n,) int32. Returns (n,) bool.
         """
-        words = self._inner[self._row[continuation_of], top_of >> 3]
+        words = self._explored.inner[self._explored.row[continuation_of], top_of >> 3]
         return np.asarray(words >> (top_of & 7) & 1, np.bool_)
 
     def met(self) -> Iterator[tuple[int, Int32, Int32]]:
@@ -250,5 +215,8 @@ def _by_length(roots: Int32, next_continuation: Int32, n_all: int) -> tuple[list
 
 
 def _bits(truths: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint8]:
-    """Rows of truths as bits: (n_rows, n_bytes) uint8; bit i of byte b is column 8 b + i."""
-    return np.packbits(truths, axis=1, bitorder="little")
+    """Rows of truths as bits: (n_rows, n_bytes) uint8; bit i of byte b is column 8 b + i.
+
+    C-contiguous, also where `truths` is not.
+    """
+    return np.ascontiguousarray(np.packbits(truths, axis=1, bitorder="little"))
