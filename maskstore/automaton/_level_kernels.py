@@ -12,7 +12,12 @@ import numpy as np
 
 from maskwright.analysis.arrays import Bool_2D, Int32, Int64, UInt8_2D
 from maskwright.analysis.jit import kernel
-from maskwright.maskstore.automaton.exploration_tables import REFUSED_CONTINUATION
+from maskwright.maskstore.automaton.exploration_tables import ACCEPTED, REFUSED, REFUSED_CONTINUATION
+from maskwright.maskstore.tokens._continuation_kernels import WHATEVER
+from maskwright.maskstore.tokens._hash_kernels import number_of_run
+
+FULL, UNKNOWN = 1, 2
+"""Codes that `lead` returns."""
 
 
 class Facts(NamedTuple):
@@ -25,6 +30,9 @@ class Facts(NamedTuple):
     symbols : (n_continuations,) int32; the first symbol of each.
     before, before_of : (n,) int32; for each continuation that reads a symbol, this symbol, and the
         continuation behind it. Sorted by the second.
+    entered_start, entered : (n_symbols + 1,), (n,) int32; `accessed` as lists: symbol s leads to
+        entered[entered_start[s] : entered_start[s + 1]], ascending.
+    n_columns : the symbols below are columns, the others modes.
     """
 
     is_root: Bool_2D
@@ -34,6 +42,9 @@ class Facts(NamedTuple):
     symbols: Int32
     before: Int32
     before_of: Int32
+    entered_start: Int32
+    entered: Int32
+    n_columns: int
 
 
 class Explored(NamedTuple):
@@ -51,6 +62,143 @@ class Explored(NamedTuple):
     states: UInt8_2D
     inner: UInt8_2D
     n_rows: Int64
+
+
+class Leaders(NamedTuple):
+    """Leaders by what tells them apart: row i is items[start[i] : start[i + 1]].
+
+    hashes : (capacity,) int64; of a row.
+    start, items : (capacity + 1,) int64, int32; each row is a symbol, and the results of what
+        follows in the states that it leads to.
+    leader : (capacity,) int32; the first continuation with these.
+    """
+
+    hashes: Int64
+    start: Int64
+    items: Int32
+    leader: Int32
+    slots: Int32
+
+
+class Known(NamedTuple):
+    """The results of continuations: those of continuation c are begin[c] to end[c] - 1.
+
+    begin, end : (n_all,) int64.
+    tops, results : (capacity,) int32; the states on top, ascending, and their results.
+    n : (1,) int64; how many of these are in use.
+    """
+
+    begin: Int64
+    end: Int64
+    tops: Int32
+    results: Int32
+    n: Int64
+
+
+@kernel(entry=True)
+def lead(
+    members: Int32,
+    next_continuation: Int32,
+    leader: Int32,
+    facts: Facts,
+    known: Known,
+    leaders: Leaders,
+    sizes: Int64,
+    fresh: Int32,
+    items: Int32,
+) -> int:
+    """Find the leaders of the members of a level, which read a symbol.
+
+    next_continuation : changed from what follows a member to the leader of that.
+    leader : (n_all,) int32; by continuation, written for the members.
+    leaders : changed.
+    sizes : (3,) int64; the leaders so far; the members done; and how many leaders are new of those
+        that begin with a column. Changed.
+    fresh : (n,) int32, written; the rows of these.
+    items : (1 + n_states,) int32; scratch.
+
+    Returns 0; FULL if `leaders` has no room, and the same call goes on; UNKNOWN if the result of
+    what follows is not known.
+    """
+    n_all = leader.shape[0]
+    while sizes[1] < members.shape[0]:
+        member = members[sizes[1]]
+        symbol = facts.symbols[member]
+        after = leader[(next_continuation[member] + n_all) % n_all]
+        n = 1
+        is_refused = True
+        items[0] = symbol
+        if after != REFUSED_CONTINUATION:
+            index = (after + n_all) % n_all
+            at = known.begin[index]
+            for i in range(facts.entered_start[symbol], facts.entered_start[symbol + 1]):
+                items[n] = ACCEPTED
+                if after != WHATEVER:
+                    while at < known.end[index] and known.tops[at] < facts.entered[i]:
+                        at += 1
+                    if at == known.end[index] or known.tops[at] != facts.entered[i]:
+                        return UNKNOWN
+                    items[n] = known.results[at]
+                is_refused = is_refused and items[n] == REFUSED
+                n += 1
+        found = np.int32(REFUSED_CONTINUATION)
+        if after == WHATEVER or not is_refused:
+            n_rows = sizes[0]
+            row = number_of_run(items, n, leaders, sizes)
+            if row < 0:
+                return FULL
+            if row == n_rows:
+                leaders.leader[row] = member
+                if symbol < facts.n_columns:
+                    fresh[sizes[2]] = row
+                    sizes[2] += 1
+            found = leaders.leader[row]
+        next_continuation[member] = after
+        leader[member] = found
+        sizes[1] += 1
+    return 0
+
+
+@kernel(entry=True)
+def learn(continuation_of: Int32, top_of: Int32, results: Int32, known: Known, done: Int64) -> bool:
+    """Note the results of continuations with a state on top.
+
+    continuation_of, top_of, results : (n,) int32; those of a continuation are beside each other, by
+        state.
+    known : changed.
+    done : (1,) int64; how many are done. Changed.
+
+    Returns whether there was room for all. If not, the same call goes on.
+    """
+    n_all = known.begin.shape[0]
+    while done[0] < continuation_of.shape[0]:
+        first = done[0]
+        last = first
+        while last < continuation_of.shape[0] and continuation_of[last] == continuation_of[first]:
+            last += 1
+        index = (continuation_of[first] + n_all) % n_all
+        old = known.begin[index]
+        old_end = known.end[index]
+        n = known.n[0]
+        if n + last - first + old_end - old > known.tops.shape[0]:
+            return False
+        known.begin[index] = n
+        while first < last or old < old_end:
+            if old < old_end and (first == last or known.tops[old] <= top_of[first]):
+                if first < last and known.tops[old] == top_of[first]:
+                    first += 1
+                known.tops[n] = known.tops[old]
+                known.results[n] = known.results[old]
+                old += 1
+            else:
+                known.tops[n] = top_of[first]
+                known.results[n] = results[first]
+                first += 1
+            n += 1
+        known.end[index] = n
+        known.n[0] = n
+        done[0] = last
+    return True
 
 
 @kernel(entry=True)
