@@ -90,7 +90,7 @@ def survives(lexemes: Lexemes, winner: int, under_way: int, state: int, is_first
     while agenda:
         first, lexeme, other = agenda.pop()
         for byte in range(256):
-            after, other_after = lexemes.table[lexeme][byte], lexemes.table[other][byte]
+            after, other_after = lexemes.after(lexeme, byte), lexemes.after(other, byte)
             if other_after < 0 or (after >= 0 and lexemes.winner[after] >= 0):
                 continue
             if after < 0:

@@ -21,7 +21,7 @@ from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa, build_un
 from maskwright.analysis.lexing.terminals import compile_lexemes
 from maskwright.analysis.regex.minimise import sorted_columns
 
-FIRST_PAIRS = 1 << 12
+FIRST_PAIRS = 1 << 8
 """Pairs of states that there is room for at first: a power of two."""
 PAUSE = 1 << 16
 """Pairs of states after which a search pauses, so that Ctrl-C is obeyed."""
@@ -81,7 +81,7 @@ class Lexemes:
         layout.
     modes : for each mode the set of terminals that compete. A lexeme of mode m begins in state
         `union.starts[m]`.
-    union : the union automaton (`UnionDfa`). table : its `next_state` as lists, for all 256 bytes.
+    union : the union automaton (`UnionDfa`).
     winner : for each state the terminal that wins there, or -1.
     live : for each state the terminals that win there or further on, ascending.
     byte_class : (256,) uint8; the class of each byte. Bytes of one class have the same transitions.
@@ -106,7 +106,6 @@ class Lexemes:
         starts = [tuple(int(nfa.initial[t]) for t in sorted(mode)) for mode in self.modes]
         union = build_union_dfa(nfa, names, limit, starts)
         self.union = union
-        self.table: list[list[int]] = union.next_state.tolist()
         rank = terminal_rank(grammar.terminals)
         self.winner = [min(found, key=rank.__getitem__, default=-1) for found in union.accepting]
         byte_class, _ = sorted_columns(union.next_state)
@@ -115,6 +114,7 @@ class Lexemes:
             if (byte_class == byte_class[byte]).sum() > 1:
                 byte_class[byte] = byte_class.max() + 1
         self.byte_class = byte_class.astype(np.uint8)
+        self._class_of_byte: list[int] = byte_class.tolist()
         self.byte_of_class: list[int] = np.unique(byte_class, return_index=True)[1].tolist()
         self.next_by_class: list[list[int]] = union.next_state[:, self.byte_of_class].tolist()
         self.reads_on = [max(row) >= 0 for row in self.next_by_class]
@@ -127,6 +127,10 @@ class Lexemes:
         self._survives: dict[tuple[int, int, int], bool] = {}
         self._pairs = _no_pairs(FIRST_PAIRS)
         self._first_after: dict[int, tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]] = {}
+
+    def after(self, state: int, byte: int) -> int:
+        """The union automaton's state after a byte, -1 for none."""
+        return self.next_by_class[state][self._class_of_byte[byte]]
 
     @cached_property
     def lookahead(self) -> list[frozenset[int] | None]:
@@ -143,7 +147,7 @@ class Lexemes:
             t for rule in self.grammar.rules for t in rule.rhs if t < n and not self.grammar.terminals[t].is_declared
         }
         successors = [set(row) - {-1} for row in self.next_by_class]
-        own = [0] * len(self.table)
+        own = [0] * len(self.winner)
         for state, winner in enumerate(self.winner):
             if winner in self.grammar.ignored:
                 own[state] = 1 << n
@@ -217,7 +221,7 @@ class Lexemes:
 
     def _read(self, winner: int, reading: tuple[int, bool], byte: int) -> list[tuple[int, bool]]:
         state, is_first = reading
-        after = self.table[state][byte]
+        after = self.after(state, byte)
         if after < 0:
             return []
         found = [(after, is_first)]
@@ -249,7 +253,7 @@ class Lexemes:
         first = winner if is_first else -1
         known = self._survives.get((first, under_way, state))
         if known is None:
-            n_states = len(self.table)
+            n_states = len(self.winner)
             may_end, may_live = self._may_follow_at(winner) if is_first else (self._is_end, self._is_end)
             key = 1 + ((first + 1) * n_states + under_way) * n_states + state
             while (found := kernels.survives(key, self._automaton, may_end, may_live, self._pairs, PAUSE)) < 0:

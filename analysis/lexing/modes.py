@@ -227,8 +227,11 @@ def _may_follow(
 ) -> npt.NDArray[np.bool_]:
     """`Modes.may_follow`."""
     found = np.zeros((grammar.n_terminals, len(competing)), np.bool_)
-    for state, symbol in enumerate(accessing.tolist()):
-        found[terminal_column == symbol, of_state[state]] |= symbol >= 0
+    entered = accessing >= 0
+    by_symbol = np.zeros((int(max(accessing.max(), terminal_column.max(initial=-1))) + 1, len(competing)), np.bool_)
+    by_symbol[accessing[entered], of_state[entered]] = True
+    is_used = terminal_column >= 0
+    found[is_used] = by_symbol[terminal_column[is_used]]
     for terminal in sorted(grammar.ignored):
         found[terminal] |= [terminal in mode for mode in competing]
     layout = grammar.layout

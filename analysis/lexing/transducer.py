@@ -206,7 +206,7 @@ class _Builder:
         for state in self.states:
             if state.winner != self.newline or self.newline < 0 or state.backs_up:
                 continue
-            after = self.lexemes.table[state.under_way][LINE_FEED]
+            after = self.lexemes.after(state.under_way, LINE_FEED)
             if after < 0 or self.newline not in self.lexemes.live[after]:
                 raise GrammarError(self._closed_newline())
 
@@ -327,7 +327,7 @@ class _Builder:
 
     def _grow(self, state: _State, byte: int) -> tuple[int, Output]:
         """`_step` inside a lexeme."""
-        after = self.lexemes.table[state.under_way][byte]
+        after = self.lexemes.after(state.under_way, byte)
         if after >= 0:
             winner = self.lexemes.winner[after]
             if winner >= 0:

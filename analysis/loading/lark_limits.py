@@ -164,6 +164,8 @@ def _endless_template(builder: LarkGrammar) -> str | None:
     It is found by carrying out all calls by name.
     """
     templates = {name: (params, tree) for name, params, tree, _ in builder.rule_defs if params}
+    if not templates:
+        return None
     seen: set[str] = set()
     agenda: list[tuple[Any, dict[str, str]]] = [(tree, {}) for _, params, tree, _ in builder.rule_defs if not params]
 

@@ -211,12 +211,13 @@ def parse_grammar(
     if restrict:
         plain = None if plain is None else restricted(plain, restrict)
         grammar = restricted(grammar, restrict)
-    grammar = replace(grammar, plain=plain)
+    if plain is not None:
+        grammar = replace(grammar, plain=plain)
     productive = productive_symbols(grammar)
     if grammar.start not in productive:
         raise EmptyLanguageError(_endless(grammar, productive, files), grammar)
-    if conflicts is None:
-        grammar = replace(grammar, conflicts=default_conflicts(grammar))
+    if conflicts is None and (found := default_conflicts(grammar)) != grammar.conflicts:
+        grammar = replace(grammar, conflicts=found)
     return grammar
 
 
@@ -380,10 +381,13 @@ def _position_of_terminal(definition: TerminalDef, text: str) -> tuple[int, int]
 
 def _unused(builder: LarkGrammar, terminals: Sequence[Terminal]) -> tuple[str, ...]:
     """The terminals that the text defines, imports or declares and that nothing needs."""
+    needed = {terminal.name for terminal in terminals}
+    others = [(name, tree) for name, (tree, _) in builder.term_defs if name not in needed]
+    if not others:
+        return ()
     trees = [tree for _, (tree, _) in builder.term_defs if tree is not None]
     inside = {id(part) for tree in trees for part in tree.iter_subtrees() if part is not tree}
-    needed = {terminal.name for terminal in terminals}
-    return tuple(str(name) for name, (tree, _) in builder.term_defs if name not in needed and id(tree) not in inside)
+    return tuple(str(name) for name, tree in others if id(tree) not in inside)
 
 
 def _to_bnf(
@@ -458,6 +462,8 @@ def _with_verbatim(grammar: Grammar, names: Sequence[str], files: GrammarFiles) 
         if name not in number:
             what = f"option verbatim names {name}, which is not a terminal that the rules use"
             raise files.error(what + suggestion(name, list(number)), name)
+    if not names:
+        return grammar
     return replace(grammar, verbatim=frozenset(number[name] for name in names))  # checks the rest
 
 

@@ -7,6 +7,7 @@ closure is implied.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -162,18 +163,14 @@ class Automaton:
     def shifted(self) -> tuple[int, ...]:
         """For each state the terminals on which it has a transition, as bits."""
         n_terminals = self.grammar.n_terminals
-        row = np.zeros(n_terminals, np.bool_)
-        known: dict[bytes, int] = {}
+        symbols: list[int] = self.symbol.tolist()
+        known: dict[tuple[int, ...], int] = {}
         found = []
         for begin, end in pairwise(self.row_start.tolist()):
-            symbols = self.symbol[begin:end]
-            terminals = symbols[: int(np.searchsorted(symbols, n_terminals))]
-            key = terminals.tobytes()
-            if key not in known:
-                row[terminals] = True
-                known[key] = int.from_bytes(np.packbits(row, bitorder="little").tobytes(), "little")
-                row[terminals] = False
-            found.append(known[key])
+            terminals = tuple(symbols[begin : bisect_left(symbols, n_terminals, begin, end)])
+            if terminals not in known:
+                known[terminals] = from_bits(terminals, n_terminals)
+            found.append(known[terminals])
         return tuple(found)
 
     @cached_property
@@ -344,6 +341,18 @@ def bits(number: int) -> list[int]:
     data = np.frombuffer(number.to_bytes((number.bit_length() + 7) // 8, "little"), np.uint8)
     positions: list[int] = np.flatnonzero(np.unpackbits(data, bitorder="little")).tolist()
     return positions
+
+
+def from_bits(positions: Sequence[int], n: int) -> int:
+    """The number whose one bits are at these positions, which are below n.
+
+    >>> from_bits([1, 2, 4], 5)
+    22
+    """
+    data = bytearray(n // 8 + 1)
+    for position in positions:
+        data[position >> 3] |= 1 << (position & 7)
+    return int.from_bytes(data, "little")
 
 
 def _too_large(items: Items, kernels: Sequence[Kernel], n_symbols: int, limit: str) -> str:

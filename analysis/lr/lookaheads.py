@@ -105,9 +105,12 @@ def lookaheads(automaton: Automaton) -> Lookaheads:
     kind = np.array([distinct.setdefault(f, len(distinct)) for f in follow], np.int64)
     sets = list(distinct)
     found: list[dict[int, int]] = [dict.fromkeys(rules, 0) for rules in automaton.completed]
-    for rule_number, (ends, heads) in enumerate(lookback):
-        for key in np.unique(ends.astype(np.int64) * len(sets) + kind[heads]).tolist():
-            found[key // len(sets)][rule_number] |= sets[key % len(sets)]
+    sizes = [len(heads) for _, heads in lookback]
+    ends, heads = (np.concatenate([np.zeros(0, np.int64), *parts]) for parts in zip(*lookback, strict=True))
+    rule_of = np.repeat(np.arange(len(sizes)), sizes)
+    for key in np.unique((ends * len(sizes) + rule_of) * len(sets) + kind[heads]).tolist():
+        at, number_of_set = divmod(key, len(sets))
+        found[at // len(sizes)][at % len(sizes)] |= sets[number_of_set]
     return tuple(tuple(found[state].values()) for state in range(n_states))
 
 

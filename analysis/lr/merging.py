@@ -16,6 +16,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.grammar import Grammar
@@ -23,7 +24,7 @@ from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.automaton import Automaton, bits, build_automaton
 from maskwright.analysis.lr.bisimulation import Partition, bisimulate
 from maskwright.analysis.lr.domination import prune
-from maskwright.analysis.lr.encoding import ACCEPT, ERROR, Alternatives, Array, LrTables, can_follow, finish_tables
+from maskwright.analysis.lr.encoding import ACCEPT, Alternatives, Array, LrTables, can_follow, finish_tables
 from maskwright.analysis.lr.lookaheads import Lookaheads, lookaheads, shifted_terminals
 from maskwright.analysis.lr.loops import refuse_endless_tables
 from maskwright.analysis.lr.tables import Policy, tables_of
@@ -346,13 +347,7 @@ class _Merger:
         _check_size(self.grammar, len(state_of), n_columns + len(nonterminal_of))
         action = np.zeros((len(state_of), n_columns), np.int32)
         goto = np.full((len(state_of), len(nonterminal_of)), -1, np.int32)
-        columns_of = [
-            np.unique(classes.columns[np.array(bits(terminals), np.int64)]) if terminals else np.zeros(0, np.int32)
-            for terminals in self.distinct
-        ]
-        reached = classes.states[self.automaton.target]
-        for number, state in enumerate(state_of.tolist()):
-            self._fill_row(state, action[number], goto[number], classes, columns_of, reached)
+        self._fill(action, goto, classes, state_of)
         entered = np.concatenate([classes.columns, n_columns + classes.nonterminals, np.array([-1], np.int32)])
         accessing: Array = np.array(self.automaton.accessing, np.int32)
         accessing[accessing >= self.n_terminals] += 1
@@ -368,21 +363,26 @@ class _Merger:
             state_of.astype(np.int32),
         )
 
-    def _fill_row(
-        self, state: int, action: Array, goto: Array, classes: Partition, columns_of: Sequence[Array], reached: Array
-    ) -> None:  # fmt: skip
-        """Writes the actions and gotos of a merged state. state : its least member."""
-        row = slice(self.row_start[state], self.row_start[state + 1])
-        symbols = self.automaton.symbol[row]
-        n_shifts = int(np.searchsorted(symbols, self.n_terminals))
-        action[classes.columns[symbols[:n_shifts]]] = reached[row][:n_shifts] + 1
-        goto[classes.nonterminals[symbols[n_shifts:] - self.n_terminals]] = reached[row][n_shifts:]
-        if state == self.automaton.accepting:
-            action[-1] = ACCEPT
-        for rule, number in self.reduces[state]:
-            columns = columns_of[number]
-            assert (action[columns] == ERROR).all(), "a cell has one action"
-            action[columns] = -int(classes.rules[rule]) - 1
+    def _fill(self, action: Array, goto: Array, classes: Partition, state_of: npt.NDArray[np.intp]) -> None:
+        """Writes the actions and gotos of merged states. state_of : the least member of each."""
+        automaton = self.automaton
+        number = np.full(automaton.n_states, -1, np.int32)
+        number[state_of] = np.arange(len(state_of), dtype=np.int32)
+        row, reached = number[automaton.source], classes.states[automaton.target]
+        shifts = (row >= 0) & (automaton.symbol < self.n_terminals)
+        gotos = (row >= 0) & (automaton.symbol >= self.n_terminals)
+        action[row[shifts], classes.columns[automaton.symbol[shifts]]] = reached[shifts] + 1
+        goto[row[gotos], classes.nonterminals[automaton.symbol[gotos] - self.n_terminals]] = reached[gotos]
+        if number[automaton.accepting] >= 0:
+            action[number[automaton.accepting], -1] = ACCEPT
+        column: list[int] = classes.columns.tolist()
+        columns_of = [np.array(sorted({column[t] for t in bits(found)}), np.intp) for found in self.distinct]
+        rule_class: list[int] = classes.rules.tolist()
+        for merged, state in enumerate(state_of.tolist()):
+            for rule, terminals in self.reduces[state]:
+                columns = columns_of[terminals]
+                assert not action[merged, columns].any(), "a cell has one action"
+                action[merged, columns] = -rule_class[rule] - 1
 
 
 def _by_least(keys: Sequence[Hashable]) -> Array:

@@ -11,7 +11,16 @@ import numpy as np
 
 from maskwright.analysis.arrays import Int32, Int64
 from maskwright.analysis.jit import kernel
-from maskwright.maskstore.automaton.closure_tables import N_DENSE, N_IDS, N_MASKS, NO_MASK, Pool
+from maskwright.maskstore.automaton.closure_tables import (
+    FULL_DENSE,
+    FULL_IDS,
+    FULL_MASKS,
+    N_DENSE,
+    N_IDS,
+    N_MASKS,
+    NO_MASK,
+    Pool,
+)
 from maskwright.maskstore.tokens._hash_kernels import first_slot, mix
 
 
@@ -153,19 +162,19 @@ def find_items(
         n_continuations + n. `never` stands for a root that no stack accepts.
     Written: roots, ascending, and masks, which have room for all groups.
 
-    Returns how many roots there are, and the mask of what is allowed whatever comes; -1 for both if
-    the pool may have no room.
+    Returns how many roots there are, and the mask of what is allowed whatever comes. If a table of
+    the pool may have no room: -1 times its code, and -1.
     """
     n = 0
     for i in range(case.group.shape[0]):
         if case.line_breaks[i] == breaks:
             n += 1
-    if (
-        sizes[N_MASKS] + n + 3 > pool.hashes.shape[0]
-        or sizes[N_DENSE] + n + 3 > pool.dense.shape[0]
-        or sizes[N_IDS] + (n + 2) * pool.limit + 2 > pool.ids.shape[0]
-    ):
-        return -1, -1
+    if sizes[N_MASKS] + n + 3 > pool.hashes.shape[0]:
+        return -FULL_MASKS, -1
+    if sizes[N_DENSE] + n + 3 > pool.dense.shape[0]:
+        return -FULL_DENSE, -1
+    if sizes[N_IDS] + (n + 2) * pool.limit + 2 > pool.ids.shape[0]:
+        return -FULL_IDS, -1
     found, groups = np.empty(n, np.int32), np.empty(n, np.int32)
     n = 0
     for i in range(case.group.shape[0]):

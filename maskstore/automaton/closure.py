@@ -23,7 +23,6 @@ from maskwright.analysis.errors import LimitError
 from maskwright.maskstore.automaton import _closure_kernels as kernels
 from maskwright.maskstore.automaton import closure_tables as closing
 from maskwright.maskstore.automaton._pool_kernels import DepthCase, find_items
-from maskwright.maskstore.automaton.closure_tables import FULL_DENSE, FULL_IDS, FULL_MASKS
 from maskwright.maskstore.automaton.configuration_sets import NEVER_LEGAL, ConfigurationSets
 from maskwright.maskstore.automaton.exploration_tables import DONE
 
@@ -42,7 +41,7 @@ PAUSE = 1 << 20
 It takes some tenths of a second at most.
 """
 
-FIRST_CAPACITY = 1 << 12
+FIRST_CAPACITY = 1 << 10
 """Edges, and visits, that the tables have room for at first: a power of two."""
 
 
@@ -115,8 +114,7 @@ class MaskCollector:
             )
             if n >= 0:
                 return roots[:n], masks[:n], own
-            for full in (FULL_MASKS, FULL_DENSE, FULL_IDS):
-                self.pool = closing.pool_with_room(self.pool, full, self.sizes)
+            self.pool = closing.pool_with_room(self.pool, -n, self.sizes)
 
 
 def close(

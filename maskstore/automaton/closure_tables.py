@@ -14,7 +14,7 @@ from maskwright.analysis.arrays import Int32, Int32_2D, Int64, UInt32, UInt32_2D
 from maskwright.maskstore.tokens._hash_kernels import add_hashed, doubled, free_slots, grown
 from maskwright.maskstore.vocabulary.masks import BITS, n_words
 
-FIRST_DENSE, FIRST_IDS = 1 << 10, 1 << 20
+FIRST_DENSE, FIRST_IDS = 1 << 8, 1 << 14
 """Dense masks, and classes of sparse masks, that a pool has room for at first."""
 
 NO_MASK = 0
@@ -212,7 +212,7 @@ def new_closing(n_cells: int, n_roots: int, widest: int, pool: Pool, sizes: Int6
     pool, sizes : from `new_pool`.
     first_capacity : edges, and visits, that there is room for at first: a power of two.
     """
-    capacity = 1 << max(14, (2 * n_roots + 2).bit_length())
+    capacity = 1 << max(10, (2 * n_roots + 2).bit_length())
     sizes[N_NODES] = 1 + n_roots
     nodes = Nodes(np.zeros(capacity, np.int64), np.zeros(capacity + 1, np.int64), free_slots(capacity))
     items = Items(np.zeros(capacity, np.int32), np.zeros(capacity, np.int32))

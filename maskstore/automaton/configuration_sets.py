@@ -317,35 +317,28 @@ def _merged(
     state = classes.least[classes.of_pair[pair_of]]
     # by continuation, then top
     _, order = np.unique(continuation_of.astype(np.int64) * work.n_cells + top_of, return_index=True)
-    continuations, begins = np.unique(continuation_of[order], return_index=True)
-    of_continuation = {
-        int(continuation): order[begin:end]
-        for continuation, begin, end in zip(continuations, begins, [*begins[1:], len(order)], strict=False)
-    }
-    starts, cells, states = [0], [], []
     leaders, kinds = levels.leader(levels.roots[:, 0]), levels.roots[:, 1]
     n_kinds = len(levels.allowed)
-    _, first, number = np.unique(leaders.astype(np.int64) * n_kinds + kinds, return_index=True, return_inverse=True)
-    distinct = np.full(len(first), NEVER_LEGAL, np.int32)
-    for i in np.argsort(first).tolist():
-        leader, kind = int(leaders[first[i]]), int(kinds[first[i]])
-        if leader == REFUSED_CONTINUATION:
-            continue
-        at = of_continuation.get(leader, order[:0])
-        at = at[levels.allowed[kind][top_of[at]] & (state[at] != REFUSED)]
-        if len(at):
-            cells.append(top_of[at])
-            states.append(state[at])
-            starts.append(starts[-1] + len(at))
-            distinct[i] = len(starts) - 2
-    root_of = distinct[number.reshape(-1)]
-    none = np.zeros(0, np.int32)
+    distinct, first, number = np.unique(
+        leaders.astype(np.int64) * n_kinds + kinds, return_index=True, return_inverse=True
+    )
+    by_first = np.argsort(first)
+    leader, kind = np.divmod(distinct[by_first], n_kinds)
+    # no continuation is REFUSED_CONTINUATION
+    begin, end = (np.searchsorted(continuation_of[order], leader, side=side) for side in ("left", "right"))
+    which = np.repeat(np.arange(len(leader)), end - begin)
+    at = order[np.arange(len(which)) - np.repeat(np.cumsum(end - begin) - end, end - begin)]
+    is_legal = levels.allowed[kind[which], top_of[at]] & (state[at] != REFUSED)
+    at, sizes = at[is_legal], np.bincount(which[is_legal], minlength=len(leader))
+    numbers = np.full(len(leader), NEVER_LEGAL, np.int32)
+    numbers[by_first[sizes > 0]] = np.arange((sizes > 0).sum())
+    root_of = numbers[number.reshape(-1)]
     return ConfigurationSets(
         parser=work.x.parser,
         root_of=root_of,
-        root_start=np.array(starts, np.int64),
-        root_cell=np.concatenate([none, *cells]),
-        root_state=np.concatenate([none, *states]).astype(np.int32),
+        root_start=np.concatenate([[0], np.cumsum(sizes[sizes > 0])]).astype(np.int64),
+        root_cell=top_of[at],
+        root_state=state[at].astype(np.int32),
         followed=Followed(pairs.keys, pairs.edge_start, pairs.slots, edges),
         n_states=work.size(exploring.N_STATES) - FIRST_STATE,
         n_pairs=work.size(exploring.N_PAIRS),

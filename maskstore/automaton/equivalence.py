@@ -25,17 +25,22 @@ The states on top are over-approximated: all stacks of the LR(0) automaton count
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from maskwright.analysis.arrays import Int32, Int32_2D, Int64, UInt64_2D
+from maskwright.analysis.arrays import Int32, Int32_2D, Int64
 from maskwright.analysis.jit import kernel
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT, LrTables
 from maskwright.maskstore.automaton import exploration_tables
 from maskwright.maskstore.automaton.exploration_tables import ACCEPTED, MAX_POPS, REFUSED
+from maskwright.maskstore.tokens._hash_kernels import free_slots, grown, hash_of_run, number_of_run, slot_of_run
+from maskwright.maskstore.tokens.feasible import reducing_states
 
+FIRST_RUNS = 1 << 7
+"""Lists of results that there is room for at first: a power of two."""
+FULL_SHAPES, FULL_TARGETS = 1, 2
+"""Codes of full tables that `_number_shapes` returns."""
 STATE = 1 << 29
 """In a shape: STATE + s begins the part that says what state s does."""
 
@@ -59,12 +64,16 @@ class Positions:
         n = tables.n_states
         below = tables.below
         goto: list[list[int]] = tables.goto.tolist()
-        reductions = [
-            (state, rule, int(tables.rule_length[rule]) - 1, int(tables.rule_lhs[rule]))
-            for state in range(n)
-            for rule in rules_of(tables, state)
-        ]
-        agenda = list(dict.fromkeys((pops, pushed, state) for state, _, pops, pushed in reductions if pops >= 0))
+        states, self.rules = reducing_states(tables)
+        reductions = list(
+            zip(
+                (tables.rule_length[self.rules] - 1).tolist(),
+                tables.rule_lhs[self.rules].tolist(),
+                states.tolist(),
+                strict=True,
+            )
+        )
+        agenda = list(dict.fromkeys(each for each in reductions if each[0] >= 0))
         met = set(agenda)
         for pops, pushed, cell in agenda:  # grows while it is read
             new = [key for under in below[cell] if pops and (key := (pops - 1, pushed, under)) not in met]
@@ -87,44 +96,23 @@ class Positions:
         self.numbers = np.array([number.setdefault(found, len(number)) for _, _, found in ordered], np.int32)
         self.start = np.searchsorted([cell for cell, _, _ in ordered], np.arange(n + 1)).astype(np.int32)
         after = []
-        for state, _, pops, pushed in reductions:
+        for pops, pushed, state in reductions:
             at_once = 1 << goto[state][pushed] if goto[state][pushed] >= 0 else 0
             found = tops[pops, pushed, state] if pops >= 0 else at_once
             after.append(number.setdefault(found, len(number)))
-        self.rule_start = np.searchsorted([state for state, *_ in reductions], np.arange(n + 1)).astype(np.int32)
-        self.rules = np.array([rule for _, rule, *_ in reductions], np.int32)
+        self.rule_start = np.searchsorted(states, np.arange(n + 1)).astype(np.int32)
         self.set_after = np.array(after, np.int32)
-        sets = [_bits(found) for found in number]
-        self.set_start = np.concatenate([[0], np.cumsum([len(one) for one in sets])]).astype(np.int32)
-        self.members = np.concatenate(sets).astype(np.int32)
+        width = (n + 7) // 8
+        data = np.frombuffer(b"".join(found.to_bytes(width, "little") for found in number), np.uint8)
+        is_member = np.unpackbits(data.reshape(-1, width), axis=1, count=n, bitorder="little")
+        of_set, members = np.nonzero(is_member)
+        self.set_start = np.searchsorted(of_set, np.arange(len(number) + 1)).astype(np.int32)
+        self.members = members.astype(np.int32)
 
     @property
     def n_sets(self) -> int:
         """The number of sets of states."""
         return len(self.set_start) - 1
-
-
-def _bits(number: int) -> Int64:
-    """The indices of the bits of a number, ascending."""
-    data = np.frombuffer(number.to_bytes((number.bit_length() + 7) // 8, "little"), np.uint8)
-    return np.flatnonzero(np.unpackbits(data, bitorder="little"))
-
-
-def rules_of(tables: LrTables, state: int) -> list[int]:
-    """The rules by which a state may reduce before some terminal, ascending."""
-    if tables.default_rule[state] >= 0:
-        return [int(tables.default_rule[state])]
-    codes = np.unique(tables.action[state]).tolist()
-    found = {-code - 1 for code in codes if code < 0}
-    for code in codes:
-        if code >= CONFLICT:
-            at = code - CONFLICT
-            found |= {
-                -each - 1
-                for each in tables.alternatives[at + 1 : at + 1 + tables.alternatives[at]].tolist()
-                if each < 0
-            }
-    return sorted(found)
 
 
 class Equivalence:
@@ -141,60 +129,32 @@ class Equivalence:
         """columns : the columns with which continuations begin."""
         positions = Positions(tables)
         shape_of = np.full((tables.action.shape[1], positions.n_sets, 2), -1, np.int32)
-        self._lists: dict[int, list[Int32]] = {}
-        """For each column the lists of states that it is shifted to.
+        self._lists: dict[int, tuple[Int32, Int32]] = {}
+        """For each column the lists of states that it is shifted to, end to end; where each begins.
 
         A state is an index among the states that the column enters. The index after the last one
         stands for accepting.
         """
-        shapes: dict[tuple[int, bytes], int] = {}
+        acts = _Acts(tables.action, tables.alternatives, tables.default_rule, tables.accessing)
+        sets = _Sets(positions.rule_start, positions.rules, positions.set_after, positions.set_start, positions.members)
+        shapes, targets = _no_runs(), _no_runs()
+        n_shapes, n_targets = np.zeros((2, 1), np.int64)
         for column in columns:
-            found, lists = self._shapes_of(tables, positions, column)
-            targets: dict[bytes, int] = {}
-            for number, (shape, shifts) in enumerate(zip(found, lists, strict=True)):
-                shape_of[column, number] = (
-                    shapes.setdefault((number, shape), len(shapes)),
-                    targets.setdefault(shifts, len(targets)),
-                )
-            self._lists[column] = [np.frombuffer(shifts, np.int32) for shifts in targets]
+            # what is numbered keeps its number
+            while (
+                full := _number_shapes(column, acts, sets, shapes, n_shapes, targets, n_targets, shape_of[column])
+            ) != 0:
+                if full == FULL_SHAPES:
+                    shapes = grown(shapes, int(n_shapes[0]))
+                else:
+                    targets = grown(targets, int(n_targets[0]))
+            starts = targets.start[: n_targets[0] + 1].astype(np.int32)
+            self._lists[column] = targets.items[: starts[-1]].copy(), starts
         self.positions = exploration_tables.Positions(positions.start, positions.keys, positions.numbers, shape_of)
         self.outcomes = np.full(n_continuations, -1, np.int32)
         self._n_outcomes = n_continuations
-        self._number: dict[bytes, int] = {}
-
-    @staticmethod
-    def _shapes_of(tables: LrTables, positions: Positions, column: int) -> tuple[list[bytes], list[bytes]]:
-        """For each set of states on top: the column's shape, and the states that it is shifted to.
-
-        Both as bytes of int32. The states are indices as in `_lists`.
-        """
-        entered = np.flatnonzero(tables.accessing == column)
-        entered_index = np.full(tables.n_states, -1, np.int32)
-        entered_index[entered] = np.arange(len(entered), dtype=np.int32)
-        is_acting = (tables.action[:, column] != 0) & (tables.default_rule < 0)
-        acting = np.flatnonzero(is_acting).astype(np.int32)
-        bits = np.zeros((positions.n_sets, max(1, (len(acting) + 63) // 64)), np.uint64)
-        for i, state in enumerate(acting.tolist()):
-            bits[state, i >> 6] |= np.uint64(1 << (i & 63))
-        acts = _Acts(column, tables.action, tables.alternatives, tables.default_rule)
-        _close(
-            acts,
-            positions.rule_start,
-            positions.rules,
-            positions.set_after,
-            positions.set_start,
-            positions.members,
-            bits,
-        )
-        shape_start, shift_start = (np.zeros(positions.n_sets + 1, np.int64) for _ in range(2))
-        capacity = 1 << 12
-        while True:
-            shape, shifts = np.zeros(capacity, np.int32), np.zeros(capacity, np.int32)
-            order = np.full(len(entered) + 1, -1, np.int32)
-            if _write_shapes(acts, acting, bits, entered_index, order, shape_start, shape, shift_start, shifts):
-                break
-            capacity *= 2
-        return _cut(shape, shape_start), _cut(shifts, shift_start)
+        self._runs = _no_runs()
+        self._n_runs = np.zeros(1, np.int64)
 
     def add(self, column: int, continuations: Int32, results: Int32) -> None:
         """Add the outcomes of continuations that begin with a column.
@@ -203,47 +163,112 @@ class Equivalence:
         results : (n, n_entered) int32; for each state entered by the column, in ascending order,
             the result of what follows: REFUSED, ACCEPTED or a configuration set.
         """
-        lists = self._lists[column]
-        results = np.concatenate([results, np.full((len(continuations), 1), ACCEPTED, np.int32)], axis=1)
-        part = np.zeros((len(continuations), len(lists)), np.int32)
-        for number, shifts in enumerate(lists):
-            seen = np.ascontiguousarray(results[:, shifts])
-            for row in np.flatnonzero((seen != REFUSED).any(axis=1)).tolist():
-                part[row, number] = self._number.setdefault(seen[row].tobytes(), 1 + len(self._number))
+        lists, starts = self._lists[column]
+        part = np.zeros((len(continuations), len(starts) - 1), np.int32)
+        while not _number_outcomes(results, lists, starts, self._runs, self._n_runs, part):
+            self._runs = grown(self._runs, int(self._n_runs[0]))
         start = self._n_outcomes
         self._n_outcomes += part.size
         while len(self.outcomes) < self._n_outcomes:
             self.outcomes = np.concatenate([self.outcomes, np.zeros_like(self.outcomes)])
         self.outcomes[start : self._n_outcomes] = part.reshape(-1)
-        self.outcomes[continuations] = start + np.arange(len(continuations), dtype=np.int32) * len(lists)
-
-
-def _cut(data: Int32, starts: Int64) -> list[bytes]:
-    """The runs of an array, as bytes. starts : (n + 1,) int64."""
-    whole = data.tobytes()
-    bounds = (starts * data.itemsize).tolist()
-    return [whole[begin:end] for begin, end in pairwise(bounds)]
+        self.outcomes[continuations] = start + np.arange(len(continuations), dtype=np.int32) * part.shape[1]
 
 
 class _Acts(NamedTuple):
-    """What the parser does before one column; the arrays are those of `LrTables`."""
+    """What the parser does before a column; the arrays are those of `LrTables`."""
 
-    column: int
     action: Int32_2D
     alternatives: Int32
     default: Int32
+    accessing: Int32
+
+
+class _Sets(NamedTuple):
+    """The sets of states of `Positions`, which has these arrays."""
+
+    rule_start: Int32
+    rules: Int32
+    set_after: Int32
+    set_start: Int32
+    members: Int32
+
+
+class _Runs(NamedTuple):
+    """Lists of results by number: list i is items[start[i] : start[i + 1]].
+
+    hashes : (capacity,) int64; of a list's members.
+    start, items : (capacity + 1,) int64, int32.
+    slots : the hash table.
+    """
+
+    hashes: Int64
+    start: Int64
+    items: Int32
+    slots: Int32
+
+
+def _no_runs() -> _Runs:
+    """An empty table of lists."""
+    return _Runs(
+        np.zeros(FIRST_RUNS, np.int64),
+        np.zeros(FIRST_RUNS + 1, np.int64),
+        np.zeros(4 * FIRST_RUNS, np.int32),
+        free_slots(FIRST_RUNS),
+    )
 
 
 @kernel(entry=True)
-def _close(
-    acts: _Acts, rule_start: Int32, rules: Int32, set_after: Int32, set_start: Int32, members: Int32, bits: UInt64_2D
-) -> None:
+def _number_outcomes(
+    results: Int32_2D, lists: Int32, starts: Int32, runs: _Runs, n_runs: Int64, part: Int32_2D
+) -> bool:
+    """Write the number of what each continuation results in, for each list of states.
+
+    results : (n, n_entered) int32; for each state entered the result of what follows.
+    lists, starts : the lists of states; list i is lists[starts[i] : starts[i + 1]]. State n_entered
+        stands for accepting.
+    runs, n_runs : the lists of results met, and how many there are; changed.
+    part : (n, n_lists) int32, written; 1 + the number of the list of results, 0 where all refuse.
+
+    Returns whether there was room. What is numbered keeps its number.
+    """
+    for number in range(starts.shape[0] - 1):
+        length = starts[number + 1] - starts[number]
+        for row in range(results.shape[0]):
+            run = n_runs[0]
+            begin = runs.start[run]
+            if run == runs.hashes.shape[0] or begin + length > runs.items.shape[0]:
+                return False
+            is_refused = True
+            for i in range(length):
+                state = lists[starts[number] + i]
+                result = ACCEPTED if state == results.shape[1] else results[row, state]
+                runs.items[begin + i] = result
+                is_refused = is_refused and result == REFUSED
+            if is_refused:
+                part[row, number] = 0
+                continue
+            items = runs.items[begin : begin + length]
+            key = hash_of_run(items, length)
+            at = slot_of_run(key, items, length, runs)
+            if runs.slots[at] < 0:
+                runs.slots[at] = run
+                runs.hashes[run] = key
+                runs.start[run + 1] = begin + length
+                n_runs[0] += 1
+            part[row, number] = 1 + runs.slots[at]
+    return True
+
+
+@kernel
+def _close(column, acts, sets, bits):  # type: ignore[no-untyped-def]
     """Add to each set of acting states those that reductions before the column lead to.
 
     bits : (n_sets, n_words) uint64; bit i of a set's row is acting state i. Changed until nothing
         is added.
     """
-    column, action, alternatives, default = acts
+    action, alternatives, default, _ = acts
+    rule_start, rules, set_after, set_start, members = sets
     n_states = action.shape[0]
     grew = True
     while grew:
@@ -272,58 +297,98 @@ def _close(
                                 grew = True
 
 
-@kernel(entry=True)
-def _write_shapes(
-    acts: _Acts,
-    acting: Int32,
-    bits: UInt64_2D,
-    entered_index: Int32,
-    order: Int32,
-    shape_start: Int64,
-    shape: Int32,
-    shift_start: Int64,
-    shifts: Int32,
-) -> bool:
-    """Write each set's acting states with what they do: -1 - rule, or the number of a target.
+@kernel
+def _write_shape(column, acts, acting, bits, entered_index, order, shape, shifts):  # type: ignore[no-untyped-def]
+    """Write the acting states of a set with what they do: -1 - rule, or the number of a target.
 
-    Targets are the states that the column is shifted to. Each set numbers its own, in the order in
-    which it meets them.
+    Targets are the states that the column is shifted to, in the order in which they are met.
 
-    entered_index : (n_states,) int32; the index of each state among those entered by the column,
-        else -1.
+    acting : (n_acting,) int32; the states that act before the column.
+    bits : (n_words,) uint64; those of the set.
+    entered_index : (n_states,) int32; the index of each state among those entered by the column.
     order : (n_entered + 1,) int32, all -1; scratch.
-    Written: shape_start, shift_start : (n_sets + 1,) int64; shape, shifts : int32.
+    Written: shape, shifts : int32; the shape is behind the first number.
 
-    Returns whether there was room.
+    Returns the length of both.
     """
-    column, action, alternatives, _ = acts
-    n_shape = 0
+    action, alternatives = acts.action, acts.alternatives
+    n_shape = 1
     n_shifts = 0
-    for number in range(bits.shape[0]):
-        first = n_shifts
-        for i in range(acting.shape[0]):
-            if (bits[number, i >> 6] >> np.uint64(i & 63)) & np.uint64(1) == 0:
-                continue
-            state = acting[i]
-            code = action[state, column]
-            count = 1 if code < CONFLICT else alternatives[code - CONFLICT]
-            if n_shape + count + 1 > shape.shape[0] or n_shifts + count > shifts.shape[0]:
-                return False
-            shape[n_shape] = STATE + state
+    for i in range(acting.shape[0]):
+        if (bits[i >> 6] >> np.uint64(i & 63)) & np.uint64(1) == 0:
+            continue
+        state = acting[i]
+        code = action[state, column]
+        shape[n_shape] = STATE + state
+        n_shape += 1
+        for j in range(1 if code < CONFLICT else alternatives[code - CONFLICT]):
+            each = code if code < CONFLICT else alternatives[code - CONFLICT + 1 + j]
+            if each > 0:
+                target = order.shape[0] - 1 if each == ACCEPT else entered_index[each - 1]
+                if order[target] < 0:
+                    order[target] = n_shifts
+                    shifts[n_shifts] = target
+                    n_shifts += 1
+                each = order[target]
+            shape[n_shape] = each
             n_shape += 1
-            for j in range(count):
-                each = code if code < CONFLICT else alternatives[code - CONFLICT + 1 + j]
-                if each > 0:
-                    target = order.shape[0] - 1 if each == ACCEPT else entered_index[each - 1]
-                    if order[target] < 0:
-                        order[target] = n_shifts - first
-                        shifts[n_shifts] = target
-                        n_shifts += 1
-                    each = order[target]
-                shape[n_shape] = each
-                n_shape += 1
-        for i in range(first, n_shifts):
-            order[shifts[i]] = -1
-        shape_start[number + 1] = n_shape
-        shift_start[number + 1] = n_shifts
-    return True
+    for i in range(n_shifts):
+        order[shifts[i]] = -1
+    return n_shape, n_shifts
+
+
+@kernel(entry=True, allocates=True)
+def _number_shapes(
+    column: int,
+    acts: _Acts,
+    sets: _Sets,
+    shapes: _Runs,
+    n_shapes: Int64,
+    targets: _Runs,
+    n_targets: Int64,
+    shape_of: Int32_2D,
+) -> int:
+    """Number a column's shape at each set of states, and the list of states that it is shifted to.
+
+    shapes, n_shapes : the shapes met, each behind the number of its set, and how many there are;
+        changed.
+    targets, n_targets : written; the column's lists of states. They are indices as in
+        `Equivalence._lists`.
+    shape_of : (n_sets, 2) int32, written; the numbers.
+
+    Returns 0, or which table has no room.
+    """
+    n_states, n_sets = acts.action.shape[0], shape_of.shape[0]
+    targets.slots[:] = -1
+    n_targets[0] = 0
+    entered_index, acting = np.full(n_states, -1, np.int32), np.empty(n_states, np.int32)
+    n_entered = 0
+    n_acting = 0
+    most = 1
+    for state in range(n_states):
+        if acts.accessing[state] == column:
+            entered_index[state] = n_entered
+            n_entered += 1
+        code = acts.action[state, column]
+        if code != 0 and acts.default[state] < 0:
+            acting[n_acting] = state
+            n_acting += 1
+            most += 1 + (1 if code < CONFLICT else acts.alternatives[code - CONFLICT])
+    acting = acting[:n_acting]
+    bits = np.zeros((n_sets, max(1, (n_acting + 63) // 64)), np.uint64)
+    for i in range(n_acting):
+        bits[acting[i], i >> 6] = np.uint64(1) << np.uint64(i & 63)
+    _close(column, acts, sets, bits)
+    order, shape, shifts = np.full(n_entered + 1, -1, np.int32), np.empty(most, np.int32), np.empty(most, np.int32)
+    for number in range(n_sets):
+        n_shape, n_shifts = _write_shape(column, acts, acting, bits[number], entered_index, order, shape, shifts)
+        shape[0] = number
+        found = number_of_run(shape, n_shape, shapes, n_shapes)
+        if found < 0:
+            return FULL_SHAPES
+        shape_of[number, 0] = found
+        found = number_of_run(shifts, n_shifts, targets, n_targets)
+        if found < 0:
+            return FULL_TARGETS
+        shape_of[number, 1] = found
+    return 0

@@ -66,7 +66,7 @@ FIRST_CAPACITY = 1 << 12
 """Rows that each table has room for at first."""
 MOST_FIRST = 1 << 22
 """The most rows that a table has room for at first because of its continuations."""
-FIRST_DEPTH = 512
+FIRST_DEPTH = 64
 """Cells that a scratch stack has room for at first."""
 MAX_RULES = 32
 """Most rules by which a state may reduce if some of them stand for several reductions."""
@@ -316,12 +316,13 @@ def new_exploration(
     """
     n = FIRST_CAPACITY
 
-    def room(each: int) -> int:
+    def room(each: int, least: int) -> int:
         # PERF: with the same room for all tables, a sixth of the time goes into enlarging them.
         # They come to three to ten rows for each continuation, ten pairs, and a hundred steps
-        return max(n, min(MOST_FIRST, 1 << (each * len(continuations.symbol)).bit_length()))
+        return max(least, min(MOST_FIRST, 1 << (each * len(continuations.symbol)).bit_length()))
 
-    n_pairs, n_edges, n_steps, n_rows = room(8), room(64), room(32), room(4)
+    # of rows one step may need many, see `_explore_kernels.lack_of_room`
+    n_pairs, n_edges, n_steps, n_rows = room(8, n // 4), room(64, n // 4), room(32, n // 4), room(4, n)
     sizes = np.zeros(16, np.int64)
     sizes[N_STATES] = FIRST_STATE
     rows, keys = (np.zeros((3, n_rows), each) for each in (np.int32, np.int64))

@@ -12,15 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.lr.encoding import LrTables
-from maskwright.maskstore.automaton.exploration_tables import ACCEPTED, REFUSED_CONTINUATION
-from maskwright.maskstore.tokens._hash_kernels import doubled
+from maskwright.maskstore.automaton import _level_kernels as kernels
+from maskwright.maskstore.tokens._hash_kernels import doubled, free_slots, grown
 from maskwright.maskstore.tokens.continuations import WHATEVER, Continuations
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
-FEW = 32
-"""PERF: fewer rows than this are joined one after the other, which saves a dozen calls of NumPy."""
+FIRST_ROOM = 1 << 7
+"""Leaders, and results of continuations, that there is room for at first: a power of two."""
 
 
 class Levels:
@@ -51,18 +51,10 @@ class Levels:
         # continuation c and set -1 - s are at c and -1 - s of these arrays: sets come last
         n_all = len(continuations) + len(continuations.sets)
         self._leader = np.full(n_all, WHATEVER, np.int32)
-        self._row = np.full(n_all, -1, np.int32)
-        self._leader_of_key: dict[tuple[int, bytes], int] = {}
-        self._met: dict[int, list[tuple[int, Int32]]] = {}
-        self._known: dict[int, tuple[Int32, Int32]] = {}
-        """By continuation the states on top, ascending, and their results."""
-        self._is_root = np.zeros((len(allowed), n_all), np.bool_)
-        self._is_root[self.roots[:, 1], self.roots[:, 0]] = True
+        is_root = np.zeros((len(allowed), n_all), np.bool_)
+        is_root[self.roots[:, 1], self.roots[:, 0]] = True
         self._levels, before = _by_length(self.roots[:, 0], self.next_continuation, n_all)
         self.n_levels = len(self._levels)
-        # the symbols that come before each continuation, by continuation
-        self._before = self._symbols[before]
-        self._before_of = self.next_continuation[before]
         n_columns = tables.action.shape[1]
         # without the states of dead ends there may be modes that no state is in any more
         n_modes = max(int(mode_of_state.max()), int(self._symbols.max(initial=0)) - n_columns) + 1
@@ -70,14 +62,35 @@ class Levels:
         in_mode = mode_of_state == np.arange(n_modes)[:, None]
         # a mode symbol reads nothing: the state on top stays
         is_accessed = np.concatenate([tables.accessing == np.arange(n_columns)[:, None], in_mode])
-        self._accessed = [np.flatnonzero(states) for states in is_accessed]
-        self._accepted = [np.full(len(states), ACCEPTED, np.int32) for states in self._accessed]
-        self._accessed_bits = _bits(is_accessed)
-        self._acts_bits = _bits(np.concatenate([tables.action.T != 0, in_mode]))
-        self._allowed_bits = _bits(allowed)
+        symbol, entered = np.nonzero(is_accessed)
+        self._facts = kernels.Facts(
+            is_root,
+            _bits(allowed),
+            _bits(is_accessed),
+            _bits(np.concatenate([tables.action.T != 0, in_mode])),
+            self._symbols,
+            self._symbols[before],
+            self.next_continuation[before],
+            np.searchsorted(symbol, np.arange(len(is_accessed) + 1)).astype(np.int32),
+            entered.astype(np.int32),
+            n_columns,
+        )
+        begin, end = np.zeros((2, n_all), np.int64)
+        tops, results = np.zeros((2, FIRST_ROOM), np.int32)
+        self._known = kernels.Known(begin, end, tops, results, np.zeros(1, np.int64))
+        self._leaders = kernels.Leaders(
+            np.zeros(FIRST_ROOM, np.int64),
+            np.zeros(FIRST_ROOM + 1, np.int64),
+            np.zeros(4 * FIRST_ROOM, np.int32),
+            np.zeros(FIRST_ROOM, np.int32),
+            free_slots(FIRST_ROOM),
+        )
+        self._sizes = np.zeros(3, np.int64)
+        self._fresh = np.zeros(0, np.int32)
         self._n_states = len(tables.action)
-        self._explored, self._inner = np.zeros((2, 1 << 8, self._allowed_bits.shape[1]), np.uint8)
-        self._n_rows = 0
+        row, at = np.full((2, n_all), -1, np.int32)
+        states, inner = np.zeros((2, 1 << 8, self._facts.allowed.shape[1]), np.uint8)
+        self._explored = kernels.Explored(row, at, states, inner, np.zeros(1, np.int64))
 
     def leader(self, continuations: Int32) -> Int32:
         """The leaders of continuations: (n,) int32; REFUSED_CONTINUATION for those of no stack."""
@@ -92,87 +105,49 @@ class Levels:
         Returns two arrays (n,) int32: the leaders and the states.
         """
         members = self._levels[level]
-        leaders = members if level == 0 else self._lead(members)
-        self._leader[members] = leaders
-        members, leaders = (array[leaders != REFUSED_CONTINUATION] for array in (members, leaders))
-        order: dict[int, int] = {}
-        number = np.array([order.setdefault(leader, len(order)) for leader in leaders.tolist()], np.int64)
-        found = np.array(list(order), np.int32)
-        rows = self._rows_of(found)
-        outer, inner = np.zeros((2, len(found), self._allowed_bits.shape[1]), np.uint8)
-        for is_root, bits in zip(self._is_root, self._allowed_bits, strict=True):
-            outer[number[is_root[members]]] |= bits
-        self._add_inner(members, number, inner)
-        reads = found >= 0
-        outer[reads] &= self._acts_bits[self._symbols[found[reads]]]  # the other states refuse it at once
-        # a pair that was a root's only, and is now inside a longer continuation, is explored again
-        fresh = (outer & ~self._explored[rows]) | (inner & ~self._inner[rows])
-        self._inner[rows] |= inner
-        self._explored[rows] |= outer | inner
-        at, states = np.nonzero(np.unpackbits(fresh, axis=1, count=self._n_states, bitorder="little"))
+        if level == 0:
+            self._leader[members] = members
+        else:
+            self._lead(members)
+        leaders = self._leader[members]
+        while len(self._explored.states) < self._explored.n_rows[0] + len(members):
+            self._explored = self._explored._replace(
+                states=doubled(self._explored.states), inner=doubled(self._explored.inner)
+            )
+        found = np.empty(len(members), np.int32)
+        fresh, inner = np.zeros((2, len(members), self._facts.allowed.shape[1]), np.uint8)
+        n = kernels.fresh_pairs(members, leaders, self._facts, self._explored, found, fresh, inner)
+        at, states = np.nonzero(np.unpackbits(fresh[:n], axis=1, count=self._n_states, bitorder="little"))
         return found[at], states.astype(np.int32)
 
-    def _lead(self, members: Int32) -> Int32:
-        """The leaders of the continuations of a level: (n,) int32."""
-        symbols = self._symbols[members]
-        after = self._leader[self.next_continuation[members]]
-        self.next_continuation[members] = after
-        known: dict[tuple[int, int], int] = {}
-        leaders = []
-        for continuation, *pair in zip(members.tolist(), symbols.tolist(), after.tolist(), strict=True):
-            key = pair[0], pair[1]
-            if key not in known:
-                known[key] = self._leader_of(continuation, *key)
-            leaders.append(known[key])
-        return np.array(leaders, np.int32)
-
-    def _leader_of(self, continuation: int, symbol: int, after: int) -> int:
-        """The leader of a continuation.
-
-        symbol, after : its first symbol, and the leader of what follows.
-        """
-        results = self._results_behind(symbol, after)
-        if after == REFUSED_CONTINUATION or (after != WHATEVER and not results.any()):
-            return REFUSED_CONTINUATION
-        leader = self._leader_of_key.setdefault((symbol, results.tobytes()), continuation)
-        if leader == continuation and symbol < self.n_columns:
-            self._met.setdefault(symbol, []).append((continuation, results))
-        return leader
-
-    def _rows_of(self, leaders: Int32) -> Int32:
-        """The rows of leaders in the tables of what is explored; new ones for new leaders."""
-        new = leaders[self._row[leaders] < 0]
-        self._row[new] = np.arange(self._n_rows, self._n_rows + len(new), dtype=np.int32)
-        self._n_rows += len(new)
-        while len(self._explored) < self._n_rows:
-            self._explored, self._inner = doubled(self._explored), doubled(self._inner)
-        return self._row[leaders]
-
-    def _add_inner(self, members: Int32, number: Int64, inner: npt.NDArray[np.uint8]) -> None:
-        """Add the states that longer continuations lead to in front of the members of a level.
-
-        number : (n,) int64; the row of each member in `inner`.
-        """
-        begin, end = (np.searchsorted(self._before_of, members, side) for side in ("left", "right"))
-        counts = end - begin
-        if counts.sum() < FEW:
-            for row, first, last in zip(number.tolist(), begin.tolist(), end.tolist(), strict=True):
-                for symbol in self._before[first:last].tolist():
-                    inner[row] |= self._accessed_bits[symbol]
-            return
-        ends = np.cumsum(counts)
-        symbols = self._before[np.repeat(begin - (ends - counts), counts) + np.arange(int(counts.sum()))]
-        n_symbols = len(self._accessed_bits)
-        pairs = np.unique(np.repeat(number, counts) * n_symbols + symbols)
-        rows, firsts = np.unique(pairs // n_symbols, return_index=True)
-        inner[rows] = np.bitwise_or.reduceat(self._accessed_bits[pairs % n_symbols], firsts, axis=0)
+    def _lead(self, members: Int32) -> None:
+        """Find the leaders of the continuations of a level."""
+        fresh, items = np.empty(len(members), np.int32), np.empty(1 + self._n_states, np.int32)
+        self._sizes[1:] = 0
+        while (
+            code := kernels.lead(
+                members,
+                self.next_continuation,
+                self._leader,
+                self._facts,
+                self._known,
+                self._leaders,
+                self._sizes,
+                fresh,
+                items,
+            )
+        ) == kernels.FULL:
+            self._leaders = grown(self._leaders, int(self._sizes[0]))
+        # INVARIANT: shorter continuations come first
+        assert code == 0
+        self._fresh = fresh[: self._sizes[2]]
 
     def is_inner(self, continuation_of: Int32, top_of: Int32) -> npt.NDArray[np.bool_]:
         """For each continuation and state on top, whether a longer continuation can get there.
 
         continuation_of, top_of : (n,) int32. Returns (n,) bool.
         """
-        words = self._inner[self._row[continuation_of], top_of >> 3]
+        words = self._explored.inner[self._explored.row[continuation_of], top_of >> 3]
         return np.asarray(words >> (top_of & 7) & 1, np.bool_)
 
     def met(self) -> Iterator[tuple[int, Int32, Int32]]:
@@ -181,27 +156,15 @@ class Levels:
         Yields the column; the leaders, (n,) int32; and the results of what follows, (n, n_entered)
         int32, one for each state entered by the column.
         """
-        for column, found in sorted(self._met.items()):
-            leaders = np.array([leader for leader, _ in found], np.int32)
-            yield column, leaders, np.stack([results for _, results in found])
-        self._met = {}
-
-    def _results_behind(self, symbol: int, after: int) -> Int32:
-        """The result of continuation `after` in each state that a symbol leads to: (n,) int32.
-
-        (0,) if all refuse it.
-        """
-        if after == WHATEVER:
-            return self._accepted[symbol]
-        accessed = self._accessed[symbol]
-        if after == REFUSED_CONTINUATION or not len(accessed):
-            return np.zeros(0, np.int32)
-        tops, results = self._known[after]
-        at = np.minimum(np.searchsorted(tops, accessed), len(tops) - 1)
-        # INVARIANT: shorter continuations come first
-        assert (tops[at] == accessed).all()
-        found: Int32 = results[at]
-        return found
+        leaders, fresh = self._leaders, self._fresh
+        begin = leaders.start[fresh]
+        symbols = leaders.items[begin]
+        for column in np.unique(symbols).tolist():
+            mine = np.flatnonzero(symbols == column)
+            n_entered = self._facts.entered_start[column + 1] - self._facts.entered_start[column]
+            results = leaders.items[begin[mine, None] + np.arange(1, n_entered + 1)]
+            yield column, leaders.leader[fresh[mine]], results
+        self._fresh = fresh[:0]
 
     def learn(self, continuation_of: Int32, top_of: Int32, results: Int32) -> None:
         """Note the results of continuations with a state on top.
@@ -209,15 +172,9 @@ class Levels:
         continuation_of, top_of, results : (n,) int32; a result is REFUSED, ACCEPTED or a
             configuration set. Those of a continuation are beside each other, by state.
         """
-        begins = np.flatnonzero(np.diff(continuation_of, prepend=REFUSED_CONTINUATION))
-        for begin, end in pairwise([*begins.tolist(), len(continuation_of)]):
-            continuation = int(continuation_of[begin])
-            tops, found = top_of[begin:end], results[begin:end]
-            known = self._known.get(continuation)
-            if known is not None:  # results of other states
-                tops, firsts = np.unique(np.concatenate([known[0], tops]), return_index=True)
-                found = np.concatenate([known[1], found])[firsts]
-            self._known[continuation] = tops, found
+        done = np.zeros(1, np.int64)
+        while not kernels.learn(continuation_of, top_of, results, self._known, done):
+            self._known = self._known._replace(tops=doubled(self._known.tops), results=doubled(self._known.results))
 
 
 def _by_length(roots: Int32, next_continuation: Int32, n_all: int) -> tuple[list[Int32], Int64]:
@@ -250,5 +207,8 @@ def _by_length(roots: Int32, next_continuation: Int32, n_all: int) -> tuple[list
 
 
 def _bits(truths: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint8]:
-    """Rows of truths as bits: (n_rows, n_bytes) uint8; bit i of byte b is column 8 b + i."""
-    return np.packbits(truths, axis=1, bitorder="little")
+    """Rows of truths as bits: (n_rows, n_bytes) uint8; bit i of byte b is column 8 b + i.
+
+    C-contiguous, also where `truths` is not.
+    """
+    return np.ascontiguousarray(np.packbits(truths, axis=1, bitorder="little"))

@@ -113,6 +113,30 @@ def slot_of_run(key, items, n, table):  # type: ignore[no-untyped-def]
     return at
 
 
+@kernel
+def number_of_run(items, n, table, n_rows):  # type: ignore[no-untyped-def]
+    """The number of items[:n], a new one if they have none; -1 if there is no room.
+
+    table : as of `slot_of_run`.
+    n_rows : (1,) int64; how many rows it has. Changed.
+    """
+    key = hash_of_run(items, n)
+    at = slot_of_run(key, items, n, table)
+    if table.slots[at] >= 0:
+        return np.int64(table.slots[at])
+    row = n_rows[0]
+    begin = table.start[row]
+    if row == table.hashes.shape[0] or begin + n > table.items.shape[0]:
+        return np.int64(-1)
+    for i in range(n):
+        table.items[begin + i] = items[i]
+    table.slots[at] = row
+    table.hashes[row] = key
+    table.start[row + 1] = begin + n
+    n_rows[0] = row + 1
+    return row
+
+
 @kernel(entry=True)
 def add_hashed(hashes: Int64, begin: int, end: int, slots: Int32) -> None:
     """Enter the rows begin to end - 1, which are distinct, by their 63-bit hashes."""

@@ -310,21 +310,24 @@ def walk_tokens(w: Walk, o: Outcomes, until: int) -> int:
     path_vector, path_move, vector_of_token = o.path.vector, o.path.move, o.vector_of
     keys, slots, after, emits = o.steps.keys, o.steps.slots, o.steps.vector, o.vectors.emits
     byte_class, n_classes, n_keys = w.lexer.byte_class, w.lexer.next_state.shape[1], moves.shape[0] + 1
-    for token in range(cursor[TOKEN], offsets.shape[0] - 1):
+    n_tokens = offsets.shape[0] - 1
+    token = cursor[TOKEN]
+    while token < n_tokens:
         cursor[TOKEN] = token
         if cursor[WORK] > until:
             return PAUSED
         begin = offsets[token]
         size = offsets[token + 1] - begin
-        for depth in range(shared[token], size):
+        depth = np.int64(shared[token])
+        move = np.int64(path_move[depth])
+        vector = np.int64(path_vector[depth])
+        while depth < size:
             byte = data[begin + depth]
             klass = byte_class[byte]
-            move = np.int64(path_move[depth])
-            vector = np.int64(path_vector[depth])
             code = DONE
             if depth == 0:
                 vector, code = first_vector(byte, klass, w, o)
-            elif vector != 0:
+            else:
                 key = (vector * n_classes + klass) * n_keys
                 if emits[vector]:
                     key += 1 + move
@@ -335,10 +338,21 @@ def walk_tokens(w: Walk, o: Outcomes, until: int) -> int:
                     vector, code = new_vector(key, vector, byte, klass, move, w, o)
             if code != DONE:
                 return code
-            path_vector[depth + 1] = vector
-            path_move[depth + 1] = moves[move, byte] if byte <= SPACE else move
-        vector_of_token[token] = path_vector[size]
-    cursor[TOKEN] = offsets.shape[0] - 1
+            if byte <= SPACE:
+                move = np.int64(moves[move, byte])
+            depth += 1
+            path_vector[depth] = vector
+            path_move[depth] = move
+            if vector == 0:
+                break
+        vector_of_token[token] = vector
+        token += 1
+        if vector == 0:
+            # no state reads any of the tokens that begin so
+            while token < n_tokens and shared[token] >= depth:
+                vector_of_token[token] = 0
+                token += 1
+    cursor[TOKEN] = n_tokens
     return DONE
 
 

@@ -197,14 +197,9 @@ def _words(truths: npt.NDArray[np.bool_], n_words: int) -> Words:
 
 def reductions_of(tables: LrTables) -> Reductions:
     """The reductions of LALR tables, and what they lead to."""
-    n_states, n_rules = tables.n_states, tables.n_rules
-    state, column = np.nonzero(tables.action < 0)
-    keys = state * n_rules - 1 - tables.action[state, column]
-    several = np.argwhere(tables.action >= CONFLICT)
-    more = [at * n_rules - 1 - each for at, c in several.tolist() for each in tables.actions(at, c) if each < 0]
-    keys = np.unique(np.concatenate([keys, np.array(more, np.int64)]))
-    states, rules = (keys // n_rules).astype(np.int32), (keys % n_rules).astype(np.int32)
-    target_start, targets = np.zeros(len(keys) + 1, np.int32), np.zeros(4 * len(keys) + n_states, np.int32)
+    n_states = tables.n_states
+    states, rules = reducing_states(tables)
+    target_start, targets = np.zeros(len(states) + 1, np.int32), np.zeros(4 * len(states) + n_states, np.int32)
     while not _write_targets(
         states,
         rules,
@@ -220,6 +215,17 @@ def reductions_of(tables: LrTables) -> Reductions:
         targets = np.zeros(2 * len(targets), np.int32)
     starts = np.searchsorted(states, np.arange(n_states + 1)).astype(np.int32)
     return Reductions(starts, rules, target_start, targets[: target_start[-1]])
+
+
+def reducing_states(tables: LrTables) -> tuple[Int32, Int32]:
+    """The states that may reduce, and by which rules: two arrays (n,) int32, which ascend."""
+    n_rules = tables.n_rules
+    keys = np.flatnonzero(tables.action < 0)
+    keys = keys // tables.action.shape[1] * n_rules - 1 - tables.action.reshape(-1)[keys]
+    several = np.argwhere(tables.action >= CONFLICT)
+    more = [at * n_rules - 1 - each for at, c in several.tolist() for each in tables.actions(at, c) if each < 0]
+    keys = np.unique(np.concatenate([keys, np.array(more, np.int64)]))
+    return (keys // n_rules).astype(np.int32), (keys % n_rules).astype(np.int32)
 
 
 @kernel(entry=True)

@@ -31,7 +31,7 @@ MOST_CONFIGURATIONS = 1 << 18
 """A token that may leave the lexer in more configurations is read in too many ways."""
 MOST_BYTES = 1 << 30
 """Most bytes of one table that is made larger."""
-FIRST_CAPACITY = 1 << 12
+FIRST_CAPACITY = 1 << 9
 """Sequences that there is room for at first."""
 FIRST_ROWS = 1 << 10
 """Rows that the other tables have room for at first: a power of two."""

@@ -33,7 +33,7 @@ def test_what_survives(make: Any, seed: int, monkeypatch: pytest.MonkeyPatch) ->
     except MaskwrightError:
         pytest.skip("the grammar has no lexer")
     rng = random.Random(seed)
-    states = range(len(lexemes.table))
+    states = range(len(lexemes.winner))
     winners = sorted({winner for winner in lexemes.winner if winner >= 0})
     questions = list(itertools.product(winners, states, states, (True, False)))
     for question in rng.sample(questions, min(len(questions), 300)):

@@ -9,7 +9,7 @@ from engine_cases import random_longest_grammar
 from maskwright.analysis.loading import parse_grammar
 from maskwright.analysis.lr.bisimulation import bisimulate
 from maskwright.analysis.lr.tables import build_lr_tables
-from maskwright.maskstore.automaton.equivalence import Equivalence, Positions, rules_of
+from maskwright.maskstore.automaton.equivalence import Equivalence, Positions
 from maskwright.maskstore.automaton.stack_automaton import build_automaton
 from maskwright.maskstore.vocabulary import Vocabulary
 
@@ -47,9 +47,10 @@ def test_places_hold_what_can_be_on_top(seed: int) -> None:
         set(tables.predecessors[tables.predecessor_start[s] : tables.predecessor_start[s + 1]].tolist())
         for s in range(tables.n_states)
     ]
+    columns = tables.action.shape[1]
     for state in range(tables.n_states):
         rules = positions.rules[positions.rule_start[state] : positions.rule_start[state + 1]].tolist()
-        assert rules == rules_of(tables, state)
+        assert rules == sorted({-1 - act for c in range(columns) for act in tables.actions(state, c) if act < 0})
         for rule, number in zip(rules, positions.set_after[positions.rule_start[state] :].tolist(), strict=False):
             cells = {state}
             for _ in range(int(tables.rule_length[rule])):

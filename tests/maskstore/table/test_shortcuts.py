@@ -15,7 +15,7 @@ from maskwright.analysis.loading import parse_grammar
 from maskwright.analysis.lr.bisimulation import bisimulate
 from maskwright.analysis.lr.encoding import ACCEPT, LrTables
 from maskwright.analysis.lr.tables import build_lr_tables
-from maskwright.maskstore.automaton.shortcuts import shortened
+from maskwright.maskstore.automaton.shortcuts import shortened, with_few_rules
 from maskwright.maskstore.tokens.feasible import surely_shifted
 
 Stack = tuple[int, ...]
@@ -83,6 +83,20 @@ def test_shorter_tables_come_to_the_same_stacks(make: Any, seed: int) -> None:
             (expected, steps), (found, fewer) = read(tables, stack, column), read(shorter, stack, column)
             assert found == expected
             assert fewer <= steps
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("make", MAKERS)
+def test_states_with_more_rules_keep_theirs(make: Any, seed: int) -> None:
+    tables = tables_of(make, seed)
+    shorter = shortened(tables)
+    for most in range(4):
+        expected = shorter.action.copy()
+        for state, row in enumerate(shorter.action.tolist()):
+            if len({code for code in row if code < 0}) > most:
+                expected[state] = tables.action[state]
+        assert (with_few_rules(shorter, tables, most).action == expected).all()
+    assert (shorter.action == shortened(tables).action).all()
 
 
 @pytest.mark.parametrize("seed", range(12))
