@@ -354,7 +354,7 @@ class AutomatonBuilder:
         accessing = self.tables.accessing
         is_top = (accessing == -2) | ((accessing >= 0) & (accessing < self.tables.n_terminals))
         is_top[0] = True
-        allowed = np.stack([is_top, is_top])
+        allowed = np.array([is_top, is_top])
         if self.grammar.layout is not None:
             inserted = (self.grammar.layout.newline, self.grammar.layout.indent, self.grammar.layout.dedent)
             allowed[1] = np.isin(accessing, self.tables.terminal_column[list(inserted)])

@@ -263,7 +263,7 @@ def _add_edges(table: _Table, closure: Closure) -> None:
     nodes = np.zeros((closure.n_nodes - n_roots - 1, 2), np.int32)
     kernels.choose_defaults(node_of, number[cut:], nodes)
     is_exception = number[cut:] != nodes[node_of, 0]
-    nodes[np.unique(node_of[is_exception]), 1] = 1
+    nodes[node_of[is_exception], 1] = 1
     keys = key[cut:][is_exception].astype(np.int32)
     # PERF: every other key that is looked up has the default, and its search ends at the next free
     # slot. It takes six slots if seven tenths are full, and 2.5 if half are. But the table should
