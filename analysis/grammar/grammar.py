@@ -434,7 +434,6 @@ class Grammar:
         )
 
     def __hash__(self) -> int:
-        # PERF: what is looked up by grammars is compared anyway, and a digest reads all of it
         return hash((self.name, self.lexing, self.text, len(self.terminals), len(self.rules)))
 
 

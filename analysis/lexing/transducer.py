@@ -267,7 +267,9 @@ class _Builder:
         other = self._others.get(key)
         if other is None:
             other = self._others[key] = self._other(state)
-        row = np.where(fails, [other.target, other.output[other.behind]], self._arrivals[:, after])
+        row = self._arrivals[:, after]
+        np.copyto(row[0], other.target, where=fails)
+        np.copyto(row[1], other.output[other.behind], where=fails)
         is_new = row[1] == _UNKNOWN
         if state.winner >= 0:
             is_new |= ~fails & ~self._wins[after]

@@ -201,18 +201,14 @@ def parse_grammar(
     grammar = _with_verbatim(_with_layout(grammar, layout, files), options.verbatim, files)
     if options.tabs and grammar.layout is not None:
         grammar = replace(grammar, layout=replace(grammar.layout, tabs="consistent"))
-    used = {symbol for rule in grammar.rules for symbol in rule.rhs} | grammar.ignored
-    for refused in options.refused:
-        if grammar.terminal_number[refused] in used:
-            raise files.error(f"option refused names {refused}, but a rule or %ignore takes it", refused)
+    _check_refused(grammar, options.refused, files)
     plain = None
     if soft and lexing != "nfa":
         plain, grammar = grammar, soften(grammar, soft)
     if restrict:
         plain = None if plain is None else restricted(plain, restrict)
         grammar = restricted(grammar, restrict)
-    if plain is not None:
-        grammar = replace(grammar, plain=plain)
+    grammar = grammar if plain is None else replace(grammar, plain=plain)
     productive = productive_symbols(grammar)
     if grammar.start not in productive:
         raise EmptyLanguageError(_endless(grammar, productive, files), grammar)
@@ -319,6 +315,13 @@ def _refused(names: Sequence[str], builder: LarkGrammar, files: GrammarFiles) ->
     return names
 
 
+def _check_refused(grammar: Grammar, names: Sequence[str], files: GrammarFiles) -> None:
+    """Raises GrammarError if something takes a terminal of option `refused`."""
+    for name in names:
+        if any(grammar.terminal_number[name] in used for used in (grammar.ignored, *(r.rhs for r in grammar.rules))):
+            raise files.error(f"option refused names {name}, but a rule or %ignore takes it", name)
+
+
 def _terminals(
     definitions: Sequence[TerminalDef], builder: LarkGrammar, rules: Sequence[LarkRule], keep: Iterable[str], text: str
 ) -> tuple[Terminal, ...]:
@@ -383,9 +386,7 @@ def _unused(builder: LarkGrammar, terminals: Sequence[Terminal]) -> tuple[str, .
     """The terminals that the text defines, imports or declares and that nothing needs."""
     needed = {terminal.name for terminal in terminals}
     others = [(name, tree) for name, (tree, _) in builder.term_defs if name not in needed]
-    if not others:
-        return ()
-    trees = [tree for _, (tree, _) in builder.term_defs if tree is not None]
+    trees = [tree for _, (tree, _) in builder.term_defs if others and tree is not None]
     inside = {id(part) for tree in trees for part in tree.iter_subtrees() if part is not tree}
     return tuple(str(name) for name, tree in others if id(tree) not in inside)
 
@@ -462,9 +463,7 @@ def _with_verbatim(grammar: Grammar, names: Sequence[str], files: GrammarFiles) 
         if name not in number:
             what = f"option verbatim names {name}, which is not a terminal that the rules use"
             raise files.error(what + suggestion(name, list(number)), name)
-    if not names:
-        return grammar
-    return replace(grammar, verbatim=frozenset(number[name] for name in names))  # checks the rest
+    return replace(grammar, verbatim=frozenset(number[name] for name in names)) if names else grammar
 
 
 def _by_number(grammar: Grammar, indenter: Indenter, files: GrammarFiles) -> Layout:

@@ -159,9 +159,9 @@ def _number(*parts: Array) -> Array:
     """Equal numbers for equal rows of the arrays side by side, by first occurrence."""
     n_rows = len(parts[0])
     rows = np.concatenate([part.reshape(n_rows, -1) for part in parts], axis=1)
-    data, width = memoryview(rows.tobytes()), rows.shape[1] * rows.itemsize
+    data, width = rows.tobytes(), rows.shape[1] * rows.itemsize
     number: dict[bytes, int] = {}
-    found = [number.setdefault(bytes(data[i * width : (i + 1) * width]), len(number)) for i in range(n_rows)]
+    found = [number.setdefault(data[i * width : (i + 1) * width], len(number)) for i in range(n_rows)]
     return np.array(found, np.int32)
 
 

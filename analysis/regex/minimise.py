@@ -125,11 +125,13 @@ def number_rows(rows: npt.NDArray[np.generic]) -> npt.NDArray[np.intp]:
     """
     rows = np.ascontiguousarray(rows)
     # PERF: of equal neighbours, as most bytes of an automaton are, only the first is hashed
-    begins = np.flatnonzero(np.append(True, (rows[1:] != rows[:-1]).any(axis=1))) if len(rows) else np.zeros(0, np.intp)
+    is_bound = np.ones(len(rows) + 1, np.bool_)
+    is_bound[1:-1] = (rows[1:] != rows[:-1]).any(axis=1)
+    bounds = np.flatnonzero(is_bound)
     data, width = rows.tobytes(), rows.shape[1] * rows.itemsize
     number: dict[bytes, int] = {}
-    numbers = [number.setdefault(data[i * width : (i + 1) * width], len(number)) for i in begins.tolist()]
-    return np.repeat(np.array(numbers, dtype=np.intp), np.diff(begins, append=len(rows)))
+    numbers = [number.setdefault(data[i * width : (i + 1) * width], len(number)) for i in bounds[:-1].tolist()]
+    return np.repeat(np.array(numbers, dtype=np.intp), bounds[1:] - bounds[:-1])
 
 
 def distances(table: Table, is_accepting: Flags) -> npt.NDArray[np.int64]:

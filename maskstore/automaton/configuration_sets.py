@@ -145,7 +145,8 @@ class _Work:
     def add_outcomes(self, column: int, continuations: Int32, results: Int32) -> None:
         """See `Equivalence.add`."""
         self.equivalence.add(column, continuations, results)
-        self.x = self.x._replace(outcomes=self.equivalence.outcomes)
+        if self.x.outcomes is not self.equivalence.outcomes:
+            self.x = self.x._replace(outcomes=self.equivalence.outcomes)
 
     def learn(self, continuation_of: Int32, top_of: Int32, continuation_after: Int32) -> None:
         """Note facts for `continuation_after`: pairs of continuations that are equivalent.
@@ -325,9 +326,9 @@ def _merged(
     by_first = np.argsort(first)
     leader, kind = np.divmod(distinct[by_first], n_kinds)
     # no continuation is REFUSED_CONTINUATION
-    begin, end = (np.searchsorted(continuation_of[order], leader, side=side) for side in ("left", "right"))
-    which = np.repeat(np.arange(len(leader)), end - begin)
-    at = order[np.arange(len(which)) - np.repeat(np.cumsum(end - begin) - end, end - begin)]
+    starts, ends = (np.searchsorted(continuation_of[order], leader, side=side) for side in ("left", "right"))
+    which = np.repeat(np.arange(len(leader)), ends - starts)
+    at = order[np.arange(len(which)) - np.repeat(np.cumsum(ends - starts) - ends, ends - starts)]
     is_legal = levels.allowed[kind[which], top_of[at]] & (state[at] != REFUSED)
     at, sizes = at[is_legal], np.bincount(which[is_legal], minlength=len(leader))
     numbers = np.full(len(leader), NEVER_LEGAL, np.int32)

@@ -159,7 +159,7 @@ class Levels:
         leaders, fresh = self._leaders, self._fresh
         begin = leaders.start[fresh]
         symbols = leaders.items[begin]
-        for column in np.unique(symbols).tolist():
+        for column in sorted(set(symbols.tolist())):
             mine = np.flatnonzero(symbols == column)
             n_entered = self._facts.entered_start[column + 1] - self._facts.entered_start[column]
             results = leaders.items[begin[mine, None] + np.arange(1, n_entered + 1)]

@@ -83,9 +83,10 @@ def _past_units(shorter: LrTables, tables: LrTables) -> LrTables:
     rule_of: dict[tuple[int, int], int] = {}
     is_renamed = _renamed_somewhere(tables)
     # the other states reduce by their default rule, without a look at the next terminal
-    for state in np.flatnonzero(tables.default_rule < 0).tolist():
+    states = np.flatnonzero(tables.default_rule < 0).tolist() if any(is_renamed) else []
+    for state in states:
         row = tables.action[state]
-        for code in np.unique(row[row < 0]).tolist():
+        for code in sorted({code for code in row.tolist() if code < 0}):
             rule = -code - 1
             if not is_renamed[sides[rule]]:
                 continue

@@ -250,12 +250,20 @@ class AutomatonBuilder:
         self.budget = budget
         self.required = required
         asked, self.n_entries = self._ask_all()
+        gates = [self._gates(breaks) for breaks in range(len(required.line_breaks))]
+        keys = 2 * asked[:, 0] + asked[:, 1]  # ascending
+        distinct = dict.fromkeys(gate for of_breaks in gates for gate in of_breaks)
         number: dict[tuple[int, int], int] = {}
-        if len(required.line_breaks) > 1:
-            number = {(continuation, kind): i for i, (continuation, kind) in enumerate(asked.tolist())}
-        self.gates = [self._gates(breaks, number) for breaks in range(len(required.line_breaks))]
-        more = np.array(list(number)[len(asked) :], np.int32).reshape(-1, 2)
-        self.roots = np.concatenate([asked, more])
+        more: list[tuple[int, int]] = []
+        for continuation, kind in distinct:
+            key = 2 * continuation + kind
+            at = int(np.searchsorted(keys, key))
+            if at == len(keys) or keys[at] != key:
+                at = len(keys) + len(more)
+                more.append((continuation, kind))
+            number[continuation, kind] = at
+        self.gates = [[number[gate] for gate in of_breaks] for of_breaks in gates]
+        self.roots = np.concatenate([asked, np.array(more, np.int32).reshape(-1, 2)])
 
     def opened(self) -> StackAutomaton:
         """The automaton with open roots only. This takes little time."""
@@ -330,15 +338,14 @@ class AutomatonBuilder:
         Returns them, (n, 2) int32, sets first and the last set first; and how many pairs of a group
         and a continuation there are, in all depth cases.
         """
-        n_entries = 0
         n_sets = len(self.required.continuations.sets)
         is_asked = np.zeros((len(self.required.continuations) + n_sets, 2), np.bool_)
-        for state in self.required.states:
-            for depth_case in state.depth_cases:
-                n_entries += len(depth_case.group)
-                is_asked[depth_case.group_continuation + n_sets, np.minimum(depth_case.group_line_breaks, 1)] = True
+        cases = [depth_case for state in self.required.states for depth_case in state.depth_cases]
+        continuations = np.concatenate([case.group_continuation for case in cases])
+        line_breaks = np.concatenate([case.group_line_breaks for case in cases])
+        is_asked[continuations + n_sets, np.minimum(line_breaks, 1)] = True
         is_asked[WHATEVER + n_sets] = False
-        return (np.argwhere(is_asked) - [n_sets, 0]).astype(np.int32), n_entries
+        return (np.argwhere(is_asked) - [n_sets, 0]).astype(np.int32), len(continuations)
 
     def _explore(self, report: Callable[[int, int], None] | None) -> ConfigurationSets | None:
         """The configuration sets of all roots; None past a limit."""
@@ -347,7 +354,7 @@ class AutomatonBuilder:
         accessing = self.tables.accessing
         is_top = (accessing == -2) | ((accessing >= 0) & (accessing < self.tables.n_terminals))
         is_top[0] = True
-        allowed = np.stack([is_top, is_top])
+        allowed = np.array([is_top, is_top])
         if self.grammar.layout is not None:
             inserted = (self.grammar.layout.newline, self.grammar.layout.indent, self.grammar.layout.dedent)
             allowed[1] = np.isin(accessing, self.tables.terminal_column[list(inserted)])
@@ -397,18 +404,18 @@ class AutomatonBuilder:
         empty = collector.without_nodes()
         return empty, tuple((continuation_of_root[roots], masks) for roots, masks in items)
 
-    def _gates(self, breaks: int, number: dict[tuple[int, int], int]) -> list[int]:
+    def _gates(self, breaks: int) -> list[tuple[int, int]]:
         """Roots that must be legal on some stack; otherwise no text has these line breaks.
 
         One root for each newline with symbols before it: these symbols, then the newline.
 
         breaks : the number of the list of line breaks.
-        number : (continuation, kind) -> root; changed.
+
+        Returns the continuation and the kind of each.
         """
         newline = self.required.column_of[self.required.newline] if self.grammar.layout else -1
-        found = []
-        for index, (before, _) in enumerate(self.required.line_breaks[breaks]):
-            if before:
-                continuation = self.required.continuations.before([*before, newline], WHATEVER)
-                found.append(number.setdefault((continuation, int(index > 0)), len(number)))
-        return found
+        return [
+            (self.required.continuations.before([*before, newline], WHATEVER), int(index > 0))
+            for index, (before, _) in enumerate(self.required.line_breaks[breaks])
+            if before
+        ]

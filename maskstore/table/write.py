@@ -19,7 +19,7 @@ from maskwright.maskstore.table import _table_kernels as kernels
 from maskwright.maskstore.table import schema
 from maskwright.maskstore.table.mask_rows import MaskRows, share_rows
 from maskwright.maskstore.tokens.feasible import surely_shifted
-from maskwright.maskstore.tokens.token_walk import flat
+from maskwright.maskstore.tokens.token_walk import flat, starts_of
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.masks import n_words
 
@@ -195,14 +195,14 @@ def _add_lookups(table: _Table, automaton: StackAutomaton) -> None:
         for breaks in (one.line_breaks for one in lookups)
     ]
     number = {breaks: i for i, breaks in enumerate([0, *sorted(set(used) - {0})])}
-    depth_case_starts, _depth_cases = flat([range(len(of_state)) for of_state in automaton.depth_cases])
+    depth_case_starts = starts_of(automaton.depth_cases)
     table.add(schema.DEPTH_CASE_START, depth_case_starts)
     lists = [lookups for of_state in automaton.depth_cases for lookups in of_state]
-    lookup_starts, _ = flat([range(len(lookups)) for lookups in lists])
+    lookup_starts = starts_of(lists)
     table.add(schema.LOOKUP_START, lookup_starts)
     table.add(schema.LOOKUPS, [(number[one.line_breaks], one.root, one.own) for lookups in lists for one in lookups])
     of_number = [automaton.line_breaks[breaks] for breaks in number]
-    break_starts, _ = flat([range(len(breaks)) for breaks in of_number])
+    break_starts = starts_of(of_number)
     table.add(schema.LINE_BREAKS_START, break_starts)
     before_starts, before = flat([symbols for breaks in of_number for symbols, _ in breaks])
     table.add(
@@ -228,13 +228,10 @@ def _add_open(table: _Table, automaton: StackAutomaton) -> None:
     is_open = bool(automaton.open_roots)
     table.add(schema.CONTINUATION_SYMBOL, continuations.symbols if is_open else [])
     table.add(schema.CONTINUATION_NEXT, continuations.next_continuation if is_open else [])
-    starts, _ = flat([range(len(items)) for items, _ in automaton.open_roots])
-    table.add(schema.OPEN_START, starts)
-    none = np.zeros((0, 2), np.int32)
-    table.add(
-        schema.OPEN_ITEMS,
-        np.concatenate([none, *(np.stack([items, masks], axis=1) for items, masks in automaton.open_roots)]),
-    )
+    table.add(schema.OPEN_START, starts_of([items for items, _ in automaton.open_roots]))
+    none = np.zeros(0, np.int32)
+    columns = [np.concatenate([none, *parts]) for parts in zip(*automaton.open_roots, strict=True)] or [none, none]
+    table.add(schema.OPEN_ITEMS, np.stack(columns, axis=1))
 
 
 def _add_edges(table: _Table, closure: Closure) -> None:
@@ -266,7 +263,7 @@ def _add_edges(table: _Table, closure: Closure) -> None:
     nodes = np.zeros((closure.n_nodes - n_roots - 1, 2), np.int32)
     kernels.choose_defaults(node_of, number[cut:], nodes)
     is_exception = number[cut:] != nodes[node_of, 0]
-    nodes[np.unique(node_of[is_exception]), 1] = 1
+    nodes[node_of[is_exception], 1] = 1
     keys = key[cut:][is_exception].astype(np.int32)
     # PERF: every other key that is looked up has the default, and its search ends at the next free
     # slot. It takes six slots if seven tenths are full, and 2.5 if half are. But the table should

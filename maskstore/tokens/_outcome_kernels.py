@@ -308,7 +308,7 @@ def walk_tokens(w: Walk, o: Outcomes, until: int) -> int:
     # PERF: arrays are taken out of their tuples once, and what is known is looked up without a call
     offsets, data, shared, moves = w.tokens.offsets, w.tokens.data, w.tokens.shared, w.tokens.moves
     path_vector, path_move, vector_of_token = o.path.vector, o.path.move, o.vector_of
-    keys, slots, after, emits = o.steps.keys, o.steps.slots, o.steps.vector, o.vectors.emits
+    keys, slots, after, emits, rows = o.steps.keys, o.steps.slots, o.steps.vector, o.vectors.emits, o.after
     byte_class, n_classes, n_keys = w.lexer.byte_class, w.lexer.next_state.shape[1], moves.shape[0] + 1
     n_tokens = offsets.shape[0] - 1
     token = cursor[TOKEN]
@@ -327,7 +327,10 @@ def walk_tokens(w: Walk, o: Outcomes, until: int) -> int:
             code = DONE
             if depth == 0:
                 vector, code = first_vector(byte, klass, w, o)
+            elif vector < rows.shape[0] and rows[vector, klass] > 0:
+                vector = np.int64(rows[vector, klass]) - 1
             else:
+                before = vector
                 key = (vector * n_classes + klass) * n_keys
                 if emits[vector]:
                     key += 1 + move
@@ -336,6 +339,8 @@ def walk_tokens(w: Walk, o: Outcomes, until: int) -> int:
                     vector = np.int64(after[known])
                 else:
                     vector, code = new_vector(key, vector, byte, klass, move, w, o)
+                if code == DONE and before < rows.shape[0] and not emits[before]:
+                    rows[before, klass] = vector + 1
             if code != DONE:
                 return code
             if byte <= SPACE:

@@ -6,6 +6,7 @@ All states are put together at once: a grammar has hundreds, and each has few to
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -80,10 +81,11 @@ class StateKeys:
         if to_end:
             states, more = np.array(to_end, np.int32).T
             place = np.searchsorted(state, states, side="right")
-            breaks = np.insert(breaks, place, NO_LINE_BREAKS)
-            continuation = np.insert(continuation, place, more)
-            group = np.insert(group, place, np.array(n_groups, np.int32)[states])
-            state = np.insert(state, place, states)
+            at = place + np.arange(len(place))
+            breaks = _inserted(breaks, at, NO_LINE_BREAKS)
+            continuation = _inserted(continuation, at, more)
+            group = _inserted(group, at, np.array(n_groups, np.int32)[states])
+            state = _inserted(state, at, states)
         n_breaks = len(required.line_breaks)
         distinct = np.unique(state * n_breaks + breaks)
         breaks_of: list[int] = (distinct % n_breaks).tolist()
@@ -94,6 +96,16 @@ class StateKeys:
             DepthCase(tuple(breaks_of[i:j]), breaks[begin:end], continuation[begin:end], group[begin:end])
             for i, j, begin, end in zip(first_breaks, last_breaks, first, last, strict=True)
         ]
+
+
+def _inserted(array: npt.NDArray[Any], at: Int64, values: npt.NDArray[Any] | int) -> npt.NDArray[Any]:
+    """An array and more values. at : (n,) int64, ascending; where they are afterwards."""
+    found = np.empty(len(array) + len(at), array.dtype)
+    is_old = np.ones(len(found), np.bool_)
+    is_old[at] = False
+    found[is_old] = array
+    found[at] = values
+    return found
 
 
 def _with_end(groups_of_state: Sequence[tuple[Int32, Int64]], end_class: int) -> list[tuple[Int32, Int64]]:

@@ -144,10 +144,9 @@ class Moves:
 
         -1 stands for moves with no number because no token begins so.
         """
-        table = np.full((len(self.members), SPACE + 1), -1, np.int32)
-        moving = {LINE_FEED, SPACE, TAB, FORM_FEED} if self.layout else set()
-        for byte in set(range(SPACE + 1)) - moving:
-            table[:, byte] = np.arange(len(self.members))
+        table = np.repeat(np.arange(len(self.members), dtype=np.int32)[:, None], SPACE + 1, axis=1)
+        if self.layout:
+            table[:, [LINE_FEED, SPACE, TAB, FORM_FEED]] = -1
         for (number, byte), after in self._next.items():
             table[number, byte] = after
         return table

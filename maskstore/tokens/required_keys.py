@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
@@ -171,7 +172,7 @@ def _ending_table(
 
 def _starts(sizes: Sequence[int]) -> Int32:
     """Where runs of these sizes begin, end to end: (n + 1,) int32."""
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+    return np.array([0, *accumulate(sizes)], np.int32)
 
 
 def _nothing(n_keys: int) -> Required:

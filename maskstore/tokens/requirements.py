@@ -292,7 +292,7 @@ class Requirements:
         of_walk, groups_of_state = token_classes(groups_of_state, walk.n_classes)
         class_of = np.full(walk.n_classes + 1, NO_CLASS, np.int32)  # the last one for tokens of no class
         class_of[of_walk.ids] = np.repeat(np.arange(len(of_walk), dtype=np.int32), of_walk.sizes)
-        self.classes = TokenClasses.of(class_of[walk.class_of], tokens.ascending)
+        self.classes = TokenClasses.of(class_of.take(walk.class_of), tokens.ascending)
         del walk  # its tables may be large
         distinct = np.unique(np.concatenate(keys_of_state))
         required = self._require(distinct, endings)

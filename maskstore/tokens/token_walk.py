@@ -6,7 +6,8 @@ lexer emit, and the state in which it leaves the lexer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
+from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
@@ -279,6 +280,7 @@ def _no_outcomes(transducer: Transducer, newline: int, n_tokens: int, longest: i
             np.zeros(1, np.int64),
         ),
         path=walk_tables.Path(*np.zeros((2, longest + 1), np.int32)),
+        after=np.zeros((FIRST_ROWS, transducer.next_state.shape[1]), np.int32),
         emits=np.array(emits, np.int32),
         found=np.zeros(FIRST_FOUND, np.int32),
         items=np.zeros(2 * n_states, np.int32),
@@ -287,7 +289,12 @@ def _no_outcomes(transducer: Transducer, newline: int, n_tokens: int, longest: i
     )
 
 
+def starts_of(sequences: Sequence[Sized]) -> Int32:
+    """Where each of some sequences begins if they stand end to end: (n + 1,) int32."""
+    return np.array([0, *accumulate(map(len, sequences))], np.int32)
+
+
 def flat(sequences: Sequence[Sequence[int]]) -> tuple[Int32, Int32]:
     """Sequences end to end: where each begins, (n + 1,) int32, and the members, int32."""
-    starts = np.concatenate([[0], np.cumsum([len(one) for one in sequences])]).astype(np.int32)
+    starts = starts_of(sequences)
     return starts, np.array([member for one in sequences for member in one], np.int32)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
 import pytest
 from engine_cases import random_longest_grammar
 
 from maskwright.analysis.loading import parse_grammar
 from maskwright.analysis.lr.bisimulation import bisimulate
+from maskwright.analysis.lr.encoding import ACCEPT, LrTables
 from maskwright.analysis.lr.tables import build_lr_tables
+from maskwright.maskstore.automaton import equivalence
 from maskwright.maskstore.automaton.equivalence import Equivalence, Positions
 from maskwright.maskstore.automaton.stack_automaton import build_automaton
 from maskwright.maskstore.vocabulary import Vocabulary
@@ -58,3 +63,57 @@ def test_places_hold_what_can_be_on_top(seed: int) -> None:
             naive = {int(tables.goto[cell, tables.rule_lhs[rule]]) for cell in cells} - {-1}
             found = positions.members[positions.set_start[number] : positions.set_start[number + 1]]
             assert set(found.tolist()) == naive and (np.diff(found) > 0).all()
+
+
+def shape(tables: LrTables, states: Iterable[int], column: int, after: dict[tuple[int, int], set[int]]) -> Any:
+    """What the parser may do before a column with one of some states on top, and the states that it shifts to.
+
+    after : for each state and rule the states that can be on top after the reduction.
+    """
+    met: set[int] = set()
+    agenda = list(states)
+    while agenda:
+        state = agenda.pop()
+        if state in met:
+            continue
+        met.add(state)
+        default = int(tables.default_rule[state])
+        for act in [-1 - default] if default >= 0 else tables.actions(state, column):
+            if act < 0:
+                agenda += after[state, -1 - act]
+    order: dict[int, int] = {}
+    shown = []
+    for state in sorted(met):
+        if tables.default_rule[state] < 0 and tables.actions(state, column):
+            acts = [act if act < 0 else order.setdefault(act, len(order)) for act in tables.actions(state, column)]
+            shown.append((state, *acts))
+    return shown, list(order)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_shapes_are_what_the_parser_does(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    if seed % 2:
+        monkeypatch.setattr(equivalence, "FIRST_RUNS", 1)
+    tables = bisimulate(build_lr_tables(random_longest_grammar(seed)))
+    positions = Positions(tables)
+    sets = [
+        positions.members[positions.set_start[i] : positions.set_start[i + 1]].tolist() for i in range(positions.n_sets)
+    ]
+    after = {
+        (state, int(positions.rules[r])): set(sets[positions.set_after[r]])
+        for state in range(tables.n_states)
+        for r in range(positions.rule_start[state], positions.rule_start[state + 1])
+    }
+    columns = range(tables.action.shape[1])
+    made = Equivalence(tables, 1, columns)
+    numbers: dict[int, tuple[int, Any]] = {}
+    for column in columns:
+        entered = np.flatnonzero(tables.accessing == column).tolist()
+        shifted, starts = made._lists[column]
+        for number, states in enumerate(sets):
+            found, targets = shape(tables, states, column, after)
+            of_shape, of_list = made.positions.shape[column, number].tolist()
+            assert numbers.setdefault(of_shape, (number, found)) == (number, found)
+            expected = [len(entered) if target == ACCEPT else entered.index(target - 1) for target in targets]
+            assert shifted[starts[of_list] : starts[of_list + 1]].tolist() == expected
+    assert len({repr(each) for each in numbers.values()}) == len(numbers)
