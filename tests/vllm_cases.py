@@ -65,6 +65,7 @@ def config_of(**changes: Any) -> Any:
             is_diffusion=False,
             hf_config=SimpleNamespace(model_type="llama"),
             get_vocab_size=lambda: SIZE,
+            max_model_len=4096,
             try_get_generation_config=lambda: {"eos_token_id": [EOS]},
         ),
         structured_outputs_config=StructuredOutputsConfig(backend=NAME, **outputs),

@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 import maskwright as mw
+from maskwright.serving import server_matcher
 from maskwright.serving.options import RequestLimits
 from maskwright.serving.requests import RequestChecker, RequestCompiler
+from maskwright.serving.server_matcher import ServerMatcher
 
 
 @pytest.fixture(autouse=True)
@@ -78,6 +80,47 @@ def test_a_grammar_in_the_dialect_may_have_other_languages_inside(
     assert compiler.compile("grammar", f" {spec}\n") is not store and compiler.compile("grammar", spec) is store
 
 
+SUM = 'start: N ("+" N)*\nN: /[0-9]{1,3}/\n'
+TOOLS = [
+    {"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}, "additionalProperties": False}}},
+    {"type": "custom", "name": "add", "format": {"type": "grammar", "syntax": "lark", "definition": SUM}},
+    {"type": "custom", "name": "day", "format": {"type": "grammar", "syntax": "regex", "definition": "[a-z]{3}"}},
+]  # fmt: skip
+BEGIN, END = '<tool_call>\n{"name": "{name}", "arguments": ', "}\n</tool_call>"
+
+
+def call(name: str, arguments: str) -> str:
+    return f"{BEGIN.replace('{name}', name)}{arguments}{END}"
+
+
+@pytest.mark.parametrize(
+    ("options", "good", "bad"),
+    [
+        ({}, "Well. " + call("add", '{"input": "1+22"}'), "<tool_call>"),
+        ({}, "Just <b>text</b>", call("sub", "{}")),
+        ({}, call("now", "{}"), call("now", '{"a": 1}')),
+        ({"choice": "required"}, call("day", '{"input": "mon"}'), "Well."),
+        (
+            {"choice": "day", "custom": "raw", "custom_begin": "<{name}>", "custom_end": "</{name}>"},
+            "<day>tue</day>",
+            "<day>tu</day>",
+        ),
+        (
+            {"choice": {"type": "custom", "name": "add"}},
+            call("add", '{"input": "1"}'),
+            call("day", '{"input": "mon"}'),
+        ),
+    ],
+)
+def test_tools_come_as_a_grammar(compiler: RequestCompiler, options: dict[str, Any], good: str, bad: str) -> None:
+    spec = json.dumps({"tools": TOOLS, "begin": BEGIN, "end": END, **options})
+    compiler.check("grammar", spec)
+    store = compiler.compile("grammar", spec)
+    assert takes(store, good) and not takes(store, bad)
+    ours = mw.build_store(mw.read_tools(TOOLS, begin=BEGIN, end=END, **options), "python-tiny")
+    assert takes(ours, good) and not takes(ours, bad)
+
+
 def test_masks_inside_are_those_of_the_front_door(compiler: RequestCompiler) -> None:
     spec = 'start: "x=" %json {"type": "object"} ";" | "x" /[a-z]+/'
     ours, theirs = compiler.compile("grammar", spec), mw.build_store(mw.read_constraint(spec), "python-tiny")
@@ -127,6 +170,26 @@ def test_special_tokens_are_those_of_the_vocabulary(spec: str, said: str | None)
     for method in (lambda: checker.check(request, lambda: TOKENS), lambda: compiler.compile("grammar", spec)):
         with pytest.raises(mw.VocabularyError, match=said):
             method()
+
+
+MANY_WAYS = "start: p start q | p\np: %lark {\nstart: /[a-z]+/\n}\nq: %lark {\nstart: /[a-z]*y/\n}\n"  # each letter may end a part
+
+
+def test_a_text_whose_masks_are_slow_ends(compiler: RequestCompiler, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All requests of a server wait for a mask, so one request may not take the others' time for ever."""
+    n_words = compiler.compile("grammar", MANY_WAYS).n_words
+    row = np.zeros(n_words, np.uint32)
+    for slow, most, n_filled in ((60.0, 0.0, 3), (0.0, 60.0, 3), (0.0, 1e-9, 1)):
+        monkeypatch.setattr(server_matcher, "SLOW", slow)
+        monkeypatch.setattr(server_matcher, "MOST_SLOW", most)
+        matcher = ServerMatcher(compiler.compile("grammar", MANY_WAYS), None, compiler.vocabulary.size)
+        said = []
+        for _ in range(3):
+            said.append(matcher.fill(row))
+            assert row.any()
+            matcher.advance(compiler.vocabulary.tokens.index(b"a"))
+        assert sum(one is None for one in said) == n_filled
+        assert all("give the parts of the grammar an end that shows" in one for one in said if one is not None)
 
 
 def test_check_compiles_the_languages_inside(compiler: RequestCompiler) -> None:

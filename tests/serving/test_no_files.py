@@ -84,6 +84,10 @@ def texts(path: str) -> list[tuple[str, str]]:
     ]
     forms += [{"type": "json_schema", "json_schema": each} for each in schemas] + [{"type": "regex", "pattern": path}]
     older = {"structures": [{"begin": "<", "schema": path, "end": ">"}], "triggers": ["<"]}
+    custom = [{"type": "grammar", "syntax": syntax, "definition": path} for syntax in ("lark", "regex")]
+    tools: list[Any] = [path, [path], *([{"type": "custom", "name": "x", "format": each}] for each in custom)]
+    tools += [[{"type": "function", "name": "x", "parameters": each}] for each in (path, {"$ref": path})]
+    grammars += [json.dumps({"tools": each, "begin": "<{name}>", "end": path}) for each in tools]
     found = [("grammar", text) for text in grammars]
     found += [("json", path), *(("json", json.dumps(each)) for each in schemas)]
     found += [("regex", path), ("choice", path), ("choice", json.dumps([path])), ("json_object", path)]

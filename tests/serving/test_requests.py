@@ -93,6 +93,7 @@ def test_masks_are_those_of_the_front_door(compiler: RequestCompiler) -> None:
     assert np.array_equal(*masks) and masks[0].any()
 
 
+ONE_TOOL = '"tools": [{"type": "function", "name": "x"}], "end": ">"'
 HOSTILE = [
     ("json", "/etc/passwd", "no JSON"),
     ("json", "schema.json", "no JSON"),
@@ -141,7 +142,15 @@ HOSTILE = [
     ("grammar", 'start: "a" %json ' + '{"items":' * 50_000, "no valid JSON"),
     ("grammar", "start: " + "%lark { start: " * 5_000, "100 deep"),
     ("grammar", 'start: "a" @b', r"<request>:1:12: no grammar is named 'b'.*send a list"),
-    ("grammar", '{"grammars": [{"lark_grammar": "start: @"}', "this is no JSON"),
+    ("grammar", '{"grammars": [{"lark_grammar": "start: @"}', "the grammar begins as a JSON object does, and is no JSON"),
+    ("grammar", '{"tools": []}', "the tools come without 'begin'"),
+    ("grammar", '{"tools": [], "begin": "<", "end": ">"}', "expected a list of at least one tool"),
+    ("grammar", '{"tools": [], "begin": "<", "end": ">", "paths": true}', "'paths' is not known beside tools; expected tools, begin"),
+    ("grammar", '{"tools": "/etc/passwd", "begin": "<", "end": ">"}', "the tools are no JSON"),
+    ("grammar", f'{{{ONE_TOOL}, "begin": 3}}', "begin"),
+    ("grammar", f'{{{ONE_TOOL}, "begin": "<", "whitespace": true}}', "whitespace|white space"),
+    ("grammar", '{"tools": [{"type": "function", "name": "x", "parameters": "x.json"}], "begin": "<", "end": ">"}', "/parameters is a str"),
+    ("grammar", f'{{{ONE_TOOL}, "begin": "<", "whitespace": "'+ " " * 2000 + '"}', "white space"),
     ("grammar", '{"grammars": [{"json_schema": "/etc/passwd"}]}', "grammar 0 has as json_schema a str"),
     ("grammar", json.dumps({"grammars": [{"lark_grammar": "start: @a"}, {"name": "a", "lark_grammar": "start: @a"}]}), "@a needs itself"),
     ("grammar", json.dumps({"grammars": [{"lark_grammar": 'start: "a"'}] * 2000}), "1 to 1,000 grammars"),

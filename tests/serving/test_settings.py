@@ -48,6 +48,8 @@ def test_the_configuration_counts_more() -> None:
         ("stores", '{"a": 1}', "expected an object of names and paths"),
         ("hybrid", "perhaps", "MASKWRIGHT_VLLM_HYBRID is 'perhaps'; expected 1 or 0"),
         ("cache_entries", "0", "expected a number above 0"),
+        ("close_early", "-1", "expected a number above 0"),
+        ("close_early", "1.5", "expected a number above 0"),
         ("cache_entries", "1.5", "expected a number above 0"),
         ("compile_seconds", "nan", "expected a number above 0"),
         ("compile_seconds", "x", "expected a number above 0"),
@@ -62,6 +64,13 @@ def test_a_wrong_value(name: str, value: str, said: str) -> None:
 def test_a_wrong_value_in_the_configuration(value: Any) -> None:
     with pytest.raises(MaskwrightError, match=r"additional_config\['maskwright'\]\['cache_entries'\]"):
         read_settings({"maskwright": {"cache_entries": value}}, {})
+
+
+def test_closing_early_is_off_by_default() -> None:
+    assert ServerSettings().close_early == 0
+    for value, wanted in ((0, 0), (16, 16)):
+        assert read_settings({"maskwright": {"close_early": value}}, {}).close_early == wanted
+        assert read_settings(None, {"MASKWRIGHT_VLLM_CLOSE_EARLY": str(value)}).close_early == wanted
 
 
 def test_settings_travel_to_the_engines_process() -> None:

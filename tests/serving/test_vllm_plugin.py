@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import maskwright as mw
@@ -35,6 +36,7 @@ from vllm_cases import (
 import maskwright.serving.vllm as ours
 from maskwright.serving.settings import read_settings
 from maskwright.serving.vllm_backend import NAME
+from maskwright.serving.vllm_drafts import PLACEHOLDER, PROPOSER
 
 
 @pytest.fixture(autouse=True)
@@ -202,6 +204,36 @@ def test_configured_stores(tmp_path: Path) -> None:
     config.structured_outputs_config._maskwright_settings = read_settings(manager.vllm_config.additional_config)
     request = request_of(manager, "a", grammar="ab")
     assert manager.accept_tokens(request, [*ids("aabb"), EOS])
+
+
+@pytest.mark.parametrize("reserve", [0, 12])
+def test_texts_that_are_closed_early(reserve: int) -> None:
+    manager = manager_of(additional_config={"maskwright": {"close_early": reserve}})
+    grammar = 'start: "[" (start ",")* start? "]"\n'
+    n_ended, (opening,) = 0, ids("[")
+    for seed in range(5):
+        random = np.random.default_rng(seed)
+        request = request_of(manager, "a", grammar=grammar)
+        while request.num_output_tokens < request.max_tokens:
+            row = manager.grammar_bitmask({"a": request}, ["a"], {})[0]
+            options = allowed(row)
+            token = opening if opening in options and random.random() < 0.8 else int(random.choice(options))
+            request.append_output_token_ids(token)
+            assert manager.accept_tokens(request, [token])
+            if token == EOS:
+                n_ended += 1
+                break
+    assert n_ended == 5 if reserve else n_ended < 5
+
+
+def test_drafts_of_the_constraint_take_the_place_of_placeholders() -> None:
+    proposer = SimpleNamespace(method="custom_class", model=PROPOSER, num_speculative_tokens=4)
+    manager = manager_of(speculative_config=proposer, num_speculative_tokens=4)
+    request = request_of(manager, "a", regex="yes no( yes)*")
+    drafts = manager.validate_tokens(request, [PLACEHOLDER] * 4)
+    assert "yes no".startswith(TOKENIZER.decode(drafts)) and drafts
+    assert manager.validate_tokens(request, [*drafts[:1], OTHER]) == drafts[:1]
+    assert manager.accept_tokens(request, drafts)
 
 
 def test_wrong_settings_end_the_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

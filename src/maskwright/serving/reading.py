@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import inspect
 import json
 import logging
 import re
@@ -16,9 +17,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from maskwright.analysis.arguments import a_type, clip, need_type
-from maskwright.analysis.composition import Composition, read_composition, read_structural_tag
+from maskwright.analysis.composition import Composition, read_composition, read_structural_tag, read_tools
 from maskwright.analysis.dialects import read_llguidance
-from maskwright.analysis.dialects.llguidance import is_list_of_grammars
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, SchemaError, UnknownNameError
 from maskwright.analysis.fronts import detect, parse_ebnf, parse_gbnf
 from maskwright.analysis.grammar.grammar import Grammar
@@ -41,6 +41,8 @@ _AFTER_BRACE = re.compile(r"\{([ \t\d,]+)")
 _MOST_AFTER_BRACES = 1 << 22
 """BOUND: the sum of the cubes of the lengths; a fifth of a second."""
 
+_TOOLS = tuple(inspect.signature(read_tools).parameters)
+"""The members of a grammar that is a JSON object with tools."""
 _ARROWS: Mapping[str, Callable[[str, str], Grammar]] = {"gbnf": parse_gbnf, "ebnf": parse_ebnf}
 
 _logger = logging.getLogger(__name__)
@@ -185,11 +187,9 @@ class RequestReader:
         # that cannot be stopped
         if sum(len(run) ** 3 for run in _AFTER_BRACE.findall(spec)) > _MOST_AFTER_BRACES:
             raise LimitError("the grammar has too many blanks and digits in a row behind `{`; leave them out")
-        syntax = "llguidance" if is_list_of_grammars(spec) else detect(spec)
+        syntax = detect(spec)
         if syntax == "schema":
-            raise GrammarError(
-                "the grammar is a JSON object; send a JSON schema as json, a structural tag as structural_tag"
-            )
+            return _of_object(spec)
         if syntax == "regex":
             raise UnknownNameError(
                 f"the grammar {clip(name)} is no grammar in Lark, GBNF or EBNF, and no store or grammar has this name"
@@ -223,6 +223,35 @@ def _choice(spec: str) -> list[str]:
         what = a_type(found) if not isinstance(found, list) else "a list with other items than strings"
         raise GrammarError(f"the choice is {what}; expected a JSON list of strings")
     return found
+
+
+def _of_object(spec: str) -> Grammar | Composition:
+    """What a grammar that is a JSON object stands for: a list of grammars, or tools.
+
+    Raises: GrammarError for other objects.
+    """
+    try:
+        values = json.loads(spec)
+    except (ValueError, RecursionError) as error:
+        raise GrammarError(f"the grammar begins as a JSON object does, and is no JSON: {clip(str(error))}") from None
+    if "grammars" in values:
+        return read_llguidance(values, name=_NAME)
+    if "tools" not in values:
+        raise GrammarError(
+            "the grammar is a JSON object; send a JSON schema as json, a structural tag as structural_tag, tools as "
+            '{"tools": [...], "begin": ..., "end": ...}, several grammars as {"grammars": [...]}'
+        )
+    for key in values:
+        if key not in _TOOLS:
+            raise GrammarError(f"{clip(key)} is not known beside tools; expected {', '.join(_TOOLS)}")
+    for key in ("begin", "end"):
+        if key not in values:
+            raise GrammarError(
+                f"the tools come without {key!r}, which says how the model writes calls; see mw.read_tools"
+            )
+    if isinstance(values.get("whitespace"), str) and len(values["whitespace"]) > _LONGEST_PATTERN:
+        raise LimitError(f"the pattern of white space has more than {_LONGEST_PATTERN:,} characters")
+    return read_tools(values.pop("tools"), **values)
 
 
 def _refuse_unknown_keywords(schema: Any) -> None:

@@ -100,8 +100,9 @@ class RequestCompiler:
         kind : one of `json`, `json_object`, `regex`, `grammar`, `choice`, `structural_tag`.
         spec : the JSON text of a schema; ignored; a regular expression that whole texts match; the
             name of a store or of a library grammar, or a grammar in Lark (which may name parts in
-            other languages, see `read_composition`), llguidance's Lark, EBNF or GBNF; a JSON list
-            of strings; JSON text.
+            other languages, see `read_composition`), llguidance's Lark, EBNF or GBNF, or a JSON
+            object with `grammars` (`read_llguidance`) or with `tools` and the other arguments of
+            `read_tools`; a JSON list of strings; JSON text.
         options : what the request says of JSON; None: what holds for all.
 
         Raises: SchemaError, whose message and `pointer` name the keyword's JSON pointer; or another

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.errors import IllegalTokenError, MaskwrightError
+from maskwright.analysis.errors import IllegalTokenError, LimitError, MaskwrightError
 from maskwright.decoding.matchers import make_matcher
+from maskwright.stores.composed_store import ComposedStore
 
 if TYPE_CHECKING:
+    from maskwright.decoding.matchers import AnyMatcher
     from maskwright.serving.requests import RequestStore
 
 _logger = logging.getLogger(__name__)
 
 ROLLBACK = 64
 """How many tokens can be taken back at least."""
+SLOW = 0.05
+"""CPU seconds of a mask, from which it counts as slow: one that may be, but not often."""
+MOST_SLOW = 3.0
+"""CPU seconds that the slow masks of one text may take. All requests of a server wait meanwhile."""
 
 
 class ServerMatcher:
@@ -53,6 +60,8 @@ class ServerMatcher:
             )
         self._words: npt.NDArray[np.uint32] = np.zeros(n_words, np.uint32)
         self._has_ended = False  # by an end that compiled code does not know
+        # masks of one language take microseconds; those of several depend on what a request brings
+        self._slow_seconds = 0.0 if isinstance(store, ComposedStore) else None
 
     def fill(self, row: npt.NDArray[Any]) -> str | None:
         """Write the mask of the tokens allowed next.
@@ -62,11 +71,12 @@ class ServerMatcher:
 
         After the end of the text the ends are allowed, and nothing else.
 
-        Returns None, or, where no exact mask can be made, the reason: a limit, a text that no token
-        continues, or one that only tokens continue at which the server stops. The mask then allows
-        the ends alone, whether or not the text may end here, and `advance` refuses an end where it
-        may not: a server that stops at one must not take the text for whole. Where there are no
-        ends it allows all.
+        Returns None, or, where no exact mask can be made, the reason: a limit (too many readings,
+        slow masks that have taken more than `MOST_SLOW`), a text that no token continues, or one
+        that only tokens continue at which the server stops. The mask then allows the ends alone,
+        whether or not the text may end here, and `advance` refuses an end where it may not: a
+        server that stops at one must not take the text for whole. Where there are no ends it allows
+        all.
         """
         words, failed = self._words, None
         try:
@@ -74,7 +84,7 @@ class ServerMatcher:
                 words[:] = 0
                 self._allow_ends()
             else:
-                self._matcher.fill(words)
+                self._fill(words)
                 if self._more or self._hidden:
                     self._set_ends()
                     if not words.any():
@@ -88,6 +98,27 @@ class ServerMatcher:
         row[: len(words)] = words
         row[len(words) :] = 0
         return failed
+
+    def _fill(self, words: npt.NDArray[np.uint32]) -> None:
+        """Write the mask of the text itself.
+
+        Raises: as `Matcher.fill`; LimitError past `MOST_SLOW`.
+        """
+        if self._slow_seconds is None:
+            self._matcher.fill(words)
+            return
+        if self._slow_seconds > MOST_SLOW:
+            raise LimitError(
+                f"the slow masks of this text have taken {self._slow_seconds:.1f} s: give the parts of the grammar an end that shows, such "
+                "as a bracket or a tag, so that a text can be cut in fewer ways"
+            )
+        begin = time.thread_time()
+        try:
+            self._matcher.fill(words)
+        finally:
+            spent = time.thread_time() - begin
+            if spent > SLOW:
+                self._slow_seconds += spent
 
     def _allow_ends(self) -> None:
         if not self._ends:  # a row of -inf alone has no maximum; `advance` refuses what comes
@@ -181,6 +212,23 @@ class ServerMatcher:
         ended = n > 0 and self._has_ended
         self._matcher.rollback(n - ended)
         self._has_ended = self._has_ended and not ended
+
+    @property
+    def inner(self) -> AnyMatcher:
+        """The matcher of the text, which knows nothing of the request's own ends."""
+        return self._matcher
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """The ids of the tokens that end the text."""
+        return tuple(self._ends)
+
+    def short_ending(self) -> tuple[int, ...]:
+        """Tokens that make the text whole, without the one that ends it: hardly more than must be.
+
+        Raises: as `Matcher.short_ending`.
+        """
+        return tuple(self._matcher.short_ending().tokens)
 
     def is_finished(self) -> bool:
         """Whether a token that ends the text has been read."""

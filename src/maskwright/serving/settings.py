@@ -30,6 +30,9 @@ class ServerSettings(NamedTuple):
     strict_keywords : whether to refuse schemas with keywords that JSON Schema does not have.
     cache_entries, cache_megabytes : how much of what was compiled is kept in the process.
     most_bytes, check_seconds, compile_seconds : see `RequestLimits`.
+    close_early : how many tokens before the last moment a text is closed with a short ending, so
+        that it ends within `max_tokens`: see `TokenBudget`. 0 for texts that are cut off. vLLM's
+        alone.
     """
 
     stores: tuple[tuple[str, str], ...] = ()
@@ -41,6 +44,7 @@ class ServerSettings(NamedTuple):
     most_bytes: int = RequestLimits().most_bytes
     check_seconds: float = RequestLimits().check_seconds
     compile_seconds: float = RequestLimits().compile_seconds
+    close_early: int = 0
 
     @property
     def limits(self) -> RequestLimits:
@@ -112,6 +116,8 @@ def _value(name: str, where: str, value: Any) -> Any:
         number = wanted(value) if isinstance(value, str) else value
     except ValueError:
         number = None
+    if name == "close_early" and number == 0 and not isinstance(number, bool):
+        return 0
     if isinstance(number, bool) or not isinstance(number, int | float) or not number > 0 or number != wanted(number):
         raise MaskwrightError(f"{where} is {clip(value)}; expected a number above 0")
     return wanted(number)

@@ -97,10 +97,17 @@ def make_backend(
 
 
 def _settings() -> ServerSettings:
-    """The settings in the environment. Raises: as `read_settings`; MaskwrightError for `hybrid`."""
+    """The settings in the environment.
+
+    Raises: as `read_settings`; MaskwrightError for those of vLLM alone.
+    """
     found = read_settings(prefix=PREFIX)
     if found.hybrid:
         raise MaskwrightError(f"{PREFIX}HYBRID is set, but SGLang has one backend for all requests; leave it out")
+    if found.close_early:
+        raise MaskwrightError(
+            f"{PREFIX}CLOSE_EARLY is set, but SGLang does not tell a backend how many tokens a request may write; leave it out"
+        )
     return found
 
 

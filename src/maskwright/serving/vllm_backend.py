@@ -7,6 +7,7 @@ subclasses of them, so that this module needs no vLLM.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 from collections.abc import Collection, Iterable
@@ -17,9 +18,12 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
+from maskwright.serving.drafts import Drafts
 from maskwright.serving.options import RequestOptions
 from maskwright.serving.server_matcher import ROLLBACK, ServerMatcher
 from maskwright.serving.settings import ServerSettings, make_compiler, read_settings
+from maskwright.serving.token_budget import RequestTokens, TokenBudget
+from maskwright.serving.vllm_drafts import PLACEHOLDER, number_of_drafts
 from maskwright.serving.vocabularies import server_vocabulary
 from maskwright.serving.warming import warm_engines
 
@@ -52,6 +56,8 @@ class MaskwrightBackend:
         self.compiler = make_compiler(vocabulary, self.settings, self.options)
         self._rollback = max(ROLLBACK, 2 * (int(getattr(vllm_config, "num_speculative_tokens", 0) or 0) + 1))
         self._rows = BitmaskRows()
+        n_drafts = number_of_drafts(vllm_config)
+        self._drafts = Drafts(vocabulary, n_drafts) if n_drafts else None
         self._xgrammar: Any = None
         self._lock = threading.Lock()
         if vocabulary.eos:
@@ -93,7 +99,7 @@ class MaskwrightBackend:
                 "a request of kind %s goes to xgrammar, unchecked by maskwright, which says: %s", kind, error
             )
             return self._of_xgrammar(params, stop_token_ids)
-        return MaskwrightGrammar(matcher, self._rows)
+        return MaskwrightGrammar(matcher, self._rows, self._drafts)
 
     def _of_xgrammar(self, params: Any, stop_token_ids: Collection[int] | None) -> Any:
         """What xgrammar makes of a request."""
@@ -136,31 +142,76 @@ class MaskwrightGrammar:
     """The constraint of one request, and the text so far.
 
     matcher : the text. rows : the rows of vLLM's bitmask.
+    drafts : what drafts are made of, in place of the `PLACEHOLDER` that vLLM proposes; or None.
     """
 
-    def __init__(self, matcher: ServerMatcher, rows: BitmaskRows) -> None:
-        self._matcher, self._rows = matcher, rows
+    def __init__(self, matcher: ServerMatcher, rows: BitmaskRows, drafts: Drafts | None = None) -> None:
+        self._matcher, self._rows, self._drafts = matcher, rows, drafts
+        self._before, self._new = -1, list[int]()  # tokens that were read, the last ones not counted yet
+        self._budget: TokenBudget | None = None
+        self._tokens: RequestTokens | None = None
+
+    def keep_budget(self, request: Any, longest: int, reserve: int) -> None:
+        """Close the text before the tokens of its request are used up.
+
+        request, longest : see `RequestTokens`. reserve : see `TokenBudget`.
+
+        Cost: of the first search for an ending under a store, half a second for Python.
+        """
+        with contextlib.suppress(MaskwrightError):  # `TokenBudget` says it when it matters
+            self._matcher.short_ending()  # here, where the engine does not wait
+        self._budget, self._tokens = TokenBudget(self._matcher, reserve), RequestTokens(request, longest)
 
     def accept_tokens(self, request_id: str, tokens: Iterable[int]) -> bool:
         """Add tokens to the text. Those behind its end are ignored.
 
         False if one is not allowed: vLLM ends the request then, with an error.
         """
+        n_read = 0
         for token in tokens:
             if self._matcher.is_finished():
-                return True
+                break
             if not self._matcher.advance(token):
                 _logger.error("request %s: token %d is not allowed by %r", request_id, token, self._matcher)
                 return False
+            n_read += 1
+            if self._drafts is not None:
+                self._new.append(token)
+            if self._budget is not None:
+                self._budget.advance(token)
+        if self._tokens is not None:
+            self._tokens.read(n_read)
         return True
 
     def validate_tokens(self, tokens: Iterable[int]) -> list[int]:
-        """The longest prefix of some tokens that may come next. The text does not change."""
-        return self._matcher.longest_prefix(tokens)
+        """The longest prefix of some tokens that may come next. The text does not change.
+
+        In place of placeholders: other tokens, no more than those, that may come and are likely.
+        """
+        wanted = list(tokens)
+        if self._drafts is not None and wanted and all(token == PLACEHOLDER for token in wanted):
+            wanted = self._own_drafts(self._drafts, len(wanted))
+        return self._matcher.longest_prefix(wanted)
+
+    def _own_drafts(self, drafts: Drafts, most: int) -> list[int]:
+        """Drafts for the text as it stands, whose last tokens are counted before."""
+        if self._matcher.is_finished():
+            return []
+        new, inner = self._new, self._matcher.inner
+        if len(new) <= inner.max_rollback:
+            drafts.learn(inner, new, self._before)
+        if new:
+            self._before, self._new = new[-1], []
+        return drafts.next(inner, self._before, most)
 
     def rollback(self, num_tokens: int) -> None:
         """Take back the last tokens."""
         self._matcher.rollback(num_tokens)
+        if num_tokens:
+            del self._new[-num_tokens:]
+        if self._budget is not None and self._tokens is not None:
+            self._budget.rollback(num_tokens)
+            self._tokens.rollback(num_tokens)
 
     def fill_bitmask(self, bitmask: torch.Tensor, batch_index: int) -> None:
         """Write the mask of the next token.
@@ -170,9 +221,12 @@ class MaskwrightGrammar:
         Where no exact mask can be made, the mask allows the stop tokens alone. `accept_tokens`
         refuses them, so the request ends with an error, and the engine goes on.
         """
-        failed = self._matcher.fill(self._rows.of(bitmask)[batch_index])
+        row = self._rows.of(bitmask)[batch_index]
+        failed = self._matcher.fill(row)
         if failed is not None:
             _logger.error("no mask can be made, so the request will end with an error: %s", failed)
+        elif self._budget is not None and self._tokens is not None:
+            self._budget.restrict(row, self._tokens.left, self._tokens.has_drafts)
 
     def is_terminated(self) -> bool:
         """Whether a token that ends the text was accepted."""

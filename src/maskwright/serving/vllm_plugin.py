@@ -173,10 +173,14 @@ def _create_grammar(original: Callable[..., Any]) -> Callable[..., Any]:
         params = request.sampling_params
         stops = params.all_stop_token_ids if params is not None else None
         try:
-            return backend.compile_request(kind, spec, stops, struct.params)
+            grammar = backend.compile_request(kind, spec, stops, struct.params)
         except MaskwrightError as error:
             _logger.warning("request %s is refused: %s", request.request_id, error)
             raise
+        reserve = backend.settings.close_early
+        if reserve and isinstance(grammar, MaskwrightGrammar):
+            grammar.keep_budget(request, self.vllm_config.model_config.max_model_len, reserve)
+        return grammar
 
     return create
 

@@ -1,0 +1,163 @@
+"""Texts that are closed before their tokens are used up: any choice among the masks, drafts that are taken back, what cannot be kept."""
+
+from __future__ import annotations
+
+import json
+import logging
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import maskwright as mw
+from maskwright.serving.server_matcher import ServerMatcher
+from maskwright.serving.token_budget import RequestTokens, TokenBudget
+from maskwright.serving.vllm_backend import BitmaskRows, MaskwrightGrammar
+
+VOCABULARY = mw.load_vocabulary("python-tiny")
+RESERVE = 8
+PERSON = {
+    "type": "object",
+    "properties": {"name": {"type": "string", "minLength": 3}, "tags": {"type": "array", "items": {"type": "string"}}},
+    "required": ["name", "tags"],
+    "additionalProperties": False,
+}
+CONSTRAINTS: dict[str, Any] = {
+    "lists": mw.parse_grammar('start: "[" (start ",")* start? "]"\n%ignore " "\n'),
+    "pairs": mw.parse_grammar('start: "a" start "bb" | "ab"\n'),
+    "schema": mw.load_schema(PERSON),
+    "pattern": mw.load_regex("x(yz)*[a-c]{4}"),
+    "composed": mw.read_llguidance('start: "<" %json {"type": "array", "items": {"type": "boolean"}} ">"'),
+}
+
+
+@pytest.fixture(scope="module")
+def stores() -> dict[str, Any]:
+    return {name: mw.build_store(each, VOCABULARY) for name, each in CONSTRAINTS.items()}
+
+
+def grammar_of(store: Any, most: int, reserve: int = RESERVE, longest: int = 4096) -> tuple[MaskwrightGrammar, Any]:
+    """The grammar of a request of vLLM, and the request, which has a prompt of 10 tokens."""
+    request = SimpleNamespace(max_tokens=most, num_prompt_tokens=10, num_output_tokens=0)
+    found = MaskwrightGrammar(ServerMatcher(store, None, VOCABULARY.size), BitmaskRows())
+    if reserve:
+        found.keep_budget(request, longest, reserve)
+    return found, request
+
+
+def allowed(grammar: MaskwrightGrammar) -> list[int]:
+    torch = pytest.importorskip("torch")
+    mask = torch.zeros((1, -(-VOCABULARY.size // 32)), dtype=torch.int32)
+    grammar.fill_bitmask(mask, 0)
+    found = np.flatnonzero(np.unpackbits(mask.numpy().view(np.uint8)[0], bitorder="little"))
+    return [int(token) for token in found]
+
+
+def written(grammar: MaskwrightGrammar, request: Any, most: int, seed: int, drafts: int = 0) -> list[int]:
+    """The tokens that a model without preferences writes, as vLLM's scheduler takes them; drafts are tried and taken back."""
+    random = np.random.default_rng(seed)
+    found: list[int] = []
+    while len(found) < most and not grammar.is_terminated():
+        n_tried = 0
+        for _ in range(drafts):
+            if grammar.is_terminated():
+                break
+            assert grammar.accept_tokens("r", [int(random.choice(allowed(grammar)))])
+            n_tried += 1
+        grammar.rollback(n_tried)
+        found.append(int(random.choice(allowed(grammar))))
+        request.num_output_tokens = len(found)
+        assert grammar.accept_tokens("r", found[-1:])
+    return found
+
+
+@pytest.mark.parametrize("drafts", [0, 2])
+@pytest.mark.parametrize("name", CONSTRAINTS)
+def test_texts_end_in_time(stores: dict[str, Any], name: str, drafts: int) -> None:
+    least = len(stores[name].matcher().short_ending().tokens) + 1
+    n_cut = 0
+    for seed in range(12):
+        most = least + seed * 3
+        grammar, request = grammar_of(stores[name], most)
+        tokens = written(grammar, request, most, seed, drafts)
+        assert grammar.is_terminated() and len(tokens) <= most, (name, seed)
+        grammar, request = grammar_of(stores[name], most, reserve=0)
+        written(grammar, request, most, seed)
+        n_cut += not grammar.is_terminated()
+    assert n_cut or name == "pattern"
+
+
+def test_before_the_end_masks_are_as_without(stores: dict[str, Any]) -> None:
+    plain, _ = grammar_of(stores["lists"], 100, reserve=0)
+    closed, request = grammar_of(stores["lists"], 100)
+    for n in range(1, 40):
+        assert allowed(plain) == allowed(closed)
+        request.num_output_tokens = n
+        token = VOCABULARY.tokens.index(b"[")
+        assert plain.accept_tokens("r", [token]) and closed.accept_tokens("r", [token])
+
+
+def test_the_model_s_longest_text_is_a_budget_too(stores: dict[str, Any]) -> None:
+    grammar, request = grammar_of(stores["lists"], 10_000, longest=10 + 30)
+    written(grammar, request, 30, 0)
+    assert grammar.is_terminated()
+    tokens = RequestTokens(SimpleNamespace(max_tokens=50, num_prompt_tokens=10, num_output_tokens=7), 40)
+    assert tokens.left == 23
+    tokens.read(7)
+    tokens.read(2)
+    assert tokens.left == 21
+    tokens.rollback(2)
+    assert tokens.left == 23
+
+
+def test_what_cannot_be_kept_is_said_once(stores: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+    grammar, request = grammar_of(stores["schema"], 3)
+    with caplog.at_level(logging.WARNING, "maskwright"):
+        assert len(written(grammar, request, 3, 0)) == 3 and not grammar.is_terminated()
+    assert [record.message.partition(":")[0] for record in caplog.records] == [
+        "a text will be cut off by its budget of tokens"
+    ]
+    assert "and 3 are left" in caplog.text
+
+
+def test_one_of_few_tokens_that_opens_too_much_is_refused() -> None:
+    """`[` is followed by `]` or by a text of some 50 tokens."""
+    schema = {"type": "array", "items": {"const": "x" * 200}}
+    store = mw.build_store(mw.load_schema(schema, whitespace="compact"), VOCABULARY)
+    bracket, quote = (VOCABULARY.tokens.index(byte) for byte in (b"[", b'"'))
+    for most, may_open in ((40, False), (400, True)):
+        grammar, request = grammar_of(store, most)
+        assert bracket in allowed(grammar)
+        request.num_output_tokens = 1
+        assert grammar.accept_tokens("r", [bracket])
+        assert (quote in allowed(grammar)) == may_open
+
+
+def test_one_of_many_tokens_that_opens_much_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    """The limit of what masks alone can do: see `TokenBudget`."""
+    store = mw.build_store(mw.load_regex("[a-z]*(!x{300})?"), VOCABULARY)
+    grammar, request = grammar_of(store, 40)
+    text = b"abc!" + b"x" * 36
+    with caplog.at_level(logging.WARNING, "maskwright"):
+        for n, byte in enumerate(text, 1):
+            token = VOCABULARY.tokens.index(bytes((byte,)))
+            assert token in allowed(grammar)
+            request.num_output_tokens = n
+            assert grammar.accept_tokens("r", [token])
+    assert not grammar.is_terminated() and len(caplog.records) == 1
+    assert "cut off by its budget of tokens: its shortest ending takes" in caplog.text
+
+
+def test_a_restricted_mask_holds_the_next_token_of_an_ending(stores: dict[str, Any]) -> None:
+    matcher = ServerMatcher(stores["schema"], None, VOCABULARY.size)
+    budget = TokenBudget(matcher, RESERVE)
+    row = np.zeros(-(-VOCABULARY.size // 32), np.uint32)
+    assert matcher.fill(row) is None
+    full = row.copy()
+    ending = matcher.short_ending()
+    budget.restrict(row, len(ending) + 1 + RESERVE + 20)
+    assert np.array_equal(row, full)
+    budget.restrict(row, len(ending) + 1)
+    bits = np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist()
+    assert bits == [ending[0]] and json.loads(b"".join(VOCABULARY.tokens[token] for token in ending))
