@@ -60,8 +60,10 @@ def automaton(pattern: str) -> Dfa:
     return spell(parse(pattern))
 
 
-def random_graph(rng: random.Random, n_nodes: int = 5) -> SchemaGraph:
+def random_graph(rng: random.Random, n_nodes: int = 5, is_deep: bool = False) -> SchemaGraph:
     """A graph of `n_nodes` nodes, in which all INVARIANTs of `shapes.py` hold.
+
+    is_deep : whether arrays of distinct items may have any items.
 
     Nodes of objects and arrays lie inside one another, and inside themselves where they need not be.
     """
@@ -77,7 +79,9 @@ def random_graph(rng: random.Random, n_nodes: int = 5) -> SchemaGraph:
         rng.shuffle(shapes)
         nodes.append(tuple(shapes))
     for number, node in enumerate(nodes):
-        nodes[number] = tuple(_unique(rng, shape, nodes) if isinstance(shape, Arrays) else shape for shape in node)
+        nodes[number] = tuple(
+            _unique(rng, shape, nodes, is_deep) if isinstance(shape, Arrays) else shape for shape in node
+        )
     return _shuffled(rng, nodes, rng.choice((n_nodes - 1, n_nodes - 1, rng.randrange(n_nodes))))
 
 
@@ -190,8 +194,10 @@ def _arrays(rng: random.Random, number: int, n_nodes: int) -> Arrays:
     return Arrays(tuple(outside), items, rng.choice((0, n, rng.randint(0, n))), rng.choice((None, n, n + 1)), contained)
 
 
-def _unique(rng: random.Random, arrays: Arrays, nodes: list[tuple[Shape, ...]]) -> Arrays:
+def _unique(rng: random.Random, arrays: Arrays, nodes: list[tuple[Shape, ...]], is_deep: bool) -> Arrays:
     """The array, or now and then one of distinct items in its place, whose node is added."""
+    if is_deep and arrays.contained is None and rng.random() < 0.7:
+        return arrays._replace(least=min(arrays.least, 1), is_unique=True, is_deep=True)
     if rng.random() < 0.7:
         return arrays
     shapes: list[Shape] = []

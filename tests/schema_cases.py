@@ -93,7 +93,7 @@ def check_graph(graph: SchemaGraph) -> None:
                     assert len(shape.contained.prefix) == len(shape.prefix)
                     nodes += [*shape.contained.prefix, shape.contained.items]
                 assert all(NO_NODE <= node < n for node in nodes)
-                if shape.is_unique:
+                if shape.is_unique and not shape.is_deep:
                     inside = [each for node in nodes if node != NO_NODE for each in graph.nodes[node]]
                     assert not any(isinstance(each, (Objects, Arrays)) for each in inside)
             elif hasattr(shape, "texts"):

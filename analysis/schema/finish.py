@@ -10,6 +10,7 @@ from maskwright.analysis.marks import MARK
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema.builder import Builder
 from maskwright.analysis.schema.drafts import SCALARS, Doubtful, Draft, Patterned, has_value, living
+from maskwright.analysis.schema.endless import endless, goes_on_for_ever
 from maskwright.analysis.schema.keys import few_keys, key_automaton, key_sets
 from maskwright.analysis.schema.objects import MOST_NAMED
 from maskwright.analysis.schema.scalars import merged
@@ -216,7 +217,7 @@ class Finisher:
                 contained = None
             else:
                 contained = contained._replace(prefix=tuple(inside), items=inner)
-        return Arrays(tuple(prefix), items, draft.least, most, contained, draft.is_unique)
+        return Arrays(tuple(prefix), items, draft.least, most, contained, draft.is_unique, draft.is_deep)
 
     # -- arrays without equal items
 
@@ -249,28 +250,35 @@ class Finisher:
             return final._replace(is_unique=False), ""
         inside = [*final.prefix, *([final.items] if final.items != NO_NODE else [])]
         counts: dict[int, int | None] = {}
-        for node in inside:
-            if node not in counts:
-                if any(isinstance(one, (Arrays, Objects)) for one in self._alive_shapes(node)):
-                    return arrays._replace(is_unique=False), "items that are arrays or objects are compared"
-                if any(isinstance(one, Spellings) and max(one.texts)[0] == MARK for one in self._alive_shapes(node)):
-                    return arrays._replace(is_unique=False), "items of another language are compared"
-                counts[node] = self._list(node)
+        is_deep = False
+        for node in dict.fromkeys(inside):
+            shapes = self._alive_shapes(node)
+            if any(isinstance(one, Spellings) and max(one.texts)[0] == MARK for one in shapes):
+                return arrays._replace(is_unique=False), "items of another language are compared"
+            has_containers = any(isinstance(one, (Arrays, Objects)) for one in shapes)
+            is_deep = is_deep or has_containers
+            counts[node] = None if has_containers else self._list(node)
+        limits = [count for count in counts.values() if count is not None]
         listed = final._replace(
             prefix=tuple(self._listed.get(node, node) for node in final.prefix),
             items=self._listed.get(final.items, final.items),
         )
-        limits = [count for count in counts.values() if count is not None]
-        if not limits:
-            reasons = [_incomparable(self._alive_shapes(self._listed.get(node, node))) for node in counts]
-            reason = next(filter(None, reasons), "")
-            return listed._replace(is_unique=not reason), reason
-        if len(counts) > 1 or (final.prefix and final.items == NO_NODE and len(final.prefix) > limits[0]):
+        if not limits and not is_deep:
+            if all(_can_be_compared(self._alive_shapes(self._listed.get(node, node))) for node in counts):
+                return listed, ""
+        elif len(counts) == 1 and not is_deep and (final.items != NO_NODE or len(final.prefix) <= limits[0]):
+            most = limits[0] if listed.most is None else min(listed.most, limits[0])
+            if listed.least > most:
+                return None, ""
+            return listed._replace(most=most), ""
+        first = [*final.prefix, final.items][: final.least]
+        if final.least > 1 and not all(self._is_endless(node) for node in first):
             return arrays._replace(is_unique=False), "items of different finite sets are compared"
-        most = limits[0] if listed.most is None else min(listed.most, limits[0])
-        if listed.least > most:
-            return None, ""
-        return listed._replace(most=most), ""
+        return final._replace(is_deep=True), ""
+
+    def _is_endless(self, node: int) -> bool:
+        """Whether a node of items has infinitely many values, or as many as do not matter."""
+        return node in endless(node, self._alive_shapes, _is_long)
 
     def _alive_shapes(self, node: int) -> list[Shape | Patterned]:
         found: list[Shape | Patterned] = []
@@ -331,31 +339,27 @@ def _with_keys(objects: Objects, more: dict[bytes, int]) -> Objects:
     )
 
 
-def _incomparable(shapes: list[Shape | Patterned]) -> str:
-    """Why unique items of some shapes, with infinitely many values, may come to a dead end.
+def _can_be_compared(shapes: list[Shape | Patterned]) -> bool:
+    """Whether the engine can compare items of some shapes, with infinitely many values.
 
-    Returns "" if they cannot: wherever an item has begun, infinitely many items begin so.
+    It can if, wherever an item has begun, infinitely many items begin so.
     """
     if any(isinstance(one, Numbers) for one in shapes):
-        return "numbers are compared by value"
+        return False
     strings = [one for one in shapes if isinstance(one, Strings)]
     if any(one.automaton is None and one.most is None for one in strings):
-        return ""
+        return True
     is_alone = len(strings) == 1 and not any(isinstance(one, StringLiterals) for one in shapes)
-    if is_alone and (strings[0].automaton is None or (strings[0].most is None and _is_endless(strings[0].automaton))):
-        return ""
-    return "strings of a pattern or of different kinds are compared"
+    return is_alone and (
+        strings[0].automaton is None or (strings[0].most is None and goes_on_for_ever(strings[0].automaton))
+    )
 
 
-def _is_endless(automaton: Dfa) -> bool:
-    """Whether infinitely many strings begin like each prefix of a string."""
-    followers = [set(row[row >= 0].tolist()) for row in automaton.next_state]
-    endless = set(range(len(followers)))
-    while True:
-        ending = {state for state in endless if not followers[state] & endless}
-        if not ending:
-            return len(endless) == len(followers)
-        endless -= ending
+def _is_long(shape: Shape | Patterned) -> bool:
+    """Whether a shape of scalars has more than `MOST_LISTED` values."""
+    if isinstance(shape, Numbers):
+        return _listed_numbers(shape.automaton) is None
+    return isinstance(shape, Strings) and _listed_strings(shape) is None
 
 
 @lru_cache(maxsize=1024)

@@ -190,7 +190,11 @@ def spelling(value: Any) -> bytes:
 
 
 def _identity(value: Any) -> Any:
-    """What two scalars have in common that are equal in JSON."""
+    """What two values have in common that are equal in JSON."""
+    if isinstance(value, dict):
+        return "object", frozenset((key, _identity(inside)) for key, inside in value.items())
+    if isinstance(value, list):
+        return "array", tuple(map(_identity, value))
     if isinstance(value, str) and not isinstance(value, Spelled):
         return "string", value
     if _is_number(value):

@@ -124,12 +124,16 @@ class Arrays(NamedTuple):
     items : the node of the items behind the prefix; NO_NODE if there are none.
     least, most : the number of items; most : None for no limit. There is such an array.
     contained : what is asked of some of the items; None for nothing. Not together with `is_unique`.
-    is_unique : whether no two items are equal. Then all nodes are unions of `Spellings` and
-        `StringLiterals` with at least `least` values, or of these and `Strings` such that, wherever
-        an item has begun, infinitely many items begin so: strings without limits are among them, or
-        there is one shape of strings, of any content up to a length, or of an automaton whose
-        states all lead on for ever, and no literal. (The plain interpreter and the judge take
-        `Numbers` too.)
+    is_unique : whether no two items are equal. Unless `is_deep`, all nodes are then unions of
+        `Spellings` and `StringLiterals` with at least `least` values, or of these and `Strings`
+        such that, wherever an item has begun, infinitely many items begin so: strings without
+        limits are among them, or there is one shape of strings, of any content up to a length, or
+        of an automaton whose strings go on for ever, and no literal. (The plain interpreter and the
+        judge take `Numbers` too.)
+    is_deep : whether unique items are compared whatever they are: objects in any order of keys,
+        numbers in any spelling. The plain interpreter does that, beside the engine.
+        INVARIANT: if `least` is 2 or more, the nodes of the first `least` items have infinitely
+        many values, or more than `least`.
     """
 
     prefix: tuple[int, ...]
@@ -138,6 +142,7 @@ class Arrays(NamedTuple):
     most: int | None
     contained: Contained | None = None
     is_unique: bool = False
+    is_deep: bool = False
 
 
 Shape = Spellings | Numbers | StringLiterals | Strings | Objects | Arrays

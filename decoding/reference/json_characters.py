@@ -7,7 +7,8 @@ surrogate pair. A *range* is the first and the last of some characters.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.regex.dfa import Dfa
@@ -211,6 +212,47 @@ class Characters:
         if key not in self._rests:
             self._rests[key] = self._blocks(state, n - 1, 0x80, first, last)
         return self._rests[key]
+
+    def after_each(self, state: int) -> Iterator[tuple[bytes, int]]:
+        """Each character that may come, as UTF-8, and the state behind it; printable ones first."""
+        if self._rows is None:
+            ranges = (SPACE, 0x7F), (0, SPACE), (0x7F, FIRST_HIGH), (LAST_LOW + 1, LAST + 1)
+            points = chain.from_iterable(range(*each) for each in ranges)
+            yield from ((chr(point).encode(), state) for point in points)
+            return
+        order = (*range(SPACE, 0x7F), *range(SPACE), *range(0x7F, 0x100))
+        todo = [(b"", state)]
+        while todo:
+            begun, at = todo.pop()
+            if begun and len(begun) == 1 + (begun[0] >= 0xC2) + (begun[0] >= 0xE0) + (begun[0] >= 0xF0):
+                yield begun, at
+                continue
+            row = self._rows[at]
+            todo += [(begun + bytes([byte]), row[byte]) for byte in reversed(order) if row[byte] >= 0]
+
+    def strings(self, state: int, least: int, most: int | None, n: int) -> Iterator[bytes]:
+        """`n` strings that lead from a state to one that accepts, or all; the shortest first.
+
+        least, most : as of `n_strings`.
+        """
+        left = self.n_strings(state, least, most, 1 << (n - 1).bit_length())
+        left, length = min(left, n), max(least, 0)
+        while left > 0:
+            todo = [(b"", state, length)]
+            while todo and left > 0:
+                text, at, more = todo.pop()
+                if not more:
+                    yield text
+                    left -= 1
+                    continue
+                found: list[tuple[bytes, int, int]] = []
+                for character, after in self.after_each(at):
+                    if self.n_strings(after, more - 1, more - 1):
+                        found.append((text + character, after, more - 1))
+                        if len(found) == left:
+                            break
+                todo += reversed(found)
+            length += 1
 
     def n_strings(self, state: int, least: int, most: int | None, cap: int = 1) -> int:
         """The number of strings of some lengths that lead from a state to one that accepts.

@@ -18,7 +18,6 @@ from maskwright.decoding.reference.json_shapes import (
     OTHER,
     ArrayShape,
     AutomatonShape,
-    Known,
     LiteralShape,
     NumberShape,
     ObjectShape,
@@ -27,6 +26,7 @@ from maskwright.decoding.reference.json_shapes import (
     goes_on,
 )
 from maskwright.decoding.reference.json_texts import JsonInterpreter
+from maskwright.decoding.reference.json_values import Known
 
 NEVER = 1 << 60
 """More bytes than anything takes."""
@@ -326,11 +326,13 @@ class Costs:
         return min(total, NEVER)
 
     def _shortest(self, node: int, n: int, known: Known) -> list[int]:
-        """The bytes of the `n` shortest values of a node of scalars that are not known, or less."""
+        """The bytes of the `n` shortest values of a node that are not known, or less."""
         if n == 1 and not known:
             return [self._node_cost(node)]
         found: list[int] = []
         lowest = self._node_cost(node)
+        if node != NO_NODE and any(isinstance(one, ObjectShape | ArrayShape) for one in self.interpreter.nodes[node]):
+            return [lowest] * n
         for cost in range(lowest, lowest + MOST_COST if lowest < NEVER else lowest):
             for shape in self.interpreter.nodes[node]:
                 found += [cost] * min(n - len(found), self._n_of(shape, cost, known))

@@ -65,24 +65,29 @@ class NumberAutomaton:
         """Whether some number that begins with `text` is accepted, and equal to none of `known`.
 
         state : behind `text`.
+        """
+        return not known or self.find_new(state, text, known) is not None
+
+    def find_new(self, state: int, text: bytes, known: Collection[Number]) -> Number | None:
+        """A number that begins with `text` and is equal to none of `known`; None if there is none.
+
+        state : behind `text`.
 
         It follows only beginnings whose significant digits are those of a known number, so there
         are few. Each run of zeros is followed as long as some of its continuations could be new for
         the first time: of more than `states * (known + 1)` zeros as many continuations with other
         values exist as there are known numbers, and one more.
         """
-        if not known:
-            return True
-        most_zeros = len(self.rows) * (len(known) + 2) + max(len(one.digits) for one in known)
+        most_zeros = len(self.rows) * (len(known) + 2) + max((len(one.digits) for one in known), default=0)
         seen = set()
         todo = [(state, text)]
         if _is_zero_with_exponent(text):
-            return _ZERO not in known
+            return None if _ZERO in known else _ZERO
         for at, begun in todo:  # grows while it is read
             if self._must_be_new(begun, known):
-                return True
+                return value_of(begun + self._shortest(at))
             if self.accepting[at] and value_of(begun) not in known:
-                return True
+                return value_of(begun)
             if _is_zero_with_exponent(begun):
                 continue  # that number is known
             for byte in b"0123456789.+-eE":
@@ -92,7 +97,20 @@ class NumberAutomaton:
                 if after >= 0 and is_near and (after, longer) not in seen:
                     seen.add((after, longer))
                     todo.append((after, longer))
-        return False
+        return None
+
+    def _shortest(self, state: int) -> bytes:
+        """A shortest text from a state to one that accepts."""
+        todo, seen = [(state, b"")], {state}
+        for at, text in todo:  # grows while it is read
+            if self.accepting[at]:
+                return text
+            for byte in b"0123456789.+-eE":
+                after = self.rows[at][byte]
+                if after >= 0 and after not in seen:
+                    seen.add(after)
+                    todo.append((after, text + bytes([byte])))
+        raise ValueError("a state of a number's automaton leads to no end")
 
     def _must_be_new(self, text: bytes, known: Collection[Number]) -> bool:
         """Whether no number that begins so is known."""

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from maskwright.decoding.reference.json_shapes import (
     ArrayShape,
-    Known,
     NumberShape,
     ObjectShape,
     StringShape,
     WordShape,
 )
+from maskwright.decoding.reference.json_values import Known, Members, Value
 
 Awaited = Literal["value", "first item", "item", "first key", "key", "colon", "object's more", "array's more", "end"]
 """What comes behind white space.
@@ -31,6 +31,8 @@ class ObjectFrame:
     used : the named keys so far, by offset.
     others : the other keys so far.
     key : that of the member under way; b"" between members.
+    members : the members so far, if the object is compared with others.
+    is_compared : whether it stands in an array of distinct items, however deep.
     """
 
     parent: Frame | None
@@ -38,6 +40,16 @@ class ObjectFrame:
     used: frozenset[int]
     others: frozenset[bytes]
     key: bytes
+    members: Members
+    is_compared: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "is_compared", self.parent is not None and self.parent.holds_compared)
+
+    @property
+    def holds_compared(self) -> bool:
+        """Whether its members stand in an array of distinct items, however deep."""
+        return self.is_compared
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -48,6 +60,9 @@ class ArrayFrame:
     count : the number of its items, with one that is under way.
     contained : how many of them are `contained`.
     known : the items so far, if they must be distinct.
+    items : the items so far but one under way, if the array is compared with others.
+    is_compared, holds_compared : whether it, and its items, stand in an array of distinct items,
+        however deep.
     """
 
     parent: Frame | None
@@ -55,6 +70,14 @@ class ArrayFrame:
     count: int
     contained: int
     known: Known
+    items: tuple[Value, ...]
+    is_compared: bool = field(init=False)
+    holds_compared: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        is_compared = self.parent is not None and self.parent.holds_compared
+        object.__setattr__(self, "is_compared", is_compared)
+        object.__setattr__(self, "holds_compared", is_compared or self.shape.shape.is_unique)
 
 
 Frame = ObjectFrame | ArrayFrame

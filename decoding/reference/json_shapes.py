@@ -7,10 +7,12 @@ is what an array of distinct items has already: a value that is equal to one of 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from functools import lru_cache
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, lru_cache
 
 from maskwright.analysis.marks import MARK
+from maskwright.analysis.schema.endless import goes_on_for_ever
 from maskwright.analysis.schema.shapes import (
     NO_NODE,
     Arrays,
@@ -23,10 +25,7 @@ from maskwright.analysis.schema.shapes import (
 )
 from maskwright.decoding.reference.json_characters import Characters, Ranges, is_in
 from maskwright.decoding.reference.json_numbers import Number, NumberAutomaton, value_of
-
-Value = bytes | Number | str
-"""A value that items are compared by: UTF-8 of a string, a number, or the text of any other."""
-Known = frozenset[Value]
+from maskwright.decoding.reference.json_values import Known, Value
 
 OTHER = -1
 """Stands for a key that is not named."""
@@ -81,6 +80,13 @@ class NumberShape:
         """Whether there is a value beside those that are known."""
         return self.lives(0, b"", known)
 
+    def numbers(self, state: int, text: bytes, n: int) -> Iterator[Number]:
+        """`n` numbers that begin with `text`, which led to `state`, or all if there are fewer."""
+        found: list[Number] = []
+        while len(found) < n and (new := self.automaton.find_new(state, text, found)) is not None:
+            yield new
+            found.append(new)
+
     def has(self, text: bytes) -> bool:
         """Whether a number is spelled so."""
         state = 0
@@ -108,11 +114,17 @@ class LiteralShape:
         content : UTF-8 of what the string says so far.
         ranges : of the next character; None if the string may also end here.
         """
-        return any(goes_on(text, content, ranges) for text in self.texts if text not in known)
+        return any(text not in known and goes_on(text, content, ranges) for text in self.begun(content))
+
+    def begun(self, content: bytes) -> Sequence[bytes]:
+        """The strings that begin with some content."""
+        begin = bisect_left(self.texts, content)
+        end = bisect_left(self.texts, content + b"\xff", begin)  # no UTF-8 has that byte
+        return self.texts[begin:end]
 
     def ends(self, state: int, length: int, content: bytes, known: Known) -> bool:
         """Whether `content` is a string of the shape."""
-        return content in self.texts and content not in known
+        return content in self.begun(content)[:1] and content not in known
 
     def has_new(self, known: Known) -> bool:
         """Whether there is a value beside those that are known."""
@@ -127,6 +139,7 @@ class AutomatonShape:
     def __init__(self, shape: Strings) -> None:
         self.characters = Characters.of_dfa(shape.automaton)
         self.least, self.most = shape.least, shape.most
+        self._automaton = shape.automaton
 
     def after(self, state: int, content: bytes, character: bytes) -> int:
         """The state behind a character, or -1."""
@@ -148,6 +161,16 @@ class AutomatonShape:
             for after, n in self.characters.steps(state, ranges).items()
         )
 
+    @cached_property
+    def is_free(self) -> bool:
+        """Whether infinitely many strings go on from wherever one has begun."""
+        return self.most is None and (self._automaton is None or goes_on_for_ever(self._automaton))
+
+    def strings(self, state: int, length: int, content: bytes, ranges: Ranges | None, n: int) -> Iterator[bytes]:
+        """`n` strings that go on from here, or all if there are fewer. Arguments as in `lives`."""
+        least, most = self.least - length, None if self.most is None else self.most - length
+        yield from strings_behind(self.characters, state, content, ranges, least, most, n)
+
     def ends(self, state: int, length: int, content: bytes, known: Known) -> bool:
         """Whether a string may end here."""
         is_short = self.most is None or length <= self.most
@@ -165,6 +188,33 @@ class AutomatonShape:
         return state >= 0 and self.ends(state, len(text.decode()), text, frozenset())
 
 
+def strings_behind(
+    characters: Characters,
+    state: int,
+    content: bytes,
+    ranges: Ranges | None,
+    least: int,
+    most: int | None,
+    n: int,
+) -> Iterator[bytes]:
+    """`n` strings that begin with `content`, or all if there are fewer.
+
+    state : behind `content`.
+    ranges : of the next character; None if the string may also end here.
+    least, most : the characters behind `content`; most : None for no limit.
+    """
+    if ranges is None:
+        yield from (content + text for text in characters.strings(state, least, most, n))
+        return
+    for first, last in ranges:
+        for point in range(first, last + 1):
+            character = chr(point).encode()
+            after = characters.after(state, character)
+            if after >= 0:
+                rest = characters.strings(after, least - 1, None if most is None else most - 1, n)
+                yield from (content + character + text for text in rest)
+
+
 def goes_on(text: bytes, content: bytes, ranges: Ranges | None) -> bool:
     """Whether a text begins with some content and a character of some ranges.
 
@@ -180,7 +230,10 @@ def goes_on(text: bytes, content: bytes, ranges: Ranges | None) -> bool:
 
 
 class ObjectShape:
-    """Objects. Their members so far are the named keys, by offset, and the other keys."""
+    """Objects. Their members so far are the named keys, by offset, and the other keys.
+
+    is_there_new : tells whether there is a value beside some; None where none are compared.
+    """
 
     needs_content = True
 
@@ -189,6 +242,7 @@ class ObjectShape:
         self.index = {key: i for i, key in enumerate(shape.keys)}
         self.automaton = None if shape.key_automaton is None else Characters.of_keys(shape.key_automaton)
         self.ends = None if shape.key_automaton is None else shape.key_automaton.ends.tolist()
+        self.is_there_new: Callable[[ReadShape, Known], bool] | None = None
         self.missing = frozenset(i for i, is_required in enumerate(shape.required) if is_required)
         self.addable = lru_cache(maxsize=4096)(self._addable)
 
@@ -270,20 +324,38 @@ class ObjectShape:
         name = 0 if self.ends is None else self.ends[state] if state >= 0 else -1
         return None if name < 0 or content in others else (OTHER, self.shape.others[name])
 
+    def other_keys(self, content: bytes, state: int, ranges: Ranges | None, n: int) -> Iterator[bytes]:
+        """Keys that are not named and begin with `content`: `n`, or all if there are fewer.
+
+        state : of the other keys' automaton behind `content`.
+        ranges : as in `LiteralShape.lives`.
+        """
+        named = 0 if self.automaton is not None else len(self.shape.keys)
+        characters = self.automaton or Characters.of_dfa(None)
+        found = strings_behind(characters, state, content, ranges, 0, None, n + named)
+        return (key for key in found if key not in self.index)
+
+    def class_of(self, key: bytes) -> int:
+        """The class of a key that is not named."""
+        return 0 if self.automaton is None or self.ends is None else self.ends[self.automaton.after(0, key)]
+
     def has_new(self, known: Known) -> bool:
-        """Whether there is a value; objects are not compared."""
-        return True
+        """Whether there is a value beside those that are known."""
+        return self.is_there_new is None or self.is_there_new(self, known)
 
 
 class ArrayShape:
     """Arrays. The items so far are a number, and how many of them are `contained`.
 
     nodes : the shapes of each node of the graph, for which items there can be.
+
+    is_there_new : as of `ObjectShape`.
     """
 
     def __init__(self, shape: Arrays, nodes: Sequence[tuple[ReadShape, ...]]) -> None:
         self.shape = shape
         self.nodes = nodes
+        self.is_there_new: Callable[[ReadShape, Known], bool] | None = None
         self.is_completable = lru_cache(maxsize=4096)(self._is_completable)
 
     def node(self, index: int, is_contained: bool) -> int:
@@ -340,8 +412,8 @@ class ArrayShape:
         return count >= shape.least  # INVARIANT: it is completable, so nothing is too much
 
     def has_new(self, known: Known) -> bool:
-        """Whether there is a value; arrays are not compared."""
-        return True
+        """Whether there is a value beside those that are known."""
+        return self.is_there_new is None or self.is_there_new(self, known)
 
 
 StringShape = LiteralShape | AutomatonShape

@@ -15,6 +15,7 @@ from maskwright.analysis.errors import LimitError
 from maskwright.analysis.schema.shapes import Texts
 from maskwright.decoding.reference import json_words as words
 from maskwright.decoding.reference.json_characters import QUOTE, Ranges, spelled, whole
+from maskwright.decoding.reference.json_completions import Completions
 from maskwright.decoding.reference.json_numbers import value_of
 from maskwright.decoding.reference.json_places import (
     ArrayFrame,
@@ -32,14 +33,13 @@ from maskwright.decoding.reference.json_places import (
 from maskwright.decoding.reference.json_shapes import (
     OTHER,
     ArrayShape,
-    Known,
     NumberShape,
     ObjectShape,
     ReadShape,
-    Value,
     WordShape,
     read_shape,
 )
+from maskwright.decoding.reference.json_values import ArrayValue, Known, Members, ObjectValue, Value
 from maskwright.decoding.reference.json_words import Refusal
 
 MOST_READINGS = 20_000
@@ -64,6 +64,11 @@ class JsonInterpreter:
         self._space = None if spacing is None else spacing.next_state.tolist()
         self._space_ends = [True] if spacing is None else spacing.is_accepting.tolist()
         self._frames: WeakValueDictionary[Any, Frame] = WeakValueDictionary()
+        self._values: WeakValueDictionary[Any, ObjectValue | ArrayValue] = WeakValueDictionary()
+        self.completions = Completions(nodes, texts.escapes, self._object_value, self._array_value)
+        for shape in (shape for node in nodes for shape in node):
+            if isinstance(shape, ObjectShape | ArrayShape):
+                shape.is_there_new = self.completions.has_new
 
     def start(self) -> Readings:
         """The readings of the empty text."""
@@ -118,6 +123,14 @@ class JsonInterpreter:
 
     def _step(self, reading: Reading, byte: int, why: list[Refusal] | None) -> Iterator[Reading]:
         """The readings behind a byte. why : takes the reasons for those that end."""
+        for after in self._read(reading, byte, why):
+            if self.completions.is_new(after):
+                yield after
+            elif why is not None:
+                why.append(words.of_equal(after.frame))
+
+    def _read(self, reading: Reading, byte: int, why: list[Refusal] | None) -> Iterator[Reading]:
+        """As `_step`, whether or not items become equal to others."""
         frame, place = reading
         if isinstance(place, Gap):
             yield from self._gap(reading, byte, why)
@@ -126,7 +139,7 @@ class JsonInterpreter:
             yield from self._quoted(frame, place, byte, why)
             return
         known = known_of(frame)
-        longer = place.text + bytes([byte]) if isinstance(place, Word) or _compares(frame) else b""
+        longer = place.text + bytes([byte]) if isinstance(place, Word) or _holds_compared(frame) else b""
         if isinstance(place, Word):
             if place.shape.lives(longer, known):
                 yield Reading(frame, place._replace(text=longer))
@@ -155,24 +168,65 @@ class JsonInterpreter:
         if frame is None:
             return Reading(None, Gap(0, "end", 0))
         if isinstance(frame, ObjectFrame):
-            after = self._object(frame.parent, frame.shape, frame.used, frame.others, b"")
+            members = frame.members | {(frame.key, value)} if frame.is_compared else frame.members
+            after = self._object(frame.parent, frame.shape, frame.used, frame.others, b"", members)
             return Reading(after, Gap(0, "object's more", 0))
-        known = frame.known | {value} if _compares(frame) else frame.known
-        return Reading(
-            self._array(frame.parent, frame.shape, frame.count, frame.contained, known), Gap(0, "array's more", 0)
-        )
+        known = frame.known | {value} if frame.shape.shape.is_unique else frame.known
+        items = (*frame.items, value) if frame.is_compared else frame.items
+        array = self._array(frame.parent, frame.shape, frame.count, frame.contained, known, items)
+        return Reading(array, Gap(0, "array's more", 0))
+
+    def _behind_bracket(self, frame: Frame, why: list[Refusal] | None) -> Iterator[Reading]:
+        """The reading behind the bracket of a frame, unless that is equal to an item before."""
+        value: Value = b""
+        if frame.is_compared and isinstance(frame, ObjectFrame):
+            value = self._object_value(frame.members)
+        elif frame.is_compared and isinstance(frame, ArrayFrame):
+            value = self._array_value(frame.items)
+        around = frame.parent
+        if isinstance(around, ArrayFrame) and value in around.known:
+            if why is not None:
+                why.append(words.of_equal(frame))
+        else:
+            yield self._behind(around, value)
 
     def _object(
-        self, parent: Frame | None, shape: ObjectShape, used: frozenset[int], others: frozenset[bytes], key: bytes
+        self,
+        parent: Frame | None,
+        shape: ObjectShape,
+        used: frozenset[int] = _NOTHING,
+        others: frozenset[bytes] = _NOTHING,
+        key: bytes = b"",
+        members: Members = _NOTHING,
     ) -> Frame:
         """The one frame with these parts."""
-        parts = (parent, shape, used, others, key)
+        parts = (parent, shape, used, others, key, members)
         return self._frames.get(parts) or self._frames.setdefault(parts, ObjectFrame(*parts))
 
-    def _array(self, parent: Frame | None, shape: ArrayShape, count: int, contained: int, known: Known) -> Frame:
+    def _array(
+        self,
+        parent: Frame | None,
+        shape: ArrayShape,
+        count: int = 0,
+        contained: int = 0,
+        known: Known = _NOTHING,
+        items: tuple[Value, ...] = (),
+    ) -> Frame:
         """The one frame with these parts."""
-        parts = (parent, shape, count, contained, known)
+        parts = (parent, shape, count, contained, known, items)
         return self._frames.get(parts) or self._frames.setdefault(parts, ArrayFrame(*parts))
+
+    def _object_value(self, members: Members) -> ObjectValue:
+        """The one object with some members."""
+        found = self._values.get(members) or self._values.setdefault(members, ObjectValue(members))
+        assert isinstance(found, ObjectValue)
+        return found
+
+    def _array_value(self, items: tuple[Value, ...]) -> ArrayValue:
+        """The one array with some items."""
+        found = self._values.get(items) or self._values.setdefault(items, ArrayValue(items))
+        assert isinstance(found, ArrayValue)
+        return found
 
     # ---------------------------------------------------------------------------------- white space
 
@@ -190,13 +244,17 @@ class JsonInterpreter:
             if why is not None:
                 why.append(words.of_space(frame, place, byte))
             return
-        found = list(self._token(frame, place, byte))
+        equal: list[Refusal] | None = None if why is None else []
+        found = list(self._token(frame, place, byte, equal))
         if not found and why is not None:
-            why.append(words.of_token(self.nodes, frame, place, byte))
+            why.extend(equal or [words.of_token(self.nodes, frame, place, byte)])
         yield from found
 
-    def _token(self, frame: Frame | None, place: Gap, byte: int) -> Iterator[Reading]:
-        """The readings behind a byte that is no white space, and comes where it may end."""
+    def _token(self, frame: Frame | None, place: Gap, byte: int, why: list[Refusal] | None) -> Iterator[Reading]:
+        """The readings behind a byte that is no white space, and comes where it may end.
+
+        why : takes the reasons why items are equal to others.
+        """
         awaited = place.awaited
         if awaited == "value":
             yield from self._begin(frame, place.node, byte)
@@ -204,15 +262,17 @@ class JsonInterpreter:
             if byte == ord(":"):
                 yield Reading(frame, Gap(0, "value", place.node))
         elif isinstance(frame, ObjectFrame):
-            yield from self._in_object(frame, awaited, byte)
+            yield from self._in_object(frame, awaited, byte, why)
         elif isinstance(frame, ArrayFrame):
-            yield from self._in_array(frame, awaited, byte)
+            yield from self._in_array(frame, awaited, byte, why)
 
-    def _in_object(self, frame: ObjectFrame, awaited: Awaited, byte: int) -> Iterator[Reading]:
+    def _in_object(
+        self, frame: ObjectFrame, awaited: Awaited, byte: int, why: list[Refusal] | None
+    ) -> Iterator[Reading]:
         shape, n_others = frame.shape, len(frame.others)
         if awaited in ("first key", "object's more") and byte == ord("}"):
             if shape.may_end(frame.used, n_others):
-                yield self._behind(frame.parent, b"")
+                yield from self._behind_bracket(frame, why)
         elif awaited in ("first key", "key") and byte == QUOTE and self._has_more(frame):
             yield Reading(frame, Quoted(shape, 0, 0, b"", b""))
         elif awaited == "object's more" and byte == ord(",") and self._has_more(frame):
@@ -222,17 +282,18 @@ class JsonInterpreter:
         """Whether a further member may come."""
         return frame.shape.key_lives(0, b"", None, frame.used, frame.others)
 
-    def _in_array(self, frame: ArrayFrame, awaited: Awaited, byte: int) -> Iterator[Reading]:
+    def _in_array(self, frame: ArrayFrame, awaited: Awaited, byte: int, why: list[Refusal] | None) -> Iterator[Reading]:
         shape = frame.shape
         if byte == ord("]"):
             if awaited != "item" and shape.may_end(frame.count, frame.contained):
-                yield self._behind(frame.parent, b"")
+                yield from self._behind_bracket(frame, why)
         elif awaited == "array's more":
             if byte == ord(",") and shape.roles(frame.count, frame.contained, frame.known):
                 yield Reading(frame, Gap(0, "item", 0))
         else:
             for node, role in shape.roles(frame.count, frame.contained, frame.known):
-                after = self._array(frame.parent, shape, frame.count + 1, frame.contained + role, frame.known)
+                count, contained = frame.count + 1, frame.contained + role
+                after = self._array(frame.parent, shape, count, contained, frame.known, frame.items)
                 yield from self._begin(after, node, byte)
 
     # --------------------------------------------------------------------------------------- values
@@ -244,16 +305,16 @@ class JsonInterpreter:
         for shape in self.nodes[node]:
             if isinstance(shape, ObjectShape):
                 if byte == ord("{") and shape.is_completable(_NOTHING, 0):
-                    yield Reading(self._object(frame, shape, _NOTHING, _NOTHING, b""), Gap(0, "first key", 0))
+                    yield Reading(self._object(frame, shape), Gap(0, "first key", 0))
             elif isinstance(shape, ArrayShape):
                 if byte == ord("[") and shape.is_completable(0, 0):
-                    yield Reading(self._array(frame, shape, 0, 0, _NOTHING), Gap(0, "first item", 0))
+                    yield Reading(self._array(frame, shape), Gap(0, "first item", 0))
             elif isinstance(shape, WordShape):
                 if shape.lives(text, known):
                     yield Reading(frame, Word(shape, text))
             elif isinstance(shape, NumberShape):
                 state = shape.automaton.rows[0][byte]
-                kept = text if _compares(frame) else b""
+                kept = text if _holds_compared(frame) else b""
                 if shape.lives(state, kept, known):
                     yield Reading(frame, Digits(shape, state, kept))
             elif byte == QUOTE and shape.lives(0, 0, b"", None, known):
@@ -275,7 +336,7 @@ class JsonInterpreter:
         if whole(spelling):
             character = chr(ranges[0][0]).encode()
             state = shape.after(place.state, place.content, character)
-            content = place.content + character if shape.needs_content or _compares(frame) else b""
+            content = place.content + character if shape.needs_content or _holds_compared(frame) else b""
             after = Quoted(shape, state, place.length + 1, content, b"")
             ranges = ()
         if self.goes_on(frame, after, ranges or None, known):
@@ -309,7 +370,8 @@ class JsonInterpreter:
         index, node = found
         used = frame.used if index == OTHER else frame.used | {index}
         others = frame.others | {place.content} if index == OTHER else frame.others
-        yield Reading(self._object(frame.parent, shape, used, others, place.content), Gap(0, "colon", node))
+        after = self._object(frame.parent, shape, used, others, place.content, frame.members)
+        yield Reading(after, Gap(0, "colon", node))
 
 
 def is_whole(reading: Reading, space_ends: list[bool]) -> bool:
@@ -318,9 +380,9 @@ def is_whole(reading: Reading, space_ends: list[bool]) -> bool:
     return isinstance(place, Gap) and place.awaited == "end" and space_ends[place.space]
 
 
-def _compares(frame: Frame | None) -> bool:
-    """Whether the values in a frame must be distinct."""
-    return isinstance(frame, ArrayFrame) and frame.shape.shape.is_unique
+def _holds_compared(frame: Frame | None) -> bool:
+    """Whether what stands in a frame is compared, as an item or in one."""
+    return frame is not None and frame.holds_compared
 
 
 def bytes_allowed(interpreter: JsonInterpreter, readings: Readings) -> bytes:

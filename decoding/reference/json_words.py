@@ -22,7 +22,6 @@ from maskwright.decoding.reference.json_places import (
 from maskwright.decoding.reference.json_shapes import (
     OTHER,
     AutomatonShape,
-    Known,
     LiteralShape,
     NumberShape,
     ObjectShape,
@@ -30,6 +29,7 @@ from maskwright.decoding.reference.json_shapes import (
     WordShape,
     goes_on,
 )
+from maskwright.decoding.reference.json_values import Known
 
 Kind = Literal["value", "structure", "key", "missing", "count", "string", "number", "word", "space", "end"]
 
@@ -226,6 +226,15 @@ def of_scalar(frame: Frame | None, place: Word | Digits) -> Refusal:
     row = place.shape.automaton.rows[place.state]
     shown = [chr(byte) for byte in range(0x7F) if row[byte] >= 0]
     return Refusal("number", path, f"the number may not go on or end so: expected {one_of(shown)}")
+
+
+def of_equal(frame: Frame | None) -> Refusal:
+    """A value that makes an item around it equal to one before it."""
+    around = frame
+    while around is not None and not (isinstance(around.parent, ArrayFrame) and around.parent.known):
+        around = around.parent
+    item = path_of(around.parent) if around is not None else path_of(frame)
+    return Refusal("value", item, "the item would be equal to one before it, whatever follows")
 
 
 def of_spelling(frame: Frame | None, place: Quoted, byte: int, escapes: Escapes) -> Refusal:

@@ -8,6 +8,6 @@ Reading order: `constants.py`, `_frame_kernels.py` (objects and arrays under way
 `_string_kernels.py`, `_step_kernels.py` (a byte), `_merge_kernels.py` (readings that differ only in
 what is around them), `_walk_kernels.py` (a trie of tokens),
 `_memo_kernels.py` (kept results), `_row_kernels.py`, `_mask_kernels.py` from its end (a mask),
-`_repeat_kernels.py` (what must not come twice), `_text_kernels.py` (what Python calls), `text.py`,
-`matcher.py`.
+`_repeat_kernels.py` (what must not come twice), `_text_kernels.py` (what Python calls),
+`compared.py` (items that the plain interpreter compares), `text.py`, `matcher.py`.
 """

@@ -13,7 +13,6 @@ from maskwright.decoding.engine.alone import Alone
 from maskwright.decoding.engine.arguments import as_id, as_int64, check_words, integer_row
 from maskwright.decoding.engine.forced import MOST_BYTES, forced_bytes
 from maskwright.decoding.schema import constants
-from maskwright.decoding.schema.entries import entries
 from maskwright.decoding.schema.text import SchemaText
 from maskwright.decoding.schema.workspace import Workspace
 from maskwright.maskstore.schema.compiled import SchemaTables
@@ -68,7 +67,7 @@ class SchemaMatcher(SchemaText):
             if bitmask is not self._checked:
                 self._take_bitmask(bitmask)
             with self._lock:
-                code = entries.fill(self._voc, self._table, self._automata, self._memory, self._work, self._words)
+                code = self._entries.fill(self._voc, self._table, self._automata, self._memory, self._work, self._words)
             if code:
                 self._fill(self._words)
         finally:
@@ -93,7 +92,7 @@ class SchemaMatcher(SchemaText):
         self._is_busy = True
         try:
             with self._lock:
-                code = entries.read_token(
+                code = self._entries.read_token(
                     self._voc, self._table, self._automata, self._memory, self._work, number, True
                 )
             if code:
@@ -121,7 +120,7 @@ class SchemaMatcher(SchemaText):
             if bitmask is not self._checked:
                 self._take_bitmask(bitmask)
             with self._lock:
-                code = entries.step_and_fill(
+                code = self._entries.step_and_fill(
                     self._voc, self._table, self._automata, self._memory, self._work, number, self._words
                 )
             if code & 1 == 0 and code:
@@ -244,7 +243,7 @@ class SchemaMatcher(SchemaText):
     def reset(self) -> None:
         """Put the text back to its start, with no history."""
         with Alone(self), self._lock:
-            entries.begin(self._table, self._memory, self._work, self.max_rollback)
+            self._entries.begin(self._table, self._memory, self._work, self.max_rollback)
             self._said.clear()
 
     def fork(self) -> SchemaMatcher:
@@ -266,6 +265,8 @@ class SchemaMatcher(SchemaText):
         with Alone(other):
             self.max_rollback = other.max_rollback
             self._memory, self._said = other._memory.copy(), other._said.copy()
+            if self.store.compares_items:
+                self._entries = other._entries.copy()
 
     __copy__ = fork
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitErr
 from maskwright.decoding.engine.alone import Shared
 from maskwright.decoding.engine.arguments import plain_bytes
 from maskwright.decoding.schema import constants
+from maskwright.decoding.schema.compared import ComparedEntries
 from maskwright.decoding.schema.entries import entries
 from maskwright.decoding.schema.workspace import Workspace, shared_workspace
 from maskwright.maskstore.schema import layout
@@ -52,6 +53,7 @@ class SchemaText(Shared):
         self._workspace = shared_workspace(store.vocabulary, store.escapes) if workspace is None else workspace
         self._voc, self._work, self._lock = self._workspace.voc, self._workspace.work, self._workspace.lock
         self._table, self._automata = store.table, store.automata
+        self._entries: Any = ComparedEntries(store) if store.compares_items else entries
         self._said: list[int | bytes] = []  # the tokens and bytes of the text, in order
         room = max(FIRST_ARENA, 10 * int(self._table[layout.MOST_WORDS]))
         if max_rollback + room > MOST_INTEGERS // 2:
@@ -60,7 +62,7 @@ class SchemaText(Shared):
             )
         self._memory = _memory(constants.HISTORY + max_rollback + room)
         with self._lock:
-            entries.begin(self._table, self._memory, self._work, max_rollback)
+            self._entries.begin(self._table, self._memory, self._work, max_rollback)
 
     def _give_room(self, tries: int) -> None:
         """Move the text to memory with twice the room for what is in use.
@@ -87,7 +89,7 @@ class SchemaText(Shared):
     def _read_token(self, token: int, commit: bool) -> int:
         for tries in itertools.count():
             with self._lock:
-                code = entries.read_token(
+                code = self._entries.read_token(
                     self._voc, self._table, self._automata, self._memory, self._work, token, commit
                 )
                 if code != constants.NO_ROOM:
@@ -99,7 +101,7 @@ class SchemaText(Shared):
         array = np.frombuffer(data, np.uint8).astype(np.int32)
         for tries in itertools.count():
             with self._lock:
-                code = entries.read_bytes(self._table, self._automata, self._memory, self._work, array, commit)
+                code = self._entries.read_bytes(self._table, self._automata, self._memory, self._work, array, commit)
                 if code != constants.NO_ROOM:
                     return int(code)
                 self._give_room(tries)
@@ -113,7 +115,7 @@ class SchemaText(Shared):
     def _fill_code(self, words: Array) -> int:
         for tries in itertools.count():
             with self._lock:
-                code = entries.fill(self._voc, self._table, self._automata, self._memory, self._work, words)
+                code = self._entries.fill(self._voc, self._table, self._automata, self._memory, self._work, words)
                 if code != constants.NO_ROOM:
                     return int(code)
                 self._give_room(tries)
@@ -136,7 +138,7 @@ class SchemaText(Shared):
         )
 
     def _can_end(self) -> bool:
-        return bool(entries.can_end(self._table, self._automata, self._memory) == constants.OK)
+        return bool(self._entries.can_end(self._table, self._automata, self._memory) == constants.OK)
 
     def _refuse_readings(self) -> NoReturn:
         raise LimitError(
@@ -214,7 +216,7 @@ class SchemaText(Shared):
                 f"cannot roll back {clip(n)} tokens: {known} are remembered (max_rollback is {self.max_rollback})"
             )
         if n:
-            entries.rollback(self._memory, n)
+            self._entries.rollback(self._memory, n)
             del self._said[int(self._memory[constants.N_SAID]) :]
 
     def _note_said(self, added: int | bytes) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.regex.dfa import Dfa
-from maskwright.analysis.schema.shapes import Escapes, Texts
+from maskwright.analysis.schema.shapes import Arrays, Escapes, Texts
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.masks import n_words
 
@@ -32,6 +33,16 @@ class SchemaTables:
     def escapes(self) -> Escapes:
         """Which escapes the strings of texts have."""
         return self.texts.escapes if isinstance(self.texts, Texts) else "any"
+
+    @cached_property
+    def compares_items(self) -> bool:
+        """Whether items of any kind must differ in some array: the engine reads what it can.
+
+        Then the plain interpreter reads beside it (`decoding.schema.compared`).
+        """
+        if not isinstance(self.texts, Texts):
+            return False
+        return any(isinstance(one, Arrays) and one.is_deep for node in self.texts.graph.nodes for one in node)
 
     @property
     def n_words(self) -> int:

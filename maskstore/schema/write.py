@@ -351,7 +351,7 @@ class _Writer:
         out += prefix_nodes
         most = -1 if shape.most is None else min(shape.most, 1 << 30)
         n_unique, tracks = 0 if unique is None else len(unique), 0
-        if shape.is_unique and unique is None:
+        if shape.is_unique and unique is None and not shape.is_deep:
             inside = {*shape.prefix, shape.items} - {NO_NODE}
             shapes = [each for node in inside for each in self.graph.nodes[node]]
             is_limited = any(isinstance(each, Strings) and each.most is not None for each in shapes)
@@ -371,7 +371,7 @@ class _Writer:
 
     def _unique_numbers(self, shape: Arrays) -> dict[bytes, int] | None:
         """A number for each value that unique items may have, where they are finitely many."""
-        if not shape.is_unique:
+        if not shape.is_unique or shape.is_deep:
             return None
         nodes = {*shape.prefix, shape.items} - {NO_NODE}
         shapes = [each for node in sorted(nodes) for each in self.graph.nodes[node]]

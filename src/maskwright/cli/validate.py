@@ -135,14 +135,8 @@ def validate(
         outputs, texts = (json_file, resume), tuple(paths or ())
         check_writable(*outputs, inputs=(store, tokenizer, *texts, *files_of_reference(reference)), model=model)
         check_paths(texts)
-        options = GrammarOptions(
-            restrict=restrict,
-            syntax=syntax,
-            whitespace=whitespace,
-            key_order=key_order,
-            escapes=escapes,
-            lenient=lenient,
-        )
+        of_grammars = None, None, None, None, None, restrict
+        options = GrammarOptions(*of_grammars, syntax, whitespace, key_order, escapes, lenient)
         of_text = is_constraint(store, options)
         composed = is_composition(store, options)
         in_lark = of_text and syntax_of(store, options) == "lark" and not composed

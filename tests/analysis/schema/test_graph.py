@@ -106,6 +106,56 @@ def test_unique_items_of_finite_sets() -> None:
         build_graph({**schema, "minItems": 4})
 
 
+@pytest.mark.parametrize(
+    ("items", "more"),
+    [
+        ({"type": "object"}, {}),
+        ({"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": False}, {"minItems": 3}),
+        ({"type": "array"}, {"minItems": 2}),
+        ({"type": "number"}, {"minItems": 2}),
+        ({"pattern": "^a"}, {"minItems": 2}),
+        ({"enum": [[], {}, 1]}, {"minItems": 1}),
+        (True, {"prefixItems": [{"type": "boolean"}, {"type": "null"}]}),
+    ],
+)
+def test_unique_items_of_any_kind(items: Any, more: dict[str, Any]) -> None:
+    schema = {"type": "array", "items": items, "uniqueItems": True, **more}
+    graph = build_graph(schema)
+    check_graph(graph)
+    (shape,) = graph.nodes[graph.root]
+    assert isinstance(shape, Arrays) and shape.is_unique and shape.is_deep
+    texts = (
+        '[{"b": 1, "a": []}, {"a": [], "b": 1.0}]',
+        '[{"a": 1}, {"a": 2}]',
+        "[[1, 2], [2, 1]]",
+        "[[1], [1e0]]",
+        "[1, 1.0]",
+    )
+    if items is True or items == {"type": "object"}:
+        is_open = "prefixItems" not in more
+        assert accepts(schema, *texts[:2]) == [False, is_open]
+    if items == {"type": "array"}:
+        assert accepts(schema, *texts[2:4]) == [True, False]
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        {"type": "object", "additionalProperties": {"type": "boolean"}, "maxProperties": 0},
+        {"type": "object", "properties": {"a": {"type": "boolean"}}, "additionalProperties": False},
+        {"type": "array", "items": {"type": "boolean"}, "maxItems": 2},
+        {"type": "array", "items": {"type": "boolean"}, "uniqueItems": True},
+        {"enum": [[], {}, 1]},
+    ],
+)
+def test_too_few_items_may_differ(items: Any) -> None:
+    """Whether there is an array of so many is not looked at where items are few and not scalars."""
+    schema = {"type": "array", "items": items, "uniqueItems": True, "minItems": 2}
+    with pytest.raises(SchemaError, match="different finite sets are compared"):
+        build_graph(schema)
+    assert build_graph({**schema, "minItems": 1}).left_out == ()
+
+
 def test_is_instance_takes_values() -> None:
     graph = build_graph({"type": "array", "items": {"type": "integer"}})
     assert is_instance(graph, [1, 2.0]) and not is_instance(graph, [1.5]) and not is_instance(graph, [True])
@@ -158,7 +208,12 @@ def test_what_is_malformed_is_named(schema: Any, pointer: str) -> None:
 
 
 REFUSED = [
-    ({"type": "array", "items": {"type": "object"}, "uniqueItems": True}, "/uniqueItems", "compared"),
+    ({"type": "array", "contains": {"type": "object"}, "uniqueItems": True}, "/uniqueItems", "counted together"),
+    (
+        {"type": "array", "prefixItems": [{"enum": [1, 2]}, {"enum": [1, {}]}], "minItems": 2, "uniqueItems": True},
+        "/uniqueItems",
+        "different finite sets",
+    ),
     ({"type": "array", "not": {"uniqueItems": True}}, "/not/uniqueItems", "equal items"),
     ({"type": "array", "allOf": [{"contains": {"const": 1}}, {"contains": {"const": 2}}]}, None, "several `contains`"),
     ({"type": "string", "format": "regex"}, "/format", "cannot be asserted"),

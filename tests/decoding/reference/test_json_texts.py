@@ -190,6 +190,57 @@ def test_legal_prefixes_are_those_of_legal_texts(seed: int) -> None:
             todo += [(longer, found) for longer, found in after_byte if found]
 
 
+@pytest.mark.parametrize("seed", share(range(2000, 2040), 10))
+def test_legal_prefixes_where_items_of_any_kind_differ(seed: int) -> None:
+    """As above, with items of any kind; and no prefix of a small legal text is refused."""
+    rng = random.Random(seed)
+    graphs = (random_graph(rng, is_deep=True) for _ in range(99))
+    texts = Texts(next(one for one in graphs if any(getattr(s, "is_deep", False) for node in one.nodes for s in node)))
+    endings = JsonEndings(texts)
+    interpreter = endings.interpreter
+    legal = [text for text in SMALL if is_legal(texts, text)]
+    begun = {text[:end] for text in legal for end in range(len(text) + 1)}
+    for text in legal:
+        assert interpreter.is_complete(interpreter.read_bytes(interpreter.start(), text)), text
+    todo = [(b"", interpreter.start())]
+    for _ in range(MOST_PREFIXES // 2):
+        if not todo:
+            break
+        prefix, readings = todo.pop(rng.randrange(len(todo)))
+        assert interpreter.is_complete(readings) == is_legal(texts, prefix), prefix
+        assert is_legal(texts, prefix + endings.shortest(readings).data), prefix
+        for byte in ALPHABET:
+            longer, found = prefix + bytes([byte]), interpreter.read(readings, byte)
+            assert found or longer not in begun, longer
+            if found:
+                todo.append((longer, found))
+
+
+FEW = Objects((b"a", b"b"), (2, 3), (True, False), (), None, 0, None)
+BOOLEAN, WHOLE = (Spellings((b"false", b"true")),), (Numbers(automaton(r"(0|-?[1-9][0-9]*)(\.0+)?")),)
+
+
+@pytest.mark.parametrize(
+    ("text", "legal", "why"),
+    [
+        (b'[{"a":1},{"a":1}]', 15, "$[1]: the item would be equal to one before it, whatever follows"),
+        (b'[{"b":true,"a":10},{"a":10,"b":true}]', 31, "$[1]: the item would be equal to one before it"),
+        (b'[{"a":1},{"a":1,"b":true},{"a":1,"b":false},{"a":1.', 50, "$[3]: the item would be equal"),
+        (b'[{"a":0},{"b":true,"a":0},{"b":false,"a":0},{"a":0', 49, "$[3]: the item would be equal"),
+        (b'[{"a":0},{"a":0.0,"b":true},{"b":true,"a":0', 42, "$[2]: the item would be equal"),
+        (b'[{"a":1},{"a":2},{"b":true,"a":1},{"a":1,"b":f', None, ""),
+    ],
+)
+def test_items_that_can_only_become_equal(text: bytes, legal: int | None, why: str) -> None:
+    interpreter = JsonInterpreter(Texts(graph((Arrays((), 1, 0, None, None, True, True),), (FEW,), WHOLE, BOOLEAN)))
+    readings, n = interpreter.start(), 0
+    while n < len(text) and (after := interpreter.read(readings, text[n])):
+        readings, n = after, n + 1
+    assert n == (len(text) if legal is None else legal)
+    if legal is not None:
+        assert str(interpreter.refusals(readings, text[n])[0]).startswith(why)
+
+
 SPACINGS = (None, automaton(" ?"), automaton("\n *| "), automaton("[ \t\r]+"))
 
 

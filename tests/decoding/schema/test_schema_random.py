@@ -157,6 +157,21 @@ def test_masks_with_items_that_must_differ(seed: int) -> None:
     pytest.fail(f"only {n_masks} masks")
 
 
+@pytest.mark.parametrize("seed", share(SEEDS[:20], 10))
+def test_masks_with_items_of_any_kind_that_must_differ(seed: int) -> None:
+    n_masks = 0
+    for k in range(99):
+        if n_masks > 30:
+            return
+        rng = random.Random(9_000_000 + 1000 * seed + k)
+        graph = random_graph(rng, is_deep=True)
+        deep = [shape for node in graph.nodes for shape in node if isinstance(shape, Arrays) and shape.is_deep]
+        plain = [shape for node in graph.nodes for shape in node if isinstance(shape, Arrays) and not shape.is_deep]
+        if deep and not any(shape.is_unique for shape in plain):
+            n_masks += follow(Texts(graph, rng.choice(SPACINGS)), rng, 25)
+    pytest.fail(f"only {n_masks} masks")
+
+
 def nested_schema(rng: random.Random, depth: int) -> dict[str, object]:
     """A random schema of alternatives inside one another that little tells apart."""
     ways: list[object] = []

@@ -1,0 +1,410 @@
+"""Which values a reading can still become: a few of them, and whether one is new.
+
+An item of an array without equal items must become another value than those before it. So a reading
+within one is alive if the values that it can still become are not all known. As many of these as
+there are known ones that begin like it, and one more, decide that: they are enumerated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from weakref import WeakKeyDictionary
+
+from maskwright.analysis.errors import LimitError
+from maskwright.analysis.schema.shapes import NO_NODE, Escapes
+from maskwright.decoding.reference.json_characters import Ranges, spelled
+from maskwright.decoding.reference.json_places import ArrayFrame, Digits, Frame, Gap, ObjectFrame, Quoted, Reading, Word
+from maskwright.decoding.reference.json_shapes import (
+    OTHER,
+    ArrayShape,
+    AutomatonShape,
+    LiteralShape,
+    NumberShape,
+    ObjectShape,
+    ReadShape,
+    WordShape,
+    goes_on,
+)
+from maskwright.decoding.reference.json_values import ArrayValue, Known, Members, ObjectValue, Value
+
+DEEPEST = 64
+"""BOUND: objects and arrays inside one another that are looked into for values."""
+
+_NO_KEYS: frozenset[int] = frozenset()
+_NO_OTHERS: frozenset[bytes] = frozenset()
+_NO_MEMBERS: Members = frozenset()
+
+
+class Completions:
+    """The values of nodes, and those that readings can still become.
+
+    nodes : the shapes of each node of a graph.
+    escapes : of its texts.
+    object_of, array_of : the one value with some members, and with some items.
+    """
+
+    def __init__(
+        self,
+        nodes: Sequence[tuple[ReadShape, ...]],
+        escapes: Escapes,
+        object_of: Callable[[Members], ObjectValue],
+        array_of: Callable[[tuple[Value, ...]], ArrayValue],
+    ) -> None:
+        self._nodes, self._escapes = nodes, escapes
+        self._object_of, self._array_of = object_of, array_of
+        self._made: dict[tuple[int, int, int], tuple[list[Value], bool]] = {}
+        self._alike: WeakKeyDictionary[Frame, dict[ArrayFrame, list[Value]]] = WeakKeyDictionary()
+        self._is_cut = False
+
+    # ----------------------------------------------------------------------------------- questions
+
+    def is_new(self, reading: Reading) -> bool:
+        """Whether each item under way can still become a value that its array does not have.
+
+        Of scalars right in such an array the interpreter has asked that already.
+        """
+        frame = reading.frame
+        if frame is None or not frame.is_compared or is_free(reading):
+            return True
+        at = frame.parent
+        while at is not None and at.holds_compared:
+            if (
+                isinstance(at, ArrayFrame)
+                and at.shape.shape.is_unique
+                and at.known
+                and not self._is_new_in(reading, at)
+            ):
+                return False
+            at = at.parent
+        return True
+
+    def may_be_equal(self, reading: Reading) -> bool:
+        """Whether an item under way, or the next one, may become equal to one before it."""
+        at = reading.frame
+        while at is not None and at.holds_compared:
+            if isinstance(at, ArrayFrame) and at.known and (at is reading.frame or self._alike_here(reading, at)):
+                return True
+            at = at.parent
+        return False
+
+    def has_new(self, shape: ReadShape, known: Known) -> bool:
+        """Whether a shape has a value that is not known."""
+        if not known:
+            return True
+        n = len(known) + 1
+        return any(
+            value not in known for value in self._deeper(lambda depth: _some(self._shape(shape, n, depth), n), n)
+        )
+
+    def _is_new_in(self, reading: Reading, top: ArrayFrame) -> bool:
+        """Whether the item under way of an array can still become a new one."""
+        n = len(self._alike_here(reading, top)) + 1
+        if n == 1:
+            return True
+        found = self._deeper(lambda depth: self._completed(reading, top, n, depth), n)
+        return any(value not in top.known for value in found)
+
+    def _deeper(self, find: Callable[[int], list[Value]], n: int) -> list[Value]:
+        """`n` values, or all if there are fewer, looked for ever deeper."""
+        depth = 1
+        while True:
+            self._is_cut = False
+            found = find(depth)
+            if len(found) >= n or not self._is_cut:
+                return found
+            if depth >= DEEPEST:
+                raise LimitError(
+                    f"items are compared, and it takes more than {DEEPEST} levels to tell whether one is new"
+                )
+            depth *= 2
+
+    # --------------------------------------------------------------- known values that begin alike
+
+    def _alike_here(self, reading: Reading, top: ArrayFrame) -> list[Value]:
+        """Parts of known items, at the place of a reading, that go on as it does; or some more."""
+        frame, place = reading
+        assert frame is not None
+        if isinstance(place, Gap) and place.awaited not in ("value", "colon"):
+            return self._own(frame, top)
+        if isinstance(place, Quoted) and isinstance(place.shape, ObjectShape):
+            return self._own(frame, top)
+        found = self._under(frame, top)
+        if isinstance(place, Quoted):
+            return [one for one in found if isinstance(one, bytes) and one.startswith(place.content)]
+        return found
+
+    def _own(self, frame: Frame, top: ArrayFrame) -> list[Value]:
+        """Objects or arrays in known items that agree with what a frame has so far."""
+        kept = self._alike.setdefault(frame, {})
+        if top not in kept:
+            assert frame.parent is not None
+            found = self._under(frame.parent, top)
+            if isinstance(frame, ObjectFrame):
+                kept[top] = [one for one in found if isinstance(one, ObjectValue) and frame.members <= one.members]
+            else:
+                n = len(frame.items)
+                kept[top] = [one for one in found if isinstance(one, ArrayValue) and one.items[:n] == frame.items]
+        return kept[top]
+
+    def _under(self, frame: Frame, top: ArrayFrame) -> list[Value]:
+        """Of these, the member or item that is under way."""
+        if frame is top:
+            return list(top.known)
+        found = self._own(frame, top)
+        if isinstance(frame, ObjectFrame):
+            parts = [one.get(frame.key) for one in found if isinstance(one, ObjectValue)]
+            return [one for one in parts if one is not None]
+        n = len(frame.items)
+        return [one.items[n] for one in found if isinstance(one, ArrayValue) and len(one.items) > n]
+
+    # ------------------------------------------------------------------------------ values of nodes
+
+    def _node(self, node: int, n: int, depth: int) -> list[Value]:
+        """`n` values of a node, or all if there are fewer, of at most `depth` levels."""
+        if node == NO_NODE:
+            return []
+        key = node, n, depth
+        if key not in self._made:
+            before, self._is_cut = self._is_cut, False
+            values = (value for shape in self._nodes[node] for value in self._shape(shape, n, depth))
+            self._made[key] = _some(values, n), self._is_cut
+            self._is_cut = before
+        found, is_cut = self._made[key]
+        self._is_cut |= is_cut
+        return found
+
+    def _shape(self, shape: ReadShape, n: int, depth: int) -> Iterator[Value]:
+        """Values of a shape, each once."""
+        if isinstance(shape, WordShape):
+            yield from dict.fromkeys(shape.values.values())
+        elif isinstance(shape, LiteralShape):
+            yield from shape.texts
+        elif isinstance(shape, AutomatonShape):
+            yield from shape.strings(0, 0, b"", None, n)
+        elif isinstance(shape, NumberShape):
+            yield from shape.numbers(0, b"", n)
+        elif depth == 0:
+            self._is_cut = True
+        elif isinstance(shape, ObjectShape):
+            for members in self._objects(shape, _NO_KEYS, _NO_OTHERS, _NO_MEMBERS, n, depth - 1):
+                yield self._object_of(members)
+        else:
+            for items in self._arrays(shape, (0, 0), frozenset(), (), n, depth - 1):
+                yield self._array_of(items)
+
+    def _objects(
+        self,
+        shape: ObjectShape,
+        used: frozenset[int],
+        others: frozenset[bytes],
+        members: Members,
+        n: int,
+        depth: int,
+        n_more: int = 0,
+    ) -> Iterator[Members]:
+        """The members with which an object can end; those it has among them.
+
+        n_more : at least so many follow.
+        """
+        still_open, missing = shape.still_open(used, len(others)), shape.missing - used
+        keys = sorted(still_open, key=lambda key: key not in missing)
+        count = len(used) + len(others)
+        least = max(shape.shape.least - count, n_more)
+        most = None if shape.shape.most is None else shape.shape.most - count
+        has_others = bool(shape.shape.others)
+        todo: list[tuple[int, Members, int, bool]] = [(0, members, 0, False)]
+        while todo:
+            at, found, n_new, is_there = todo.pop()
+            if is_there:  # the member before is there, with each of its values
+                key = keys[at - 1]
+                values = self._node(shape.shape.values[key], n, depth)
+                todo += [(at, found | {(shape.shape.keys[key], value)}, n_new, False) for value in reversed(values)]
+                continue
+            n_needed = sum(key in missing for key in keys[at:])
+            if most is not None and n_new + n_needed > most:
+                continue
+            if not has_others and n_new + len(keys) - at < least:
+                continue
+            if at == len(keys):
+                yield from self._with_others(shape, others, found, least - n_new, most, n_new, n, depth)
+                continue
+            todo.append((at + 1, found, n_new + 1, True))
+            if keys[at] not in missing:
+                todo.append((at + 1, found, n_new, False))
+
+    def _with_others(
+        self,
+        shape: ObjectShape,
+        others: frozenset[bytes],
+        members: Members,
+        least: int,
+        most: int | None,
+        n_new: int,
+        n: int,
+        depth: int,
+    ) -> Iterator[Members]:
+        """Members of keys that are not named added to others: as few as possible, and one."""
+        if least <= 0:
+            yield members
+        n_keys = max(least, 1)
+        if not shape.shape.others or (most is not None and n_new + n_keys > most):
+            return
+        pairs: list[tuple[bytes, list[Value]]] = []
+        for key in shape.other_keys(b"", 0, None, n_keys + n + len(others)):
+            values = self._node(shape.shape.others[shape.class_of(key)], n, depth)
+            if values and key not in others:
+                pairs.append((key, values))
+        first = frozenset((key, values[0]) for key, values in pairs[: n_keys - 1])
+        for key, values in pairs[n_keys - 1 :]:
+            for value in values:
+                yield members | first | {(key, value)}
+
+    def _arrays(
+        self,
+        shape: ArrayShape,
+        counts: tuple[int, int],
+        known: Known,
+        items: tuple[Value, ...],
+        n: int,
+        depth: int,
+        n_more: int = 0,
+    ) -> Iterator[tuple[Value, ...]]:
+        """The items with which an array can end; those it has among them.
+
+        counts : how many it has, and how many of them are contained.
+        """
+        wanted = len(items) + n_more
+        todo = [(items, *counts, known)]
+        while todo:
+            found, count, contained, there = todo.pop()
+            if len(found) >= wanted and shape.may_end(count, contained):
+                yield found
+            least = 0 if shape.shape.contained is None else shape.shape.contained.least
+            for role in (1, 0) if contained >= least else (0, 1):  # the last one is looked at first
+                node = shape.node(count, bool(role))
+                if node == NO_NODE or not shape.is_completable(count + 1, contained + role):
+                    continue
+                values = [value for value in self._node(node, n + len(there), depth) if value not in there]
+                for value in reversed(values[:n]):
+                    after = there | {value} if shape.shape.is_unique else there
+                    todo.append(((*found, value), count + 1, contained + role, after))
+
+    # -------------------------------------------------------------------------- values of readings
+
+    def _completed(self, reading: Reading, top: ArrayFrame, n: int, depth: int) -> list[Value]:
+        """`n` values that the item under way of an array can become, or all if there are fewer."""
+        frame = reading.frame
+        found = self._begun(reading, n, depth)
+        if _is_between(reading):  # these are values of the frame itself
+            assert frame is not None
+            frame = frame.parent
+        while frame is not None and frame is not top:
+            found = _some(self._closed(frame, found, n, depth), n)
+            frame = frame.parent
+        return found
+
+    def _closed(self, frame: Frame, values: list[Value], n: int, depth: int) -> Iterator[Value]:
+        """The values that a frame can become whose member or item under way becomes one of some."""
+        for value in values:
+            if isinstance(frame, ObjectFrame):
+                members = frame.members | {(frame.key, value)}
+                for found in self._objects(frame.shape, frame.used, frame.others, members, n, depth):
+                    yield self._object_of(found)
+                continue
+            known = frame.known
+            if frame.shape.shape.is_unique:
+                if value in known:
+                    continue
+                known = known | {value}
+            counts = frame.count, frame.contained
+            for items in self._arrays(frame.shape, counts, known, (*frame.items, value), n, depth):
+                yield self._array_of(items)
+
+    def _begun(self, reading: Reading, n: int, depth: int) -> list[Value]:
+        """`n` values of the scalar, object or array that a reading stands in."""
+        frame, place = reading
+        if isinstance(place, Word):
+            return [place.shape.values[text] for text in place.shape.texts if text.startswith(place.text)]
+        if isinstance(place, Digits):
+            return list(place.shape.numbers(place.state, place.text, n))
+        if isinstance(place, Quoted):
+            return self._quoted(frame, place, n, depth)
+        if place.awaited in ("value", "colon"):
+            return self._node(place.node, n, depth)
+        n_more = int(place.awaited in ("key", "item"))
+        if isinstance(frame, ObjectFrame):
+            members = self._objects(frame.shape, frame.used, frame.others, frame.members, n, depth, n_more)
+            return _some(map(self._object_of, members), n)
+        assert isinstance(frame, ArrayFrame)
+        counts = frame.count, frame.contained
+        items = self._arrays(frame.shape, counts, frame.known, frame.items, n, depth, n_more)
+        return _some(map(self._array_of, items), n)
+
+    def _quoted(self, frame: Frame | None, place: Quoted, n: int, depth: int) -> list[Value]:
+        """As `_begun`, within a string or a key."""
+        shape = place.shape
+        ranges = self._ranges(place)
+        if isinstance(shape, LiteralShape):
+            return _some((text for text in shape.begun(place.content) if goes_on(text, place.content, ranges)), n)
+        if isinstance(shape, AutomatonShape):
+            return _some(shape.strings(place.state, place.length, place.content, ranges, n), n)
+        assert isinstance(frame, ObjectFrame)
+        return _some(self._keyed(frame, shape, place, ranges, n, depth), n)
+
+    def _keyed(
+        self, frame: ObjectFrame, shape: ObjectShape, place: Quoted, ranges: Ranges | None, n: int, depth: int
+    ) -> Iterator[Value]:
+        """The values of an object whose next key has begun."""
+        addable = shape.addable(frame.used, len(frame.others))
+        for key in sorted(addable - {OTHER}):
+            name = shape.shape.keys[key]
+            if goes_on(name, place.content, ranges):
+                for value in self._node(shape.shape.values[key], n, depth):
+                    members = frame.members | {(name, value)}
+                    for found in self._objects(shape, frame.used | {key}, frame.others, members, n, depth):
+                        yield self._object_of(found)
+        if OTHER not in addable or place.state < 0:
+            return
+        for other in shape.other_keys(place.content, place.state, ranges, n + len(frame.others)):
+            if other in frame.others:
+                continue
+            for value in self._node(shape.shape.others[shape.class_of(other)], n, depth):
+                members = frame.members | {(other, value)}
+                for found in self._objects(shape, frame.used, frame.others | {other}, members, n, depth):
+                    yield self._object_of(found)
+
+    def _ranges(self, place: Quoted) -> Ranges | None:
+        return spelled(place.spelling, self._escapes) if place.spelling else None
+
+
+def is_free(reading: Reading) -> bool:
+    """Whether a reading stands in a string or key that goes on without end, wherever it is.
+
+    So it can still become infinitely many values, and will however its content goes on.
+    """
+    place = reading.place
+    if not isinstance(place, Quoted):
+        return False
+    shape, frame = place.shape, reading.frame
+    if isinstance(shape, ObjectShape):
+        assert isinstance(frame, ObjectFrame)
+        return shape.automaton is None and OTHER in shape.addable(frame.used, len(frame.others))
+    return isinstance(shape, AutomatonShape) and shape.is_free
+
+
+def _is_between(reading: Reading) -> bool:
+    """Whether a reading stands in an object or array, but in none of its members or items."""
+    place = reading.place
+    if isinstance(place, Quoted):
+        return isinstance(place.shape, ObjectShape)
+    return isinstance(place, Gap) and place.awaited not in ("value", "colon")
+
+
+def _some(values: Iterable[Value], n: int) -> list[Value]:
+    """The first `n` different values."""
+    found: dict[Value, None] = {}
+    for value in values:
+        found[value] = None
+        if len(found) >= n:
+            break
+    return list(found)

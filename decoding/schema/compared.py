@@ -1,0 +1,178 @@
+"""Arrays whose items must differ as values: the plain interpreter beside the engine.
+
+The engine reads a text as if items that are objects, arrays or numbers could be equal. What it
+allows, the plain interpreter then reads, which knows the items: but only tokens by which an item
+can end or become equal to one before it.
+
+In: the engine's memory and masks. Out: the same, without what makes two items equal. The methods
+have the names and arguments of the engine's entry points, so that texts call the one or the other.
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import lru_cache
+from typing import Any, Self
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.decoding.reference.json_completions import is_free
+from maskwright.decoding.reference.json_places import Readings
+from maskwright.decoding.reference.json_texts import JsonInterpreter, tokens_allowed
+from maskwright.decoding.schema import constants
+from maskwright.decoding.schema.entries import entries
+from maskwright.maskstore.schema.compiled import SchemaTables
+from maskwright.maskstore.vocabulary.vocabulary import Vocabulary
+
+Array = npt.NDArray[np.int32]
+
+_interpreters: WeakKeyDictionary[Any, tuple[JsonInterpreter, threading.Lock]] = WeakKeyDictionary()
+_LOCK = threading.Lock()
+
+
+class ComparedEntries:
+    """The engine's entry points for one text of a schema that compares items.
+
+    store : the schema's tables.
+
+    The interpreter of a schema is one for all its texts, which wait for one another.
+    """
+
+    def __init__(self, store: SchemaTables) -> None:
+        self._store = store
+        with _LOCK:
+            found = _interpreters.get(store)
+            if found is None:
+                found = _interpreters[store] = JsonInterpreter(store.texts), threading.Lock()  # type: ignore[arg-type]
+        self._interpreter, self._lock = found
+        self._readings: list[Readings] = [self._interpreter.start()]
+        """Behind each token of the history, the newest one last."""
+
+    def copy(self) -> Self:
+        """Those of a second text in the same state."""
+        other = type(self)(self._store)
+        other._readings = self._readings.copy()
+        return other
+
+    def begin(self, table: Array, memory: Array, work: Array, max_history: int) -> None:
+        """As the engine's `begin`."""
+        entries.begin(table, memory, work, max_history)
+        self._readings = [self._interpreter.start()]
+
+    def rollback(self, memory: Array, n: int) -> None:
+        """As the engine's `rollback`."""
+        entries.rollback(memory, n)
+        del self._readings[-n:]
+
+    def can_end(self, table: Array, automata: Array, memory: Array) -> int:
+        """As the engine's `can_end`."""
+        code = int(entries.can_end(table, automata, memory))
+        if code == constants.OK and not memory[constants.FINISHED]:
+            with self._lock:
+                if not self._interpreter.is_complete(self._readings[-1]):
+                    return constants.ILLEGAL
+        return code
+
+    def _behind(self, data: bytes) -> Readings:
+        with self._lock:
+            return self._interpreter.read_bytes(self._readings[-1], data)
+
+    def _keep(self, memory: Array, readings: Readings) -> None:
+        """Take up what the engine has committed."""
+        self._readings.append(readings)
+        del self._readings[: -1 - int(memory[constants.N_HISTORY])]
+
+    def read_token(
+        self, voc: Array, table: Array, automata: Array, memory: Array, work: Array, token: int, commit: bool
+    ) -> int:
+        """As the engine's `read_token`."""
+        code = int(entries.read_token(voc, table, automata, memory, work, token, False))
+        if code != constants.OK:
+            return code
+        vocabulary = self._store.vocabulary
+        readings = self._readings[-1]
+        if token not in vocabulary.eos:
+            readings = self._behind(vocabulary.tokens[token])
+            if not readings:
+                return constants.ILLEGAL
+        elif self.can_end(table, automata, memory) != constants.OK:
+            return constants.NOT_COMPLETE
+        if commit:
+            code = int(entries.read_token(voc, table, automata, memory, work, token, True))
+            if code == constants.OK:
+                self._keep(memory, readings)
+        return code
+
+    def read_bytes(self, table: Array, automata: Array, memory: Array, work: Array, data: Array, commit: bool) -> int:
+        """As the engine's `read_bytes`."""
+        code = int(entries.read_bytes(table, automata, memory, work, data, False))
+        if code != constants.OK:
+            return code
+        readings = self._behind(bytes(data.astype(np.uint8)))
+        if not readings:
+            return constants.ILLEGAL
+        if commit:
+            code = int(entries.read_bytes(table, automata, memory, work, data, True))
+            if code == constants.OK:
+                self._keep(memory, readings)
+        return code
+
+    def fill(self, voc: Array, table: Array, automata: Array, memory: Array, work: Array, words: Array) -> int:
+        """As the engine's `fill`."""
+        code = int(entries.fill(voc, table, automata, memory, work, words))
+        if code != constants.OK or memory[constants.FINISHED]:
+            return code
+        vocabulary = self._store.vocabulary
+        bits = words.view(np.uint32)
+        if vocabulary.eos and self.can_end(table, automata, memory) != constants.OK:
+            for token in vocabulary.eos:
+                bits[token >> 5] &= ~np.uint32(1 << (token & 31))
+        readings, completions = self._readings[-1], self._interpreter.completions
+        with self._lock:
+            may_be_equal = any(map(completions.may_be_equal, readings))
+        asked = _doubtful(vocabulary, readings, may_be_equal)
+        asked = asked[(bits[asked >> 5] >> (asked & 31).astype(np.uint32)) & 1 != 0]
+        if len(asked):
+            with self._lock:
+                tokens = [vocabulary.tokens[token] for token in asked.tolist()]
+                found = tokens_allowed(self._interpreter, readings, tokens)
+            for token in asked[~np.array(found)].tolist():
+                bits[token >> 5] &= ~np.uint32(1 << (token & 31))
+        return constants.OK if words.any() else constants.DEAD_END
+
+    def step_and_fill(
+        self, voc: Array, table: Array, automata: Array, memory: Array, work: Array, token: int, words: Array
+    ) -> int:
+        """As the engine's `step_and_fill`."""
+        code = self.read_token(voc, table, automata, memory, work, token, True)
+        if code != constants.OK:
+            return 2 * code
+        code = self.fill(voc, table, automata, memory, work, words)
+        return 0 if code == constants.OK else 1 + 2 * code
+
+
+def _doubtful(vocabulary: Vocabulary, readings: Readings, may_be_equal: bool) -> Array:
+    """The tokens that the interpreter has to read, ascending.
+
+    may_be_equal : whether an item under way may become equal to one before it. Where none can, only
+        tokens that hold a comma are doubtful: behind it there may be another item.
+    """
+    with_quote, with_comma, with_both, every = _token_sets(vocabulary)
+    in_string = all(map(is_free, readings))
+    if may_be_equal:
+        return with_quote if in_string else every
+    return with_both if in_string else with_comma
+
+
+@lru_cache(maxsize=8)
+def _token_sets(vocabulary: Vocabulary) -> tuple[Array, Array, Array, Array]:
+    """The tokens with a quotation mark, with a comma, with both, and all with text."""
+    tokens = vocabulary.tokens
+    found = [number for number, token in enumerate(tokens) if token]
+    quoted = [number for number in found if b'"' in tokens[number]]
+    commas = [number for number in found if b"," in tokens[number]]
+    both = [number for number in quoted if b"," in tokens[number]]
+    quoted_array, comma_array, both_array, every = (np.array(one, np.int32) for one in (quoted, commas, both, found))
+    return quoted_array, comma_array, both_array, every
