@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.decoding.dead_end_texts import DeadEndTexts
+from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.alone import Alone
 from maskwright.decoding.engine.arguments import as_int64, integer_row
@@ -16,6 +18,7 @@ from maskwright.decoding.engine.forced import MOST_BYTES, forced_bytes
 from maskwright.decoding.engine.pickles import restored
 from maskwright.decoding.engine.spelling import Question
 from maskwright.decoding.engine.texts import LIMITS
+from maskwright.decoding.held_texts import HeldTexts
 from maskwright.maskstore.table.compiled import EngineTable
 
 if TYPE_CHECKING:
@@ -28,7 +31,7 @@ DEFAULT_ROLLBACK = 256
 """The number of tokens that can be taken back, unless the caller says otherwise."""
 
 
-class Matcher(DeadEndTexts):
+class Matcher(HeldTexts):
     """One text under a store: fill a bitmask, advance by a token, and so on.
 
     `store.matcher()` makes one.
@@ -74,6 +77,8 @@ class Matcher(DeadEndTexts):
             code = entries.fill(self._table, self._memory, 0, self._words)
             if code:
                 self._finish_fill(0, code, self._words)
+            if self._held is not None:
+                self._narrow(self._held, self._words)
         finally:
             self._is_busy = False
 
@@ -90,6 +95,9 @@ class Matcher(DeadEndTexts):
         self._is_busy = True
         try:
             number = token if token.__class__ is int and -1 <= token < 1 << 31 else self._id(token)
+            if self._held is not None:
+                self._advance_held(self._held, token, number)
+                return
             code = entries.read_token(self._table, self._memory, 0, number, True)
             if code:
                 code = self._retry(0, number, code)
@@ -111,6 +119,10 @@ class Matcher(DeadEndTexts):
             if bitmask is not self._checked:
                 self._take_bitmask(bitmask, ())
             number = token if token.__class__ is int and -1 <= token < 1 << 31 else self._id(token)
+            if self._held is not None:
+                self._advance_held(self._held, token, number)
+                self._fill(0, self._words)
+                return
             code = entries.step(self._table, self._memory, 0, number, self._words)
             if code:
                 self._finish_step(token, number, code)
@@ -151,6 +163,8 @@ class Matcher(DeadEndTexts):
         if len(wrong):
             self._refuse(0, int(array[wrong[0]]), constants.OUT_OF_RANGE)
         words = np.zeros(self._n_words, np.int32)
+        if self._held is not None:
+            return self._replay_held(ids, words)
         result = np.zeros(2, np.int64)
         at = 0
         while True:
@@ -167,6 +181,51 @@ class Matcher(DeadEndTexts):
                 if code != constants.OK:
                     self._refuse(0, int(ids[at]), code)
                 at += 1
+
+    def _replay_held(self, ids: npt.NDArray[np.int64], words: npt.NDArray[np.int32]) -> int:
+        """`replay` while a terminal is held to names."""
+        for at, token in enumerate(ids.tolist()):
+            if self._memory[constants.FINISHED]:
+                return at
+            self._fill(0, words)
+            if not words[token >> 5] >> (token & 31) & 1:
+                return at
+            if self._held is None:
+                return at + self._replay(ids[at:])
+            self._advance_held(self._held, token, token)
+        return len(ids)
+
+    def restrict(self, terminal: str, names: Iterable[str | bytes]) -> None:
+        """Hold a terminal to some names: its next lexeme, if it comes next, must be one of them.
+
+        It is the first lexeme that begins here or further on, ignored ones left out. If that is one
+        of another terminal, such as a keyword or a number, it stays as free as it was, and so is
+        all that comes after it. A lexeme under way is not meant: call this where the name is to
+        begin. docs/names.md has all of it.
+
+        terminal : its name in the grammar, such as "NAME".
+        names : strs, or bytes. Those that are no lexemes of the terminal, such as keywords, cannot
+            come. Without names the terminal cannot.
+
+        A call replaces what was held here. Tokens that are taken back bring back what was held
+        before them.
+
+        Raises: UnknownNameError if the grammar lacks the terminal; MaskwrightError if it is ignored
+        or made by the layout, if a name is empty or neither str nor bytes, or if the text has
+        ended.
+
+        Cost: for python.lark 0.2 s for the first call under a store; then a sort of the names.
+        """
+        from maskwright.decoding.names.held import Held
+
+        with Alone(self):
+            if self._memory[constants.FINISHED]:
+                raise MaskwrightError(
+                    "the text has ended, so no terminal of it can be held to names; reset() begins a new one"
+                )
+            held = Held(self) if self._held is None else self._held
+            held.hold(self, terminal, names)
+            self._held = held
 
     def advance_bytes(self, data: bytes) -> None:
         """Add bytes to the text, as one token that can be taken back.
@@ -205,7 +264,7 @@ class Matcher(DeadEndTexts):
                 return False
             if code:
                 self._finish_fill(0, code, view)
-            return True
+            return self._held is None or self._held.narrow(self, view)
 
     def is_allowed(self, token: int) -> bool:
         """Whether a token may come next, without making a mask.
@@ -256,10 +315,13 @@ class Matcher(DeadEndTexts):
             entries.collect(self._table, self._memory, 0, np.empty(int(self._memory[constants.CAPACITY]), np.int32))
             other._memory = self._memory.copy()
             other._regions = self._regions.copy()
+            if self._held is not None:
+                other._held = self._held.copy(other)
         return other
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return restored, (type(self), (self.store, self.max_rollback), self._state())
+        made = restored, (type(self), (self.store, self.max_rollback), self._state())
+        return made if self._held is None else (*made, self._held.to_state())
 
     __copy__ = fork
 
@@ -272,7 +334,10 @@ class Matcher(DeadEndTexts):
         """
         from maskwright.decoding.explain import explain_next
 
-        return explain_next(self, token)
+        found = explain_next(self, token)
+        if self._held is None or found.verdict != "allowed" or self.is_allowed(token):
+            return found
+        return replace(found, verdict="refused", summary=f"{found.what} may not come next: {self._held.says(self)}")
 
     def forced_bytes(self, limit: int = MOST_BYTES) -> bytes:
         """The longest bytes with which every continuation of the text begins, at most `limit`.
@@ -289,12 +354,13 @@ class Matcher(DeadEndTexts):
         The end-of-text token is not among them.
 
         Raises: DeadEndError if the vocabulary cannot spell any ending; LimitError if the text is
-        too ambiguous, or the search would take too long or too much memory. `short_ending` is for
+        too ambiguous, the search would take too long or too much memory, or the ending that is
+        found is not one of the names of a terminal that is held (`restrict`). `short_ending` is for
         such texts.
         """
         from maskwright.decoding.endings.ending import shortest_ending
 
-        return shortest_ending(self)
+        return self._fitting(shortest_ending(self))
 
     def short_ending(self) -> Ending:
         """A shortest ending if it is found soon, else one that is hardly longer.
@@ -303,9 +369,26 @@ class Matcher(DeadEndTexts):
 
         Raises: DeadEndError if the vocabulary cannot spell any ending; LimitError if none is found.
         """
+        if self._held is not None and self._held.place is not None:
+            from maskwright.decoding.names.ending import short_ending as ending_of_names
+
+            return ending_of_names(self, self._held)
         from maskwright.decoding.endings.ending import short_ending
 
         return short_ending(self)
+
+    def _fitting(self, ending: Ending) -> Ending:
+        """A shortest ending, if names allow it. Raises: LimitError if they do not."""
+        if self._held is None or self._held.place is None:
+            return ending
+        from maskwright.decoding.names.ending import fitting
+
+        found = fitting(self, ending)
+        if found is None:
+            raise LimitError(
+                f"a shortest ending is not known here, since {self._held.says(self)}; `short_ending` finds one that need not be shortest"
+            )
+        return found
 
     def min_bytes_left(self) -> int:
         """The length of the shortest ending, in bytes: what a completion budget must leave.
@@ -314,4 +397,6 @@ class Matcher(DeadEndTexts):
         """
         from maskwright.decoding.endings.ending import min_bytes_left
 
+        if self._held is not None and self._held.place is not None:
+            return len(self.shortest_ending().data)
         return min_bytes_left(self)

@@ -15,6 +15,7 @@ def test_kernels_without_jit() -> None:
         "tests/decoding/engine/test_engine_random.py::test_rows_equal_the_naive_engines[plain-0]",
         "tests/decoding/engine/test_engine_random.py::test_rows_equal_the_naive_engines[layout-2]",
         "tests/decoding/engine/test_engine_random.py::test_rollback_fork_and_reset_give_the_rows_back[layout-3]",
+        "tests/decoding/names/test_names_random.py::test_masks_equal_the_naive_twins[plain-1]",
         "tests/decoding/test_matcher.py::test_an_illegal_token_is_named_with_its_bytes_the_byte_and_what_could_come",
         "tests/decoding/test_batch.py::test_an_illegal_token_names_its_slot_and_the_others_advance",
         "tests/decoding/gpu/test_gpu_costs.py::test_open_blocks_cost_a_slot_nothing_more",

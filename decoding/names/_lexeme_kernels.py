@@ -1,0 +1,258 @@
+"""A terminal held to names: how the lexemes of a text are read, and which of them is held.
+
+`decoding.engine.constants` describes table and memory, `layout` the other arrays. In
+addition:
+
+n : how many bytes of `data` have been read.
+floor : where in `data` a lexeme must begin at least, so that it is held.
+row : the index in `rows` at which a row begins.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maskwright.analysis.jit import kernel
+from maskwright.decoding.engine._draft_kernels import (
+    begin_draft,
+    feed,
+    feed_newline,
+    indent,
+    spend_nothing,
+    stacks_after,
+)
+from maskwright.decoding.engine._lexer_kernels import mode_state, step_column
+from maskwright.decoding.engine._stack_kernels import is_error
+from maskwright.decoding.engine.constants import (
+    ARENA,
+    DRAFT_COLUMN,
+    DRAFT_DEPTH,
+    DRAFT_LEXER,
+    DRAFT_NARROW,
+    DRAFT_STACKS,
+    ENDED,
+    ILLEGAL,
+    LAST_WAS_NEWLINE,
+    LEXER,
+    N_DRAFT,
+    OK,
+)
+from maskwright.decoding.names.layout import (
+    BEGIN,
+    CLASS_OF,
+    COUNT_ROW,
+    COUNTS,
+    DRAFT,
+    FREE,
+    GROWS,
+    HIGH,
+    IGNORED,
+    IS_NAME,
+    KIND,
+    LAST_END,
+    LAST_WINNER,
+    LOW,
+    N_CLASSES,
+    N_NAMES,
+    NAME_DATA,
+    NAME_START,
+    NEWLINE_KIND,
+    NEXT,
+    REFUSED,
+    STATE,
+    TERMINAL,
+    UNDECIDED,
+    UNDER_WAY,
+    WINNER,
+)
+from maskwright.maskstore.table.schema import (
+    NEWLINE,
+    SYMBOL_COLUMN,
+    SYMBOL_DEPTH,
+)
+
+REGION = np.int64(0)
+"""Where the text of a matcher begins in memory."""
+
+
+@kernel
+def save_draft(memory, rows, row):  # type: ignore[no-untyped-def]
+    """Copy the engine's draft into a row."""
+    for i in range(N_DRAFT):
+        rows[row + DRAFT + i] = memory[REGION + DRAFT_LEXER + i]
+
+
+@kernel
+def load_draft(memory, rows, row):  # type: ignore[no-untyped-def]
+    """Make the engine's draft that of a row."""
+    for i in range(N_DRAFT):
+        memory[REGION + DRAFT_LEXER + i] = rows[row + DRAFT + i]
+
+
+@kernel
+def start_of(table, memory, lexer):  # type: ignore[no-untyped-def]
+    """The union's state in which the next lexeme behind the draft begins, or SPLIT."""
+    arena = REGION + np.int64(memory[REGION + ARENA])
+    state = np.int64(mode_state(table, memory, arena, np.int64(memory[REGION + DRAFT_STACKS])))
+    return state if state < 0 else np.int64(lexer[lexer[UNDER_WAY] + state])
+
+
+@kernel
+def begin_lexeme(table, memory, lexer, names, rows, row, at):  # type: ignore[no-untyped-def]
+    """Let a lexeme begin at an offset of `data`: OK, or SPLIT."""
+    start = start_of(table, memory, lexer)
+    if start < 0:
+        return start
+    rows[row + STATE] = start
+    rows[row + BEGIN] = at
+    rows[row + LAST_END] = at
+    rows[row + LAST_WINNER] = -1
+    rows[row + IS_NAME] = 0
+    rows[row + LOW] = 0
+    rows[row + HIGH] = names[N_NAMES]
+    return np.int64(OK)
+
+
+@kernel
+def lower_bound(names, low, high, at, byte):  # type: ignore[no-untyped-def]
+    """The first of names[low:high] whose byte at an offset is `byte` or more, or `high`.
+
+    The names are equal up to the offset; one that ends there comes first.
+    """
+    starts = names[NAME_START]
+    data = names[NAME_DATA]
+    while low < high:
+        middle = (low + high) >> 1
+        place = names[starts + middle] + at
+        if place >= names[starts + middle + 1] or names[data + place] < byte:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def read_terminal(table, memory, terminal):  # type: ignore[no-untyped-def]
+    """Feed the draft a lexeme's terminal, with the layout applied: OK or an error; see `emit`."""
+    # `emit` reads symbols of the table, and this terminal may stand nowhere in it
+    if terminal == np.int64(table[NEWLINE]):
+        code = feed_newline(table, memory, REGION)
+        if code == OK:
+            wide, narrow = np.int64(memory[REGION + DRAFT_COLUMN]), np.int64(memory[REGION + DRAFT_NARROW])
+            code = np.int64(indent(table, memory, REGION, wide, narrow))
+        memory[REGION + LAST_WAS_NEWLINE] = 1
+        return np.int64(code)
+    code = feed(table, memory, REGION, np.int64(table[table[SYMBOL_COLUMN] + terminal]))
+    memory[REGION + DRAFT_DEPTH] = max(0, memory[REGION + DRAFT_DEPTH] + table[table[SYMBOL_DEPTH] + terminal])
+    memory[REGION + LAST_WAS_NEWLINE] = 0
+    return np.int64(code)
+
+
+@kernel
+def is_dropped(memory, lexer, terminal):  # type: ignore[no-untyped-def]
+    """Whether the parser does not see a terminal: an ignored one, a newline inside brackets."""
+    kind = lexer[lexer[KIND] + terminal]
+    return kind == IGNORED or (kind == NEWLINE_KIND and memory[REGION + DRAFT_DEPTH] > 0)
+
+
+@kernel
+def grow(table, memory, lexer, names, data, floor, rows, row, at):  # type: ignore[no-untyped-def]
+    """Read one byte of `data` into the lexeme of a row. Returns whether the lexeme goes on.
+
+    0: the lexeme is over; the byte is not part of it, unless LAST_END is behind it.
+    """
+    classes = np.int64(lexer[N_CLASSES])
+    byte = np.int64(data[at])
+    after = np.int64(lexer[lexer[NEXT] + rows[row + STATE] * classes + lexer[lexer[CLASS_OF] + byte]])
+    if after < 0:
+        return False
+    begin = np.int64(rows[row + BEGIN])
+    if begin < floor:
+        step_column(table, memory, REGION, byte)
+    elif rows[row + LOW] < rows[row + HIGH]:
+        low = lower_bound(names, np.int64(rows[row + LOW]), np.int64(rows[row + HIGH]), at - begin, byte)
+        rows[row + HIGH] = lower_bound(names, low, np.int64(rows[row + HIGH]), at - begin, byte + 1)
+        rows[row + LOW] = low
+    rows[row + STATE] = after
+    winner = np.int64(lexer[lexer[WINNER] + after])
+    if winner >= 0:
+        low = np.int64(rows[row + LOW])
+        rows[row + LAST_END] = at + 1
+        rows[row + LAST_WINNER] = winner
+        is_name = begin >= floor and winner == names[TERMINAL] and low < rows[row + HIGH]
+        if is_name:
+            starts = np.int64(names[NAME_START])
+            is_name = names[starts + low + 1] - names[starts + low] == at + 1 - begin
+        rows[row + IS_NAME] = is_name
+    return lexer[lexer[GROWS] + after] != 0
+
+
+@kernel
+def read_lexemes(table, memory, lexer, names, data, floor, rows, row, at, n):  # type: ignore[no-untyped-def]
+    """Read data[at:n] into a row and the draft: UNDECIDED, FREE, REFUSED or an error.
+
+    BOUND: each lexeme that is over begins anew behind the last one, so this comes to an end.
+    """
+    while at < n:
+        if grow(table, memory, lexer, names, data, floor, rows, row, at):
+            at += 1
+            continue
+        terminal = np.int64(rows[row + LAST_WINNER])
+        if terminal < 0:
+            return np.int64(REFUSED)  # the engine refuses it too
+        at = np.int64(rows[row + LAST_END])
+        if not is_dropped(memory, lexer, terminal):
+            if rows[row + BEGIN] >= floor:
+                return np.int64(FREE if terminal != names[TERMINAL] or rows[row + IS_NAME] else REFUSED)
+            code = read_terminal(table, memory, terminal)
+            if code != OK:
+                return np.int64(REFUSED) if code == ILLEGAL else code
+        code = begin_lexeme(table, memory, lexer, names, rows, row, at)
+        if code != OK:
+            return code
+    return np.int64(UNDECIDED)
+
+
+@kernel
+def begin_row(table, memory, lexer, names, data, typed, is_before, rows):  # type: ignore[no-untyped-def]
+    """Make row 0 that of the text: UNDECIDED or an error.
+
+    typed : how many bytes of `data` the text ends with.
+    is_before : whether the lexeme under way, if any, began before the names were given. Then these
+        bytes are those since it could have ended, the floor is `typed`, and rows[LAST_WINNER] holds
+        what won there.
+    """
+    begin_draft(memory, REGION)
+    spend_nothing(memory, REGION)
+    if not is_before or memory[REGION + LEXER] == 0:
+        code = begin_lexeme(table, memory, lexer, names, rows, 0, 0)
+        if code == OK:
+            code = read_lexemes(
+                table, memory, lexer, names, data, typed if is_before else 0, rows, 0, np.int64(0), typed
+            )
+    else:
+        winner = rows[LAST_WINNER]
+        code = begin_lexeme(table, memory, lexer, names, rows, 0, -1)
+        rows[STATE] = lexer[lexer[UNDER_WAY] + memory[REGION + LEXER]]
+        rows[LAST_END] = 0
+        rows[LAST_WINNER] = winner
+        code = np.int64(UNDECIDED if code == OK else code)
+    save_draft(memory, rows, 0)
+    return code
+
+
+@kernel
+def accepts(table, memory, terminal):  # type: ignore[no-untyped-def]
+    """Whether the parser takes a terminal behind the draft: OK, ILLEGAL or an error."""
+    found = stacks_after(table, memory, REGION, np.int64(table[table[SYMBOL_COLUMN] + terminal]))
+    return np.int64(OK) if not is_error(found) or found == ENDED else np.int64(found)
+
+
+@kernel
+def n_possible(names, start, low, high):  # type: ignore[no-untyped-def]
+    """How many of names[low:high] are lexemes that begin in a state; -1: unknown."""
+    row = np.int64(names[names[COUNT_ROW] + start])
+    if row < 0:
+        return np.int64(-1)
+    at = np.int64(names[COUNTS]) + row * (names[N_NAMES] + 1)
+    return np.int64(names[at + high] - names[at + low])

@@ -1,0 +1,488 @@
+"""A terminal held to names: can a text under way still spell one, and which tokens do?
+
+Arguments are as in `_lexeme_kernels`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maskwright.analysis.arrays import Int32
+from maskwright.analysis.jit import kernel
+from maskwright.decoding.engine._draft_kernels import (
+    begin_draft,
+    feed,
+    feed_newline,
+)
+from maskwright.decoding.engine._end_kernels import close_blocks, end_draft, may_become
+from maskwright.decoding.engine._lexer_kernels import accepts_any, back_up, emit, read_byte
+from maskwright.decoding.engine._stack_kernels import below_of
+from maskwright.decoding.engine.constants import (
+    ARENA,
+    DRAFT_DEPTH,
+    DRAFT_INDENTS,
+    DRAFT_LEXER,
+    DRAFT_STACKS,
+    DRAFT_USED,
+    ILLEGAL,
+    LAST_WAS_NEWLINE,
+    OK,
+    TOO_LONG,
+)
+from maskwright.decoding.names._lexeme_kernels import (
+    REGION,
+    accepts,
+    begin_lexeme,
+    begin_row,
+    is_dropped,
+    load_draft,
+    n_possible,
+    read_lexemes,
+    read_terminal,
+    save_draft,
+    start_of,
+)
+from maskwright.decoding.names.layout import (
+    BEGIN,
+    ENDS,
+    FREE,
+    HAS_MODES,
+    HIGH,
+    IS_NAME,
+    KIND,
+    LAST_END,
+    LAST_WINNER,
+    LIVE,
+    LIVE_START,
+    LOW,
+    N_NAMES,
+    N_NODES,
+    NEWLINE_KIND,
+    REFUSED,
+    ROW,
+    ROW_SIZE,
+    STATE,
+    TERMINAL,
+    TRIE_BYTE,
+    TRIE_END,
+    TRIE_FIRST,
+    TRIE_IDS,
+    UNDECIDED,
+    UNDER_WAY,
+    WANTS_COUNTS,
+)
+from maskwright.maskstore.table.schema import (
+    AFTER_NEWLINE,
+    AGAIN,
+    DEDENT,
+    ENDING_START,
+    ENDINGS,
+    INDENT,
+    N_MODES,
+    PENDING_START,
+)
+
+
+@kernel
+def can_come(table, memory, lexer, names, rows):  # type: ignore[no-untyped-def]
+    """Whether a name, another terminal, or the end of the text can come behind the draft.
+
+    Returns OK, ILLEGAL, WANTS_COUNTS or an error.
+    """
+    start = start_of(table, memory, lexer)
+    if start < 0:
+        return start
+    lives = np.int64(lexer[LIVE])
+    for i in range(lexer[lexer[LIVE_START] + start], lexer[lexer[LIVE_START] + start + 1]):
+        terminal = np.int64(lexer[lives + i])
+        if is_dropped(memory, lexer, terminal):
+            continue
+        if terminal == names[TERMINAL]:
+            possible = n_possible(names, start, np.int64(0), np.int64(names[N_NAMES]))
+            if possible < 0:
+                rows[0] = start
+                return np.int64(WANTS_COUNTS)
+            if possible == 0:
+                continue
+        code = accepts(table, memory, terminal)
+        if code != ILLEGAL:
+            return code
+    used = memory[REGION + DRAFT_USED]
+    stacks = memory[REGION + DRAFT_STACKS]
+    code = np.int64(close_blocks(table, memory, REGION))
+    memory[REGION + DRAFT_USED] = used
+    memory[REGION + DRAFT_STACKS] = stacks
+    return code
+
+
+@kernel
+def can_come_on_a_line(table, memory, lexer, names, rows, spare):  # type: ignore[no-untyped-def]
+    """`can_come` behind the layout's newline, which may come to any column. Changes the draft.
+
+    spare : the index of a row to write to.
+    """
+    code = feed_newline(table, memory, REGION)
+    if code != OK:
+        return code
+    save_draft(memory, rows, spare)
+    code = feed(table, memory, REGION, np.int64(table[INDENT]))
+    if code == OK:
+        code = can_come(table, memory, lexer, names, rows)
+    load_draft(memory, rows, spare)
+    arena = REGION + np.int64(memory[REGION + ARENA])
+    indents = np.int64(memory[REGION + DRAFT_INDENTS])
+    while code == ILLEGAL:
+        code = can_come(table, memory, lexer, names, rows)
+        indents = below_of(memory, arena, indents)
+        if code != ILLEGAL or indents < 0:
+            break
+        code = feed(table, memory, REGION, np.int64(table[DEDENT]))
+        if code != OK:
+            return code
+        memory[REGION + DRAFT_INDENTS] = indents
+        code = np.int64(ILLEGAL)
+    return code
+
+
+@kernel
+def can_come_behind(table, memory, lexer, names, rows, row, spare):  # type: ignore[no-untyped-def]
+    """`can_come` once a lexeme that is not held, and is under way, has ended.
+
+    spare : the index of the first of two rows to write to.
+    """
+    state = np.int64(rows[row + STATE])
+    save_draft(memory, rows, spare)
+    answer = np.int64(ILLEGAL)
+    first = np.int64(lexer[lexer[LIVE_START] + state])
+    last = np.int64(lexer[lexer[LIVE_START] + state + 1])
+    for i in range(first, last + 1):
+        # what it may become, and what it was where it could have ended last
+        terminal = np.int64(lexer[lexer[LIVE] + i]) if i < last else np.int64(rows[row + LAST_WINNER])
+        if terminal < 0:
+            continue
+        is_dropped_now = is_dropped(memory, lexer, terminal)
+        if not is_dropped_now and lexer[lexer[KIND] + terminal] == NEWLINE_KIND:
+            answer = can_come_on_a_line(table, memory, lexer, names, rows, spare + ROW_SIZE)
+        elif not is_dropped_now:
+            answer = read_terminal(table, memory, terminal)
+            if answer == OK:
+                answer = can_come(table, memory, lexer, names, rows)
+        else:
+            answer = can_come(table, memory, lexer, names, rows)
+        load_draft(memory, rows, spare)
+        if answer != ILLEGAL:
+            break
+    return answer
+
+
+@kernel
+def grown(table, memory, lexer, names, rows, row):  # type: ignore[no-untyped-def]
+    """Whether the lexeme of a row, which is held, may become a name or another terminal.
+
+    Returns OK, ILLEGAL, WANTS_COUNTS or an error.
+    """
+    state = np.int64(rows[row + STATE])
+    lives = np.int64(lexer[LIVE])
+    for i in range(lexer[lexer[LIVE_START] + state], lexer[lexer[LIVE_START] + state + 1]):
+        terminal = np.int64(lexer[lives + i])
+        if is_dropped(memory, lexer, terminal):
+            code = can_come(table, memory, lexer, names, rows)
+        elif terminal != names[TERMINAL]:
+            code = accepts(table, memory, terminal)
+        elif rows[row + LOW] == rows[row + HIGH]:
+            continue
+        else:
+            start = start_of(table, memory, lexer)
+            if start < 0:
+                return start
+            possible = n_possible(names, start, np.int64(rows[row + LOW]), np.int64(rows[row + HIGH]))
+            if possible < 0:
+                rows[0] = start
+                return np.int64(WANTS_COUNTS)
+            code = accepts(table, memory, terminal) if possible else np.int64(ILLEGAL)
+        if code != ILLEGAL:
+            return code
+    return np.int64(ILLEGAL)
+
+
+@kernel
+def becomes_behind(table, memory, rows, spare):  # type: ignore[no-untyped-def]
+    """`may_become` for a lexer of one mode, once it has backed up over the lexeme under way.
+
+    spare : the index of a row to write to.
+    """
+    state = np.int64(memory[REGION + DRAFT_LEXER])
+    at = np.int64(table[table[ENDING_START] + state])
+    last = np.int64(table[table[ENDING_START] + state + 1])
+    at += 2 + np.int64(table[table[ENDINGS] + at + 1])  # the first says what it may become
+    save_draft(memory, rows, spare)
+    answer = np.int64(ILLEGAL)
+    while at < last and answer == ILLEGAL:
+        members = np.int64(table[table[ENDINGS] + at])
+        n = np.int64(table[table[ENDINGS] + at + 1])
+        begin = np.int64(table[ENDINGS]) + at + 2
+        at += 2 + n
+        answer = np.int64(OK)
+        if n > 0:
+            answer = emit(table, memory, REGION, begin, begin + n)
+        if answer == OK:
+            if members < 0 or (members & 1 and memory[REGION + DRAFT_DEPTH] > 0):
+                members = np.int64(2 * table[AFTER_NEWLINE] if memory[REGION + LAST_WAS_NEWLINE] else -1)
+            if members >= 0:
+                stacks, used = np.int64(memory[REGION + DRAFT_STACKS]), np.int64(memory[REGION + DRAFT_USED])
+                answer = accepts_any(table, memory, REGION, stacks, used, members >> 1)
+        load_draft(memory, rows, spare)
+    return answer
+
+
+@kernel
+def read_anew(table, memory, data, typed, n):  # type: ignore[no-untyped-def]
+    """Make the draft the engine's own behind data[typed:n]: OK or an error."""
+    begin_draft(memory, REGION)
+    for at in range(typed, n):
+        code = np.int64(read_byte(table, memory, REGION, np.int64(data[at])))
+        if code != OK:
+            return code
+    return np.int64(OK)
+
+
+@kernel
+def can_end_here(table, memory, data, typed, n, rows, spare):  # type: ignore[no-untyped-def]
+    """Whether the text may end behind data[typed:n]: OK, ILLEGAL or an error.
+
+    spare : the index of a row to write to.
+    """
+    save_draft(memory, rows, spare)
+    code = read_anew(table, memory, data, typed, n)
+    if code == OK:
+        code = np.int64(end_draft(table, memory, REGION))
+    load_draft(memory, rows, spare)
+    return code
+
+
+@kernel
+def can_back_up(table, memory, data, typed, n, rows, spare):  # type: ignore[no-untyped-def]
+    """Whether the text goes on if the lexeme under way behind data[typed:n] fails.
+
+    Returns OK, ILLEGAL or an error.
+
+    spare : the index of the first of two rows to write to.
+    """
+    save_draft(memory, rows, spare)
+    code = read_anew(table, memory, data, typed, n)
+    if code == OK and table[N_MODES] == 1:
+        code = becomes_behind(table, memory, rows, spare + ROW_SIZE)
+    elif code == OK:
+        code = np.int64(ILLEGAL)
+        left = np.int64(table[AGAIN])
+        while code == ILLEGAL:
+            state = np.int64(memory[REGION + DRAFT_LEXER])
+            if table[table[PENDING_START] + state] == table[table[PENDING_START] + state + 1] or left == 0:
+                break
+            left -= 1
+            code = np.int64(back_up(table, memory, REGION))
+            if code != OK:
+                break
+            code = np.int64(may_become(table, memory, REGION))
+    load_draft(memory, rows, spare)
+    return code
+
+
+@kernel
+def goes_on(  # type: ignore[no-untyped-def]
+    table, memory, lexer, names, data, typed, floor, n, rows, row
+):
+    """Whether some continuation makes an undecided held lexeme a name, or another terminal.
+
+    Rows behind `row` are written to. Returns OK, ILLEGAL, WANTS_COUNTS or an error.
+    """
+    spare = row + ROW_SIZE
+    is_sure = lexer[HAS_MODES] == 0 and n_possible(names, np.int64(lexer[lexer[UNDER_WAY]]), 0, names[N_NAMES]) > 0
+    while True:
+        begin = np.int64(rows[row + BEGIN])
+        if begin < floor or begin == n:
+            if is_sure:
+                return np.int64(OK)
+            code = can_end_here(table, memory, data, typed, n, rows, spare)
+            if code != ILLEGAL:
+                return code
+            if begin == n:
+                return can_come(table, memory, lexer, names, rows)
+            return can_come_behind(table, memory, lexer, names, rows, row, spare)
+        code = grown(table, memory, lexer, names, rows, row)
+        winner = np.int64(rows[row + LAST_WINNER])
+        if code != ILLEGAL or winner < 0 or rows[row + LAST_END] == n:
+            return code
+        if row + 4 * ROW_SIZE > rows.shape[0]:
+            return np.int64(TOO_LONG)
+        dropped = is_dropped(memory, lexer, winner)
+        if not dropped and winner == names[TERMINAL] and not rows[row + IS_NAME]:
+            return np.int64(ILLEGAL)
+        code = can_back_up(table, memory, data, typed, n, rows, spare)
+        if code != OK or not dropped:
+            return code
+        # an ignored lexeme: the held one begins behind it
+        for i in range(ROW_SIZE):
+            rows[spare + i] = rows[row + i]
+        row, spare = spare, spare + ROW_SIZE
+        at = np.int64(rows[row + LAST_END])
+        code = begin_lexeme(table, memory, lexer, names, rows, row, at)
+        if code == OK:
+            code = read_lexemes(table, memory, lexer, names, data, floor, rows, row, at, n)
+        if code != UNDECIDED:
+            return np.int64(OK if code == FREE else ILLEGAL if code == REFUSED else code)
+
+
+@kernel(entry=True)
+def read_held(
+    table: Int32,
+    memory: Int32,
+    lexer: Int32,
+    names: Int32,
+    data: Int32,
+    typed: int,
+    is_before: bool,
+    rows: Int32,
+) -> int:
+    """Read data[typed:], which the engine takes, behind a text whose terminal is held to names.
+
+    Returns UNDECIDED, FREE, REFUSED, WANTS_COUNTS or an error. If UNDECIDED, the first row says
+    which lexeme is under way then.
+
+    typed, is_before : as of `begin_row`.
+    rows : (> 4 * ROW_SIZE,) int32; written.
+    """
+    n = np.int64(data.shape[0])
+    floor = np.int64(typed if is_before else 0)
+    code = begin_row(table, memory, lexer, names, data, np.int64(typed), is_before, rows)
+    if code != UNDECIDED:
+        return code
+    code = read_lexemes(table, memory, lexer, names, data, floor, rows, 0, np.int64(typed), n)
+    if code != UNDECIDED:
+        return code
+    code = goes_on(table, memory, lexer, names, data, np.int64(typed), floor, n, rows, 0)
+    return np.int64(UNDECIDED if code == OK else REFUSED if code == ILLEGAL else code)
+
+
+@kernel(entry=True)
+def ends_held(
+    table: Int32,
+    memory: Int32,
+    lexer: Int32,
+    names: Int32,
+    data: Int32,
+    typed: int,
+    is_before: bool,
+    rows: Int32,
+) -> int:
+    """Whether a text may end as far as its held lexeme goes: OK, ILLEGAL or an error.
+
+    The engine must say that it may end. Arguments as of `read_held`; `data` has `typed` bytes.
+    """
+    n = np.int64(data.shape[0])
+    floor = np.int64(typed if is_before else 0)
+    code = begin_row(table, memory, lexer, names, data, np.int64(typed), is_before, rows)
+    while code == UNDECIDED:
+        winner = np.int64(rows[LAST_WINNER])
+        if rows[BEGIN] < floor or rows[BEGIN] == n or winner < 0:
+            return np.int64(OK)
+        if not is_dropped(memory, lexer, winner):
+            return np.int64(OK if winner != names[TERMINAL] or rows[IS_NAME] else ILLEGAL)
+        at = np.int64(rows[LAST_END])
+        code = begin_lexeme(table, memory, lexer, names, rows, 0, at)
+        if code == OK:
+            code = read_lexemes(table, memory, lexer, names, data, floor, rows, 0, at, n)
+    return np.int64(OK if code == FREE else ILLEGAL if code == REFUSED else code)
+
+
+@kernel
+def add_range(trie, words, first, last):  # type: ignore[no-untyped-def]
+    """Set the bits of the tokens first to last - 1, in the order of their bytes."""
+    ids = np.int64(trie[TRIE_IDS])
+    for i in range(first, last):
+        token = np.uint32(trie[ids + i])
+        words[np.uint64(token >> np.uint32(5))] |= np.int32(np.uint32(1) << (token & np.uint32(31)))
+
+
+@kernel
+def is_hopeless(lexer, names, floor, rows, row):  # type: ignore[no-untyped-def]
+    """Whether nothing behind a row is a name, or another terminal. False proves nothing."""
+    if rows[row + BEGIN] < floor or rows[row + LOW] < rows[row + HIGH] or rows[row + IS_NAME]:
+        return False
+    if rows[row + LAST_WINNER] != names[TERMINAL] and rows[row + LAST_WINNER] >= 0:
+        return False
+    at = np.int64(lexer[LIVE_START]) + rows[row + STATE]
+    return lexer[at + 1] - lexer[at] == 1 and lexer[lexer[LIVE] + lexer[at]] == names[TERMINAL]
+
+
+@kernel(entry=True)
+def narrow(
+    table: Int32,
+    memory: Int32,
+    lexer: Int32,
+    names: Int32,
+    trie: Int32,
+    data: Int32,
+    typed: int,
+    is_before: bool,
+    rows: Int32,
+    words: Int32,
+) -> int:
+    """Write the tokens that spell a name, or what is no name, whatever the grammar says of them.
+
+    Returns OK, WANTS_COUNTS or an error. Tokens that the engine refuses may be among them. No token
+    without bytes is.
+
+    data : (typed + the bytes of the longest token,) int32; its first `typed` bytes are read.
+    typed, is_before : as of `begin_row`.
+    rows : (ROW_SIZE * (the bytes of the longest token + 6),) int32; written.
+    words : (n_words,) int32; written.
+    """
+    for w in range(words.shape[0]):
+        words[w] = 0
+    floor = np.int64(typed if is_before else 0)
+    code = begin_row(table, memory, lexer, names, data, np.int64(typed), is_before, rows)
+    if code != UNDECIDED:
+        return code
+    ends, firsts = np.int64(trie[TRIE_END]), np.int64(trie[TRIE_FIRST])
+    rows[ENDS] = trie[N_NODES]
+    row = np.int64(0)
+    n = np.int64(typed)
+    node = np.int64(1)
+    is_changed = False  # whether the draft may be another one than the row's
+    while node < trie[N_NODES]:
+        while node >= rows[row + ENDS]:
+            row -= ROW_SIZE
+            n -= 1
+            is_changed = True
+        end = np.int64(trie[ends + node])
+        here = row + ROW_SIZE
+        for i in range(ROW):
+            rows[here + i] = rows[row + i]
+        if is_changed:
+            load_draft(memory, rows, row)
+        # PERF: a held lexeme that goes on leaves the draft as it is
+        is_changed = rows[row + BEGIN] < floor
+        data[n] = trie[trie[TRIE_BYTE] + node]
+        code = read_lexemes(table, memory, lexer, names, data, floor, rows, here, n, n + 1)
+        if code == FREE:
+            add_range(trie, words, trie[firsts + node], trie[firsts + end])
+        elif code == UNDECIDED and not is_hopeless(lexer, names, floor, rows, here):
+            if is_changed:
+                save_draft(memory, rows, here)
+            first, last = np.int64(trie[firsts + node]), np.int64(trie[firsts + node + 1])
+            if first < last:
+                code = goes_on(table, memory, lexer, names, data, np.int64(typed), floor, n + 1, rows, here)
+                if code == OK:
+                    add_range(trie, words, first, last)
+                elif code != ILLEGAL:
+                    return code
+            rows[here + ENDS] = end
+            row = here
+            n += 1
+            node += 1
+            continue
+        elif code != UNDECIDED and code != REFUSED:
+            return code
+        node = end
+    return np.int64(OK)

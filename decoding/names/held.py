@@ -1,0 +1,237 @@
+"""A matcher's terminal that is held to names: what is known of its next lexeme, token by token."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import deque
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.decoding.engine import constants
+from maskwright.decoding.names import layout
+from maskwright.decoding.names.entries import entries
+from maskwright.decoding.names.lexer import name_lexer
+from maskwright.decoding.names.names import Names, terminal_of
+
+if TYPE_CHECKING:
+    from maskwright.decoding.engine.texts import Texts
+
+Words = npt.NDArray[np.int32]
+
+_SPARE_ROWS = 24
+"""Rows beside those of a token's bytes: an ignored lexeme that is backed up over takes one."""
+_LOCK = threading.Lock()
+"""Held while counts are added to names, which copies of a matcher share."""
+
+
+class Place(NamedTuple):
+    """Where a text stands while a terminal is held.
+
+    names : what the terminal is held to.
+    typed : the bytes of the lexeme under way if it began behind the place of the call; None if none
+        did, or it can only be an ignored one.
+    """
+
+    names: Names
+    typed: bytes | None
+
+
+class Held:
+    """What a matcher's terminal is held to, here and before each token of its history.
+
+    place : None where nothing is held.
+    lexer : of the matcher's store.
+    """
+
+    def __init__(self, texts: Texts) -> None:
+        self.place: Place | None = None
+        self.lexer = name_lexer(texts.store)
+        self._before: deque[Place | None] = deque(maxlen=texts.max_rollback)
+        n = self.lexer.longest
+        self._rows = np.zeros(layout.ROW_SIZE * (n + _SPARE_ROWS), np.int32)
+        self._words = np.zeros(texts._n_words, np.int32)
+
+    def hold(self, texts: Texts, terminal: str, names: Iterable[str | bytes]) -> None:
+        """Hold a terminal to names from the end of the text on. Raises: as `Matcher.restrict`."""
+        number = terminal_of(texts.store.grammar, terminal)
+        self.place = Place(Names(self.lexer, number, names), None)
+
+    def copy(self, texts: Texts) -> Self:
+        """The same for a copy of the matcher."""
+        found = type(self)(texts)
+        found.place = self.place
+        found._before = self._before.copy()
+        return found
+
+    def to_state(self) -> tuple[Any, ...]:
+        """What a pickle keeps: each set of names once, with their terminal; then the places."""
+        places = [self.place, *self._before]
+        kept = {id(place.names): place.names for place in places if place is not None}
+        number = {key: at for at, key in enumerate(kept)}
+        return (
+            [(names.terminal, names.texts) for names in kept.values()],
+            [None if place is None else (number[id(place.names)], place.typed) for place in places],
+        )
+
+    def restore(self, state: tuple[Any, ...]) -> None:
+        """Take what `to_state` gave."""
+        names = [Names(self.lexer, terminal, texts) for terminal, texts in state[0]]
+        places = [None if place is None else Place(names[place[0]], place[1]) for place in state[1]]
+        self.place = places[0]
+        self._before.extend(places[1:])
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is held, however many tokens are taken back."""
+        return self.place is None and not any(self._before)
+
+    def move(self, place: Place | None) -> None:
+        """Read a token. place : what is held behind it."""
+        self._before.append(self.place)
+        self.place = place
+
+    def take_back(self, n: int) -> None:
+        """Take back n tokens."""
+        for _ in range(n):
+            self.place = self._before.pop() if self._before else None
+
+    def narrow(self, texts: Texts, words: Words) -> bool:
+        """Take the tokens out of a mask that spell no name. Returns whether a token is left.
+
+        words : (n_words,) int32 or longer, the engine's mask; changed in place.
+        """
+        place = self.place
+        if place is None or texts._memory[constants.FINISHED]:
+            return True
+        data, typed, is_before = self._typed(texts, place)
+        room = np.zeros(typed + self.lexer.longest, np.int32)
+        room[:typed] = data
+        lexer = self.lexer
+        self._ask(
+            texts,
+            place,
+            lambda: entries.narrow(
+                texts._table,
+                texts._memory,
+                lexer.array,
+                place.names.array,
+                lexer.trie,
+                room,
+                typed,
+                is_before,
+                self._rows,
+                self._words,
+            ),
+        )
+        vocabulary = texts.store.vocabulary
+        ends = [token for token in vocabulary.eos if words[token >> 5] >> (token & 31) & 1]
+        if ends and self.may_end(texts):
+            for token in ends:
+                self._words[token >> 5] |= np.array(1 << (token & 31), np.uint32).view(np.int32)
+        mine = words[: len(self._words)]
+        mine &= self._words
+        return bool(mine.any())
+
+    def after(self, texts: Texts, data: bytes) -> tuple[bool, Place | None]:
+        """Whether bytes that the engine takes may come, and what is held behind them."""
+        place = self.place
+        if place is None:
+            return True, None
+        before, typed, is_before = self._typed(texts, place)
+        whole = np.concatenate([before, np.frombuffer(data, np.uint8)]).astype(np.int32)
+        code = self._ask(
+            texts,
+            place,
+            lambda: entries.read_held(
+                texts._table,
+                texts._memory,
+                self.lexer.array,
+                place.names.array,
+                whole,
+                typed,
+                is_before,
+                self._rows,
+            ),
+        )
+        if code != layout.UNDECIDED:
+            return code == layout.FREE, None
+        begin = int(self._rows[layout.BEGIN])
+        if begin < (typed if is_before else 0) or self._is_ignored(int(self._rows[layout.STATE]), begin, len(whole)):
+            return True, place._replace(typed=None)
+        return True, place._replace(typed=whole[begin:].astype(np.uint8).tobytes())
+
+    def may_end(self, texts: Texts) -> bool:
+        """Whether a text that the engine lets end may end, as far as names go."""
+        place = self.place
+        if place is None or texts._memory[constants.FINISHED]:
+            return True
+        data, typed, is_before = self._typed(texts, place)
+        code = self._ask(
+            texts,
+            place,
+            lambda: entries.ends_held(
+                texts._table,
+                texts._memory,
+                self.lexer.array,
+                place.names.array,
+                data,
+                typed,
+                is_before,
+                self._rows,
+            ),
+        )
+        return code == constants.OK
+
+    def says(self, texts: Texts) -> str:
+        """What is held, for messages."""
+        assert self.place is not None
+        names = self.place.names
+        shown = ", ".join(ascii(text.decode(errors="replace")) for text in names.texts[:3])
+        more = ", ..." if len(names) > 3 else ""
+        return f"terminal {texts.store.grammar.display_name(names.terminal)} is held to {len(names):,} names here" + (
+            f" ({shown}{more})" if names.texts else ""
+        )
+
+    def _typed(self, texts: Texts, place: Place) -> tuple[Words, int, bool]:
+        """`data`, `typed` and `is_before` of `begin_row`."""
+        is_before = place.typed is None
+        if place.typed is None:
+            data, winner = self.lexer.pending[int(texts._memory[constants.LEXER])]
+            self._rows[layout.LAST_WINNER] = winner
+        else:
+            data = place.typed
+        return np.frombuffer(data, np.uint8).astype(np.int32), len(data), is_before
+
+    def _is_ignored(self, state: int, begin: int, n: int) -> bool:
+        """Whether the lexeme under way can only be an ignored one."""
+        if begin == n:
+            return False
+        array = self.lexer.array
+        first, last = array[array[layout.LIVE_START] + state : array[layout.LIVE_START] + state + 2].tolist()
+        live = array[array[layout.LIVE] + first : array[layout.LIVE] + last]
+        return bool((array[array[layout.KIND] + live] == layout.IGNORED).all())
+
+    def _ask(self, texts: Texts, place: Place, call: object) -> int:
+        """The result of a kernel, with more room and counts as often as it needs them.
+
+        Raises: LimitError as the engine.
+        """
+        assert callable(call)
+        winner = int(self._rows[layout.LAST_WINNER])
+        for tries in itertools.count():
+            code = int(call())
+            if code == layout.WANTS_COUNTS:
+                with _LOCK:
+                    place.names.count(int(self._rows[0]))
+            elif code == constants.NO_ROOM:
+                texts._give_room(0, tries)
+            else:
+                break
+            self._rows[layout.LAST_WINNER] = winner
+        if code in (constants.TOO_MANY, constants.SPLIT, constants.TOO_LONG):
+            texts._refuse(0, None, code)
+        return code

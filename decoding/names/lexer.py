@@ -1,0 +1,169 @@
+"""How lexemes grow under a store's lexer, byte by byte: what the engine's table no longer tells.
+
+The engine's lexer is a transducer. It knows which terminals a lexeme has become, but not always
+where the lexeme began, since ignored ones emit nothing. The union automaton of the terminals knows.
+"""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.lexing.encoding import START_STATE
+from maskwright.analysis.lexing.lexemes import Lexemes
+from maskwright.analysis.lexing.transducer import STATE_LIMIT
+from maskwright.decoding.names import layout
+from maskwright.maskstore.automaton.stack_automaton import build_lexer_and_parser
+from maskwright.maskstore.schema.vocabulary_tables import make_trie
+from maskwright.maskstore.table import schema
+from maskwright.maskstore.table.compiled import EngineTable
+
+Int32 = npt.NDArray[np.int32]
+
+_PREFERRED = bytes([*range(127, 256), *range(32), *range(126, 31, -1)])
+"""All bytes; of a class the last one is taken."""
+
+
+@dataclass(frozen=True, eq=False)
+class NameLexer:
+    """The lexer of a store, for names. `name_lexer` makes one a store.
+
+    array : `layout`'s `lexer`.
+    trie : `layout`'s `trie`, of the store's vocabulary.
+    longest : the most bytes of a token.
+    next_state : (n, 256) int32; the union automaton, -1: no lexeme goes on.
+    winner : (n,) int32; the terminal that wins in each of its states, or -1.
+    starts : the states of the union automaton in which lexemes begin, one for each mode.
+    ignored : the ignored terminals.
+    bytes_of_classes : one byte of each class, printable ASCII where there is one.
+    pending : by lexer state, the bytes since the lexeme under way could have ended, as far as the
+        lexer remembers them, and the terminal that won there; b"" and -1 if it could not have.
+    """
+
+    array: Int32
+    trie: Int32
+    longest: int
+    next_state: Int32
+    winner: Int32
+    starts: tuple[int, ...]
+    ignored: frozenset[int]
+    bytes_of_classes: bytes
+    pending: tuple[tuple[bytes, int], ...]
+
+
+_KNOWN: dict[int, NameLexer] = {}
+
+
+def name_lexer(store: EngineTable) -> NameLexer:
+    """The lexer of a store. The first call makes it; it lives as long as the store.
+
+    Cost: 0.2 s for python.lark; as much as the parser's tables where there are several modes.
+    """
+    found = _KNOWN.get(id(store))
+    if found is None:
+        found = _KNOWN[id(store)] = _made(store)
+        weakref.finalize(store, _KNOWN.pop, id(store), None)
+    return found
+
+
+def _made(store: EngineTable) -> NameLexer:
+    grammar, table = store.grammar, store.table
+    has_modes = int(table[schema.N_MODES]) > 1
+    modes = build_lexer_and_parser(grammar).modes if has_modes else None
+    lexemes = Lexemes(grammar, lambda _, __: True, modes, STATE_LIMIT)
+    next_state = lexemes.union.next_state
+    starts = lexemes.union.starts
+    winner = np.array(lexemes.winner, np.int32)
+    n_lexer_states = int(table[schema.N_LEXER_STATES])
+    under_way, pending = _under_way(table, next_state, winner, starts, has_modes)
+    assert len(under_way) == n_lexer_states
+    live = lexemes.live
+    parts: dict[int, Int32] = {
+        layout.CLASS_OF: lexemes.byte_class.astype(np.int32),
+        layout.NEXT: np.array(lexemes.next_by_class, np.int32).ravel(),
+        layout.WINNER: winner,
+        layout.GROWS: np.array(lexemes.reads_on, np.int32),
+        layout.LIVE_START: np.concatenate([[0], np.cumsum([len(each) for each in live])]).astype(np.int32),
+        layout.LIVE: np.array([terminal for each in live for terminal in each], np.int32),
+        layout.KIND: _kinds(grammar),
+        layout.UNDER_WAY: np.array(under_way, np.int32),
+    }
+    header = np.zeros(layout.LEXER_HEADER, np.int32)
+    header[layout.N_CLASSES] = len(lexemes.byte_of_class)
+    header[layout.HAS_MODES] = has_modes
+    texts = store.vocabulary.sorted_texts
+    byte, end, first, ids = make_trie(zip(texts.texts, texts.ids.tolist(), strict=True))
+    trie_header = np.zeros(layout.TRIE_HEADER, np.int32)
+    trie_header[layout.N_NODES] = len(byte)
+    columns = {layout.TRIE_BYTE: byte, layout.TRIE_END: end, layout.TRIE_FIRST: first, layout.TRIE_IDS: ids}
+    class_of = lexemes.byte_class.tolist()
+    return NameLexer(
+        array=joined(header, parts),
+        trie=joined(trie_header, columns),
+        longest=texts.longest,
+        next_state=next_state,
+        winner=winner,
+        starts=starts,
+        ignored=grammar.ignored,
+        bytes_of_classes=bytes(dict(zip(map(class_of.__getitem__, _PREFERRED), _PREFERRED, strict=True)).values()),
+        pending=tuple(pending),
+    )
+
+
+def joined(header: Int32, parts: dict[int, Int32]) -> Int32:
+    """A header and the parts behind it, read-only; header[offset] says where each part begins."""
+    at = len(header)
+    for offset, part in parts.items():
+        header[offset] = at
+        at += len(part)
+    found: Int32 = np.concatenate([header, *parts.values()]).astype(np.int32, copy=False)
+    found.setflags(write=False)
+    return found
+
+
+def _kinds(grammar: Grammar) -> Int32:
+    kinds = np.full(grammar.n_terminals, layout.READ, np.int32)
+    kinds[[t for t in range(grammar.n_terminals) if grammar.terminals[t].is_declared]] = layout.UNREAD
+    kinds[sorted(grammar.ignored)] = layout.IGNORED
+    if grammar.layout is not None:
+        kinds[grammar.layout.newline] = layout.NEWLINE_KIND
+    return kinds
+
+
+def _under_way(
+    table: Int32, next_state: Int32, winner: Int32, starts: tuple[int, ...], has_modes: bool
+) -> tuple[list[int], list[tuple[bytes, int]]]:
+    """By state of the engine's lexer: the union's state of the lexeme under way, and `pending`.
+
+    Each state is reached by the bytes of its lexeme alone, from where a lexeme begins.
+    """
+    n = int(table[schema.N_LEXER_STATES])
+    classes = int(table[schema.N_CLASSES])
+    class_of = table[table[schema.BYTE_CLASS] :][:256].tolist()
+    after = table[table[schema.NEXT_STATE] :][: n * classes].reshape(n, classes).tolist()
+    bytes_of = [class_of.index(one) for one in range(classes)]
+    union = next_state.tolist()
+    wins = winner.tolist()
+    begins = table[table[schema.MODE_STATE] :][: len(starts)].tolist() if has_modes else [START_STATE]
+    found = [-1] * n
+    pending = [(b"", -1)] * n
+    for state, start in zip(begins, starts, strict=True):
+        found[state] = start
+    agenda = list(begins)
+    for state in agenda:
+        data, last = pending[state]
+        for one, byte in enumerate(bytes_of):
+            target, grown = after[state][one], union[found[state]][byte]
+            if target <= START_STATE or grown < 0 or found[target] >= 0:
+                continue
+            found[target] = grown
+            if wins[grown] >= 0:
+                pending[target] = b"", wins[grown]
+            else:
+                pending[target] = (data + bytes([byte]) if last >= 0 else b""), last
+            agenda.append(target)
+    return found, pending

@@ -1,0 +1,123 @@
+"""Masks of a terminal that is held to names against the naive twin, on random grammars, names and places."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from functools import cache
+
+import pytest
+from engine_cases import (
+    random_contextual_grammar,
+    random_layout_grammar,
+    random_longest_grammar,
+    random_vocabulary,
+    row,
+    samples,
+)
+from naive_engine import NaiveEngine
+from naive_names import continuation, is_left
+from shares import share
+
+from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError
+from maskwright.stores.build import compile_store
+from maskwright.stores.store import Store
+
+KINDS = {"plain": random_longest_grammar, "layout": random_layout_grammar, "contextual": random_contextual_grammar}
+TRIES = 150
+
+
+@cache
+def case(kind: str, seed: int) -> tuple[Store, NaiveEngine]:
+    grammar = KINDS[kind](seed)
+    return compile_store(grammar, random_vocabulary(grammar, seed, 25)), NaiveEngine(grammar, grammar.conflicts)
+
+
+def spelled(naive: NaiveEngine, terminal: int, rng: random.Random) -> list[bytes]:
+    """Texts that the terminal may spell: random walks in its own automaton."""
+    from maskwright.analysis.lexing.terminals import compile_terminals
+
+    dfa = compile_terminals(naive.grammar)[terminal]
+    assert dfa is not None
+    found = []
+    for _ in range(12):
+        state, text = 0, b""
+        for _ in range(rng.randint(1, 5)):
+            choices = [byte for byte in naive.alphabet if dfa.next_state[state][byte] >= 0]
+            if not choices:
+                break
+            byte = rng.choice(choices)
+            state, text = int(dfa.next_state[state][byte]), text + bytes([byte])
+            if dfa.is_accepting[state]:
+                found.append(text)
+    return found
+
+
+def check(kind: str, seed: int, number: int, counts: Counter[str]) -> None:
+    store, naive = case(kind, seed)
+    rng = random.Random(f"{kind} {seed} {number}")
+    grammar, tokens = store.grammar, store.vocabulary.tokens
+    newline = -1 if grammar.layout is None else grammar.layout.newline
+    patterns = [
+        t
+        for t, terminal in enumerate(grammar.terminals)
+        if t not in grammar.ignored and t != newline and not terminal.is_declared
+    ]
+    terminal = rng.choice(patterns)
+    texts = spelled(naive, terminal, rng)
+    names = frozenset(rng.sample(texts, min(len(texts), rng.choice([0, 1, 2, 3])))) | frozenset(
+        rng.choice([[], [b"a"], samples(grammar, rng, 1)])
+    )
+    matcher = store.matcher()
+    text = b""
+    for _ in range(rng.randint(0, 3)):
+        allowed = sorted(row(matcher) - set(store.vocabulary.eos))
+        if not allowed:
+            return
+        token = rng.choice(allowed)
+        matcher.advance(token)
+        text += tokens[token]
+    place = len(text)
+    free = matcher.fork()
+    matcher.restrict(grammar.terminals[terminal].name, names)
+    for _ in range(4):
+        where = f"{text!r} from {place}, {grammar.terminals[terminal].name} {sorted(names)}"
+        assert matcher.is_accepting() == is_left(naive, text, place, terminal, names), where
+        try:
+            mask = row(matcher)
+        except DeadEndError:
+            mask = set()
+        assert mask <= row(free)
+        assert {token for token in range(len(tokens)) if matcher.is_allowed(token)} == mask, where
+        for token in sorted(row(free) - set(store.vocabulary.eos)):
+            found = continuation(naive, text + tokens[token], place, terminal, names, TRIES)
+            counts["unknown" if found is False else "refused" if found is None else "allowed"] += 1
+            if found is not False:
+                assert (token in mask) == (found is not None), f"{where}: {tokens[token]!r}, naive {found!r}"
+        if not mask - set(store.vocabulary.eos):
+            return
+        token = rng.choice(sorted(mask - set(store.vocabulary.eos)))
+        matcher.advance(token)
+        free.advance(token)
+        text += tokens[token]
+
+
+CASES = [
+    *share([pytest.param("plain", seed, id=f"plain-{seed}") for seed in range(20)], 5),
+    *share([pytest.param("contextual", seed, id=f"contextual-{seed}") for seed in range(20)], 5),
+    *share([pytest.param("layout", seed, id=f"layout-{seed}") for seed in range(12)], 3),
+]
+
+
+@pytest.mark.parametrize(("kind", "seed"), CASES)
+def test_masks_equal_the_naive_twins(kind: str, seed: int) -> None:
+    counts: Counter[str] = Counter()
+    try:
+        for number in range(3):
+            check(kind, seed, number, counts)
+    except LimitError:
+        pytest.skip("the grammar has too many readings")
+    except MaskwrightError as error:
+        if "no text" in str(error):
+            pytest.skip(str(error))
+        raise

@@ -1,0 +1,107 @@
+"""A terminal held to names, from the definition: by reading whole texts, and by searching for a continuation.
+
+A text is one of those that are left iff some lexing that makes it legal has, of the lexemes that begin at or behind the place and that the
+parser sees, as the first one another terminal, or one of the names; or none at all.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+
+from naive_engine import NaiveEngine, Parse
+
+
+class Read(NamedTuple):
+    """A lexeme: its terminal, where it begins and ends, and whether the parser sees it."""
+
+    terminal: int
+    begin: int
+    end: int
+    is_seen: bool
+
+
+def lexings(naive: NaiveEngine, text: bytes, whole: Parse | None = None, at: int = 0) -> Iterator[list[Read]]:
+    """The lexemes of all ways to read a legal text; none if it is not legal. See `NaiveEngine._ends`."""
+    whole, rest = whole if at else naive.root, text[at:]
+    if not rest:
+        if whole is not None and naive.accepts_end(whole):
+            yield []
+        return
+    for parse, begin in naive.parts(whole):
+        winner, end, state = naive.scan(rest, 0, begin)
+        is_over = state < 0 or end == len(rest)
+        if winner < 0 or not (is_over or naive.may_back_up(parse, rest, winner, end, begin)):
+            continue
+        is_newline = naive.layout is not None and winner == naive.layout.newline
+        lexeme = b"\n" if is_newline and end == len(rest) else rest[:end]
+        is_seen = winner not in naive.grammar.ignored and not (is_newline and parse.depth > 0)
+        after = naive.step(parse, winner, lexeme)
+        if after is not None:
+            for more in lexings(naive, text, after, at + end):
+                yield [Read(winner, at, at + end, is_seen), *more]
+
+
+def is_left(naive: NaiveEngine, text: bytes, place: int, terminal: int, names: Collection[bytes]) -> bool:
+    """Whether a text is legal with the terminal held to names from a place on."""
+    for found in lexings(naive, text):
+        first = next((one for one in found if one.begin >= place and one.is_seen), None)
+        if first is None or first.terminal != terminal or text[first.begin : first.end] in names:
+            return True
+    return False
+
+
+def standings(
+    naive: NaiveEngine, text: bytes, place: int, terminal: int, names: Collection[bytes]
+) -> frozenset[tuple[object, ...]]:
+    """What decides which continuations a text has: of each lexing not ruled out, the parse and the bytes that may still matter.
+
+    As `NaiveEngine.places`, which reads the lexemes that no continuation changes.
+    """
+    longest = max(map(len, names), default=0)
+    found: set[tuple[object, ...]] = set()
+    agenda: list[tuple[Parse, int, bool]] = [(naive.root, 0, True)]
+    while agenda:
+        whole, at, is_held = agenda.pop()
+        # nothing under way, or a lexeme of which only so many bytes can be those of a name
+        own = (at >= place, place - at if at < place else text[at : at + longest + 1]) if is_held else ()
+        if at == len(text):
+            found.add((whole, (), is_held, own))
+            continue
+        for parse, begin in naive.parts(whole):
+            winner, end, state = naive.scan(text, at, begin)
+            if state >= 0 and (end < len(text) or naive.can_grow((state, b"\n" in text[at:]))):
+                found.add((parse, naive._place(parse, text, at), is_held, own))
+            elif winner >= 0:
+                is_newline = naive.layout is not None and winner == naive.layout.newline
+                is_seen = winner not in naive.grammar.ignored and not (is_newline and parse.depth > 0)
+                is_first = is_held and is_seen and at >= place
+                after = naive.step(parse, winner, text[at:end])
+                if after is not None and not (is_first and winner == terminal and text[at:end] not in names):
+                    agenda.append((after, end, is_held and not is_first))
+    return frozenset(found)
+
+
+def continuation(
+    naive: NaiveEngine, text: bytes, place: int, terminal: int, names: Collection[bytes], tries: int
+) -> bytes | bool | None:
+    """Bytes behind a text that leave it among those; None if none do; False if `tries` searches did not tell."""
+    agenda: list[tuple[int, int, bytes]] = [(0, 0, b"")]
+    seen = set()
+    singles = [bytes([byte]) for byte in naive.alphabet]
+    words = [*naive.words, *(b" " + name for name in names), *names]
+    words += [name[k:] for name in names for k in range(1, len(name))]
+    for tried in range(tries):
+        if not agenda:
+            return None
+        cost, _, more = heapq.heappop(agenda)
+        if is_left(naive, text + more, place, terminal, names):
+            return more
+        for move in dict.fromkeys([*words, *singles]):
+            longer = text + more + move
+            key = standings(naive, longer, place, terminal, names)
+            if key and key not in seen and naive.is_legal_prefix(longer):
+                seen.add(key)
+                heapq.heappush(agenda, (cost + 1, tried, more + move))
+    return False
