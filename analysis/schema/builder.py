@@ -10,10 +10,12 @@ from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema import constraints as c
 from maskwright.analysis.schema.arrays import array_drafts, item_terms
 from maskwright.analysis.schema.documents import Document
-from maskwright.analysis.schema.drafts import SCALARS, Doubtful, Draft, has_value, nodes_of
+from maskwright.analysis.schema.drafts import SCALARS, Doubtful, Draft, Patterned, has_value, nodes_of
+from maskwright.analysis.schema.keys import with_classes
 from maskwright.analysis.schema.normal import Normals
 from maskwright.analysis.schema.objects import member_terms, object_drafts
-from maskwright.analysis.schema.plain import leaf_shapes, plain_shapes
+from maskwright.analysis.schema.plain import plain_drafts
+from maskwright.analysis.schema.plain_leaves import leaf_shapes
 from maskwright.analysis.schema.scalars import scalar_shape
 from maskwright.analysis.schema.shapes import NO_NODE, Numbers, Shape, Spellings, StringLiterals, Strings
 from maskwright.analysis.schema.strings import both, either, literals, pattern_automaton
@@ -67,7 +69,7 @@ class Builder(Normals):
     in_order : whether keys keep the order of the schema.
     is_short : whether to take the short way (`plain.py`) where there is one; tests do without.
 
-    has_plain_only : whether all drafts came by the short way, and are shapes of the graph.
+    has_plain_only : whether all drafts came by the short way.
     has_unique : whether an array of unique items was met.
     """
 
@@ -119,20 +121,34 @@ class Builder(Normals):
             if fewer is not key:
                 number = self._numbers[key] = self.node(fewer)
         if number is None:
-            if self.is_short and len(key) == 1 and not key[0] & 1:
-                schema = self.document.schemas[key[0] >> 1]
-                if schema.__class__ is dict and "$ref" not in schema:
-                    leaf = leaf_shapes(schema, self.document.drafts[key[0] >> 1])
-                    if leaf is not None:
-                        number = self._numbers[key] = self.leaf_node(leaf)
-                        return number
-            number = self._numbers[key] = len(self.terms)
-            self.terms.append(key)
-            if number >= MOST_NODES:
-                where = key[0] >> 1 if key else 0
-                raise self.document.error(
-                    where, "", f"the schema has more than {MOST_NODES:,} different subschemas in all"
-                )
+            if len(key) == 1 and not key[0] & 1:
+                return self.one_node(key[0])
+            number = self._new_node(key)
+        return number
+
+    def one_node(self, term: int, is_leaf: bool | None = None) -> int:
+        """The node of the values that satisfy a term, which is no negation.
+
+        is_leaf : whether it is a schema of scalars only; None if that is not known.
+        """
+        key = (term,) if term != c.TRUE else ()
+        number = self._numbers.get(key)
+        if number is None:
+            schema = self.document.schemas[term >> 1]
+            if is_leaf is not False and self.is_short and schema.__class__ is dict and "$ref" not in schema:
+                leaf = leaf_shapes(schema, self.document.drafts[term >> 1])
+                if leaf is not None:
+                    number = self._numbers[key] = self.leaf_node(leaf)
+                    return number
+            number = self._new_node(key)
+        return number
+
+    def _new_node(self, key: tuple[int, ...]) -> int:
+        number = self._numbers[key] = len(self.terms)
+        self.terms.append(key)
+        if number >= MOST_NODES:
+            where = key[0] >> 1 if key else 0
+            raise self.document.error(where, "", f"the schema has more than {MOST_NODES:,} different subschemas in all")
         return number
 
     def _without_needless(self, terms: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -185,7 +201,7 @@ class Builder(Normals):
     def _draft(self, node: int) -> Sequence[Draft]:
         terms = self.terms[node]
         if self.is_short and len(terms) < 2 and not (terms and terms[0] & 1):
-            plain = plain_shapes(self, terms[0] >> 1 if terms else 0)
+            plain = plain_drafts(self, terms[0] >> 1 if terms else 0)
             if plain is not None:
                 return plain
         self.has_plain_only = False
@@ -337,7 +353,7 @@ class Builder(Normals):
         return isinstance(schema, bool) or schema.keys() <= _LEAF_KEYS
 
     def plain_nodes(self) -> list[Sequence[Draft]] | None:
-        """The drafts of all nodes by number, if all come by the short way.
+        """The shapes of all nodes by number, if all come by the short way and have values.
 
         The first node is the root.
         """
@@ -346,7 +362,15 @@ class Builder(Normals):
             found.append(self.drafts(len(found)))
             if not self.has_plain_only:
                 return None
-        return found
+        try:
+            return [
+                [with_classes(*draft) if draft.__class__ is Patterned else draft for draft in drafts]
+                if Patterned in map(type, drafts)
+                else drafts
+                for drafts in found
+            ]
+        except LimitError:
+            return None
 
     def reached(self, root: int) -> dict[int, Sequence[Draft]]:
         """The drafts of the root and of all nodes inside, breadth first."""

@@ -195,13 +195,15 @@ def living(drafts: Mapping[int, Sequence[Draft]]) -> set[int]:
 def all_live(nodes: Sequence[Sequence[Draft]]) -> bool:
     """Whether all of some nodes have a value.
 
-    nodes : the drafts of each node: scalars, `Objects` without limits and `Arrays` without
-        `contained`. Most nodes stand behind those whose parts they are.
+    nodes : the drafts of each node: scalars, `Objects` and `Arrays` without `contained`, each with
+        a value if all nodes have some. Most nodes stand behind those whose parts they are.
     """
     alive = [False] * (len(nodes) + 1)  # the last one is `NO_NODE`'s
     for node in range(len(nodes) - 1, -1, -1):
         for draft in nodes[node]:
             if draft.__class__ is Objects:
+                if draft.least > draft.required.count(True):
+                    continue
                 if True not in draft.required or all([alive[one] for one in compress(draft.values, draft.required)]):
                     break
             elif draft.__class__ is not Arrays or not draft.least or alive[draft.items]:

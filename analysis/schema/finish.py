@@ -11,8 +11,7 @@ from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema.builder import Builder
 from maskwright.analysis.schema.drafts import SCALARS, Doubtful, Draft, Patterned, has_value, living
 from maskwright.analysis.schema.endless import endless, goes_on_for_ever
-from maskwright.analysis.schema.keys import few_keys, key_automaton, key_sets
-from maskwright.analysis.schema.objects import MOST_NAMED
+from maskwright.analysis.schema.keys import with_classes
 from maskwright.analysis.schema.scalars import merged
 from maskwright.analysis.schema.shapes import (
     NO_NODE,
@@ -179,20 +178,7 @@ class Finisher:
         """The shape with an automaton of its other keys; few keys become named ones."""
         objects = self._object(draft.objects, number, draft.objects.others)
         nodes = {which: number(node) for which, node in draft.classes.items() if node in self.alive}
-        if not nodes:
-            return objects
-        others = tuple(dict.fromkeys(nodes.values()))
-        n = len(draft.automata)
-        if len(others) == 1 and set(key_sets(draft.automata, objects.keys)) == nodes.keys():
-            return objects._replace(others=others)
-        classes = tuple(others.index(nodes[which]) if which in nodes else -1 for which in range(1 << n))
-        automaton = key_automaton(draft.automata, classes, objects.keys)
-        if automaton is None:
-            return objects
-        few = few_keys(draft.automata, classes, objects.keys, MOST_NAMED)
-        if few is None:
-            return objects._replace(others=others, key_automaton=automaton)
-        return _with_keys(objects, {key: others[which] for key, which in few})
+        return with_classes(objects, draft.automata, nodes)
 
     def _array(self, draft: Arrays, number: Callable[[int], int]) -> Arrays:
         contained = draft.contained
@@ -318,25 +304,6 @@ class Finisher:
         if is_infinite:
             return None
         return sum(len(one.texts) for one in merged(found) if isinstance(one, (Spellings, StringLiterals)))
-
-
-def _with_keys(objects: Objects, more: dict[bytes, int]) -> Objects:
-    """Objects with some optional keys more, behind the others in order."""
-    known = {
-        key: (value, required)
-        for key, value, required in zip(objects.keys, objects.values, objects.required, strict=True)
-    }
-    ranks = dict(zip(objects.keys, objects.ranks, strict=True)) if objects.ranks is not None else {}
-    for key, node in more.items():
-        known[key] = node, False
-        ranks[key] = len(ranks)
-    keys = tuple(sorted(known))
-    return objects._replace(
-        keys=keys,
-        values=tuple(known[key][0] for key in keys),
-        required=tuple(known[key][1] for key in keys),
-        ranks=tuple(ranks[key] for key in keys) if objects.ranks is not None else None,
-    )
 
 
 def _can_be_compared(shapes: list[Shape | Patterned]) -> bool:

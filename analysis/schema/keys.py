@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -12,13 +12,16 @@ from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.regex.minimise import column_classes, minimise_labelled
 from maskwright.analysis.regex.spell import valid_utf8
 from maskwright.analysis.schema.kept import Kept
-from maskwright.analysis.schema.shapes import KeyAutomaton
+from maskwright.analysis.schema.shapes import KeyAutomaton, Objects
 
 MOST_PATTERNS = 8
 """BOUND: patterns of one object; their automaton distinguishes all sets of them."""
 
 MOST_STATES = 20_000
 """BOUND: states of an automaton of keys, also on the way to it."""
+
+MOST_NAMED = 255
+"""BOUND: keys of a finite set of keys that become named keys."""
 
 Labelled = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]
 
@@ -166,6 +169,50 @@ def _few_keys(
         row = automaton.next_state[state]
         stack.extend((int(row[byte]), text + bytes([byte])) for byte in np.flatnonzero(row >= 0).tolist())
     return tuple(sorted(found))
+
+
+def with_classes(objects: Objects, automata: Sequence[Dfa], nodes: Mapping[int, int]) -> Objects:
+    """Objects with an automaton of their other keys; few keys become named ones.
+
+    objects : with no others.
+    automata : of the patterns.
+    nodes : set of patterns, as a sum of 1 << i -> the node of the keys that just these match. A set
+        that is not there has no key beside the named ones.
+
+    Raises: LimitError as `key_automaton`.
+    """
+    if not nodes:
+        return objects
+    others = tuple(dict.fromkeys(nodes.values()))
+    if len(others) == 1 and set(key_sets(automata, objects.keys)) == nodes.keys():
+        return objects._replace(others=others)
+    classes = tuple(others.index(nodes[which]) if which in nodes else -1 for which in range(1 << len(automata)))
+    automaton = key_automaton(automata, classes, objects.keys)
+    if automaton is None:
+        return objects
+    few = few_keys(automata, classes, objects.keys, MOST_NAMED)
+    if few is None:
+        return objects._replace(others=others, key_automaton=automaton)
+    return _with_keys(objects, {key: others[which] for key, which in few})
+
+
+def _with_keys(objects: Objects, more: dict[bytes, int]) -> Objects:
+    """Objects with some optional keys more, behind the others in order."""
+    known = {
+        key: (value, required)
+        for key, value, required in zip(objects.keys, objects.values, objects.required, strict=True)
+    }
+    ranks = dict(zip(objects.keys, objects.ranks, strict=True)) if objects.ranks is not None else {}
+    for key, node in more.items():
+        known[key] = node, False
+        ranks[key] = len(ranks)
+    keys = tuple(sorted(known))
+    return objects._replace(
+        keys=keys,
+        values=tuple(known[key][0] for key in keys),
+        required=tuple(known[key][1] for key in keys),
+        ranks=tuple(ranks[key] for key in keys) if objects.ranks is not None else None,
+    )
 
 
 def _with_pattern(labelled: Labelled, pattern: Dfa, bit: int) -> Labelled:

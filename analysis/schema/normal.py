@@ -13,7 +13,7 @@ from maskwright.analysis.schema.cases import Cases, exclude, implies
 from maskwright.analysis.schema.clauses import absorbed, joined
 from maskwright.analysis.schema.documents import OPAQUE, Document
 from maskwright.analysis.schema.keywords import Keywords, values_normal
-from maskwright.analysis.schema.plain import listed_values
+from maskwright.analysis.schema.plain_leaves import listed_values
 
 MOST_CLAUSES = 2_000
 """BOUND: the clauses of one type that a subschema may come to."""

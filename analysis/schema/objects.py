@@ -10,12 +10,9 @@ from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema import constraints as c
 from maskwright.analysis.schema.clauses import simplified
 from maskwright.analysis.schema.drafts import Doubtful, Draft, Patterned
-from maskwright.analysis.schema.keys import key_sets
+from maskwright.analysis.schema.keys import MOST_NAMED, key_sets
 from maskwright.analysis.schema.shapes import NO_NODE, Objects
 from maskwright.analysis.schema.strings import finite_language, pattern_automaton
-
-MOST_NAMED = 255
-"""BOUND: keys of a finite set of keys that become named keys."""
 
 MOST_SPLIT = 5
 """BOUND: optional keys whose presence is decided one by one for a key beside them."""

@@ -1,51 +1,26 @@
-"""A short way to the shapes of plain subschemas: a type with its own keywords, no combinators.
+"""A short way to the drafts of plain subschemas: a type with its own keywords, and some unions.
 
-It gives the shapes that the long way (`builder.py`, by clauses) gives, in a fraction of the time;
+It gives the drafts that the long way (`builder.py`, by clauses) gives, in a fraction of the time;
 what it does not know, and all that is malformed, it leaves to the long way.
 """
 
 from __future__ import annotations
 
-from decimal import Decimal
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from maskwright.analysis.errors import LimitError, SchemaError
-from maskwright.analysis.schema import constraints as c
-from maskwright.analysis.schema.clauses import joined
 from maskwright.analysis.schema.documents import Document
-from maskwright.analysis.schema.kept import size
-from maskwright.analysis.schema.keywords import Keywords, decimal, values_normal
-from maskwright.analysis.schema.scalars import merged, scalar_shape
-from maskwright.analysis.schema.shapes import NO_NODE, Arrays, Numbers, Objects, Shape, Strings
+from maskwright.analysis.schema.drafts import SCALARS, Draft, Patterned, has_value
+from maskwright.analysis.schema.keys import MOST_NAMED, key_sets
+from maskwright.analysis.schema.objects import is_found
+from maskwright.analysis.schema.plain_leaves import GROUPS, are_apart, can_unite, is_union, leaf_shapes
+from maskwright.analysis.schema.scalars import ANY_STRING, merged
+from maskwright.analysis.schema.shapes import NO_NODE, Arrays, Objects, Shape, StringLiterals
+from maskwright.analysis.schema.strings import finite_language, pattern_automaton
 
-_SCALAR = "minLength maxLength pattern format minimum maximum exclusiveMinimum exclusiveMaximum multipleOf"
-_OBJECT = "properties required additionalProperties"
-_ARRAY = "items minItems maxItems"
-_OTHER = (
-    "enum const $ref $dynamicRef $recursiveRef allOf anyOf oneOf not if then else dependencies dependentRequired "
-    "dependentSchemas patternProperties propertyNames minProperties maxProperties unevaluatedProperties prefixItems "
-    "additionalItems contains minContains maxContains uniqueItems unevaluatedItems"
-)
-_GROUPS = {
-    name: group
-    for group, names in (("s", _SCALAR), ("o", _OBJECT), ("a", _ARRAY), ("x", _OTHER), ("t", "type"))
-    for name in names.split()
-}
-"""Keyword -> what it is about; keywords that are not there say nothing of values."""
-
-_SCALAR_TYPES = frozenset({"null", "boolean", "integer", "number", "string"})
 _SCALAR_LIST = ["null", "boolean", "number", "string"]
-_LEAF_KEYS = frozenset({"type", "enum", "const", *_SCALAR.split()})
-
-MOST_KEPT = 50_000
-"""BOUND: leaves whose shapes are kept."""
-
-MOST_BYTES = 1 << 26
-"""BOUND: the bytes of their automata."""
-
-_leaves: dict[Any, tuple[Shape, ...] | None] = {}
-_held = [0]
-_same: dict[tuple[int, ...], tuple[Shape, ...]] = {}  # by the identities of the shapes, which it holds
+_COMBINED = ("anyOf", "oneOf", "allOf")
 
 
 class Plain(Protocol):
@@ -53,185 +28,28 @@ class Plain(Protocol):
 
     document: Document
     in_order: bool
+    has_unique: bool
 
     def leaf_node(self, shapes: tuple[Shape, ...]) -> int:
         """The node of some shapes of scalars."""
 
-    def node(self, terms: list[int]) -> int:
-        """The node of the values that satisfy all terms."""
+    def one_node(self, term: int, is_leaf: bool | None) -> int:
+        """The node of the values that satisfy a term. is_leaf : None if it is not known."""
 
 
-def leaf_shapes(schema: dict[str, Any], draft: int) -> tuple[Shape, ...] | None:
-    """The shapes of a schema of scalars only, the same ones for the same content.
-
-    Returns None for any other schema, and for one that is malformed, empty or cannot be said.
-    """
-    try:
-        key = _leaf_key(schema, draft)
-        found = _leaves.get(key, _leaves) if key else None
-    except TypeError:  # a list inside a list
-        return None
-    if found is _leaves:
-        if len(_leaves) >= MOST_KEPT or _held[0] > MOST_BYTES:
-            _leaves.clear()
-            _same.clear()
-            _held[0] = 0
-        if "anyOf" in schema:
-            found = _made_union(schema["anyOf"], draft)
-        else:
-            found = _made_leaf({name: schema[name] for name in schema if name in _LEAF_KEYS}, draft)
-            _held[0] += size(tuple([one[0] for one in found])) if found else 0  # an automaton comes first
-        _leaves[key] = found
-    return found  # type: ignore[return-value]
-
-
-def _leaf_key(schema: dict[str, Any], draft: int) -> tuple[Any, ...] | None:
-    """What the shapes of a schema of scalars only depend on; None for any other schema."""
-    key: list[Any] = [draft]
-    is_scalar = False
-    for name, value in schema.items():
-        group = _GROUPS.get(name)
-        if group is None:
-            continue
-        if group == "t":
-            if value.__class__ is str:
-                if value not in _SCALAR_TYPES:
-                    return None
-            elif value.__class__ is list:
-                if not _SCALAR_TYPES.issuperset(value):
-                    return None
-                value = tuple(value)
-            else:
-                return None
-            is_scalar = True
-            key += (name, value)
-        elif group == "s" or name == "const":
-            kind = value.__class__
-            if kind is not str and kind is not int and kind is not float and kind is not bool:
-                return None
-            is_scalar = is_scalar or name == "const"
-            key += (name, value, kind)
-        elif name == "enum":
-            if value.__class__ is not list or not {each.__class__ for each in value} <= {str}:
-                return None
-            is_scalar = True
-            key += (name, tuple(value))
-        elif name == "anyOf" and is_union(schema):
-            inside = [_leaf_key(branch, draft) if branch.__class__ is dict else None for branch in value]
-            return None if None in inside else (name, *inside)
-        else:
-            return None
-    return tuple(key) if is_scalar else None
-
-
-def is_union(schema: dict[str, Any]) -> bool:
-    """Whether a schema has some branches of `anyOf`, and says nothing else."""
-    branches = schema["anyOf"]
-    return (
-        bool(branches)
-        and branches.__class__ is list
-        and not any(_GROUPS.get(name) for name in schema if name != "anyOf")
-    )
-
-
-def _made_union(branches: list[Any], draft: int) -> tuple[Shape, ...] | None:
-    """The shapes of any of some leaves; None where some of them may say the same."""
-    found: list[Shape] = []
-    for branch in branches:
-        shapes = leaf_shapes(branch, draft)
-        if shapes is None:
-            return None
-        found.extend(shapes)
-    kinds = [shape.__class__ for shape in found]
-    if kinds.count(Numbers) > 1 or kinds.count(Strings) > 1:
-        return None
-    shapes = merged(found)
-    return _same.setdefault(tuple(map(id, shapes)), shapes)
-
-
-def listed_values(schema: dict[str, Any], draft: int) -> frozenset[Any] | None:
-    """The scalars of a subschema that lists some and says nothing else; else None.
-
-    Two of these values are equal if they are the same in JSON: strings are themselves, numbers
-    `Decimal`, the others their texts in a tuple.
-    """
-    values: frozenset[Any] | None = None
-    types = None
-    for name, value in schema.items():
-        group = _GROUPS.get(name)
-        if group is None:
-            continue
-        if name == "enum" and value.__class__ is list and value:
-            some = frozenset([_scalar(each) for each in value])
-        elif name == "const" and draft > 4:
-            some = frozenset((_scalar(value),))
-        elif group == "t" and value.__class__ is str:
-            types = value
-            continue
-        else:
-            return None
-        if None in some:
-            return None
-        values = some if values is None else values & some
-    if values is None or types is None:
-        return values
-    if types == "string":
-        return frozenset(value for value in values if value.__class__ is str)
-    if types == "integer" and draft > 4:
-        return frozenset(value for value in values if isinstance(value, Decimal) and value == value.to_integral_value())
-    return None
-
-
-def _scalar(value: Any) -> Any:
-    """A scalar, equal to another one if they are the same in JSON; None for all else."""
-    if value.__class__ is str:
-        return value
-    if value is None or value.__class__ is bool:
-        return (repr(value),)
-    return decimal(value) if isinstance(value, (int, float)) else None
-
-
-def _made_leaf(schema: dict[str, Any], draft: int) -> tuple[Shape, ...] | None:
-    """The shapes of a leaf by the long way."""
-    document = Document(schema, None, draft)
-    words = Keywords(document, document.root, False)
-    try:
-        parts = [words.clauses()]
-        if "enum" in schema:
-            parts.append(values_normal(document, schema["enum"], lambda what: words.error("enum", what)))
-        if "const" in schema and draft > 4:
-            parts.append(values_normal(document, [schema["const"]], lambda what: words.error("const", what)))
-        found: list[Shape] = []
-        for kind in c.TYPES:
-            if any(kind not in part for part in parts):
-                continue
-            clause: c.Clause | None = ()
-            for part in parts:
-                for one in part[kind][0]:
-                    clause = None if clause is None else joined(kind, clause, (one,))
-            if clause is None:
-                continue
-            if kind in (c.ARRAY, c.OBJECT) or any(isinstance(one, c.Refused) for one in clause):
-                return None
-            shape = scalar_shape(kind, clause)
-            if shape is not None:
-                found.append(shape)
-    except (SchemaError, LimitError):
-        return None
-    shapes = merged(found)
-    return _same.setdefault(tuple(map(id, shapes)), shapes) if shapes else None
-
-
-def plain_shapes(nodes: Plain, location: int) -> list[Shape] | None:
-    """The shapes of a plain subschema; None for one that is not."""
+def plain_drafts(nodes: Plain, location: int) -> list[Draft] | None:
+    """The drafts of a plain subschema; None for one that is not."""
     schema = nodes.document.schemas[location]
     if schema is True:
         schema = {}
     if schema.__class__ is not dict:
         return None
-    groups = {_GROUPS.get(name) for name in schema}
+    groups = {GROUPS.get(name) for name in schema}
     if "x" in groups:
-        return _union(nodes, location, schema) if "anyOf" in schema and is_union(schema) else None
+        keyword = next((name for name in _COMBINED if name in schema), None)
+        if keyword is None or not is_union(schema, keyword):
+            return None
+        return _union(nodes, location, keyword)
     types = schema.get("type", nodes)
     if types is nodes:
         names = [*_SCALAR_LIST, "array", "object"]
@@ -241,10 +59,10 @@ def plain_shapes(nodes: Plain, location: int) -> list[Shape] | None:
         names = types
     else:
         return None
-    found: list[Shape] = []
+    found: list[Draft] = []
     scalars = [name for name in names if name not in ("array", "object")]
     if scalars:
-        leaf = {name: value for name, value in schema.items() if _GROUPS.get(name) == "s"}
+        leaf = {name: value for name, value in schema.items() if GROUPS.get(name) == "s"}
         shapes = leaf_shapes({"type": scalars, **leaf}, nodes.document.drafts[location])
         if shapes is None:
             return None
@@ -268,52 +86,63 @@ def plain_shapes(nodes: Plain, location: int) -> list[Shape] | None:
     return found if found or names else None
 
 
-def _union(nodes: Plain, location: int, schema: dict[str, Any]) -> list[Shape] | None:
-    """The shapes of any of some plain branches; None where some of them may say the same."""
-    scalars: list[Shape] = []
-    arrays: list[Shape] = []
-    objects: list[Shape] = []
+def _union(nodes: Plain, location: int, keyword: str) -> list[Draft] | None:
+    """The drafts of any of some plain branches, of one, or of all of them where there is but one.
+
+    Returns None where some of them may say the same.
+    """
+    branches = nodes.document.schemas[location][keyword]
+    if keyword == "allOf" and len(branches) > 1:
+        return None
+    every: list[Sequence[Draft]] = []
     passed: set[int] = set()
-    is_named = True  # whether each branch of objects has a table of its own, so that none says what another one says
-    for i, branch in enumerate(schema["anyOf"]):
+    is_named = True  # whether each branch of objects has a table of its own
+    for i, branch in enumerate(branches):
         if branch.__class__ is not dict:
             return None
         inside = leaf_shapes(branch, nodes.document.drafts[location]) if "$ref" not in branch else None
         if inside is not None:
-            scalars.extend(inside)
+            every.append(inside)
             continue
-        place = nodes.document.child(location, branch, "anyOf", i)
+        place = nodes.document.child(location, branch, keyword, i)
         branch = nodes.document.schemas[place]
-        if place in passed or branch.__class__ is not dict or place in nodes.document.unknown or "anyOf" in branch:
+        if place in passed or branch.__class__ is not dict or place in nodes.document.unknown:
+            return None
+        if any([name in branch for name in _COMBINED]):
             return None
         passed.add(place)
-        shapes = plain_shapes(nodes, place)
-        if shapes is None:
+        drafts = plain_drafts(nodes, place)
+        if drafts is None:
             return None
-        for shape in shapes:
-            if shape.__class__ is Objects:
-                is_named = is_named and bool(branch.get("properties"))
-                objects.append(shape)
-            else:
-                (arrays if shape.__class__ is Arrays else scalars).append(shape)
-    kinds = [shape.__class__ for shape in scalars]
-    if kinds.count(Numbers) > 1 or kinds.count(Strings) > 1 or len(arrays) > 1:
+        every.append(drafts)
+        is_named = is_named and (bool(branch.get("properties")) or not any(map(_is_object, drafts)))
+    found = [draft for drafts in every for draft in drafts]
+    scalars = [draft for draft in found if draft.__class__ in SCALARS]
+    n_objects = sum(map(_is_object, found))
+    if not can_unite(scalars) or len(found) - len(scalars) - n_objects > 1 or (n_objects > 1 and not is_named):
         return None
-    if len(objects) > 1 and not is_named:
+    if keyword == "oneOf" and not are_apart(every):
         return None
-    return list(merged([*scalars, *arrays, *objects]))
+    inside = merged(scalars)  # type: ignore[arg-type]
+    return [*inside, *(draft for draft in found if draft.__class__ is Arrays), *filter(_is_object, found)]
+
+
+def _is_object(draft: Draft) -> bool:
+    return draft.__class__ is Objects or draft.__class__ is Patterned
 
 
 def child_node(nodes: Plain, location: int, schema: Any, *keys: str) -> int:
     """The node of a subschema under some keys of a location."""
+    is_leaf = None
     if schema.__class__ is dict:
         if "$ref" not in schema:
             shapes = leaf_shapes(schema, nodes.document.drafts[location])
             if shapes is not None:
                 return nodes.leaf_node(shapes)
+            is_leaf = False
     elif schema is False:
         return NO_NODE
-    return nodes.node([2 * nodes.document.child(location, schema, *keys)])
+    return nodes.one_node(2 * nodes.document.child(location, schema, *keys), is_leaf)
 
 
 def _count(schema: dict[str, Any], keyword: str, otherwise: int | None) -> int | None:
@@ -324,20 +153,46 @@ def _count(schema: dict[str, Any], keyword: str, otherwise: int | None) -> int |
     return value if value.__class__ is int and value >= 0 else -1
 
 
-def _array(nodes: Plain, location: int, schema: dict[str, Any]) -> list[Shape] | None:
+def _array(nodes: Plain, location: int, schema: dict[str, Any]) -> list[Draft] | None:
     least, most = _count(schema, "minItems", 0), _count(schema, "maxItems", None)
-    items = schema.get("items", True)
+    items, unique = schema.get("items", True), schema.get("uniqueItems", False)
     if least is None or least < 0 or most == -1 or (items.__class__ is not dict and items.__class__ is not bool):
         return None
     if most is not None and most < least:
         return []
     node = child_node(nodes, location, items, "items")
+    if unique.__class__ is not bool:
+        return None
+    if unique and (most is None or most > 1):
+        return _unique(nodes, location, items, Arrays((), node, least, most, is_unique=True))
     if node == NO_NODE or most == 0:
         return [] if least else [Arrays((), NO_NODE, 0, 0)]
     return [Arrays((), node, least, most)]
 
 
-def _object(nodes: Plain, location: int, schema: dict[str, Any]) -> list[Shape] | None:
+def _unique(nodes: Plain, location: int, items: Any, arrays: Arrays) -> list[Draft] | None:
+    """The draft of an array without equal items: strings of any content, or listed ones."""
+    document = nodes.document
+    place = document.child(location, items, "items")
+    schema = document.schemas[place]
+    if schema.__class__ is not dict or "$ref" in schema or place in document.unknown:
+        return None
+    shapes = leaf_shapes(schema, document.drafts[place])
+    if shapes is None or len(shapes) != 1:
+        return None
+    (shape,) = shapes
+    if isinstance(shape, StringLiterals):
+        n = len(shape.texts)
+        arrays = arrays._replace(most=n if arrays.most is None else min(arrays.most, n))
+        if n < 2 or arrays.least > n:
+            return None
+    elif shape != ANY_STRING:
+        return None
+    nodes.has_unique = True
+    return [arrays]
+
+
+def _object(nodes: Plain, location: int, schema: dict[str, Any]) -> list[Draft] | None:
     properties = schema.get("properties")
     required = schema.get("required")
     others = schema.get("additionalProperties", True)
@@ -357,6 +212,15 @@ def _object(nodes: Plain, location: int, schema: dict[str, Any]) -> list[Shape] 
         needed.update(required)
     if others.__class__ is not dict and others.__class__ is not bool:
         return None
+    least, most = _count(schema, "minProperties", 0), _count(schema, "maxProperties", None)
+    if least is None or least < 0 or most == -1:
+        return None
+    patterns: list[tuple[str, int]] = []
+    if "patternProperties" in schema:
+        found = _patterns(nodes, location, schema["patternProperties"])
+        if found is None or any([is_found(text, name) for text, _ in found for name in named]):
+            return None
+        patterns = found
     keys: list[bytes] = []
     values: list[int] = []
     flags: list[bool] = []
@@ -378,10 +242,59 @@ def _object(nodes: Plain, location: int, schema: dict[str, Any]) -> list[Shape] 
         else:
             flags.append(False)
         values.append(node)
-    node = NO_NODE if others is False else child_node(nodes, location, others, "additionalProperties")
+    node = NO_NODE
+    if others is not False and not patterns:
+        node = child_node(nodes, location, others, "additionalProperties")
     ranks = None
     if nodes.in_order:
         place = {name: i for i, name in enumerate(named)}
         ranks = tuple(place[name] for name in order)
     rest = () if node == NO_NODE else (node,)
-    return [Objects(tuple(keys), tuple(values), tuple(flags), rest, None, 0, None, ranks)]
+    objects = Objects(tuple(keys), tuple(values), tuple(flags), rest, None, least, most, ranks)
+    draft: Draft = objects
+    if patterns:
+        try:
+            draft = _patterned(nodes, location, objects, patterns, others)
+        except LimitError:
+            return None
+    if (least or most is not None) and not has_value(draft, lambda node: node != NO_NODE):
+        return []
+    return [draft]
+
+
+def _patterns(nodes: Plain, location: int, patterns: Any) -> list[tuple[str, int]] | None:
+    """The patterns of keys, each with its node; None where one has few keys, or is none."""
+    if patterns.__class__ is not dict:
+        return None
+    found: list[tuple[str, int]] = []
+    for text, schema in patterns.items():
+        if text.__class__ is not str or (schema.__class__ is not dict and schema.__class__ is not bool):
+            return None
+        try:
+            if finite_language(pattern_automaton(text), MOST_NAMED) is not None:
+                return None
+        except (SchemaError, LimitError):
+            return None
+        found.append((text, child_node(nodes, location, schema, "patternProperties", text)))
+    return found
+
+
+def _patterned(nodes: Plain, location: int, objects: Objects, patterns: list[tuple[str, int]], others: Any) -> Draft:
+    """Objects with the classes of keys that some patterns make. others : the schema of all others.
+
+    Raises: LimitError for more patterns than are told apart.
+    """
+    automata = tuple([pattern_automaton(text) for text, _ in patterns])
+    classes: dict[int, int] = {}
+    for number in key_sets(automata, objects.keys):
+        hits = [node for i, (_, node) in enumerate(patterns) if number >> i & 1]
+        if len({*hits}) > 1:
+            raise LimitError("keys of several patterns are left to the long way")
+        node = NO_NODE
+        if hits:
+            node = hits[0]
+        elif others is not False:
+            node = child_node(nodes, location, others, "additionalProperties")
+        if node != NO_NODE:
+            classes[number] = node
+    return Patterned(objects, automata, classes) if classes else objects

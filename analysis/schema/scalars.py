@@ -15,6 +15,7 @@ from maskwright.analysis.schema import constraints as c
 from maskwright.analysis.schema import numbers
 from maskwright.analysis.schema.drafts import SCALARS
 from maskwright.analysis.schema.kept import Kept
+from maskwright.analysis.schema.lengths import length_table
 from maskwright.analysis.schema.shapes import Numbers, Shape, Spellings, StringLiterals, Strings
 from maskwright.analysis.schema.strings import (
     both,
@@ -111,9 +112,28 @@ def _string(clause: c.Clause) -> Shape | None:
         dfa = None
     if most is not None and most < least:
         return None
-    if dfa is not None and (dfa.is_empty or not lengths_exist(dfa, least, most)):
-        return None
+    if dfa is not None:
+        if dfa.is_empty or not lengths_exist(dfa, least, most):
+            return None
+        if least and most is None:
+            dfa, least = _with_least(dfa, least)
     return ANY_STRING if dfa is None and least == 0 and most is None else Strings(dfa, least, most)
+
+
+MOST_FOLDED = 256
+"""The states of an automaton, times the characters that it is made to count."""
+
+
+def _with_least(dfa: Dfa, least: int) -> tuple[Dfa, int]:
+    """An automaton and a least length that say the same as these: no length, if that costs little.
+
+    PERF: where lengths matter, each token's is looked at for the mask of a state.
+    """
+    if length_table(dfa).after(0, 0) >= least:
+        return dfa, 0
+    if dfa.n_states * least > MOST_FOLDED:
+        return dfa, least
+    return both(dfa, pattern_automaton(f"^[^]{{{least},}}$")), 0
 
 
 def _lower(left: int | None, right: int | None) -> int | None:

@@ -12,7 +12,9 @@ from random_patterns import random_pattern
 
 from maskwright.analysis.errors import LimitError, SchemaError
 from maskwright.analysis.regex import Dfa, intersect
+from maskwright.analysis.schema.graph import build_graph
 from maskwright.analysis.schema.lengths import length_table
+from maskwright.analysis.schema.shapes import Strings
 from maskwright.analysis.schema.strings import (
     both,
     either,
@@ -217,3 +219,15 @@ def test_a_second_request_is_a_look_up() -> None:
     copy = Dfa(np.array(a.next_state), np.array(a.is_accepting))
     assert both(a, b) is both(copy, b)
     assert length_table(a) is length_table(copy)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "least", "is_counted"), [("^[ab]+$", 1, False), ("^[ab]*$", 2, False), ("^[ab]*$", 300, True)]
+)
+def test_an_automaton_counts_a_few_characters_itself(pattern: str, least: int, is_counted: bool) -> None:
+    ((shape,),) = build_graph({"type": "string", "pattern": pattern, "minLength": least}).nodes
+    assert isinstance(shape, Strings) and shape.automaton is not None
+    assert (shape.least > 0) == is_counted
+    for n in (least - 1, least, least + 7):
+        is_there = shape.automaton.matches(b"a" * n) and n >= shape.least
+        assert is_there == (n >= least)
