@@ -8,6 +8,7 @@ there are known ones that begin like it, and one more, decide that: they are enu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from weakref import WeakKeyDictionary
 
 from maskwright.analysis.errors import LimitError
@@ -89,20 +90,32 @@ class Completions:
 
     def has_new(self, shape: ReadShape, known: Known) -> bool:
         """Whether a shape has a value that is not known."""
-        if not known:
-            return True
-        n = len(known) + 1
-        return any(
-            value not in known for value in self._deeper(lambda depth: _some(self._shape(shape, n, depth), n), n)
-        )
+        return not known or self._finds_new(lambda n, depth: _some(self._shape(shape, n, depth), n), known, len(known))
 
     def _is_new_in(self, reading: Reading, top: ArrayFrame) -> bool:
         """Whether the item under way of an array can still become a new one."""
-        n = len(self._alike_here(reading, top)) + 1
-        if n == 1:
-            return True
-        found = self._deeper(lambda depth: self._completed(reading, top, n, depth), n)
-        return any(value not in top.known for value in found)
+        n_alike = len(self._alike_here(reading, top))
+        return not n_alike or self._finds_new(
+            lambda n, depth: self._completed(reading, top, n, depth), top.known, n_alike
+        )
+
+    def _finds_new(self, find: Callable[[int, int], list[Value]], known: Known, n_alike: int) -> bool:
+        """Whether one of some values is not known.
+
+        find : finds so many of them, of at most so many levels.
+        n_alike : the most of them that may be known.
+
+        PERF: nearly always one of two is new, so more are looked for only if none is.
+        """
+        n = 2
+        while True:
+            n = min(n, n_alike + 1)
+            found = self._deeper(partial(find, n), n)
+            if any(value not in known for value in found):
+                return True
+            if len(found) < n or n > n_alike:
+                return False
+            n *= 8
 
     def _deeper(self, find: Callable[[int], list[Value]], n: int) -> list[Value]:
         """`n` values, or all if there are fewer, looked for ever deeper."""

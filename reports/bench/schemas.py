@@ -1,11 +1,14 @@
 """JSON Schema beside llguidance: compiling, masks and tokens, on the schemas and instances of the evaluation data, on one core.
 
-    python reports/bench/schemas.py [--peers-python VENV/bin/python] [--tokenizer NAME] [--most N]
+    python reports/bench/schemas.py [--peers-python VENV/bin/python] [--tokenizer NAME] [--most N] [--counts]
 
 Each schema of SchemaStore is read and compiled, and its valid instances are replayed as json.dumps writes them, tokenised by the longest
 token. All is done in three passes, each of which begins with nothing kept; a position's time is the least of the three, since this machine
 may have other things to do. "Second" is the same instance again, "third" once more, with a token and the mask behind it in one call. Masks
 that lack the instance's token are counted: of schemas that were read leniently too, whose masks may have more tokens, never fewer.
+
+With --counts nothing is timed: which schemas get a store, and which of all documents their stores take. Documents that the collection and
+the package jsonschema judge differently are left out: these differ by formats and remote references.
 """
 
 from __future__ import annotations
@@ -180,6 +183,45 @@ def ours(vocabulary: mw.Vocabulary, work: list[dict[str, Any]], lenient: bool) -
     return measure(work, n_words, compiled, shared_workspace(vocabulary).forget)
 
 
+def counts(vocabulary: mw.Vocabulary, most: int) -> dict[str, Any]:
+    """Which schemas get a store, and what becomes of their documents."""
+    refused: dict[str, str] = {}
+    compared, given_up = [], []
+    wrong: dict[str, list[str]] = {"instances refused": [], "others taken": []}
+    judged = {"instances": 0, "others": 0}
+    records = list(shared_records("jsonschema/schemastore"))[:most]
+    for record in records:
+        try:
+            store = build_schema_store(mw.load_schema(record["schema"]), vocabulary)
+        except mw.MaskwrightError as error:
+            refused[record["id"]] = str(error)[:200]
+            continue
+        compared += [record["id"]] * store.compares_items
+        for test in record["tests"]:
+            is_instance = test["valid"]
+            if test["py_jsonschema"] not in (None, is_instance):
+                continue
+            matcher = store.matcher(0)
+            try:
+                is_taken = matcher.try_bytes(json.dumps(test["data"]).encode()) and matcher.is_accepting()
+            except mw.LimitError:
+                given_up.append(record["id"])
+                continue
+            judged["instances" if is_instance else "others"] += 1
+            if is_taken != is_instance:
+                wrong["instances refused" if is_instance else "others taken"].append(record["id"])
+    return {
+        "schemas": len(records),
+        "stores": len(records) - len(refused),
+        "refused": refused,
+        "refused for documents that are not given": sum("pass other documents" in why for why in refused.values()),
+        "with items that the plain interpreter compares": compared,
+        "documents": judged,
+        **wrong,
+        "given up": given_up,
+    }
+
+
 def many(vocabulary: mw.Vocabulary, work: list[dict[str, Any]]) -> dict[str, Any]:
     """128 texts of as many different schemas as there are, each a few tokens on: one mask of each, in microseconds."""
     words = np.zeros(-(-vocabulary.size // 32), np.uint32)
@@ -223,8 +265,14 @@ def main() -> None:
     parser.add_argument("--peers-python", help="a Python that has llguidance")
     parser.add_argument("--tokenizer", default="mistral-7b-v0.1")
     parser.add_argument("--most", type=int, default=1000, help="schemas that are measured")
+    parser.add_argument("--counts", action="store_true", help="count stores and documents; time nothing")
     options = parser.parse_args()
     vocabulary = mw.load_vocabulary(options.tokenizer)
+    if options.counts:
+        found = counts(vocabulary, options.most)
+        print(json.dumps(found, indent=1))
+        write_record("schemas-counts", " ".join(["python", "reports/bench/schemas.py", *sys.argv[1:]]), found)
+        return
     work = gather(vocabulary, options.most)
     begin = time.process_time()
     shared_workspace(vocabulary)
