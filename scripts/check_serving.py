@@ -175,22 +175,24 @@ def part_greedy(model: str, speculation: dict[str, Any] | None = None) -> dict[s
     return {"texts": [list(output.outputs[0].token_ids) for output in outputs], "drafts": drafts}
 
 
-def part_closed(model: str) -> dict[str, Any]:
-    """Texts that are closed early, at temperature 1 and with drafts that are taken back: all end by themselves."""
+def part_closed(model: str, temperature: float, speculation: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Texts that are closed early, with drafts that are taken back or without: all end by themselves."""
     from transformers import AutoTokenizer
 
     from maskwright.serving.requests import RequestCompiler
 
     settings = {"additional_config": {"maskwright": {"close_early": CLOSE_EARLY}}}
-    llm = engine(model, speculative_config=NGRAM, **settings)
+    llm = engine(model, **settings, **({} if speculation is None else {"speculative_config": speculation}))
     compiler = RequestCompiler(AutoTokenizer.from_pretrained(model))
     cases, params = [], []
     for case in CASES:
+        if case.name == "pattern":
+            continue  # its texts may come to a dead end: docs/json-schema.md, patternProperties
         least = len(compiler.compile(*case.request).matcher().short_ending().tokens) + 1
         for i in range(6):
             cases.append(case)
             most = least + CLOSE_EARLY + 8 * i
-            params.append(sampling(case, most, temperature=1.0, seed=i))
+            params.append(sampling(case, most, temperature=temperature, seed=i))
     outputs = llm.generate([PROMPTS[i % len(PROMPTS)] for i in range(len(cases))], params, use_tqdm=False)
     wrong = []
     for case, param, output in zip(cases, params, outputs, strict=True):
@@ -312,7 +314,10 @@ def ask_for_calls(plain: dict[str, Any], port: int) -> list[str]:
 
 PARTS: dict[str, Callable[[str], dict[str, Any]]] = {
     "texts": part_texts,
-    "closed_early": part_closed,
+    "closed_early": lambda model: part_closed(model, 1.0),
+    # greedily: on a CPU vLLM 0.32 samples drafts by a temperature that was never written (`_expand_kernel_impl`
+    # converts what it writes to, and drops the copy), so tokens come that the mask refuses
+    "closed_early_ngram": lambda model: part_closed(model, 0.0, NGRAM),
     "greedy": part_greedy,
     "greedy_ngram": lambda model: part_greedy(model, NGRAM),
     "greedy_own_drafts": lambda model: part_greedy(model, OWN_DRAFTS),

@@ -162,3 +162,13 @@ def test_the_proposer_is_on_where_it_is_named() -> None:
     for other in (None, SimpleNamespace(method="ngram", model=None, num_speculative_tokens=3)):
         assert number_of_drafts(SimpleNamespace(speculative_config=other)) == 0
     assert number_of_drafts(SimpleNamespace()) == 0
+
+
+def test_what_cannot_be_taken_back_is_not_learned(stores: dict[str, Any]) -> None:
+    drafts, text = Drafts(VOCABULARY, 4), greedy(stores["pattern"])
+    matcher = stores["pattern"].matcher(2)
+    for token in text[:3]:
+        matcher.advance(token)
+    before = mask(matcher).copy()
+    drafts.learn(matcher, text[:3], -1)
+    assert np.array_equal(mask(matcher), before) and len(drafts.counts) == 0

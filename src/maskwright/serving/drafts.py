@@ -45,7 +45,10 @@ class Drafts:
         before : the token before them; -1 if there is none.
         """
         words = np.zeros(matcher.store.n_words, np.int32)
-        matcher.rollback(len(tokens))
+        try:
+            matcher.rollback(len(tokens))
+        except MaskwrightError:
+            return  # too far back, and nothing has changed
         for token in tokens:
             try:
                 matcher.fill(words)
