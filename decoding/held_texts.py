@@ -27,6 +27,19 @@ class HeldTexts(DeadEndTexts):
 
     _held: Held | None = None
 
+    def hold_as(self, other: HeldTexts) -> None:
+        """Hold what another matcher of the same store holds, whose text is the same.
+
+        It is for who reads a token again in pieces, and calls `restrict` between them.
+        """
+        from maskwright.decoding.names.held import Held
+
+        place = None if other._held is None else other._held.place
+        if self._held is None and place is not None:
+            self._held = Held(self)
+        if self._held is not None:
+            self._held.place = place
+
     def _narrow(self, held: Held, words: Words) -> None:
         """Take the tokens out of the engine's mask that spell no name.
 

@@ -29,6 +29,7 @@ class Budget:
 
     matcher : of the text, which the caller advances.
     to_spell : bytes that the next tokens must spell first (see `Healing`); `ending` comes behind.
+    has_names : whether a token may be followed by less than before, since a terminal is held.
 
     first : the ending of the prompt.
     ending : ids that complete the text. They need not be as few as possible.
@@ -38,7 +39,8 @@ class Budget:
     Raises: DeadEndError if no tokens complete the text; LimitError if no ending is found.
     """
 
-    def __init__(self, matcher: AnyMatcher, to_spell: bytes) -> None:
+    def __init__(self, matcher: AnyMatcher, to_spell: bytes, has_names: bool = False) -> None:
+        self._has_names = has_names
         self._matcher = matcher
         self._tokens = matcher.store.vocabulary.tokens
         self._spelling = spelling_of(matcher.store.vocabulary)
@@ -71,8 +73,10 @@ class Budget:
         back.
         """
         if self.ending and self.ending[0] == token and len(self.ending) <= left + 1:
-            self.ending = self.ending[1:]
-            return True
+            rest = self.ending[1:]
+            if not self._has_names or self._completes(rest):
+                self.ending = rest
+                return True
         data = b"" if token < 0 else self._tokens[token]
         kept = self._kept_part(data)
         if kept is not None and len(kept) <= left:

@@ -23,11 +23,13 @@ from maskwright.decoding.generation.counts import TokenCounts
 from maskwright.decoding.generation.guide import CanonicalGuide
 from maskwright.decoding.generation.healing import Healing
 from maskwright.decoding.generation.logits import CallReader, Logits, ModelReader, Sampler
+from maskwright.decoding.generation.names import NameGuide, NameSource
 from maskwright.decoding.generation.options import (
     as_prompt,
     before_text,
     blank_words,
     check_budget,
+    check_names,
     check_options,
     check_sources,
 )
@@ -70,6 +72,7 @@ class Generation:
         fast_forward: bool,
         opportunistic: bool,
         counts: TokenCounts | None,
+        names: NameSource | None,
     ) -> None:
         reader = ModelReader if hasattr(model, "config") else CallReader
         self._reader = reader(model, prompt_tokens)
@@ -95,7 +98,8 @@ class Generation:
         self._counts, self._before = None if matcher is None else counts, before_text(vocabulary, prompt_tokens[-1])
         self._place = b""  # where the next token stands, for the counts
         needs_masks = fast_forward or stop_when_complete or canonical is not None or counts is not None
-        needs_masks = needs_masks or not self._sampler.is_plain
+        needs_masks = needs_masks or not self._sampler.is_plain or names is not None
+        self._names = None if names is None or matcher is None else NameGuide(names, matcher, heal)
         self._is_opportunistic = opportunistic and matcher is not None and not needs_masks
         self._waiting: list[int] = []
         self._has_mask = False  # of the next token
@@ -128,7 +132,7 @@ class Generation:
     def _run(self) -> Iterator[Step]:
         self._begin = time.perf_counter()
         if self._close and self._matcher is not None:
-            self._budget = Budget(self._matcher, self._healing.to_spell)
+            self._budget = Budget(self._matcher, self._healing.to_spell, self._names is not None)
             check_budget(self._matcher, self._budget.first, self._max_tokens)
         reason: Reason | None = None
         while reason is None:
@@ -222,8 +226,8 @@ class Generation:
             )
         tries, n_relaxed = MOST_TRIES, self._n_relaxed
         token = self._try_first(logits) if self._is_tried_first() else self._choose(logits)
-        while not self._fits(token, left):
-            tries -= 1
+        while not (is_name := self._is_name(token)) or not self._fits(token, left):
+            tries -= is_name
             if not tries:
                 return -1
             logits[token] = -np.inf
@@ -275,6 +279,11 @@ class Generation:
         self._n_predicted += self._reader.is_ahead
         return self._reader.logits(() if self._reader.is_ahead else counts.draft(matcher, self._words, self._before))
 
+    def _is_name(self, token: int) -> bool:
+        """Whether the names that begin in a token just read are there; else it is taken back."""
+        eos, tokens = self._vocabulary.eos, self._vocabulary.tokens
+        return self._names is None or token in eos or self._names.try_token(tokens[token])
+
     def _fits(self, token: int, left: int) -> bool:
         """Whether the text can still end in time behind a token that was just read.
 
@@ -284,7 +293,7 @@ class Generation:
             return True
         assert self._matcher is not None
         to_spell = self._healing.to_spell
-        new = self._vocabulary.tokens[token]
+        new = new_bytes = self._vocabulary.tokens[token]
         if to_spell and len(new) < len(to_spell):
             return True
         new = new[len(to_spell) :]
@@ -298,6 +307,8 @@ class Generation:
         self._matcher.rollback(1)
         if self._guide is not None:
             self._guide.take_back()
+        if self._names is not None:
+            self._names.take_back(new_bytes)
         return False
 
     def _choose(self, logits: Logits) -> int:
@@ -393,6 +404,7 @@ def generate(
     fast_forward: bool = False,
     opportunistic: bool = False,
     counts: TokenCounts | None = None,
+    names: NameSource | None = None,
 ) -> Generation:
     """Generate a completion of a prompt, as an iterator over its steps.
 
@@ -430,6 +442,13 @@ def generate(
         likely next in one pass, and still chooses each token, so the text is the same and takes
         fewer passes. What it chooses is counted too.
 
+    names : which names there are, asked along the text: from the bytes that were written since
+        `matcher` stood where it does (so `heal` is among them) to a terminal and the names that it
+        is held to next, or None (`Matcher.restrict`). It is asked behind each token, and where a
+        word begins within one. It needs a `Matcher` with `max_rollback`, and goes with neither
+        `canonical`, `fast_forward` nor `counts`. The ending of a text whose budget is used up is
+        held to the names at its beginning alone.
+
     A budget that holds an ending of the prompt is kept, whatever the model writes: a token after
     which no ending would fit is not taken. Where `MOST_TRIES` tokens in a row do not fit, the text
     is closed.
@@ -448,6 +467,7 @@ def generate(
         refuse_argument("stop", stop, expected)
     stops = texts("stop", stop, expected)
     heal = plain_bytes("heal", heal)
+    check_names(names, canonical, fast_forward, counts)
     prompt_tokens = as_prompt(prompt_tokens)
     check_options(
         max_tokens=max_tokens, seconds=seconds, stop=stops, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed
@@ -471,6 +491,7 @@ def generate(
         fast_forward=as_boolean("fast_forward", fast_forward),
         opportunistic=as_boolean("opportunistic", opportunistic),
         counts=counts,
+        names=names,
     )
 
 

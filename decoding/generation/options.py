@@ -131,3 +131,18 @@ def blank_words(vocabulary: Vocabulary) -> npt.NDArray[np.int32]:
     """(ceil(V / 32),) int32: the mask of the white-space tokens and the end-of-text tokens."""
     blank = [token for token, data in enumerate(vocabulary.tokens) if data and not data.strip()]
     return words_of([*blank, *vocabulary.eos], vocabulary.size).view(np.int32)
+
+
+def check_names(names: object, *others: object) -> None:
+    """Check what comes with a source of names. others : canonical tokens, fast-forward, counts.
+
+    Raises: MaskwrightError if the source cannot be called, or one of the others is given too.
+    """
+    if names is None:
+        return
+    if not callable(names):
+        refuse_argument("names", names, "a function from bytes to a terminal and its names, or None")
+    if any(others):
+        raise MaskwrightError(
+            "names go with neither canonical, fast_forward nor counts, which look at the mask alone; leave one of them out"
+        )

@@ -35,6 +35,7 @@ from maskwright.decoding.engine.arguments import plain_bytes
 from maskwright.decoding.generation.generation import Completion, Generation, generate
 from maskwright.decoding.generation.healing import split_for_healing
 from maskwright.decoding.generation.logits import ModelReader, Sampler
+from maskwright.decoding.generation.options import check_names
 from maskwright.decoding.logits import apply_mask, need_torch
 from maskwright.decoding.matchers import check_tables, name_of
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
@@ -42,6 +43,7 @@ from maskwright.models import BUNDLED, model_folder
 from maskwright.stores.store import as_store
 
 if TYPE_CHECKING:
+    from maskwright.decoding.generation.names import NameSource
     from maskwright.decoding.matchers import AnyMatcher
     from maskwright.maskstore.canonical import CanonicalTokens
     from maskwright.stores.composed_store import ComposedStore
@@ -197,6 +199,7 @@ def start_completion(
     constrained: bool = True,
     heal: bool = True,
     canonical: bool | CanonicalTokens = False,
+    names: NameSource | None = None,
     **options: Any,
 ) -> Generation:
     """Start the completion of a prompt; the result is an iterator over its steps.
@@ -210,6 +213,8 @@ def start_completion(
         see `maskwright.decoding.generation.healing`.
     canonical : whether to take only tokens that the model's tokenizer itself makes, see `generate`;
         or the `load_canonical` of it, which is read anew otherwise.
+    names : which names there are, as `generate` takes it, but asked about the whole text, the
+        prompt included. `maskwright.python_names.PythonNames` is one.
     options : the other options of `generate`.
 
     Raises: IllegalTokenError if no legal text begins with the prompt; the message says where it
@@ -249,8 +254,15 @@ def start_completion(
         vocabulary=store.vocabulary,
         heal=tail,
         canonical=None if isinstance(canonical, bool) or not constrained else canonical,
+        names=None if names is None or not constrained else _behind(names, data[: len(data) - len(tail)]),
         **options,
     )
+
+
+def _behind(names: NameSource, prompt: bytes) -> NameSource:
+    """A source of names for a text whose beginning is not told again."""
+    check_names(names)
+    return lambda text: names(prompt + text)
 
 
 def complete(
