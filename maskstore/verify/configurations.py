@@ -59,7 +59,8 @@ class Configurations:
         self._members: dict[int, list[int]] = {}
         self._set: list[frozenset[Configuration]] = [frozenset(), frozenset()]
         self._number: dict[frozenset[Configuration], int] = {frozenset(): REFUSED}
-        self._settled: dict[tuple[tuple[int, ...], Continuation], int] = {}
+        self._settled: dict[tuple[int, Continuation], int] = {}
+        self._pushed_known: dict[tuple[int, int, Continuation], int] = {}
         self._first: dict[frozenset[Continuation], Ints] = {}
         self._first_known: dict[Continuation, Ints] = {}
         self._taking_known: dict[int, list[int]] = {}
@@ -109,7 +110,7 @@ class Configurations:
         if found is None:
             found = self._first_known[continuation] = np.full(self.parser.n_states, REFUSED, np.int64)
             for top in self._taking(continuation):
-                found[top] = self._alive(self._settle((top,), continuation), top)
+                found[top] = self._alive(self._settle(top, continuation), top)
         return found
 
     def _taking(self, continuation: Continuation) -> list[int]:
@@ -165,8 +166,7 @@ class Configurations:
             way: tuple[Push, int] | None = agenda.pop()
             assert way is not None
             (nonterminal, left), base = way
-            pushed = self.parser.goto[base][nonterminal]
-            result = REFUSED if pushed < 0 else self._settle((base, pushed), left)
+            result = self._pushed(base, nonterminal, left)
             if result != ACCEPTED:
                 for discard, nonterminal, left in self._set[result]:
                     pushes = nonterminal, left
@@ -207,10 +207,38 @@ class Configurations:
             if discard:
                 found = self._numbered(frozenset([(discard - 1, nonterminal, continuation)]))
             else:
-                pushed = self.parser.goto[cell][nonterminal]
-                found = REFUSED if pushed < 0 else self._settle((cell, pushed), continuation)
+                found = self._pushed(cell, nonterminal, continuation)
             self._raw[key] = found
         return found
+
+    def _pushed(self, cell: int, nonterminal: int, left: Continuation) -> int:
+        """What a parser becomes that pushes a nonterminal onto the only cell that it knows."""
+        key = cell, nonterminal, left
+        found = self._pushed_known.get(key)
+        if found is None:
+            found = self._pushed_known[key] = self._push(nonterminal, left, self.parser.goto[cell])
+        return found
+
+    def _push(self, nonterminal: int, left: Continuation, goto: list[int]) -> int:
+        """`_pushed`, worked out. goto : the row of the cell."""
+        begin = nonterminal, left
+        seen = {begin}
+        agenda = [begin]
+        waiting: set[Configuration] = set()
+        while agenda:
+            nonterminal, left = agenda.pop()
+            if goto[nonterminal] < 0:
+                continue
+            result = self._settle(goto[nonterminal], left)
+            if result == ACCEPTED:
+                return ACCEPTED
+            for discard, further, rest in self._set[result]:
+                if discard:
+                    waiting.add((discard - 1, further, rest))
+                elif (further, rest) not in seen:
+                    seen.add((further, rest))
+                    agenda.append((further, rest))
+        return self._numbered(frozenset(waiting))
 
     def _union(self, numbers: Iterable[int]) -> int:
         found: set[Configuration] = set()
@@ -226,12 +254,12 @@ class Configurations:
             self._set.append(configurations)
         return number
 
-    def _settle(self, known: tuple[int, ...], continuation: Continuation) -> int:
-        """Run the parser on the cells it knows, the top last, as far as it comes on them."""
-        key = known, continuation
+    def _settle(self, cell: int, continuation: Continuation) -> int:
+        """Run a parser on the only cell that it knows, as far as it comes."""
+        key = cell, continuation
         found = self._settled.get(key)
         if found is None:
-            found = self._settled[key] = self._run(known, continuation)
+            found = self._settled[key] = self._run((cell,), continuation)
         return found
 
     def _run(self, known: tuple[int, ...], continuation: Continuation) -> int:
@@ -283,9 +311,10 @@ class Configurations:
         """`_run` where one column of a set comes next, or whatever comes."""
         if ahead == WHATEVER or self.sets[ahead] & self.parser.shifts[cells[-1]]:
             return ACCEPTED
-        return self._union(
-            self._settle(cells, self._continued(column, self.nothing)) for column in self._columns(ahead)
-        )
+        each = [self._continued(column, self.nothing) for column in self._columns(ahead)]
+        if len(cells) == 1:
+            return self._union(self._settle(cells[0], one) for one in each)
+        return self._union(self._run(cells, one) for one in each)
 
     def _columns(self, ahead: int) -> list[int]:
         """The members of a lookahead set."""
