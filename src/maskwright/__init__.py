@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from maskwright.stores.schema_store import SchemaStore
     from maskwright.stores.store import EntryStore, Store, load_store
     from maskwright.validation import ValidationReport, validate
+    from maskwright.verification import VerificationReport, verify
 
     __version__: str
 
@@ -114,6 +115,7 @@ _HOME = {
     "UnknownNameError": "maskwright.analysis.errors",
     "ValidationReport": "maskwright.validation",
     "Verdict": "maskwright.analysis.legality",
+    "VerificationReport": "maskwright.verification",
     "Vocabulary": "maskwright.maskstore.vocabulary",
     "VocabularyError": "maskwright.analysis.errors",
     "analyze": "maskwright.report.analysis",
@@ -149,6 +151,7 @@ _HOME = {
     "save_store": "maskwright.maskstore.file.fileformat",
     "store_info": "maskwright.maskstore.file.fileformat",
     "validate": "maskwright.validation",
+    "verify": "maskwright.verification",
 }
 """Public name -> module that defines it.
 
@@ -216,6 +219,7 @@ __all__ = [
     "UnknownNameError",
     "ValidationReport",
     "Verdict",
+    "VerificationReport",
     "Vocabulary",
     "VocabularyError",
     "analyze",
@@ -251,4 +255,5 @@ __all__ = [
     "special_token",
     "store_info",
     "validate",
+    "verify",
 ]

@@ -1,7 +1,7 @@
 """The command line, `maskwright COMMAND`; each command has a module here.
 
 Commands: analyze, audit, complete, explain, export, info, learn, lint, list, playground,
-serve-check, validate, warm-up.
+serve-check, validate, verify, warm-up.
 
 Exit codes: 0 success; 1 a check failed; 2 wrong usage or bad input, and nothing was written; 130
 interrupted; 141 the reader of standard output has closed the pipe, which is no error.
@@ -46,6 +46,7 @@ def _application() -> typer.Typer:
         playground,
         serve_check,
         validate,
+        verify,
         warm_up,
     )
     from maskwright.cli.common import app

@@ -1,0 +1,305 @@
+"""Is a table's stack automaton right? Each look-up, edge and mask against parser and lexer.
+
+In: a grammar, a vocabulary, and a table. Out: what was checked, and the differences found.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from maskwright.analysis.errors import LimitError
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.maskstore.table.check import check_table
+from maskwright.maskstore.verify.asked import Ints
+from maskwright.maskstore.verify.claims import Claims, LineBreaks, Lookup, Masks
+from maskwright.maskstore.verify.configurations import REFUSED, WHATEVER, Configurations, Continuation
+from maskwright.maskstore.verify.demands import Demands
+from maskwright.maskstore.verify.trusted import Int32, Lexer, Parser
+from maskwright.maskstore.verify.walks import Found, Items, Origin, Walks
+from maskwright.maskstore.vocabulary import Vocabulary
+
+Progress = Callable[[str, int, int], None]
+Groups = dict[frozenset[Continuation], int]
+"""Classes of tokens as bits, by the continuations of which the parser must accept one."""
+
+MOST_FOUND = 100
+"""Differences after which the search ends."""
+MOST_VISITS = 20_000_000
+"""Visits after which nothing is decided: some 10 GB."""
+PAUSE = 1 << 12
+"""Visits between two reports of progress, and looks at the clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Tokens that a table allows and the parser refuses, or the other way round, on some stacks.
+
+    is_allowed : whether it is the table that allows them.
+    is_early : whether an edge decides this too early; the stack shows where it is wrong.
+    lexer_state, depth, line_breaks : the look-up.
+    node : the node of the automaton whose edge decides; 0 if the look-up has none.
+    cells : the LR states read, from the top of the stack down, each with the terminal that leads to
+        it, as 17:COMMA; `*` for a rule.
+    tokens : the tokens, ascending.
+    """
+
+    is_allowed: bool
+    is_early: bool
+    lexer_state: int
+    depth: int
+    line_breaks: LineBreaks
+    node: int
+    cells: tuple[str, ...]
+    tokens: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What came of checking a table.
+
+    differences : none if the automaton is right.
+    counts : what was checked, by name.
+    """
+
+    differences: tuple[Difference, ...]
+    counts: dict[str, int]
+
+
+def verify_table(
+    where: str,
+    grammar: Grammar,
+    vocabulary: Vocabulary,
+    table: Int32,
+    progress: Progress | None = None,
+    seconds: float | None = None,
+) -> Checked:
+    """Check each look-up of a table, each walk from there, and each mask on the way.
+
+    where : what the table belongs to, as errors name it.
+    progress : called with the name of a step, how much is done, and how much there is.
+    seconds : the time after which it is given up; None for no limit.
+
+    Raises: StoreError as `check_table`; LimitError if the time is over, or nothing was decided.
+    """
+    check_table(where, grammar, vocabulary, table)
+    return _Verification(grammar, vocabulary, table, _Clock(progress, seconds)).run()
+
+
+class _Clock:
+    """Reports progress, and ends what takes too long."""
+
+    def __init__(self, progress: Progress | None, seconds: float | None) -> None:
+        self._progress = progress
+        self._seconds = seconds
+        self._end = None if seconds is None else time.monotonic() + seconds
+
+    def report(self, what: str, done: int, total: int) -> None:
+        if self._progress is not None:
+            self._progress(what, done, total)
+        if self._end is not None and time.monotonic() > self._end:
+            raise LimitError(f"not verified within {self._seconds:g} seconds: nothing was decided; allow more time")
+
+
+class _Verification:
+    """One table under way."""
+
+    def __init__(self, grammar: Grammar, vocabulary: Vocabulary, table: Int32, clock: _Clock) -> None:
+        self.clock = clock
+        self.grammar, self.vocabulary = grammar, vocabulary
+        self.parser, self.lexer = Parser(table), Lexer(table, grammar.n_terminals)
+        self.configurations = Configurations(self.parser, self.lexer)
+        self.claims = Claims(table)
+        self.demands = Demands(self.lexer, self.parser, self.configurations, vocabulary.tokens)
+        entered = self.parser.entered
+        self.tops = sorted({0}.union(*entered))
+        inserted = (self.lexer.newline_column, self.lexer.indent, self.lexer.dedent)
+        self.tops_behind_newline = sorted(set[int]().union(*(entered[column] for column in inserted if column >= 0)))
+        self._done: set[
+            tuple[LineBreaks, int, int, frozenset[tuple[frozenset[Continuation], int]], tuple[int, ...]]
+        ] = set()
+        self._dead: dict[LineBreaks, bool] = {}
+        self._tops_known: dict[tuple[int, int], list[int]] = {}
+
+    def run(self) -> Checked:
+        """All checks."""
+        groups_of_state = self._groups()
+        self.walks = Walks(self.claims, self.masks, self.configurations)
+        for n, (state, (group_of_class, keys)) in enumerate(groups_of_state.items()):
+            self._check_state(state, group_of_class, keys)
+            self.clock.report("look-ups", n + 1, len(groups_of_state))
+            if len(self.walks.found) >= MOST_FOUND:
+                break
+        self._follow()
+        counts = {
+            "lexer states": len(groups_of_state),
+            "tokens": self.vocabulary.size,
+            "token classes": len(self.masks.size),
+            "look-ups": len(self._done),
+            "roots": self.claims.n_roots,
+            "nodes": self.claims.n_nodes,
+            "masks": self.claims.n_masks,
+            "configuration sets": len(self.configurations),
+            "visits": len(self.walks),
+            "early decisions": self.walks.n_early,
+        }
+        return Checked(tuple(map(self._difference, self.walks.found[:MOST_FOUND])), counts)
+
+    def _follow(self) -> None:
+        """Make all visits, and look at what was decided early."""
+        walks = self.walks
+        while walks.n_waiting and len(walks.found) < MOST_FOUND:
+            walks.follow(PAUSE)
+            self.clock.report("visits", len(walks) - walks.n_waiting, len(walks))
+            if len(walks) > MOST_VISITS:
+                raise LimitError(f"the automaton takes more than {MOST_VISITS:,} visits: nothing was decided")
+        for n, _ in enumerate(walks.early()):
+            if len(walks.found) >= MOST_FOUND:
+                return
+            if n % PAUSE == 0:
+                self.clock.report("early decisions", n, max(n, walks.n_early))
+
+    def _groups(self) -> dict[int, tuple[Ints, list[tuple[int, ...]]]]:
+        """For each lexer state the group of each class of tokens, and each group's keys.
+
+        Sets `masks`, and with it what the classes are.
+        """
+        found: dict[int, tuple[Ints, list[tuple[int, ...]]]] = {}
+        same = np.zeros(self.vocabulary.size, np.int64)
+        eos = [token for token in self.vocabulary.eos if not self.vocabulary.tokens[token]]
+        for state, group_of_token, keys in self.demands.groups(lambda n, of: self.clock.report("tokens", n, of)):
+            group_of_token[eos] = len(keys)
+            found[state] = group_of_token, keys
+            both = same * (len(keys) + 2) + group_of_token + 1
+            same = np.unique(both, return_inverse=True)[1].reshape(-1).astype(np.int64)
+        self.masks = Masks(self.claims, same)
+        first = np.unique(self.masks.class_of, return_index=True)[1]
+        return {state: (group[first], keys) for state, (group, keys) in found.items()}
+
+    def _check_state(self, state: int, group_of_class: Ints, keys: list[tuple[int, ...]]) -> None:
+        """Check the look-ups of a lexer state."""
+        bits = [0] * (len(keys) + 1)
+        for number, group in enumerate(group_of_class.tolist()):
+            if group >= 0:
+                bits[group] |= 1 << number
+        depth, is_last = 0, False
+        while not is_last or (depth < self.claims.n_depth_cases(state) and self.lexer.newline >= 0):
+            by_breaks, is_last = self._asked(state, depth, keys, bits)
+            self._check_case(state, depth, by_breaks)
+            depth += 1
+
+    def _asked(
+        self, state: int, depth: int, keys: list[tuple[int, ...]], bits: list[int]
+    ) -> tuple[dict[LineBreaks, Groups], bool]:
+        """What the tokens of a state ask for behind which line breaks. keys, bits : of each group.
+
+        Also whether more open brackets make no difference.
+        """
+        by_breaks: dict[LineBreaks, Groups] = {}
+        to_end, all_last = self.demands.to_end(state, depth)
+        if to_end and bits[-1]:
+            by_breaks[()] = {to_end: bits[-1]}
+        for of_group, classes in zip(keys, bits[:-1], strict=True):
+            if not classes:
+                continue
+            asked: dict[LineBreaks, set[Continuation]] = {}
+            for key in of_group:
+                alternatives, is_last = self.demands.asked(key, depth)
+                all_last = all_last and is_last
+                for breaks, continuation in alternatives:
+                    asked.setdefault(breaks, set()).add(continuation)
+            for breaks, continuations in asked.items():
+                groups = by_breaks.setdefault(breaks, {})
+                one = frozenset(continuations)
+                groups[one] = groups.get(one, 0) | classes
+        return by_breaks, all_last
+
+    def _check_case(self, state: int, depth: int, by_breaks: dict[LineBreaks, Groups]) -> None:
+        """Check the look-ups of a lexer state while some brackets are open."""
+        lookups: dict[LineBreaks, list[Lookup]] = {breaks: [] for breaks in by_breaks}
+        for lookup in self.claims.lookups(state, depth):
+            lookups.setdefault(lookup.line_breaks, []).append(lookup)
+        for breaks, claimed in lookups.items():
+            groups = frozenset(by_breaks.get(breaks, {}).items())
+            for root, own in {(each.root, each.own) for each in claimed} or {(0, 0)}:
+                key = breaks, root, own, groups, () if breaks else tuple(self._tops(state, depth))
+                if key in self._done or self._is_dead(breaks):
+                    continue
+                self._done.add(key)
+                self._check_lookup(Origin(state, depth, breaks), root, own, groups)
+
+    def _check_lookup(
+        self, origin: Origin, root: int, own: int, groups: frozenset[tuple[frozenset[Continuation], int]]
+    ) -> None:
+        allowed = self.masks.bits(own)
+        tops = self.tops_behind_newline if origin.line_breaks else self._tops(origin.state, origin.depth)
+        if not tops:
+            return
+        rows = [self.configurations.first(continuations)[tops] for continuations, _ in groups]
+        results = np.stack([np.zeros(len(tops), np.int64), *rows])
+        distinct, which = np.unique(results, axis=1, return_inverse=True)
+        items = [self._items(column, [0, *(classes for _, classes in groups)]) for column in distinct.T.tolist()]
+        for top, number in zip(tops, which.reshape(-1).tolist(), strict=True):
+            self.walks.begin(origin, top, root, allowed, items[number])
+
+    def _tops(self, state: int, depth: int) -> list[int]:
+        """The LR states that can be on top in a lexer state while some brackets are open.
+
+        The lexeme under way can become something that the parser accepts there: else the token
+        before would have been refused. Of several stacks this holds for one, so with conflicts
+        these are all states.
+        """
+        if self.parser.has_conflicts:
+            return self.tops
+        key = state, depth
+        found = self._tops_known.get(key)
+        if found is None:
+            continuations = self.demands.under_way(state, depth)
+            takes = np.ones(self.parser.n_states, np.bool_)
+            if continuations:
+                takes = self.configurations.first(continuations) != REFUSED
+            takes[0] = takes[0] or state == 0
+            found = self._tops_known[key] = [top for top in self.tops if takes[top]]
+        return found
+
+    @staticmethod
+    def _items(numbers: list[int], classes: list[int]) -> Items:
+        """Configuration sets with all the classes that hang on each."""
+        found: dict[int, int] = {}
+        for number, each in zip(numbers, classes, strict=True):
+            found[number] = found.get(number, 0) | each
+        found.pop(REFUSED, None)
+        return tuple(sorted(found.items()))
+
+    def _is_dead(self, breaks: LineBreaks) -> bool:
+        """Whether no stack lets a parser come behind some line breaks."""
+        if breaks not in self._dead:
+            self._dead[breaks] = any(
+                not self._can_pass(symbols, self.tops_behind_newline if at else self.tops)
+                for at, (symbols, _) in enumerate(breaks)
+                if symbols or at
+            )
+        return self._dead[breaks]
+
+    def _can_pass(self, symbols: tuple[int, ...], tops: Iterable[int]) -> bool:
+        """Whether symbols and a newline can be read on a stack with one of these tops."""
+        symbols = (*symbols, self.lexer.newline_column)
+        asked = frozenset([self.configurations.continuation(symbols, WHATEVER)])
+        return bool((self.configurations.first(asked)[list(tops)] != REFUSED).any())
+
+    def _difference(self, found: Found) -> Difference:
+        tokens = tuple(self.masks.tokens(found.classes))
+        cells = tuple(map(self._cell_name, found.cells))
+        return Difference(found.is_allowed, found.is_early, *found.origin, found.node, cells, tokens)
+
+    def _cell_name(self, cell: int) -> str:
+        columns = [column for column, states in enumerate(self.parser.entered) if cell in states]
+        names = [
+            self.grammar.display_name(terminal)
+            for terminal, column in enumerate(self.lexer.column)
+            if columns and column == columns[0]
+        ]
+        return f"{cell}:{names[0] if names else 'start' if cell == 0 else '*'}"

@@ -1,0 +1,72 @@
+"""`maskwright verify`: are all masks of a store right, behind every text?"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from maskwright.analysis.errors import MaskwrightError
+from maskwright.cli.common import (
+    ConflictsOption,
+    JsonOption,
+    LexingOption,
+    ReservedOption,
+    RestrictOption,
+    SoftOption,
+    StartOption,
+    TokenizerOption,
+    app,
+    check_writable,
+    clean_errors,
+    load_or_build_store,
+    progress_bars,
+    write_json,
+)
+from maskwright.cli.constraints import FromOption, GrammarOptions, may_be_composition
+
+_EPILOG = """Example: maskwright verify python.safetensors
+
+Exit codes: 0 every mask is right; 1 some is not; 2 usage, bad input, or nothing was decided; 130 interrupted."""
+
+
+@app.command(epilog=_EPILOG)
+def verify(
+    store: Annotated[str, typer.Argument(metavar="STORE", help="A store file; or a grammar, with --tokenizer.")],
+    tokenizer: TokenizerOption = None,
+    start: StartOption = None,
+    lexing: LexingOption = None,
+    reserved: ReservedOption = None,
+    conflicts: ConflictsOption = None,
+    soft: SoftOption = None,
+    restrict: RestrictOption = None,
+    syntax: FromOption = None,
+    seconds: Annotated[
+        float | None, typer.Option("--seconds", metavar="S", help="Give up after this time; by default never.")
+    ] = None,
+    json_file: JsonOption = None,
+) -> None:
+    """Check all of a store's automaton against its parser and lexer, by code that shares nothing with the builder.
+
+    Every look-up, edge and mask is checked, so that no text has to be tried. Takes seconds, for large grammars minutes.
+    """
+    with clean_errors():
+        from maskwright.analysis.composition import Composition
+        from maskwright.cli.constraints import load_any
+        from maskwright.verification import verify as run
+
+        check_writable(json_file, inputs=(store, tokenizer))
+        options = GrammarOptions(start, lexing, reserved, conflicts, soft, restrict, syntax)
+        is_composed = tokenizer is not None and may_be_composition(store, options)
+        if is_composed and isinstance(load_any(store, options), Composition):
+            raise MaskwrightError(f"{store} is made of several languages: there is no one automaton to verify")
+        loaded: Any = load_or_build_store(store, tokenizer, options)
+        with progress_bars() as progress:
+            report = run(loaded, seconds=seconds, progress=progress)
+        if json_file is not None:
+            write_json(json_file, report.to_dict())
+        if json_file is None or str(json_file) != "-":
+            Console().print(report)
+    if not report.passed:
+        raise typer.Exit(1)

@@ -1,0 +1,53 @@
+"""`maskwright verify`: exit codes, reports, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from table_mutator import mapped
+from typer.testing import CliRunner
+
+from maskwright.cli import app
+from maskwright.maskstore.table import schema
+from maskwright.stores.build import build_store
+
+
+@pytest.fixture
+def runner() -> CliRunner:
+    return CliRunner()
+
+
+def test_a_grammar_passes(runner: CliRunner) -> None:
+    run = runner.invoke(app, ["verify", "json", "-t", "python-tiny"])
+    assert run.exit_code == 0, run.output
+    assert "verify: passed" in run.output
+    run = runner.invoke(app, ["verify", "json", "-t", "python-tiny", "--json", "-"])
+    facts = json.loads(run.stdout)
+    assert run.exit_code == 0 and facts["passed"] is True and facts["differences"] == []
+
+
+def test_a_forged_file_fails(runner: CliRunner, tmp_path: Path) -> None:
+    """Its checksums are right; one token is missing from all masks."""
+    store = build_store("json", "python-tiny")
+    table = store.table.copy()
+    token = next(t for t, text in enumerate(store.vocabulary.tokens) if text == b"1")
+    rows = table[table[schema.ROWS] : table[schema.MASK_IDS]].reshape(-1, store.n_words)
+    rows[:, token // 32] &= ~(np.int32(1) << np.int32(token % 32))
+    mapped(store, table, tmp_path)
+    run = runner.invoke(app, ["verify", str(tmp_path / "forged.safetensors")])
+    assert run.exit_code == 1, run.output
+    assert "FAILED" in run.output and "lacks what the parser accepts: '1'" in run.output.replace("\n", " ")
+
+
+def test_what_is_refused(runner: CliRunner) -> None:
+    run = runner.invoke(app, ["verify", "json"])
+    assert run.exit_code == 2 and "name the tokenizer" in run.stderr
+    run = runner.invoke(app, ["verify", '{"type": "integer"}', "-t", "python-tiny"])
+    assert run.exit_code == 2 and "has no stack automaton" in run.stderr.replace("\n", " ")
+    run = runner.invoke(app, ["verify", "json", "-t", "python-tiny", "--lexing", "nfa"])
+    assert run.exit_code == 2 and "has no stack automaton" in run.stderr.replace("\n", " ")
+    run = runner.invoke(app, ["verify", "json", "-t", "python-tiny", "--seconds", "0.000001"])
+    assert run.exit_code == 2 and "nothing was decided" in run.stderr.replace("\n", " ")
