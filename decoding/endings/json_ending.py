@@ -14,7 +14,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from maskwright.analysis.errors import DeadEndError, LimitError
-from maskwright.analysis.schema.shapes import Texts
+from maskwright.analysis.schema.shapes import Arrays, Texts
 from maskwright.decoding.endings.ending import Ending
 from maskwright.decoding.endings.ending_spelling import PREFERRED, Spelling
 from maskwright.decoding.reference.json_costs import NEVER, Costs
@@ -24,6 +24,9 @@ from maskwright.decoding.reference.json_texts import JsonInterpreter
 if TYPE_CHECKING:
     from maskwright.maskstore.vocabulary.vocabulary import Vocabulary
 
+COMPARED_STEPS = 2_000
+"""Likewise, where items of any kind are compared: bounds are less exact there, and near is enough.
+"""
 MAX_STEPS = 200_000
 """Bytes that a search may try beyond `STEPS_OF_A_BYTE` for each byte of the ending."""
 STEPS_OF_A_BYTE = 200
@@ -46,6 +49,7 @@ class JsonEndings:
     def __init__(self, texts: Texts, vocabulary: Vocabulary | None = None) -> None:
         self.interpreter = JsonInterpreter(texts)
         self.costs = Costs(self.interpreter)
+        self._compares = any(isinstance(one, Arrays) and one.is_deep for node in texts.graph.nodes for one in node)
         self.spelling = None if vocabulary is None else Spelling(vocabulary)
 
     def readings(self, prefix: bytes) -> Readings:
@@ -62,30 +66,41 @@ class JsonEndings:
             `interpreter.read_bytes`.
         max_steps : the bytes that may be tried; `MAX_STEPS` by default.
 
-        Of several shortest endings it is always the same one; it prefers printable ASCII.
+        Of several shortest endings it is always the same one; it prefers printable ASCII. Where
+        items of any kind must differ, one that is near is taken if `COMPARED_STEPS` find no
+        shortest one: `Ending.is_shortest` says which it is.
 
         Raises: DeadEndError if no tokens spell an ending; LimitError if none is found among so many
             bytes.
         Cost: some 100 us a byte of the ending.
         """
         limit = MAX_STEPS if max_steps is None else max_steps
-        data = self._search(readings, None, limit)
+        data, is_shortest = self._found(readings, None, limit)
         if data is None:
             raise DeadEndError("no bytes complete this text")
         if self.spelling is None or not data:
-            return Ending(data, ())
+            return Ending(data, (), is_shortest)
         tokens = self.spelling.fewest_tokens(data)
         if tokens is None:
-            found = self._search(readings, self.spelling, limit)
+            found, is_shortest = self._found(readings, self.spelling, limit)
             if found is None or (tokens := self.spelling.fewest_tokens(found)) is None:
                 raise DeadEndError(self.spelling.explanation(data))
             data = found
-        return Ending(data, tokens)
+        return Ending(data, tokens, is_shortest)
 
     def min_bytes_left(self, readings: Readings) -> int:
-        """The length of a shortest ending, whether or not the vocabulary can spell it."""
-        found = self._search(readings, None, MAX_STEPS)
+        """The length of the ending of `shortest`, whether or not the vocabulary can spell it."""
+        found, _ = self._found(readings, None, MAX_STEPS)
         return 0 if found is None else len(found)
+
+    def _found(self, readings: Readings, spelling: Spelling | None, limit: int) -> tuple[bytes | None, bool]:
+        """An ending, or None if there is none, and whether it is a shortest one."""
+        if not self._compares:
+            return self._search(readings, spelling, limit), True
+        try:
+            return self._search(readings, spelling, min(limit, COMPARED_STEPS)), True
+        except LimitError:
+            return self._straight(readings, spelling), False
 
     def _search(self, readings: Readings, spelling: Spelling | None, limit: int) -> bytes | None:
         """A shortest ending, or None if there is none.
@@ -143,6 +158,40 @@ class JsonEndings:
                 )
         return None
 
+    def _straight(self, readings: Readings, spelling: Spelling | None) -> bytes | None:
+        """An ending by bytes behind which the fewest are needed, as the bounds say.
+
+        Of equal ones others are taken each time that none is nearer; and after some such bytes what
+        ends a value, if that may come. So it does not write digits for ever.
+
+        Returns None where the vocabulary cannot spell what comes so.
+        Raises: LimitError past `MOST_BYTES`.
+        """
+        alphabet = PREFERRED if spelling is None else spelling.alphabet
+        data, state, stuck = bytearray(), 0, 0
+        while len(data) <= MOST_BYTES:
+            if self.interpreter.is_complete(readings) and (spelling is None or spelling.is_whole(state)):
+                return bytes(data)
+            wanted, now = _may_follow(readings), min(map(self.costs.of, readings))
+            best: tuple[int, int, Readings, int] | None = None
+            turn = 11 * stuck % len(alphabet)
+            for byte in (*alphabet[turn:], *alphabet[:turn]):
+                after_state = 0 if spelling is None else spelling.after(state, byte)
+                after = self.interpreter.read(readings, byte) if byte in wanted and after_state >= 0 else ()
+                if not after:
+                    continue
+                cost = min(map(self.costs.of, after)) + (NEVER if stuck > 4 and byte not in _ENDS else 0)
+                if best is None or cost < best[0]:
+                    best = cost, byte, after, after_state
+                if cost < now:
+                    break  # it cannot be nearer
+            if best is None:
+                return None
+            cost, byte, readings, state = best
+            data.append(byte)
+            stuck = 0 if cost < now or byte in _ENDS else stuck + 1
+        raise LimitError(f"no ending of at most {MOST_BYTES:,} bytes was found on a straight way")
+
     def _bytes_to(self, node: int, nodes: list[tuple[Readings, int, int, int]], last: list[int]) -> bytes:
         data = bytearray()
         while nodes[node][3] >= 0:
@@ -152,6 +201,7 @@ class JsonEndings:
 
 
 _ANY = frozenset(range(256))
+_ENDS = frozenset(b',}]"')
 
 
 def _may_follow(readings: Readings) -> frozenset[int]:

@@ -144,6 +144,15 @@ def test_endings_make_items_new(stores: dict[str, SchemaStore]) -> None:
         assert len({json.dumps(one, sort_keys=True) for one in value}) == len(value)
 
 
+def test_endings_of_many_new_items_are_near(vocabulary: mw.Vocabulary) -> None:
+    for items in ({"type": "object"}, CLOSED["items"], {"type": ["number", "array"]}):
+        schema = mw.load_schema({**CLOSED, "items": items, "minItems": 5}, whitespace="compact")
+        ending = build_schema_store(schema, vocabulary).matcher().shortest_ending()
+        value = json.loads(ending.data)
+        assert len({json.dumps(one, sort_keys=True) for one in value}) == len(value) == 5
+        assert len(ending.data) < 150 and b"".join(vocabulary.tokens[t] for t in ending.tokens) == ending.data
+
+
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_texts_drawn_under_masks_are_instances(stores: dict[str, SchemaStore], name: str) -> None:
     jsonschema = pytest.importorskip("jsonschema")
