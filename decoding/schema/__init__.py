@@ -7,7 +7,8 @@ under what it depends on (`_memo_kernels.py`). Knows nothing of keywords or mode
 Reading order: `constants.py`, `_frame_kernels.py` (objects and arrays under way),
 `_string_kernels.py`, `_step_kernels.py` (a byte), `_merge_kernels.py` (readings that differ only in
 what is around them), `_walk_kernels.py` (a trie of tokens),
-`_memo_kernels.py` (kept results), `_row_kernels.py`, `_mask_kernels.py` from its end (a mask),
+`_memo_kernels.py` (kept results), `_row_kernels.py`, `_base_kernels.py` (most of a row at once),
+`_mask_kernels.py` from its end (a mask), `_union_kernels.py` (the masks of several readings),
 `_repeat_kernels.py` (what must not come twice), `_text_kernels.py` (what Python calls),
 `compared.py` (items that the plain interpreter compares), `text.py`, `matcher.py`.
 """

@@ -64,6 +64,7 @@ from maskwright.decoding.schema.constants import (
 )
 from maskwright.maskstore.schema._utf8_kernels import BACKSLASH, QUOTE
 from maskwright.maskstore.schema.layout import (
+    BEHIND_SPACE,
     CLOSER,
     CLOSERS,
     CONTENT_ROW,
@@ -78,6 +79,7 @@ from maskwright.maskstore.schema.layout import (
     N_ROW_WORDS,
     N_TAILS,
     NUMBER_AUTOMATON,
+    SPACING,
     SPECIAL,
     STRING_AUTOMATON,
     STRING_LEAST,
@@ -290,6 +292,16 @@ def can_read(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int
 
 
 @kernel
+def is_spacing_free(table: Int32) -> bool:
+    """Whether any white space may stand between tokens of JSON, and none need stand."""
+    row = table[SPACING]
+    for column in range(4):
+        if table[row + column] != 0:
+            return False
+    return table[row + 4] != 0
+
+
+@kernel
 def list_tokens(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, at: int, mask: int) -> int:
     """Make the mask of a thread: its rows at an offset of `work`, its ids in the list.
 
@@ -302,7 +314,9 @@ def list_tokens(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: 
         return add_row(work, mask, rows, 1, row)
     if mode != STRING and mode != KEY_STRING:
         place_thread(work, at)
-        return walk(voc, voc[STRUCTURE], table, automata, memory, work)
+        # PERF: white space leaves such a thread as it is, so what stands behind it is walked once
+        is_behind = mode < STRING and is_spacing_free(table)
+        return walk(voc, voc[BEHIND_SPACE if is_behind else STRUCTURE], table, automata, memory, work)
     is_literal = mode == STRING and table[shape + KIND] == STRING_LITERALS
     is_plain = work[at + ESCAPE] == NO_ESCAPE and work[at + UTF8] == 0
     if not is_plain or is_literal or (mode == KEY_STRING and work[at + LENGTH] == 0):

@@ -23,6 +23,7 @@ from maskwright.decoding.schema._frame_kernels import (
 from maskwright.decoding.schema._read_kernels import read
 from maskwright.decoding.schema.constants import (
     ESCAPE,
+    FORK_SHAPE,
     FRONT_1,
     FRONT_2,
     HASH_1,
@@ -34,6 +35,7 @@ from maskwright.decoding.schema.constants import (
     LENGTH,
     LINK,
     LOOPS,
+    MASKS,
     MODE,
     N_PLACES,
     NO_ESCAPE,
@@ -52,10 +54,12 @@ from maskwright.maskstore.schema._hash_kernels import HASH_FACTOR_1, HASH_FACTOR
 from maskwright.maskstore.schema.layout import (
     CLOSER,
     CLOSERS,
+    CONTENTS,
     KIND,
     MANIFOLD,
     MOST_BYTES,
     N_CLOSERS,
+    N_CONTENTS,
     N_MANIFOLD,
     N_QUOTED,
     N_ROW_WORDS,
@@ -138,6 +142,8 @@ def refuse_repeats(voc: Int32, table: Int32, automata: Int32, memory: Int32, wor
     if not is_limited and not is_asked:
         return OK
     note_remembered(memory, work)
+    for k in range(memory[state]):
+        work[work[MASKS] + k] = 0
     is_outside = False
     for k in range(memory[state]):
         at = state + 1 + k * THREAD
@@ -145,7 +151,7 @@ def refuse_repeats(voc: Int32, table: Int32, automata: Int32, memory: Int32, wor
         if mode != STRING and mode != KEY_STRING:
             is_outside = True
             continue
-        code = refuse_closers(voc, table, automata, memory, work, words, at)
+        code = refuse_closers(voc, table, automata, memory, work, words, k)
         if code != OK:
             return code
     if is_outside:
@@ -247,11 +253,11 @@ def note_cells(memory: Int32, work: Int32, frame: int) -> None:
 
 
 @kernel
-def refuse_closers(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, words: Int32, at: int) -> int:
-    """`refuse_repeats` for a thread within a string, at `at` in `memory`.
-
-    Returns OK or an error.
-    """
+def refuse_closers(
+    voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, words: Int32, thread: int
+) -> int:
+    """`refuse_repeats` for a thread within a string, by number. Returns OK or an error."""
+    at = memory[STATE] + 1 + thread * THREAD
     frame, shape = memory[at + LINK], memory[at + SHAPE_OF]
     is_key = memory[at + MODE] == KEY_STRING
     is_said = memory[at + LENGTH] != 0 if is_key else memory[at + IS_OFF] != 0
@@ -270,24 +276,59 @@ def refuse_closers(voc: Int32, table: Int32, automata: Int32, memory: Int32, wor
     if memory[at + ESCAPE] != NO_ESCAPE or memory[at + UTF8] != 0:
         # tokens that end an escape or a character first are no closers
         return refuse_trie(voc, voc[SPECIAL], table, automata, memory, work, words)
-    closer = voc[CLOSERS] - CLOSER
-    for _ in range(voc[N_CLOSERS]):
-        closer += CLOSER
-        token = voc[closer]
-        if not has_bit(words, 0, token):
-            continue
-        if voc[closer + 4] == 0:
-            first, second = int(memory[at + HASH_1]), int(memory[at + HASH_2])
-            data = voc[TOKEN_BYTES] + voc[voc[TOKEN_START] + token]
-            for k in range(voc[closer + 3]):
-                first = next_hash(first, HASH_FACTOR_1, int(voc[data + k]))
-            if not has_bit(work, work[LOOPS], first & (BITS_OF_HASH - 1)):
-                continue
-            for k in range(voc[closer + 3]):
-                second = next_hash(second, HASH_FACTOR_2, int(voc[data + k]))
-            if not is_remembered(memory, frame, first, second):
-                continue
-        code = clear_if_refused(voc, table, automata, memory, work, words, token)
+    if is_among(memory, work, thread):  # a token that was looked at is not looked at again
+        return OK
+    contents = voc[CONTENTS]
+    for number in range(voc[N_CONTENTS]):
+        closer = voc[contents + number]
+        if is_repeated(voc, memory, work, at, closer):
+            for each in range(closer, voc[contents + number + 1], CLOSER):
+                code = clear_if_refused(voc, table, automata, memory, work, words, voc[each])
+                if code != OK:
+                    return code
+    for each in range(voc[contents + voc[N_CONTENTS]], voc[CLOSERS] + CLOSER * voc[N_CLOSERS], CLOSER):
+        code = clear_if_refused(voc, table, automata, memory, work, words, voc[each])
         if code != OK:
             return code
     return OK
+
+
+@kernel
+def is_among(memory: Int32, work: Int32, thread: int) -> bool:
+    """Whether a thread before one says the same, so that the tokens that end it are the same.
+
+    A note of the threads that were asked about stands in MASKS.
+    """
+    state, asked = memory[STATE] + 1, work[MASKS]
+    at = state + thread * THREAD
+    for before in range(thread):
+        one = state + before * THREAD
+        is_same = memory[one + HASH_1] == memory[at + HASH_1] and memory[one + HASH_2] == memory[at + HASH_2]
+        if is_same and work[asked + before] != 0:
+            return True
+    work[asked + thread] = 1
+    return False
+
+
+@kernel
+def is_repeated(voc: Int32, memory: Int32, work: Int32, at: int, closer: int) -> bool:
+    """Whether what a thread's string says has been there, if a closer that is not hard ends it.
+
+    Other threads that say the same are asked as well.
+    """
+    data = voc[TOKEN_BYTES] + voc[voc[TOKEN_START] + voc[closer]]
+    first, second = int(memory[at + HASH_1]), int(memory[at + HASH_2])
+    for k in range(voc[closer + 3]):
+        first = next_hash(first, HASH_FACTOR_1, int(voc[data + k]))
+    if not has_bit(work, work[LOOPS], first & (BITS_OF_HASH - 1)):
+        return False
+    for k in range(voc[closer + 3]):
+        second = next_hash(second, HASH_FACTOR_2, int(voc[data + k]))
+    state = memory[STATE]
+    for thread in range(memory[state]):
+        one = state + 1 + thread * THREAD
+        link, mode = memory[one + LINK], memory[one + MODE]
+        is_single = mode in (STRING, KEY_STRING) and memory[link + SHAPE] != FORK_SHAPE
+        if is_single and is_remembered(memory, link, first, second):
+            return True
+    return False

@@ -10,11 +10,11 @@ from maskwright.analysis.jit import kernel
 from maskwright.decoding.schema._automaton_kernels import end_of
 from maskwright.decoding.schema._frame_kernels import frame_words, is_literal_open, set_bit
 from maskwright.decoding.schema._literal_kernels import literal_length
-from maskwright.decoding.schema._mask_kernels import mask_of
 from maskwright.decoding.schema._memo_kernels import reset_memo
 from maskwright.decoding.schema._read_kernels import keep_state, note_history, read
 from maskwright.decoding.schema._repeat_kernels import refuse_repeats
 from maskwright.decoding.schema._step_kernels import begin_text
+from maskwright.decoding.schema._union_kernels import write_masks
 from maskwright.decoding.schema.constants import (
     AFTER,
     AFTER_END,
@@ -30,17 +30,12 @@ from maskwright.decoding.schema.constants import (
     FRAME,
     HISTORY,
     ILLEGAL,
-    IS_ANY,
     LIMIT,
     LINK,
     LOW,
-    MASK_HEADER,
-    MASK_ROWS,
     MAX_HISTORY,
     MODE,
     N_HISTORY,
-    N_IDS,
-    N_MASK_ROWS,
     N_SAID,
     NEXT,
     NO_ROOM,
@@ -140,23 +135,6 @@ def can_end(table: Int32, automata: Int32, memory: Int32) -> int:
     return OK if memory[FINISHED] != 0 or is_complete(table, automata, memory) else ILLEGAL
 
 
-@kernel
-def write_row_of_mask(voc: Int32, work: Int32, words: Int32, is_kept: bool, row: int, is_added: bool) -> None:
-    """Write a row of bits, or add it to what is written. is_kept : whether it is in `work`.
-
-    PERF: over views the compiler vectorises the loops. With offsets in the indices it does not.
-    """
-    n_words = voc[N_ROW_WORDS]
-    bits = work[row : row + n_words] if is_kept else voc[row : row + n_words]
-    target = words[:n_words]
-    if is_added:
-        for k in range(n_words):
-            target[k] |= bits[k]
-    else:
-        for k in range(n_words):
-            target[k] = bits[k]
-
-
 @kernel(entry=True)
 def fill(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, words: Int32) -> int:
     """Write the mask of the tokens that may come next. Returns OK, DEAD_END or an error.
@@ -170,35 +148,15 @@ def fill(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, 
         return OK
     if memory[TOP] + 8 * table[MOST_WORDS] > len(memory):
         return NO_ROOM
-    state = memory[STATE]
-    is_any = False
-    last = -1  # the row that was written last, since many threads have the same one
-    for thread in range(memory[state]):
-        at = work[THREADS_1]
-        for k in range(THREAD):
-            work[at + k] = memory[state + 1 + thread * THREAD + k]
-        mask = mask_of(voc, table, automata, memory, work, at)
-        if mask < 0:
-            return -1 - mask
-        is_any = is_any or work[mask + IS_ANY] != 0
-        if thread == 0 and work[mask + N_MASK_ROWS] == 0:
-            for k in range(n_words):
-                words[k] = 0
-        for number in range(work[mask + N_MASK_ROWS]):
-            is_kept, row = work[mask + MASK_ROWS + 2 * number], work[mask + MASK_ROWS + 2 * number + 1]
-            if 2 * row + is_kept == last:
-                continue
-            last = 2 * row + is_kept
-            write_row_of_mask(voc, work, words, is_kept != 0, row, thread > 0 or number > 0)
-        ids = mask + MASK_HEADER
-        for k in range(work[mask + N_IDS]):
-            set_bit(words, 0, work[ids + k])
+    found = write_masks(voc, table, automata, memory, work, words)
+    if found < 0:
+        return -1 - found
     for k in range(n_words, len(words)):
         words[k] = 0
     code = refuse_repeats(voc, table, automata, memory, work, words)
     if code > OK:
         return code
-    is_any = is_any and code == OK
+    is_any = found > 0 and code == OK
     if voc[N_EOS] > 0 and is_complete(table, automata, memory):
         is_any = True
         for k in range(voc[N_EOS]):

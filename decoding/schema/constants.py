@@ -108,6 +108,9 @@ STAMP, PLACES, CLASSES, FRONT_1, FRONT_2 = 22, 23, 24, 25, 26
 """For merging: what marks the places in use; `N_PLACES` places, each a stamp and a number; for each
 thread `CLASS` integers. Two lists of frames."""
 N_PLACES, CLASS = 2048, 3
+LEADS, BASES, UTF8_STATES, MASKS = 27, 28, 29, 30
+"""For the base of a row: the states that groups of characters lead to, what stands for these, and
+the states within a character. The masks of a text's threads."""
 WORK_HEADER = 32
 
 SLOT = 3

@@ -16,6 +16,7 @@ from maskwright.analysis.schema.shapes import Escapes
 from maskwright.decoding.schema import constants
 from maskwright.decoding.schema.entries import entries
 from maskwright.maskstore.schema import layout
+from maskwright.maskstore.schema._utf8_kernels import N_UTF8_STATES
 from maskwright.maskstore.schema.vocabulary_tables import vocabulary_tables
 from maskwright.maskstore.vocabulary.vocabulary import Vocabulary
 
@@ -24,8 +25,8 @@ Array = npt.NDArray[np.int32]
 _N_SLOTS = 1 << 15
 _LOOPS = 1 << 12
 _KEY = 1 << 12
-_ROWS_KEPT, _WORDS_KEPT = 900, 2_200_000
-"""The rows that fit, and the greatest number of their words: 3.6 MB for 32,000 tokens, 8.8 MB for
+_ROWS_KEPT, _WORDS_KEPT = 900, 1_900_000
+"""The rows that fit, and the greatest number of their words: 3.6 MB for 32,000 tokens, 7.6 MB for
 131,072. Memory is taken as it is used."""
 
 
@@ -73,7 +74,7 @@ def make_workspace(voc: Array) -> Workspace:
     n_words = int(voc[layout.N_ROW_WORDS])
     longest = int(voc[layout.MOST_BYTES])
     threads = (constants.MOST_THREADS + 2) * constants.THREAD
-    levels = min(longest + 2, 256) * (64 * constants.THREAD + 16) + longest * 108
+    levels = min(longest + 2, 256) * (64 * constants.THREAD + 16) + longest * 144
     sizes = {
         constants.LIST: 3 * int(voc[layout.N_TOKENS]) + 64,
         constants.LEVELS: 4 * threads + levels,
@@ -86,6 +87,10 @@ def make_workspace(voc: Array) -> Workspace:
         constants.CLASSES: constants.CLASS * constants.MOST_THREADS,
         constants.FRONT_1: constants.N_PLACES,
         constants.FRONT_2: constants.N_PLACES,
+        constants.LEADS: 32,
+        constants.BASES: 64,
+        constants.UTF8_STATES: N_UTF8_STATES,
+        constants.MASKS: constants.MOST_READINGS,
         constants.SLOTS: constants.SLOT * _N_SLOTS,
         constants.DATA: min(_ROWS_KEPT * n_words, max(_WORDS_KEPT, 64 * n_words))
         + 4 * int(voc[layout.N_TOKENS])

@@ -103,8 +103,8 @@ TOKEN_START, TOKEN_BYTES = 15, 16
 MOST_BYTES = 17
 """The bytes of the longest token."""
 SIGNATURES, PURE = 18, 19
-"""By node of FULL: the groups (`GROUPS`) of the bytes below it; whether all below it is string
-content. Before SIGNATURES stands the group of each byte."""
+"""By node of FULL: the groups (`GROUPS`) of the bytes below it, as bits; whether all below it is
+string content. Before SIGNATURES stands the group of each byte."""
 QUOTED, N_QUOTED = 20, 21
 """The tokens outside of strings that may hold a whole string, with two quotation marks or more: for
 each of them `QUOTED_SIZE` integers."""
@@ -113,13 +113,23 @@ MANIFOLD, N_MANIFOLD = 22, 23
 BRANCHES = 24
 """The offset of 258 offsets. Those of number b and the one behind it bound the children, in FULL,
 of the node that byte b leads to from the root, for b = 256 of the root: each a byte and a node."""
-VOCABULARY_HEADER = 25
+BEHIND_SPACE = 25
+"""The trie of the tokens of STRUCTURE without the white space with which they begin."""
+PLAIN_ROW, GROUP_ROWS = 26, 27
+"""The row of string content without escapes; for each of 32 groups `GROUP_SIZE` integers."""
+CONTENTS, N_CONTENTS = 28, 29
+"""The closers by what they say before the quotation mark: for each such content the offset of the
+first one, and then that of the first hard one. Hard ones stand behind all others."""
+VOCABULARY_HEADER = 30
 
+GROUP_SIZE, GROUP_FIRST, GROUP_REST, GROUP_COUNT = 3, 0, 1, 2
+"""The rows of the tokens whose first byte is of the group, and of those with such a byte behind it;
+the number of the first ones. A row is 0 where no token has such a byte."""
 QUOTED_SIZE = 2
 """A token; the first hash of what its first string says, -1 if that has an escape."""
 CLOSER = 5
 """A token; the number of its tail; the characters before its first quotation mark, and the bytes;
-whether there is an escape among them, or behind it more than structure."""
+whether it is hard: there is an escape among them, or behind it more than structure."""
 
 # ---- A trie, in preorder, at an offset: its number of nodes and the offsets of four columns.
 
@@ -130,6 +140,14 @@ TRIE_HEADER = 5
 
 GROUPS = (
     "abcdef", "ghijklmnopqrstuvwxyz", "ABCDEF", "GHIJKLMNOPQRSTUVWXYZ", "0123456789",
-    *" -_./:,@#+=()!?&;%$'", "*~", "[]{}", "|<>^`",
+    *" -_./:,@#+=()!?;%$'", "&*~", "[]{}", "|<>^`",
 )  # fmt: skip
-"""Printable characters in at most 30 groups; all other bytes are in group 31."""
+"""Printable characters in at most 27 groups."""
+DELETE_GROUP, WIDE_GROUP, NO_GROUP = 27, 28, 31
+"""The group of byte 127; that of the bytes of characters beyond ASCII, but for some first bytes;
+that of quotation marks, backslashes and control characters."""
+WIDE_GROUPS = ((29, b"\xe2"), (30, b"\xc2\xe1\xe3\xef"))
+"""The other groups of first bytes: those of U+2028 and U+2029, which `.` is not, and those of the
+characters that are white space."""
+ANY_WIDE = 0x70000000
+"""The bits of the groups of bytes beyond ASCII."""

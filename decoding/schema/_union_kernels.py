@@ -1,0 +1,157 @@
+"""Written masks: of one thread, and of several, whose union is kept as a row.
+
+PERF: a text inside alternatives has several threads, each with rows of its own. When the same masks
+have come together `TIMES` times, their union becomes a row. From then on one row is written.
+"""
+
+from __future__ import annotations
+
+from maskwright.analysis.arrays import Int32
+from maskwright.analysis.jit import kernel
+from maskwright.decoding.schema._frame_kernels import set_bit
+from maskwright.decoding.schema._mask_kernels import mask_of
+from maskwright.decoding.schema._memo_kernels import find, insert
+from maskwright.decoding.schema.constants import (
+    DATA_END,
+    DATA_TOP,
+    IS_ANY,
+    KEY_BUFFER,
+    KEY_END,
+    MASK_HEADER,
+    MASK_ROWS,
+    MASKS,
+    N_IDS,
+    N_MASK_ROWS,
+    N_RESETS,
+    RESERVE,
+    STATE,
+    THREAD,
+    THREADS_1,
+)
+from maskwright.maskstore.schema.layout import N_ROW_WORDS
+
+TOGETHER = -7
+"""What begins the key of a row that is a union of masks.
+
+Until there is a row, the value is how often they have come together, below 0."""
+TIMES = 6
+
+
+@kernel
+def write_row_of_mask(voc: Int32, work: Int32, words: Int32, is_kept: bool, row: int, is_added: bool) -> None:
+    """Write a row of bits, or add it to what is written. is_kept : whether it is in `work`.
+
+    PERF: over views the compiler vectorises the loops. With offsets in the indices it does not.
+    """
+    n_words = voc[N_ROW_WORDS]
+    bits = work[row : row + n_words] if is_kept else voc[row : row + n_words]
+    target = words[:n_words]
+    if is_added:
+        for k in range(n_words):
+            target[k] |= bits[k]
+    else:
+        for k in range(n_words):
+            target[k] = bits[k]
+
+
+@kernel
+def write_mask(voc: Int32, work: Int32, words: Int32, mask: int, is_added: bool, last: int) -> int:
+    """Write a mask, or add it to what is written. Returns what stands for the row written last.
+
+    last : that of before; -1 for none. Many threads have the same row.
+    """
+    n_rows = work[mask + N_MASK_ROWS]
+    if n_rows == 0 and not is_added:
+        for k in range(voc[N_ROW_WORDS]):
+            words[k] = 0
+    for number in range(n_rows):
+        is_kept, row = work[mask + MASK_ROWS + 2 * number], work[mask + MASK_ROWS + 2 * number + 1]
+        if 2 * row + is_kept != last:
+            last = 2 * row + is_kept
+            write_row_of_mask(voc, work, words, is_kept != 0, row, is_added or number > 0)
+    ids = mask + MASK_HEADER
+    for k in range(work[mask + N_IDS]):
+        set_bit(words, 0, work[ids + k])
+    return last
+
+
+@kernel(forceinline=True)
+def mask_of_thread(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, number: int) -> int:
+    """The mask of a text's thread. Returns its offset, or -1 - an error."""
+    at, thread = work[THREADS_1], memory[STATE] + 1 + number * THREAD
+    for k in range(THREAD):
+        work[at + k] = memory[thread + k]
+    return mask_of(voc, table, automata, memory, work, at)
+
+
+@kernel
+def write_masks(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, words: Int32) -> int:
+    """Write the union of the masks of a text's threads.
+
+    Returns 1 if it has a token, 0 if it has none, or -1 - an error.
+    """
+    n, masks, resets = memory[memory[STATE]], work[MASKS], work[N_RESETS]
+    if n == 1:
+        mask = mask_of_thread(voc, table, automata, memory, work, 0)
+        if mask < 0:
+            return mask
+        write_mask(voc, work, words, mask, False, -1)
+        return 1 if work[mask + IS_ANY] != 0 else 0
+    is_any = False
+    n_written, last = 0, -1
+    for thread in range(n):
+        mask = mask_of_thread(voc, table, automata, memory, work, thread)
+        if mask < 0:
+            return mask
+        is_any = is_any or work[mask + IS_ANY] != 0
+        work[masks + thread] = mask
+        for number in range(work[mask + N_MASK_ROWS]):
+            row = 2 * work[mask + MASK_ROWS + 2 * number + 1] + work[mask + MASK_ROWS + 2 * number]
+            n_written += 1 if row != last else 0
+            last = row
+    last = -1
+    if work[N_RESETS] != resets:  # the first masks are gone, so each is written before the next one
+        for thread in range(n):
+            mask = mask_of_thread(voc, table, automata, memory, work, thread)
+            if mask < 0:
+                return mask
+            last = write_mask(voc, work, words, mask, thread > 0, last)
+        return 1 if is_any else 0
+    row = union_row(voc, work, n) if n_written > 1 else 0
+    if row > 0:
+        write_row_of_mask(voc, work, words, True, row, False)
+        return 1 if is_any else 0
+    for thread in range(n):
+        last = write_mask(voc, work, words, work[masks + thread], thread > 0, last)
+    return 1 if is_any else 0
+
+
+@kernel
+def union_row(voc: Int32, work: Int32, n: int) -> int:
+    """The offset of the row that is the union of n masks; 0 if they rarely come together.
+
+    Where there is no room, it is 0, too.
+    """
+    key, masks, n_words = work[KEY_BUFFER], work[MASKS], voc[N_ROW_WORDS]
+    if key + 1 + n > work[KEY_END]:
+        return 0
+    work[key] = TOGETHER
+    for k in range(n):
+        work[key + 1 + k] = work[masks + k]
+    slot = find(work, 1 + n)
+    if slot < 0:
+        insert(work, slot, 1 + n, -1)
+        return 0
+    row = work[slot + 2]
+    if row > 0:
+        return row
+    work[slot + 2] = max(row - 1, -TIMES)
+    row = work[DATA_TOP]
+    if work[slot + 2] > -TIMES or row + n_words + work[RESERVE] > work[DATA_END]:
+        return 0
+    words, last = work[row : row + n_words], -1
+    for k in range(n):
+        last = write_mask(voc, work, words, work[masks + k], k > 0, last)
+    work[DATA_TOP] = row + n_words
+    work[slot + 2] = row
+    return row
