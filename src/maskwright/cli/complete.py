@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from maskwright.decoding.generation import Completion, Generation
     from maskwright.decoding.generation.counts import TokenCounts
     from maskwright.maskstore.vocabulary import Vocabulary
-    from maskwright.python_names import PythonNames
     from maskwright.stores.composed_store import ComposedStore
     from maskwright.stores.schema_store import SchemaStore
     from maskwright.stores.sources import Constraint
@@ -135,11 +134,7 @@ def complete(
     ] = None,
     names: Annotated[
         Path | None,
-        typer.Option(
-            "--names",
-            metavar="FOLDER",
-            help="Python: write no names that this project lacks, as far as jedi knows: imports, attributes, arguments, names in scope.",
-        ),
+        typer.Option("--names", metavar="FOLDER", help="Write no Python names that jedi knows this project to lack."),
     ] = None,
     device: Annotated[str | None, typer.Option("--device", metavar="D", help="cpu, cuda, ...")] = None,
     tokenizer: TokenizerOption = None,
@@ -182,6 +177,7 @@ def complete(
         from maskwright.completion import check_model, check_model_name, load_model, start_completion, vocabulary_of
         from maskwright.decoding.generation.options import check_options
         from maskwright.decoding.matchers import name_of
+        from maskwright.python_names import names_of_project
 
         check_options(**options)
         if reference is not None:
@@ -203,7 +199,7 @@ def complete(
         else:
             check_no_grammar_options(store, of_grammar)
             compiled = _load(store, tokenizer)
-        options["names"] = _names(names, prompt_file)
+        options["names"] = names_of_project(names, prompt_file)
         if compiled is not None:
             _check_prompt(compiled, text, max_tokens, close)
             options["counts"] = _counts(counts, compiled)
@@ -330,15 +326,6 @@ def _load(source: str, tokenizer: str | None) -> Store | SchemaStore | ComposedS
     if tokenizer is not None:
         check_same_tokens(found.vocabulary, _vocabulary(tokenizer))
     return found
-
-
-def _names(folder: Path | None, prompt_file: Path | None) -> PythonNames | None:
-    """The names of a Python project, if its folder is given."""
-    if folder is None:
-        return None
-    from maskwright.python_names import PythonNames
-
-    return PythonNames(folder, prompt_file)
 
 
 def _files_read(reads_input: bool, prompt_file: Path | None, reference: str | None) -> tuple[Any, ...]:
