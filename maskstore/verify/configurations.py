@@ -32,6 +32,9 @@ MOST_STEPS = 1 << 18
 """Steps of a parser over the cells it knows and one continuation, after which it is given up."""
 
 Ints = npt.NDArray[np.int64]
+MOST_LOOKED_AT = 200
+"""Most symbols of a continuation that is looked at where only the top of a stack is known."""
+
 Continuation = int
 """The number of a continuation (`Configurations.continuation`)."""
 Configuration = tuple[int, int, Continuation]
@@ -54,6 +57,7 @@ class Configurations:
         self.sets = list(lexer.sets)
         self._symbol: list[int] = []
         self._rest: list[int] = []
+        self._length: list[int] = []
         self._continuation: dict[tuple[int, int], Continuation] = {}
         self.nothing = self._continued(END, WHATEVER)
         self._members: dict[int, list[int]] = {}
@@ -64,6 +68,7 @@ class Configurations:
         self._first: dict[frozenset[Continuation], Ints] = {}
         self._first_known: dict[Continuation, Ints] = {}
         self._taking_known: dict[int, list[int]] = {}
+        self._may_known: dict[tuple[int, Continuation], bool] = {}
         self._after: dict[int, int] = {}
         self._raw: dict[int, int] = {}
         self._parts: dict[int, tuple[int, ...]] = {}
@@ -87,6 +92,7 @@ class Configurations:
         if number == len(self._symbol):
             self._symbol.append(symbol)
             self._rest.append(rest)
+            self._length.append(0 if symbol == END else self._length[rest] + 1)
         return number
 
     def first(self, continuations: frozenset[Continuation]) -> Ints:
@@ -110,7 +116,27 @@ class Configurations:
         if found is None:
             found = self._first_known[continuation] = np.full(self.parser.n_states, REFUSED, np.int64)
             for top in self._taking(continuation):
+                if not self._may_read(top, continuation):
+                    continue
                 found[top] = self._alive(self._settle(top, continuation), top)
+        return found
+
+    def _may_read(self, top: int, continuation: Continuation) -> bool:
+        """Whether a continuation may be read where only the top is known. False is a proof.
+
+        PERF: this is what refuses most of them, and needs no search of stacks.
+        """
+        key = top, continuation
+        found = self._may_known.get(key)
+        if found is None:
+            symbol, rest = self._symbol[continuation], self._rest[continuation]
+            if symbol in (END, self.parser.n_columns - 1) or self._length[continuation] > MOST_LOOKED_AT:
+                found = True
+            elif symbol >= self.parser.n_columns:
+                found = self.mode_of[top] == symbol - self.parser.n_columns and self._may_read(top, rest)
+            else:
+                found = any(self._may_read(after, rest) for after in self.tops_after(top, symbol))
+            self._may_known[key] = found
         return found
 
     def _taking(self, continuation: Continuation) -> list[int]:
