@@ -34,15 +34,7 @@ from maskwright.analysis.errors import (
     UnknownNameError,
     UnusedPartError,
 )
-from maskwright.analysis.grammar.grammar import (
-    Conflicts,
-    Grammar,
-    Layout,
-    Lexing,
-    Reserved,
-    Rule,
-    Terminal,
-)
+from maskwright.analysis.grammar.grammar import Conflicts, Grammar, Layout, Lexing, Reserved, Rule, Terminal
 from maskwright.analysis.grammar.lark_files import GrammarFiles, position_of, rule_name, short_name, suggestion
 from maskwright.analysis.grammar.normalise import productive_symbols, unproductive_cycle
 from maskwright.analysis.grammar.options import read_options

@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from maskwright.analysis.errors import LimitError, SchemaError
+from maskwright.analysis.marks import MARK
 from maskwright.analysis.schema import constraints as c
 from maskwright.analysis.schema.clauses import joined
 from maskwright.analysis.schema.documents import Document
@@ -155,6 +156,8 @@ def are_apart(branches: Sequence[Sequence[Draft]]) -> bool:
         for shape in branch:
             kind = shape.__class__
             if isinstance(shape, (StringLiterals, Spellings)):
+                if shape.texts and max(shape.texts)[:1] >= bytes((MARK,)):
+                    return False  # what a part of another language says is not known here
                 some += [(kind, text) for text in shape.texts]
             else:
                 here.add(Objects if kind is Patterned else kind)

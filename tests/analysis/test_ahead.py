@@ -186,7 +186,7 @@ def entry_points() -> list[tuple[str, str, list[str], list[str]]]:
 
 def test_entry_points_have_types_and_are_in_the_extensions() -> None:
     found = entry_points()
-    assert len(found) > 55 and len({package for package, *_ in found}) == 10
+    assert len(found) > 55 and len({package for package, *_ in found}) == 11
     for package, name, typed, parameters in found:
         assert typed == parameters, f"{package}: {name}"
         importlib.import_module(package)

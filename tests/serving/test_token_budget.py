@@ -77,7 +77,7 @@ def written(grammar: MaskwrightGrammar, request: Any, most: int, seed: int, draf
 def test_texts_end_in_time(stores: dict[str, Any], name: str, drafts: int) -> None:
     least = len(stores[name].matcher().short_ending().tokens) + 1
     n_cut = 0
-    for seed in range(12):
+    for seed in range(0, 12, 2):
         most = least + seed * 3
         grammar, request = grammar_of(stores[name], most)
         tokens = written(grammar, request, most, seed, drafts)

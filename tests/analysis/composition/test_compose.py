@@ -129,6 +129,7 @@ def test_wrong_pointers(pointer: str, message: str) -> None:
         {"$defs": {"p": {"type": "string"}}, "type": "array", "uniqueItems": True, "items": {"$ref": "#/$defs/p"}},
         {"$defs": {"p": {"type": "string"}}, "type": "array", "contains": {"$ref": "#/$defs/p"}},
         {"$defs": {"p": {"type": "string"}}, "oneOf": [{"$ref": "#/$defs/p"}, {"type": "string", "pattern": "^x"}]},
+        {"$defs": {"p": {"type": "string"}}, "oneOf": [{"$ref": "#/$defs/p"}, {"enum": ["a", "b"]}]},
     ],
 )
 def test_parts_where_they_cannot_be_exact(schema: dict[str, object]) -> None:
