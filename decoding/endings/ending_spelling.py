@@ -34,10 +34,7 @@ class Spelling:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.name = vocabulary.name
         self.id_of = vocabulary.id_of_text
-        offsets, data = vocabulary.flat
-        self.lengths = (np.flatnonzero(np.bincount(np.diff(offsets), minlength=1)[1:]) + 1)[::-1].tolist()
-        is_used = np.bincount(data, minlength=256)
-        self.alphabet = bytes(byte for byte in PREFERRED if is_used[byte])
+        self.lengths, self.alphabet = _lengths_and_alphabet(vocabulary)
         self._prefixes: set[bytes] | None = None
         self._states: list[frozenset[bytes]] = [frozenset([b""])]
         self._number = {self._states[0]: 0}
@@ -101,6 +98,15 @@ class Spelling:
             else "its tokens do not spell it, nor any other ending"
         )
         return f"the text can be completed with {data[:40]!r}, but not under vocabulary {self.name}: {why}; use one with all bytes"
+
+
+@lru_cache(maxsize=8)
+def _lengths_and_alphabet(vocabulary: Vocabulary) -> tuple[tuple[int, ...], bytes]:
+    """The distinct lengths of tokens, longest first; their bytes, in the order of preference."""
+    offsets, data = vocabulary.flat
+    lengths = (np.flatnonzero(np.bincount(np.diff(offsets), minlength=1)[1:]) + 1)[::-1]
+    is_used = np.bincount(data, minlength=256)
+    return tuple(lengths.tolist()), bytes(byte for byte in PREFERRED if is_used[byte])
 
 
 @lru_cache(maxsize=8)
