@@ -88,6 +88,23 @@ class Completions:
             at = at.parent
         return False
 
+    def alike_rests(self, reading: Reading) -> set[bytes] | None:
+        """What strings of known items still have, of those that begin like one under way.
+
+        Returns None if the reading stands elsewhere than in a string's content, or in a character.
+        Where what comes begins none of these, the items under way are new, if they can end.
+        """
+        place, at = reading.place, reading.frame
+        if not isinstance(place, Quoted) or isinstance(place.shape, ObjectShape) or place.spelling:
+            return None
+        found: set[bytes] = set()
+        while at is not None and at.holds_compared:
+            if isinstance(at, ArrayFrame) and at.known:
+                alike = self._alike_here(reading, at)
+                found.update(one[len(place.content) :] for one in alike if isinstance(one, bytes))
+            at = at.parent
+        return found
+
     def has_new(self, shape: ReadShape, known: Known) -> bool:
         """Whether a shape has a value that is not known."""
         return not known or self._finds_new(lambda n, depth: _some(self._shape(shape, n, depth), n), known, len(known))

@@ -11,8 +11,9 @@ have the names and arguments of the engine's entry points, so that texts call th
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -132,7 +133,8 @@ class ComparedEntries:
         readings, completions = self._readings[-1], self._interpreter.completions
         with self._lock:
             may_be_equal = any(map(completions.may_be_equal, readings))
-        asked = _doubtful(vocabulary, readings, may_be_equal)
+            rests = [completions.alike_rests(reading) for reading in readings] if may_be_equal else []
+        asked = _doubtful(vocabulary, readings, may_be_equal, rests)
         asked = asked[(bits[asked >> 5] >> (asked & 31).astype(np.uint32)) & 1 != 0]
         if len(asked):
             with self._lock:
@@ -153,26 +155,55 @@ class ComparedEntries:
         return 0 if code == constants.OK else 1 + 2 * code
 
 
-def _doubtful(vocabulary: Vocabulary, readings: Readings, may_be_equal: bool) -> Array:
+def _doubtful(
+    vocabulary: Vocabulary, readings: Readings, may_be_equal: bool, rests: Sequence[set[bytes] | None]
+) -> Array:
     """The tokens that the interpreter has to read, ascending.
 
     may_be_equal : whether an item under way may become equal to one before it. Where none can, only
         tokens that hold a comma are doubtful: behind it there may be another item.
+    rests : of each reading, what `alike_rests` returns. PERF: within strings only tokens are
+        doubtful that end them, that spell characters by escapes, and with which a known string goes
+        on; all others make the item new.
     """
-    with_quote, with_comma, with_both, every = _token_sets(vocabulary)
+    sets = _token_sets(vocabulary)
     in_string = all(map(is_free, readings))
-    if may_be_equal:
-        return with_quote if in_string else every
-    return with_both if in_string else with_comma
+    if not may_be_equal:
+        return sets.with_both if in_string else sets.with_comma
+    if in_string:
+        return sets.with_quote
+    known = [rest for some in rests if some is not None for rest in some]
+    if None in rests:
+        return sets.every
+    going_on = {number for rest in known for n in range(len(rest)) for number in sets.ids.get(rest[: n + 1], ())}
+    return np.array(sorted({*sets.ending_or_escaping, *going_on}), np.int32)
+
+
+class _TokenSets(NamedTuple):
+    """Tokens of a vocabulary with text, by what they hold: (n,) int32, ascending.
+
+    ids : text -> the tokens that have it.
+    ending_or_escaping : those with a quotation mark or a backslash.
+    """
+
+    with_quote: Array
+    with_comma: Array
+    with_both: Array
+    every: Array
+    ids: dict[bytes, list[int]]
+    ending_or_escaping: list[int]
 
 
 @lru_cache(maxsize=8)
-def _token_sets(vocabulary: Vocabulary) -> tuple[Array, Array, Array, Array]:
-    """The tokens with a quotation mark, with a comma, with both, and all with text."""
+def _token_sets(vocabulary: Vocabulary) -> _TokenSets:
     tokens = vocabulary.tokens
     found = [number for number, token in enumerate(tokens) if token]
     quoted = [number for number in found if b'"' in tokens[number]]
     commas = [number for number in found if b"," in tokens[number]]
     both = [number for number in quoted if b"," in tokens[number]]
-    quoted_array, comma_array, both_array, every = (np.array(one, np.int32) for one in (quoted, commas, both, found))
-    return quoted_array, comma_array, both_array, every
+    ids: dict[bytes, list[int]] = {}
+    for number in found:
+        ids.setdefault(tokens[number], []).append(number)
+    with_quote, with_comma, with_both, every = (np.array(one, np.int32) for one in (quoted, commas, both, found))
+    ending_or_escaping = [number for number in found if b'"' in tokens[number] or b"\\" in tokens[number]]
+    return _TokenSets(with_quote, with_comma, with_both, every, ids, ending_or_escaping)
