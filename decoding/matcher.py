@@ -214,8 +214,8 @@ class Matcher(HeldTexts):
         or made by the layout, if a name is empty or neither str nor bytes, or if the text has
         ended.
 
-        Cost: of the first call under a store 0.1 s for python.lark, 1.2 s for the library's python; then
-        a sort of the names.
+        Cost: of the first call under a store 0.1 s for python.lark, 1.2 s for the library's
+        `python`; then a sort of the names.
         """
         from maskwright.decoding.names.held import Held
 
