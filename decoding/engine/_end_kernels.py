@@ -82,6 +82,15 @@ def may_become(table, memory, region):  # type: ignore[no-untyped-def]
         code = know_newline(table, memory, region)
         if code != OK:
             return code
+    return becomes_any(table, memory, region, at, last)
+
+
+@kernel
+def becomes_any(table, memory, region, at, last):  # type: ignore[no-untyped-def]
+    """Whether the lexeme under way can become, as ENDINGS[at:last] say, what the parser accepts.
+
+    Returns OK, ILLEGAL or an error. The draft is left as it was.
+    """
     depth = memory[region + DRAFT_DEPTH]
     indents = memory[region + DRAFT_INDENTS]
     stacks = memory[region + DRAFT_STACKS]

@@ -14,18 +14,16 @@ from maskwright.decoding.engine._draft_kernels import (
     feed,
     feed_newline,
 )
-from maskwright.decoding.engine._end_kernels import close_blocks, end_draft, may_become
-from maskwright.decoding.engine._lexer_kernels import accepts_any, back_up, emit, read_byte
+from maskwright.decoding.engine._end_kernels import becomes_any, close_blocks, end_draft, may_become
+from maskwright.decoding.engine._lexer_kernels import back_up, read_byte
 from maskwright.decoding.engine._stack_kernels import below_of
 from maskwright.decoding.engine.constants import (
     ARENA,
-    DRAFT_DEPTH,
     DRAFT_INDENTS,
     DRAFT_LEXER,
     DRAFT_STACKS,
     DRAFT_USED,
     ILLEGAL,
-    LAST_WAS_NEWLINE,
     OK,
     TOO_LONG,
 )
@@ -72,7 +70,6 @@ from maskwright.decoding.names.layout import (
     WANTS_COUNTS,
 )
 from maskwright.maskstore.table.schema import (
-    AFTER_NEWLINE,
     AGAIN,
     DEDENT,
     ENDING_START,
@@ -206,33 +203,13 @@ def grown(table, memory, lexer, names, rows, row):  # type: ignore[no-untyped-de
 
 
 @kernel
-def becomes_behind(table, memory, rows, spare):  # type: ignore[no-untyped-def]
-    """`may_become` for a lexer of one mode, once it has backed up over the lexeme under way.
-
-    spare : the index of a row to write to.
-    """
+def becomes_behind(table, memory):  # type: ignore[no-untyped-def]
+    """`may_become` for a lexer of one mode, once it has backed up over the lexeme under way."""
     state = np.int64(memory[REGION + DRAFT_LEXER])
     at = np.int64(table[table[ENDING_START] + state])
     last = np.int64(table[table[ENDING_START] + state + 1])
     at += 2 + np.int64(table[table[ENDINGS] + at + 1])  # the first says what it may become
-    save_draft(memory, rows, spare)
-    answer = np.int64(ILLEGAL)
-    while at < last and answer == ILLEGAL:
-        members = np.int64(table[table[ENDINGS] + at])
-        n = np.int64(table[table[ENDINGS] + at + 1])
-        begin = np.int64(table[ENDINGS]) + at + 2
-        at += 2 + n
-        answer = np.int64(OK)
-        if n > 0:
-            answer = emit(table, memory, REGION, begin, begin + n)
-        if answer == OK:
-            if members < 0 or (members & 1 and memory[REGION + DRAFT_DEPTH] > 0):
-                members = np.int64(2 * table[AFTER_NEWLINE] if memory[REGION + LAST_WAS_NEWLINE] else -1)
-            if members >= 0:
-                stacks, used = np.int64(memory[REGION + DRAFT_STACKS]), np.int64(memory[REGION + DRAFT_USED])
-                answer = accepts_any(table, memory, REGION, stacks, used, members >> 1)
-        load_draft(memory, rows, spare)
-    return answer
+    return becomes_any(table, memory, REGION, at, last)
 
 
 @kernel
@@ -266,12 +243,12 @@ def can_back_up(table, memory, data, typed, n, rows, spare):  # type: ignore[no-
 
     Returns OK, ILLEGAL or an error.
 
-    spare : the index of the first of two rows to write to.
+    spare : the index of a row to write to.
     """
     save_draft(memory, rows, spare)
     code = read_anew(table, memory, data, typed, n)
     if code == OK and table[N_MODES] == 1:
-        code = becomes_behind(table, memory, rows, spare + ROW_SIZE)
+        code = becomes_behind(table, memory)
     elif code == OK:
         code = np.int64(ILLEGAL)
         left = np.int64(table[AGAIN])

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from request_cases import patient_compiler, takes
 
 import maskwright as mw
 from maskwright.serving import server_matcher
-from maskwright.serving.options import RequestLimits
 from maskwright.serving.requests import RequestChecker, RequestCompiler
 from maskwright.serving.server_matcher import ServerMatcher
 
@@ -25,18 +25,7 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def compiler() -> RequestCompiler:
-    # on a busy machine the check would leave to the compilation what it finds in a second elsewhere
-    return RequestCompiler("python-tiny", limits=RequestLimits(check_seconds=60))
-
-
-def takes(store: Any, text: str) -> bool:
-    """Whether a text is a whole text of a store."""
-    matcher = store.matcher()
-    try:
-        matcher.advance_bytes(text.encode())
-    except mw.IllegalTokenError:
-        return False
-    return matcher.is_accepting()
+    return patient_compiler()
 
 
 COMPOSED = 'start: "call " DATE " " ARGS\n%regex DATE /[0-9]{4}/\n%schema ARGS {"type": "object"}\n'

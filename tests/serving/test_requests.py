@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from request_cases import patient_compiler, takes
 
 import maskwright as mw
 from maskwright.serving import requests as requests_module
@@ -42,18 +43,7 @@ TAG = {
 
 @pytest.fixture
 def compiler() -> RequestCompiler:
-    # on a busy machine the check would leave to the compilation what it finds in a second elsewhere
-    return RequestCompiler("python-tiny", limits=RequestLimits(check_seconds=60))
-
-
-def takes(store: Any, text: str) -> bool:
-    """Whether a text is a whole text of a store."""
-    matcher = store.matcher()
-    try:
-        matcher.advance_bytes(text.encode())
-    except mw.IllegalTokenError:
-        return False
-    return matcher.is_accepting()
+    return patient_compiler()
 
 
 @pytest.mark.parametrize(

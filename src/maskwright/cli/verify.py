@@ -24,7 +24,7 @@ from maskwright.cli.common import (
     progress_bars,
     write_json,
 )
-from maskwright.cli.constraints import FromOption, GrammarOptions, may_be_composition
+from maskwright.cli.constraints import FromOption, GrammarOptions, load_any, may_be_composition
 
 _EPILOG = """Example: maskwright verify python.safetensors
 
@@ -53,7 +53,6 @@ def verify(
     """
     with clean_errors():
         from maskwright.analysis.composition import Composition
-        from maskwright.cli.constraints import load_any
         from maskwright.verification import verify as run
 
         check_writable(json_file, inputs=(store, tokenizer))
