@@ -31,6 +31,9 @@ from maskwright.decoding.reference.json_values import ArrayValue, Known, Members
 DEEPEST = 64
 """BOUND: objects and arrays inside one another that are looked into for values."""
 
+MOST_STEPS = 50_000
+"""BOUND: members and items tried to tell whether one item can be new; a tenth of a second."""
+
 _NO_KEYS: frozenset[int] = frozenset()
 _NO_OTHERS: frozenset[bytes] = frozenset()
 _NO_MEMBERS: Members = frozenset()
@@ -55,7 +58,8 @@ class Completions:
         self._object_of, self._array_of = object_of, array_of
         self._made: dict[tuple[int, int, int], tuple[list[Value], bool]] = {}
         self._alike: WeakKeyDictionary[Frame, dict[ArrayFrame, list[Value]]] = WeakKeyDictionary()
-        self._is_cut = False
+        self._is_cut = False  # whether values were left out for being too deep, since `_deeper` asked
+        self._n_steps = 0  # since then
 
     # ----------------------------------------------------------------------------------- questions
 
@@ -136,7 +140,7 @@ class Completions:
 
     def _deeper(self, find: Callable[[int], list[Value]], n: int) -> list[Value]:
         """`n` values, or all if there are fewer, looked for ever deeper."""
-        depth = 1
+        depth, self._n_steps = 1, 0
         while True:
             self._is_cut = False
             found = find(depth)
@@ -236,19 +240,24 @@ class Completions:
 
         n_more : at least so many follow.
         """
-        still_open, missing = shape.still_open(used, len(others)), shape.missing - used
-        keys = sorted(still_open, key=lambda key: key not in missing)
+        missing = shape.missing - used
+        values = {key: self._node(shape.shape.values[key], n, depth) for key in shape.still_open(used, len(others))}
+        if not all(values.get(key, True) for key in missing):
+            return
+        # PERF: keys without a value would be tried behind all members of the others
+        keys = sorted((key for key in values if values[key]), key=lambda key: key not in missing)
         count = len(used) + len(others)
         least = max(shape.shape.least - count, n_more)
         most = None if shape.shape.most is None else shape.shape.most - count
-        has_others = bool(shape.shape.others)
+        has_others = any(self._node(node, n, depth) for node in shape.shape.others)
         todo: list[tuple[int, Members, int, bool]] = [(0, members, 0, False)]
         while todo:
+            self._step()
             at, found, n_new, is_there = todo.pop()
             if is_there:  # the member before is there, with each of its values
                 key = keys[at - 1]
-                values = self._node(shape.shape.values[key], n, depth)
-                todo += [(at, found | {(shape.shape.keys[key], value)}, n_new, False) for value in reversed(values)]
+                name = shape.shape.keys[key]
+                todo += [(at, found | {(name, value)}, n_new, False) for value in reversed(values[key])]
                 continue
             n_needed = sum(key in missing for key in keys[at:])
             if most is not None and n_new + n_needed > most:
@@ -304,8 +313,11 @@ class Completions:
         counts : how many it has, and how many of them are contained.
         """
         wanted = len(items) + n_more
+        if self._lacks_items(shape, *counts, wanted, n, depth):
+            return
         todo = [(items, *counts, known)]
         while todo:
+            self._step()
             found, count, contained, there = todo.pop()
             if len(found) >= wanted and shape.may_end(count, contained):
                 yield found
@@ -318,6 +330,36 @@ class Completions:
                 for value in reversed(values[:n]):
                     after = there | {value} if shape.shape.is_unique else there
                     todo.append(((*found, value), count + 1, contained + role, after))
+
+    def _lacks_items(self, shape: ArrayShape, count: int, contained: int, wanted: int, n: int, depth: int) -> bool:
+        """Whether an item that must come has no value of at most `depth` levels.
+
+        wanted : items that the array must have at least.
+
+        PERF: it would be looked for behind all values of the items before it.
+        """
+        inside = shape.shape.contained
+        n_prefix = max(len(shape.shape.prefix), 0 if inside is None else len(inside.prefix))
+        least = max(shape.shape.least, wanted)
+        for index in range(count, min(least, n_prefix + 1)):
+            if not any(self._node(shape.node(index, role), n, depth) for role in (False, True)):
+                return True
+        if inside is None or contained >= inside.least:
+            return False
+        return not any(
+            self._node(shape.node(index, True), n, depth) for index in range(count, max(count, n_prefix) + 1)
+        )
+
+    def _step(self) -> None:
+        """Count a step of a search.
+
+        Raises: LimitError past MOST_STEPS.
+        """
+        self._n_steps += 1
+        if self._n_steps > MOST_STEPS:
+            raise LimitError(
+                f"items are compared, and it takes more than {MOST_STEPS:,} steps to tell whether one is new"
+            )
 
     # -------------------------------------------------------------------------- values of readings
 

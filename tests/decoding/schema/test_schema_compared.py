@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import pickle
 import random
+import time
 from typing import Any
 
 import numpy as np
 import pytest
 
 import maskwright as mw
+from maskwright.decoding.reference import json_completions
 from maskwright.stores.schema_store import SchemaStore, build_schema_store
 
 CLOSED = {
@@ -177,3 +179,61 @@ def test_schemas_without_such_arrays_are_read_by_the_engine_alone(vocabulary: mw
     for schema in ({}, {"items": {"type": "string"}, "uniqueItems": True, "type": "array"}):
         assert not build_schema_store(mw.load_schema(schema), vocabulary).compares_items
     assert build_schema_store(mw.load_schema(ANYTHING), vocabulary).compares_items
+
+
+MANY = [f"k{i:02}" for i in range(40)]
+DEEP = {"type": "object", "properties": {"a": {"type": "object", "required": ["b"]}}, "required": ["a"]}
+WIDE: dict[str, tuple[Any, Any]] = {
+    "required behind many": (
+        {
+            "type": "object",
+            "properties": {**{key: {"type": "string"} for key in MANY}, "z": {"type": "object"}},
+            "required": [*MANY, "z"],
+            "additionalProperties": False,
+        },
+        {**dict.fromkeys(MANY, ""), "z": {}},
+    ),
+    "as many as there are": (
+        {
+            "type": "object",
+            "properties": {**{key: {"type": "boolean"} for key in MANY}, "z": {"type": "object"}},
+            "minProperties": 41,
+            "additionalProperties": False,
+        },
+        {**dict.fromkeys(MANY, True), "z": {}},
+    ),
+    "others": (
+        {
+            "type": "object",
+            "properties": {key: {"type": "boolean"} for key in MANY},
+            "minProperties": 41,
+            "additionalProperties": DEEP,
+        },
+        {**dict.fromkeys(MANY, True), "x": {"a": {"b": 1}}},
+    ),
+    "last of a prefix": (
+        {"type": "array", "prefixItems": [*[{"type": "boolean"}] * 40, DEEP], "minItems": 41},
+        [*[True] * 40, {"a": {"b": 1}}],
+    ),
+    "contained": ({"type": "array", "contains": DEEP}, [{"a": {"b": 1}}]),
+}
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_values_that_come_deep_behind_many_others_are_found_soon(vocabulary: mw.Vocabulary, name: str) -> None:
+    """Such a search took two to the number of members, or for ever."""
+    items, value = WIDE[name]
+    store = build_schema_store(mw.load_schema({"type": "array", "uniqueItems": True, "items": items}), vocabulary)
+    matcher, begin = store.matcher(), time.process_time()
+    matcher.advance_bytes(f"[{json.dumps(value)},".encode())
+    assert mask(matcher) and not matcher.is_accepting()
+    assert not matcher.fork().try_bytes(f"{json.dumps(value)}]".encode())
+    matcher.advance(matcher.short_ending().tokens[0])
+    assert time.process_time() - begin < 5
+
+
+def test_a_search_has_an_end(vocabulary: mw.Vocabulary, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_completions, "MOST_STEPS", 3)
+    matcher = build_schema_store(mw.load_schema(CLOSED), vocabulary).matcher()
+    with pytest.raises(mw.LimitError, match="more than 3 steps to tell whether one is new"):
+        matcher.advance_bytes(b'[{"id":"a","at":[1]},{"id":"a","at":[1')

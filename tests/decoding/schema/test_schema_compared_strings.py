@@ -76,4 +76,5 @@ def test_what_only_known_strings_go_on_with_is_refused(escapes: Any) -> None:
         matcher.advance_bytes(before.encode())
         matcher.fill(words)
         mask = {vocabulary.tokens[t] for t in np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little"))}
+        assert not refused or not set(refused).isdisjoint(vocabulary.tokens)
         assert not mask.intersection(refused) and mask.issuperset(set(allowed) & set(vocabulary.tokens)), before
