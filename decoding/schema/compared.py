@@ -37,12 +37,13 @@ class ComparedEntries:
     """The engine's entry points for one text of a schema that compares items.
 
     store : the schema's tables.
+    engine_lock : held while the engine works; it is the vocabulary's.
 
     The interpreter of a schema is one for all its texts, which wait for one another.
     """
 
-    def __init__(self, store: SchemaTables) -> None:
-        self._store = store
+    def __init__(self, store: SchemaTables, engine_lock: threading.Lock) -> None:
+        self._store, self._engine_lock = store, engine_lock
         with _LOCK:
             found = _interpreters.get(store)
             if found is None:
@@ -53,13 +54,14 @@ class ComparedEntries:
 
     def copy(self) -> Self:
         """Those of a second text in the same state."""
-        other = type(self)(self._store)
+        other = type(self)(self._store, self._engine_lock)
         other._readings = self._readings.copy()
         return other
 
     def begin(self, table: Array, memory: Array, work: Array, max_history: int) -> None:
         """As the engine's `begin`."""
-        entries.begin(table, memory, work, max_history)
+        with self._engine_lock:
+            entries.begin(table, memory, work, max_history)
         self._readings = [self._interpreter.start()]
 
     def rollback(self, memory: Array, n: int) -> None:
@@ -89,7 +91,8 @@ class ComparedEntries:
         self, voc: Array, table: Array, automata: Array, memory: Array, work: Array, token: int, commit: bool
     ) -> int:
         """As the engine's `read_token`."""
-        code = int(entries.read_token(voc, table, automata, memory, work, token, False))
+        with self._engine_lock:
+            code = int(entries.read_token(voc, table, automata, memory, work, token, False))
         if code != constants.OK:
             return code
         vocabulary = self._store.vocabulary
@@ -101,28 +104,32 @@ class ComparedEntries:
         elif self.can_end(table, automata, memory) != constants.OK:
             return constants.NOT_COMPLETE
         if commit:
-            code = int(entries.read_token(voc, table, automata, memory, work, token, True))
+            with self._engine_lock:
+                code = int(entries.read_token(voc, table, automata, memory, work, token, True))
             if code == constants.OK:
                 self._keep(memory, readings)
         return code
 
     def read_bytes(self, table: Array, automata: Array, memory: Array, work: Array, data: Array, commit: bool) -> int:
         """As the engine's `read_bytes`."""
-        code = int(entries.read_bytes(table, automata, memory, work, data, False))
+        with self._engine_lock:
+            code = int(entries.read_bytes(table, automata, memory, work, data, False))
         if code != constants.OK:
             return code
         readings = self._behind(bytes(data.astype(np.uint8)))
         if not readings:
             return constants.ILLEGAL
         if commit:
-            code = int(entries.read_bytes(table, automata, memory, work, data, True))
+            with self._engine_lock:
+                code = int(entries.read_bytes(table, automata, memory, work, data, True))
             if code == constants.OK:
                 self._keep(memory, readings)
         return code
 
     def fill(self, voc: Array, table: Array, automata: Array, memory: Array, work: Array, words: Array) -> int:
         """As the engine's `fill`."""
-        code = int(entries.fill(voc, table, automata, memory, work, words))
+        with self._engine_lock:
+            code = int(entries.fill(voc, table, automata, memory, work, words))
         if code != constants.OK or memory[constants.FINISHED]:
             return code
         vocabulary = self._store.vocabulary
@@ -137,8 +144,8 @@ class ComparedEntries:
         asked = _doubtful(vocabulary, readings, may_be_equal, rests)
         asked = asked[(bits[asked >> 5] >> (asked & 31).astype(np.uint32)) & 1 != 0]
         if len(asked):
+            tokens = [vocabulary.tokens[token] for token in asked.tolist()]
             with self._lock:
-                tokens = [vocabulary.tokens[token] for token in asked.tolist()]
                 found = tokens_allowed(self._interpreter, readings, tokens)
             for token in asked[~np.array(found)].tolist():
                 bits[token >> 5] &= ~np.uint32(1 << (token & 31))
@@ -161,7 +168,8 @@ def _doubtful(
     """The tokens that the interpreter has to read, ascending.
 
     may_be_equal : whether an item under way may become equal to one before it. Where none can, only
-        tokens that hold a comma are doubtful: behind it there may be another item.
+        tokens that hold a comma are doubtful: an array without an item makes nothing equal, and its
+        second item begins behind a comma.
     rests : of each reading, what `alike_rests` returns. PERF: within strings only tokens are
         doubtful that end them, that spell characters by escapes, and with which a known string goes
         on; all others make the item new.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from contextlib import nullcontext
 from typing import Any, NoReturn
 
 import numpy as np
@@ -51,9 +52,12 @@ class SchemaText(Shared):
         self.store = store
         self.max_rollback = max_rollback
         self._workspace = shared_workspace(store.vocabulary, store.escapes) if workspace is None else workspace
-        self._voc, self._work, self._lock = self._workspace.voc, self._workspace.work, self._workspace.lock
+        self._voc, self._work = self._workspace.voc, self._workspace.work
+        self._lock: Any = self._workspace.lock
         self._table, self._automata = store.table, store.automata
-        self._entries: Any = ComparedEntries(store) if store.compares_items else entries
+        self._entries: Any = entries
+        if store.compares_items:  # the others need not wait for its interpreter
+            self._entries, self._lock = ComparedEntries(store, self._workspace.lock), nullcontext()
         self._said: list[int | bytes] = []  # the tokens and bytes of the text, in order
         room = max(FIRST_ARENA, 10 * int(self._table[layout.MOST_WORDS]))
         if max_rollback + room > MOST_INTEGERS // 2:

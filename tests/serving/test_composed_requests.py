@@ -164,21 +164,30 @@ def test_special_tokens_are_those_of_the_vocabulary(spec: str, said: str | None)
 MANY_WAYS = "start: p start q | p\np: %lark {\nstart: /[a-z]+/\n}\nq: %lark {\nstart: /[a-z]*y/\n}\n"  # each letter may end a part
 
 
-def test_a_text_whose_masks_are_slow_ends(compiler: RequestCompiler, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("kind", "spec", "data", "remedy"),
+    [
+        ("grammar", MANY_WAYS, b"aaa", "give the parts of the grammar an end that shows"),
+        ("json", '{"type": "array", "uniqueItems": true}', b"[[[", "ask for uniqueItems of strings alone"),
+    ],
+)
+def test_a_text_whose_masks_are_slow_ends(
+    compiler: RequestCompiler, monkeypatch: pytest.MonkeyPatch, kind: str, spec: str, data: bytes, remedy: str
+) -> None:
     """All requests of a server wait for a mask, so one request may not take the others' time for ever."""
-    n_words = compiler.compile("grammar", MANY_WAYS).n_words
+    n_words = compiler.compile(kind, spec).n_words
     row = np.zeros(n_words, np.uint32)
     for slow, most, n_filled in ((60.0, 0.0, 3), (0.0, 60.0, 3), (0.0, 1e-9, 1)):
         monkeypatch.setattr(server_matcher, "SLOW", slow)
         monkeypatch.setattr(server_matcher, "MOST_SLOW", most)
-        matcher = ServerMatcher(compiler.compile("grammar", MANY_WAYS), None, compiler.vocabulary.size)
+        matcher = ServerMatcher(compiler.compile(kind, spec), None, compiler.vocabulary.size)
         said = []
-        for _ in range(3):
+        for byte in data:
             said.append(matcher.fill(row))
             assert row.any()
-            matcher.advance(compiler.vocabulary.tokens.index(b"a"))
+            assert matcher.advance(compiler.vocabulary.tokens.index(bytes([byte])))
         assert sum(one is None for one in said) == n_filled
-        assert all("give the parts of the grammar an end that shows" in one for one in said if one is not None)
+        assert all(remedy in one for one in said if one is not None)
 
 
 def test_check_compiles_the_languages_inside(compiler: RequestCompiler) -> None:

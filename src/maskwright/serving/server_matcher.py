@@ -13,6 +13,7 @@ import numpy.typing as npt
 from maskwright.analysis.errors import IllegalTokenError, LimitError, MaskwrightError
 from maskwright.decoding.matchers import make_matcher
 from maskwright.stores.composed_store import ComposedStore
+from maskwright.stores.schema_store import SchemaStore
 
 if TYPE_CHECKING:
     from maskwright.decoding.matchers import AnyMatcher
@@ -60,8 +61,10 @@ class ServerMatcher:
             )
         self._words: npt.NDArray[np.uint32] = np.zeros(n_words, np.uint32)
         self._has_ended = False  # by an end that compiled code does not know
-        # masks of one language take microseconds; those of several depend on what a request brings
-        self._slow_seconds = 0.0 if isinstance(store, ComposedStore) else None
+        # masks of one language take microseconds; those of several, and where items are compared,
+        # depend on what a request brings
+        may_be_slow = isinstance(store, ComposedStore) or (isinstance(store, SchemaStore) and store.compares_items)
+        self._slow_seconds = 0.0 if may_be_slow else None
 
     def fill(self, row: npt.NDArray[Any]) -> str | None:
         """Write the mask of the tokens allowed next.
@@ -108,10 +111,12 @@ class ServerMatcher:
             self._matcher.fill(words)
             return
         if self._slow_seconds > MOST_SLOW:
-            raise LimitError(
-                f"the slow masks of this text have taken {self._slow_seconds:.1f} s: give the parts of the grammar an end that shows, such "
-                "as a bracket or a tag, so that a text can be cut in fewer ways"
+            remedy = (
+                "ask for uniqueItems of strings alone, or not at all"
+                if isinstance(self._matcher.store, SchemaStore)
+                else "give the parts of the grammar an end that shows, such as a bracket or a tag, so that a text can be cut in fewer ways"
             )
+            raise LimitError(f"the slow masks of this text have taken {self._slow_seconds:.1f} s: {remedy}")
         begin = time.thread_time()
         try:
             self._matcher.fill(words)
