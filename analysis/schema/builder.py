@@ -35,7 +35,7 @@ The second number is what one past its own limit costs.
 MOST_COUNTED = 1_000
 """BOUND: the characters of a key that `propertyNames` counts."""
 
-_LEAF_KEYS = frozenset(
+_WITHOUT_SUBSCHEMAS = frozenset(
     [
         "type",
         "enum",
@@ -350,7 +350,7 @@ class Builder(Normals):
     def _is_leaf(self, term: int) -> bool:
         """Whether a term says nothing of subschemas, as far as that is plain."""
         schema = self.document.schemas[term >> 1]
-        return isinstance(schema, bool) or schema.keys() <= _LEAF_KEYS
+        return isinstance(schema, bool) or schema.keys() <= _WITHOUT_SUBSCHEMAS
 
     def plain_nodes(self) -> list[Sequence[Draft]] | None:
         """The shapes of all nodes by number, if all come by the short way and have values.

@@ -22,8 +22,8 @@ TYPE_NAMES = frozenset({*c.TYPES, "integer"})
 
 _NONE: frozenset[str] = frozenset()
 _NOTHING: dict[str, Any] = {}
-_NUMBER = frozenset(["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"])
-_STRING = frozenset(["minLength", "maxLength", "pattern", "format"])
+OF_NUMBERS = frozenset(["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"])
+OF_STRINGS = frozenset(["minLength", "maxLength", "pattern", "format"])
 _ARRAY = frozenset(
     [
         "minItems",
@@ -53,8 +53,8 @@ _OBJECT = frozenset(
 _KEYWORDS = (
     (c.NULL, _NONE),
     (c.BOOLEAN, _NONE),
-    (c.NUMBER, _NUMBER),
-    (c.STRING, _STRING),
+    (c.NUMBER, OF_NUMBERS),
+    (c.STRING, OF_STRINGS),
     (c.ARRAY, _ARRAY),
     (c.OBJECT, _OBJECT),
 )

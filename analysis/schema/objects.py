@@ -19,7 +19,7 @@ MOST_SPLIT = 5
 
 
 class Nodes(Protocol):
-    """What makes nodes of terms (`graph.py`).
+    """What makes nodes of terms (`builder.py`).
 
     has_unique : whether an array of unique items was met.
     """
@@ -46,7 +46,6 @@ class _Keys(NamedTuple):
     automata : of the patterns that other keys may match, and of the sets of names.
     patterns, name_sets : the bit of each in a set of automata.
     sets : the sets of automata that other keys match.
-    finite : patterns whose keys are all named.
     """
 
     named: tuple[str, ...]

@@ -1,7 +1,7 @@
 """A short way to the drafts of plain subschemas: a type with its own keywords, and some unions.
 
 It gives the drafts that the long way (`builder.py`, by clauses) gives, in a fraction of the time;
-what it does not know, and all that is malformed, it leaves to the long way.
+what it does not know, and what is malformed as far as it looks, it leaves to the long way.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _union(nodes: Plain, location: int, keyword: str) -> list[Draft] | None:
     for i, branch in enumerate(branches):
         if branch.__class__ is not dict:
             return None
-        inside = leaf_shapes(branch, nodes.document.drafts[location]) if "$ref" not in branch else None
+        inside = leaf_shapes(branch, nodes.document.drafts[location])
         if inside is not None:
             every.append(inside)
             continue
@@ -145,24 +145,27 @@ def child_node(nodes: Plain, location: int, schema: Any, *keys: str) -> int:
     return nodes.one_node(2 * nodes.document.child(location, schema, *keys), is_leaf)
 
 
-def _count(schema: dict[str, Any], keyword: str, otherwise: int | None) -> int | None:
-    """A keyword's number, `otherwise` if it is not there, -1 if it is not plain."""
+def _count(schema: dict[str, Any], keyword: str) -> int | None:
+    """A keyword's number, None if it is not there, -1 if it is not plain."""
     value = schema.get(keyword, schema)
     if value is schema:
-        return otherwise
+        return None
     return value if value.__class__ is int and value >= 0 else -1
 
 
 def _array(nodes: Plain, location: int, schema: dict[str, Any]) -> list[Draft] | None:
-    least, most = _count(schema, "minItems", 0), _count(schema, "maxItems", None)
+    least, most = _count(schema, "minItems") or 0, _count(schema, "maxItems")
     items, unique = schema.get("items", True), schema.get("uniqueItems", False)
-    if least is None or least < 0 or most == -1 or (items.__class__ is not dict and items.__class__ is not bool):
+    if (
+        least < 0
+        or most == -1
+        or unique.__class__ is not bool
+        or (items.__class__ is not dict and items.__class__ is not bool)
+    ):
         return None
     if most is not None and most < least:
         return []
     node = child_node(nodes, location, items, "items")
-    if unique.__class__ is not bool:
-        return None
     if unique and (most is None or most > 1):
         return _unique(nodes, location, items, Arrays((), node, least, most, is_unique=True))
     if node == NO_NODE or most == 0:
@@ -212,8 +215,8 @@ def _object(nodes: Plain, location: int, schema: dict[str, Any]) -> list[Draft] 
         needed.update(required)
     if others.__class__ is not dict and others.__class__ is not bool:
         return None
-    least, most = _count(schema, "minProperties", 0), _count(schema, "maxProperties", None)
-    if least is None or least < 0 or most == -1:
+    least, most = _count(schema, "minProperties") or 0, _count(schema, "maxProperties")
+    if least < 0 or most == -1:
         return None
     patterns: list[tuple[str, int]] = []
     if "patternProperties" in schema:
@@ -251,12 +254,11 @@ def _object(nodes: Plain, location: int, schema: dict[str, Any]) -> list[Draft] 
         ranks = tuple(place[name] for name in order)
     rest = () if node == NO_NODE else (node,)
     objects = Objects(tuple(keys), tuple(values), tuple(flags), rest, None, least, most, ranks)
-    draft: Draft = objects
+    draft: Draft | None = objects
     if patterns:
-        try:
-            draft = _patterned(nodes, location, objects, patterns, others)
-        except LimitError:
-            return None
+        draft = _patterned(nodes, location, objects, patterns, others)
+    if draft is None:
+        return None
     if (least or most is not None) and not has_value(draft, lambda node: node != NO_NODE):
         return []
     return [draft]
@@ -279,17 +281,23 @@ def _patterns(nodes: Plain, location: int, patterns: Any) -> list[tuple[str, int
     return found
 
 
-def _patterned(nodes: Plain, location: int, objects: Objects, patterns: list[tuple[str, int]], others: Any) -> Draft:
+def _patterned(
+    nodes: Plain, location: int, objects: Objects, patterns: list[tuple[str, int]], others: Any
+) -> Draft | None:
     """Objects with the classes of keys that some patterns make. others : the schema of all others.
 
-    Raises: LimitError for more patterns than are told apart.
+    Returns None for more patterns than are told apart, and for keys of several patterns.
     """
     automata = tuple([pattern_automaton(text) for text, _ in patterns])
     classes: dict[int, int] = {}
-    for number in key_sets(automata, objects.keys):
+    try:
+        numbers = key_sets(automata, objects.keys)
+    except LimitError:
+        return None
+    for number in numbers:
         hits = [node for i, (_, node) in enumerate(patterns) if number >> i & 1]
         if len({*hits}) > 1:
-            raise LimitError("keys of several patterns are left to the long way")
+            return None
         node = NO_NODE
         if hits:
             node = hits[0]

@@ -17,11 +17,11 @@ from maskwright.analysis.schema.clauses import joined
 from maskwright.analysis.schema.documents import Document
 from maskwright.analysis.schema.drafts import Draft, Patterned
 from maskwright.analysis.schema.kept import size
-from maskwright.analysis.schema.keywords import Keywords, decimal, values_normal
+from maskwright.analysis.schema.keywords import OF_NUMBERS, OF_STRINGS, Keywords, decimal, values_normal
 from maskwright.analysis.schema.scalars import ANY_STRING, merged, scalar_shape
 from maskwright.analysis.schema.shapes import Numbers, Objects, Shape, Spellings, StringLiterals, Strings
 
-_SCALAR = "minLength maxLength pattern format minimum maximum exclusiveMinimum exclusiveMaximum multipleOf"
+_SCALAR = " ".join(sorted(OF_NUMBERS | OF_STRINGS))
 _OBJECT = "properties required additionalProperties patternProperties minProperties maxProperties"
 _ARRAY = "items minItems maxItems uniqueItems"
 _OTHER = (
@@ -83,6 +83,8 @@ def _leaf_key(schema: dict[str, Any], draft: int) -> tuple[Any, ...] | None:
     for name, value in schema.items():
         group = GROUPS.get(name)
         if group is None:
+            if name == "$schema":
+                return None  # it may have a draft of its own
             continue
         if group == "t":
             if value.__class__ is str:

@@ -85,6 +85,29 @@ def test_the_short_way_gives_what_the_long_way_gives_for_schemastore() -> None:
     assert sum(short_is_long(one["schema"], 2020, False) for one in records("schemastore")) > 100
 
 
+@pytest.mark.parametrize("draft", [4, 2020])
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$id": "http://x/a", "$schema": "http://json-schema.org/draft-04/schema#", "type": "string", "const": "z"},
+        {"id": "http://x/a", "$schema": "http://json-schema.org/draft-04/schema#", "type": "integer"},
+        {"$id": "http://x/a", "$schema": "http://json-schema.org/draft-07/schema#", "const": 1},
+        {"$schema": "http://nowhere", "type": "string"},
+        {"type": "array", "minItems": 2, "maxItems": 1, "uniqueItems": "yes"},
+        {"type": "array", "maxItems": -1, "uniqueItems": 1},
+        {"type": "object", "minProperties": -1},
+    ],
+)
+def test_the_short_way_reads_subschemas_by_their_own_draft_and_checks_them(schema: Any, draft: int) -> None:
+    for around in (
+        {"properties": {"a": schema}},
+        {"items": schema},
+        {"anyOf": [schema, {"type": "null"}]},
+        {"type": "object", "additionalProperties": schema},
+    ):
+        short_is_long({"type": "object", "properties": {"b": around}}, draft, False)
+
+
 def short_is_long(schema: Any, draft: int, in_order: bool) -> bool:
     """Whether a schema compiles; both ways must then give the same graph, or else the same error."""
     found = []
