@@ -36,6 +36,7 @@ from maskwright.decoding.generation.options import (
 from maskwright.decoding.generation.stops import Stops
 from maskwright.decoding.logits import apply_mask
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.maskstore.vocabulary.masks import few_tokens
 
 if TYPE_CHECKING:
     from maskwright.decoding.matchers import AnyMatcher
@@ -335,10 +336,8 @@ class Generation:
         """The one token that can come next, of which the mask or the guide knows; -1 if none."""
         if not self._fast_forward or self._healing.to_spell:
             return -1
-        set_words = np.flatnonzero(self._words)
-        word = int(self._words[set_words[0]]) & 0xFFFFFFFF
-        if len(set_words) == 1 and word.bit_count() == 1:
-            return 32 * int(set_words[0]) + word.bit_length() - 1
+        if alone := few_tokens(self._words, 1):
+            return alone[0]
         if self._guide is not None:
             self._waiting = self._guide.forced(self._words)
         return self._waiting.pop(0) if self._waiting else -1

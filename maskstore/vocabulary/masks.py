@@ -27,6 +27,18 @@ def words_of(tokens: Iterable[int] | npt.NDArray[np.integer], n_tokens: int) -> 
     return np.packbits(bits, bitorder="little").view(np.uint32)
 
 
+def few_tokens(words: npt.NDArray[np.integer], most: int) -> list[int]:
+    """The tokens of a bitmask, ascending; none if there are more than `most`.
+
+    words : (n_words,) uint32 or int32.
+    """
+    places = np.flatnonzero(words)
+    if len(places) > most:
+        return []
+    found = [BITS * place + bit for place in places.tolist() for bit in range(BITS) if int(words[place]) >> bit & 1]
+    return found if len(found) <= most else []
+
+
 @dataclass(frozen=True)
 class MaskPool:
     """Token masks by number.

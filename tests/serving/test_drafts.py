@@ -140,7 +140,8 @@ def test_greedy_texts_are_the_same_with_drafts(stores: dict[str, Any], name: str
     for _ in range(4):
         grammar = MaskwrightGrammar(ServerMatcher(store, None, VOCABULARY.size), BitmaskRows(), drafts)
         text, n_accepted, n_passes = written(grammar, 4)
-        assert text == plain and n_passes + n_accepted >= len(text)
+        assert text == plain
+        assert n_passes + n_accepted - len(text) in (0, 1)  # 1 if it ended with a draft
         passes.append(n_passes)
     assert passes[-1] <= -(-len(plain) // 2)
 

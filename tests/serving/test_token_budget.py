@@ -111,6 +111,35 @@ def test_the_model_s_longest_text_is_a_budget_too(stores: dict[str, Any]) -> Non
     assert tokens.left == 23
 
 
+def test_drafts_are_told_from_tokens_behind_reasoning() -> None:
+    """What was written before the constraint began does not make the first draft a token."""
+    request = SimpleNamespace(max_tokens=100, num_prompt_tokens=10, num_output_tokens=50)
+    tokens = RequestTokens(request, 4096)
+    tokens.note_written()
+    for n in range(1, 4):
+        tokens.read(1)
+        tokens.note_written()
+        assert tokens.left == 50 - n and tokens.has_drafts
+    tokens.rollback(3)
+    request.num_output_tokens = 51
+    tokens.read(1)
+    assert tokens.left == 49 and not tokens.has_drafts
+
+
+def test_a_text_that_begins_anew_knows_no_ending_of_the_old_one() -> None:
+    store = mw.build_store(mw.load_regex("a{20}"), VOCABULARY)
+    grammar, request = grammar_of(store, 24, reserve=2)
+    a = VOCABULARY.tokens.index(b"a")
+    for _ in range(2):
+        for n in range(20):
+            assert a in allowed(grammar)
+            request.num_output_tokens = n + 1
+            assert grammar.accept_tokens("r", [a])
+        assert allowed(grammar) == list(VOCABULARY.eos)
+        grammar.reset()
+        request.num_output_tokens = 0
+
+
 def test_what_cannot_be_kept_is_said_once(stores: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
     grammar, request = grammar_of(stores["schema"], 3)
     with caplog.at_level(logging.WARNING, "maskwright"):

@@ -16,6 +16,7 @@ from maskwright.analysis.errors import MaskwrightError
 from maskwright.decoding.endings.ending_spelling import spelling_of
 from maskwright.decoding.generation import TokenCounts
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.maskstore.vocabulary.masks import few_tokens
 
 if TYPE_CHECKING:
     from maskwright.decoding.matchers import AnyMatcher
@@ -53,10 +54,10 @@ class Drafts:
             try:
                 matcher.fill(words)
             except MaskwrightError:
-                before = -1
+                pass  # no mask can be made there
             else:
                 self.counts.count(TokenCounts.place(words, before), token)
-                before = token
+            before = token
             matcher.advance(token)
 
     def next(self, matcher: AnyMatcher, before: int, most: int) -> list[int]:
@@ -65,10 +66,11 @@ class Drafts:
         matcher : of the text; it is left as it is.
         before : the token before. most : how many.
         """
+        most = min(most, self._most)
         there, found = matcher.fork(), list[int]()
         words = np.zeros(matcher.store.n_words, np.int32)
         try:
-            while len(found) < min(most, self._most) and not there.is_finished():
+            while len(found) < most and not there.is_finished():
                 there.fill(words)
                 more = self._one(words, before) or self._forced(there)
                 if not more:
@@ -83,11 +85,8 @@ class Drafts:
 
     def _one(self, words: np.ndarray[tuple[int], np.dtype[np.int32]], before: int) -> tuple[int, ...]:
         """The only token of a mask, or that which mostly came there."""
-        places = np.flatnonzero(words)
-        if len(places) == 1:
-            bits = int(words[places[0]]) & 0xFFFFFFFF
-            if bits & (bits - 1) == 0:
-                return (int(places[0]) * 32 + bits.bit_length() - 1,)
+        if alone := few_tokens(words, 1):
+            return tuple(alone)
         token = self.counts.likely(TokenCounts.place(words, before))
         return (token,) if token >= 0 and words[token >> 5] >> (token & 31) & 1 else ()
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import MaskwrightError
+from maskwright.maskstore.vocabulary.masks import few_tokens
 from maskwright.serving.server_matcher import ROLLBACK, ServerMatcher
 
 FEW = 16
@@ -36,8 +37,11 @@ class RequestTokens:
     def __init__(self, request: Any, longest: int) -> None:
         self._request = request
         self._most = min(int(request.max_tokens), longest - int(request.num_prompt_tokens))
-        self._n_written = -1
-        self._n_drafts = 0
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what the grammar has read."""
+        self._n_written, self._n_drafts = -1, 0
 
     @property
     def has_drafts(self) -> bool:
@@ -48,6 +52,11 @@ class RequestTokens:
     def left(self) -> int:
         """How many tokens may still come, that which ends the text included."""
         return max(0, self._most - int(self._request.num_output_tokens) - self._n_drafts)
+
+    def note_written(self) -> None:
+        """A mask is asked for: without drafts under way, all tokens are written."""
+        if not self._n_drafts:
+            self._n_written = int(self._request.num_output_tokens)
 
     def read(self, n: int) -> None:
         """The grammar has read n tokens in one call."""
@@ -77,8 +86,14 @@ class TokenBudget:
 
     def __init__(self, matcher: ServerMatcher, reserve: int) -> None:
         self._matcher, self._reserve = matcher, reserve
+        self.reset()
+
+    def reset(self) -> None:
+        """Go back to the start of the text."""
         self._endings: list[tuple[int, ...] | None] = [None]
-        self._due: list[tuple[int, int]] = []  # tokens left at a search, and at the next one
+        # tokens left at a search, and at the next one: a stack, so that what was searched for a
+        # draft is forgotten with it
+        self._due: list[tuple[int, int]] = []
         self._has_said = False
 
     def restrict(self, row: npt.NDArray[np.uint32], left: int, is_draft: bool = False) -> None:
@@ -90,8 +105,14 @@ class TokenBudget:
         """
         while self._due and self._due[-1][0] <= left:
             self._due.pop()  # of a text that was taken back, or of this one
-        few = _few(row) if left <= WINDOW * self._reserve else []
+        few = few_tokens(row, FEW) if left <= WINDOW * self._reserve else []
         if self._matcher.is_finished() or (not few and self._due and left > self._due[-1][1]):
+            return
+        if len(few) == 1:
+            return  # nothing can be taken out
+        known = self._endings[-1]
+        if known is not None and left - len(known) - 1 <= self._reserve:
+            _only(known[:1] or self._matcher.ends, row)
             return
         try:
             ending = self._ending()
@@ -151,15 +172,6 @@ class TokenBudget:
         del self._endings[max(1, len(self._endings) - n) :]
         if len(self._endings) == 1:
             self._endings = [None]
-
-
-def _few(row: npt.NDArray[np.uint32]) -> list[int]:
-    """The tokens of a mask; none if there are more than `FEW`."""
-    places = np.flatnonzero(row)
-    if len(places) > FEW:
-        return []
-    found = [int(place) * 32 + bit for place in places for bit in range(32) if int(row[place]) >> bit & 1]
-    return found if len(found) <= FEW else []
 
 
 def _only(tokens: tuple[int, ...], row: npt.NDArray[np.uint32]) -> None:

@@ -226,6 +226,7 @@ class MaskwrightGrammar:
         if failed is not None:
             _logger.error("no mask can be made, so the request will end with an error: %s", failed)
         elif self._budget is not None and self._tokens is not None:
+            self._tokens.note_written()
             self._budget.restrict(row, self._tokens.left, self._tokens.has_drafts)
 
     def is_terminated(self) -> bool:
@@ -235,6 +236,10 @@ class MaskwrightGrammar:
     def reset(self) -> None:
         """Put the text back to its start."""
         self._matcher.reset()
+        self._before, self._new = -1, []
+        if self._budget is not None and self._tokens is not None:
+            self._budget.reset()
+            self._tokens.reset()
 
 
 class BitmaskRows:
