@@ -62,7 +62,7 @@ def _is_endless(shape: Shape | Patterned, found: set[int], held: dict[int, list[
         return False
     if shape.contained is not None and shape.most is not None:
         return False
-    if shape.prefix:
+    if shape.prefix:  # one item that must come suffices as a proof; others may never come
         return shape.prefix[0] in found
     if shape.items in found:
         return True

@@ -160,6 +160,11 @@ class SchemaGraph(NamedTuple):
     root: int
     left_out: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def compares_items(self) -> bool:
+        """Whether items of any kind must differ in some array (`Arrays.is_deep`)."""
+        return any(isinstance(one, Arrays) and one.is_deep for node in self.nodes for one in node)
+
 
 class Texts(NamedTuple):
     """The JSON texts of a schema's values: what masks are made for.

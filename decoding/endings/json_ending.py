@@ -14,7 +14,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from maskwright.analysis.errors import DeadEndError, LimitError
-from maskwright.analysis.schema.shapes import Arrays, Texts
+from maskwright.analysis.schema.shapes import Texts
 from maskwright.decoding.endings.ending import Ending
 from maskwright.decoding.endings.ending_spelling import PREFERRED, Spelling
 from maskwright.decoding.reference.json_costs import NEVER, Costs
@@ -24,11 +24,10 @@ from maskwright.decoding.reference.json_texts import JsonInterpreter
 if TYPE_CHECKING:
     from maskwright.maskstore.vocabulary.vocabulary import Vocabulary
 
-COMPARED_STEPS = 2_000
-"""Likewise, where items of any kind are compared: bounds are less exact there, and near is enough.
-"""
 MAX_STEPS = 200_000
 """Bytes that a search may try beyond `STEPS_OF_A_BYTE` for each byte of the ending."""
+COMPARED_STEPS = 2_000
+"""Instead of `MAX_STEPS` where items are compared: bounds are less exact there; near is enough."""
 STEPS_OF_A_BYTE = 200
 MOST_BYTES = 20_000
 """BOUND: the bytes of an ending that is searched for."""
@@ -49,7 +48,7 @@ class JsonEndings:
     def __init__(self, texts: Texts, vocabulary: Vocabulary | None = None) -> None:
         self.interpreter = JsonInterpreter(texts)
         self.costs = Costs(self.interpreter)
-        self._compares = any(isinstance(one, Arrays) and one.is_deep for node in texts.graph.nodes for one in node)
+        self._compares = texts.graph.compares_items
         self.spelling = None if vocabulary is None else Spelling(vocabulary)
 
     def readings(self, prefix: bytes) -> Readings:

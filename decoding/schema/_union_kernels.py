@@ -33,7 +33,8 @@ from maskwright.maskstore.schema.layout import N_ROW_WORDS
 TOGETHER = -7
 """What begins the key of a row that is a union of masks.
 
-Until there is a row, the value is how often they have come together, below 0."""
+Until it is the row's offset, the value of the key is minus how often the masks came together.
+"""
 TIMES = 6
 
 

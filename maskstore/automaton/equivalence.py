@@ -34,7 +34,7 @@ from maskwright.analysis.jit import kernel
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT, LrTables
 from maskwright.maskstore.automaton import exploration_tables
 from maskwright.maskstore.automaton.exploration_tables import ACCEPTED, MAX_POPS, REFUSED
-from maskwright.maskstore.tokens._hash_kernels import free_slots, grown, hash_of_run, number_of_run, slot_of_run
+from maskwright.maskstore.tokens._hash_kernels import free_slots, grown, number_of_run
 from maskwright.maskstore.tokens.feasible import reducing_states
 
 FIRST_RUNS = 1 << 7
@@ -248,15 +248,10 @@ def _number_outcomes(
             if is_refused:
                 part[row, number] = 0
                 continue
-            items = runs.items[begin : begin + length]
-            key = hash_of_run(items, length)
-            at = slot_of_run(key, items, length, runs)
-            if runs.slots[at] < 0:
-                runs.slots[at] = run
-                runs.hashes[run] = key
-                runs.start[run + 1] = begin + length
-                n_runs[0] += 1
-            part[row, number] = 1 + runs.slots[at]
+            found = number_of_run(runs.items[begin : begin + length], length, runs, n_runs)
+            if found < 0:
+                return False
+            part[row, number] = 1 + found
     return True
 
 

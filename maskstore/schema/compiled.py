@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.regex.dfa import Dfa
-from maskwright.analysis.schema.shapes import Arrays, Escapes, Texts
+from maskwright.analysis.schema.shapes import Escapes, Texts
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.masks import n_words
 
@@ -40,9 +40,7 @@ class SchemaTables:
 
         Then the plain interpreter reads beside it (`decoding.schema.compared`).
         """
-        if not isinstance(self.texts, Texts):
-            return False
-        return any(isinstance(one, Arrays) and one.is_deep for node in self.texts.graph.nodes for one in node)
+        return isinstance(self.texts, Texts) and self.texts.graph.compares_items
 
     @property
     def n_words(self) -> int:

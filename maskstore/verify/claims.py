@@ -51,11 +51,6 @@ class Claims:
             self._others[key // self._n_cells].add(number)
         self._lookups = self._read_lookups(int(table[schema.N_LEXER_STATES]))
 
-    @property
-    def n_edges(self) -> int:
-        """Edges that are no default of their node, and those of the roots."""
-        return len(self._edges) + self.n_roots * self._n_cells
-
     def lookups(self, state: int, depth: int) -> list[Lookup]:
         """The look-ups of a lexer state while some brackets are open."""
         cases = self._lookups[state]
@@ -204,7 +199,7 @@ class Masks:
     def tokens(self, bits: int) -> list[int]:
         """The tokens of some classes, ascending."""
         chosen = np.zeros(len(self.size), np.bool_)
-        chosen[list(members(bits))] = True
+        chosen[members(bits)] = True
         found: list[int] = np.flatnonzero(chosen[self.class_of]).tolist()
         return found
 

@@ -43,7 +43,6 @@ class Demands:
     """What the tokens of each lexer state that a text can stop in ask of the parser.
 
     states : these lexer states, ascending.
-    group_of_token : the group of each token in some states, see `groups`.
     """
 
     def __init__(self, lexer: Lexer, parser: Parser, configurations: Configurations, tokens: tuple[bytes, ...]) -> None:

@@ -126,14 +126,14 @@ class _Verification:
 
     def run(self) -> Checked:
         """All checks."""
-        groups_of_state = self._groups()
+        groups_of_state, self.masks = self._groups()
         self.walks = Walks(self.claims, self.masks, self.configurations)
-        for n, (state, (group_of_class, keys)) in enumerate(groups_of_state.items()):
-            self._check_state(state, group_of_class, keys)
-            self.clock.report("look-ups", n + 1, len(groups_of_state))
-            if len(self.walks.found) >= MOST_FOUND:
-                break
-        self._follow()
+        try:
+            self._check_states(groups_of_state)
+            self._follow()
+        except LimitError:
+            if not self.walks.found:
+                raise  # else what was found is wrong, whatever else there is
         counts = {
             "lexer states": len(groups_of_state),
             "tokens": self.vocabulary.size,
@@ -147,6 +147,14 @@ class _Verification:
             "early decisions": self.walks.n_early,
         }
         return Checked(tuple(map(self._difference, self.walks.found[:MOST_FOUND])), counts)
+
+    def _check_states(self, groups_of_state: dict[int, tuple[Ints, list[tuple[int, ...]]]]) -> None:
+        """Check the look-ups of all lexer states."""
+        for n, (state, (group_of_class, keys)) in enumerate(groups_of_state.items()):
+            self._check_state(state, group_of_class, keys)
+            self.clock.report("look-ups", n + 1, len(groups_of_state))
+            if len(self.walks.found) >= MOST_FOUND:
+                break
 
     def _follow(self) -> None:
         """Make all visits, and look at what was decided early."""
@@ -162,10 +170,10 @@ class _Verification:
             if n % PAUSE == 0:
                 self.clock.report("early decisions", n, max(n, walks.n_early))
 
-    def _groups(self) -> dict[int, tuple[Ints, list[tuple[int, ...]]]]:
+    def _groups(self) -> tuple[dict[int, tuple[Ints, list[tuple[int, ...]]]], Masks]:
         """For each lexer state the group of each class of tokens, and each group's keys.
 
-        Sets `masks`, and with it what the classes are.
+        Also the masks, which say what the classes are.
         """
         found: dict[int, tuple[Ints, list[tuple[int, ...]]]] = {}
         same = np.zeros(self.vocabulary.size, np.int64)
@@ -175,9 +183,9 @@ class _Verification:
             found[state] = group_of_token, keys
             both = same * (len(keys) + 2) + group_of_token + 1
             same = np.unique(both, return_inverse=True)[1].reshape(-1).astype(np.int64)
-        self.masks = Masks(self.claims, same)
-        first = np.unique(self.masks.class_of, return_index=True)[1]
-        return {state: (group[first], keys) for state, (group, keys) in found.items()}
+        masks = Masks(self.claims, same)
+        first = np.unique(masks.class_of, return_index=True)[1]
+        return {state: (group[first], keys) for state, (group, keys) in found.items()}, masks
 
     def _check_state(self, state: int, group_of_class: Ints, keys: list[tuple[int, ...]]) -> None:
         """Check the look-ups of a lexer state."""

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from maskwright.analysis.arguments import need_path, need_progress
+from maskwright.analysis.arguments import need_number, need_path, need_progress
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.maskstore.table.compiled import Progress
-from maskwright.maskstore.verify import Difference, verify_table
+from maskwright.maskstore.verify import MOST_FOUND, Difference, verify_table
 from maskwright.stores.store import Store, load_store
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class VerificationReport:
     """The result of `maskwright.verify`.
 
     grammar, vocabulary : their names.
-    differences : none if the automaton is right. At most some hundred: then the search ends.
+    differences : none if the automaton is right. At most MOST_FOUND: then the search ends.
     tokens : the bytes of each token in `differences`, by id.
     counts : what was checked, by name.
     seconds : wall time.
@@ -102,7 +102,8 @@ class VerificationReport:
             yield Text(f"\n{self.described(each)}", style="red")
         if len(self.differences) > SHOWN:
             yield Text(f"  and {len(self.differences) - SHOWN:,} more: --json has them all", style="dim")
-        verdict = "passed" if self.passed else f"FAILED: {len(self.differences):,} differences"
+        number = f"{len(self.differences):,}" + " or more" * (len(self.differences) == MOST_FOUND)
+        verdict = "passed" if self.passed else f"FAILED: {number} differences"
         yield Text(f"\nverify: {verdict}", style="bold green" if self.passed else "bold red")
 
 
@@ -116,7 +117,8 @@ def verify(
     That these are the grammar's is taken as right here; `maskwright validate` checks it on texts.
 
     store : a store of a grammar with lexing "longest" or "contextual", or its file.
-    seconds : the time after which it is given up; None for no limit.
+    seconds : the time after which it is given up, without that of loading and closing the store;
+        None for no limit.
     progress : called with the name of a step, how much is done, and how much there is.
 
     Raises: MaskwrightError for a store without a closed automaton: of a schema, a pattern, a
@@ -124,6 +126,10 @@ def verify(
         read; LimitError if the time is over, or nothing was decided.
     """
     need_progress(progress)
+    if seconds is not None:
+        need_number("seconds", seconds)
+        if not seconds > 0:
+            raise MaskwrightError(f"seconds is {seconds!r}, expected a number above 0, or None")
     if not isinstance(store, Store) and isinstance(store, str | os.PathLike):
         need_path("store", store)
         loaded: Any = load_store(store)
@@ -134,8 +140,6 @@ def verify(
             f"{type(loaded).__name__} has no stack automaton to verify: only stores of grammars with lexing 'longest' or 'contextual' "
             "have one; maskwright validate checks others on texts"
         )
-    if seconds is not None and not seconds > 0:
-        raise MaskwrightError(f"seconds is {seconds!r}, expected a number above 0, or None")
     loaded.close(progress)
     grammar, vocabulary = loaded.grammar, loaded.vocabulary
     name = f"{grammar.name} x {vocabulary.name}"

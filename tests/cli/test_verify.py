@@ -42,12 +42,16 @@ def test_a_forged_file_fails(runner: CliRunner, tmp_path: Path) -> None:
     assert "FAILED" in run.output and "lacks what the parser accepts: '1'" in run.output.replace("\n", " ")
 
 
-def test_what_is_refused(runner: CliRunner) -> None:
+def test_what_is_refused(runner: CliRunner, tmp_path: Path) -> None:
     run = runner.invoke(app, ["verify", "json"])
     assert run.exit_code == 2 and "name the tokenizer" in run.stderr
     run = runner.invoke(app, ["verify", '{"type": "integer"}', "-t", "python-tiny"])
     assert run.exit_code == 2 and "has no stack automaton" in run.stderr.replace("\n", " ")
     run = runner.invoke(app, ["verify", "json", "-t", "python-tiny", "--lexing", "nfa"])
     assert run.exit_code == 2 and "has no stack automaton" in run.stderr.replace("\n", " ")
+    parts = 'start: "x" A\n%regex A /[a-z]+/\n'
+    (tmp_path / "parts.lark").write_text(parts)
+    run = runner.invoke(app, ["verify", str(tmp_path / "parts.lark"), "-t", "python-tiny"])
+    assert run.exit_code == 2 and "names parts of other languages" in run.stderr.replace("\n", " ")
     run = runner.invoke(app, ["verify", "json", "-t", "python-tiny", "--seconds", "0.000001"])
     assert run.exit_code == 2 and "nothing was decided" in run.stderr.replace("\n", " ")

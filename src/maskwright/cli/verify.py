@@ -7,11 +7,11 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from maskwright.analysis.errors import MaskwrightError
 from maskwright.cli.common import (
     ConflictsOption,
     JsonOption,
     LexingOption,
+    RefreshOption,
     ReservedOption,
     RestrictOption,
     SoftOption,
@@ -24,7 +24,7 @@ from maskwright.cli.common import (
     progress_bars,
     write_json,
 )
-from maskwright.cli.constraints import FromOption, GrammarOptions, load_any, may_be_composition
+from maskwright.cli.constraints import FromOption, GrammarOptions
 
 _EPILOG = """Example: maskwright verify python.safetensors
 
@@ -42,25 +42,25 @@ def verify(
     soft: SoftOption = None,
     restrict: RestrictOption = None,
     syntax: FromOption = None,
+    refresh: RefreshOption = False,
     seconds: Annotated[
-        float | None, typer.Option("--seconds", metavar="S", help="Give up after this time; by default never.")
+        float | None,
+        typer.Option(
+            "--seconds", metavar="S", help="Give up after this time, that of building not counted; by default never."
+        ),
     ] = None,
     json_file: JsonOption = None,
 ) -> None:
     """Check all of a store's automaton against its parser and lexer, by code that shares nothing with the builder.
 
-    Every look-up, edge and mask is checked, so that no text has to be tried. Takes seconds, for large grammars minutes.
+    Every look-up, edge and mask is checked, so that no text has to be tried. Takes seconds; for large grammars minutes or hours.
     """
     with clean_errors():
-        from maskwright.analysis.composition import Composition
         from maskwright.verification import verify as run
 
         check_writable(json_file, inputs=(store, tokenizer))
         options = GrammarOptions(start, lexing, reserved, conflicts, soft, restrict, syntax)
-        is_composed = tokenizer is not None and may_be_composition(store, options)
-        if is_composed and isinstance(load_any(store, options), Composition):
-            raise MaskwrightError(f"{store} is made of several languages: there is no one automaton to verify")
-        loaded: Any = load_or_build_store(store, tokenizer, options)
+        loaded: Any = load_or_build_store(store, tokenizer, options, refresh=refresh)
         with progress_bars() as progress:
             report = run(loaded, seconds=seconds, progress=progress)
         if json_file is not None:

@@ -23,7 +23,7 @@ from maskwright.analysis.loading.names import known_grammars
 from maskwright.maskstore.table import schema
 from maskwright.maskstore.table.check import check_table
 from maskwright.maskstore.tokens.events import move_of
-from maskwright.maskstore.verify import verify_table
+from maskwright.maskstore.verify import verification, verify_table
 from maskwright.maskstore.verify.reading import Move, Reader
 from maskwright.maskstore.verify.trusted import Lexer
 from maskwright.maskstore.vocabulary import load_vocabulary
@@ -153,6 +153,24 @@ def test_a_difference_says_where() -> None:
     assert facts["passed"] is False and facts["differences"][0]["says"]
 
 
+def without(store: Store, text: bytes) -> Store:
+    """A store whose masks all lack a token."""
+    table = store.table.copy()
+    token = store.vocabulary.tokens.index(text)
+    bits = table[table[schema.ROWS] : table[schema.MASK_IDS]].reshape(-1, store.n_words)
+    bits[:, token // 32] &= ~(np.int32(1) << np.int32(token % 32))
+    return Store(store.grammar, store.vocabulary, table, store.counts)
+
+
+def test_what_was_found_before_a_limit_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    forged = without(json_store(), b"1")
+    assert not verify(forged).passed
+    monkeypatch.setattr(verification, "MOST_VISITS", 3)
+    assert not verify(forged).passed
+    with pytest.raises(LimitError, match="more than 3 visits: nothing was decided"):
+        verify(json_store())
+
+
 def test_what_cannot_be_verified_is_refused() -> None:
     store = json_store()
     with pytest.raises(MaskwrightError, match="open, since it went over its budget"):
@@ -161,8 +179,9 @@ def test_what_cannot_be_verified_is_refused() -> None:
         verify(build_store(replace(store.grammar, lexing="nfa"), store.vocabulary))  # type: ignore[arg-type]
     with pytest.raises(MaskwrightError, match="SchemaStore has no stack automaton"):
         verify(build_store({"type": "integer"}, store.vocabulary))  # type: ignore[arg-type]
-    with pytest.raises(MaskwrightError, match="seconds is 0"):
-        verify(store, seconds=0)
+    for seconds in (0, -1, float("nan"), "5", True):
+        with pytest.raises(MaskwrightError, match="seconds is"):
+            verify("no such file", seconds=seconds)  # type: ignore[arg-type]
 
 
 def test_a_table_that_no_engine_may_read_is_refused() -> None:
