@@ -19,6 +19,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
 from importlib import import_module
+from multiprocessing.context import SpawnContext, SpawnProcess
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -35,6 +36,8 @@ BATCH_UNITS = 64
 """Most units of a batch."""
 CONNECT_SECONDS = 20
 """Time that the Dask scheduler has to answer."""
+WAKE_SECONDS = 0.2
+"""Time after which a wait for workers begins anew, and sees a Ctrl-C that came just before it."""
 WORKER_SECONDS = 60
 """Time that a Dask cluster without workers has to get one."""
 
@@ -168,7 +171,7 @@ def run_processes(setup: Setup, units: Iterable[Unit], jobs: int) -> Results:
                     if not flying:
                         is_over = True
                         break
-                    for future in wait(flying, return_when=FIRST_COMPLETED).done:
+                    for future in _first_done(flying):
                         outcomes = future.result()
                         yield from _numbered(flying.pop(future), outcomes)
             except BrokenProcessPool:
@@ -190,7 +193,8 @@ def _run_alone(pickled: bytes, units: list[Unit]) -> Results:
         with _pool(pickled, 1) as (pool, begun):
             try:
                 while waiting:
-                    outcomes = pool.submit(_do_batch, [waiting[-1].payload]).result()
+                    (future,) = _first_done([pool.submit(_do_batch, [waiting[-1].payload])])
+                    outcomes = future.result()
                     strikes = 0
                     yield from _numbered([waiting.pop()], outcomes)
             except BrokenProcessPool:
@@ -205,6 +209,14 @@ def _run_alone(pickled: bytes, units: list[Unit]) -> Results:
             strikes = 0
             outcomes = [{"class": CRASHED, "why": "the process that worked on it was killed, twice"}]
             yield from _numbered([waiting.pop()], outcomes)
+
+
+def _first_done(futures: Iterable[Future[list[Outcome]]]) -> set[Future[list[Outcome]]]:
+    """Those that are done; waits for the first."""
+    done: set[Future[list[Outcome]]] = set()
+    while not done:
+        done = wait(futures, timeout=WAKE_SECONDS, return_when=FIRST_COMPLETED).done
+    return done
 
 
 def run_cluster(setup: Setup, units: Iterable[Unit], address: str) -> Results:
@@ -304,13 +316,25 @@ def _batches(units: Iterable[Unit]) -> Iterator[list[Unit]]:
         yield batch
 
 
+class _Spawning(SpawnContext):
+    """Starts processes anew, and keeps them: Ctrl-C can come before the pool has noted one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.processes: list[SpawnProcess] = []
+
+    def Process(self, *args: Any, **keywords: Any) -> SpawnProcess:  # type: ignore[override]
+        self.processes.append(SpawnProcess(*args, **keywords))
+        return self.processes[-1]
+
+
 @contextlib.contextmanager
 def _pool(pickled: bytes, jobs: int) -> Iterator[tuple[ProcessPoolExecutor, Callable[[], bool]]]:
     """Worker processes, and whether one of them has begun to work.
 
     They end with the block; where it raises, whatever they are doing.
     """
-    context = multiprocessing.get_context("spawn")
+    context = _Spawning()
     with tempfile.TemporaryDirectory(prefix="maskwright-", ignore_cleanup_errors=True) as folder:
         # What a process is started with goes through a pipe, which it must empty. If it dies
         # before, what does not fit into the pipe is never taken: so a path is all that goes.
@@ -320,8 +344,9 @@ def _pool(pickled: bytes, jobs: int) -> Iterator[tuple[ProcessPoolExecutor, Call
         try:
             yield pool, Path(folder, BEGUN).exists
         except BaseException:
-            for process in list((getattr(pool, "_processes", None) or {}).values()):
-                process.kill()  # it may have been stopped, and would be waited for
+            for process in context.processes:
+                if process.pid is not None:
+                    process.kill()  # it may have been stopped, and would be waited for
             with contextlib.suppress(RuntimeError):  # Ctrl-C came before its thread had begun
                 pool.shutdown(wait=True, cancel_futures=True)
             raise
