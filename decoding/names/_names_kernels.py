@@ -14,8 +14,8 @@ from maskwright.decoding.engine._draft_kernels import (
     feed,
     feed_newline,
 )
-from maskwright.decoding.engine._end_kernels import becomes_any, close_blocks, end_draft, may_become
-from maskwright.decoding.engine._lexer_kernels import back_up, read_byte
+from maskwright.decoding.engine._end_kernels import can_go_on, close_blocks, end_draft
+from maskwright.decoding.engine._lexer_kernels import read_byte
 from maskwright.decoding.engine._stack_kernels import below_of
 from maskwright.decoding.engine.constants import (
     ARENA,
@@ -70,13 +70,8 @@ from maskwright.decoding.names.layout import (
     WANTS_COUNTS,
 )
 from maskwright.maskstore.table.schema import (
-    AGAIN,
     DEDENT,
-    ENDING_START,
-    ENDINGS,
     INDENT,
-    N_MODES,
-    PENDING_START,
 )
 
 
@@ -143,7 +138,7 @@ def can_come_on_a_line(table, memory, lexer, names, rows, spare):  # type: ignor
 
 @kernel
 def can_come_behind(table, memory, lexer, names, rows, row, spare):  # type: ignore[no-untyped-def]
-    """`can_come` once a lexeme that is not held, and is under way, has ended.
+    """`can_come` once a lexeme that is not held, and is under way, has become one of its terminals.
 
     spare : the index of the first of two rows to write to.
     """
@@ -152,11 +147,8 @@ def can_come_behind(table, memory, lexer, names, rows, row, spare):  # type: ign
     answer = np.int64(ILLEGAL)
     first = np.int64(lexer[lexer[LIVE_START] + state])
     last = np.int64(lexer[lexer[LIVE_START] + state + 1])
-    for i in range(first, last + 1):
-        # what it may become, and what it was where it could have ended last
-        terminal = np.int64(lexer[lexer[LIVE] + i]) if i < last else np.int64(rows[row + LAST_WINNER])
-        if terminal < 0:
-            continue
+    for i in range(first, last):
+        terminal = np.int64(lexer[lexer[LIVE] + i])
         is_dropped_now = is_dropped(memory, lexer, terminal)
         if not is_dropped_now and lexer[lexer[KIND] + terminal] == NEWLINE_KIND:
             answer = can_come_on_a_line(table, memory, lexer, names, rows, spare + ROW_SIZE)
@@ -203,16 +195,6 @@ def grown(table, memory, lexer, names, rows, row):  # type: ignore[no-untyped-de
 
 
 @kernel
-def becomes_behind(table, memory):  # type: ignore[no-untyped-def]
-    """`may_become` for a lexer of one mode, once it has backed up over the lexeme under way."""
-    state = np.int64(memory[REGION + DRAFT_LEXER])
-    at = np.int64(table[table[ENDING_START] + state])
-    last = np.int64(table[table[ENDING_START] + state + 1])
-    at += 2 + np.int64(table[table[ENDINGS] + at + 1])  # the first says what it may become
-    return becomes_any(table, memory, REGION, at, last)
-
-
-@kernel
 def read_anew(table, memory, data, typed, n):  # type: ignore[no-untyped-def]
     """Make the draft the engine's own behind data[typed:n]: OK or an error."""
     begin_draft(memory, REGION)
@@ -238,31 +220,44 @@ def can_end_here(table, memory, data, typed, n, rows, spare):  # type: ignore[no
 
 
 @kernel
-def can_back_up(table, memory, data, typed, n, rows, spare):  # type: ignore[no-untyped-def]
-    """Whether the text goes on if the lexeme under way behind data[typed:n] fails.
+def can_back_up(table, memory, lexer, data, n, rows, row, spare):  # type: ignore[no-untyped-def]
+    """Whether the text goes on if the lexeme under way fails: the parser is asked, not the names.
 
     Returns OK, ILLEGAL or an error.
 
     spare : the index of a row to write to.
     """
     save_draft(memory, rows, spare)
-    code = read_anew(table, memory, data, typed, n)
-    if code == OK and table[N_MODES] == 1:
-        code = becomes_behind(table, memory)
-    elif code == OK:
-        code = np.int64(ILLEGAL)
-        left = np.int64(table[AGAIN])
-        while code == ILLEGAL:
-            state = np.int64(memory[REGION + DRAFT_LEXER])
-            if table[table[PENDING_START] + state] == table[table[PENDING_START] + state + 1] or left == 0:
-                break
-            left -= 1
-            code = np.int64(back_up(table, memory, REGION))
-            if code != OK:
-                break
-            code = np.int64(may_become(table, memory, REGION))
+    terminal = np.int64(rows[row + LAST_WINNER])
+    code = np.int64(OK)
+    if not is_dropped(memory, lexer, terminal):
+        code = read_terminal(table, memory, terminal)
+    memory[REGION + DRAFT_LEXER] = 0
+    for at in range(rows[row + LAST_END], n):
+        if code != OK:
+            break
+        code = np.int64(read_byte(table, memory, REGION, np.int64(data[at])))
+    if code == OK:
+        code = np.int64(can_go_on(table, memory, REGION))
     load_draft(memory, rows, spare)
     return code
+
+
+@kernel
+def read_again(table, memory, lexer, names, data, floor, rows, row, n):  # type: ignore[no-untyped-def]
+    """End a lexeme that is not held where it could have ended last, and read what is behind it.
+
+    Returns UNDECIDED, FREE, REFUSED or an error.
+    """
+    terminal, at = np.int64(rows[row + LAST_WINNER]), np.int64(rows[row + LAST_END])
+    if not is_dropped(memory, lexer, terminal):
+        code = read_terminal(table, memory, terminal)
+        if code != OK:
+            return np.int64(REFUSED) if code == ILLEGAL else code
+    code = begin_lexeme(table, memory, lexer, names, rows, row, at)
+    if code != OK:
+        return code
+    return read_lexemes(table, memory, lexer, names, data, floor, rows, row, at, n)
 
 
 @kernel
@@ -277,35 +272,36 @@ def goes_on(  # type: ignore[no-untyped-def]
     is_sure = lexer[HAS_MODES] == 0 and n_possible(names, np.int64(lexer[lexer[UNDER_WAY]]), 0, names[N_NAMES]) > 0
     while True:
         begin = np.int64(rows[row + BEGIN])
+        winner = np.int64(rows[row + LAST_WINNER])
+        can_fail = begin < n and winner >= 0 and rows[row + LAST_END] < n
         if begin < floor or begin == n:
-            if is_sure:
+            # the held lexeme begins behind data[:n], unless bytes from `floor` on are read again
+            if is_sure and not (can_fail and floor < n):
                 return np.int64(OK)
-            code = can_end_here(table, memory, data, typed, n, rows, spare)
-            if code != ILLEGAL:
-                return code
+            if not can_fail:
+                code = can_end_here(table, memory, data, typed, n, rows, spare)
+                if code != ILLEGAL:
+                    return code
             if begin == n:
                 return can_come(table, memory, lexer, names, rows)
-            return can_come_behind(table, memory, lexer, names, rows, row, spare)
-        code = grown(table, memory, lexer, names, rows, row)
-        winner = np.int64(rows[row + LAST_WINNER])
-        if code != ILLEGAL or winner < 0 or rows[row + LAST_END] == n:
+            code = can_come_behind(table, memory, lexer, names, rows, row, spare)
+        else:
+            code = grown(table, memory, lexer, names, rows, row)
+        if code != ILLEGAL or not can_fail:
             return code
         if row + 4 * ROW_SIZE > rows.shape[0]:
             return np.int64(TOO_LONG)
-        dropped = is_dropped(memory, lexer, winner)
-        if not dropped and winner == names[TERMINAL] and not rows[row + IS_NAME]:
+        is_held = begin >= floor and not is_dropped(memory, lexer, winner)
+        if is_held and winner == names[TERMINAL] and not rows[row + IS_NAME]:
             return np.int64(ILLEGAL)
-        code = can_back_up(table, memory, data, typed, n, rows, spare)
-        if code != OK or not dropped:
+        code = can_back_up(table, memory, lexer, data, n, rows, row, spare)
+        if code != OK or is_held:
             return code
-        # an ignored lexeme: the held one begins behind it
+        # the held lexeme begins in what is read again, or behind it
         for i in range(ROW_SIZE):
             rows[spare + i] = rows[row + i]
         row, spare = spare, spare + ROW_SIZE
-        at = np.int64(rows[row + LAST_END])
-        code = begin_lexeme(table, memory, lexer, names, rows, row, at)
-        if code == OK:
-            code = read_lexemes(table, memory, lexer, names, data, floor, rows, row, at, n)
+        code = read_again(table, memory, lexer, names, data, floor, rows, row, n)
         if code != UNDECIDED:
             return np.int64(OK if code == FREE else ILLEGAL if code == REFUSED else code)
 
@@ -318,6 +314,7 @@ def read_held(
     names: Int32,
     data: Int32,
     typed: int,
+    floor: int,
     is_before: bool,
     rows: Int32,
 ) -> int:
@@ -326,18 +323,17 @@ def read_held(
     Returns UNDECIDED, FREE, REFUSED, WANTS_COUNTS or an error. If UNDECIDED, the first row says
     which lexeme is under way then.
 
-    typed, is_before : as of `begin_row`.
+    typed, floor, is_before : as of `begin_row`.
     rows : (> 4 * ROW_SIZE,) int32; written.
     """
     n = np.int64(data.shape[0])
-    floor = np.int64(typed if is_before else 0)
-    code = begin_row(table, memory, lexer, names, data, np.int64(typed), is_before, rows)
+    code = begin_row(table, memory, lexer, names, data, np.int64(typed), np.int64(floor), is_before, rows)
     if code != UNDECIDED:
         return code
-    code = read_lexemes(table, memory, lexer, names, data, floor, rows, 0, np.int64(typed), n)
+    code = read_lexemes(table, memory, lexer, names, data, np.int64(floor), rows, 0, np.int64(typed), n)
     if code != UNDECIDED:
         return code
-    code = goes_on(table, memory, lexer, names, data, np.int64(typed), floor, n, rows, 0)
+    code = goes_on(table, memory, lexer, names, data, np.int64(typed), np.int64(floor), n, rows, 0)
     return np.int64(UNDECIDED if code == OK else REFUSED if code == ILLEGAL else code)
 
 
@@ -349,6 +345,7 @@ def ends_held(
     names: Int32,
     data: Int32,
     typed: int,
+    floor: int,
     is_before: bool,
     rows: Int32,
 ) -> int:
@@ -357,18 +354,16 @@ def ends_held(
     The engine must say that it may end. Arguments as of `read_held`; `data` has `typed` bytes.
     """
     n = np.int64(data.shape[0])
-    floor = np.int64(typed if is_before else 0)
-    code = begin_row(table, memory, lexer, names, data, np.int64(typed), is_before, rows)
+    code = begin_row(table, memory, lexer, names, data, np.int64(typed), np.int64(floor), is_before, rows)
     while code == UNDECIDED:
         winner = np.int64(rows[LAST_WINNER])
-        if rows[BEGIN] < floor or rows[BEGIN] == n or winner < 0:
+        if rows[BEGIN] == n or winner < 0:
             return np.int64(OK)
-        if not is_dropped(memory, lexer, winner):
+        if rows[BEGIN] >= floor and not is_dropped(memory, lexer, winner):
             return np.int64(OK if winner != names[TERMINAL] or rows[IS_NAME] else ILLEGAL)
-        at = np.int64(rows[LAST_END])
-        code = begin_lexeme(table, memory, lexer, names, rows, 0, at)
-        if code == OK:
-            code = read_lexemes(table, memory, lexer, names, data, floor, rows, 0, at, n)
+        if rows[LAST_END] == n:
+            return np.int64(OK)
+        code = read_again(table, memory, lexer, names, data, np.int64(floor), rows, 0, n)
     return np.int64(OK if code == FREE else ILLEGAL if code == REFUSED else code)
 
 
@@ -401,6 +396,7 @@ def narrow(
     trie: Int32,
     data: Int32,
     typed: int,
+    floor: int,
     is_before: bool,
     rows: Int32,
     words: Int32,
@@ -411,14 +407,13 @@ def narrow(
     without bytes is.
 
     data : (typed + the bytes of the longest token,) int32; its first `typed` bytes are read.
-    typed, is_before : as of `begin_row`.
+    typed, floor, is_before : as of `begin_row`.
     rows : (ROW_SIZE * (the bytes of the longest token + 6),) int32; written.
     words : (n_words,) int32; written.
     """
     for w in range(words.shape[0]):
         words[w] = 0
-    floor = np.int64(typed if is_before else 0)
-    code = begin_row(table, memory, lexer, names, data, np.int64(typed), is_before, rows)
+    code = begin_row(table, memory, lexer, names, data, np.int64(typed), np.int64(floor), is_before, rows)
     if code != UNDECIDED:
         return code
     ends, firsts = np.int64(trie[TRIE_END]), np.int64(trie[TRIE_FIRST])
@@ -441,7 +436,7 @@ def narrow(
         # PERF: a held lexeme that goes on leaves the draft as it is
         is_changed = rows[row + BEGIN] < floor
         data[n] = trie[trie[TRIE_BYTE] + node]
-        code = read_lexemes(table, memory, lexer, names, data, floor, rows, here, n, n + 1)
+        code = read_lexemes(table, memory, lexer, names, data, np.int64(floor), rows, here, n, n + 1)
         if code == FREE:
             add_range(trie, words, trie[firsts + node], trie[firsts + end])
         elif code == UNDECIDED and not is_hopeless(lexer, names, floor, rows, here):
@@ -449,7 +444,7 @@ def narrow(
                 save_draft(memory, rows, here)
             first, last = np.int64(trie[firsts + node]), np.int64(trie[firsts + node + 1])
             if first < last:
-                code = goes_on(table, memory, lexer, names, data, np.int64(typed), floor, n + 1, rows, here)
+                code = goes_on(table, memory, lexer, names, data, np.int64(typed), np.int64(floor), n + 1, rows, here)
                 if code == OK:
                     add_range(trie, words, first, last)
                 elif code != ILLEGAL:

@@ -64,7 +64,7 @@ def fitting(matcher: Any, ending: Ending) -> Ending | None:
 def _beginnings(matcher: Any, held: Held) -> Iterator[bytes]:
     """Bytes that may begin an ending: the rest of a name, then other terminals."""
     assert held.place is not None
-    typed = held.place.typed or b""
+    typed = held.place.typed
     names = sorted((name for name in held.place.names.texts if name.startswith(typed)), key=len)[:MOST_NAMES]
     for between in (b"", *_words(held, ignored=True)):
         yield from (between + name[len(typed) :] for name in names if not (between and typed))

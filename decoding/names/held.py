@@ -32,12 +32,21 @@ class Place(NamedTuple):
     """Where a text stands while a terminal is held.
 
     names : what the terminal is held to.
-    typed : the bytes of the lexeme under way if it began behind the place of the call; None if none
-        did, or it can only be an ignored one.
+    data : the bytes of the lexeme under way if it may come to be held; else those since it could
+        have ended, which are read again if it fails.
+    floor : how many of these come before the place of the call; 0 if the lexeme may be held.
+    winner : the terminal that the lexeme is if it fails, or -1; None if it may be held.
     """
 
     names: Names
-    typed: bytes | None
+    data: bytes
+    floor: int
+    winner: int | None
+
+    @property
+    def typed(self) -> bytes:
+        """The bytes of the lexeme under way if it may come to be held; else none."""
+        return self.data if self.winner is None else b""
 
 
 class Held:
@@ -58,7 +67,8 @@ class Held:
     def hold(self, texts: Texts, terminal: str, names: Iterable[str | bytes]) -> None:
         """Hold a terminal to names from the end of the text on. Raises: as `Matcher.restrict`."""
         number = terminal_of(texts.store.grammar, terminal)
-        self.place = Place(Names(self.lexer, number, names), None)
+        data, winner = self.lexer.pending[int(texts._memory[constants.LEXER])]
+        self.place = Place(Names(self.lexer, number, names), data, len(data), winner)
 
     def copy(self, texts: Texts) -> Self:
         """The same for a copy of the matcher."""
@@ -74,13 +84,13 @@ class Held:
         number = {key: at for at, key in enumerate(kept)}
         return (
             [(names.terminal, names.texts) for names in kept.values()],
-            [None if place is None else (number[id(place.names)], place.typed) for place in places],
+            [None if place is None else (number[id(place.names)], *place[1:]) for place in places],
         )
 
     def restore(self, state: tuple[Any, ...]) -> None:
         """Take what `to_state` gave."""
         names = [Names(self.lexer, terminal, texts) for terminal, texts in state[0]]
-        places = [None if place is None else Place(names[place[0]], place[1]) for place in state[1]]
+        places = [None if place is None else Place(names[place[0]], *place[1:]) for place in state[1]]
         self.place = places[0]
         self._before.extend(places[1:])
 
@@ -107,9 +117,9 @@ class Held:
         place = self.place
         if place is None or texts._memory[constants.FINISHED]:
             return True
-        data, typed, is_before = self._typed(texts, place)
+        typed = len(place.data)
         room = np.zeros(typed + self.lexer.longest, np.int32)
-        room[:typed] = data
+        room[:typed] = np.frombuffer(place.data, np.uint8)
         lexer = self.lexer
         self._ask(
             texts,
@@ -122,7 +132,8 @@ class Held:
                 lexer.trie,
                 room,
                 typed,
-                is_before,
+                place.floor,
+                place.winner is not None,
                 self._rows,
                 self._words,
             ),
@@ -141,8 +152,8 @@ class Held:
         place = self.place
         if place is None:
             return True, None
-        before, typed, is_before = self._typed(texts, place)
-        whole = np.concatenate([before, np.frombuffer(data, np.uint8)]).astype(np.int32)
+        typed, floor = len(place.data), place.floor
+        whole = np.frombuffer(place.data + data, np.uint8).astype(np.int32)
         code = self._ask(
             texts,
             place,
@@ -153,23 +164,26 @@ class Held:
                 place.names.array,
                 whole,
                 typed,
-                is_before,
+                place.floor,
+                place.winner is not None,
                 self._rows,
             ),
         )
         if code != layout.UNDECIDED:
             return code == layout.FREE, None
         begin = int(self._rows[layout.BEGIN])
-        if begin < (typed if is_before else 0) or self._is_ignored(int(self._rows[layout.STATE]), begin, len(whole)):
-            return True, place._replace(typed=None)
-        return True, place._replace(typed=whole[begin:].astype(np.uint8).tobytes())
+        if begin < floor or self._is_ignored(begin, len(whole)):
+            winner = int(self._rows[layout.LAST_WINNER])
+            end = int(self._rows[layout.LAST_END]) if winner >= 0 else len(whole)
+            return True, Place(place.names, _as_bytes(whole[end:]), max(0, floor - end), winner)
+        return True, Place(place.names, _as_bytes(whole[begin:]), 0, None)
 
     def may_end(self, texts: Texts) -> bool:
         """Whether a text that the engine lets end may end, as far as names go."""
         place = self.place
         if place is None or texts._memory[constants.FINISHED]:
             return True
-        data, typed, is_before = self._typed(texts, place)
+        data = np.frombuffer(place.data, np.uint8).astype(np.int32)
         code = self._ask(
             texts,
             place,
@@ -179,8 +193,9 @@ class Held:
                 self.lexer.array,
                 place.names.array,
                 data,
-                typed,
-                is_before,
+                len(data),
+                place.floor,
+                place.winner is not None,
                 self._rows,
             ),
         )
@@ -196,19 +211,10 @@ class Held:
             f" ({shown}{more})" if names.texts else ""
         )
 
-    def _typed(self, texts: Texts, place: Place) -> tuple[Words, int, bool]:
-        """`data`, `typed` and `is_before` of `begin_row`."""
-        is_before = place.typed is None
-        if place.typed is None:
-            data, winner = self.lexer.pending[int(texts._memory[constants.LEXER])]
-            self._rows[layout.LAST_WINNER] = winner
-        else:
-            data = place.typed
-        return np.frombuffer(data, np.uint8).astype(np.int32), len(data), is_before
-
-    def _is_ignored(self, state: int, begin: int, n: int) -> bool:
-        """Whether the lexeme under way can only be an ignored one."""
-        if begin == n:
+    def _is_ignored(self, begin: int, n: int) -> bool:
+        """Whether the lexeme of the first row can only be an ignored one, wherever it ends."""
+        state, winner = int(self._rows[layout.STATE]), int(self._rows[layout.LAST_WINNER])
+        if begin == n or (winner >= 0 and winner not in self.lexer.ignored):
             return False
         array = self.lexer.array
         first, last = array[array[layout.LIVE_START] + state : array[layout.LIVE_START] + state + 2].tolist()
@@ -221,8 +227,9 @@ class Held:
         Raises: LimitError as the engine.
         """
         assert callable(call)
-        winner = int(self._rows[layout.LAST_WINNER])
         for tries in itertools.count():
+            if place.winner is not None:
+                self._rows[layout.LAST_WINNER] = place.winner
             code = int(call())
             if code == layout.WANTS_COUNTS:
                 with _LOCK:
@@ -231,7 +238,10 @@ class Held:
                 texts._give_room(0, tries)
             else:
                 break
-            self._rows[layout.LAST_WINNER] = winner
         if code in (constants.TOO_MANY, constants.SPLIT, constants.TOO_LONG):
             texts._refuse(0, None, code)
         return code
+
+
+def _as_bytes(data: Words) -> bytes:
+    return data.astype(np.uint8).tobytes()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 import random
 import string
@@ -306,3 +307,86 @@ def test_what_cannot_be_held_is_refused(
     with pytest.raises(error, match=message):
         matcher.restrict(terminal, names)  # type: ignore[arg-type]
     assert b"x" in tokens(matcher)
+
+
+AGAIN = {
+    "a number that may go on": (
+        'start: (NUMBER | NAME | ";")*\nNUMBER: /[0-9]+(e[0-9]+)?/\nNAME: /[a-z]+/',
+        b"1",
+        ["foo"],
+        {
+            b"e;": False,
+            b"e": True,
+            b"e5;": True,
+            b"foo;": True,
+            b";e": True,
+            b"ee": False,
+            b"e5foo;": True,
+            b"e5e;": False,
+        },
+    ),
+    "a number that cannot, where the parser is": (
+        'start: ONE NAME ";" | "x" NUMBER\nONE: "1"\nNUMBER: "1e5"\nNAME: /[a-z]+/',
+        b"1",
+        ["foo"],
+        {b"e": False, b"f": True, b"foo;": True, b"e5": False},
+    ),
+    "a name in what is read again": (
+        'start: (NUMBER | NAME | ";")*\nNUMBER: /[0-9]+([a-z]+[0-9])?/\nNAME: /[a-z]+/',
+        b"1",
+        ["ee", "foo"],
+        {b"e;": False, b"ee;": True, b"eee;": False, b"foo;": True, b"fob;": False, b"fob": True, b"fob1;": True},
+    ),
+    "a terminal before what may be ignored": (
+        'start: (HASH | NAME | ";")*\nHASH: "#"\nNAME: /[a-z]+/\n%ignore /#[a-z]{0,3}#/\n%ignore " "',
+        b";",
+        ["foo"],
+        {b"#a b;": True, b"#a#b;": False, b"#a#foo;": True, b"a": False, b" #a;": True},
+    ),
+    "what is ignored, short or long": (
+        'start: (NAME | ";")*\nNAME: /[a-z]+/\n%ignore /#([a-z]*#)?/',
+        b";",
+        ["foo"],
+        {b"#a;": False, b"#a": True, b"#a#foo;": True, b"#foo;": True, b"#a#b": False, b"##b": False},
+    ),
+    "what is read again in several steps": (
+        'start: (A | B | NAME | ";")*\nA: /a(bcd[0-9])?/\nB: /bc?/\nNAME: /[c-z]+/',
+        b";",
+        ["foo", "d"],
+        {b"abcd;": True, b"abcd": True},
+    ),
+    "what began before, and is read again in several steps": (
+        'start: (NUMBER | "." | NAME | ";")*\nNUMBER: /[0-9](\\.[a-z]+[0-9])?/\nNAME: /[a-z]+/',
+        b"1.",
+        ["foo"],
+        {b"a": True, b"a;": False, b"foo;": True, b"foo2foo;": True, b"foo2bar;": False, b"a2;": True},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", AGAIN)
+@pytest.mark.parametrize("lexing", ["longest", "contextual"])
+def test_a_text_cut_into_other_tokens_is_no_other_text(case: str, lexing: str) -> None:
+    """The bytes since a lexeme could have ended were forgotten: what is read again was held or not by chance."""
+    grammar, before, names, texts = AGAIN[case]
+    made = longest(grammar) if lexing == "longest" else contextual(longest(grammar), "none")
+    for text, may_come in texts.items():
+        cuts = [
+            [
+                text[i:j]
+                for i, j in itertools.pairwise([0, *(k for k in range(1, len(text)) if cut >> k & 1), len(text)])
+            ]
+            for cut in range(0, 1 << min(len(text), 6), 2)
+        ]
+        there = compile_store(made, vocabulary_of(*{part for cut in cuts for part in cut}, singles=b"abcdef;#. 12foo"))
+        for cut in cuts:
+            matcher = there.matcher()
+            matcher.advance_bytes(before)
+            matcher.restrict("NAME", names)
+            for part in cut:
+                is_left = part in tokens(matcher)
+                assert matcher.fork().try_bytes(part) == is_left, (cut, part)
+                if not is_left:
+                    break
+                matcher.advance_bytes(part)
+            assert is_left == may_come, cut

@@ -20,6 +20,7 @@ from naive_names import continuation, is_left
 from shares import share
 
 from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError
+from maskwright.decoding.matcher import Matcher
 from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store
 
@@ -53,6 +54,21 @@ def spelled(naive: NaiveEngine, terminal: int, rng: random.Random) -> list[bytes
     return found
 
 
+def masked(matcher: Matcher) -> set[int]:
+    """The tokens of a mask; none at a dead end."""
+    try:
+        return row(matcher)
+    except DeadEndError:
+        return set()
+
+
+def comes(matcher: Matcher, terminal: int) -> bool:
+    """Whether a terminal may come next: a mask without it is another one."""
+    without = matcher.fork()
+    without.restrict(matcher.store.grammar.terminals[terminal].name, [])
+    return masked(without) != masked(matcher)
+
+
 def check(kind: str, seed: int, number: int, counts: Counter[str]) -> None:
     store, naive = case(kind, seed)
     rng = random.Random(f"{kind} {seed} {number}")
@@ -63,11 +79,6 @@ def check(kind: str, seed: int, number: int, counts: Counter[str]) -> None:
         for t, terminal in enumerate(grammar.terminals)
         if t not in grammar.ignored and t != newline and not terminal.is_declared
     ]
-    terminal = rng.choice(patterns)
-    texts = spelled(naive, terminal, rng)
-    names = frozenset(rng.sample(texts, min(len(texts), rng.choice([0, 1, 2, 3])))) | frozenset(
-        rng.choice([[], [b"a"], samples(grammar, rng, 1)])
-    )
     matcher = store.matcher()
     text = b""
     for _ in range(rng.randint(0, 3)):
@@ -79,15 +90,19 @@ def check(kind: str, seed: int, number: int, counts: Counter[str]) -> None:
         text += tokens[token]
     place = len(text)
     free = matcher.fork()
+    terminal = rng.choice([t for t in patterns if comes(free, t)] or patterns)
+    texts = spelled(naive, terminal, rng)
+    names = frozenset(rng.sample(texts, min(len(texts), rng.choice([0, 1, 2, 3])))) | frozenset(
+        rng.choice([[], [b"a"], samples(grammar, rng, 1)])
+    )
     matcher.restrict(grammar.terminals[terminal].name, names)
+    by_bytes = matcher.fork()
     for _ in range(4):
         where = f"{text!r} from {place}, {grammar.terminals[terminal].name} {sorted(names)}"
         assert matcher.is_accepting() == is_left(naive, text, place, terminal, names), where
-        try:
-            mask = row(matcher)
-        except DeadEndError:
-            mask = set()
+        mask = masked(matcher)
         assert mask <= row(free)
+        assert mask == masked(by_bytes), where
         assert {token for token in range(len(tokens)) if matcher.is_allowed(token)} == mask, where
         for token in sorted(row(free) - set(store.vocabulary.eos)):
             found = continuation(naive, text + tokens[token], place, terminal, names, TRIES)
@@ -99,6 +114,8 @@ def check(kind: str, seed: int, number: int, counts: Counter[str]) -> None:
         token = rng.choice(sorted(mask - set(store.vocabulary.eos)))
         matcher.advance(token)
         free.advance(token)
+        for byte in tokens[token]:
+            by_bytes.advance_bytes(bytes([byte]))
         text += tokens[token]
 
 
