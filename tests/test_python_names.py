@@ -15,7 +15,10 @@ from maskwright.python_names import PythonNames, kind_of_place
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("jedi", reason="jedi is not installed: pip install 'maskwright[names]'")
+    jedi = pytest.importorskip("jedi", reason="jedi is not installed: pip install 'maskwright[names]'")
+    jedi.settings.cache_directory = str(
+        tmp_path_factory.mktemp("jedi")
+    )  # other processes of the suite write to the usual one
     folder = tmp_path_factory.mktemp("project")
     (folder / "shapes.py").write_text("def area(width, height=1): ...\ndef loose(a, **rest): ...\nSIDE = 3\n")
     return folder
@@ -84,6 +87,10 @@ def test_what_is_not_known_stays_open(names: PythonNames, code: str) -> None:
         ("(1, ", None),
         ("f(a)(b, ", "argument"),
         ("f(x for x in a, ", None),
+        ("for x in ", "scope"),
+        ("    async for x, y in not ", "scope"),
+        ("for x in lambda y: y or ", None),
+        ("return a in lambda x: x or ", None),
         ("", None),
     ],
 )

@@ -142,7 +142,7 @@ def check_names(names: object, *others: object) -> None:
         return
     if not callable(names):
         refuse_argument("names", names, "a function from bytes to a terminal and its names, or None")
-    if any(others):
+    if any(other is not None and other is not False for other in others):
         raise MaskwrightError(
             "names go with neither canonical, fast_forward nor counts, which look at the mask alone; leave one of them out"
         )

@@ -63,6 +63,8 @@ class Names:
         at = np.arange(len(sizes))
         for k in range(int(sizes.max(initial=0))):
             at = at[(sizes[at] > k) & (states[at] >= 0)]
+            if not len(at):
+                break
             states[at] = next_state[states[at], self.data[begins[at] + k]]
         is_name: npt.NDArray[np.bool_] = (states >= 0) & (winner[states] == self.terminal)
         return is_name

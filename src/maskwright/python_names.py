@@ -39,6 +39,8 @@ _SCOPE = re.compile(r"(?:^|[^\w.])(?:return|if|elif|while|assert|raise|in|and|or
 _ARGUMENT = re.compile(r",[ \t\n]*$")
 _ATTRIBUTE = re.compile(r"[\w\])}\"']\.$")
 _OPEN = re.compile(r"\b(?:lambda|for)\b")
+_FOR = re.compile(r"^[ \t]*(?:async[ \t]+)?for\b.*?\bin[ \t]")
+"""A `for` statement up to what it goes through, where what it binds is no name yet."""
 _MOST_KEPT = 64
 _WORD = "maskwright_name"
 """Stands for the name that is to come."""
@@ -85,11 +87,14 @@ class PythonNames:
         if code not in self._known:
             while len(self._known) >= _MOST_KEPT:
                 del self._known[next(iter(self._known))]
-            try:
-                names = self._names(code, kind)
-            except Exception as error:  # jedi raises many kinds on texts that it fails to read
-                _logger.debug("jedi fails at the end of a text of %d characters: %s", len(code), error)
-                names = None
+            names = None
+            # once more where it fails: jedi keeps files that another process may be writing
+            for _ in range(2):
+                try:
+                    names = self._names(code, kind)
+                    break
+                except Exception as error:  # jedi raises many kinds on texts that it fails to read
+                    _logger.debug("jedi fails at the end of a text of %d characters: %r", len(code), error)
             self._known[code] = None if not names else (TERMINAL, frozenset(names))
         return self._known[code]
 
@@ -150,7 +155,7 @@ def kind_of_place(code: str) -> str | None:
     if _ATTRIBUTE.search(code):
         return "attribute"
     depth, inner = _brackets(code)
-    if not depth and _SCOPE.search(code) and not _OPEN.search(inner.rpartition(" in ")[0]):
+    if not depth and _SCOPE.search(code) and not _OPEN.search(_FOR.sub("", inner)):
         return "scope"
     if depth and inner.startswith("(") and _ARGUMENT.search(code) and not _OPEN.search(inner):
         return "argument"

@@ -93,6 +93,8 @@ def test_what_goes_with_no_names_is_refused(store: mw.Store) -> None:
         written(store, model, names=3)
     with pytest.raises(MaskwrightError, match="names go with neither canonical, fast_forward nor counts"):
         written(store, model, fast_forward=True)
+    with pytest.raises(MaskwrightError, match="names go with neither"):
+        written(store, model, counts=mw.TokenCounts(store.vocabulary))
     with pytest.raises(MaskwrightError, match="max_rollback is 0"):
         generate(model, Matcher(store, 0), [0], names=source, close=False)
     pattern = mw.build_store(mw.load_regex("[a-z]+"), store.vocabulary)
