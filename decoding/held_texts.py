@@ -14,7 +14,7 @@ from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.entries import entries
 
 if TYPE_CHECKING:
-    from maskwright.decoding.names.held import Held, Place
+    from maskwright.decoding.names.held import Held, Holding
 
 Words = npt.NDArray[np.int32]
 
@@ -67,7 +67,7 @@ class HeldTexts(DeadEndTexts):
             self._refuse(0, token, code)
         self._move(held, place)
 
-    def _place_behind(self, held: Held, number: int) -> tuple[int, Place | None]:
+    def _place_behind(self, held: Held, number: int) -> tuple[int, Holding | None]:
         """The result of reading a token, and what is held behind it. The text is left as it is."""
         for tries in itertools.count():
             code = int(entries.read_token(self._table, self._memory, 0, number, False))
@@ -82,7 +82,7 @@ class HeldTexts(DeadEndTexts):
         is_allowed, place = held.after(self, data)
         return (constants.OK if is_allowed else constants.ILLEGAL), place
 
-    def _move(self, held: Held, place: Place | None) -> None:
+    def _move(self, held: Held, place: Holding | None) -> None:
         if self.max_rollback or place is not None:
             held.move(place)
         if place is None and (not self.max_rollback or held.is_over):

@@ -436,11 +436,10 @@ def generate(
     opportunistic : let the model choose first, and make a mask only if the grammar refuses its
         choice. Greedy texts are the same with it and without, and samples have the same
         distribution. It makes no difference with `top_k`, `top_p`, `fast_forward`, `canonical`,
-        `stop_when_complete` or `counts`, which look at the mask.
+        `stop_when_complete`, `counts` or `names`, which look at the mask.
     counts : which tokens came before at such places. A model of transformers reads those that are
         likely next in one pass, and still chooses each token, so the text is the same and takes
         fewer passes. What it chooses is counted too.
-
     names : which names there are, asked along the text: from the bytes that were written since
         `matcher` stood where it does (so `heal` is among them) to a terminal and the names that it
         is held to next, or None (`Matcher.restrict`). It is asked behind each token, and where a

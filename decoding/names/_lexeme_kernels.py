@@ -215,18 +215,18 @@ def read_lexemes(table, memory, lexer, names, data, floor, rows, row, at, n):  #
 
 @kernel
 def begin_row(  # type: ignore[no-untyped-def]
-    table, memory, lexer, names, data, typed, floor, is_before, rows
+    table, memory, lexer, names, data, typed, floor, rows
 ):
     """Make row 0 that of the text: UNDECIDED or an error.
 
     typed : how many bytes of `data` the text ends with.
-    is_before : whether the lexeme under way, if any, can't be held: it began before the names were
-        given, or is ignored. Then these bytes are those since it could have ended, those from the
-        floor on came behind the names, and rows[LAST_WINNER] holds what won there.
+    floor : -1 if the lexeme under way may be held, or there is none. Else it began before the names
+        were given, or is ignored. Then these bytes are those since it could have ended, those from
+        the floor on came behind the names, and rows[LAST_WINNER] holds what won there.
     """
     begin_draft(memory, REGION)
     spend_nothing(memory, REGION)
-    if not is_before or memory[REGION + LEXER] == 0:
+    if floor < 0 or memory[REGION + LEXER] == 0:
         code = begin_lexeme(table, memory, lexer, names, rows, 0, 0)
         if code == OK:
             code = read_lexemes(table, memory, lexer, names, data, floor, rows, 0, np.int64(0), typed)

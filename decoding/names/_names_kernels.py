@@ -315,7 +315,6 @@ def read_held(
     data: Int32,
     typed: int,
     floor: int,
-    is_before: bool,
     rows: Int32,
 ) -> int:
     """Read data[typed:], which the engine takes, behind a text whose terminal is held to names.
@@ -323,11 +322,11 @@ def read_held(
     Returns UNDECIDED, FREE, REFUSED, WANTS_COUNTS or an error. If UNDECIDED, the first row says
     which lexeme is under way then.
 
-    typed, floor, is_before : as of `begin_row`.
+    typed, floor : as of `begin_row`.
     rows : (> 4 * ROW_SIZE,) int32; written.
     """
     n = np.int64(data.shape[0])
-    code = begin_row(table, memory, lexer, names, data, np.int64(typed), np.int64(floor), is_before, rows)
+    code = begin_row(table, memory, lexer, names, data, np.int64(typed), np.int64(floor), rows)
     if code != UNDECIDED:
         return code
     code = read_lexemes(table, memory, lexer, names, data, np.int64(floor), rows, 0, np.int64(typed), n)
@@ -346,7 +345,6 @@ def ends_held(
     data: Int32,
     typed: int,
     floor: int,
-    is_before: bool,
     rows: Int32,
 ) -> int:
     """Whether a text may end as far as its held lexeme goes: OK, ILLEGAL or an error.
@@ -354,7 +352,7 @@ def ends_held(
     The engine must say that it may end. Arguments as of `read_held`; `data` has `typed` bytes.
     """
     n = np.int64(data.shape[0])
-    code = begin_row(table, memory, lexer, names, data, np.int64(typed), np.int64(floor), is_before, rows)
+    code = begin_row(table, memory, lexer, names, data, np.int64(typed), np.int64(floor), rows)
     while code == UNDECIDED:
         winner = np.int64(rows[LAST_WINNER])
         if rows[BEGIN] == n or winner < 0:
@@ -397,7 +395,6 @@ def narrow(
     data: Int32,
     typed: int,
     floor: int,
-    is_before: bool,
     rows: Int32,
     words: Int32,
 ) -> int:
@@ -407,13 +404,13 @@ def narrow(
     without bytes is.
 
     data : (typed + the bytes of the longest token,) int32; its first `typed` bytes are read.
-    typed, floor, is_before : as of `begin_row`.
+    typed, floor : as of `begin_row`.
     rows : (ROW_SIZE * (the bytes of the longest token + 6),) int32; written.
     words : (n_words,) int32; written.
     """
     for w in range(words.shape[0]):
         words[w] = 0
-    code = begin_row(table, memory, lexer, names, data, np.int64(typed), np.int64(floor), is_before, rows)
+    code = begin_row(table, memory, lexer, names, data, np.int64(typed), np.int64(floor), rows)
     if code != UNDECIDED:
         return code
     ends, firsts = np.int64(trie[TRIE_END]), np.int64(trie[TRIE_FIRST])

@@ -28,25 +28,25 @@ _LOCK = threading.Lock()
 """Held while counts are added to names, which copies of a matcher share."""
 
 
-class Place(NamedTuple):
+class Holding(NamedTuple):
     """Where a text stands while a terminal is held.
 
     names : what the terminal is held to.
     data : the bytes of the lexeme under way if it may come to be held; else those since it could
         have ended, which are read again if it fails.
-    floor : how many of these come before the place of the call; 0 if the lexeme may be held.
-    winner : the terminal that the lexeme is if it fails, or -1; None if it may be held.
+    floor : how many of these come before the place of the call; -1 if the lexeme may be held.
+    winner : the terminal that the lexeme is if it fails and is not held; -1 if none.
     """
 
     names: Names
     data: bytes
     floor: int
-    winner: int | None
+    winner: int
 
     @property
     def typed(self) -> bytes:
         """The bytes of the lexeme under way if it may come to be held; else none."""
-        return self.data if self.winner is None else b""
+        return self.data if self.floor < 0 else b""
 
 
 class Held:
@@ -57,9 +57,9 @@ class Held:
     """
 
     def __init__(self, texts: Texts) -> None:
-        self.place: Place | None = None
+        self.place: Holding | None = None
         self.lexer = name_lexer(texts.store)
-        self._before: deque[Place | None] = deque(maxlen=texts.max_rollback)
+        self._before: deque[Holding | None] = deque(maxlen=texts.max_rollback)
         n = self.lexer.longest
         self._rows = np.zeros(layout.ROW_SIZE * (n + _SPARE_ROWS), np.int32)
         self._words = np.zeros(texts._n_words, np.int32)
@@ -68,7 +68,7 @@ class Held:
         """Hold a terminal to names from the end of the text on. Raises: as `Matcher.restrict`."""
         number = terminal_of(texts.store.grammar, terminal)
         data, winner = self.lexer.pending[int(texts._memory[constants.LEXER])]
-        self.place = Place(Names(self.lexer, number, names), data, len(data), winner)
+        self.place = Holding(Names(self.lexer, number, names), data, len(data), winner)
 
     def copy(self, texts: Texts) -> Self:
         """The same for a copy of the matcher."""
@@ -90,7 +90,7 @@ class Held:
     def restore(self, state: tuple[Any, ...]) -> None:
         """Take what `to_state` gave."""
         names = [Names(self.lexer, terminal, texts) for terminal, texts in state[0]]
-        places = [None if place is None else Place(names[place[0]], *place[1:]) for place in state[1]]
+        places = [None if place is None else Holding(names[place[0]], *place[1:]) for place in state[1]]
         self.place = places[0]
         self._before.extend(places[1:])
 
@@ -99,7 +99,7 @@ class Held:
         """Whether nothing is held, however many tokens are taken back."""
         return self.place is None and not any(self._before)
 
-    def move(self, place: Place | None) -> None:
+    def move(self, place: Holding | None) -> None:
         """Read a token. place : what is held behind it."""
         self._before.append(self.place)
         self.place = place
@@ -133,7 +133,6 @@ class Held:
                 room,
                 typed,
                 place.floor,
-                place.winner is not None,
                 self._rows,
                 self._words,
             ),
@@ -147,7 +146,7 @@ class Held:
         mine &= self._words
         return bool(mine.any())
 
-    def after(self, texts: Texts, data: bytes) -> tuple[bool, Place | None]:
+    def after(self, texts: Texts, data: bytes) -> tuple[bool, Holding | None]:
         """Whether bytes that the engine takes may come, and what is held behind them."""
         place = self.place
         if place is None:
@@ -165,7 +164,6 @@ class Held:
                 whole,
                 typed,
                 place.floor,
-                place.winner is not None,
                 self._rows,
             ),
         )
@@ -175,8 +173,8 @@ class Held:
         if begin < floor or self._is_ignored(begin, len(whole)):
             winner = int(self._rows[layout.LAST_WINNER])
             end = int(self._rows[layout.LAST_END]) if winner >= 0 else len(whole)
-            return True, Place(place.names, _as_bytes(whole[end:]), max(0, floor - end), winner)
-        return True, Place(place.names, _as_bytes(whole[begin:]), 0, None)
+            return True, Holding(place.names, _as_bytes(whole[end:]), max(0, floor - end), winner)
+        return True, Holding(place.names, _as_bytes(whole[begin:]), -1, -1)
 
     def may_end(self, texts: Texts) -> bool:
         """Whether a text that the engine lets end may end, as far as names go."""
@@ -195,7 +193,6 @@ class Held:
                 data,
                 len(data),
                 place.floor,
-                place.winner is not None,
                 self._rows,
             ),
         )
@@ -221,15 +218,14 @@ class Held:
         live = array[array[layout.LIVE] + first : array[layout.LIVE] + last]
         return bool((array[array[layout.KIND] + live] == layout.IGNORED).all())
 
-    def _ask(self, texts: Texts, place: Place, call: object) -> int:
+    def _ask(self, texts: Texts, place: Holding, call: object) -> int:
         """The result of a kernel, with more room and counts as often as it needs them.
 
         Raises: LimitError as the engine.
         """
         assert callable(call)
         for tries in itertools.count():
-            if place.winner is not None:
-                self._rows[layout.LAST_WINNER] = place.winner
+            self._rows[layout.LAST_WINNER] = place.winner
             code = int(call())
             if code == layout.WANTS_COUNTS:
                 with _LOCK:

@@ -50,7 +50,7 @@ class Found(NamedTuple):
     classes: int
 
 
-class _Place(NamedTuple):
+class _Step(NamedTuple):
     """A node, a cell, and the visit before; below 0 it is origin -1 - before."""
 
     node: int
@@ -64,7 +64,7 @@ class _Note(NamedTuple):
     place, classes : the edge that decides, and what. before : the key of the note before.
     """
 
-    place: _Place
+    place: _Step
     classes: int
     before: tuple[int, int] | None
 
@@ -80,7 +80,7 @@ class Walks:
         self._below = configurations.parser.below
         self.found: list[Found] = []
         self._origins: list[Origin] = []
-        self._visits: list[_Place] = []
+        self._visits: list[_Step] = []
         self._agenda: list[tuple[int, Items]] = []
         self._seen: set[tuple[int, int, Items]] = set()
         self._after: dict[tuple[Items, int], Items] = {}
@@ -109,7 +109,7 @@ class Walks:
         """
         self._origins.append(origin)
         target, mask = self._claims.edge(root, top) if root else (0, 0)
-        self._edge(_Place(root, top, -len(self._origins)), target, own | self._masks.bits(mask), items)
+        self._edge(_Step(root, top, -len(self._origins)), target, own | self._masks.bits(mask), items)
 
     def follow(self, until: int) -> None:
         """Make some visits, until none is left. until : the most of them."""
@@ -124,7 +124,7 @@ class Walks:
                 if after is None:
                     after = self._after[key] = self._read(items, cell)
                 target, mask = self._claims.edge(place.node, cell)
-                self._edge(_Place(place.node, cell, number), target, self._masks.bits(mask), after)
+                self._edge(_Step(place.node, cell, number), target, self._masks.bits(mask), after)
 
     def _read(self, items: Items, cell: int) -> Items:
         """The items once one more cell is read."""
@@ -135,7 +135,7 @@ class Walks:
         found.pop(REFUSED, None)
         return tuple(sorted(found.items()))
 
-    def _edge(self, place: _Place, target: int, mask: int, items: Items) -> None:
+    def _edge(self, place: _Step, target: int, mask: int, items: Items) -> None:
         """Check an edge, and put its target on the agenda.
 
         mask : what it allows. items : what hangs there once its cell is read.
@@ -171,19 +171,19 @@ class Walks:
         if key not in self._seen:
             self._seen.add(key)
             self._agenda.append((len(self._visits), key[2]))
-            self._visits.append(_Place(target, place.cell, place.before))
+            self._visits.append(_Step(target, place.cell, place.before))
 
-    def _note(self, is_allowed: bool, place: _Place, number: int, classes: int) -> None:
+    def _note(self, is_allowed: bool, place: _Step, number: int, classes: int) -> None:
         """Note that an edge decides some classes, which hang on a configuration set, too early."""
         for each in (number,) if is_allowed else self._configurations.parts(number):
             self._early[is_allowed].setdefault((place.cell, each), _Note(place, classes, None))
 
-    def _add(self, is_allowed: bool, place: _Place, classes: int) -> None:
+    def _add(self, is_allowed: bool, place: _Step, classes: int) -> None:
         """Add a difference at an edge."""
         origin, cells = self._path(place)
         self.found.append(Found(is_allowed, False, origin, cells, place.node, classes))
 
-    def _path(self, place: _Place) -> tuple[Origin, tuple[int, ...]]:
+    def _path(self, place: _Step) -> tuple[Origin, tuple[int, ...]]:
         """Where the walk to an edge begins, and the cells that it reads."""
         cells = [place.cell]
         before = place.before
