@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from typing import NoReturn
 from weakref import WeakKeyDictionary
 
 from maskwright.analysis.errors import LimitError
@@ -56,9 +57,10 @@ class Completions:
     ) -> None:
         self._nodes, self._escapes = nodes, escapes
         self._object_of, self._array_of = object_of, array_of
-        self._made: dict[tuple[int, int, int], tuple[list[Value], bool]] = {}
+        self._made: dict[tuple[int, int, int], tuple[list[Value], bool, bool]] = {}
         self._alike: WeakKeyDictionary[Frame, dict[ArrayFrame, list[Value]]] = WeakKeyDictionary()
         self._is_cut = False  # whether values were left out for being too deep, since `_deeper` asked
+        self._is_some = False  # whether they were since there were so many
         self._n_steps = 0  # since then
 
     # ----------------------------------------------------------------------------------- questions
@@ -111,7 +113,9 @@ class Completions:
 
     def has_new(self, shape: ReadShape, known: Known) -> bool:
         """Whether a shape has a value that is not known."""
-        return not known or self._finds_new(lambda n, depth: _some(self._shape(shape, n, depth), n), known, len(known))
+        return not known or self._finds_new(
+            lambda n, depth: self._some(self._shape(shape, n, depth), n), known, len(known)
+        )
 
     def _is_new_in(self, reading: Reading, top: ArrayFrame) -> bool:
         """Whether the item under way of an array can still become a new one."""
@@ -127,22 +131,26 @@ class Completions:
         n_alike : the most of them that may be known.
 
         PERF: nearly always one of two is new, so more are looked for only if none is.
+
+        Raises: LimitError if so many were looked at that came to nothing.
         """
         n = 2
         while True:
-            n = min(n, n_alike + 1)
             found = self._deeper(partial(find, n), n)
             if any(value not in known for value in found):
                 return True
-            if len(found) < n or n > n_alike:
+            # fewer than n may be found though there are more: some of n parts come to no whole
+            if len(found) > n_alike or not self._is_some:
                 return False
             n *= 8
+            if n > MOST_STEPS:
+                self._give_up()
 
     def _deeper(self, find: Callable[[int], list[Value]], n: int) -> list[Value]:
         """`n` values, or all if there are fewer, looked for ever deeper."""
         depth, self._n_steps = 1, 0
         while True:
-            self._is_cut = False
+            self._is_cut = self._is_some = False
             found = find(depth)
             if len(found) >= n or not self._is_cut:
                 return found
@@ -199,12 +207,14 @@ class Completions:
             return []
         key = node, n, depth
         if key not in self._made:
-            before, self._is_cut = self._is_cut, False
+            before, self._is_cut, self._is_some = (self._is_cut, self._is_some), False, False
             values = (value for shape in self._nodes[node] for value in self._shape(shape, n, depth))
-            self._made[key] = _some(values, n), self._is_cut
-            self._is_cut = before
-        found, is_cut = self._made[key]
+            found = self._some(values, n)
+            self._made[key] = found, self._is_cut, self._is_some
+            self._is_cut, self._is_some = before
+        found, is_cut, is_some = self._made[key]
         self._is_cut |= is_cut
+        self._is_some |= is_some
         return found
 
     def _shape(self, shape: ReadShape, n: int, depth: int) -> Iterator[Value]:
@@ -291,6 +301,7 @@ class Completions:
         pairs: list[tuple[bytes, list[Value]]] = []
         for key in shape.other_keys(b"", 0, None, n_keys + n + len(others)):
             values = self._node(shape.shape.others[shape.class_of(key)], n, depth)
+            self._is_some |= len(pairs) >= n
             if values and key not in others:
                 pairs.append((key, values))
         first = frozenset((key, values[0]) for key, values in pairs[: n_keys - 1])
@@ -327,6 +338,7 @@ class Completions:
                 if node == NO_NODE or not shape.is_completable(count + 1, contained + role):
                     continue
                 values = [value for value in self._node(node, n + len(there), depth) if value not in there]
+                self._is_some |= len(values) > n
                 for value in reversed(values[:n]):
                     after = there | {value} if shape.shape.is_unique else there
                     todo.append(((*found, value), count + 1, contained + role, after))
@@ -357,9 +369,21 @@ class Completions:
         """
         self._n_steps += 1
         if self._n_steps > MOST_STEPS:
-            raise LimitError(
-                f"items are compared, and it takes more than {MOST_STEPS:,} steps to tell whether one is new"
-            )
+            self._give_up()
+
+    @staticmethod
+    def _give_up() -> NoReturn:
+        raise LimitError(f"items are compared, and it takes more than {MOST_STEPS:,} steps to tell whether one is new")
+
+    def _some(self, values: Iterable[Value], n: int) -> list[Value]:
+        """The first `n` different values."""
+        found: dict[Value, None] = {}
+        for value in values:
+            found[value] = None
+            if len(found) >= n:
+                self._is_some = True
+                break
+        return list(found)
 
     # -------------------------------------------------------------------------- values of readings
 
@@ -371,13 +395,14 @@ class Completions:
             assert frame is not None
             frame = frame.parent
         while frame is not None and frame is not top:
-            found = _some(self._closed(frame, found, n, depth), n)
+            found = self._some(self._closed(frame, found, n, depth), n)
             frame = frame.parent
         return found
 
     def _closed(self, frame: Frame, values: list[Value], n: int, depth: int) -> Iterator[Value]:
         """The values that a frame can become whose member or item under way becomes one of some."""
         for value in values:
+            self._step()
             if isinstance(frame, ObjectFrame):
                 members = frame.members | {(frame.key, value)}
                 for found in self._objects(frame.shape, frame.used, frame.others, members, n, depth):
@@ -398,7 +423,9 @@ class Completions:
         if isinstance(place, Word):
             return [place.shape.values[text] for text in place.shape.texts if text.startswith(place.text)]
         if isinstance(place, Digits):
-            return list(place.shape.numbers(place.state, place.text, n))
+            numbers: list[Value] = list(place.shape.numbers(place.state, place.text, n))
+            self._is_some |= len(numbers) >= n
+            return numbers
         if isinstance(place, Quoted):
             return self._quoted(frame, place, n, depth)
         if place.awaited in ("value", "colon"):
@@ -406,22 +433,24 @@ class Completions:
         n_more = int(place.awaited in ("key", "item"))
         if isinstance(frame, ObjectFrame):
             members = self._objects(frame.shape, frame.used, frame.others, frame.members, n, depth, n_more)
-            return _some(map(self._object_of, members), n)
+            return self._some(map(self._object_of, members), n)
         assert isinstance(frame, ArrayFrame)
         counts = frame.count, frame.contained
         items = self._arrays(frame.shape, counts, frame.known, frame.items, n, depth, n_more)
-        return _some(map(self._array_of, items), n)
+        return self._some(map(self._array_of, items), n)
 
     def _quoted(self, frame: Frame | None, place: Quoted, n: int, depth: int) -> list[Value]:
         """As `_begun`, within a string or a key."""
         shape = place.shape
         ranges = self._ranges(place)
         if isinstance(shape, LiteralShape):
-            return _some((text for text in shape.begun(place.content) if goes_on(text, place.content, ranges)), n)
+            return self._some((text for text in shape.begun(place.content) if goes_on(text, place.content, ranges)), n)
         if isinstance(shape, AutomatonShape):
-            return _some(shape.strings(place.state, place.length, place.content, ranges, n), n)
+            strings: list[Value] = list(shape.strings(place.state, place.length, place.content, ranges, n))
+            self._is_some |= len(strings) >= n
+            return strings
         assert isinstance(frame, ObjectFrame)
-        return _some(self._keyed(frame, shape, place, ranges, n, depth), n)
+        return self._some(self._keyed(frame, shape, place, ranges, n, depth), n)
 
     def _keyed(
         self, frame: ObjectFrame, shape: ObjectShape, place: Quoted, ranges: Ranges | None, n: int, depth: int
@@ -470,13 +499,3 @@ def _is_between(reading: Reading) -> bool:
     if isinstance(place, Quoted):
         return isinstance(place.shape, ObjectShape)
     return isinstance(place, Gap) and place.awaited not in ("value", "colon")
-
-
-def _some(values: Iterable[Value], n: int) -> list[Value]:
-    """The first `n` different values."""
-    found: dict[Value, None] = {}
-    for value in values:
-        found[value] = None
-        if len(found) >= n:
-            break
-    return list(found)
