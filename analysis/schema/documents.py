@@ -174,14 +174,19 @@ class Document:
     def _location(self, schema: Any, place: tuple[Any, ...], draft: int, resolver: Any) -> int:
         """The number of a subschema.
 
-        Raises: SchemaError if it is neither an object nor a boolean.
+        Raises: SchemaError if it is neither an object nor a boolean, or its identifier is no URI.
         """
         if schema is True:
             return 0
         key: Any = id(schema)
         if resolver is not None:
             if isinstance(schema, dict):
-                resolver = resolver.in_subresource(_specification(draft).create_resource(schema))
+                try:
+                    resolver = resolver.in_subresource(_specification(draft).create_resource(schema))
+                except ValueError as error:
+                    self._places.append(place)
+                    name = "id" if draft == 4 else "$id"
+                    raise self.error(len(self._places) - 1, name, f"is no URI ({error})") from None
             key = (key, draft, _scope(resolver))
         number = self._numbers.get(key)
         if number is not None:

@@ -43,14 +43,22 @@ class Demands:
     """What the tokens of each lexer state that a text can stop in ask of the parser.
 
     states : these lexer states, ascending.
+    progress : is told how many states of the lexer have been read, and how many are known.
     """
 
-    def __init__(self, lexer: Lexer, parser: Parser, configurations: Configurations, tokens: tuple[bytes, ...]) -> None:
+    def __init__(
+        self,
+        lexer: Lexer,
+        parser: Parser,
+        configurations: Configurations,
+        tokens: tuple[bytes, ...],
+        progress: Progress | None = None,
+    ) -> None:
         self.lexer, self.parser, self.configurations = lexer, parser, configurations
         self.reader = Reader(lexer, parser.n_columns)
         self.sequences = Sequences(self.reader, configurations)
         self._trie = Trie(tokens)
-        self.states = self._reachable()
+        self.states = self._reachable(progress)
         self._keys: list[tuple[int, int, int]] = []
         self._key_number: dict[tuple[int, int, int], int] = {}
         self._alternatives: dict[int, list[tuple[tuple[int, ...], int]]] = {}
@@ -62,13 +70,15 @@ class Demands:
             inserted = 1 << lexer.dedent if lexer.dedent >= 0 else 0
             configurations.sets.append(1 << (parser.n_columns - 1) | inserted)
 
-    def _reachable(self) -> list[int]:
+    def _reachable(self, progress: Progress | None) -> list[int]:
         """The lexer states in which a text can stop."""
         found, agenda = {0}, [0]
         classes = self.reader.byte_classes()
         some = [classes.index(number) for number in range(max(classes) + 1)]
         while agenda:
             state = agenda.pop()
+            if progress is not None:
+                progress(len(found) - len(agenda) - 1, len(found))
             for byte in some:
                 for _, after, _ in self.reader.read(state, 0, byte):
                     if after not in found:

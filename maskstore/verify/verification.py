@@ -113,7 +113,13 @@ class _Verification:
         self.parser, self.lexer = Parser(table), Lexer(table, grammar.n_terminals)
         self.configurations = Configurations(self.parser, self.lexer)
         self.claims = Claims(table)
-        self.demands = Demands(self.lexer, self.parser, self.configurations, vocabulary.tokens)
+        self.demands = Demands(
+            self.lexer,
+            self.parser,
+            self.configurations,
+            vocabulary.tokens,
+            lambda n, of: clock.report("lexer states", n, of),
+        )
         entered = self.parser.entered
         self.tops = sorted({0}.union(*entered))
         inserted = (self.lexer.newline_column, self.lexer.indent, self.lexer.dedent)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from random import Random
+from typing import Any
 
 import pytest
 from growth import growth
 
+from maskwright.analysis.errors import SchemaError
 from maskwright.analysis.schema.drafts import Doubtful, Draft, Patterned, all_live, has_value, living
+from maskwright.analysis.schema.load import load_schema
 from maskwright.analysis.schema.shapes import NO_NODE, Arrays, Contained, Objects, Strings
 
 ANY_STRING = Strings(None, 0, None)
@@ -101,3 +104,21 @@ def late(n: int) -> float:
 
 def test_the_time_is_in_proportion_to_the_size() -> None:
     assert growth(late, 1000) < 2.8
+
+
+@pytest.mark.parametrize(
+    ("schema", "pointer"),
+    [
+        ({"$id": "//[", "$ref": "x"}, "/$id"),
+        ({"$id": "http://[", "$defs": {"a": {"$id": "b"}}, "$ref": "b"}, "/$id"),
+        (
+            {"$ref": "#/definitions/a", "definitions": {"a": {"$id": "//[", "properties": {"b": {"$ref": "x"}}}}},
+            "/definitions/a/$id",
+        ),
+        ({"$schema": "http://json-schema.org/draft-04/schema#", "id": "//[", "not": {"$ref": "x"}}, "/id"),
+    ],
+)
+def test_an_identifier_that_is_no_uri_is_named(schema: dict[str, Any], pointer: str) -> None:
+    with pytest.raises(SchemaError, match="is no URI") as caught:
+        load_schema(schema)
+    assert caught.value.pointer == pointer

@@ -198,7 +198,7 @@ def test_time_and_progress() -> None:
         verify(store, seconds=1e-9)
     steps: list[str] = []
     verify(store, progress=lambda what, done, total: steps.append(what))
-    assert {"tokens", "look-ups", "visits"} <= set(steps)
+    assert {"lexer states", "tokens", "look-ups", "visits"} <= set(steps)
 
 
 def test_moves_are_the_layouts() -> None:
