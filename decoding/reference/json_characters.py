@@ -246,10 +246,15 @@ class Characters:
                     left -= 1
                     continue
                 found: list[tuple[bytes, int, int]] = []
-                for character, after in self.after_each(at):
-                    if self.n_strings(after, more - 1, more - 1):
+                lives = {
+                    after: n for after, n in self.steps(at, ALL).items() if self.n_strings(after, more - 1, more - 1)
+                }
+                # PERF: one character may lead on, of all that there are
+                wanted = min(left, sum(lives.values()))
+                for character, after in self.after_each(at) if wanted else ():
+                    if after in lives:
                         found.append((text + character, after, more - 1))
-                        if len(found) == left:
+                        if len(found) == wanted:
                             break
                 todo += reversed(found)
             length += 1

@@ -423,9 +423,7 @@ class Completions:
         if isinstance(place, Word):
             return [place.shape.values[text] for text in place.shape.texts if text.startswith(place.text)]
         if isinstance(place, Digits):
-            numbers: list[Value] = list(place.shape.numbers(place.state, place.text, n))
-            self._is_some |= len(numbers) >= n
-            return numbers
+            return self._some(place.shape.numbers(place.state, place.text, n), n)
         if isinstance(place, Quoted):
             return self._quoted(frame, place, n, depth)
         if place.awaited in ("value", "colon"):
@@ -446,9 +444,7 @@ class Completions:
         if isinstance(shape, LiteralShape):
             return self._some((text for text in shape.begun(place.content) if goes_on(text, place.content, ranges)), n)
         if isinstance(shape, AutomatonShape):
-            strings: list[Value] = list(shape.strings(place.state, place.length, place.content, ranges, n))
-            self._is_some |= len(strings) >= n
-            return strings
+            return self._some(shape.strings(place.state, place.length, place.content, ranges, n), n)
         assert isinstance(frame, ObjectFrame)
         return self._some(self._keyed(frame, shape, place, ranges, n, depth), n)
 

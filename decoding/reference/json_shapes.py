@@ -207,10 +207,14 @@ def strings_behind(
         yield from (content + text for text in characters.strings(state, least, most, n))
         return
     for first, last in ranges:
+        left = sum(characters.steps(state, ((first, last),)).values())
         for point in range(first, last + 1):
+            if not left:
+                break
             character = chr(point).encode()
             after = characters.after(state, character)
             if after >= 0:
+                left -= 1
                 rest = characters.strings(after, least - 1, None if most is None else most - 1, n)
                 yield from (content + character + text for text in rest)
 

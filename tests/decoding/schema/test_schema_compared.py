@@ -239,6 +239,20 @@ def test_a_search_has_an_end(vocabulary: mw.Vocabulary, monkeypatch: pytest.Monk
         matcher.advance_bytes(b'[{"id":"a","at":[1]},{"id":"a","at":[1')
 
 
+@pytest.mark.parametrize("pattern", ["b", "^a*b$", "\u8a9e$", "b.?$"])
+def test_strings_that_end_in_few_ways_are_found_soon(vocabulary: mw.Vocabulary, pattern: str) -> None:
+    """All characters were tried where one leads on: a mask took seconds."""
+    schema = {**ANYTHING, "items": {**ANYTHING, "items": {"type": "string", "pattern": pattern}}}
+    store = build_schema_store(mw.load_schema(schema, whitespace="compact"), vocabulary)
+    end = pattern[0] if pattern[0] > "~" else "b"
+    matcher = store.matcher()
+    matcher.advance_bytes(f'[[],["{end}"],["{end}'.encode())
+    begin = time.process_time()
+    assert mask(matcher)
+    assert time.process_time() - begin < 2
+    assert not matcher.fork().try_bytes(b'"]') and matcher.fork().try_bytes(b'",')
+
+
 def of(items: Any, **limits: int) -> dict[str, Any]:
     return {**ANYTHING, "items": items, **limits}
 
