@@ -16,9 +16,8 @@ from maskwright.python_names import PythonNames, kind_of_place
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     jedi = pytest.importorskip("jedi", reason="jedi is not installed: pip install 'maskwright[names]'")
-    jedi.settings.cache_directory = str(
-        tmp_path_factory.mktemp("jedi")
-    )  # other processes of the suite write to the usual one
+    # other processes of the suite write to the usual folder
+    jedi.settings.cache_directory = str(tmp_path_factory.mktemp("jedi"))
     folder = tmp_path_factory.mktemp("project")
     (folder / "shapes.py").write_text("def area(width, height=1): ...\ndef loose(a, **rest): ...\nSIDE = 3\n")
     return folder

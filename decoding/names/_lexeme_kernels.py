@@ -188,6 +188,20 @@ def grow(table, memory, lexer, names, data, floor, rows, row, at):  # type: igno
 
 
 @kernel
+def end_lexeme(table, memory, lexer, names, rows, row):  # type: ignore[no-untyped-def]
+    """End a lexeme that is not held where it could have ended last, and begin the next one there.
+
+    Returns OK, REFUSED or an error.
+    """
+    terminal = np.int64(rows[row + LAST_WINNER])
+    if not is_dropped(memory, lexer, terminal):
+        code = read_terminal(table, memory, terminal)
+        if code != OK:
+            return np.int64(REFUSED) if code == ILLEGAL else code
+    return begin_lexeme(table, memory, lexer, names, rows, row, np.int64(rows[row + LAST_END]))
+
+
+@kernel
 def read_lexemes(table, memory, lexer, names, data, floor, rows, row, at, n):  # type: ignore[no-untyped-def]
     """Read data[at:n] into a row and the draft: UNDECIDED, FREE, REFUSED or an error.
 
@@ -200,16 +214,12 @@ def read_lexemes(table, memory, lexer, names, data, floor, rows, row, at, n):  #
         terminal = np.int64(rows[row + LAST_WINNER])
         if terminal < 0:
             return np.int64(REFUSED)  # the engine refuses it too
-        at = np.int64(rows[row + LAST_END])
-        if not is_dropped(memory, lexer, terminal):
-            if rows[row + BEGIN] >= floor:
-                return np.int64(FREE if terminal != names[TERMINAL] or rows[row + IS_NAME] else REFUSED)
-            code = read_terminal(table, memory, terminal)
-            if code != OK:
-                return np.int64(REFUSED) if code == ILLEGAL else code
-        code = begin_lexeme(table, memory, lexer, names, rows, row, at)
+        if rows[row + BEGIN] >= floor and not is_dropped(memory, lexer, terminal):
+            return np.int64(FREE if terminal != names[TERMINAL] or rows[row + IS_NAME] else REFUSED)
+        code = end_lexeme(table, memory, lexer, names, rows, row)
         if code != OK:
             return code
+        at = np.int64(rows[row + BEGIN])
     return np.int64(UNDECIDED)
 
 

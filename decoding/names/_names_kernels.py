@@ -30,8 +30,8 @@ from maskwright.decoding.engine.constants import (
 from maskwright.decoding.names._lexeme_kernels import (
     REGION,
     accepts,
-    begin_lexeme,
     begin_row,
+    end_lexeme,
     is_dropped,
     load_draft,
     n_possible,
@@ -249,15 +249,10 @@ def read_again(table, memory, lexer, names, data, floor, rows, row, n):  # type:
 
     Returns UNDECIDED, FREE, REFUSED or an error.
     """
-    terminal, at = np.int64(rows[row + LAST_WINNER]), np.int64(rows[row + LAST_END])
-    if not is_dropped(memory, lexer, terminal):
-        code = read_terminal(table, memory, terminal)
-        if code != OK:
-            return np.int64(REFUSED) if code == ILLEGAL else code
-    code = begin_lexeme(table, memory, lexer, names, rows, row, at)
+    code = end_lexeme(table, memory, lexer, names, rows, row)
     if code != OK:
         return code
-    return read_lexemes(table, memory, lexer, names, data, floor, rows, row, at, n)
+    return read_lexemes(table, memory, lexer, names, data, floor, rows, row, np.int64(rows[row + BEGIN]), n)
 
 
 @kernel

@@ -60,7 +60,7 @@ class Completions:
         self._made: dict[tuple[int, int, int], tuple[list[Value], bool, bool]] = {}
         self._alike: WeakKeyDictionary[Frame, dict[ArrayFrame, list[Value]]] = WeakKeyDictionary()
         self._is_cut = False  # whether values were left out for being too deep, since `_deeper` asked
-        self._is_some = False  # whether they were since there were so many
+        self._is_some = False  # whether values were left out since enough were found
         self._n_steps = 0  # since then
 
     # ----------------------------------------------------------------------------------- questions
