@@ -125,7 +125,7 @@ def test_the_step_alone_reads_the_texts(facts: dict[str, Any]) -> None:
         assert batch["memory"]["slot_bytes"] > 32_000 and batch["made_s"] >= 0
         for part in ("step", "advance", "find", "apply"):
             assert batch[f"{part}_cold_us"]["n"] == batch[f"{part}_warm_us"]["n"] == batch["steps"]
-    assert cell["stage_1_memory"]["rows_bytes"] == 4 * cell["stage_1_memory"]["rows"] * 9
+    assert cell["resident_memory"]["rows_bytes"] == 4 * cell["resident_memory"]["rows"] * 9
 
 
 def test_decoding_loops_run_the_same_texts(facts: dict[str, Any]) -> None:
@@ -133,14 +133,14 @@ def test_decoding_loops_run_the_same_texts(facts: dict[str, Any]) -> None:
     assert cell["columns"] > 257
     for batch in cell["batches"]:
         loops = batch["loops"]
-        assert set(loops) == {"unconstrained", "ours, stage 1", "ours, stage 2", "ours, stage 2, forked"}
+        assert set(loops) == {"unconstrained", "resident rows", "GpuBatch", "GpuBatch, forked"}
         for name, loop in loops.items():
             assert loop["status"] == "measured" and loop["steps"] == batch["steps"] and loop["forced_refused"] == 0
             assert loop["tokens_per_s"] == pytest.approx(batch["batch"] * 1e6 / loop["step_us"]["median"], rel=3e-3)
             if name != "unconstrained":
-                assert loop["sampled_outside_masks"] == loop["sampled_unlike_stage_1"] == 0
-        assert loops["ours, stage 2"]["slots_not_reading"] == loops["ours, stage 1"]["texts_lost"] == 0
-        assert loops["ours, stage 2, forked"]["slots_not_reading"] == 0
+                assert loop["sampled_outside_masks"] == loop["sampled_unlike_resident"] == 0
+        assert loops["GpuBatch"]["slots_not_reading"] == loops["resident rows"]["texts_lost"] == 0
+        assert loops["GpuBatch, forked"]["slots_not_reading"] == 0
         assert loops["unconstrained"]["overhead_percent"]["median"] == 0
 
 
@@ -167,7 +167,7 @@ def test_the_check_admits_evicts_ends_and_flags(bench: Any, folder: Path, lively
         assert found[what] > 5, what
 
 
-def test_the_check_sees_a_wrong_row_of_stage_2(
+def test_the_check_sees_a_wrong_row_of_gpu_batch(
     bench: Any, work: Any, lively: Namespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from maskwright.decoding.gpu import GpuBatch
@@ -181,10 +181,10 @@ def test_the_check_sees_a_wrong_row_of_stage_2(
     monkeypatch.setattr(GpuBatch, "find_rows", wrong)
     found = bench.check.check(work, lively, CPU)
     assert found["wrong"] > 100 and {place["slot"] for place in found["first_wrong"]} == {3}
-    assert all("stage 2" in place["wrong"] and "stage 1" not in place["wrong"] for place in found["first_wrong"])
+    assert all("GpuBatch" in place["wrong"] and "resident rows" not in place["wrong"] for place in found["first_wrong"])
 
 
-def test_the_check_sees_a_wrong_row_of_stage_1_and_a_flag_that_is_missing(
+def test_the_check_sees_a_wrong_resident_row_and_a_flag_that_is_missing(
     bench: Any, work: Any, lively: Namespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from maskwright.decoding.gpu import GpuBatch
@@ -199,7 +199,7 @@ def test_the_check_sees_a_wrong_row_of_stage_1_and_a_flag_that_is_missing(
 
     monkeypatch.setattr(ResidentRows, "ids", wrong_ids)
     found = bench.check.check(work, lively, CPU)
-    assert {(place["slot"], *place["wrong"]) for place in found["first_wrong"]} == {(1, "stage 1")}
+    assert {(place["slot"], *place["wrong"]) for place in found["first_wrong"]} == {(1, "resident rows")}
     monkeypatch.setattr(ResidentRows, "ids", ids)
     monkeypatch.setattr(GpuBatch, "states", lambda self: ["reading" for _ in states(self)])
     found = bench.check.check(work, lively, CPU)
@@ -269,15 +269,15 @@ def test_forced_tokens_that_a_loop_masks_are_counted(
     def mask_all_but_two(self: Any, logits: Any) -> None:
         logits[:, 2:] = -torch.inf
 
-    monkeypatch.setattr(bench.engines.Stage1, "apply", mask_all_but_two)
+    monkeypatch.setattr(bench.engines.Resident, "apply", mask_all_but_two)
     out = tmp_path / "facts.json"
     with contextlib.redirect_stdout(io.StringIO()):
         bench.gpu.main([*TINY, "--work", str(folder), "--parts", "decode", "--batches", "2", "--json", str(out)])
     loops = json.loads(out.read_text())["parts"]["decode"]["cells"][0]["batches"][0]["loops"]
-    wrong, right = loops["ours, stage 1"], loops["ours, stage 2"]
+    wrong, right = loops["resident rows"], loops["GpuBatch"]
     assert wrong["forced_refused"] == wrong["sampled_outside_masks"] == 2 * wrong["steps"]
     assert right["forced_refused"] == right["sampled_outside_masks"] == 0
-    assert right["sampled_unlike_stage_1"] == 2 * right["steps"]
+    assert right["sampled_unlike_resident"] == 2 * right["steps"]
 
 
 def test_places_are_where_all_engines_can_go_on(bench: Any, work: Any) -> None:

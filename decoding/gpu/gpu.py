@@ -1,6 +1,7 @@
 """The engine on a GPU: texts, tables and rows are on the device, and no step waits for the host.
 
-Experimental, and not measured on a GPU so far: begin with `ResidentRows` (docs/gpu.md).
+Experimental. A step takes longer than that of `ResidentRows`: begin there (docs/gpu.md has both
+measured).
 
 A step is `prepare()`, the model, `apply(logits)`, and a sampler that writes `tokens`. Its kernels
 have fixed shapes, allocate nothing and never synchronise. So a CUDA graph can capture them together
@@ -63,7 +64,7 @@ All but the first three are flags: the text is as it was before the token or the
 
 
 class GpuBatch(Shared):
-    """Texts of one store in the slots of a device. Experimental: not measured on a GPU so far.
+    """Texts of one store in the slots of a device. Experimental: `ResidentRows` is faster.
 
     store : what the masks come from.
     size : the number of slots. All are idle at first.

@@ -1,4 +1,4 @@
-"""The GPU decoding engine measured: apply kernels, a decoding loop of 8B shape, the stage-2 step alone, and rows equal to the CPU engine's.
+"""The GPU decoding engine measured: apply kernels, a loop of 8B shape, the step of `GpuBatch`, and rows equal to the CPU engine's.
 
     python reports/bench/gpu.py [--parts apply,step,decode,check] [--peers-path SITE_PACKAGES]
     python reports/bench/gpu.py --prepare FOLDER [--peers-path SITE_PACKAGES]   # on any machine; then, with a GPU: --work FOLDER

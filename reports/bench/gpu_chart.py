@@ -15,16 +15,16 @@ COLOURS = {
     "unconstrained": "#5c6670",
     "ours rows": "#0b6e4f",
     "ours words": "#58a68a",
-    "ours, stage 1": "#58a68a",
-    "ours, stage 2": "#0b6e4f",
-    "ours, stage 2, forked": "#12b886",
+    "resident rows": "#58a68a",
+    "GpuBatch": "#0b6e4f",
+    "GpuBatch, forked": "#12b886",
     "xgrammar": "#2b59c3",
     "xgrammar triton": "#2b59c3",
     "xgrammar cuda": "#7b9be8",
     "xgrammar cpu": "#2b59c3",
     "llguidance": "#c1440e",
 }
-LEFT = 58.0
+LEFT = 66.0
 
 
 @dataclass(frozen=True)

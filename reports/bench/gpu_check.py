@@ -1,4 +1,4 @@
-"""(d) Rows of the GPU engine and of stage 1 against the CPU engine's: every slot, every step, texts admitted and evicted at random.
+"""(d) Rows of `GpuBatch` and of resident rows against the CPU engine's: every slot, every step, texts admitted and evicted at random.
 
 Texts begin at their start or, by a matcher, in the middle, and end where they are evicted, where their document ends (half of them by an
 end-of-text token), or at a token that is not allowed, which must be flagged. A slot that is not reading must hold the end-of-text tokens
@@ -150,8 +150,8 @@ def check(work: GpuWork, options: Any, device: torch.device) -> dict[str, Any]:
         for slot, state in judged.items():
             wrong = [
                 *(["state"] if state_of(states[slot]) != state else []),
-                *(["stage 2"] if is_wrong[0][slot] else []),
-                *(["stage 1"] if is_wrong[1][slot] else []),
+                *(["GpuBatch"] if is_wrong[0][slot] else []),
+                *(["resident rows"] if is_wrong[1][slot] else []),
             ]
             counts["wrong"] += bool(wrong)
             if wrong and len(first_wrong) < 10:

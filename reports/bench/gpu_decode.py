@@ -1,4 +1,4 @@
-"""(b) A decoding loop with a Llama-8B-shaped model on forced texts: unconstrained, this package's two stages, peers that mask on the CPU.
+"""(b) A decoding loop with a Llama-8B-shaped model on forced texts: unconstrained, resident rows, `GpuBatch`, peers that mask on the CPU.
 
 All loops run the same forward pass, sampler and texts, by turns, and the overhead is that over the unconstrained loop of the same turn.
 Loops with masks from the host launch the forward pass first, and then wait for the tokens that it reads: so the host works while the
@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from gpu_work import GpuWork, Place, places
 
-BASE, STAGE_1, STAGE_2, FORKED = "unconstrained", "ours, stage 1", "ours, stage 2", "ours, stage 2, forked"
+BASE, RESIDENT, ON_DEVICE, FORKED = "unconstrained", "resident rows", "GpuBatch", "GpuBatch, forked"
 
 
 class Unconstrained:
@@ -43,7 +43,7 @@ class Unconstrained:
         return {}
 
 
-class Stage2:
+class OnDevice:
     """advance, find_rows and apply are in the graph; `is_forked` puts the first two beside the forward pass, as docs/gpu.md advises."""
 
     def __init__(self, decode: gpu_model.Decode, work: GpuWork, texts: Sequence[Place], is_forked: bool) -> None:
@@ -160,8 +160,8 @@ def loops_of(
     missing: dict[str, str] = {}
     parts = gpu_model.Parts(decode)
     makers: dict[str, Callable[[], Any]] = {BASE: lambda: Unconstrained(decode)}
-    makers[STAGE_2] = lambda: Stage2(decode, work, texts, is_forked=False)
-    makers[FORKED] = lambda: Stage2(decode, work, texts, is_forked=True)
+    makers[ON_DEVICE] = lambda: OnDevice(decode, work, texts, is_forked=False)
+    makers[FORKED] = lambda: OnDevice(decode, work, texts, is_forked=True)
     for name, host in hosts.items():
         if isinstance(host, str):
             missing[name] = host
@@ -206,7 +206,7 @@ def measure_batch(
                 clock.synchronize(device)
                 taken = time.perf_counter() - begin
             except Exception as error:  # what a peer raises is its result; ours must not raise
-                if name in (BASE, STAGE_1, STAGE_2, FORKED):
+                if name in (BASE, RESIDENT, ON_DEVICE, FORKED):
                     raise
                 del loops[name]
                 results[name] = {"status": "failed", "reason": f"{type(error).__name__}: {error}"[:300]}
@@ -232,16 +232,16 @@ def measure_batch(
         result["step_us"] = clock.spread(step_us[name])
         result["tokens_per_s"] = round(batch * 1e6 / result["step_us"]["median"], 1)
         result["overhead_percent"] = clock.spread([100 * ratio for ratio in ratios])
-        if name in (STAGE_1, STAGE_2, FORKED):
+        if name in (RESIDENT, ON_DEVICE, FORKED):
             result["sampled_outside_masks"] = outside_masks(work, texts, samples[name])
-            result["sampled_unlike_stage_1"] = int((samples[name] != samples.get(STAGE_1, samples[name])).sum())
+            result["sampled_unlike_resident"] = int((samples[name] != samples.get(RESIDENT, samples[name])).sum())
     return {"steps": options.steps, "may_refuse": sorted(may_refuse), "loops": results}
 
 
 def host_engines(work: GpuWork, device: torch.device, columns: int, names: Sequence[str]) -> dict[str, Any]:
     """Engines by name, compiled; or why there is none."""
     found: dict[str, Any] = {}
-    makers: dict[str, Callable[[], Any]] = {STAGE_1: lambda: engines.Stage1(work, device)}
+    makers: dict[str, Callable[[], Any]] = {RESIDENT: lambda: engines.Resident(work, device)}
     for name in names:
         makers[name] = lambda name=name: engines.PEERS[name](work, device, columns)
     for name, maker in makers.items():
@@ -250,7 +250,7 @@ def host_engines(work: GpuWork, device: torch.device, columns: int, names: Seque
         except ImportError as error:
             found[name] = f"not installed: {error}"
         except Exception as error:
-            if name == STAGE_1:
+            if name == RESIDENT:
                 raise
             found[name] = f"cannot: {type(error).__name__}: {error}"[:300]
     return found

@@ -46,10 +46,10 @@ def ours_at(store: Any, texts: Sequence[Place]) -> Any:
     return batch
 
 
-class Stage1:
+class Resident:
     """This package's CPU matcher with rows that live on the device: a row's number a text crosses the bus."""
 
-    name = "ours, stage 1"
+    name = "resident rows"
 
     def __init__(self, work: GpuWork, device: torch.device) -> None:
         from maskwright.decoding.logits import ResidentRows

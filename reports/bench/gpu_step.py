@@ -1,4 +1,4 @@
-"""(b) The stage-2 step alone, and the device memory that it takes: advance, find and apply on the texts' own tokens, one graph a step.
+"""(b) The step of `GpuBatch` alone, and its device memory: advance, find and apply on the texts' own tokens, one graph a step.
 
 `cold`: the L2 cache is flushed and the logits are written anew before each step, as a model's forward pass leaves it. `warm`: the steps
 follow one another. Both include what two events and a graph's launch take on the device (`floor`).
@@ -110,7 +110,7 @@ def measure_batch(work: GpuWork, batch: int, options: Any, device: torch.device,
 
 
 def resident_memory(work: GpuWork, device: torch.device) -> dict[str, Any]:
-    """Of stage 1: the rows that live on the device, at their default number."""
+    """The device memory of `ResidentRows`, at their default number of rows."""
     from maskwright.decoding.logits import ResidentRows
 
     resident, memory = memory_of(lambda: ResidentRows(work.store, device), device)
@@ -127,6 +127,6 @@ def measure(works: Sequence[GpuWork], options: Any, device: torch.device) -> dic
             {"batch": n} | clock.attempt(partial(measure_batch, work, n, options, device, flush))
             for n in options.step_batches
         ]
-        stage_1 = clock.attempt(partial(resident_memory, work, device))
-        cells.append({"work": work.name, "tokenizer": work.tokenizer, "batches": batches, "stage_1_memory": stage_1})
+        resident = clock.attempt(partial(resident_memory, work, device))
+        cells.append({"work": work.name, "tokenizer": work.tokenizer, "batches": batches, "resident_memory": resident})
     return {"floor_us": clock.spread(floor), "cells": cells}
