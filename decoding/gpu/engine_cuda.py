@@ -10,7 +10,8 @@ Each slot has one thread, and that thread has a warp to itself. What slots do di
 so threads of one warp would wait for each other.
 
 Compiling takes one and a half minutes. So machine code is kept where Numba keeps it for the CPU,
-for each device, under a checksum of everything that it was made of. (numba-cuda itself looks at this file only.)
+for each device, under a checksum of everything that it was made of. (numba-cuda itself looks at
+this file only.)
 """
 
 from __future__ import annotations
