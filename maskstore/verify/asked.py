@@ -121,7 +121,7 @@ class Sequences:
             if mode >= 0:
                 found = frozenset(top for top in tops if self._configurations.mode_of[top] == mode)
             else:
-                found = frozenset[int]().union(*(self._configurations.tops_after(top, column) for top in tops))
+                found = frozenset[int]().union(*(self._configurations.ways.tops_after(top, column) for top in tops))
             self._tops_known[key] = self._sets.setdefault(found, found)
         return self._tops_known[key]
 

@@ -9,18 +9,22 @@ lookahead sets give several of them at once: a *configuration set*, by number. `
 
 This is proofs/partial_stacks.v, written down once more, in plain Python, for `verify` only: it
 shares no code with the builder of the automaton.
+
+PERF: until its first symbol is shifted, only that symbol of a continuation matters. So what a
+parser does until then is worked out once for all continuations that begin alike (`Ways`,
+`_moves`), and so is which configurations can come to which shifts (`Ways.reach`).
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.errors import LimitError
-from maskwright.maskstore.verify.trusted import ACCEPTS, Lexer, Parser
+from maskwright.maskstore.verify.trusted import Lexer, Parser
+from maskwright.maskstore.verify.ways import Cells, Code, Way, Ways
 
 REFUSED, ACCEPTED = 0, 1
 """The numbers of the configuration sets that refuse, or accept, every stack."""
@@ -28,31 +32,39 @@ REFUSED, ACCEPTED = 0, 1
 WHATEVER = -1
 """The set of columns of a continuation that asks for nothing more."""
 
-MOST_STEPS = 1 << 18
-"""Steps of a parser over the cells it knows and one continuation, after which it is given up."""
-
 Ints = npt.NDArray[np.int64]
 MOST_LOOKED_AT = 200
 """Most symbols of a continuation that is looked at where only the top of a stack is known."""
 
+MOST_AT_ONCE = 32
+"""Most symbols of a continuation that are read by recursion."""
+
 Continuation = int
 """The number of a continuation (`Configurations.continuation`)."""
-Configuration = tuple[int, int, Continuation]
-"""Cells to discard, a nonterminal to push onto the next one, and what is left to read."""
-Push = tuple[int, Continuation]
-"""A nonterminal to push onto some state, and what is left to read then."""
+Codes = tuple[Code, ...]
+"""What some configurations wait for whose continuation is the same, ascending."""
 END = -1
 """Instead of a symbol: the continuation has none, and its rest is a set or WHATEVER."""
+
+
+class _Move(NamedTuple):
+    """A `Way` with the number of its codes."""
+
+    codes: int
+    shifts: frozenset[Cells]
+    accepts: bool
 
 
 class Configurations:
     """Configuration sets by number, and what each says of one more cell.
 
     sets : the lookahead sets by number, as bits; more can be appended.
+    ways : what a parser does with one symbol.
     """
 
     def __init__(self, parser: Parser, lexer: Lexer) -> None:
         self.parser = parser
+        self.ways = Ways(parser)
         self.mode_of = lexer.mode_of
         self.sets = list(lexer.sets)
         self._symbol: list[int] = []
@@ -61,30 +73,37 @@ class Configurations:
         self._continuation: dict[tuple[int, int], Continuation] = {}
         self.nothing = self._continued(END, WHATEVER)
         self._members: dict[int, list[int]] = {}
-        self._set: list[frozenset[Configuration]] = [frozenset(), frozenset()]
-        self._number: dict[frozenset[Configuration], int] = {frozenset(): REFUSED}
-        self._settled: dict[tuple[int, Continuation], int] = {}
-        self._pushed_known: dict[tuple[int, int, Continuation], int] = {}
+        # codes by number; sets: pairs of the number of codes and their continuation, which ascends
+        self._codes: list[Codes] = [()]
+        self._codes_number: dict[Codes, int] = {(): 0}
+        self._set: list[tuple[tuple[int, Continuation], ...]] = [(), ()]
+        self._number: dict[tuple[tuple[int, Continuation], ...], int] = {(): REFUSED}
         self._first: dict[frozenset[Continuation], Ints] = {}
         self._first_known: dict[Continuation, Ints] = {}
         self._taking_known: dict[int, list[int]] = {}
         self._may_known: dict[tuple[int, Continuation], bool] = {}
+        self._settled: dict[tuple[int, Continuation], int] = {}
         self._after: dict[int, int] = {}
         self._raw: dict[int, int] = {}
+        self._entered = [sorted(states) for states in parser.entered]
+        self._alike_known: dict[Continuation, Continuation] = {}
+        self._like: dict[tuple[int, bool, tuple[int, ...]], Continuation] = {}
         self._parts: dict[int, tuple[int, ...]] = {}
-        self._taken: dict[Push, set[int]] = defaultdict(set)
-        self._not_taken: dict[Push, set[int]] = defaultdict(set)
-        self._tops: dict[tuple[int, int], frozenset[int]] = {}
-        self._below: dict[tuple[int, int], frozenset[int]] = {}
+        self._moved: dict[tuple[int, int, int], _Move] = {}
+        self._live: dict[Continuation, int] = {}
+        self._dead: dict[Continuation, int] = {}
 
     def __len__(self) -> int:
         return len(self._set)
 
     def continuation(self, symbols: Sequence[int], ahead: int) -> Continuation:
-        """The number of a continuation. ahead : the number of a set, or WHATEVER."""
+        """The number of a continuation, or of one that says the same.
+
+        ahead : the number of a set, or WHATEVER.
+        """
         found = self._continued(END, ahead)
         for symbol in reversed(symbols):
-            found = self._continued(symbol, found)
+            found = self._alike(self._continued(symbol, found))
         return found
 
     def _continued(self, symbol: int, rest: int) -> Continuation:
@@ -111,15 +130,23 @@ class Configurations:
         return found
 
     def _first_of(self, continuation: Continuation) -> Ints:
-        """`first` of one continuation."""
-        found = self._first_known.get(continuation)
-        if found is None:
-            found = self._first_known[continuation] = np.full(self.parser.n_states, REFUSED, np.int64)
-            for top in self._taking(continuation):
-                if not self._may_read(top, continuation):
-                    continue
-                found[top] = self._alive(self._settle(top, continuation), top)
-        return found
+        """`first` of one continuation.
+
+        Of a long one some ends come first, so that none is read by recursion from start to end.
+        """
+        if continuation not in self._first_known:
+            one = continuation
+            agenda = [one]
+            while self._length[one] > MOST_AT_ONCE and one not in self._first_known:
+                for _ in range(MOST_AT_ONCE):
+                    one = self._rest[one]
+                agenda.append(one)
+            for one in reversed(agenda):
+                found = self._first_known[one] = np.full(self.parser.n_states, REFUSED, np.int64)
+                for top in self._taking(one):
+                    if self._may_read(top, one):
+                        found[top] = self._alive(self._settle(top, one), top)
+        return self._first_known[continuation]
 
     def _may_read(self, top: int, continuation: Continuation) -> bool:
         """Whether a continuation may be read where only the top is known. False is a proof.
@@ -135,7 +162,7 @@ class Configurations:
             elif symbol >= self.parser.n_columns:
                 found = self.mode_of[top] == symbol - self.parser.n_columns and self._may_read(top, rest)
             else:
-                found = any(self._may_read(after, rest) for after in self.tops_after(top, symbol))
+                found = any(self._may_read(after, rest) for after in self.ways.tops_after(top, symbol))
             self._may_known[key] = found
         return found
 
@@ -158,189 +185,202 @@ class Configurations:
         key = number * self.parser.n_states + cell
         found = self._after.get(key)
         if found is None:
-            parts = self.parts(number)
-            found = self._after[key] = (
-                self._alive(self._one(number, cell), cell)
-                if parts == (number,)
-                else self._union(self.after(each, cell) for each in parts)
-            )
+            found = self._after[key] = self._alive(self._read(number, cell), cell)
         return found
-
-    def _alive(self, number: int, cell: int) -> int:
-        """A set without those configurations that refuse every stack below a cell."""
-        if number in (REFUSED, ACCEPTED):
-            return number
-        parts = self.parts(number)
-        alive = [each for each in parts if self.accepts_some(each, cell)]
-        return number if len(alive) == len(parts) else self._union(alive)
-
-    def accepts_some(self, number: int, cell: int) -> bool:
-        """Whether a set of one configuration accepts some stack below a cell."""
-        ((discard, nonterminal, left),) = self._set[number]
-        pushes = nonterminal, left
-        bases = self._deep_below(cell, discard + 1)
-        if bases & self._taken[pushes]:
-            return True
-        # each push, the one that leads to it
-        before: dict[tuple[Push, int], tuple[Push, int] | None] = {
-            (pushes, base): None for base in bases - self._not_taken[pushes]
-        }
-        seen: dict[Push, set[int]] = defaultdict(set)
-        seen[pushes] |= bases
-        agenda = list(before)
-        while agenda:
-            way: tuple[Push, int] | None = agenda.pop()
-            assert way is not None
-            (nonterminal, left), base = way
-            result = self._pushed(base, nonterminal, left)
-            if result != ACCEPTED:
-                for discard, nonterminal, left in self._set[result]:
-                    pushes = nonterminal, left
-                    deeper = self._deep_below(base, discard + 1)
-                    if deeper & self._taken[pushes]:
-                        break
-                    new = deeper - seen[pushes] - self._not_taken[pushes]
-                    seen[pushes] |= new
-                    for one in new:
-                        before[pushes, one] = way
-                        agenda.append((pushes, one))
-                else:
-                    continue
-            while way is not None:
-                self._taken[way[0]].add(way[1])
-                way = before[way]
-            return True
-        for pushes, base in before:
-            self._not_taken[pushes].add(base)
-        return False
 
     def parts(self, number: int) -> tuple[int, ...]:
         """The sets of one configuration each of which a set is made."""
         found = self._parts.get(number)
         if found is None:
-            members = self._set[number]
-            found = self._parts[number] = (
-                (number,) if len(members) == 1 else tuple(self._numbered(frozenset([each])) for each in members)
-            )
+            groups = self._set[number]
+            if len(groups) == 1 and len(self._codes[groups[0][0]]) == 1:
+                found = (number,)
+            else:
+                found = tuple(
+                    self._numbered(((self._codes_numbered((code,)), left),))
+                    for codes, left in groups
+                    for code in self._codes[codes]
+                )
+            self._parts[number] = found
         return found
 
-    def _one(self, number: int, cell: int) -> int:
-        """What a set of one configuration becomes with one more cell, the dead included."""
+    def _read(self, number: int, cell: int) -> int:
+        """`after`, the configurations that refuse every stack included."""
+        if number in (REFUSED, ACCEPTED):
+            return number
         key = number * self.parser.n_states + cell
         found = self._raw.get(key)
         if found is None:
-            ((discard, nonterminal, continuation),) = self._set[number]
-            if discard:
-                found = self._numbered(frozenset([(discard - 1, nonterminal, continuation)]))
+            groups = self._set[number]
+            if len(groups) == 1:
+                found = self._read_group(*groups[0], cell)
             else:
-                found = self._pushed(cell, nonterminal, continuation)
+                found = self._union([self._read_group(codes, left, cell) for codes, left in groups])
             self._raw[key] = found
         return found
 
-    def _pushed(self, cell: int, nonterminal: int, left: Continuation) -> int:
-        """What a parser becomes that pushes a nonterminal onto the only cell that it knows."""
-        key = cell, nonterminal, left
-        found = self._pushed_known.get(key)
-        if found is None:
-            found = self._pushed_known[key] = self._push(nonterminal, left, self.parser.goto[cell])
-        return found
+    def _read_group(self, codes: int, left: Continuation, cell: int) -> int:
+        """`_read` of configurations with one continuation."""
+        move = self._moves(codes, cell, self._symbol[left])
+        if not move.shifts and not move.accepts:
+            return self._numbered(((move.codes, left),)) if move.codes else REFUSED
+        return self._shifted(move, move.codes, left, (cell,))
 
-    def _push(self, nonterminal: int, left: Continuation, goto: list[int]) -> int:
-        """`_pushed`, worked out. goto : the row of the cell."""
-        begin = nonterminal, left
-        seen = {begin}
-        agenda = [begin]
-        waiting: set[Configuration] = set()
-        while agenda:
-            nonterminal, left = agenda.pop()
-            if goto[nonterminal] < 0:
-                continue
-            result = self._settle(goto[nonterminal], left)
-            if result == ACCEPTED:
-                return ACCEPTED
-            for discard, further, rest in self._set[result]:
-                if discard:
-                    waiting.add((discard - 1, further, rest))
-                elif (further, rest) not in seen:
-                    seen.add((further, rest))
-                    agenda.append((further, rest))
-        return self._numbered(frozenset(waiting))
+    def _shifted(self, way: Way | _Move, codes: int, left: Continuation, below: Cells) -> int:
+        """What is left of a way when the symbols behind the first are read, too.
 
-    def _union(self, numbers: Iterable[int]) -> int:
-        found: set[Configuration] = set()
-        for number in numbers:
+        codes : the number of the way's codes. below : the cells below those that were pushed, if
+            they are known.
+        """
+        rest = self._rest[left]
+        if way.accepts and rest == self.nothing:
+            return ACCEPTED
+        numbers = [self._numbered(((codes, left),))] if codes else []
+        for pushed in way.shifts:
+            number = self._settle(pushed[-1], rest)
+            for cell in (*pushed[-2::-1], *below):
+                number = self._read(number, cell)
             if number == ACCEPTED:
                 return ACCEPTED
-            found |= self._set[number]
-        return self._numbered(frozenset(found))
-
-    def _numbered(self, configurations: frozenset[Configuration]) -> int:
-        number = self._number.setdefault(configurations, len(self._set))
-        if number == len(self._set):
-            self._set.append(configurations)
-        return number
+            numbers.append(number)
+        return numbers[0] if len(numbers) == 1 else self._union(numbers)
 
     def _settle(self, cell: int, continuation: Continuation) -> int:
         """Run a parser on the only cell that it knows, as far as it comes."""
         key = cell, continuation
         found = self._settled.get(key)
         if found is None:
-            found = self._settled[key] = self._run((cell,), continuation)
+            symbol, rest = self._symbol[continuation], self._rest[continuation]
+            if symbol == END:
+                found = self._ahead(cell, rest)
+            elif symbol >= self.parser.n_columns:
+                is_mode = self.mode_of[cell] == symbol - self.parser.n_columns
+                found = self._settle(cell, rest) if is_mode else REFUSED
+            else:
+                way = self.ways.before_shift(cell, symbol)
+                codes = self._codes_numbered(tuple(sorted(way.codes)))
+                found = self._shifted(way, codes, self._alike(continuation), ())
+            self._settled[key] = found
         return found
 
-    def _run(self, known: tuple[int, ...], continuation: Continuation) -> int:
-        parser = self.parser
-        begin = known, continuation
-        seen = {begin}
-        agenda = [begin]
-        waiting: set[Configuration] = set()
-        steps = 0
-        while agenda:
-            steps += 1
-            if steps > MOST_STEPS:
-                raise LimitError("a parser takes too many steps on the few cells that it knows: nothing was decided")
-            cells, left = agenda.pop()
-            symbol, rest = self._symbol[left], self._rest[left]
-            if symbol == END:
-                number = self._ahead(cells, rest)
-                if number == ACCEPTED:
-                    return ACCEPTED
-                waiting |= self._set[number]
-                continue
-            if symbol >= parser.n_columns:
-                if self.mode_of[cells[-1]] == symbol - parser.n_columns:
-                    agenda.append((cells, rest))
-                continue
-            for action in parser.acts[cells[-1] * parser.n_columns + symbol]:
-                if action == ACCEPTS:
-                    if rest == self.nothing:
-                        return ACCEPTED
-                    continue
-                if action > 0:
-                    new = (*cells, action - 1), rest
-                else:
-                    kept = len(cells) - parser.length[-action - 1]
-                    nonterminal = parser.lhs[-action - 1]
-                    if kept <= 0:
-                        waiting.add((-kept, nonterminal, left))
-                        continue
-                    pushed = parser.goto[cells[kept - 1]][nonterminal]
-                    if pushed < 0:
-                        continue
-                    new = (*cells[:kept], pushed), left
-                if new not in seen:
-                    seen.add(new)
-                    agenda.append(new)
-        return self._numbered(frozenset(waiting))
-
-    def _ahead(self, cells: tuple[int, ...], ahead: int) -> int:
-        """`_run` where one column of a set comes next, or whatever comes."""
-        if ahead == WHATEVER or self.sets[ahead] & self.parser.shifts[cells[-1]]:
+    def _ahead(self, cell: int, ahead: int) -> int:
+        """`_settle` where one column of a set comes next, or whatever comes."""
+        if ahead == WHATEVER or self.sets[ahead] & self.parser.shifts[cell]:
             return ACCEPTED
         each = [self._continued(column, self.nothing) for column in self._columns(ahead)]
-        if len(cells) == 1:
-            return self._union(self._settle(cells[0], one) for one in each)
-        return self._union(self._run(cells, one) for one in each)
+        return self._alive(self._union([self._settle(cell, one) for one in each]), cell)
+
+    def _alike(self, continuation: Continuation) -> Continuation:
+        """The first continuation that says what this one says, wherever it is read.
+
+        PERF: they begin with one symbol, and come to the same in all states that it leads to. Of
+        python.lark's continuations three in four are like another one, and so are sets with them.
+        """
+        found = self._alike_known.get(continuation)
+        if found is None:
+            symbol, rest = self._symbol[continuation], self._rest[continuation]
+            if symbol >= self.parser.n_columns:
+                return continuation
+            after = tuple([self._settle(cell, rest) for cell in self._entered[symbol]])
+            key = symbol, rest == self.nothing, after
+            found = self._alike_known[continuation] = self._like.setdefault(key, continuation)
+        return found
+
+    def _moves(self, codes: int, cell: int, symbol: int) -> _Move:
+        """What codes come to with one more cell below."""
+        key = codes, cell, symbol
+        found = self._moved.get(key)
+        if found is None:
+            n = self.ways.n_nonterminals
+            left: set[Code] = set()
+            shifts: set[Cells] = set()
+            accepts = False
+            for code in self._codes[codes]:
+                if code >= n:
+                    left.add(code - n)
+                    continue
+                way = self.ways.pushes(cell, code, symbol)
+                left |= way.codes
+                shifts |= way.shifts
+                accepts |= way.accepts
+            found = self._moved[key] = _Move(self._codes_numbered(tuple(sorted(left))), frozenset(shifts), accepts)
+        return found
+
+    def _alive(self, number: int, cell: int) -> int:
+        """A set without those configurations that refuse every stack below a cell."""
+        if number in (REFUSED, ACCEPTED):
+            return number
+        groups = self._set[number]
+        alive = tuple((kept, left) for codes, left in groups if (kept := self._alive_codes(codes, left, cell)))
+        return number if alive == groups else self._numbered(alive)
+
+    def _alive_codes(self, codes: int, left: Continuation, cell: int) -> int:
+        """The number of those codes with which some stack below a cell is accepted."""
+        symbol = self._symbol[left]
+        reach = self.ways.shifts[symbol].reach
+        members = self._codes[codes]
+        alive = []
+        for code in members:
+            bits = reach.get((cell, code))
+            if bits is None:
+                bits = self.ways.reach(cell, code, symbol)
+            if self._is_live(bits, left):
+                alive.append(code)
+        return codes if len(alive) == len(members) else self._codes_numbered(tuple(alive))
+
+    def _is_live(self, places: int, left: Continuation) -> bool:
+        """Whether the rest of a continuation is accepted, on some stack, from one of the places."""
+        if places & self._live.get(left, 0):
+            return True
+        unknown = places & ~self._dead.get(left, 0)
+        shifts = self.ways.shifts[self._symbol[left]]
+        while unknown:
+            bit = unknown & -unknown
+            if self._is_live_place(shifts.place[bit.bit_length() - 1], left):
+                self._live[left] = self._live.get(left, 0) | bit
+                return True
+            self._dead[left] = self._dead.get(left, 0) | bit
+            unknown ^= bit
+        return False
+
+    def _is_live_place(self, place: tuple[int, Cells] | None, left: Continuation) -> bool:
+        rest = self._rest[left]
+        if place is None:
+            return rest == self.nothing
+        base, pushed = place
+        number = self._settle(pushed[-1], rest)
+        for cell in (*pushed[-2::-1], base):
+            number = self._read(number, cell)
+        return self._alive(number, base) != REFUSED
+
+    def _union(self, numbers: Iterable[int]) -> int:
+        distinct = set(numbers) - {REFUSED}
+        if len(distinct) < 2:
+            return distinct.pop() if distinct else REFUSED
+        if ACCEPTED in distinct:
+            return ACCEPTED
+        found: dict[Continuation, set[int]] = {}
+        for number in distinct:
+            for codes, left in self._set[number]:
+                found.setdefault(left, set()).add(codes)
+        return self._numbered(tuple((self._codes_union(codes), left) for left, codes in sorted(found.items())))
+
+    def _codes_union(self, numbers: set[int]) -> int:
+        if len(numbers) == 1:
+            return next(iter(numbers))
+        return self._codes_numbered(tuple(sorted({code for number in numbers for code in self._codes[number]})))
+
+    def _codes_numbered(self, codes: Codes) -> int:
+        number = self._codes_number.setdefault(codes, len(self._codes))
+        if number == len(self._codes):
+            self._codes.append(codes)
+        return number
+
+    def _numbered(self, groups: tuple[tuple[int, Continuation], ...]) -> int:
+        number = self._number.setdefault(groups, len(self._set))
+        if number == len(self._set):
+            self._set.append(groups)
+        return number
 
     def _columns(self, ahead: int) -> list[int]:
         """The members of a lookahead set."""
@@ -348,36 +388,3 @@ class Configurations:
             bits = self.sets[ahead]
             self._members[ahead] = [column for column in range(self.parser.n_columns) if bits >> column & 1]
         return self._members[ahead]
-
-    def tops_after(self, top: int, column: int) -> frozenset[int]:
-        """The states that can be on top after a column: these at most."""
-        key = top, column
-        if key not in self._tops:
-            parser = self.parser
-            found, seen, agenda = set(), {top}, [top]
-            while agenda:
-                state = agenda.pop()
-                for action in parser.acts[state * parser.n_columns + column]:
-                    if action == ACCEPTS:
-                        continue
-                    if action > 0:
-                        found.add(action - 1)
-                        continue
-                    for under in self._deep_below(state, parser.length[-action - 1]):
-                        pushed = parser.goto[under][parser.lhs[-action - 1]]
-                        if pushed >= 0 and pushed not in seen:
-                            seen.add(pushed)
-                            agenda.append(pushed)
-            self._tops[key] = frozenset(found)
-        return self._tops[key]
-
-    def _deep_below(self, state: int, depth: int) -> frozenset[int]:
-        """The states that can lie some cells below a state."""
-        if depth == 0:
-            return frozenset([state])
-        key = state, depth
-        if key not in self._below:
-            self._below[key] = frozenset(
-                under for above in self._deep_below(state, depth - 1) for under in self.parser.below[above]
-            )
-        return self._below[key]

@@ -137,9 +137,11 @@ class _Verification:
         try:
             self._check_states(groups_of_state)
             self._follow()
-        except LimitError:
-            if not self.walks.found:
-                raise  # else what was found is wrong, whatever else there is
+        except (LimitError, RecursionError) as error:
+            if not self.walks.found:  # else what was found is wrong, whatever else there is
+                if isinstance(error, LimitError):
+                    raise
+                raise LimitError("a token is read as hundreds of terminals: nothing was decided") from None
         counts = {
             "lexer states": len(groups_of_state),
             "tokens": self.vocabulary.size,

@@ -1,0 +1,61 @@
+"""Configuration sets against the plain parser that they replaced (`naive_configurations`), cell by cell."""
+
+from __future__ import annotations
+
+import random
+
+import naive_configurations as naive
+import pytest
+from engine_cases import MAKERS, random_vocabulary
+from shares import parts, share
+
+from maskwright.analysis.errors import MaskwrightError
+from maskwright.analysis.loading import parse_grammar
+from maskwright.maskstore.verify.configurations import ACCEPTED, REFUSED, WHATEVER, Configurations
+from maskwright.maskstore.verify.trusted import Lexer, Parser
+from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.stores.build import compile_store
+from maskwright.verification import verify
+
+
+@pytest.mark.parametrize("seeds", share(parts(400, 20), 2))
+def test_sets_say_what_the_naive_ones_say(seeds: range) -> None:
+    compared = decided = 0
+    for seed in seeds:
+        rng = random.Random(seed)
+        try:
+            grammar = MAKERS[seed % len(MAKERS)](seed)
+            store = compile_store(grammar, random_vocabulary(grammar, seed, 10))
+        except MaskwrightError:
+            continue
+        parser, lexer = Parser(store.table), Lexer(store.table, grammar.n_terminals)
+        ours, theirs = Configurations(parser, lexer), naive.Configurations(parser, lexer)
+        for _ in range(12):
+            asked = []
+            for _ in range(rng.choice((1, 1, 2, 3))):
+                symbols = [rng.randrange(parser.n_columns) for _ in range(rng.choice((0, 1, 1, 2, 3)))]
+                asked.append((symbols, rng.choice((WHATEVER, *range(len(lexer.sets))))))
+            first = ours.first(frozenset(ours.continuation(*each) for each in asked))
+            wanted = theirs.first(frozenset(theirs.continuation(*each) for each in asked))
+            for top in range(parser.n_states):
+                mine, other, cell = int(first[top]), int(wanted[top]), top
+                for _ in range(6):
+                    compared += 1
+                    decided += mine in (REFUSED, ACCEPTED)
+                    assert (mine if mine <= ACCEPTED else -1) == (other if other <= ACCEPTED else -1), (
+                        seed,
+                        asked,
+                        top,
+                    )
+                    if mine <= ACCEPTED or not parser.below[cell]:
+                        break
+                    cell = rng.choice(parser.below[cell])
+                    mine, other = ours.after(mine, cell), theirs.after(other, cell)
+    assert compared > 1_000 and 0 < decided < compared
+
+
+def test_tokens_of_thousands_of_terminals_are_read() -> None:
+    tokens = (*(bytes([byte]) for byte in range(256)), b"a" * 3_000, b"")
+    vocabulary = Vocabulary("long", tokens, {257: "</s>"}, (257,))
+    for text in ('start: A+\nA: "a"\n', 'start: "a" start "b" | "b"\n'):
+        assert verify(compile_store(parse_grammar(text), vocabulary)).passed
