@@ -72,7 +72,7 @@ def check_made_anew(where: str, grammar: Grammar, table: npt.NDArray[np.int32]) 
     Raises: StoreError naming the first part that differs, or as `part_bytes`; what
         `build_engine_table` raises if this version refuses the grammar.
 
-    Cost: that of parser and lexer; 4 s for the library's python.
+    Cost: that of parser and lexer; some seconds for the library's python.
     """
     part_bytes(where, table)
     own = build_engine_table(grammar, ONE_TOKEN).table

@@ -69,7 +69,9 @@ MOST_TOKENS = 16
 def store_of(name: str) -> Store:
     text, lexing = GRAMMARS[name]
     grammar = mw.load_grammar(name) if text is None else mw.parse_grammar(text, name=name, lexing=lexing)  # type: ignore[arg-type]
-    vocabulary = mw.load_vocabulary([*(bytes([byte]) for byte in range(256)), *LONGER, b"</s>"], eos=[256 + len(LONGER)])
+    vocabulary = mw.load_vocabulary(
+        [*(bytes([byte]) for byte in range(256)), *LONGER, b"</s>"], eos=[256 + len(LONGER)]
+    )
     store = mw.build_store(grammar, vocabulary)
     assert isinstance(store, Store)
     return store

@@ -139,4 +139,4 @@ def test_a_flip_that_passes_changes_no_mask(part: int) -> None:
                         at,
                         value,
                     )
-    assert tally["passed"] > 20 and tally["refused"] > 20, tally
+    assert tally["passed"] > 5 and tally["refused"] > 50, tally
