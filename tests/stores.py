@@ -25,6 +25,7 @@ from maskwright.analysis.errors import StoreError
 from maskwright.analysis.grammar import Grammar, Lexing
 from maskwright.analysis.loading import parse_grammar
 from maskwright.maskstore.file.fileformat import FORMAT_VERSION, save_store
+from maskwright.maskstore.table.check import check_table
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.stores.build import compile_entry_store, compile_store
 from maskwright.stores.store import EntryStore, Store, load_store
@@ -114,6 +115,15 @@ def short_allowed(words: np.ndarray) -> list[str]:
     allowed = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist()
     texts = [vocabulary.special.get(token) or vocabulary.tokens[token].decode() for token in allowed]
     return sorted(text for text in texts if not re.fullmatch("aa+|bb+", text))
+
+
+def flipped(store: Store, at: int, value: int) -> Store:
+    """A store with one integer of its table changed."""
+    table = store.table.copy()
+    assert table[at] != value
+    table[at] = value
+    check_table("x", store.grammar, store.vocabulary, table)
+    return Store(store.grammar, store.vocabulary, table, store.counts)
 
 
 @functools.cache

@@ -18,6 +18,7 @@ from maskwright.maskstore.verify.asked import Ints
 from maskwright.maskstore.verify.claims import Claims, LineBreaks, Lookup, Masks
 from maskwright.maskstore.verify.configurations import REFUSED, WHATEVER, Configurations, Continuation
 from maskwright.maskstore.verify.demands import Demands
+from maskwright.maskstore.verify.repeated import check_repeated
 from maskwright.maskstore.verify.trusted import Int32, Lexer, Parser
 from maskwright.maskstore.verify.walks import Found, Items, Origin, Walks
 from maskwright.maskstore.vocabulary import Vocabulary
@@ -83,10 +84,13 @@ def verify_table(
     progress : called with the name of a step, how much is done, and how much there is.
     seconds : the time after which it is given up; None for no limit.
 
-    Raises: StoreError as `check_table`; LimitError if the time is over, or nothing was decided.
+    Raises: StoreError as `check_table` and `check_repeated`; LimitError if the time is over, or
+        nothing was decided.
     """
     check_table(where, grammar, vocabulary, table)
-    return _Verification(grammar, vocabulary, table, _Clock(progress, seconds)).run()
+    found = _Verification(grammar, vocabulary, table, _Clock(progress, seconds))
+    check_repeated(where, grammar, table, found.lexer, found.configurations)
+    return found.run()
 
 
 class _Clock:

@@ -198,7 +198,7 @@ class Ways:
                     if action > 0:
                         found.add(action - 1)
                         continue
-                    for under in self._deep_below(state, parser.length[-action - 1]):
+                    for under in self.deep_below(state, parser.length[-action - 1]):
                         pushed = parser.goto[under][parser.lhs[-action - 1]]
                         if pushed >= 0 and pushed not in seen:
                             seen.add(pushed)
@@ -206,13 +206,13 @@ class Ways:
             self._tops[key] = frozenset(found)
         return self._tops[key]
 
-    def _deep_below(self, state: int, depth: int) -> frozenset[int]:
+    def deep_below(self, state: int, depth: int) -> frozenset[int]:
         """The states that can lie some cells below a state."""
-        if depth == 0:
-            return frozenset([state])
-        key = state, depth
-        if key not in self._below:
-            self._below[key] = frozenset(
-                under for above in self._deep_below(state, depth - 1) for under in self.parser.below[above]
-            )
-        return self._below[key]
+        known = self._below.get((state, depth))
+        if known is not None:
+            return known
+        found = frozenset([state])
+        for cells in range(1, depth + 1):
+            found = frozenset(under for above in found for under in self.parser.below[above])
+            self._below[state, cells] = found
+        return found

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from maskwright.analysis.arguments import need_number, need_path, need_progress
 from maskwright.analysis.errors import MaskwrightError
+from maskwright.maskstore.table.anew import check_made_anew
 from maskwright.maskstore.table.compiled import Progress
 from maskwright.maskstore.verify import MOST_FOUND, Difference, verify_table
 from maskwright.stores.store import Store, load_store
@@ -114,7 +115,8 @@ def verify(
 
     This shares no code with the builder. If it passes, the mask is right behind every text: it has
     exactly the tokens that the parser and the lexer of the store accept (proofs/stack_automaton.v).
-    That these are the grammar's is taken as right here; `maskwright validate` checks it on texts.
+    These are made anew from the grammar and compared. That they are made as the grammar says is
+    taken as right here; `maskwright validate` checks it on texts.
 
     store : a store of a grammar with lexing "longest" or "contextual", or its file.
     seconds : the time after which it is given up, without that of loading and closing the store;
@@ -123,7 +125,8 @@ def verify(
 
     Raises: MaskwrightError for a store without a closed automaton: of a schema, a pattern, a
         composition, lexing "nfa", or over its budget; StoreError for a table that no engine may
-        read; LimitError if the time is over, or nothing was decided.
+        read, or whose parser or lexer is not the grammar's; LimitError if the time is over, or
+        nothing was decided.
     """
     need_progress(progress)
     if seconds is not None:
@@ -148,6 +151,7 @@ def verify(
             f"the automaton of {name} is open, since it went over its budget: its masks ask the parser, and there are no edges to verify"
         )
     begin = time.perf_counter()
+    check_made_anew(name, grammar, loaded.table)
     found = verify_table(name, grammar, vocabulary, loaded.table, progress, seconds)
     tokens = {token: vocabulary.tokens[token] for each in found.differences for token in each.tokens}
     return VerificationReport(

@@ -1,0 +1,104 @@
+"""The parts of a table that follow from its grammar alone, made anew and compared.
+
+They are the parser, the lexer, and what a lexeme may become. The vocabulary has no part in them, so
+a vocabulary of one token is enough to make them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.errors import StoreError
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.maskstore.table import schema
+from maskwright.maskstore.table.build import build_engine_table
+from maskwright.maskstore.table.check import part_bytes
+from maskwright.maskstore.vocabulary import Vocabulary
+
+OF_GRAMMAR = (
+    schema.ACTION,
+    schema.GOTO,
+    schema.RULE_LHS,
+    schema.RULE_LENGTH,
+    schema.ALTERNATIVES,
+    schema.DEFAULT,
+    schema.PREDECESSOR_START,
+    schema.PREDECESSORS,
+    schema.BYTE_CLASS,
+    schema.NEXT_STATE,
+    schema.OUTPUT,
+    schema.OUTPUT_START,
+    schema.OUTPUT_SYMBOLS,
+    schema.END_OUTPUT,
+    schema.STATE_FLAGS,
+    schema.SYMBOL_COLUMN,
+    schema.SYMBOL_DEPTH,
+    schema.MODE_STATE,
+    schema.MODE_OF_STATE,
+    schema.FALLBACK,
+    schema.PENDING_START,
+    schema.PENDING,
+    schema.ENDING_START,
+    schema.ENDINGS,
+    schema.SET_BITS,
+    schema.SHIFT_BITS,
+)
+"""The parts of closed tables that no vocabulary changes."""
+
+NUMBERS_OF_GRAMMAR = (
+    schema.N_STATES,
+    schema.N_COLUMNS,
+    schema.N_NONTERMINALS,
+    schema.N_RULES,
+    schema.N_LEXER_STATES,
+    schema.N_CLASSES,
+    schema.N_MODES,
+    schema.N_SET_WORDS,
+    schema.AFTER_NEWLINE,
+    schema.AGAIN,
+)
+"""Numbers and settings of closed tables that no vocabulary changes."""
+
+ONE_TOKEN = Vocabulary("one token", (b"\n",), {}, ())
+
+
+def check_made_anew(where: str, grammar: Grammar, table: npt.NDArray[np.int32]) -> None:
+    """Refuse a closed table whose parser and lexer are not those that we make of its grammar.
+
+    where : what the table belongs to, as errors name it.
+    table : (n,) int32.
+
+    Raises: StoreError naming the first part that differs, or as `part_bytes`; what
+        `build_engine_table` raises if this version refuses the grammar.
+
+    Cost: that of parser and lexer; some seconds for the library's python.
+    """
+    part_bytes(where, table)
+    own = build_engine_table(grammar, ONE_TOKEN).table
+    for offset in NUMBERS_OF_GRAMMAR:
+        if table[offset] != own[offset]:
+            entry = schema.NUMBERS.get(offset) or schema.SETTINGS[offset]
+            raise _differs(where, f"{entry.name} is {int(table[offset])}, expected {int(own[offset])}")
+    for offset in OF_GRAMMAR:
+        found, expected = _part(table, offset), _part(own, offset)
+        name = schema.PARTS[offset].name
+        if len(found) != len(expected):
+            raise _differs(where, f"part {name} has {len(found)} integers, expected {len(expected)}")
+        if not np.array_equal(found, expected):
+            at = int((found != expected).argmax())
+            raise _differs(where, f"part {name} holds {int(found[at])} at {at}, expected {int(expected[at])}")
+
+
+def _part(table: npt.NDArray[np.int32], offset: int) -> npt.NDArray[np.int32]:
+    """The integers of a part. offset : its own in the header."""
+    order = list(schema.PARTS)
+    after = order.index(offset) + 1
+    return table[table[offset] : table[order[after]] if after < len(order) else len(table)]
+
+
+def _differs(where: str, found: str) -> StoreError:
+    return StoreError(
+        f"{where}: parser and lexer are not those that this version makes of the grammar: the table's {found}; "
+        "build the store again"
+    )
