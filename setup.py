@@ -31,8 +31,10 @@ class CompilingBuild(build_py):
         if not self.editable_mode and compiles_ahead():
             folder = os.path.abspath(self.build_lib)
             script = str(ROOT / "scripts" / "compile_kernels.py")
+            # in front, since pip names there what it has installed for the build
+            path = os.pathsep.join([folder, *filter(None, [os.environ.get("PYTHONPATH")])])
             with tempfile.TemporaryDirectory() as kept:  # what Numba keeps is nothing for a wheel
-                environment = os.environ | {"PYTHONPATH": folder, "NUMBA_CACHE_DIR": kept}
+                environment = os.environ | {"PYTHONPATH": path, "NUMBA_CACHE_DIR": kept}
                 subprocess.run([sys.executable, script, "--all"], env=environment, cwd=folder, check=True)
             if not list(Path(folder).rglob("_compiled_*")):
                 sys.exit("the kernels could not be compiled (see above); MASKWRIGHT_PURE=1 builds a wheel without them")
@@ -50,7 +52,7 @@ def settings() -> dict[str, Any]:
     return {
         "cmdclass": {"build_py": CompilingBuild},
         "distclass": PlatformDistribution,
-        "install_requires": NEEDED if is_platform else [*NEEDED, NUMBA],
+        "install_requires": NEEDED if is_platform else [*NEEDED, *NUMBA],
     }
 
 

@@ -19,11 +19,17 @@ NEEDED = [
 ]
 """What every installation needs."""
 
-NUMBA = "numba>=0.61"
+_INTEL_MAC = "sys_platform == 'darwin' and platform_machine == 'x86_64'"
+_OTHER = "sys_platform != 'darwin' or platform_machine != 'x86_64'"
+
+NUMBA = [f"numba>=0.61; {_OTHER}", f"numba>=0.61,<0.63; {_INTEL_MAC}"]
 """What it needs besides, where no kernels were compiled."""
 
-COMPILING = [*NEEDED, "numba==0.68.*"]
-"""What compiling the kernels needs. Numba is pinned, since `numba.pycc` is deprecated."""
+COMPILING = [*NEEDED, f"numba==0.68.*; {_OTHER}", f"numba==0.62.*; {_INTEL_MAC}"]
+"""What compiling the kernels needs. Numba is pinned, since `numba.pycc` is deprecated.
+
+Numba 0.62 is the last that has wheels for Macs with Intel's processors.
+"""
 
 PURE_VARIABLE = "MASKWRIGHT_PURE"
 _EDITABLE_VARIABLE = "MASKWRIGHT_BUILDS_EDITABLE"

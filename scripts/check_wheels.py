@@ -1,10 +1,11 @@
-"""Wheels as users have them: built for several Pythons, each installed alone into a fresh environment, and run.
+"""Source distribution and wheels as users have them: built for several Pythons, each installed alone into a fresh environment, and run.
 
 python scripts/check_wheels.py [PYTHON...] [--wheels FOLDER] [--record]
 
-PYTHON is a program, by default each of python3.11, python3.12 and python3.13 that there is. A wheel is built of the source distribution, as
-`python -m build` does it, which takes minutes; with --wheels it is taken from a folder that has one of today's sources. With
---record a dated record is written under reports/record.
+PYTHON is a program, by default each of python3.11, python3.12 and python3.13 that there is. The source distribution is built once, and
+pip makes each Python's wheel of it, as `pip install maskwright-VERSION.tar.gz` does it, which takes minutes; with --wheels a wheel is
+taken from a folder that has one of today's sources. For the first Python the source distribution is installed without a C compiler
+too: then Numba comes along, and compiles at the first call. With --record a dated record is written under reports/record.
 
 What is run finds no compiler (an empty PATH), no home and no place in site-packages where it may write (root gives up its rights by
 setpriv, where there is that), and must leave no file behind. The table in the end has, for each Python:
@@ -24,6 +25,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,6 +36,7 @@ from rich.console import Console
 from rich.table import Table
 
 ROOT = Path(__file__).parents[1]
+PACKAGES = ("analysis", "maskstore", "decoding", "src/maskwright")
 PYTHONS = ("python3.11", "python3.12", "python3.13")
 MOST_MEGABYTES, MOST_MILLISECONDS, MOST_SECONDS = 100.0, 50.0, 0.3
 """Limits: what installing adds, the import, and the first masks."""
@@ -48,39 +51,27 @@ import maskwright
 print(1000 * (time.process_time() - begin))
 """
 FIRST = (Path(__file__).parent / "first_masks.py").read_text("utf-8")
-LIBRARY = """
+BESIDE = (
+    "CHANGELOG.md",
+    "CITATION.cff",
+    "LICENSE",
+    "README.md",
+    "SECURITY.md",
+    "setup.py",
+    "scripts/compile_kernels.py",
+)
+"""What the source distribution has beside the package."""
+
+WITHOUT_COMPILER = """
 import sys
 import numpy as np
 import maskwright as mw
-
-def written(store, prefix):
-    "What a model without any sense writes, and the masks after it."
-    matcher, batch, words = store.matcher(), store.batch(2, n_threads=2), np.zeros((2, store.n_words), np.uint32)
-    batch.fill(words)
-    matcher.advance_bytes(prefix)
-    matcher.fill(words[0])
-    mw.apply_mask(np.zeros((2, store.vocabulary.size), np.float32), words)
-    logits = np.linspace(0, 1, store.vocabulary.size)
-    found = mw.generate(lambda tokens: logits, matcher, [1], max_tokens=20)
-    list(found)
-    assert words[0].any() and found.completion is not None
-    return found.completion
-
-for source, prefix in (
-    ("json", b"[1, "),
-    ("python", b"def f("),
-    (mw.load_schema({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}), b'{"a'),
-    (mw.load_regex("[0-9]+(, [0-9]+)*"), b"12, "),
-    (mw.compose('start: "<" A ">"\\n%declare A', {"A": {"type": "array"}}), b"<["),
-):
-    assert written(mw.build_store(source, "python-tiny"), prefix).data
-mw.cached_store("json", "python-tiny")
-mw.cached_store("json", "python-tiny")
-mw.build_store("json", "python-tiny").save(sys.argv[1])
-assert mw.lint_grammar("json") is not None and mw.analyze("json").to_html()
-loaded = sorted({"numba", "llvmlite", "networkx", "rich", "typer"} & set(sys.modules))
-assert not loaded, loaded
+matcher, words = mw.build_store("json", "python-tiny").matcher(), np.zeros(128, np.uint32)
+matcher.advance_bytes(b"[1, ")
+matcher.fill(words)
+print(bool(words.any()), "numba" in sys.modules)
 """
+LIBRARY = (Path(__file__).parent / "check_library.py").read_text("utf-8")
 
 
 @dataclass(frozen=True)
@@ -166,12 +157,14 @@ class Environment:
         self.site = Path(said(self.bin / "python", "import sysconfig; print(sysconfig.get_path('purelib'))"))
         self.version = said(self.bin / "python", "import platform; print(platform.python_version())")
 
-    def pip(self, *arguments: str) -> None:
-        """Run pip; byte code is compiled, as it is for users."""
+    def pip(self, *arguments: str, **given: str) -> None:
+        """Run pip, by default to install; byte code is compiled, as it is for users. given : for its environment."""
+        command = () if arguments[0] == "wheel" else ("install",)
         environment = {
             name: value for name, value in os.environ.items() if name not in ("PYTHONDONTWRITEBYTECODE", "PYTHONPATH")
         }
-        subprocess.run([self.bin / "python", "-m", "pip", "install", "-q", *arguments], env=environment, check=True)
+        program = [self.bin / "python", "-m", "pip", *command, "-q", *arguments]
+        subprocess.run(program, env=environment | given, check=True)
 
 
 def said(python: str | Path, code: str) -> str:
@@ -200,15 +193,43 @@ def snapshot(*folders: Path) -> dict[str, tuple[int, int]]:
     return found
 
 
-def wheel_of(python: str, folder: Path, ready: Path | None) -> Path:
-    """Build a Python's wheel of the source distribution, or find it."""
+def source_of(python: str, folder: Path) -> Path:
+    """Build the source distribution."""
+    building = Environment(python, folder / "building")
+    building.pip("build")
+    command = [building.bin / "python", "-m", "build", "--sdist", "--outdir", str(folder), str(ROOT)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    (source,) = folder.glob("maskwright-*.tar.gz")
+    return source
+
+
+def source_failures(python: str, folder: Path, source: Path) -> Iterator[str]:
+    """What is wrong with a source distribution: what it lacks, and how it runs where there is no C compiler."""
+    with tarfile.open(source) as file:
+        names = {name.partition("/")[2] for name in file.getnames()}
+    for name in (*BESIDE, *(path.relative_to(ROOT).as_posix() for top in PACKAGES for path in modules(ROOT / top))):
+        if name not in names:
+            yield f"the source distribution lacks {name}"
+    environment = Environment(python, folder / "without_compiler")
+    environment.pip(str(source), CC="no-compiler")
+    kept = {"PATH": "/nonexistent", "NUMBA_CACHE_DIR": str(folder / "numba")}
+    command = [environment.bin / "python", "-c", WITHOUT_COMPILER]
+    ended = subprocess.run(command, env=kept, cwd=folder, capture_output=True, text=True, check=False)
+    if ended.stdout != "True True\n":
+        yield f"without a compiler: {ended.stdout.strip()} {ended.stderr.strip()[-300:]}"
+
+
+def modules(folder: Path) -> Iterator[Path]:
+    """The Python files of a folder; those below a link are another folder's."""
+    return (path for path in folder.rglob("*.py") if not any(above.is_symlink() for above in path.parents))
+
+
+def wheel_of(python: str, folder: Path, ready: Path | None, source: Path | None) -> Path:
+    """Let pip make a Python's wheel of the source distribution, or find it."""
     if ready is not None:
         tag = said(python, "import sys; print('cp%d%d' % sys.version_info[:2])")
         return max(ready.glob(f"maskwright-*-{tag}-*.whl"), key=lambda path: path.stat().st_mtime)
-    building = Environment(python, folder / "building")
-    building.pip("build")
-    command = [building.bin / "python", "-m", "build", "--outdir", str(folder / "dist"), str(ROOT)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    Environment(python, folder / "building").pip("wheel", "--no-deps", "-w", str(folder / "dist"), str(source))
     (wheel,) = (folder / "dist").glob("*.whl")
     return wheel
 
@@ -266,10 +287,10 @@ def least(environment: Environment, home: Path, code: str, *arguments: str) -> f
     return min(found)
 
 
-def check(python: str, folder: Path, ready: Path | None) -> Result:
+def check(python: str, folder: Path, ready: Path | None, source: Path | None) -> Result:
     """Build, install, measure and run for one Python."""
     result = Result(python)
-    wheel = wheel_of(python, folder, ready)
+    wheel = wheel_of(python, folder, ready, source)
     result.wheel = wheel.stat().st_size / 2**20
     if wheel.name.endswith("-none-any.whl"):
         result.failures.append("the wheel has no compiled kernels: is there a C compiler?")
@@ -320,12 +341,17 @@ def main() -> int:
     arguments = parser.parse_args()
     console = Console()
     results = []
-    for python in arguments.pythons or [name for name in PYTHONS if works(name)]:
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                results.append(check(python, Path(folder), arguments.wheels))
-            except (subprocess.CalledProcessError, OSError, ValueError) as error:
-                results.append(Result(python, failures=[str(error)]))
+    pythons = arguments.pythons or [name for name in PYTHONS if works(name)]
+    with tempfile.TemporaryDirectory() as first:
+        source = None if arguments.wheels else source_of(pythons[0], Path(first))
+        for python in pythons:
+            with tempfile.TemporaryDirectory() as folder:
+                try:
+                    results.append(check(python, Path(folder), arguments.wheels, source))
+                except (subprocess.CalledProcessError, OSError, ValueError) as error:
+                    results.append(Result(python, failures=[str(error)]))
+        if source is not None:
+            results[0].failures += source_failures(pythons[0], Path(first), source)
     table = Table(
         "", "wheel MB", "MB added", "MB in all", "MB of [cli]", "import ms", "first masks s", "result", title="wheels"
     )

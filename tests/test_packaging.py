@@ -43,6 +43,14 @@ def test_pyproject_lists_every_package() -> None:
         assert link.is_symlink() and link.resolve() == folder
 
 
+def test_the_version_is_one_everywhere() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    citation = (ROOT / "CITATION.cff").read_text().splitlines()
+    sections = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert f"version: {version}" in citation
+    assert version in sections and sections.index(version) <= sections.count("Unreleased")
+
+
 @pytest.mark.parametrize("name", sorted(TOP))
 def test_top_level_import_is_refused(name: str) -> None:
     run = subprocess.run([sys.executable, "-c", f"import {name}"], cwd=ROOT, capture_output=True, text=True)
@@ -99,6 +107,18 @@ def test_the_tree_speaks_of_no_machine() -> None:
             continue
         found = forbidden.search(text)
         assert found is None, f"{path.relative_to(ROOT)} holds {found and found.group()!r}"
+
+
+def test_what_builds_a_wheel_is_in_the_source_distribution() -> None:
+    named = (ROOT / "MANIFEST.in").read_text()
+    for needed in (
+        "scripts/build_backend.py",
+        "scripts/compile_kernels.py",
+        "CHANGELOG.md",
+        "CITATION.cff",
+        "SECURITY.md",
+    ):
+        assert needed in named and (ROOT / needed).is_file()
 
 
 def built(folder: Path, **environment: str) -> Path:
