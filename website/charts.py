@@ -79,6 +79,18 @@ def count(value: float, _: Any = None) -> str:
     return f"{value:,.0f}" if value >= 1 else f"{value:g}"
 
 
+def _around(low: float, high: float) -> tuple[float, float]:
+    """The numbers 1, 2, 5, 10, ... below and above an interval.
+
+    >>> _around(0.15, 300)
+    (0.1, 500)
+    """
+    rungs = [
+        factor * 10**power if power >= 0 else factor / 10**-power for power in range(-3, 10) for factor in (1, 2, 5)
+    ]
+    return max(rung for rung in rungs if rung <= low), min(rung for rung in rungs if rung >= high)
+
+
 def _svg(figure: Any, title: str, about: str) -> str:
     out = io.StringIO()
     figure.savefig(
@@ -110,8 +122,11 @@ def _log(axis: Any, shown: Any, values: Sequence[float]) -> None:
     if len(ticks) <= 5 and axis.axis_name == "x":
         axis.set_major_locator(FixedLocator(ticks))
     else:
-        # within two powers of ten, 2 and 5 are ticks too
-        axis.set_major_locator(LogLocator(subs=(1,) if ticks[-1] > 150 * ticks[0] else (1, 2, 5), numticks=9))
+        # within two powers of ten, 2 and 5 are ticks too, and the axis goes from tick to tick
+        is_short = ticks[-1] < 100 * ticks[0]
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if is_short else (1,), numticks=9))
+        if is_short:
+            axis.set_view_interval(*_around(ticks[0], ticks[-1]), ignore=True)
     axis.set_major_formatter(FuncFormatter(shown))
     axis.set_minor_locator(NullLocator())
 
@@ -120,8 +135,8 @@ def lines(title: str, curves: Curves, across: str, *, y: Any = seconds, is_joine
     """Values over a quantity, both on logarithmic axes. across : what the quantity is. y : how values are shown."""
     figure, axes = _axes(title)
     for number, (name, points) in enumerate(curves.items()):
-        style = "-" if is_joined else ""
-        axes.plot(*zip(*points, strict=True), style, marker="o", markersize=3, label=name, color=colour(name, number))
+        style = {"linestyle": "-" if is_joined else "", "color": colour(name, number), "label": name}
+        axes.plot(*zip(*points, strict=True), marker="o", markersize=3, **style)
     points = [point for curve in curves.values() for point in curve]
     _log(axes.yaxis, y, [value for _, value in points])
     _log(axes.xaxis, count, [value for value, _ in points])
@@ -161,7 +176,7 @@ def ranges(title: str, rows: Mapping[str, Mapping[str, float]], shown: Any = sec
             axes.plot([value], [number], MARKS[kinds.index(kind)], color=ink)
     for kind in kinds:
         axes.plot([], [], MARKS[kinds.index(kind)], color=INK, label=kind)
-    _log(axes.xaxis, shown, [0.1, *(value for values in rows.values() for value in values.values())][1:])
+    _log(axes.xaxis, shown, [value for values in rows.values() for value in values.values()])
     axes.set_yticks(range(len(rows)), list(rows))
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.grid(axis="y", visible=False)

@@ -114,7 +114,7 @@ def compiling(records: Records) -> Iterator[str]:
     yield source(record)
     yield "## Beside the peers\n"
     yield "CPU time in a fresh process, and the first mask. What an engine puts off, its masks pay. "
-    yield "Here maskwright's kernels were not compiled ahead; the charts above are newer.\n"
+    yield "The charts above are newer.\n"
     yield side_by_side(
         charts.ranges(
             cell_name(cell),
