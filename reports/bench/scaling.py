@@ -106,11 +106,8 @@ def main() -> None:
                 )
         cells.append(cell)
     load = {"before": before, "after": [round(value, 2) for value in os.getloadavg()]}
-    write_record(
-        "scaling",
-        "python reports/bench/scaling.py --peers-python PYTHON",
-        {"what": WHAT, "load_average": load, "cells": cells},
-    )
+    command = f"python reports/bench/scaling.py --peers-python PYTHON --tokenizers {options.tokenizers} --repeats {options.repeats}"
+    write_record("scaling", command, {"what": WHAT, "load_average": load, "cells": cells})
 
 
 if __name__ == "__main__":
