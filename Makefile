@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 TOKENIZER ?= mistral-7b-v0.1
 PROMPT ?= def read_numbers(path):\n    """Read numbers from a file, one a line."""\n
 
-.PHONY: setup kernels demo test test-fast test-slow lint bench bench-peers check-serving check-gpu-compile check-all clean
+.PHONY: setup kernels demo test test-fast test-slow lint site check-site bench bench-peers check-serving check-gpu-compile check-all clean
 
 setup: kernels
 
@@ -47,6 +47,19 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The documentation as a website in out/site: docs, docstrings, notebooks that are run, reports of the records. Its links are looked at.
+site: kernels $(VENV)/.site-installed
+	$(BIN)/python website/build.py
+	$(BIN)/python scripts/check_site.py
+
+# In a headless Chromium too, at 1,280 and 400 pixels, light and dark.
+check-site: site
+	$(BIN)/python scripts/check_site.py --browser
+
+$(VENV)/.site-installed: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[site]'
+	@touch $@
 
 # Dated records under reports/record.
 bench: kernels

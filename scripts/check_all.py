@@ -60,6 +60,7 @@ def stages() -> list[Stage]:
         Stage("slow tests", ("make", "test-slow")),
         Stage("wheels", (python, "scripts/check_wheels.py")),
         Stage("calls of compiled code", ("env", "MASKWRIGHT_CHECK_CALLS=1", "make", "test-fast")),
+        Stage("website", ("make", "check-site")),
         Stage("pyformlang", (python, "reports/bench/pyformlang_agreement.py")),
         Stage("Coq proofs", ("make", "-C", "proofs"), needs="coqc"),
         *(Stage(f"bench: {name}", (python, f"reports/bench/{name}.py")) for name in BENCHMARKS),

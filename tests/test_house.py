@@ -57,7 +57,7 @@ def is_command(function: Function) -> bool:
     return any(name.endswith(".command") for name in decorators(function))
 
 
-OTHERS = sorted(path for folder in ("tests", "scripts", "reports") for path in (ROOT / folder).rglob("*.py"))
+OTHERS = sorted(path for folder in ("tests", "scripts", "reports", "website") for path in (ROOT / folder).rglob("*.py"))
 """Files that are no part of the product."""
 
 

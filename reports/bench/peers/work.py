@@ -106,6 +106,13 @@ def write_work(
             total += len(tokens)
         if total >= steps and len(documents) >= LEAST:
             break
+    write_documents(folder, name, tokenizer, documents)
+    return {"documents": len(documents), "tokens": total, "not_reproduced_by_tokenizer": inexact}
+
+
+def write_documents(folder: Path, name: str, tokenizer: str, documents: list[tuple[str, list[int]]]) -> None:
+    """Writes work.json. documents : (name, token ids)."""
+    vocabulary = mw.load_vocabulary(tokenizer)
     facts = {
         "name": name,
         "tokenizer": tokenizer,
@@ -123,4 +130,3 @@ def write_work(
     ):
         source = Path(package.submodule_search_locations[0]) / "data" / "tokenizer.model.v1"
         shutil.copy(source, folder / "tokenizer.model")
-    return {"documents": len(documents), "tokens": total, "not_reproduced_by_tokenizer": inexact}

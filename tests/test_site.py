@@ -1,0 +1,112 @@
+"""The website: its links are looked at, its pictures are of today's output, and its pages are made of docstrings and records.
+
+`make check-site` builds it and looks at it in a browser.
+"""
+
+from __future__ import annotations
+
+import doctest
+import html
+import importlib
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from paths import ROOT
+
+import maskwright as mw
+
+
+@pytest.fixture
+def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A function that imports a module of the folders website and scripts."""
+    before = set(sys.modules)
+    for folder in ("website", "scripts", "reports/bench"):
+        monkeypatch.syspath_prepend(ROOT / folder)
+    yield importlib.import_module
+    for name in set(sys.modules) - before:
+        if str(ROOT / "website") in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
+
+
+def plain(text: str) -> str:
+    return re.sub(r"\s+", "", html.unescape(re.sub(r"<style>.*?</style>|<[^>]*>", "", text, flags=re.DOTALL)))
+
+
+@pytest.mark.parametrize("name", ["lint", "explain"])
+def test_pictures_of_commands_are_what_they_print(name: str, load: Any) -> None:
+    script = load("site_pictures")
+    picture = plain((ROOT / "docs" / "images" / f"{name}.svg").read_text(encoding="utf-8"))
+    assert plain(html.escape(script.printed(name))) in picture, "run scripts/site_pictures.py --terminal"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_pictures_of_the_architecture_are_of_its_text(scheme: str, load: Any) -> None:
+    picture = (ROOT / "docs" / "images" / f"architecture-{scheme}.svg").read_text(encoding="utf-8")
+    assert picture.startswith(f"<!-- {load('site_pictures').digest()} -->"), "run scripts/site_pictures.py"
+
+
+def test_all_pictures_load_nothing() -> None:
+    for path in (ROOT / "docs" / "images").glob("*.svg"):
+        assert not re.search(r"@import|url\((?!#|&quot;#|\"#)|<script|@font-face", path.read_text(encoding="utf-8")), (
+            path
+        )
+
+
+def test_broken_links_are_found(tmp_path: Path, load: Any) -> None:
+    (tmp_path / "index.html").write_text(
+        '<p id=here><a href="#here">a</a><a href="other.html#there">b</a><a href="#no">c</a><a href="none.html">d</a>'
+        '<a href="https://example.org/">e</a><script src="https://example.org/x.js"></script><img src="//example.org/y.png">'
+    )
+    (tmp_path / "other.html").write_text("<p id=there>")
+    (tmp_path / "site.css").write_text("@import url(https://example.org/z.css);")
+    assert list(load("check_site").broken(tmp_path)) == [
+        "index.html loads https://example.org/x.js",
+        "index.html loads //example.org/y.png",
+        "index.html links to #no: the page has no such place",
+        "index.html links to none.html, which is not there",
+        "site.css loads https://example.org/z.css",
+    ]
+
+
+def test_docstrings_become_restructured_text(load: Any) -> None:
+    module: ModuleType = load("docstrings")
+    assert doctest.testmod(module).failed == 0
+    text = module.restructured(
+        "Sum of `f`s *over* x_.\n\na, b : first\n    and second.\nRaises: E.\nCost: O(n).\n\n>>> f(1)\n2"
+    )
+    assert text == (
+        "Sum of ``f``\\ s \\*over\\* x\\_.\n\n:param a, b: first and second.\n\n**Raises:** E.\n\n**Cost:** O(n).\n\n>>> f(1)\n2\n"
+    )
+
+
+def test_the_reference_has_each_public_name_once(tmp_path: Path, load: Any) -> None:
+    load("api").write(tmp_path / "api")
+    text = "".join(path.read_text(encoding="utf-8") for path in (tmp_path / "api").iterdir())
+    assert sorted(re.findall(r"^\.\. auto\w+:: (\w+)$", text, re.MULTILINE)) == sorted(mw.__all__)
+
+
+def test_each_page_is_in_the_navigation(tmp_path: Path, load: Any) -> None:
+    pages = load("pages")
+    pages.gather(tmp_path)
+    pages.write_navigation(tmp_path)
+    text = "".join(path.read_text(encoding="utf-8") for path in tmp_path.rglob("*.md"))
+    listed = set(re.findall(r"^/(\S+)$", text, re.MULTILINE))
+    for path in [*(ROOT / "docs").rglob("*.md"), *(ROOT / "notebooks").iterdir()]:
+        if path.suffix in (".md", ".ipynb"):
+            assert path.relative_to(ROOT).with_suffix("").as_posix() in listed
+
+
+def test_reports_are_made_of_the_records(tmp_path: Path, load: Any) -> None:
+    pytest.importorskip("matplotlib")
+    load("reports").write(tmp_path, ROOT / "reports" / "record")
+    text = (tmp_path / "latency.md").read_text(encoding="utf-8")
+    for engine in ("maskwright", "llguidance", "xgrammar", "kbnf", "outlines"):
+        assert engine in text
+    assert "currentColor" in text and "#000000" not in text
+    for name in re.findall(r"\(record/([\w.-]+)\)", "".join(path.read_text() for path in tmp_path.iterdir())):
+        assert (ROOT / "reports" / "record" / name).is_file()
