@@ -24,12 +24,13 @@ TARGET = ROOT / "docs" / "records.md"
 INTRODUCTION = """\
 # Records
 
-This page is made by `python scripts/records.py --update`. A benchmark measures some of the code (`reports/bench/measured.py` says what),
-and its record keeps a hash of each folder and file of that, without comments, docstrings and form. What has another hash today is named
-here: a figure of that record is of older code, and may be another one today. To have it of today's code, run the command again. In a
-command PYTHON is another Python, with the peers.
+This page is made by `python scripts/records.py --update`. A benchmark measures some of the code
+(`reports/bench/measured.py` says what), and its record keeps a hash of each folder and file of that,
+without comments, docstrings and form. What has another hash today is named here: a figure of that
+record is of older code, and may be another one today. To have it of today's code, run the command
+again. In a command PYTHON is another Python, with the peers.
 
-A record is `reports/record/DATE-KIND.json`; a kind's last record counts.
+Records are named by date and kind, and a kind's last one counts.
 """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from dataclasses import dataclass
@@ -48,3 +49,16 @@ class Facts:
 def record(kind: str) -> Facts:
     """The newest record of a kind."""
     return Facts(kind, json.loads(newest()[kind].read_text(encoding="utf-8")))
+
+
+def constant(path: str, name: str) -> Any:
+    """A constant of a module, or a default of a class, whose value is written out."""
+    tree = ast.parse((RECORDS.parents[1] / path).read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        if any(isinstance(target, ast.Name) and target.id == name for target in targets):
+            assert isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None
+            return eval(compile(ast.Expression(node.value), path, "eval"), {})
+    raise KeyError(f"{path} has no {name}")

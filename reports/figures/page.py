@@ -17,17 +17,25 @@ VOCABULARIES = ("32,000", "131,072")
 
 @dataclass(frozen=True)
 class Saying:
-    """A piece of a page, `#` for each of its values. why : "record", "code", or the reason for which it is given."""
+    """A piece of a page, `#` for each of its values.
+
+    why : "record", "code", or the reason for which it is given. within : what the table or paragraph that it stands in begins with.
+    """
 
     text: str
     values: tuple[float | About, ...]
     why: str
     is_true: bool = True
+    within: str = ""
 
     def places(self, text: str) -> Iterator[re.Match[str]]:
         """Where the page says it; blanks may be line ends."""
         pattern = re.sub(r"(?:\\ )+", r"\\s+", re.escape(self.text)).replace(r"\#", f"({NUMBER})")
-        yield from re.finditer(rf"(?<!\d)(?<!\d[.,]){pattern}(?!\d|[.,]\d)", text)
+        begin = text.find(self.within)
+        end = text.find("\n\n", begin) if self.within else -1
+        if begin >= 0:
+            bounded = re.compile(rf"(?<!\d)(?<!\d[.,]){pattern}(?!\d|[.,]\d)")
+            yield from bounded.finditer(text, begin, end if end >= 0 else len(text))
 
 
 @dataclass(frozen=True)
@@ -44,6 +52,8 @@ def rounded(value: float | About, shown: str) -> str:
     if isinstance(value, About) and "." not in shown:
         digits = shown.replace(",", "")
         step = Decimal(10) ** (len(digits) - len(digits.rstrip("0")))
+    if abs(Decimal(shown.replace(",", "")) - exact) * 2 <= step:
+        return shown  # a half may have gone either way
     return f"{(exact / step).quantize(Decimal(1), ROUND_HALF_UP) * step:,f}"
 
 
@@ -54,9 +64,9 @@ class Page:
     name: str
     sayings: list[Saying] = field(default_factory=list)
 
-    def figure(self, text: str, *values: float | About) -> None:
+    def figure(self, text: str, *values: float | About, within: str = "") -> None:
         """The page says this with these values of records, rounded as it shows them."""
-        self._add(text, values, "record")
+        self._add(text, values, "record", within)
 
     def limit(self, text: str, *values: float) -> None:
         """The page says this with these values of the code."""
@@ -70,9 +80,9 @@ class Page:
         """The page says this, which no record holds."""
         self._add(text, (), why)
 
-    def _add(self, text: str, values: tuple[float | About, ...], why: str) -> None:
+    def _add(self, text: str, values: tuple[float | About, ...], why: str, within: str = "") -> None:
         assert text.count("#") == len(values), f"{self.name}: {text} has {len(values)} values"
-        self.sayings.append(Saying(text, values, why))
+        self.sayings.append(Saying(text, values, why, within=within))
 
     @property
     def path(self) -> Path:

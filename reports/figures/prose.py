@@ -23,7 +23,10 @@ _THINGS = (
     "grammars?|terminals?|sequences?|classes|values?|keywords?|modules?|regions?|slots?|copies|kinds?|digits?|layers?|documents?|reports?|"
     "questions?|cells?|tests?|sources?|processes|devices?|cases?|parts?|conflicts?|ways?|others|ones|per cent|ops|imports?|attributes?"
 )
-_SMALL = "the|if|an?|is|are|as|where|which|that|than|and|or|in|on|at|for|to|of|by|with|without|it|they|has|have|when|behind|between|before"
+_SMALL = (
+    "do|does|not|can|may|the|if|an?|is|are|as|where|which|that|than|and|or|in|on|at|for|to|of|by|with|without|it|they|has|have|when|"
+    "behind|between|before"
+)
 _UNIT = re.compile(
     rf"\s?%|\s?x(?!\w)|-?\s(?:{_MEASURES})(?![\w-])|-(?:{_MEASURES})(?![\w-])|"
     rf"\s(?:of (?:the |its )?)?(?:(?!(?:{_SMALL})\s)[a-z][a-z'-]*\s){{0,2}}(?:{_THINGS})(?!\w)"
@@ -31,7 +34,7 @@ _UNIT = re.compile(
 _LIST = re.compile(rf"(?:\s\([^()]*\))?(?:,|\s(?:and|to|or|of|instead of|of the|of the other|->|/))\s{NUMBER}(?!\.?\d)")
 """A further number that shares its unit with the one before."""
 _NUMBER = re.compile(rf"(?<![\w.,+/#=:-])(?<!\d-){NUMBER}(?!(?!x\b)\w|\.\d|-\d|,\d)")
-_VERSION = re.compile(rf"(?:{_NAMES})\s$")
+_VERSION = re.compile(rf"(?:{_NAMES})(?:\s>=)?\s$")
 _HIDDEN = re.compile(
     r"^(?P<fence>```|~~~).*?^(?P=fence)|(?<=\n\n)(?:    [^\n]*\n)+|<!--.*?-->|(?<!`)`[^`\n]+(?:\n[^`\n]+)?`(?!`)|\]\([^)]*\)|https?://\S+|"
     r"^\#+ [^\n]*$",
