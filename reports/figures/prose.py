@@ -33,7 +33,7 @@ _UNIT = re.compile(
 )
 _LIST = re.compile(rf"(?:\s\([^()]*\))?(?:,|\s(?:and|to|or|of|instead of|of the|of the other|->|/))\s{NUMBER}(?!\.?\d)")
 """A further number that shares its unit with the one before."""
-_NUMBER = re.compile(rf"(?<![\w.,+/#=:-])(?<!\d-){NUMBER}(?!(?!x\b)\w|\.\d|-\d|,\d)")
+_NUMBER = re.compile(rf"(?<![\w.,/#=:])(?<![^\s|][+-]){NUMBER}(?!(?!x\b)\w|\.\d|-\d|,\d)")
 _VERSION = re.compile(rf"(?:{_NAMES})(?:\s>=)?\s$")
 _HIDDEN = re.compile(
     r"^(?P<fence>```|~~~).*?^(?P=fence)|(?<=\n\n)(?:    [^\n]*\n)+|<!--.*?-->|(?<!`)`[^`\n]+(?:\n[^`\n]+)?`(?!`)|\]\([^)]*\)|https?://\S+|"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..facts import record
 from ..page import Page
+from .gpu import overheads
 
 page = Page("README.md")
 PAGES = (page,)
@@ -30,3 +31,4 @@ page.figure(
     engines("llguidance/both_us/mean"),
     engines("ours/both_us/mean"),
 )
+page.figure("rows on the GPU: # to # % of a step", min(overheads["resident rows"]), max(overheads["resident rows"]))
