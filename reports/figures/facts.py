@@ -6,6 +6,7 @@ import ast
 import json
 import re
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ RECORDS = Path(__file__).resolve().parents[1] / "record"
 _NAME = re.compile(r"(\d{4}-\d\d-\d\d)-(.+)\.json")
 
 
+@cache
 def newest() -> dict[str, Path]:
     """The last record of each kind, by kind: `names` for DATE-names.json."""
     found = {}

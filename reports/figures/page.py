@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 
+from .facts import newest
 from .prose import NUMBER, figures, visible
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,6 +58,13 @@ def rounded(value: float | About, shown: str) -> str:
     return f"{(exact / step).quantize(Decimal(1), ROUND_HALF_UP) * step:,f}"
 
 
+def older_records(text: str) -> list[tuple[str, str]]:
+    """Names of records that are not the last of their kind, each with that of the last one."""
+    last = {kind: path.name for kind, path in newest().items()}
+    named = {found[0]: last.get(found[1]) for found in re.finditer(r"\b\d{4}-\d\d-\d\d-([\w.-]+?)\.json\b", text)}
+    return sorted((name, of_kind) for name, of_kind in named.items() if of_kind and of_kind != name)
+
+
 @dataclass
 class Page:
     """The figures of a page, in any order."""
@@ -89,7 +97,9 @@ class Page:
         return ROOT / self.name
 
     def updated(self, text: str) -> str:
-        """The page with each number as it should be."""
+        """The page with each number as it should be, and the last record of each kind."""
+        for older, last in older_records(text):
+            text = text.replace(older, last)
         for saying in self.sayings:
             for place in reversed(list(saying.places(text))):
                 for i in range(len(saying.values), 0, -1):
@@ -98,8 +108,8 @@ class Page:
         return text
 
     def wrong(self, text: str) -> list[str]:
-        """What is wrong with the page: other numbers than the records', and sayings that it has not."""
-        found = []
+        """What is wrong with the page: other numbers than the records', sayings that it has not, older records."""
+        found = [f"{self.name} names {older}, but the last one is {last}" for older, last in older_records(text)]
         for saying in self.sayings:
             places = list(saying.places(text))
             if not places:
