@@ -1,4 +1,4 @@
-"""What the pages under docs/, README and ARCHITECTURE show is what the code prints, and what they name is there."""
+"""What the pages under docs/, README and ARCHITECTURE show is what the code prints, and what they name is there. Figures: test_figures."""
 
 from __future__ import annotations
 
@@ -188,68 +188,6 @@ def test_the_options_are_those_of_the_code() -> None:
 
     shown = re.findall(r"^\| `// maskwright: (\w+) ", page("docs/grammar-howto.md"), re.MULTILINE)
     assert shown == [*KEYS, "restriction"]
-
-
-def test_the_table_is_the_records() -> None:
-    """The entries of docs/measurements.md are those that `analyze` wrote into the record that it names."""
-    text = page("docs/measurements.md")
-    name = re.search(r"reports/record/[\d-]+-streamlining\.json", text)
-    assert name is not None
-    record = json.loads((ROOT / name[0]).read_text(encoding="utf-8"))
-    rows = re.findall(r"^\| (the post's|sound) reading, (Lark's|normalised) rules \|(.*)\|$", text, re.MULTILINE)
-    assert len(rows) == 4
-    for reading, rules, cells in rows:
-        wanted = ("post" if "post" in reading else "sound", "lark" if "Lark" in rules else "normalised")
-        entry = next(
-            e for e in record["runs"]["mistral-7b-v0.1 warm"]["entries"] if (e["reading"], e["rules"]) == wanted
-        )
-        shown = [cell.strip() for cell in cells.split("|")]
-        counts = [f"{entry[step]:,}" for step in ("original", "follow", "never", "always", "joint")]
-        assert [shown[i] for i in (0, 1, 2, 3, 5)] == counts
-        assert shown[4] == f"{entry['original'] / entry['always']:.1f}x"
-        assert shown[6] == f"{entry['original'] / entry['joint']:.1f}x"
-    steps = record["exact_step"]["mistral-7b-v0.1"]["entries"]
-    assert f"from {steps['joint']:,} on to {steps['exact']:,}" in " ".join(text.split())
-    main = record["runs"]["mistral-7b-v0.1 warm"]["entries"][-1]
-    assert (main["joint"], main["exact"]) == (steps["joint"], steps["exact"])
-    assert f"{main['original']:,} -> {main['exact']:,} " in text
-
-
-def test_the_peers_are_the_records() -> None:
-    """Times of docs/measurements.md, and those that README repeats, are the record's."""
-    text = page("docs/measurements.md")
-    record = json.loads((ROOT / "reports/record/2026-11-22-masks.json").read_text(encoding="utf-8"))
-    works = {"python": "python.lark", "json": "JSON"}
-    for cell in record["cells"]:
-        head = f"| {works[cell['work']]}, V = {cell['vocabulary']:,} |"
-        alone, together = (line for line in text.splitlines() if line.startswith(head))
-        ours = cell["engines"]["ours"]
-        shown = re.match(re.escape(head) + r" ([\d.]+) \|", alone)
-        assert shown and float(shown[1]) == pytest.approx(ours["both_us"]["mean"], abs=0.051)
-        assert together.startswith(f"{head} {ours['batches']['128']['both_us']['p50']:.0f} us |")
-    readme = " ".join(page("README.md").split())
-    assert "takes 743 us a token where maskwright takes 2.6" in readme and "| 2.6 | 743 (284x) |" in text
-
-
-def test_the_coverage_of_json_schema_is_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The table of docs/json-schema.md is what the script makes of its record, and so are the figures beside it."""
-    text = page("docs/json-schema.md")
-    name = re.search(r"reports/record/[\d-]+-schema_coverage\.json", text)
-    assert name
-    record = json.loads((ROOT / name[0]).read_text(encoding="utf-8"))
-    monkeypatch.syspath_prepend(ROOT / "reports" / "bench")
-    script = runpy.run_path(str(ROOT / "reports" / "bench" / "schema_coverage.py"))
-    sys.modules.pop("common", None)  # other scripts' tests import theirs
-    typed = record["typed"]["engines"]
-    assert script["table"](record["engines"], typed) in text
-    words = " ".join(text.split())
-    strict = typed["xgrammar-strict"]["total"]
-    assert f"{strict['refused']} instances are refused and {strict['accepted']} other values taken" in words
-    formats = sum(facts.get("accepted", 0) for key, facts in typed["glrmask"]["keywords"].items() if "format" in key)
-    assert f"{formats} of its {typed['glrmask']['total']['accepted']}." in words
-    ours = typed["ours"]
-    assert ours["total"]["right"] == ours["total"]["judged"]
-    assert f"{ours['total']['refused groups']} schemas that are not compiled" in words
 
 
 def test_records_of_the_oracle_follow_the_grammars_conflicts() -> None:

@@ -13,6 +13,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from measured import hashes
+
 RECORDS = Path(__file__).resolve().parent.parent / "record"
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 
@@ -35,11 +37,11 @@ def machine() -> dict[str, Any]:
 
 
 def write_record(name: str, command: str, facts: dict[str, Any]) -> Path:
-    """reports/record/DATE-name.json; overwrites a record of the same day."""
+    """reports/record/DATE-name.json, with hashes of the code that the command measures; overwrites a record of the same day."""
     RECORDS.mkdir(exist_ok=True)
     today = datetime.date.today().isoformat()
     path = RECORDS / f"{today}-{name}.json"
-    record = {"date": today, "command": command, "machine": machine(), **facts}
+    record = {"date": today, "command": command, "machine": machine(), "code": hashes(command), **facts}
     path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     print(f"wrote {path.relative_to(RECORDS.parent.parent)}", file=sys.stderr)
     return path

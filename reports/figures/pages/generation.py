@@ -1,0 +1,64 @@
+"""docs/generation.md and docs/canonical.md"""
+
+from __future__ import annotations
+
+from ..facts import constant, record
+from ..page import Page
+
+budgets = Page("docs/generation.md")
+canonical = Page("docs/canonical.md")
+PAGES = (budgets, canonical)
+
+# docs/generation.md
+budgets.limit("where # in a row do not fit", constant("decoding/generation/generation.py", "MOST_TRIES"))
+budgets.given("(an array of at least 300 items)", "an example")
+generation = record("generation")
+usual, opportunistic, forced = (
+    generation.at(f"python/{way}, temperature 0") for way in ("usual", "own choice first", "forced tokens")
+)
+budgets.figure("| Python, # tokens behind the beginnings of # real files", generation("max_tokens"), usual("texts"))
+budgets.figure("| as usual | # | # | | # |", usual("masks"), usual("model_calls"), usual("legal"))
+saved = 100 - 100 * opportunistic("masks") / usual("masks")
+budgets.figure(
+    "| `opportunistic` | # (# % saved) | # | # | # |",
+    opportunistic("masks"),
+    saved,
+    opportunistic("model_calls"),
+    opportunistic("same"),
+    opportunistic("legal"),
+)
+budgets.figure(
+    "canonical tokens) | # | # | # | # |", forced("masks"), forced("model_calls"), forced("same"), forced("legal")
+)
+warm, first = generation.at("python/usual, temperature 0.8"), generation.at("python/own choice first, temperature 0.8")
+budgets.given("At temperature 0.8", "the benchmark's option")
+share = 100 - 100 * (first("masks") / first("model_calls")) / (warm("masks") / warm("model_calls"))
+budgets.figure("of # files, # % of the masks are saved, and # texts are whole", first("texts"), share, first("legal"))
+for head, key in (("greedily", "0"), ("temperature 1", "1")):
+    plain, counts = (generation.at(f"schema/{way}, temperature {key}") for way in ("usual", "counts"))
+    budgets.figure(f"| {head}, as usual | # | # | # | |", plain("tokens"), plain("model_calls"), plain("calls_a_token"))
+    budgets.figure(
+        f"| {head}, with counts | # | # | # | # |",
+        counts("tokens"),
+        counts("model_calls"),
+        counts("calls_a_token"),
+        counts("same"),
+    )
+budgets.figure("| a JSON schema, # prompts,", generation("schema/usual, temperature 0/texts"))
+budgets.figure("counts of # other instances", generation("learned"))
+budgets.given("60 tokens each", "MOST of reports/bench/generation.py")
+
+# docs/canonical.md
+costs = record("canonical")
+canonical.figure("real sources in # languages", len(costs("tokenizers/tekken/sources")))
+for name in ("python-tiny", "mistral-7b-v0.1", "tekken"):
+    one = costs.at(f"tokenizers/{name}")
+    sources = one("sources").values()
+    tokens, refused = (sum(source[key] for source in sources) for key in ("tokens", "refused"))
+    canonical.figure(
+        f"| {name} | # | #, # us | #, # |", one("load_cpu_s"), one("us/narrow"), one("us/advance"), tokens, refused
+    )
+canonical.limit("comes first; # are kept", constant("maskstore/canonical/tokens.py", "KEPT_ROWS"))
+canonical.figure("The bundled model writes # texts", costs("calls/canonical/texts"))
+for way, facts in costs("calls").items():
+    canonical.figure(f"| {way} | # | # | # |", facts["complete"], facts["tokens"], facts["model_calls"])

@@ -1,0 +1,65 @@
+"""docs/json-schema.md"""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+
+from ..facts import constant, record
+from ..page import Page
+
+page = Page("docs/json-schema.md")
+PAGES = (page,)
+BENCH = Path(__file__).resolve().parents[2] / "bench"
+
+# Limits
+alternatives = constant("maskstore/schema/layout.py", "MOST_SHAPES")
+page.limit("do not multiply; # alternatives may stand in one place", alternatives)
+page.limit("more than # alternatives, arrays with equal items", alternatives)
+counts = record("schemas-counts")
+page.figure("Of # schemas of SchemaStore # get a store", counts("schemas"), counts("stores"))
+page.figure("# of them by the plain interpreter", len(counts("with items that the plain interpreter compares")))
+refused = counts("refused").values()
+regex = sum("the format regex" in why for why in refused)
+page.figure(
+    "Of the other #, # refer to documents that stand elsewhere",
+    len(refused),
+    counts("refused for documents that are not given"),
+)
+page.figure("and # name the format `regex`", regex)
+page.limit("Such texts have at most # readings", constant("decoding/reference/json_texts.py", "MOST_READINGS"))
+compared = record("schemas-mistral-7b-v0.1").at("ours/mask where items are compared")
+page.figure("# ms at the median of SchemaStore's instances at 32,000 tokens", compared("p50") / 1e3)
+page.figure("# ms at the ninetieth percentile, # ms at the 99.9th", compared("p90") / 1e3, compared("p99.9") / 1e3)
+
+# The test suite, beside peers
+coverage = record("schema_coverage")
+sys.path.insert(0, str(BENCH))
+script = runpy.run_path(str(BENCH / "schema_coverage.py"))
+sys.path.remove(str(BENCH))
+sys.modules.pop("common", None)  # other scripts have their own
+typed = coverage("typed/engines")
+page.holds(script["table"](coverage("engines"), typed), True)
+page.figure("drafts 7 and 2020-12, # groups)", coverage("groups"))
+page.given("says: 5 of 6 schemas are compiled, and of their tests 20 are judged right. 1 instance", "an example")
+page.given("2 instances are refused in every", "an example")
+page.given("and 3 values that are no instances", "an example")
+ours, strict, glrmask = (
+    coverage.at(f"typed/engines/{engine}/total") for engine in ("ours", "xgrammar-strict", "glrmask")
+)
+page.figure("Its # schemas that are not compiled are", ours("refused groups"))
+refused_groups = {
+    name: facts["refused groups"]
+    for name, facts in coverage("typed/engines/ours/keywords").items()
+    if "refused groups" in facts
+}
+page.figure("are # that need documents", refused_groups["refRemote"] + refused_groups["dynamicRef"])
+page.holds("and a negated `unevaluatedProperties`", refused_groups == {"refRemote": 12, "dynamicRef": 3, "not": 1})
+page.figure("With its default # instances are refused and # other values taken", strict("refused"), strict("accepted"))
+formats = sum(
+    facts.get("accepted", 0) for key, facts in coverage("typed/engines/glrmask/keywords").items() if "format" in key
+)
+page.figure("as drafts allow: # of its #.", formats, glrmask("accepted"))
+page.given("takes longer than the limit (10 s)", "the benchmark's option")
+page.holds("maskwright has this suite among its own tests", ours("right") == ours("judged"))

@@ -1,0 +1,219 @@
+"""docs/measurements.md, up to real code."""
+
+from __future__ import annotations
+
+from ..facts import record
+from ..page import About, Page
+
+page = Page("docs/measurements.md")
+PAGES = (page,)
+SIZES = {"32,000": "mistral-7b-v0.1", "131,072": "tekken"}
+page.given("a shared 2-core machine", "the machine of the records")
+
+# Streamlining
+streamlining = record("streamlining")
+warm = streamlining.at("runs/mistral-7b-v0.1 warm")
+READINGS, RULES = {"post": "the post's", "sound": "sound"}, {"lark": "Lark's", "normalised": "normalised"}
+for reading in READINGS:
+    for rules in RULES:
+        entry = warm.at(f"entries/reading={reading},rules={rules}")
+        steps = [entry(step) for step in ("original", "follow", "never", "always")]
+        head = f"| {READINGS[reading]} reading, {RULES[rules]} rules |"
+        original = entry("original")
+        page.figure(
+            f"{head} # | # | # | # | #x | # | #x |",
+            *steps,
+            original / entry("always"),
+            entry("joint"),
+            original / entry("joint"),
+        )
+page.given("streamlining post (2025), which reports 112,283 entries and about 10x", "the post")
+page.figure(
+    "the post's # states, and its # interchange classes are the same # terminals",
+    warm("lexer/post/states"),
+    len(warm("interchange/classes")),
+    warm("interchange/terminals"),
+)
+exact = streamlining.at("exact_step/mistral-7b-v0.1/entries")
+main = warm.at("entries/reading=sound,rules=normalised")
+page.figure("(sound reading) from # on to #", exact("joint"), exact("exact"))
+page.holds(
+    "Exact LR verdicts take python.lark's entries", (main("joint"), main("exact")) == (exact("joint"), exact("exact"))
+)
+page.figure("│ entries # -> # # times fewer", main("original"), main("exact"), main("original") / main("exact"))
+page.figure("│ parser calls a mask # -> #", warm("parser_calls/original"), warm("parser_calls/streamlined"))
+tekken = streamlining.at("runs/tekken warm")
+page.figure(
+    "without lint) takes # CPU seconds as a process, or # when Numba compiles first, and # MB",
+    warm("process_cpu_seconds"),
+    streamlining("runs/mistral-7b-v0.1 cold/process_cpu_seconds"),
+    warm("peak_rss_mb"),
+)
+page.figure("32,000; # CPU seconds and # MB at V = 131,072", tekken("process_cpu_seconds"), tekken("peak_rss_mb"))
+
+# The engine beside its peers
+masks = record("masks")
+for work, name in {"python": "python.lark", "json": "JSON"}.items():
+    for size in SIZES:
+        engines = masks.at(f"cells/work={work},vocabulary={size.replace(',', '')}/engines")
+        alone = {engine: engines(f"{engine}/both_us/mean") for engine in ("ours", "llguidance", "xgrammar")}
+        head = f"| {name}, V = {size} |"
+        slower = alone["llguidance"] / alone["ours"]
+        together = {engine: engines(f"{engine}/batches/128/both_us/p50") for engine in alone}
+        if work == "python":
+            kbnf = "failed" if engines("kbnf/status") == "failed" else "#"
+            page.figure(
+                f"{head} # | # (#x) | # | {kbnf} |",
+                alone["ours"],
+                About(alone["llguidance"]),
+                slower,
+                About(alone["xgrammar"]),
+                *([About(engines("kbnf/both_us/mean"))] if kbnf == "#" else []),
+            )
+            page.figure(
+                f"{head} # us | llguidance, # ms (#x) |",
+                together["ours"],
+                together["llguidance"] / 1e3,
+                together["llguidance"] / together["ours"],
+            )
+        else:
+            page.figure(
+                f"{head} # | # (#x) | # (#x) | # |",
+                alone["ours"],
+                alone["llguidance"],
+                slower,
+                alone["xgrammar"],
+                alone["xgrammar"] / alone["ours"],
+                engines("kbnf/both_us/mean"),
+            )
+            unit, scale = ("us", 1) if size == "32,000" else ("ms", 1e3)
+            page.figure(
+                f"{head} # us | xgrammar, # {unit} (#x) |",
+                together["ours"],
+                together["xgrammar"] / scale,
+                together["xgrammar"] / together["ours"],
+            )
+        page.holds(
+            head,
+            min(together["llguidance"], together["xgrammar"])
+            == together["llguidance" if work == "python" else "xgrammar"],
+        )
+page.figure("A step of # texts that stand anywhere", max(masks("cells/0/batches")))
+page.figure("llguidance compiles python.lark in # CPU seconds", masks("cells/0/engines/llguidance/compile_cpu_s"))
+
+# Building stores
+compiling = record("compiling")
+for name in ("a^n b^n", "json.lark", "json", "lark:python", "c", "java", "python", "sql"):
+    two = [compiling.at(f"cells/grammar={name},vocabulary={vocabulary}") for vocabulary in SIZES.values()]
+    head = "JSON, a text that both read" if name == "json.lark" else name
+    values = [cell(f"maskwright/{key}") for key in ("cpu_s", "peak_mb", "open_cpu_s", "open_mask_us") for cell in two]
+    peers = [cell("glrmask/cpu_s") for cell in two] if "glrmask" in two[0].facts else []
+    page.figure(f"| {head} | # / # | # / # | # / # | # / # | {'# / # |' if peers else ' |'}", *values, *peers)
+
+# Exactness
+equal = [record(f"mask_equality-{vocabulary}") for vocabulary in SIZES.values()]
+page.figure(
+    "the same set at all of # positions of real Python files with the Mistral vocabulary, and at all of # with tekken",
+    *(one("positions") for one in equal),
+)
+page.holds(
+    "No true next token was refused.",
+    all(one("positions_with_different_masks") == one("true_next_tokens_refused") == 0 for one in equal),
+)
+page.figure(
+    "The parser was asked # -> # and # -> # times a mask",
+    *(one(f"parser_calls_per_mask/{key}") for one in equal for key in ("original", "streamlined")),
+)
+agreement = record("pyformlang_agreement")
+queries, times = agreement.at("queries_that_agree"), agreement.at("milliseconds_a_query_on_python.lark")
+page.figure(
+    "on # random queries of python.lark and # of random small grammars, in # ms a query instead of # s",
+    queries("python.lark"),
+    queries("small"),
+    times("maskwright"),
+    times("pyformlang") / 1e3,
+)
+replays = [record(f"engine_replay-{vocabulary}") for vocabulary in SIZES.values()]
+refusals = record("engine_replay-refusals")
+page.figure(
+    "allowed in # Python files of # M tokens at V = 32,000 and # M at 131,072",
+    replays[0]("files"),
+    *(one("tokens") / 1e6 for one in replays),
+)
+page.figure("# files are outside python.lark", replays[0]("refused_files"))
+page.figure("and still refuses the # (", refusals("refused_files"))
+page.holds(
+    "All true next tokens were allowed",
+    all(one("false_refusals") == 0 for one in replays) and not refusals("false_refusals"),
+)
+page.holds(
+    "So it refuses one file that masks take",
+    all(one("accepted_against_the_parse") == 1 and one("files") == replays[0]("files") for one in replays),
+)
+comparisons = record("oracle_agreement")("comparisons")
+page.figure("it agrees on # sampled (prefix, token) pairs", sum(one["pairs"] for one in comparisons))
+page.holds("it agrees on", not any(one["disagreements"] for one in comparisons))
+
+# The experiments on real code
+FILES = {
+    "validation": "# files of the standard library and the evaluation data,",
+    "validation-python": "No false refusal in # files,",
+}
+for kind, files in FILES.items():
+    found = record(kind)
+    replay = [found.at(f"replay {vocabulary}") for vocabulary in SIZES.values()]
+    drawn = [found.at("sample uniform"), found.at("sample model")]
+    page.figure(
+        f"{files} # M tokens at V = 32,000 and # M at 131,072",
+        replay[0]("texts"),
+        *(one("figures/tokens") / 1e6 for one in replay),
+    )
+    page.holds(
+        "No false refusal" if kind != "validation" else "no false refusal",
+        all(one("classes/false refusal") == 0 for one in replay),
+    )
+    page.figure("are equal at # positions", found("streamlined/figures/positions"))
+    places = sum(one("figures/closed") for one in drawn)
+    characters = sum(one("figures/characters") for one in drawn) / 1e6
+    done = found.at("completions")
+    if kind == "validation":
+        page.figure("no false refusal. # files are outside", replay[0]("classes")["outside: the grammar lacks it"])
+        page.figure(
+            "takes # CPU seconds a MB at 32,000 and # at 131,072;", *(one("costs/replay_s_per_mb") for one in replay)
+        )
+        page.figure(
+            "with `tokenizers` takes # and # in the same runs", *(one("costs/tokenizers_s_per_mb") for one in replay)
+        )
+        page.figure("# texts drawn under the masks, half", sum(one("texts") for one in drawn))
+        page.figure("cut off and closed in # places, # M characters: all are", places, characters)
+        page.holds(
+            "all are texts of the grammar by a parse",
+            all(one("classes")["refused by the grammar's own parse"] == 0 for one in drawn),
+        )
+        page.figure(
+            "CPython refuses # of the # uniform ones and # of the model's",
+            drawn[0]("failures"),
+            drawn[0]("texts"),
+            drawn[1]("failures"),
+        )
+        page.figure("# prefixes of files that the bundled model has not seen", done("prefixes"))
+        page.figure(
+            "all # are texts of the grammar, # parse under CPython; without masks # do",
+            done("closed_by_the_grammar"),
+            done("constrained"),
+            done("unconstrained"),
+        )
+        page.figure("The first token takes # ms (median)", done("first_token_s/p50") * 1e3)
+    else:
+        page.holds("and none outside the grammar", all(one("classes/replayed") == one("texts") for one in replay))
+        page.figure(
+            "Of the same # completions all parse; # do without masks", done("constrained"), done("unconstrained")
+        )
+        page.figure(
+            "Of # texts drawn under the masks and closed in # places, # M characters, # parse",
+            sum(one("texts") for one in drawn),
+            places,
+            characters,
+            sum(one("classes/accepted") for one in drawn),
+        )
+page.given("completed by 60 tokens", "the option's default in reports/bench/validation.py")

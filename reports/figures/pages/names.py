@@ -1,0 +1,34 @@
+"""docs/names.md"""
+
+from __future__ import annotations
+
+from ..facts import record
+from ..page import Page
+
+page = Page("docs/names.md")
+PAGES = (page,)
+
+names = record("names")
+few, many = names.at("masks/10000 names"), names.at("masks/100000 names")
+files = names.at("real_files")
+
+page.figure("a mask without names took # us", names("masks/mask_us_without_names"))
+page.figure("took # ms for # names and # ms for #;", few("restrict_ms"), 10_000, many("restrict_ms"), 100_000)
+for where, saying in {
+    "where_the_name_begins": "# and # us where the name begins",
+    "behind_get_": "# and # us behind `get_`",
+    "behind_get_pat": "# and # us where few names are left",
+}.items():
+    page.figure(saying, few(f"mask_us_{where}"), many(f"mask_us_{where}"))
+n_held = sum(files("held").values())
+n_missed = sum(files("refused").values()) + files("refused_imports_not_installed")
+page.figure("the true name at # of the # places that were held", n_held - n_missed, n_held)
+page.figure("they lacked # imports of what was not installed", files("refused_imports_not_installed"))
+page.figure("and # attributes.", files("refused/attribute"))
+with_names, without = names.at("completions/with names"), names.at("completions/without names")
+page.figure(
+    "Of # completions # had only names that exist where jedi lists them, and # without names",
+    with_names("texts"),
+    with_names("texts_whose_listed_names_all_exist"),
+    without("texts_whose_listed_names_all_exist"),
+)

@@ -1,0 +1,59 @@
+"""Pages with few figures: limits of the code most of all."""
+
+from __future__ import annotations
+
+from ..facts import constant, record
+from ..page import About, Page
+
+audit = Page("docs/audit.md")
+commands = Page("docs/commands.md")
+glossary = Page("docs/glossary.md")
+howto = Page("docs/grammar-howto.md")
+playground = Page("docs/playground.md")
+semantics = Page("docs/semantics.md")
+verify = Page("docs/verify.md")
+ahead = Page("docs/internals/ahead.md")
+library = Page("docs/grammars/README.md")
+PAGES = (audit, commands, glossary, howto, playground, semantics, verify, ahead, library)
+
+audit.given("It was seen in 11 masks", "what is shown above it")
+audit.given("a vocabulary of the 256 bytes", "a byte has 256 values")
+
+wheels = record("wheels")("wheels").values()
+commands.given("for Python 3.13 to 3.11", "the versions of which there are wheels")
+commands.given("it brings 37 MB of data", "the folder data of mistral-common 1.11")
+added = [wheel["megabytes_added"] for wheel in wheels]
+commands.figure("The base takes # to # MB with byte code", min(added), max(added))
+largest = [wheel["megabytes_of_the_largest"] for wheel in wheels]
+numpy = [sizes["numpy"] + sizes["numpy.libs"] for sizes in largest]
+commands.figure("NumPy # to #, maskwright #", min(numpy), max(numpy), max(sizes["maskwright"] for sizes in largest))
+commands.figure("The commands take # more", max(wheel["megabytes_of_cli"] for wheel in wheels))
+
+glossary.given("bits in 32-bit words", "a definition")
+howto.limit("which may have #.", constant("analysis/lexing/transducer.py", "STATE_LIMIT"))
+
+playground.given("one of the 256 bytes", "a byte has 256 values")
+server = "src/maskwright/playground/server.py"
+playground.limit("Bodies have at most # bytes", constant(server, "MOST_BODY"))
+playground.limit("texts # characters", constant("src/maskwright/playground/questions.py", "MOST_TEXT"))
+playground.limit("At most # requests are under way", constant(server, "MOST_CONNECTIONS"))
+
+semantics.given("A line 2,147,483,647 columns in", "the largest of C's ints, as CPython counts columns")
+semantics.limit("more than # readings at one place", constant("decoding/engine/constants.py", "MAX_STACKS"))
+engine = "decoding/engine/constants.py"
+semantics.limit("or # reductions before one terminal", constant(engine, "MOST_SINCE") * constant(engine, "STRIDE"))
+semantics.limit("a token of more than # bytes", constant("maskstore/vocabulary/vocabulary.py", "LONGEST_TOKEN"))
+
+verify.limit("more than # million visits", constant("maskstore/verify/verification.py", "MOST_VISITS") / 1e6)
+
+costs = record("ahead")
+seconds, steps = costs.at("cpu_seconds_to_the_first_masks"), costs.at("nanoseconds_of_fill_and_advance")
+ahead.figure("a finished store needs # CPU seconds", seconds("numba, nothing kept"))
+ahead.figure("The same calls then take # seconds", seconds("ahead"))
+ahead.figure("from an earlier process they take #.", seconds("numba, kept"))
+installed = [wheel["cpu_seconds_to_the_first_masks"] for wheel in wheels]
+ahead.figure("a wheel they take # to #, since", min(installed), max(installed))
+ahead.figure("JSON # ns instead of #;", *(About(steps(f"json/{way}")) for way in ("ahead", "numba")))
+ahead.figure("python.lark # instead of #.", *(About(steps(f"lark:python/{way}")) for way in ("ahead", "numba")))
+
+library.given("SQLite 3.40 statements", "a version of SQLite")

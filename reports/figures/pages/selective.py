@@ -1,0 +1,29 @@
+"""docs/selective.md"""
+
+from __future__ import annotations
+
+from ..facts import record
+from ..page import Page
+
+page = Page("docs/selective.md")
+PAGES = (page,)
+
+selective = record("selective-cpu")
+shape = selective.at("shape")
+page.figure("One core of an EPYC, float32, # x #,", shape("vocab_size"), shape("hidden_size"))
+heads = {head["batch"]: head["crossover"] for head in selective("head")}
+page.figure("crossover at # ids for one text, # a text for #, # for #.", heads[1], heads[4], 4, heads[16], 16)
+schemas = [selective.at(f"schemas/{name}") for name in ("character", "recording")]
+allowed = [step[0] for schema in schemas for step in schema("per_step")]
+crossover = heads[1]
+page.figure(
+    "at most # tokens or, within strings, at least #",
+    max(n for n in allowed if n <= crossover),
+    min(n for n in allowed if n > crossover),
+)
+page.figure("are # of # and # of # steps", *(schema(key) for schema in schemas for key in ("steps_selected", "steps")))
+page.figure("take # ms instead of #;", schemas[0]("ours_where_few_ms_median"), schemas[0]("full_ms_median"))
+page.figure("is # and # times as fast. With", *(schema("head_speedup") for schema in schemas))
+page.figure("With all # layers of phi-1.5's shape", shape("num_hidden_layers"))
+page.figure("which take # and # ms a step on that core", *(schema("layers_ms_median") for schema in schemas))
+page.figure("as a whole is # and # times as fast", *(schema("step_speedup") for schema in schemas))
