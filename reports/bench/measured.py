@@ -63,7 +63,9 @@ MEASURED: dict[str, tuple[str, ...]] = {
         "src/maskwright/validation",
         "decoding/reference",
     ),
+    "scaling": (*_STORE, *_ENGINE),
     "verify": ("maskstore/verify", *_STORE),
+    "verify_flips": ("maskstore/verify", "maskstore/table"),
 }
 """By the script's name. Paths are in the repository."""
 

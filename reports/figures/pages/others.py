@@ -11,16 +11,17 @@ glossary = Page("docs/glossary.md")
 howto = Page("docs/grammar-howto.md")
 playground = Page("docs/playground.md")
 semantics = Page("docs/semantics.md")
-verify = Page("docs/verify.md")
 ahead = Page("docs/internals/ahead.md")
 library = Page("docs/grammars/README.md")
-PAGES = (audit, commands, glossary, howto, playground, semantics, verify, ahead, library)
+PAGES = (audit, commands, glossary, howto, playground, semantics, ahead, library)
 
 audit.given("It was seen in 11 masks", "what is shown above it")
 audit.given("a vocabulary of the 256 bytes", "a byte has 256 values")
 
 wheels = record("wheels")("wheels").values()
 commands.given("for Python 3.13 to 3.11", "the versions of which there are wheels")
+commands.given("with Python 3.11, 3.12 and 3.13.", "the versions of which there are wheels")
+commands.given("by Numba 0.62, the last", "the last version with wheels for these machines")
 commands.given("it brings 37 MB of data", "the folder data of mistral-common 1.11")
 added = [wheel["megabytes_added"] for wheel in wheels]
 commands.figure("The base takes # to # MB with byte code", min(added), max(added))
@@ -44,7 +45,6 @@ engine = "decoding/engine/constants.py"
 semantics.limit("or # reductions before one terminal", constant(engine, "MOST_SINCE") * constant(engine, "STRIDE"))
 semantics.limit("a token of more than # bytes", constant("maskstore/vocabulary/vocabulary.py", "LONGEST_TOKEN"))
 
-verify.limit("more than # million visits", constant("maskstore/verify/verification.py", "MOST_VISITS") / 1e6)
 
 costs = record("ahead")
 seconds, steps = costs.at("cpu_seconds_to_the_first_masks"), costs.at("nanoseconds_of_fill_and_advance")
