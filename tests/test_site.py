@@ -103,7 +103,7 @@ def test_each_page_is_in_the_navigation(tmp_path: Path, load: Any) -> None:
 
 def test_reports_are_made_of_the_records(tmp_path: Path, load: Any) -> None:
     pytest.importorskip("matplotlib")
-    load("reports").write(tmp_path, ROOT / "reports" / "record")
+    load("reports").write(tmp_path)
     text = (tmp_path / "latency.md").read_text(encoding="utf-8")
     for engine in ("maskwright", "llguidance", "xgrammar", "kbnf", "outlines"):
         assert engine in text

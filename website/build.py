@@ -29,7 +29,7 @@ def main(more: list[str]) -> int:
     staged.mkdir(parents=True)
     pages.gather(staged)
     api.write(staged / "api")
-    reports.write(staged / "reports", ROOT / "reports" / "record")
+    reports.write(staged / "reports")
     pages.write_navigation(staged)
     options = ("--fail-on-warning", "--keep-going", "--quiet", "--fresh-env", "--jobs", "auto")
     command = [sys.executable, "-m", "sphinx", *options, "-c", str(Path(__file__).parent), *more, str(staged), str(out)]

@@ -12,7 +12,7 @@ import shutil
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-TOP = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "proofs/README.md")
+TOP = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "proofs/README.md")
 LINK = re.compile(r"(?<=\]\()([^)#\s:]+)(?=[)#])")
 MERMAID = re.compile(r"^```mermaid\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
 
@@ -47,7 +47,7 @@ NAVIGATION = {
     ],
     "Notebooks": ["notebooks/*"],
     "Reference": ["api/stores", "api/analysis", "api/maskstore", "api/decoding", "api/*"],
-    "Project": ["ARCHITECTURE", "docs/internals/*", "proofs/README", "CONTRIBUTING", "CHANGELOG"],
+    "Project": ["ARCHITECTURE", "docs/internals/*", "proofs/README", "CONTRIBUTING", "CHANGELOG", "SECURITY"],
 }
 """Captions of the navigation, each with pages and patterns. A pattern takes what no one has taken before."""
 UNDER = {"docs/grammars/README": ["docs/grammars/*"], "reports/README": ["reports/*"]}

@@ -9,7 +9,7 @@ from typing import Any
 
 import charts
 from charts import seconds
-from records import Record, Records, engine, side_by_side, source, table
+from recorded import Record, Records, engine, side_by_side, source, table
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "reports" / "bench"))
@@ -25,9 +25,9 @@ REACH = "*`python reports/bench/reach.py GRAMMAR --stores --record` for each gra
 Points = dict[str, list[tuple[float, float]]]
 
 
-def write(folder: Path, records: Path) -> None:
-    """folder : the pages'. records : of the JSON files."""
-    found = Records(records)
+def write(folder: Path) -> None:
+    """folder : the pages'."""
+    found = Records()
     for name, page in PAGES.items():
         (folder / f"{name}.md").write_text("\n".join(page(found)), encoding="utf-8")
     (folder / "README.md").write_text("\n".join(index(found)), encoding="utf-8")

@@ -49,8 +49,9 @@ def apply_words(logits: Any, words: Any) -> None:
     logits have no column.
     Cost: close to one copy of the logits.
 
+    >>> import maskwright as mw
     >>> logits = np.zeros(4, np.float32)
-    >>> apply_words(logits, np.array([0b1010], np.int32))
+    >>> mw.apply_mask(logits, np.array([0b1010], np.int32))
     >>> logits
     array([-inf,   0., -inf,   0.], dtype=float32)
     """

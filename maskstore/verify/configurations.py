@@ -135,12 +135,14 @@ class Configurations:
         Of a long one some ends come first, so that none is read by recursion from start to end.
         """
         if continuation not in self._first_known:
+            agenda = []
             one = continuation
-            agenda = [one]
-            while self._length[one] > MOST_AT_ONCE and one not in self._first_known:
+            while one not in self._first_known:
+                agenda.append(one)
+                if self._length[one] <= MOST_AT_ONCE:
+                    break
                 for _ in range(MOST_AT_ONCE):
                     one = self._rest[one]
-                agenda.append(one)
             for one in reversed(agenda):
                 found = self._first_known[one] = np.full(self.parser.n_states, REFUSED, np.int64)
                 for top in self._taking(one):
@@ -316,16 +318,8 @@ class Configurations:
 
     def _alive_codes(self, codes: int, left: Continuation, cell: int) -> int:
         """The number of those codes with which some stack below a cell is accepted."""
-        symbol = self._symbol[left]
-        reach = self.ways.shifts[symbol].reach
-        members = self._codes[codes]
-        alive = []
-        for code in members:
-            bits = reach.get((cell, code))
-            if bits is None:
-                bits = self.ways.reach(cell, code, symbol)
-            if self._is_live(bits, left):
-                alive.append(code)
+        symbol, members = self._symbol[left], self._codes[codes]
+        alive = [code for code in members if self._is_live(self.ways.reach(cell, code, symbol), left)]
         return codes if len(alive) == len(members) else self._codes_numbered(tuple(alive))
 
     def _is_live(self, places: int, left: Continuation) -> bool:

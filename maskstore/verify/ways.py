@@ -140,8 +140,9 @@ class Ways:
 
         Least fixed point over all codes that this one can come to.
         """
-        shifts = self.shifts[symbol]
-        known = shifts.reach
+        known = self.shifts[symbol].reach
+        if (cell, code) in known:
+            return known[cell, code]
         order: list[tuple[int, Code]] = []
         nexts: dict[tuple[int, Code], set[tuple[int, Code]]] = {}
         own: dict[tuple[int, Code], int] = {}

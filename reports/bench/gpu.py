@@ -228,9 +228,9 @@ def show_check(where: str, cell: dict[str, Any]) -> None:
 
 
 def merged(files: list[Path]) -> dict[str, Any]:
-    """One set of facts from several runs on one kind of device."""
+    """One set of facts from several runs on one kind of device; `options` has those of each run."""
     found = [json.loads(path.read_text(encoding="utf-8")) for path in files]
-    facts = found[0]
+    facts = found[0] | {"options": [each["options"] for each in found]}
     for path, other in zip(files[1:], found[1:], strict=True):
         if other["device"] != facts["device"]:
             raise SystemExit(

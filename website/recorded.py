@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "reports"))
+
+from figures.facts import RECORDS, newest
+
 Record = dict[str, Any]
-NAME = re.compile(r"(\d{4}-\d\d-\d\d)-(.+)\.json")
 NUMBER = re.compile(r"(?<=\d) (?=u?m?s$|of )|(?<=\bof) (?=\d)")
 """Blanks inside what is read as one number."""
 ENGINES = {"ours": "maskwright", "index": "maskwright, index", "guidance": "llguidance"}
@@ -17,27 +21,18 @@ ENGINES = {"ours": "maskwright", "index": "maskwright, index", "guidance": "llgu
 
 
 class Records:
-    """The records of a folder; `[name]` is the newest of a name, which has its file's name in `file`."""
+    """All records; `[kind]` is the newest of a kind, which has its file's name in `file`."""
 
-    def __init__(self, folder: Path) -> None:
-        self.files = sorted(folder.glob("*.json"), reverse=True)
-
-    def __getitem__(self, name: str) -> Record:
-        for path in self.files:
-            if (found := NAME.fullmatch(path.name)) and found[2] == name:
-                return read(path)
-        raise KeyError(name)
+    def __getitem__(self, kind: str) -> Record:
+        return read(newest()[kind])
 
     def all(self) -> list[tuple[str, Record]]:
         """Files' names and records, the newest first."""
-        return [(path.name, read(path)) for path in self.files]
+        return [(path.name, read(path)) for path in sorted(RECORDS.glob("*.json"), reverse=True)]
 
     def beginning(self, prefix: str) -> list[Record]:
-        """The newest record of each name that begins with a prefix, by name."""
-        names = {
-            found[2] for path in self.files if (found := NAME.fullmatch(path.name)) and found[2].startswith(prefix)
-        }
-        return [self[name] for name in sorted(names)]
+        """The newest record of each kind that begins with a prefix, by kind."""
+        return [self[kind] for kind in sorted(newest()) if kind.startswith(prefix)]
 
 
 def read(path: Path) -> Record:
