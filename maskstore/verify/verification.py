@@ -18,6 +18,7 @@ from maskwright.maskstore.verify.asked import Ints
 from maskwright.maskstore.verify.claims import Claims, LineBreaks, Lookup, Masks
 from maskwright.maskstore.verify.configurations import REFUSED, WHATEVER, Configurations, Continuation
 from maskwright.maskstore.verify.demands import Demands
+from maskwright.maskstore.verify.tables import unsound_reductions
 from maskwright.maskstore.verify.trusted import Int32, Lexer, Parser
 from maskwright.maskstore.verify.walks import Found, Items, Origin, Walks
 from maskwright.maskstore.vocabulary import Vocabulary
@@ -63,10 +64,13 @@ class Checked:
 
     differences : none if the automaton is right.
     counts : what was checked, by name.
+    faults : what makes the LALR tables accept what the grammar does not derive, in words; () if
+        nothing does.
     """
 
     differences: tuple[Difference, ...]
     counts: dict[str, int]
+    faults: tuple[str, ...] = ()
 
 
 def verify_table(
@@ -77,7 +81,7 @@ def verify_table(
     progress: Progress | None = None,
     seconds: float | None = None,
 ) -> Checked:
-    """Check each look-up of a table, each walk from there, and each mask on the way.
+    """Check a table's reductions, each look-up, each walk from there, and each mask on the way.
 
     where : what the table belongs to, as errors name it.
     progress : called with the name of a step, how much is done, and how much there is.
@@ -132,15 +136,17 @@ class _Verification:
 
     def run(self) -> Checked:
         """All checks."""
+        faults = unsound_reductions(self.grammar, self.parser, self.lexer)
         groups_of_state, self.masks = self._groups()
         self.walks = Walks(self.claims, self.masks, self.configurations)
         try:
             self._check_states(groups_of_state)
             self._follow()
         except LimitError:
-            if not self.walks.found:
+            if not self.walks.found and not faults:
                 raise  # else what was found is wrong, whatever else there is
         counts = {
+            "LR states": self.parser.n_states,
             "lexer states": len(groups_of_state),
             "tokens": self.vocabulary.size,
             "token classes": len(self.masks.size),
@@ -152,7 +158,7 @@ class _Verification:
             "visits": len(self.walks),
             "early decisions": self.walks.n_early,
         }
-        return Checked(tuple(map(self._difference, self.walks.found[:MOST_FOUND])), counts)
+        return Checked(tuple(map(self._difference, self.walks.found[:MOST_FOUND])), counts, faults)
 
     def _check_states(self, groups_of_state: dict[int, tuple[Ints, list[tuple[int, ...]]]]) -> None:
         """Check the look-ups of all lexer states."""

@@ -41,9 +41,15 @@ DECIDERS, JUDGE = "analysis/legality/deciders.py", "analysis/legality/judge.py"
 STREAMLINE, CERTIFICATE = "maskstore/entries/streamline.py", "analysis/legality/certificate.py"
 TRANSDUCER, SETS = "analysis/lexing/transducer.py", "maskstore/automaton/configuration_sets.py"
 OF_DECIDERS = "tests/analysis/legality/test_deciders.py"
-OF_EXPLORATION, OF_CLASSES = "tests/analysis/legality/test_exploration.py", "tests/analysis/legality/test_interchange.py"
+OF_EXPLORATION, OF_CLASSES = (
+    "tests/analysis/legality/test_exploration.py",
+    "tests/analysis/legality/test_interchange.py",
+)
 OF_STREAMLINE = "tests/maskstore/entries/test_streamline.py"
-OF_SETS, OF_TRANSDUCER = "tests/maskstore/automaton/test_configuration_sets.py", "tests/analysis/lexing/test_transducer.py"
+OF_SETS, OF_TRANSDUCER = (
+    "tests/maskstore/automaton/test_configuration_sets.py",
+    "tests/analysis/lexing/test_transducer.py",
+)
 OF_CERTIFICATES = "tests/analysis/legality/test_certificates_in_coq.py -k 0"
 OF_CLOSURE, OF_VERIFY = "tests/maskstore/automaton/test_closure.py", "tests/maskstore/verify/test_verify.py"
 OF_LAYOUT = "tests/decoding/engine/test_layout_in_coq.py"
@@ -198,7 +204,9 @@ def main() -> None:
         found = []
         for change in chosen:
             found.append(outcome(change, folder))
-            print(found[-1]["fails"], ", ".join(change.theorems), found[-1]["seconds"], found[-1]["last_line"], flush=True)
+            print(
+                found[-1]["fails"], ", ".join(change.theorems), found[-1]["seconds"], found[-1]["last_line"], flush=True
+            )
     survivors = [name for each in found if not each["fails"] for name in each["theorems"]]  # type: ignore[attr-defined]
     print("no change:", missing, "\nsurvive:", survivors)
     if not arguments.only:

@@ -31,6 +31,7 @@ class VerificationReport:
 
     grammar, vocabulary : their names.
     differences : none if the automaton is right. At most MOST_FOUND: then the search ends.
+    faults : what makes the LALR tables accept what the grammar does not derive, in words.
     tokens : the bytes of each token in `differences`, by id.
     counts : what was checked, by name.
     seconds : wall time.
@@ -42,11 +43,12 @@ class VerificationReport:
     tokens: Mapping[int, bytes]
     counts: Mapping[str, int]
     seconds: float
+    faults: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
-        """Whether every mask is right."""
-        return not self.differences
+        """Whether every mask is right, and the LALR tables are sound."""
+        return not self.differences and not self.faults
 
     def described(self, difference: Difference) -> str:
         """A difference in words."""
@@ -85,6 +87,7 @@ class VerificationReport:
                 }
                 for each in self.differences
             ],
+            "faults": list(self.faults),
             "seconds": round(self.seconds, 3),
         }
 
@@ -102,8 +105,12 @@ class VerificationReport:
             yield Text(f"\n{self.described(each)}", style="red")
         if len(self.differences) > SHOWN:
             yield Text(f"  and {len(self.differences) - SHOWN:,} more: --json has them all", style="dim")
+        for fault in self.faults[:SHOWN]:
+            yield Text(f"\nLALR tables: {fault}", style="red")
         number = f"{len(self.differences):,}" + " or more" * (len(self.differences) == MOST_FOUND)
-        verdict = "passed" if self.passed else f"FAILED: {number} differences"
+        verdict = (
+            "passed" if self.passed else "FAILED: unsound tables" if self.faults else f"FAILED: {number} differences"
+        )
         yield Text(f"\nverify: {verdict}", style="bold green" if self.passed else "bold red")
 
 
@@ -114,7 +121,9 @@ def verify(
 
     This shares no code with the builder. If it passes, the mask is right behind every text: it has
     exactly the tokens that the parser and the lexer of the store accept (proofs/stack_automaton.v).
-    That these are the grammar's is taken as right here; `maskwright validate` checks it on texts.
+    What the parser accepts is a word of the grammar (proofs/tables.v). That it accepts every word,
+    and that the lexer is the grammar's, is taken as right here; `maskwright validate` checks it on
+    texts.
 
     store : a store of a grammar with lexing "longest" or "contextual", or its file.
     seconds : the time after which it is given up, without that of loading and closing the store;
@@ -151,5 +160,11 @@ def verify(
     found = verify_table(name, grammar, vocabulary, loaded.table, progress, seconds)
     tokens = {token: vocabulary.tokens[token] for each in found.differences for token in each.tokens}
     return VerificationReport(
-        grammar.name, vocabulary.name, found.differences, tokens, found.counts, time.perf_counter() - begin
+        grammar.name,
+        vocabulary.name,
+        found.differences,
+        tokens,
+        found.counts,
+        time.perf_counter() - begin,
+        found.faults,
     )
