@@ -1,6 +1,6 @@
-"""Are a table's LALR tables sound for its grammar? Whatever the parser accepts, the grammar derives.
+"""Are a table's LALR tables sound for its grammar? What the parser accepts, the grammar derives.
 
-In: a grammar, and parser and columns read from a table. Out: the reductions that derive nothing.
+In: a certificate, and parser and columns read from a table. Out: reductions that derive nothing.
 
 Each edge between two LR states has *labels*: the symbols that may stand there, which the shifts and
 gotos say. The condition asks of each reduction: whatever labels stand on the cells that it pops,
@@ -17,12 +17,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.lr.acyclic import parsed_grammar
-from maskwright.analysis.lr.bisimulation import coarsest_partition
-from maskwright.analysis.lr.tables import build_lr_tables
 from maskwright.maskstore.table import schema
 from maskwright.maskstore.verify.trusted import ACCEPTS, Lexer, Parser
 
@@ -35,49 +33,50 @@ Labels = frozenset[int]
 """Symbols of the grammar."""
 
 
-def unsound_reductions(grammar: Grammar, parser: Parser, lexer: Lexer) -> tuple[str, ...]:
+@dataclass(frozen=True)
+class Certificate:
+    """What the builder of tables says of them.
+
+    grammar : the rules that the tables are made of. That they derive what the author's rules derive
+        is taken as right.
+    columns : for each of its nonterminals the column of the gotos. This proves nothing: a wrong
+        column makes right tables fail, and never wrong ones pass.
+    """
+
+    grammar: Grammar
+    columns: tuple[int, ...]
+
+
+def unsound_reductions(certificate: Certificate, parser: Parser, lexer: Lexer) -> tuple[str, ...]:
     """What makes the tables unsound, in words; () if they are sound.
 
-    Raises: LimitError if a reduction has too many labels to choose from, or the grammar has no
-        tables.
+    Raises: LimitError if a reduction has too many labels to choose from.
     Cost: O(reductions * states below them), a second for grammars of programming languages.
     """
-    tables = _Tables(grammar, parser, lexer)
+    tables = _Tables(certificate, parser, lexer)
     return tuple(itertools.islice(tables.faults(), MOST_SHOWN))
 
 
 class _Tables:
-    """The labels of the edges, and what derives what.
+    """The labels of the edges, and what derives what."""
 
-    grammar : the rules that the tables are made of (`parsed_grammar`).
-    """
-
-    def __init__(self, grammar: Grammar, parser: Parser, lexer: Lexer) -> None:
+    def __init__(self, certificate: Certificate, parser: Parser, lexer: Lexer) -> None:
         self.parser, self.lexer = parser, lexer
-        self.layout = grammar.layout
-        self.grammar = parsed_grammar(grammar, grammar.conflicts)
+        self.grammar = certificate.grammar
+        self.layout = self.grammar.layout
         self._known: dict[tuple[Labels, tuple[Labels, ...]], bool] = {}
         self._labels: dict[tuple[int, int], Labels] = {}
         self._renamed: dict[int, Labels] = {}
         self._bodies: dict[int, list[tuple[int, ...]]] = {}
         for rule in self.grammar.rules:
             self._bodies.setdefault(rule.lhs, []).append(rule.rhs)
-        self._of_goto = self._nonterminals_of()
+        self._of_goto: dict[int, list[int]] = {}
+        for number, column in enumerate(certificate.columns):
+            self._of_goto.setdefault(column, []).append(self.grammar.n_terminals + number)
         self._of_column: dict[int, list[int]] = {}
         for terminal, column in enumerate(lexer.column):
             if column >= 0:
                 self._of_column.setdefault(column, []).append(terminal)
-
-    def _nonterminals_of(self) -> dict[int, list[int]]:
-        """The nonterminals of each column of the gotos.
-
-        INVARIANT: this is a hint, which proves nothing. A wrong one makes right tables fail.
-        """
-        classes = coarsest_partition(build_lr_tables(self.grammar, self.grammar.conflicts)).nonterminals.tolist()
-        found: dict[int, list[int]] = {}
-        for number, column in enumerate(classes):
-            found.setdefault(column, []).append(self.grammar.n_terminals + number)
-        return found
 
     def faults(self) -> Iterator[str]:
         """What is wrong, in words."""
@@ -105,7 +104,7 @@ class _Tables:
         if self.lexer.newline != self.layout.newline:
             yield f"the newline is terminal {self.lexer.newline}, expected {self.layout.newline}"
 
-    # ------------------------------------------------------------------------------------------ labels
+    # ------------------------------------------------------------------------------------ labels
 
     def labels(self, below: int, state: int) -> Labels:
         """The symbols that may stand between a state and one on it."""
@@ -125,7 +124,7 @@ class _Tables:
         return self._labels[key]
 
     def _paths(self, state: int, length: int) -> set[tuple[int, tuple[Labels, ...]]]:
-        """The last edges of all stacks with a state on top: the state below them, and their labels."""
+        """The last edges of stacks with a state on top: the state below them, and their labels."""
         found: set[tuple[int, tuple[Labels, ...]]] = {(state, ())}
         for _ in range(length):
             found = {
@@ -137,7 +136,7 @@ class _Tables:
                 raise LimitError(f"a reduction of {length} symbols has too many stacks: nothing was decided")
         return found
 
-    # ------------------------------------------------------------------------------------- derivations
+    # ------------------------------------------------------------------------------- derivations
 
     def _is_sound(self, state: int, pushed: int, length: int) -> bool:
         for base, popped in self._paths(state, length):

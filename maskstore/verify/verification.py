@@ -18,7 +18,7 @@ from maskwright.maskstore.verify.asked import Ints
 from maskwright.maskstore.verify.claims import Claims, LineBreaks, Lookup, Masks
 from maskwright.maskstore.verify.configurations import REFUSED, WHATEVER, Configurations, Continuation
 from maskwright.maskstore.verify.demands import Demands
-from maskwright.maskstore.verify.tables import unsound_reductions
+from maskwright.maskstore.verify.tables import Certificate, unsound_reductions
 from maskwright.maskstore.verify.trusted import Int32, Lexer, Parser
 from maskwright.maskstore.verify.walks import Found, Items, Origin, Walks
 from maskwright.maskstore.vocabulary import Vocabulary
@@ -80,17 +80,19 @@ def verify_table(
     table: Int32,
     progress: Progress | None = None,
     seconds: float | None = None,
+    certificate: Certificate | None = None,
 ) -> Checked:
     """Check a table's reductions, each look-up, each walk from there, and each mask on the way.
 
     where : what the table belongs to, as errors name it.
     progress : called with the name of a step, how much is done, and how much there is.
     seconds : the time after which it is given up; None for no limit.
+    certificate : what the builder says of the LALR tables; None to take them as right.
 
     Raises: StoreError as `check_table`; LimitError if the time is over, or nothing was decided.
     """
     check_table(where, grammar, vocabulary, table)
-    return _Verification(grammar, vocabulary, table, _Clock(progress, seconds)).run()
+    return _Verification(grammar, vocabulary, table, _Clock(progress, seconds), certificate).run()
 
 
 class _Clock:
@@ -111,8 +113,10 @@ class _Clock:
 class _Verification:
     """One table under way."""
 
-    def __init__(self, grammar: Grammar, vocabulary: Vocabulary, table: Int32, clock: _Clock) -> None:
-        self.clock = clock
+    def __init__(
+        self, grammar: Grammar, vocabulary: Vocabulary, table: Int32, clock: _Clock, certificate: Certificate | None
+    ) -> None:
+        self.clock, self.certificate = clock, certificate
         self.grammar, self.vocabulary = grammar, vocabulary
         self.parser, self.lexer = Parser(table), Lexer(table, grammar.n_terminals)
         self.configurations = Configurations(self.parser, self.lexer)
@@ -136,7 +140,9 @@ class _Verification:
 
     def run(self) -> Checked:
         """All checks."""
-        faults = unsound_reductions(self.grammar, self.parser, self.lexer)
+        faults: tuple[str, ...] = ()
+        if self.certificate is not None:
+            faults = unsound_reductions(self.certificate, self.parser, self.lexer)
         groups_of_state, self.masks = self._groups()
         self.walks = Walks(self.claims, self.masks, self.configurations)
         try:
@@ -146,7 +152,7 @@ class _Verification:
             if not self.walks.found and not faults:
                 raise  # else what was found is wrong, whatever else there is
         counts = {
-            "LR states": self.parser.n_states,
+            "LR states": self.parser.n_states if self.certificate is not None else 0,
             "lexer states": len(groups_of_state),
             "tokens": self.vocabulary.size,
             "token classes": len(self.masks.size),

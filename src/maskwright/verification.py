@@ -13,9 +13,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from maskwright.analysis.arguments import need_number, need_path, need_progress
-from maskwright.analysis.errors import MaskwrightError
+from maskwright.analysis.errors import LimitError, MaskwrightError
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.lr.acyclic import parsed_grammar
+from maskwright.analysis.lr.bisimulation import coarsest_partition
+from maskwright.analysis.lr.tables import build_lr_tables
 from maskwright.maskstore.table.compiled import Progress
 from maskwright.maskstore.verify import MOST_FOUND, Difference, verify_table
+from maskwright.maskstore.verify.tables import Certificate
 from maskwright.stores.store import Store, load_store
 
 if TYPE_CHECKING:
@@ -157,7 +162,7 @@ def verify(
             f"the automaton of {name} is open, since it went over its budget: its masks ask the parser, and there are no edges to verify"
         )
     begin = time.perf_counter()
-    found = verify_table(name, grammar, vocabulary, loaded.table, progress, seconds)
+    found = verify_table(name, grammar, vocabulary, loaded.table, progress, seconds, certificate_of(grammar))
     tokens = {token: vocabulary.tokens[token] for each in found.differences for token in each.tokens}
     return VerificationReport(
         grammar.name,
@@ -168,3 +173,13 @@ def verify(
         time.perf_counter() - begin,
         found.faults,
     )
+
+
+def certificate_of(grammar: Grammar) -> Certificate | None:
+    """What the builder says of a grammar's LALR tables; None if the full tables are too large."""
+    rules = parsed_grammar(grammar, grammar.conflicts)
+    try:
+        tables = build_lr_tables(rules, grammar.conflicts)
+    except LimitError:
+        return None
+    return Certificate(rules, tuple(coarsest_partition(tables).nonterminals.tolist()))
