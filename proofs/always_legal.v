@@ -61,13 +61,13 @@ Proof.
 Qed.
 
 (** "Every stack" is stronger than "always legal": one word of P may have several stacks, and one that lets S through is
-    enough. Where all stacks after the same word agree, the subset form decides. *)
-Theorem always_legal_exact : productive G -> forall X,
-  (forall u stack stack' s, path G (Ter X) u stack -> path G (Ter X) u stack' ->
-    viable G (concat stack) s -> viable G (concat stack') s) ->
-  forall S, always_legal X S <-> exists V, no_refusal V /\ V (Ter X) (eq S).
+    enough. Where all stacks after the same word agree about S, the subset form decides. ([from_before_exact] asks less.) *)
+Theorem always_legal_exact : productive G -> forall X S,
+  (forall u stack stack', path G (Ter X) u stack -> path G (Ter X) u stack' ->
+    viable G (concat stack) S -> viable G (concat stack') S) ->
+  always_legal X S <-> exists V, no_refusal V /\ V (Ter X) (eq S).
 Proof.
-  intros all_productive X agree S. split.
+  intros all_productive X S agree. split.
   - intros always. apply always_exact_on_stacks; [assumption|]. intros u stack occurrence.
     assert (prefix G (u ++ X :: S)) as (stack' & occurrence' & lets)%prefix_iff_stack.
     { apply always. apply prefix_iff_stack. exists stack. split; [assumption|].

@@ -50,6 +50,34 @@ Corollary from_before_always : productive G -> forall X S,
   always_legal G X S.
 Proof. intros all_productive X S. exact (from_before_sound all_productive X [] S). Qed.
 
+(** ** How much it proves
+
+    All that is true, where the stacks after the same word that let [X S1] through agree about [X S2]. Stacks that let no [X]
+    through have no say: [plain_agrees] below meets this, though [always_legal_exact]'s hypothesis fails there. *)
+Theorem from_before_exact : productive G -> forall X S1 S2,
+  (forall Y u stack stack', path G (Ter Y) u stack -> path G (Ter Y) u stack' ->
+    viable G (concat stack) (X :: S2) -> viable G (concat stack') (X :: S1) -> viable G (concat stack') (X :: S2)) ->
+  (forall u, prefix G (u ++ X :: S1) -> prefix G (u ++ X :: S2)) <->
+  (prefix G (X :: S1) -> prefix G (X :: S2)) /\
+  (forall Y, can_follow G (Ter Y) (X :: S1) -> exists V, no_escape G V /\ V (Ter Y) (eq (X :: S1)) (eq (X :: S2))).
+Proof.
+  intros all_productive X S1 S2 agree. split; [|intros (at_start & before); now apply from_before_sound].
+  intros implied. split; [exact (implied [])|]. intros Y _.
+  apply implied_exact_on_stacks; [assumption|]. intros u stack occurrence lets.
+  assert (prefix G (u ++ Y :: X :: S2)) as (stack' & occurrence' & lets')%prefix_iff_stack.
+  { specialize (implied (u ++ [Y])). rewrite <- !app_assoc in implied. apply implied.
+    apply prefix_iff_stack. now exists stack. }
+  now apply agree with Y u stack'.
+Qed.
+
+Corollary from_before_always_exact : productive G -> forall X S,
+  (forall Y u stack stack', path G (Ter Y) u stack -> path G (Ter Y) u stack' ->
+    viable G (concat stack) (X :: S) -> viable G (concat stack') [X] -> viable G (concat stack') (X :: S)) ->
+  always_legal G X S <->
+  (prefix G [X] -> prefix G (X :: S)) /\
+  (forall Y, can_follow G (Ter Y) [X] -> exists V, no_escape G V /\ V (Ter Y) (eq [X]) (eq (X :: S))).
+Proof. intros all_productive X S agree. exact (from_before_exact all_productive X [] S agree). Qed.
+
 End FromBefore.
 
 (** It proves more than implication.v does from a: S -> a S b | a b, an a after every a, which [plain_unproved] cannot.
@@ -70,4 +98,32 @@ Proof.
     + right. right. exists (eq [a]), (eq [a; a]). split; [now split|]. split.
       * right. intros r [(s & <- & eaten)|(_ & s & <- & inside)]; [now inversion eaten | inversion inside].
       * intros r <-. left. exists [a; a]. split; [reflexivity | constructor].
+Qed.
+
+(** The plain form meets the hypothesis of [from_before_always_exact]: of the stacks after one word, only those of the longer
+    rule let an a through, and each of them lets a second one through. *)
+Example plain_agrees : forall Y u stack stack', path plain (Ter Y) u stack -> path plain (Ter Y) u stack' ->
+  viable plain (concat stack) [a; a] -> viable plain (concat stack') [a] -> viable plain (concat stack') [a; a].
+Proof.
+  intros Y u _ stack' _ occurrence _ lets.
+  inversion occurrence as [|A u' below alpha x beta p above is_rule before]; subst.
+  assert (beta = [Non tt; Ter b] \/ beta = [Ter b] \/ beta = [] /\ A = tt) as [->|[->|[-> ->]]].
+  { each_occurrence is_rule; auto. }
+  - apply viable_cons; [exact plain_productive|]. left. apply uses_up_inside with [Ter a; Non tt; Ter b]; [constructor|].
+    constructor. apply uses_up_inside with [Ter a; Ter b]; repeat constructor.
+  - destruct lets as (v & derivation). inversion derivation.
+  - destruct lets as (v & derivation). inversion above as [|A u'' below' alpha' x beta p' above' is_rule' before']; subst.
+    + inversion derivation.
+    + each_occurrence is_rule'; inversion derivation.
+Qed.
+
+(** ... while the hypothesis of [always_legal_exact] fails there. *)
+Example plain_disagrees : exists u stack stack', path plain (Ter a) u stack /\ path plain (Ter a) u stack' /\
+  viable plain (concat stack) [a] /\ ~ viable plain (concat stack') [a].
+Proof.
+  exists [], [[Non tt; Ter b]], [[Ter b]]. repeat split.
+  - apply (path_step plain tt [] [] [] (Ter a) [Non tt; Ter b] []); constructor.
+  - apply (path_step plain tt [] [] [] (Ter a) [Ter b] []); constructor.
+  - apply uses_up_viable; [exact plain_productive|]. apply uses_up_inside with [Ter a; Ter b]; repeat constructor.
+  - intros (v & derivation). inversion derivation.
 Qed.

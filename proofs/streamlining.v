@@ -207,6 +207,59 @@ Proof.
   apply simplifies_sound with (left q); [apply contexts | now apply judged].
 Qed.
 
+(** ** Ignored terminals
+
+    A lexer also emits terminals that never reach the parser. An entry that spells them is legal if it is without them. *)
+Section Ignored.
+Variable reaches : T -> bool.    (* whether a terminal reaches the parser *)
+
+Definition spoken (S : list T) : list T := filter reaches S.
+Definition legal_spoken (u S : list T) : Prop := prefix G (u ++ spoken S).
+Definition all_reach (S : list T) : Prop := spoken S = S.
+
+(** The moves with ignored terminals: they are dropped, and what is left is moved by the judges. *)
+Inductive spoken_moves (left : left_of) : list T -> option (list T) -> Prop :=
+| ignored S : spoken_moves left S (Some (spoken S))
+| judged S destination :
+    all_reach S -> (forall S', destination = Some S' -> all_reach S') -> simplifies left S destination ->
+    spoken_moves left S destination
+| followed S S' destination :
+    spoken_moves left S (Some S') -> spoken_moves left S' destination -> spoken_moves left S destination.
+
+Lemma spoken_idle S : spoken (spoken S) = spoken S.
+Proof.
+  unfold spoken. induction S as [|t S IH]; simpl; [reflexivity|].
+  destruct (reaches t) eqn:is_kept; simpl; [rewrite is_kept; now f_equal | assumption].
+Qed.
+
+Theorem spoken_moves_sound (live : State -> list T -> Prop) q left :
+  (forall u, live q u -> stands left u) ->
+  forall S destination, spoken_moves left S destination -> sound_move legal_spoken live q S destination.
+Proof.
+  intros contexts S destination move.
+  induction move as [S|S destination here there judged_move|S S' destination _ IHfirst _ IHsecond].
+  - intros u _. unfold legal_spoken. now rewrite spoken_idle.
+  - pose proof (simplifies_sound live q left contexts S destination judged_move) as sound.
+    destruct destination as [S'|]; intros u is_live; specialize (sound u is_live); unfold legal_spoken, legal_after in *.
+    + now rewrite here, (there S' eq_refl).
+    + now rewrite here.
+  - now apply sound_move_chain with S'.
+Qed.
+
+(** The theorem with all steps of the code, ignored terminals too. *)
+Theorem streamline_spoken_sound {Token : Type} (live : State -> list T -> Prop) (left : State -> left_of) :
+  (forall q u, live q u -> stands (left q) u) ->
+  forall steps : list (step State (list T)),
+  (forall f, In f steps -> forall q S, spoken_moves (left q) S (f q S)) ->
+  forall (M : store State (list T) Token) q u, live q u ->
+  forall t, mask legal_spoken M q u t <-> mask legal_spoken (streamline steps M) q u t.
+Proof.
+  intros contexts steps judges. apply streamline_mask. intros f in_steps q S.
+  apply spoken_moves_sound with (left q); [apply contexts | now apply judges].
+Qed.
+
+End Ignored.
+
 End Judges.
 
 Arguments left_of : clear implicits.

@@ -19,6 +19,7 @@ from maskwright.maskstore.verify.claims import Claims, LineBreaks, Lookup, Masks
 from maskwright.maskstore.verify.configurations import REFUSED, WHATEVER, Configurations, Continuation
 from maskwright.maskstore.verify.demands import Demands
 from maskwright.maskstore.verify.repeated import check_repeated
+from maskwright.maskstore.verify.tables import Certificate, unsound_reductions
 from maskwright.maskstore.verify.trusted import Int32, Lexer, Parser
 from maskwright.maskstore.verify.walks import Found, Items, Origin, Walks
 from maskwright.maskstore.vocabulary import Vocabulary
@@ -64,10 +65,13 @@ class Checked:
 
     differences : none if the automaton is right.
     counts : what was checked, by name.
+    faults : what makes the LALR tables accept what the grammar does not derive, in words; () if
+        nothing does.
     """
 
     differences: tuple[Difference, ...]
     counts: dict[str, int]
+    faults: tuple[str, ...] = ()
 
 
 def verify_table(
@@ -77,18 +81,20 @@ def verify_table(
     table: Int32,
     progress: Progress | None = None,
     seconds: float | None = None,
+    certificate: Certificate | None = None,
 ) -> Checked:
-    """Check each look-up of a table, each walk from there, and each mask on the way.
+    """Check a table's reductions, each look-up, each walk from there, and each mask on the way.
 
     where : what the table belongs to, as errors name it.
     progress : called with the name of a step, how much is done, and how much there is.
     seconds : the time after which it is given up; None for no limit.
+    certificate : what the builder says of the LALR tables; None to take them as right.
 
     Raises: StoreError as `check_table` and `check_repeated`; LimitError if the time is over, or
         nothing was decided.
     """
     check_table(where, grammar, vocabulary, table)
-    found = _Verification(grammar, vocabulary, table, _Clock(progress, seconds))
+    found = _Verification(grammar, vocabulary, table, _Clock(progress, seconds), certificate)
     check_repeated(where, grammar, table, found.lexer, found.configurations)
     return found.run()
 
@@ -111,8 +117,10 @@ class _Clock:
 class _Verification:
     """One table under way."""
 
-    def __init__(self, grammar: Grammar, vocabulary: Vocabulary, table: Int32, clock: _Clock) -> None:
-        self.clock = clock
+    def __init__(
+        self, grammar: Grammar, vocabulary: Vocabulary, table: Int32, clock: _Clock, certificate: Certificate | None
+    ) -> None:
+        self.clock, self.certificate = clock, certificate
         self.grammar, self.vocabulary = grammar, vocabulary
         self.parser, self.lexer = Parser(table), Lexer(table, grammar.n_terminals)
         self.configurations = Configurations(self.parser, self.lexer)
@@ -136,17 +144,21 @@ class _Verification:
 
     def run(self) -> Checked:
         """All checks."""
+        faults: tuple[str, ...] = ()
+        if self.certificate is not None:
+            faults = unsound_reductions(self.certificate, self.parser, self.lexer)
         groups_of_state, self.masks = self._groups()
         self.walks = Walks(self.claims, self.masks, self.configurations)
         try:
             self._check_states(groups_of_state)
             self._follow()
         except (LimitError, RecursionError) as error:
-            if not self.walks.found:  # else what was found is wrong, whatever else there is
+            if not self.walks.found and not faults:  # else what was found is wrong, whatever else there is
                 if isinstance(error, LimitError):
                     raise
                 raise LimitError("a token is read as hundreds of terminals: nothing was decided") from None
         counts = {
+            "LR states": self.parser.n_states if self.certificate is not None else 0,
             "lexer states": len(groups_of_state),
             "tokens": self.vocabulary.size,
             "token classes": len(self.masks.size),
@@ -158,7 +170,7 @@ class _Verification:
             "visits": len(self.walks),
             "early decisions": self.walks.n_early,
         }
-        return Checked(tuple(map(self._difference, self.walks.found[:MOST_FOUND])), counts)
+        return Checked(tuple(map(self._difference, self.walks.found[:MOST_FOUND])), counts, faults)
 
     def _check_states(self, groups_of_state: dict[int, tuple[Ints, list[tuple[int, ...]]]]) -> None:
         """Check the look-ups of all lexer states."""

@@ -13,10 +13,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from maskwright.analysis.arguments import need_number, need_path, need_progress
-from maskwright.analysis.errors import MaskwrightError
+from maskwright.analysis.errors import LimitError, MaskwrightError
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.lr.acyclic import parsed_grammar
+from maskwright.analysis.lr.bisimulation import coarsest_partition
+from maskwright.analysis.lr.tables import build_lr_tables
 from maskwright.maskstore.table.anew import check_made_anew
 from maskwright.maskstore.table.compiled import Progress
 from maskwright.maskstore.verify import MOST_FOUND, Difference, verify_table
+from maskwright.maskstore.verify.tables import Certificate
 from maskwright.stores.store import Store, load_store
 
 if TYPE_CHECKING:
@@ -32,6 +37,7 @@ class VerificationReport:
 
     grammar, vocabulary : their names.
     differences : none if the automaton is right. At most MOST_FOUND: then the search ends.
+    faults : what makes the LALR tables accept what the grammar does not derive, in words.
     tokens : the bytes of each token in `differences`, by id.
     counts : what was checked, by name.
     seconds : wall time.
@@ -43,11 +49,12 @@ class VerificationReport:
     tokens: Mapping[int, bytes]
     counts: Mapping[str, int]
     seconds: float
+    faults: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
-        """Whether every mask is right."""
-        return not self.differences
+        """Whether every mask is right, and the LALR tables are sound."""
+        return not self.differences and not self.faults
 
     def described(self, difference: Difference) -> str:
         """A difference in words."""
@@ -86,6 +93,7 @@ class VerificationReport:
                 }
                 for each in self.differences
             ],
+            "faults": list(self.faults),
             "seconds": round(self.seconds, 3),
         }
 
@@ -103,8 +111,12 @@ class VerificationReport:
             yield Text(f"\n{self.described(each)}", style="red")
         if len(self.differences) > SHOWN:
             yield Text(f"  and {len(self.differences) - SHOWN:,} more: --json has them all", style="dim")
+        for fault in self.faults[:SHOWN]:
+            yield Text(f"\nLALR tables: {fault}", style="red")
         number = f"{len(self.differences):,}" + " or more" * (len(self.differences) == MOST_FOUND)
-        verdict = "passed" if self.passed else f"FAILED: {number} differences"
+        verdict = (
+            "passed" if self.passed else "FAILED: unsound tables" if self.faults else f"FAILED: {number} differences"
+        )
         yield Text(f"\nverify: {verdict}", style="bold green" if self.passed else "bold red")
 
 
@@ -115,7 +127,8 @@ def verify(
 
     This shares no code with the builder. If it passes, the mask is right behind every text: it has
     exactly the tokens that the parser and the lexer of the store accept (proofs/stack_automaton.v).
-    These are made anew from the grammar and compared. That they are made as the grammar says is
+    These are made anew from the grammar and compared. What the parser accepts is a word of the
+    grammar (proofs/tables.v). That it accepts every word, and that the lexer is the grammar's, is
     taken as right here; `maskwright validate` checks it on texts.
 
     store : a store of a grammar with lexing "longest" or "contextual", or its file.
@@ -152,8 +165,24 @@ def verify(
         )
     begin = time.perf_counter()
     check_made_anew(name, grammar, loaded.table)
-    found = verify_table(name, grammar, vocabulary, loaded.table, progress, seconds)
+    found = verify_table(name, grammar, vocabulary, loaded.table, progress, seconds, certificate_of(grammar))
     tokens = {token: vocabulary.tokens[token] for each in found.differences for token in each.tokens}
     return VerificationReport(
-        grammar.name, vocabulary.name, found.differences, tokens, found.counts, time.perf_counter() - begin
+        grammar.name,
+        vocabulary.name,
+        found.differences,
+        tokens,
+        found.counts,
+        time.perf_counter() - begin,
+        found.faults,
     )
+
+
+def certificate_of(grammar: Grammar) -> Certificate | None:
+    """What the builder says of a grammar's LALR tables; None if the full tables are too large."""
+    rules = parsed_grammar(grammar, grammar.conflicts)
+    try:
+        tables = build_lr_tables(rules, grammar.conflicts)
+    except LimitError:
+        return None
+    return Certificate(rules, tuple(coarsest_partition(tables).nonterminals.tolist()))

@@ -1,0 +1,244 @@
+"""The check of LALR tables: what is built passes, and what passes accepts words of the grammar only; beside the one proved in Coq."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from engine_cases import MAKERS, random_vocabulary
+from grammars import random_grammar
+from naive import words
+from paths import ROOT
+from shares import parts, share
+
+from maskwright.analysis.errors import MaskwrightError
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.loading import load_grammar
+from maskwright.analysis.loading.names import known_grammars
+from maskwright.maskstore.table import schema
+from maskwright.maskstore.verify.tables import Certificate, _Tables, unsound_reductions
+from maskwright.maskstore.verify.trusted import ACCEPTS, Lexer, Parser
+from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.stores.build import compile_store
+from maskwright.verification import certificate_of
+
+BYTES = Vocabulary("bytes", (*(bytes([byte]) for byte in range(256)), b""), {256: "</s>"}, (256,))
+LONGEST = 4
+MOST_STACKS = 300
+
+
+@dataclass(frozen=True)
+class Case:
+    grammar: Grammar
+    table: np.ndarray
+
+    def faults(self) -> tuple[str, ...]:
+        return unsound_reductions(self.certificate(), *self.read())
+
+    def certificate(self) -> Certificate:
+        found = certificate_of(self.grammar)
+        assert found is not None
+        return found
+
+    def read(self) -> tuple[Parser, Lexer]:
+        return Parser(self.table), Lexer(self.table, self.grammar.n_terminals)
+
+
+def case(seed: int, maker: object = None) -> Case | None:
+    """The tables of a random grammar; None if it has none."""
+    try:
+        grammar = MAKERS[seed % len(MAKERS)](seed) if maker is None else maker(seed)  # type: ignore[operator]
+        if seed % 3 == 0:
+            grammar = replace(grammar, conflicts="shift")
+        store = compile_store(grammar, random_vocabulary(grammar, seed, 8))
+    except MaskwrightError:
+        return None
+    return Case(grammar, np.array(store.table))
+
+
+def altered(one: Case, rng: random.Random) -> Case:
+    """The tables with one entry changed to another value that this entry may have."""
+    table = one.table.copy()
+    sizes = {name: int(table[at]) for name, at in (("states", schema.N_STATES), ("rules", schema.N_RULES))}
+    columns, nonterminals = int(table[schema.N_COLUMNS]), int(table[schema.N_NONTERMINALS])
+    lengths = {
+        schema.ACTION: sizes["states"] * columns,
+        schema.GOTO: sizes["states"] * nonterminals,
+        schema.RULE_LHS: sizes["rules"],
+        schema.RULE_LENGTH: sizes["rules"],
+        schema.DEFAULT: sizes["states"],
+    }
+    part = rng.choice([*lengths, schema.ACTION, schema.ACTION])
+    at = int(table[part]) + rng.randrange(lengths[part])
+    if part == schema.ACTION:
+        table[at] = rng.choice([-1 - rng.randrange(sizes["rules"]), 1 + rng.randrange(sizes["states"]), ACCEPTS])
+    elif part == schema.GOTO:
+        table[at] = rng.randrange(sizes["states"])
+    elif part == schema.RULE_LHS:
+        table[at] = rng.randrange(nonterminals)
+    elif part == schema.RULE_LENGTH:
+        table[at] = max(0, int(table[at]) + rng.choice((-1, 1)))
+    else:
+        table[at] = rng.randrange(-1, sizes["rules"])
+    return Case(one.grammar, table)
+
+
+def accepted(parser: Parser, columns: list[int], max_length: int) -> Iterator[tuple[int, ...]]:
+    """The words of some terminals that the parser accepts, by trying all."""
+
+    def after(stacks: set[tuple[int, ...]], column: int) -> tuple[set[tuple[int, ...]], bool]:
+        seen, agenda, shifted, ends = set(stacks), list(stacks), set(), False
+        while agenda and len(seen) < MOST_STACKS:
+            stack = agenda.pop()
+            for action in parser.acts[stack[-1] * parser.n_columns + column]:
+                if action == ACCEPTS:
+                    ends = True
+                elif action > 0:
+                    shifted.add((*stack, action - 1))
+                elif parser.length[-1 - action] < len(stack):
+                    kept = stack[: len(stack) - parser.length[-1 - action]]
+                    state = parser.goto[kept[-1]][parser.lhs[-1 - action]]
+                    if state >= 0 and (*kept, state) not in seen:
+                        seen.add((*kept, state))
+                        agenda.append((*kept, state))
+        return shifted, ends
+
+    level: list[tuple[tuple[int, ...], set[tuple[int, ...]]]] = [((), {(0,)})]
+    for length in range(max_length + 1):
+        further = []
+        for word, stacks in level:
+            if after(stacks, parser.n_columns - 1)[1]:
+                yield word
+            for terminal, column in enumerate(columns):
+                if column >= 0 and length < max_length:
+                    shifted, _ = after(stacks, column)
+                    if shifted:
+                        further.append(((*word, terminal), shifted))
+        level = further
+
+
+@pytest.mark.parametrize("name", share(list(known_grammars()), 2))
+def test_tables_of_the_library_pass(name: str) -> None:
+    grammar = load_grammar(name)
+    assert Case(grammar, np.array(compile_store(grammar, BYTES).table)).faults() == ()
+
+
+@pytest.mark.parametrize("seeds", share(parts(400, 40), 2))
+def test_tables_of_random_grammars_pass(seeds: range) -> None:
+    cases = [one for one in map(case, seeds) if one is not None]
+    assert len(cases) > len(seeds) // 2
+    assert [one.faults() for one in cases if one.faults()] == []
+
+
+@pytest.mark.parametrize("seeds", share(parts(120, 20), 2))
+def test_altered_tables_that_pass_accept_words_only(seeds: range) -> None:
+    rng = random.Random(seeds.start)
+    tally: Counter[str] = Counter()
+    for seed in seeds:
+        one = case(seed)
+        if one is None or one.grammar.n_terminals > 6:
+            continue
+        known = words(one.grammar, LONGEST)
+        for _ in range(12):
+            other = altered(one, rng)
+            try:
+                parser, lexer = other.read()
+            except IndexError:
+                continue
+            faults = unsound_reductions(one.certificate(), parser, lexer)
+            wrong = set(accepted(parser, lexer.column, LONGEST)) - known
+            tally["found" if faults else "passed"] += 1
+            tally["wrong"] += bool(wrong)
+            assert faults or not wrong, (seed, sorted(wrong)[:3])
+    assert tally["found"] > tally["passed"] // 2 and tally["wrong"] > 3, tally
+
+
+HEAD = """
+From Coq Require Import List Bool Arith.
+Import ListNotations.
+From Maskwright Require Import grammar tables.
+Definition t_ (t : nat) : symbol nat nat := Ter t.
+Definition n_ (n : nat) : symbol nat nat := Non n.
+Definition S_ (s : nat) : @action nat nat := Shift s.
+Definition R_ (a n : nat) : @action nat nat := Reduce a n.
+Definition A_ : @action nat nat := Accept.
+"""
+
+
+def coq_check(one: Case) -> str:
+    """A command that prints the verdict of the checker in Coq on these tables."""
+    parser, lexer = one.read()
+    tables = _Tables(one.certificate(), parser, lexer)
+    grammar, n = tables.grammar, tables.grammar.n_terminals
+
+    def symbol(s: int) -> str:
+        return f"n_ {s - n}" if s >= n else f"t_ {s}"
+
+    def action(a: int) -> str:
+        return f"R_ {parser.lhs[-1 - a]} {parser.length[-1 - a]}" if a < 0 else "A_" if a == ACCEPTS else f"S_ {a - 1}"
+
+    def listed(items: list[str]) -> str:
+        return "[" + "; ".join(items) + "]"
+
+    rows = [
+        listed(
+            [
+                listed([action(a) for a in parser.acts[state * parser.n_columns + column]])
+                for column in range(parser.n_columns)
+            ]
+        )
+        for state in range(parser.n_states)
+    ]
+    rules = [f"({rule.lhs - n}, {listed(list(map(symbol, rule.rhs)))})" for rule in grammar.rules]
+    goto = [listed(["None" if q < 0 else f"Some {q}" for q in row]) for row in parser.goto]
+    columns = [str(column) if column >= 0 else str(parser.n_columns) for column in lexer.column]
+    column_of = {number - n: column for column, numbers in tables._of_goto.items() for number in numbers}
+    sides = [str(column_of[number]) for number in range(len(column_of))]
+    terminals = [str(t) for t, column in enumerate(lexer.column) if column >= 0]
+    return (
+        f"Eval vm_compute in (let rows := {listed(rows)} in let gotos := {listed(goto)} in let sides := {listed(sides)} in\n"
+        f"  let columns := {listed(columns)} in check_tables {listed(rules)} {grammar.start - n}\n"
+        f"  (fun q o => nth (match o with None => {parser.n_columns - 1} | Some t => nth t columns {parser.n_columns} end)\n"
+        "    (nth q rows []) [])\n"
+        f"  (fun q a => nth a (nth q gotos []) None) 0 (fun b => nth b sides 0) (seq 0 {parser.n_states}) {listed(terminals)}\n"
+        f"  (seq 0 {len(sides)}) Nat.eq_dec Nat.eq_dec Nat.eq_dec {len(sides) + 1}).\n"
+    )
+
+
+@pytest.mark.skipif(shutil.which("coqc") is None, reason="no coqc: install Coq (Debian: coq)")
+@pytest.mark.slow
+@pytest.mark.parametrize("chunk", range(4))
+def test_the_check_says_what_the_proved_one_says(chunk: int, tmp_path: Path) -> None:
+    for module in ("grammar", "tables"):
+        shutil.copy(ROOT / "proofs" / f"{module}.v", tmp_path)
+        subprocess.run(["coqc", "-q", "-Q", ".", "Maskwright", f"{module}.v"], cwd=tmp_path, check=True)
+    rng = random.Random(chunk)
+    commands, expected = [], []
+    for seed in range(20 * chunk, 20 * chunk + 20):
+        one = case(seed, random_grammar)
+        if one is None or Parser(one.table).n_states > 25:
+            continue
+        for other in [one, *(altered(one, rng) for _ in range(4))]:
+            try:
+                commands.append(coq_check(other))
+            except IndexError:
+                continue
+            expected.append(not other.faults())
+    (tmp_path / "cases.v").write_text(HEAD + "".join(commands))
+    ended = subprocess.run(
+        ["coqc", "-q", "-Q", ".", "Maskwright", "cases.v"], cwd=tmp_path, capture_output=True, text=True, timeout=600
+    )
+    assert ended.returncode == 0, ended.stderr[-2000:]
+    found = [
+        line.split("=")[1].strip() == "true" for line in ended.stdout.splitlines() if line.lstrip().startswith("=")
+    ]
+    assert len(found) == len(expected) > 20
+    assert found == expected
+    assert True in expected and False in expected
