@@ -118,7 +118,15 @@ class _Reader:
         return next(self._sources[kind], Source(default))
 
     def read(self, items: Any, flags: int) -> Node:
-        return sequence(*[self._item(str(op), argument, flags) for op, argument in items])
+        if flags & re.IGNORECASE:
+            return sequence(*[self._item(str(op), argument, flags) for op, argument in items])
+        # PERF: most items are letters
+        return sequence(
+            *[
+                _letter(argument) if op is _sre.LITERAL else self._item(str(op), argument, flags)
+                for op, argument in items
+            ]
+        )
 
     def _item(self, op: str, argument: Any, flags: int) -> Node:
         match op:
@@ -174,9 +182,13 @@ class _Reader:
         return Repeat(body, int(least), limit)
 
 
+@lru_cache(maxsize=4096)
+def _letter(code: int) -> Chars:
+    """The set of one character."""
+    return Chars(charset.normalise([(code, code)]))
+
+
 def _characters(op: str, argument: Any, flags: int) -> Node:
-    if op == "LITERAL" and not flags & re.IGNORECASE:
-        return Chars(charset.normalise([(argument, argument)]))
     if op == "IN":
         items = [(str(kind), value) for kind, value in argument]
     else:
