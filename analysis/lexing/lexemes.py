@@ -5,7 +5,7 @@ The states are those of the union automaton of a lexer's modes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -64,7 +64,8 @@ def check_literals(grammar: Grammar, limit: int) -> None:
     PERF: called before anything is compiled. With so many literals, compiling takes most of the
         time.
 
-    Raises: LimitError if there are more than `limit` different literals.
+    Raises: LimitError if there are more than `limit` different literals, or if they have so many
+        different beginnings: behind each the lexer is in another state.
     """
     literals = {t.literal for t in grammar.terminals if t.literal is not None and "i" not in t.flags}
     if len(literals) > limit:
@@ -72,6 +73,33 @@ def check_literals(grammar: Grammar, limit: int) -> None:
             f"grammar {grammar.name} has {len(literals)} string literals, but a lexer has at most {limit} states; write literals that "
             "the rules treat alike as one terminal with a regular expression"
         )
+    found = n_beginnings(literals)
+    if found > limit:
+        longest = max(map(len, literals))
+        raise LimitError(
+            f"grammar {grammar.name} has string literals with {found} different beginnings, the longest literal with {longest} "
+            f"characters, but a lexer has at most {limit} states; write fewer or shorter ones"
+        )
+
+
+def n_beginnings(literals: Iterable[str]) -> int:
+    """How many different byte strings, not empty, some texts begin with.
+
+    A lexer is in another state behind each, whatever else it reads: it must know the text.
+
+    >>> n_beginnings(["ab", "ac", "b", "ab"])
+    4
+    """
+    found, last = 0, b""
+    for text in sorted(literal.encode("utf-8", "surrogatepass") for literal in literals):
+        shared = 0
+        if text[: len(last)] == last:
+            shared = len(last)
+        else:
+            while shared < min(len(text), len(last)) and text[shared] == last[shared]:
+                shared += 1
+        found, last = found + len(text) - shared, text
+    return found
 
 
 class Lexemes:

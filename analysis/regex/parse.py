@@ -36,6 +36,7 @@ from maskwright.analysis.regex.tree import (
 )
 
 _sre: Any = importlib.import_module("re._parser")
+_LITERAL: Any = _sre.LITERAL
 
 _FLAGS = {
     "a": re.ASCII,
@@ -122,10 +123,7 @@ class _Reader:
             return sequence(*[self._item(str(op), argument, flags) for op, argument in items])
         # PERF: most items are letters
         return sequence(
-            *[
-                _letter(argument) if op is _sre.LITERAL else self._item(str(op), argument, flags)
-                for op, argument in items
-            ]
+            *[_letter(argument) if op is _LITERAL else self._item(str(op), argument, flags) for op, argument in items]
         )
 
     def _item(self, op: str, argument: Any, flags: int) -> Node:
