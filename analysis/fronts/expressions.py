@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from maskwright.analysis.regex.charset import EVERYTHING, Ranges, normalise
@@ -85,11 +86,17 @@ def characters(ranges: Iterable[tuple[int, int]]) -> Expr:
     return Expr("class", ranges=found, pattern=class_pattern(found)) if found else NEVER
 
 
+@lru_cache(maxsize=4096)
+def _character(letter: str) -> Expr:
+    """One character, which is the same object each time: texts are long and letters few."""
+    return characters(((ord(letter), ord(letter)),))
+
+
 def literal(text: str) -> Expr:
     """A text, character by character; a unit in a sequence."""
     if not text:
         return EMPTY
-    parts = tuple(characters(((ord(c), ord(c)),)) for c in text)
+    parts = tuple(map(_character, text))
     return parts[0] if len(parts) == 1 else Expr("sequence", parts=parts, pattern=re.escape(text), size=len(parts))
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from maskwright.analysis.errors import LimitError, TerminalError
 from maskwright.analysis.fronts.automata import automaton_of
 from maskwright.analysis.fronts.expressions import Expr, class_pattern, non_empty
+from maskwright.analysis.lexing.lexemes import n_beginnings_of
 from maskwright.analysis.lexing.terminal_nfa import TerminalNfa, UnionDfa, build_terminal_nfa, build_union_dfa
 from maskwright.analysis.lexing.terminals import compile_pattern
 from maskwright.analysis.lr.automaton import bits
@@ -28,6 +29,11 @@ MAX_PIECES = 20_000
 """The most disjoint pieces of all sets of characters together."""
 MAX_SIZE = 20_000
 """The most positions of a terminal's expression."""
+SHORT = 1_000
+"""Characters of a text up to which it is certain to be a terminal."""
+
+_PLACE = Dfa.literal(b"?")
+"""Stands for an automaton that is not needed."""
 
 
 class Overlap(Exception):
@@ -76,6 +82,10 @@ class Lexicon:
                 sharing.setdefault(str(leaf.pattern), []).append(key)
         self.terminals: list[LexicalTerminal] = []
         self.own: dict[str, tuple[int, ...]] = {}
+        # PERF: of thousands of texts the automata take most of the time; where the union of all is
+        # too large in any case, those of short texts are not needed
+        texts = {leaf.text for leaf in filled.values() if leaf.kind != "class"}
+        are_too_many = n_beginnings_of(text for text in texts if text is not None) > MAX_STATES
         number: dict[str, int] = {}
         automata: list[Dfa] = []
         too_large: set[str] = set()
@@ -94,20 +104,27 @@ class Lexicon:
             pattern = str(leaf.pattern)
             if pattern not in number:
                 number[pattern] = len(self.terminals)
-                automaton = _automaton(leaf)
+                is_known = are_too_many and leaf.text is not None and leaf.size <= SHORT
+                automaton = _PLACE if is_known else _automaton(leaf)
                 if automaton is None:
                     too_large.update(sharing[pattern])
-                automata.append(automaton or Dfa.literal(b"?"))
+                automata.append(automaton or _PLACE)
                 self.terminals.append(LexicalTerminal(pattern, leaf.text, tuple(sharing[pattern]), leaf.size))
             self.own[key] = (number[pattern],)
         if too_large:
             raise Overlap(too_large)
+        if are_too_many:
+            raise self._without_largest()
         self._nfa = build_terminal_nfa(automata)
         try:
             self._union = build_union_dfa(self._nfa, [terminal.pattern for terminal in self.terminals], MAX_STATES)
         except LimitError:
-            largest = max((t for t in self.terminals if t.leaves), key=lambda terminal: terminal.size)
-            raise Overlap(set(largest.leaves)) from None
+            raise self._without_largest() from None
+
+    def _without_largest(self) -> Overlap:
+        """The automaton of all is too large: the largest is to be split."""
+        largest = max((t for t in self.terminals if t.leaves), key=lambda terminal: terminal.size)
+        return Overlap(set(largest.leaves))
 
     def alternatives(self) -> dict[str, tuple[int, ...]]:
         """For each leaf the terminals that its texts are, with the literals that it matches.

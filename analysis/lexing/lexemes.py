@@ -5,7 +5,7 @@ The states are those of the union automaton of a lexer's modes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -19,6 +19,7 @@ from maskwright.analysis.lexing import _survival_kernels as kernels
 from maskwright.analysis.lexing.modes import Modes
 from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa, build_union_dfa
 from maskwright.analysis.lexing.terminals import compile_lexemes
+from maskwright.analysis.regex.bounds import n_beginnings
 from maskwright.analysis.regex.minimise import sorted_columns
 
 FIRST_PAIRS = 1 << 8
@@ -64,7 +65,8 @@ def check_literals(grammar: Grammar, limit: int) -> None:
     PERF: called before anything is compiled. With so many literals, compiling takes most of the
         time.
 
-    Raises: LimitError if there are more than `limit` different literals.
+    Raises: LimitError if there are more than `limit` different literals, or if they have so many
+        different beginnings: behind each the lexer is in another state.
     """
     literals = {t.literal for t in grammar.terminals if t.literal is not None and "i" not in t.flags}
     if len(literals) > limit:
@@ -72,6 +74,21 @@ def check_literals(grammar: Grammar, limit: int) -> None:
             f"grammar {grammar.name} has {len(literals)} string literals, but a lexer has at most {limit} states; write literals that "
             "the rules treat alike as one terminal with a regular expression"
         )
+    found = n_beginnings_of(literals)
+    if found > limit:
+        longest = max(map(len, literals))
+        raise LimitError(
+            f"grammar {grammar.name} has string literals with {found} different beginnings, the longest literal with {longest} "
+            f"characters, but a lexer has at most {limit} states; write fewer or shorter ones"
+        )
+
+
+def n_beginnings_of(literals: Iterable[str]) -> int:
+    """How many different byte strings, not empty, some literals begin with.
+
+    A lexer is in another state behind each, whatever else it reads: it must know the text.
+    """
+    return n_beginnings(literal.encode("utf-8", "surrogatepass").decode("latin-1") for literal in literals)
 
 
 class Lexemes:

@@ -31,6 +31,7 @@ from maskwright.analysis.errors import GrammarError, TerminalError
 from maskwright.analysis.grammar.grammar import Grammar, Terminal
 from maskwright.analysis.lexing.messages import check_language, excerpt, name_of, naming
 from maskwright.analysis.marks import PART_FLAGS, mark
+from maskwright.analysis.regex.bounds import check_least
 from maskwright.analysis.regex.determinise import determinise
 from maskwright.analysis.regex.dfa import MAX_STATES, Dfa, intersect
 from maskwright.analysis.regex.parse import parse
@@ -48,7 +49,9 @@ class _Compiled:
 
 @lru_cache(maxsize=4096)
 def _compile(pattern: str, flags: str, max_states: int) -> _Compiled:
-    dfa = determinise(resolve(parse(pattern, flags), max_states), max_states)
+    tree = parse(pattern, flags)
+    check_least(tree, max_states)
+    dfa = determinise(resolve(tree, max_states), max_states)
     beyond = sorted(dfa.beyond, key=lambda source: (source.start, source.text))
     return _Compiled(Dfa.minimal(*to_bytes(dfa, max_states)), tuple([source.text for source in beyond]))
 

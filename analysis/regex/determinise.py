@@ -53,7 +53,7 @@ def determinise(tree: Node, max_states: int) -> ClassDfa:
 
 def _determinised(tree: Node, max_states: int) -> ClassDfa:
     if size(tree) > 4 * max_states:
-        raise LimitError(f"its repetitions unfold to more than {4 * max_states} positions")
+        raise LimitError(f"its repetitions unfold to more than {4 * max_states:,} positions")
     bounds, class_of, masks = _partition(tree)
     machine = Machine(tree, masks, max_states)
     rows, is_accepting = machine.run(int(class_of.max()) + 1)

@@ -36,6 +36,7 @@ from maskwright.analysis.regex.tree import (
 )
 
 _sre: Any = importlib.import_module("re._parser")
+_LITERAL: Any = _sre.LITERAL
 
 _FLAGS = {
     "a": re.ASCII,
@@ -118,7 +119,12 @@ class _Reader:
         return next(self._sources[kind], Source(default))
 
     def read(self, items: Any, flags: int) -> Node:
-        return sequence(*[self._item(str(op), argument, flags) for op, argument in items])
+        if flags & re.IGNORECASE:
+            return sequence(*[self._item(str(op), argument, flags) for op, argument in items])
+        # PERF: most items are letters
+        return sequence(
+            *[_letter(argument) if op is _LITERAL else self._item(str(op), argument, flags) for op, argument in items]
+        )
 
     def _item(self, op: str, argument: Any, flags: int) -> Node:
         match op:
@@ -174,9 +180,13 @@ class _Reader:
         return Repeat(body, int(least), limit)
 
 
+@lru_cache(maxsize=4096)
+def _letter(code: int) -> Chars:
+    """The set of one character."""
+    return Chars(charset.normalise([(code, code)]))
+
+
 def _characters(op: str, argument: Any, flags: int) -> Node:
-    if op == "LITERAL" and not flags & re.IGNORECASE:
-        return Chars(charset.normalise([(argument, argument)]))
     if op == "IN":
         items = [(str(kind), value) for kind, value in argument]
     else:

@@ -16,12 +16,13 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.regex import positions
+from maskwright.analysis.regex.bounds import check_least, check_least_found
 from maskwright.analysis.regex.determinise import determinise
 from maskwright.analysis.regex.dfa import MAX_STATES, Dfa
 from maskwright.analysis.regex.minimise import merged_rows
 from maskwright.analysis.regex.positions import ClassRows
 from maskwright.analysis.regex.simplify import merged, shortest_found
-from maskwright.analysis.regex.tree import ANY, Node, Repeat, factored, sequence, size
+from maskwright.analysis.regex.tree import ANY, Node, Repeat, Sequence, factored, sequence, size
 from maskwright.analysis.regex.utf8 import trie
 
 Table = npt.NDArray[np.int32]
@@ -46,6 +47,7 @@ def spell(tree: Node, max_states: int = MAX_STATES, *, is_search: bool = False) 
     Cost: that of the subset construction, exponential at worst; then O(states * classes) a round of
     making it minimal.
     """
+    (check_least_found if is_search else check_least)(_without_ends(tree), max_states)
     tree = merged(shortest_found(tree) if is_search else tree)
     if positions.is_plain(tree):
         return _spelled(_plain_rows(tree, max_states, is_search), max_states)
@@ -53,6 +55,13 @@ def spell(tree: Node, max_states: int = MAX_STATES, *, is_search: bool = False) 
     dfa = determinise(sequence(*around, tree, *around, positions.END), min(max_states, MOST_STATES_OF_LOOKS))
     rows = ClassRows(dfa.bounds.tolist(), dfa.class_of.tolist(), dfa.next_state.tolist(), dfa.is_accepting.tolist())
     return _spelled(rows, max_states)
+
+
+def _without_ends(tree: Node) -> Node:
+    """The tree without the start and the end of the text at its edges, for its bounds."""
+    parts = tree.parts if isinstance(tree, Sequence) else (tree,)
+    begins, ends = parts[:1] == (positions.START,), parts[-1:] == (positions.END,)
+    return sequence(*parts[begins : len(parts) - ends]) if begins or ends else tree
 
 
 @lru_cache(maxsize=1)

@@ -14,6 +14,7 @@ from typing import Literal
 
 from maskwright.analysis.errors import GrammarError, LimitError, TerminalError
 from maskwright.analysis.regex import ecma, parse, positions, rewrite
+from maskwright.analysis.regex.bounds import check_least
 from maskwright.analysis.regex.dfa import MAX_STATES, Dfa, difference, union
 from maskwright.analysis.regex.spell import MOST_STATES_OF_LOOKS, spell
 from maskwright.analysis.regex.tree import Atomic, Chars, Choice, Look, Node, Repeat, Sequence, Source, sequence
@@ -70,7 +71,9 @@ def _tree(pattern: str, flags: str, dialect: Dialect) -> Node:
         return ecma.parse(pattern)
     if dialect != "python":
         raise GrammarError(f"the dialect {dialect!r} is not known; it is 'python' or 'ecma'")
-    tree = _without_edges(_greedy(parse.parse(pattern, flags)))
+    found = parse.parse(pattern, flags)
+    check_least(found, MAX_STATES)
+    tree = _without_edges(_greedy(found))
     return tree if positions.is_plain(tree) else rewrite.resolve(tree, MOST_STATES_OF_LOOKS)
 
 

@@ -154,6 +154,24 @@ def test_other_drafts_are_checked_as_before(stores: dict[str, Any]) -> None:
     assert MaskwrightGrammar(matcher, BitmaskRows()).validate_tokens([PLACEHOLDER] * 3) == []
 
 
+def test_own_drafts_are_not_read_again(stores: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only where one of them is an end of the request's own, which the matcher of the text does not know."""
+    again: list[list[int]] = []
+    longest_prefix = ServerMatcher.longest_prefix
+    monkeypatch.setattr(
+        ServerMatcher, "longest_prefix", lambda self, tokens: again.append(tokens) or longest_prefix(self, tokens)
+    )
+    matcher = ServerMatcher(stores["pattern"], None, VOCABULARY.size)
+    drafts = MaskwrightGrammar(matcher, BitmaskRows(), Drafts(VOCABULARY, 4)).validate_tokens([PLACEHOLDER] * 4)
+    for end in (None, *drafts):
+        matcher = ServerMatcher(stores["pattern"], [end] if end is not None else None, VOCABULARY.size)
+        expected = longest_prefix(matcher, Drafts(VOCABULARY, 4).next(matcher.inner, -1, 4))
+        again.clear()
+        grammar = MaskwrightGrammar(matcher, BitmaskRows(), Drafts(VOCABULARY, 4))
+        assert grammar.validate_tokens([PLACEHOLDER] * 4) == expected
+        assert len(again) == (end is not None)
+
+
 def test_the_proposer_is_on_where_it_is_named() -> None:
     config = SimpleNamespace(method="custom_class", model=PROPOSER, num_speculative_tokens=3)
     assert number_of_drafts(SimpleNamespace(speculative_config=config)) == 3

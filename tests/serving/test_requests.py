@@ -450,3 +450,20 @@ def test_grammars_of_requests_need_not_come_to_the_disk(tmp_path: Path) -> None:
     store = RequestCompiler("python-tiny", on_disk=False).compile("grammar", "json.compact")
     store.close()
     assert files() == 2
+
+
+def test_all_of_a_check_has_one_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its second half, for tokens that a constraint names, gets what the first has left."""
+    given: list[float] = []
+
+    def within(seconds: float, what: str, work: Any) -> Any:
+        given.append(seconds)
+        time.sleep(0.05)
+        return work()
+
+    monkeypatch.setattr(requests_module, "within", within)
+    compiler = RequestCompiler("python-tiny")
+    tag = {"type": "structural_tag", "format": {"type": "token", "token": 5}}
+    checker = requests_module.RequestChecker(compiler.reader)
+    checker.check(compiler.reader.request("structural_tag", json.dumps(tag)), lambda: compiler.vocabulary)
+    assert len(given) == 2 and given[0] == 1.0 and given[1] <= 0.95

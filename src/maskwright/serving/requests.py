@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -223,12 +224,14 @@ class RequestChecker:
                 self._passed.move_to_end(key)
                 return
         seconds, what = self.reader.limits.check_seconds, f"reading the {request.kind}"
+        end = time.monotonic() + seconds
         look = deadline(seconds, what)
         try:
             constraint = within(seconds, what, lambda: guarded(request, lambda: self._try(request, look)))
             if isinstance(constraint, Composition) and constraint.has_tokens and vocabulary is not None:
                 known = vocabulary()
-                within(seconds, what, lambda: guarded(request, lambda: check_tokens(constraint, known)))
+                left = end - time.monotonic()
+                within(left, what, lambda: guarded(request, lambda: check_tokens(constraint, known)))
         except OutOfTimeError:
             return  # `compile` decides, which has more time and keeps nobody waiting
         with self._lock:

@@ -190,7 +190,7 @@ class MaskwrightGrammar:
         """
         wanted = list(tokens)
         if self._drafts is not None and wanted and all(token == PLACEHOLDER for token in wanted):
-            wanted = self._own_drafts(self._drafts, len(wanted))
+            return self._matcher.without_ends(self._own_drafts(self._drafts, len(wanted)))
         return self._matcher.longest_prefix(wanted)
 
     def _own_drafts(self, drafts: Drafts, most: int) -> list[int]:

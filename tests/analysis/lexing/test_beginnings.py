@@ -1,0 +1,46 @@
+"""How many states a lexer of literals has at least, known before it is built."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from maskwright.analysis.errors import LimitError
+from maskwright.analysis.fronts import lexicon
+from maskwright.analysis.fronts.expressions import literal
+from maskwright.analysis.lexing.lexemes import check_literals, n_beginnings_of
+from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa, build_union_dfa
+from maskwright.analysis.lexing.terminals import compile_pattern
+from maskwright.analysis.loading import parse_grammar
+from maskwright.analysis.regex.dfa import Dfa
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_lexer_has_a_state_for_each_beginning(seed: int) -> None:
+    rng = random.Random(seed)
+    texts = {"".join(rng.choices("ab\u00e9", k=rng.randrange(1, 6))) for _ in range(rng.randrange(1, 20))}
+    beginnings = {text.encode()[:n] for text in texts for n in range(1, len(text.encode()) + 1)}
+    assert n_beginnings_of(texts) == len(beginnings)
+    others = [compile_pattern(pattern) for pattern in rng.sample(["[ab]+", "a|b", r"\w*b", "."], k=2)]
+    automata = [*(Dfa.literal(text.encode()) for text in sorted(texts)), *others]
+    union = build_union_dfa(build_terminal_nfa(automata), [str(n) for n in range(len(automata))])
+    assert len(union.members) > n_beginnings_of(texts)
+
+
+def test_long_literals_are_refused_before_the_lexer_is_built() -> None:
+    text = "start: " + " ".join(f'"{letter * 8000}"' for letter in "abc")
+    with pytest.raises(LimitError, match=r"string literals with 24000 different beginnings, .* with 8000 characters"):
+        check_literals(parse_grammar(text), 20_000)
+
+
+def test_texts_that_are_too_many_are_split_before_their_automata_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: object) -> None:
+        raise AssertionError("an automaton was made")
+
+    monkeypatch.setattr(lexicon, "_automaton", never)
+    leaves = {str(one.pattern): one for one in (literal(f"{n}x") for n in range(12_000))}
+    leaves["longest"] = literal("the longest")
+    with pytest.raises(lexicon.Overlap) as found:
+        lexicon.Lexicon(leaves, "g")
+    assert found.value.patterns == {"longest"}
