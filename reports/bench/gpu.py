@@ -26,8 +26,10 @@ from pathlib import Path
 from typing import Any
 
 from common import machine, write_record
+from measured import hashes
 
 HERE = Path(__file__).resolve().parent
+COMMAND = "python reports/bench/gpu.py"
 PARTS = ("apply", "step", "decode", "check")
 PEERS = ("xgrammar", "llguidance")
 TINY: dict[str, Any] = {
@@ -149,7 +151,13 @@ def measure(options: argparse.Namespace, folder: Path, device: Any) -> dict[str,
         },
     }
     chosen = {key: value for key, value in vars(options).items() if isinstance(value, int | float | str | list | None)}
-    facts: dict[str, Any] = {"device": gpu_clock.facts(device), "host": machine(), "options": chosen, "parts": {}}
+    facts: dict[str, Any] = {
+        "code": hashes(COMMAND),
+        "device": gpu_clock.facts(device),
+        "host": machine(),
+        "options": chosen,
+        "parts": {},
+    }
     for part in options.parts:
         say(f"{part} ...")
         begin = time.monotonic()
@@ -228,7 +236,10 @@ def show_check(where: str, cell: dict[str, Any]) -> None:
 
 
 def merged(files: list[Path]) -> dict[str, Any]:
-    """One set of facts from several runs on one kind of device; `options` has those of each run."""
+    """One set of facts from several runs on one kind of device.
+
+    `options` has those of each run. `code` is the first one's: where a folder was another in a later run, the record is of older code.
+    """
     found = [json.loads(path.read_text(encoding="utf-8")) for path in files]
     facts = found[0] | {"options": [each["options"] for each in found]}
     for path, other in zip(files[1:], found[1:], strict=True):
@@ -239,18 +250,30 @@ def merged(files: list[Path]) -> dict[str, Any]:
         for part, more in other["parts"].items():
             known = facts["parts"].get(part)
             if known and "cells" in known:
-                known["cells"].extend(more["cells"])
+                for cell in more["cells"]:
+                    add_cell(known["cells"], cell)
             else:
                 facts["parts"][part] = more
             facts["seconds"][part] = round(facts["seconds"].get(part, 0) + other["seconds"][part], 1)
     return facts
 
 
+def add_cell(cells: list[dict[str, Any]], cell: dict[str, Any]) -> None:
+    """Add what was measured of a piece of work; batch sizes that were not reached before take their places."""
+    for old in cells:
+        if (old.get("work"), old.get("tokenizer")) == (cell.get("work"), cell.get("tokenizer")) and "batches" in cell:
+            found = {batch["batch"]: batch for batch in cell["batches"]}
+            old["batches"] = [found.pop(b["batch"], b) if "reason" in b else b for b in old["batches"]]
+            old["batches"] += found.values()
+            return
+    cells.append(cell)
+
+
 def record(facts: dict[str, Any], name: str) -> None:
     """The dated record, and the pictures of what it has."""
     import gpu_chart
 
-    write_record(name, "python reports/bench/gpu.py", {"machine": facts["host"], **facts})
+    write_record(name, COMMAND, {"machine": facts["host"], **facts})
     device, today = facts["device"], datetime.date.today().isoformat()
     foot = (
         f"{today}, {device['name']}, driver {device.get('driver')}, torch {device['torch']}, triton {device['triton']}"

@@ -27,3 +27,17 @@ page.figure("is # and # times as fast. With", *(schema("head_speedup") for schem
 page.figure("With all # layers of phi-1.5's shape", shape("num_hidden_layers"))
 page.figure("which take # and # ms a step on that core", *(schema("layers_ms_median") for schema in schemas))
 page.figure("as a whole is # and # times as fast", *(schema("step_speedup") for schema in schemas))
+
+cuda = record("selective-cuda")
+page.holds("On one NVIDIA H200", cuda("device") == "NVIDIA H200")
+products = {head["batch"]: head for head in cuda("head")}
+page.figure(
+    "the full product takes # ms for one text and # for\n#,", products[1]["full_ms"], products[256]["full_ms"], 256
+)
+least = min(ms for head in products.values() for _, ms in head["selective_ms"])
+page.figure("the selective one # ms or more", least)
+page.figure("The measured crossover is #, so", max(head["crossover"] for head in products.values()))
+loops = [cuda.at(f"schemas/{name}") for name in ("character", "recording")]
+page.figure("all # steps of the loop took the full product", sum(loop("steps") for loop in loops))
+page.holds("took the full product", not any(loop("steps_selected") for loop in loops))
+page.figure("as fast as without (# and # times)", *sorted(loop("step_speedup") for loop in loops))
