@@ -63,6 +63,14 @@ def beginnings() -> list[str]:
     return found
 
 
+def instance(rng: random.Random) -> str:
+    """A random instance of SCHEMA."""
+    name = "".join(rng.choices("abcdefgh ", k=rng.randint(2, 9)))
+    tags = rng.choices(("red", "green", "blue"), k=rng.randint(0, 3))
+    value = {"name": name, "size": rng.randint(0, 9999), "enabled": rng.random() < 0.5, "tags": tags}
+    return json.dumps(value, separators=(",", ":"))
+
+
 def counted(rows: list[mw.Completion], seconds: float) -> dict[str, Any]:
     """What some completions took in all. seconds : CPU seconds of the completions alone."""
     n_tokens, n_calls, n_masks = (
@@ -120,12 +128,6 @@ def of_schema(model: Any) -> dict[str, Any]:
     store = mw.build_store(schema, "python-tiny")
     rng = random.Random(2)
 
-    def instance() -> str:
-        name = "".join(rng.choices("abcdefgh ", k=rng.randint(2, 9)))
-        tags = rng.choices(("red", "green", "blue"), k=rng.randint(0, 3))
-        value = {"name": name, "size": rng.randint(0, 9999), "enabled": rng.random() < 0.5, "tags": tags}
-        return json.dumps(value, separators=(",", ":"))
-
     def learned() -> mw.TokenCounts:
         counts = mw.TokenCounts(store.vocabulary)
         for text in texts:
@@ -133,8 +135,8 @@ def of_schema(model: Any) -> dict[str, Any]:
             counts.learn(store.matcher(), ids if store.matcher().is_allowed(ids[0]) else ids[1:])
         return counts
 
-    texts = [instance() for _ in range(LEARNED)]
-    prompts = [instance()[: 9 + rng.randint(1, 3)] for _ in range(PROMPTED)]
+    texts = [instance(rng) for _ in range(LEARNED)]
+    prompts = [instance(rng)[: 9 + rng.randint(1, 3)] for _ in range(PROMPTED)]
     found: dict[str, Any] = {}
     for temperature in (0.0, 1.0):
         usual: list[bytes] = []

@@ -40,6 +40,8 @@ MEASURED: dict[str, tuple[str, ...]] = {
     "exact_deciders": (*_PARSE, "analysis/legality"),
     "first_requests": ("src/maskwright/serving", *_SCHEMA),
     "forecast": (*_STORE, "src/maskwright/lint"),
+    "forced": ("decoding/generation", "maskstore/canonical", *_ENGINE, *_SCHEMA),
+    "generation_replay": ("decoding/generation", "maskstore/canonical", *_ENGINE, *_SCHEMA),
     "generation": ("decoding/generation", *_ENGINE, *_SCHEMA, "decoding/endings", "maskstore/canonical"),
     "gpu": _GPU,
     "mask_equality": _ENTRIES,

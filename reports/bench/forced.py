@@ -1,0 +1,270 @@
+"""Tokens that can only be one, along real texts: ours under canonical masks, beside llguidance's fast-forward tokens.
+
+python reports/bench/forced.py [--peers-path SITE_PACKAGES] [--documents N]
+
+Each text is read as a loop that has forced tokens would read it: where tokens are forced they are read, and counted if they are those
+of the text; elsewhere its next token is read. `wrong` counts places where what is forced is not what the text has, which is then read all
+the same. The share is of all tokens of the texts that both engines read to the end, with tekken as the tokenizer of both.
+
+Instances of the evaluation data's SchemaStore are written compactly, their keys in the order of the schema, as both engines are told.
+Schemas that one of them refuses, and texts that one of them does not read, are left out and counted. Our keys have the escapes that JSON
+wants (`escapes="minimal"`), as llguidance's always have. Python and SQL are real sources, under the library's grammars; tool calls are
+those of Hermes' form with a schema of the SchemaStore. These three have no peer here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from common import shared_records, write_record
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+import maskwright as mw
+from maskwright.maskstore.vocabulary.encoders import load_encoder
+
+TOKENIZER = "tekken"
+LONGEST = 4000
+"""Tokens of a text at most."""
+
+
+def ordered(value: Any, schema: Any, root: Any, depth: int = 0) -> Any:
+    """The instance with its keys in the order of the schema's `properties`; keys of other subschemas come behind, as they stand."""
+    parts = list(subschemas(schema, root)) if depth < 60 else []
+    if isinstance(value, list):
+        of_all = next((part["items"] for part in parts if isinstance(part.get("items"), dict)), {})
+        first = next((part[key] for part in parts for key in ("prefixItems", "items") if listed(part, key)), [])
+        return [ordered(item, first[i] if i < len(first) else of_all, root, depth + 1) for i, item in enumerate(value)]
+    if not isinstance(value, dict):
+        return value
+    known: dict[str, Any] = {}
+    for part in parts:
+        for key, below in part.get("properties", {}).items():
+            known.setdefault(key, below)
+    rest = next((part["additionalProperties"] for part in parts if "additionalProperties" in part), {})
+    keys = [key for key in known if key in value] + [key for key in value if key not in known]
+    return {key: ordered(value[key], known.get(key, rest), root, depth + 1) for key in keys}
+
+
+def listed(part: dict[str, Any], key: str) -> bool:
+    return isinstance(part.get(key), list)
+
+
+def subschemas(schema: Any, root: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
+    """The objects that speak of the same value as a schema, the schema first: what it refers to, and its alternatives."""
+    if not isinstance(schema, dict) or depth > 20:
+        return
+    yield schema
+    reference = schema.get("$ref")
+    if isinstance(reference, str) and reference.startswith("#"):
+        at = root
+        for step in reference[1:].split("/")[1:]:
+            at = at.get(step.replace("~1", "/").replace("~0", "~"), {}) if isinstance(at, dict) else {}
+        yield from subschemas(at, root, depth + 1)
+    for key in ("allOf", "anyOf", "oneOf"):
+        for below in schema.get(key, []):
+            yield from subschemas(below, root, depth + 1)
+
+
+class Ours:
+    """Forced tokens of a store's texts."""
+
+    def __init__(self, store: Any, tokens: mw.CanonicalTokens) -> None:
+        self.matcher, self.state = store.matcher(), tokens.start()
+
+    def forced(self) -> list[int]:
+        return mw.forced_tokens(self.matcher, self.state)
+
+    def read(self, token: int) -> bool:
+        if not self.matcher.is_allowed(token):
+            return False
+        self.matcher.advance(token)
+        self.state.advance(token)
+        return True
+
+
+class Guidance:
+    """Fast-forward tokens of llguidance's texts; its ids are tekken's without the special tokens before them."""
+
+    def __init__(self, matcher: Any, shift: int) -> None:
+        self.matcher, self.shift = matcher, shift
+
+    def forced(self) -> list[int]:
+        return [token + self.shift for token in self.matcher.compute_ff_tokens()]
+
+    def read(self, token: int) -> bool:
+        return bool(self.matcher.consume_token(token - self.shift))
+
+
+def along(engine: Ours | Guidance, text: list[int]) -> dict[str, int] | None:
+    """How many tokens of a text are forced; None if the engine does not read it."""
+    at = n_forced = n_calls = n_wrong = 0
+    while at < len(text):
+        found = engine.forced()[: len(text) - at]
+        if found and found != text[at : at + len(found)]:
+            n_wrong += 1
+            found = []
+        n_forced += len(found)
+        n_calls += not found
+        for token in found or text[at : at + 1]:
+            if not engine.read(token):
+                return None
+            at += 1
+    return {"tokens": at, "forced": n_forced, "calls": n_calls, "wrong": n_wrong}
+
+
+def summed(rows: list[dict[str, int]]) -> dict[str, Any]:
+    total: dict[str, Any] = {key: sum(row[key] for row in rows) for key in ("tokens", "forced", "calls", "wrong")}
+    return {"texts": len(rows), **total, "share_percent": round(100 * total["forced"] / max(1, total["tokens"]), 2)}
+
+
+class Peer:
+    """llguidance with tekken, if it is there."""
+
+    def __init__(self) -> None:
+        import llguidance
+        import llguidance.tiktoken
+        from mistral_common.tokens.tokenizers.mistral import MistralTokenizer
+
+        tekken: Any = MistralTokenizer.v3(is_tekken=True).instruct_tokenizer.tokenizer
+        self.version = llguidance.__version__ if hasattr(llguidance, "__version__") else ""
+        self.shift = int(tekken.num_special_tokens)
+        self._new = llguidance.LLMatcher
+        model = tekken._model
+        self._tokenizer = llguidance.tiktoken.lltokenizer_from_encoding(
+            model, n_vocab=model.n_vocab + 1, eos_token=model.n_vocab
+        )
+
+    def compiled(self, schema: Any) -> Any:
+        """A function that begins a text; None if the schema is refused."""
+        plain = {"whitespace_flexible": False, "item_separator": ",", "key_separator": ":"}
+        given = schema | {"x-guidance": plain} if isinstance(schema, dict) else schema
+        first = self._new(self._tokenizer, self._new.grammar_from_json_schema(json.dumps(given)), log_level=0)
+        return None if first.is_error() else lambda: Guidance(first.deep_copy(), self.shift)
+
+
+def of_schemas(tokens: mw.CanonicalTokens, tokenize: Any, peer: Peer | None, documents: int) -> dict[str, Any]:
+    rows: dict[str, list[dict[str, int]]] = {"ours": [], "llguidance": []}
+    left_out = {"ours, schemas": 0, "llguidance, schemas": 0, "ours, texts": 0, "llguidance, texts": 0}
+    for record in track(list(shared_records("jsonschema/schemastore")), "schemas", transient=True):
+        schema = record["schema"]
+        makers: dict[str, Any] = {}
+        try:
+            store = mw.build_store(
+                mw.load_schema(schema, whitespace="compact", key_order="schema", escapes="minimal"), TOKENIZER
+            )
+            makers["ours"] = lambda store=store: Ours(store, tokens)
+        except mw.MaskwrightError:
+            left_out["ours, schemas"] += 1
+        if peer:
+            makers["llguidance"] = peer.compiled(schema)
+            left_out["llguidance, schemas"] += makers["llguidance"] is None
+        if any(maker is None for maker in makers.values()) or "ours" not in makers:
+            continue
+        for test in [test for test in record["tests"] if test["valid"]][:documents]:
+            value = ordered(test["data"], schema, schema)
+            text = tokenize(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+            if not 0 < len(text) <= LONGEST:
+                continue
+            found = {name: along(maker(), text) for name, maker in makers.items()}
+            for name, one in found.items():
+                left_out[f"{name}, texts"] += one is None
+            for name, one in found.items():
+                if one is not None and None not in found.values():
+                    rows[name].append(one)
+    return {"left_out": left_out, **{name: summed(some) for name, some in rows.items() if some}}
+
+
+def of_grammar(name: str, source: str, tokens: mw.CanonicalTokens, tokenize: Any, n: int) -> dict[str, Any]:
+    store = mw.cached_store(name, TOKENIZER)
+    rows = []
+    for record in shared_records(source):
+        text = max((value for value in record.values() if isinstance(value, str)), key=len)
+        if len(text) < 4 * LONGEST and (one := along(Ours(store, tokens), tokenize(text))) is not None:
+            rows.append(one)
+        if len(rows) == n:
+            break
+    return summed(rows)
+
+
+def of_tool_calls(tokens: mw.CanonicalTokens, tokenize: Any, n: int) -> dict[str, Any]:
+    """Calls `<tool_call>{"name": ..., "arguments": ...}</tool_call>` of tools whose arguments a schema of the evaluation data describes."""
+    rows = []
+    for i, record in enumerate(shared_records("jsonschema/schemastore")):
+        valid = [test["data"] for test in record["tests"] if test["valid"]]
+        name = f"write_settings_{i}"
+        tag = {
+            "type": "structural_tag",
+            "format": {
+                "type": "tag",
+                "begin": f'<tool_call>\n{{"name": "{name}", "arguments": ',
+                "content": {"type": "json_schema", "json_schema": record["schema"]},
+                "end": "}\n</tool_call>",
+            },
+        }
+        try:
+            store = mw.build_store(mw.read_structural_tag(tag), TOKENIZER)
+        except mw.MaskwrightError:
+            continue
+        for value in valid[:2]:
+            body = json.dumps(
+                ordered(value, record["schema"], record["schema"]), ensure_ascii=False, separators=(",", ":")
+            )
+            text = f'<tool_call>\n{{"name": "{name}", "arguments": {body}}}\n</tool_call>'
+            if len(text) < 4 * LONGEST and (one := along(Ours(store, tokens), tokenize(text))) is not None:
+                rows.append(one)
+        if len(rows) >= n:
+            break
+    return summed(rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
+    parser.add_argument("--peers-path", type=Path, help="a folder of packages with llguidance")
+    parser.add_argument("--documents", type=int, default=2, help="texts of a schema at most")
+    parser.add_argument("--texts", type=int, default=60, help="texts of Python, SQL and tool calls")
+    options = parser.parse_args()
+    if options.peers_path:
+        sys.path.append(str(options.peers_path.resolve()))
+    try:
+        peer = Peer()
+    except ImportError as error:
+        peer = None
+        print(f"llguidance is not there ({error}): measured without it", file=sys.stderr)
+    begin = time.process_time()
+    tokens, tokenize = mw.load_canonical(TOKENIZER), load_encoder(TOKENIZER).tokenize
+    facts: dict[str, Any] = {
+        "tokenizer": TOKENIZER,
+        "schemas": of_schemas(tokens, tokenize, peer, options.documents),
+        "python": of_grammar("python", "source/python", tokens, tokenize, options.texts),
+        "sql": of_grammar("sql", "source/sql_statements", tokens, tokenize, options.texts),
+        "tool calls": of_tool_calls(tokens, tokenize, options.texts),
+    }
+    facts["cpu_s"] = round(time.process_time() - begin, 1)
+    console = Console()
+    table = Table("texts", "engine", "number", "tokens", "forced", "share, %", "calls", "wrong")
+    for name in ("schemas", "python", "sql", "tool calls"):
+        engines = {key: one for key, one in facts[name].items() if "llguidance" in facts[name] or key == "ours"}
+        engines = engines if name == "schemas" else {"ours": facts[name]}
+        for engine, one in engines.items():
+            if engine != "left_out":
+                values = (one[key] for key in ("texts", "tokens", "forced", "share_percent", "calls", "wrong"))
+                table.add_row(name, engine, *map(str, values))
+    console.print(table)
+    console.print(facts["schemas"]["left_out"])
+    write_record(
+        "forced",
+        " ".join(["python", "reports/bench/forced.py", *(["--peers-path SITE_PACKAGES"] if peer else [])]),
+        facts,
+    )
+
+
+if __name__ == "__main__":
+    main()

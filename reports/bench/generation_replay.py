@@ -1,0 +1,180 @@
+"""Passes of a model of 0.5 B shape that each way of generating saves, and what that is in time: texts that the model is made to want.
+
+python reports/bench/generation_replay.py [--device cpu|cuda] [--texts N] [--stores FOLDER]
+
+The model has the shape of Qwen 2.5 0.5B, random weights, and the columns of Mistral 7B's tokenizer. At each place its likeliest token is
+made to be the next one of a text. So each way writes the same text, as a model does that knows what it wants, and all that differs is how
+often it is asked, and how many tokens a pass reads. `same` counts the texts that came out as they were wanted.
+
+Texts: random instances of generation.py's schema; counts are those of LEARNED others. The time is the wall clock's of whole completions, in
+turns, the median of each way: passes and masks, without what compiles the schema or loads the model. Without PyTorch, or a GPU where one is
+asked for, it says so and ends well.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import random
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from common import write_record
+from generation import LEARNED, SCHEMA, instance
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+import maskwright as mw
+from maskwright.maskstore.vocabulary.encoders import load_encoder
+
+TOKENIZER = "mistral-7b-v0.1"
+SHAPE = {
+    "num_hidden_layers": 24,
+    "hidden_size": 896,
+    "intermediate_size": 4864,
+    "num_attention_heads": 14,
+    "num_key_value_heads": 2,
+    "tie_word_embeddings": True,
+}
+ROOM = 64
+"""Tokens that a budget has beyond the text, so that none is refused for it."""
+BEGIN = 1
+"""The tokenizer's begin-of-text token."""
+
+
+def wanting(torch: Any, columns: int, device: str) -> Any:
+    """A model that wants `text`, ids: at each place its likeliest token is the one that stands there next."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    class Wanting(LlamaForCausalLM):  # type: ignore[misc]
+        text: tuple[int, ...] = ()
+
+        @functools.wraps(LlamaForCausalLM.forward)  # generate looks at its parameters
+        def forward(self, input_ids: Any = None, **more: Any) -> Any:
+            cache = more.get("cache", more.get("past_key_values"))
+            begin = cache.get_seq_length() if cache is not None else 0
+            found = super().forward(input_ids=input_ids, **more)
+            n_rows = found.logits.shape[1]
+            behind = begin + input_ids.shape[1] - n_rows + 1
+            wanted = [self.text[at] if at < len(self.text) else self.text[-1] for at in range(behind, behind + n_rows)]
+            found.logits[0, torch.arange(n_rows), torch.tensor(wanted)] = 1e4
+            return found
+
+    torch.manual_seed(0)
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.bfloat16 if device == "cuda" else torch.float32)
+    try:
+        with torch.device(device):
+            model = Wanting(LlamaConfig(vocab_size=columns, max_position_embeddings=2048, pad_token_id=None, **SHAPE))
+    finally:
+        torch.set_default_dtype(before)
+    return model.eval().requires_grad_(False)
+
+
+def measure(torch: Any, options: argparse.Namespace) -> dict[str, Any]:
+    vocabulary = mw.load_vocabulary(TOKENIZER)
+    store = mw.build_store(
+        mw.load_schema(SCHEMA, whitespace="compact", key_order="schema", escapes="minimal"), vocabulary
+    )
+    canonical, encode = mw.load_canonical(TOKENIZER), load_encoder(TOKENIZER).tokenize
+
+    def tokenize(text: str) -> list[int]:
+        """The tokenizer's own tokens, but for the first, which has no blank before it here."""
+        first, *rest = encode(text)
+        return [vocabulary.tokens.index(vocabulary.tokens[first].removeprefix(b" ")), *rest]
+
+    rng = random.Random(2)
+    counts = mw.TokenCounts(vocabulary)
+    for _ in range(LEARNED):
+        counts.learn(store.matcher(), tokenize(instance(rng)))
+    saved = options.scratch / "counts.json"
+    counts.save(saved)
+    texts = [tokenize(instance(rng)) for _ in range(options.texts)]
+    model = wanting(torch, vocabulary.size, options.device)
+    end = vocabulary.eos[0]
+    ways: dict[str, dict[str, Any]] = {
+        "without masks": {},
+        "masks": {},
+        "masks, own choice first": {"opportunistic": True},
+        "forced tokens": {"canonical": canonical, "fast_forward": True},
+        "counts": {"counts": True},
+        "counts and forced tokens": {"counts": True, "canonical": canonical, "fast_forward": True},
+    }
+    rows: dict[str, list[tuple[mw.Completion, float, bool]]] = {name: [] for name in ways}
+
+    def write(name: str, text: list[int]) -> tuple[mw.Completion, float, bool]:
+        more = dict(ways[name])
+        if "counts" in more:  # what a text adds to them is not kept
+            more["counts"] = mw.TokenCounts.load(saved, vocabulary)
+        model.text = (BEGIN, *text, end)
+        matcher = None if name == "without masks" else store.matcher(max_rollback=64)
+        begin = time.perf_counter()
+        one = mw.generate(model, matcher, [BEGIN], vocabulary=vocabulary, max_tokens=len(text) + ROOM, **more).run()
+        return one, time.perf_counter() - begin, list(one.tokens) == text
+
+    for name in ways:  # what a first call prepares is not counted
+        write(name, texts[0])
+    for text in track(texts, "texts", transient=True):
+        for name in ways:
+            rows[name].append(write(name, text))
+    n_tokens = sum(len(text) + 1 for text in texts)
+    usual = statistics.median(seconds for _, seconds, _ in rows["without masks"])
+    return {
+        name: {
+            "texts": len(found),
+            "tokens": n_tokens,
+            "model_calls": sum(one.model_calls for one, _, _ in found),
+            "calls_a_token": round(sum(one.model_calls for one, _, _ in found) / n_tokens, 3),
+            "forced": sum(one.forced for one, _, _ in found),
+            "predicted": sum(one.predicted for one, _, _ in found),
+            "same": sum(same for _, _, same in found),
+            "median_ms": round(1e3 * statistics.median(seconds for _, seconds, _ in found), 1),
+            "tokens_a_second": round(n_tokens / sum(seconds for _, seconds, _ in found), 1),
+            "speedup": round(usual / statistics.median(seconds for _, seconds, _ in found), 2),
+        }
+        for name, found in rows.items()
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--texts", type=int, default=20)
+    options = parser.parse_args()
+    try:
+        import torch
+        import transformers
+    except ImportError as error:
+        print(f"{error.name} is not installed: not measured")
+        return
+    if options.device == "cuda" and not torch.cuda.is_available():
+        print("there is no GPU here: not measured")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        options.scratch = Path(folder)
+        found = measure(torch, options)
+    console = Console()
+    table = Table("", *next(iter(found.values())))
+    for name, one in found.items():
+        table.add_row(name, *map(str, one.values()))
+    console.print(table)
+    facts = {
+        "device": torch.cuda.get_device_name() if options.device == "cuda" else "cpu",
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "threads": torch.get_num_threads(),
+        "shape": SHAPE,
+        "learned": LEARNED,
+        "ways": found,
+    }
+    command = " ".join(["python", "reports/bench/generation_replay.py", *sys.argv[1:]])
+    write_record(f"generation_replay-{options.device}", command, facts)
+
+
+if __name__ == "__main__":
+    main()
