@@ -25,6 +25,7 @@ from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
 from maskwright.analysis.fronts.ebnf import parse_ebnf
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.schema.load import JsonSchema, load_schema
+from maskwright.analysis.schema.shapes import Escapes
 from maskwright.analysis.schema.text_patterns import Regex, load_regex
 
 DEEPEST = 100
@@ -73,7 +74,11 @@ _NO_ENDS = Ends()
 
 
 def read_structural_tag(
-    source: str | Mapping[str, Any], *, whitespace: str | int = "any", additional_properties: bool = True
+    source: str | Mapping[str, Any],
+    *,
+    whitespace: str | int = "any",
+    additional_properties: bool = True,
+    escapes: Escapes = "any",
 ) -> Composition:
     """The texts of a structural tag, for `build_store`.
 
@@ -81,9 +86,10 @@ def read_structural_tag(
         form with `structures` and `triggers`.
     whitespace : what may stand in its JSON, as for `load_schema`, where `max_whitespace_cnt` does
         not say.
-
     additional_properties : False closes objects that name members and do not say whether there are
         others, as xgrammar does. (True is what JSON Schema says.)
+    escapes : those that strings and keys of its JSON may have, as for `load_schema`. With
+        "minimal" names of arguments can be forced tokens.
 
     Members of objects keep the schema's order, unless `any_order` is true; `required` holds in both
     cases, and no key comes twice. Free text inside a tag goes up to the tag's end.
@@ -120,7 +126,7 @@ def read_structural_tag(
     else:
         raise GrammarError('the structural tag has no format; expected {"type": "structural_tag", "format": {...}}')
     host = HostRules()
-    body = FormatReader(host, whitespace, additional_properties).read(form, "/format", _NO_ENDS)
+    body = FormatReader(host, whitespace, additional_properties, escapes).read(form, "/format", _NO_ENDS)
     return compose(host.grammar(body), host.parts, name="structural tag")
 
 
@@ -157,12 +163,14 @@ class FormatReader:
     host : where the rules go.
     whitespace : of JSON.
     additional : whether objects may have members that they do not name, where the schema is silent.
+    escapes : of JSON.
     """
 
-    def __init__(self, host: HostRules, whitespace: str | int, additional: bool) -> None:
+    def __init__(self, host: HostRules, whitespace: str | int, additional: bool, escapes: Escapes) -> None:
         self._host = host
         self._whitespace = whitespace
         self._additional = additional
+        self._escapes: Escapes = escapes
         self._depth = 0
         self._readers: dict[str, Callable[..., str]] = {
             "const_string": self._constant,
@@ -240,6 +248,7 @@ class FormatReader:
             values if self._additional else closed_objects(values),
             whitespace=self._whitespace if spaces is None else spaces,
             key_order="any" if _flag(form, "any_order", where) else "schema",
+            escapes=self._escapes,
         )
         if style != "json":
             return xml_arguments(self._host, found, style, excluded, behind)

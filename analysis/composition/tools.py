@@ -19,6 +19,7 @@ from maskwright.analysis.composition.structural_tags import FormatReader
 from maskwright.analysis.composition.structural_tags_host import HostRules
 from maskwright.analysis.composition.tools_reading import Tool, kind_and_fields, read_tool, unicode_text
 from maskwright.analysis.errors import GrammarError
+from maskwright.analysis.schema.shapes import Escapes
 
 _FREE = {"type": "any_text"}
 _TEMPLATE = "a str, in which {name} is the tool's name"
@@ -36,6 +37,7 @@ def read_tools(
     triggers: Sequence[str] | None = None,
     separator: str | None = "\n",
     whitespace: str | int = "any",
+    escapes: Escapes = "any",
 ) -> Composition:
     r"""The texts in which a model calls tools, for `build_store`.
 
@@ -55,6 +57,8 @@ def read_tools(
         stands there before the name, up to the end of its first line.
     separator : what stands between calls where free text may not; None: there is at most one call.
     whitespace : what may stand in JSON, as for `load_schema`.
+    escapes : those that strings and keys of arguments may have, as for `load_schema`; with
+        "minimal" names of arguments can be forced tokens. The input of a custom tool may have all.
 
     A custom tool's grammar is a regular expression, as `load_regex` reads it, or Lark in the
     dialect of llguidance (`parse_llguidance`), which is OpenAI's; with an option such as
@@ -83,7 +87,9 @@ def read_tools(
         unicode_text("separator", separator, "a str or None")
     found: list[Tool] = []
     for i, values in enumerate(_listed(tools)):
-        tool = read_tool(values, f"tools, /{i}", whitespace, templates["custom"][1] if custom == "raw" else None)
+        tool = read_tool(
+            values, f"tools, /{i}", whitespace, escapes, templates["custom"][1] if custom == "raw" else None
+        )
         if any(one.name == tool.name for one in found):
             raise GrammarError(f"{tool.where}/name: a tool before has the name {clip(tool.name)} too")
         found.append(tool)
@@ -103,7 +109,7 @@ def read_tools(
     kinds = sorted({tool.kind for tool in called}, reverse=True)
     form = _form(mode, tags, [templates[kind][0] for kind in kinds], triggers, separator)
     host = HostRules()
-    return compose(host.grammar(FormatReader(host, whitespace, True).read(form, "")), host.parts, name="tools")
+    return compose(host.grammar(FormatReader(host, whitespace, True, escapes).read(form, "")), host.parts, name="tools")
 
 
 def _form(

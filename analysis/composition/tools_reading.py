@@ -15,6 +15,7 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.loading.lark_loader import parse_grammar
 from maskwright.analysis.regex.dfa import intersect
 from maskwright.analysis.schema.load import JsonSchema, load_schema
+from maskwright.analysis.schema.shapes import Escapes
 from maskwright.analysis.schema.text_patterns import Regex, load_regex
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
@@ -41,11 +42,11 @@ class Tool(NamedTuple):
     content: Language | None
 
 
-def read_tool(values: Any, where: str, whitespace: str | int, raw_end: str | None) -> Tool:
+def read_tool(values: Any, where: str, whitespace: str | int, escapes: Escapes, raw_end: str | None) -> Tool:
     """A tool.
 
     where : where it stands, for messages.
-    whitespace : of JSON, as for `load_schema`.
+    whitespace, escapes : of JSON, as for `load_schema`.
     raw_end : what ends a custom tool's input that stands there as it is, with ``{name}`` for the
         name; None for inputs in JSON.
 
@@ -60,7 +61,7 @@ def read_tool(values: Any, where: str, whitespace: str | int, raw_end: str | Non
     if not isinstance(fields.get("description"), str | None):
         raise GrammarError(f"{where}/description is {a_type(fields['description'])}; expected a string")
     if kind == "function":
-        return Tool(kind, name, where, _arguments(fields, where, whitespace))
+        return Tool(kind, name, where, _arguments(fields, where, whitespace, escapes))
     end = None if raw_end is None else raw_end.replace("{name}", name)
     return Tool(kind, name, where, _input(fields, where, whitespace, end))
 
@@ -86,7 +87,7 @@ def _object(values: Any, known: tuple[str, ...], where: str) -> Mapping[str, Any
     return values
 
 
-def _arguments(fields: Mapping[str, Any], where: str, whitespace: str | int) -> JsonSchema:
+def _arguments(fields: Mapping[str, Any], where: str, whitespace: str | int, escapes: Escapes) -> JsonSchema:
     """The language of a function's arguments."""
     if not isinstance(fields.get("strict"), bool | None):
         raise GrammarError(f"{where}/strict is {clip(fields['strict'])}; expected true or false")
@@ -99,7 +100,7 @@ def _arguments(fields: Mapping[str, Any], where: str, whitespace: str | int) -> 
     if schema.get("type", "object") != "object":
         raise GrammarError(f"{where}/type is {clip(schema['type'])}; expected 'object': arguments are an object")
     values = {**schema, "type": "object"}
-    return _reading(where, lambda: load_schema(values, whitespace=whitespace, key_order="schema"))
+    return _reading(where, lambda: load_schema(values, whitespace=whitespace, key_order="schema", escapes=escapes))
 
 
 def _input(fields: Mapping[str, Any], where: str, whitespace: str | int, raw_end: str | None) -> Language | None:

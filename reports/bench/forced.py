@@ -210,7 +210,7 @@ def of_tool_calls(tokens: mw.CanonicalTokens, tokenize: Any, n: int) -> dict[str
             },
         }
         try:
-            store = mw.build_store(mw.read_structural_tag(tag), TOKENIZER)
+            store = mw.build_store(mw.read_structural_tag(tag, whitespace="compact", escapes="minimal"), TOKENIZER)
         except mw.MaskwrightError:
             continue
         for value in valid[:2]:

@@ -339,3 +339,32 @@ def test_definitions_are_in_the_dialect_unless_they_have_an_option() -> None:
         mw.read_tools([grammar(definition=with_priority)], **HERMES)
     tool = grammar(definition=f"// maskwright: lexing = contextual\n{with_priority}")
     assert verdicts([call("x", '{"input": "aa"}'), call("x", '{"input": "b"}')], [tool]) == "w-"
+
+
+def test_arguments_with_the_escapes_that_json_wants() -> None:
+    """Names of arguments are forced to their ends then."""
+    texts = [
+        call("weather", arguments) for arguments in (r'{"city": "\u0061"}', r'{"\u0063ity": "a"}', r'{"city": "\""}')
+    ]
+    assert verdicts(texts, [WEATHER]) == "www"
+    assert verdicts(texts, [WEATHER], escapes="minimal") == "--w"
+    for escapes, forced in (("any", b""), ("minimal", b'city":"')):
+        read = mw.read_tools([WEATHER], **HERMES, choice="weather", whitespace="compact", escapes=escapes)
+        matcher = mw.build_store(read, VOCABULARY).matcher()
+        matcher.advance_bytes(call("weather", '{"').removesuffix("}\n</call>").encode())
+        assert matcher.forced_bytes() == forced
+
+
+@pytest.mark.parametrize("style", ["json", "deepseek_xml"])
+def test_escapes_of_a_structural_tag(style: str) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "string"}}}, "required": ["a"]}
+    form = {"type": "json_schema", "json_schema": schema, "style": style}
+    tag = {"type": "structural_tag", "format": {"type": "tag", "begin": "<", "content": form, "end": ">"}}
+    with_escape = {
+        "json": r'{"a":["\u0061"]}',
+        "deepseek_xml": r'<｜DSML｜parameter name="a" string="false">["\u0061"]</｜DSML｜parameter>',
+    }[style]
+    assert verdict(mw.build_store(mw.read_structural_tag(tag), VOCABULARY), f"<{with_escape}>") == "w"
+    store = mw.build_store(mw.read_structural_tag(tag, escapes="minimal"), VOCABULARY)
+    assert verdict(store, f"<{with_escape}>") == "-"
+    assert verdict(store, f"<{with_escape}>".replace(r"\u0061", "a")) == "w"
