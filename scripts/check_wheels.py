@@ -221,7 +221,10 @@ def source_failures(python: str, folder: Path, source: Path) -> Iterator[str]:
 
 def modules(folder: Path) -> Iterator[Path]:
     """The Python files of a folder; those below a link are another folder's."""
-    return (path for path in folder.rglob("*.py") if not any(above.is_symlink() for above in path.parents))
+    for path in folder.rglob("*.py"):
+        inside = path.relative_to(folder).parents
+        if not any((folder / above).is_symlink() for above in inside if above != Path()):
+            yield path
 
 
 def wheel_of(python: str, folder: Path, ready: Path | None, source: Path | None) -> Path:
@@ -342,6 +345,8 @@ def main() -> int:
     console = Console()
     results = []
     pythons = arguments.pythons or [name for name in PYTHONS if works(name)]
+    if not pythons:
+        parser.error(f"none of {', '.join(PYTHONS)} is there; name a Python")
     with tempfile.TemporaryDirectory() as first:
         source = None if arguments.wheels else source_of(pythons[0], Path(first))
         for python in pythons:
@@ -351,7 +356,10 @@ def main() -> int:
                 except (subprocess.CalledProcessError, OSError, ValueError) as error:
                     results.append(Result(python, failures=[str(error)]))
         if source is not None:
-            results[0].failures += source_failures(pythons[0], Path(first), source)
+            try:
+                results[0].failures += source_failures(pythons[0], Path(first), source)
+            except (subprocess.CalledProcessError, OSError) as error:
+                results[0].failures.append(f"the source distribution without a compiler: {error}")
     table = Table(
         "", "wheel MB", "MB added", "MB in all", "MB of [cli]", "import ms", "first masks s", "result", title="wheels"
     )

@@ -1,7 +1,8 @@
 """What a parser says that knows only the upper cells of its stack, from the definition: nothing is shared, numbered or remembered.
 
-A configuration is how many more cells to discard, the nonterminal to push then, and what is left to read: symbols, and the set of columns
-of which one comes next (WHATEVER for none). `ACCEPTED` instead of a set of configurations accepts every stack; the empty set refuses all.
+A configuration is how many more cells to discard, the nonterminal to push then, and what is left to read: symbols (columns, or modes from
+`n_columns` on), and the set of columns of which one comes next (WHATEVER for none). `ACCEPTED` instead of a set of configurations accepts
+every stack; the empty set refuses all.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ class NaiveConfigurations:
     def __init__(self, parser: Parser, lexer: Lexer) -> None:
         self.parser = parser
         self.sets = lexer.sets
+        self.mode_of = lexer.mode_of
 
     def first(self, asked: Iterable[tuple[list[int], int]], top: int) -> Said:
         """What is said of one of some continuations when the top of the stack is read."""
@@ -69,6 +71,9 @@ class NaiveConfigurations:
                     for column in range(parser.n_columns)
                     if self.sets[ahead] >> column & 1
                 ]
+            elif symbols[0] >= parser.n_columns:
+                is_mode = self.mode_of[cells[-1]] == symbols[0] - parser.n_columns
+                new = [(cells, (symbols[1:], ahead))] if is_mode else []
             else:
                 new = []
                 for action in parser.acts[cells[-1] * parser.n_columns + symbols[0]]:

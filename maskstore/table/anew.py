@@ -1,7 +1,8 @@
 """The parts of a table that follow from its grammar alone, made anew and compared.
 
 They are the parser, the lexer, and what a lexeme may become. The vocabulary has no part in them, so
-a vocabulary of one token is enough to make them.
+a vocabulary of one token is enough to make them. This is the builder once more: it finds a table
+that was changed, and no mistake of the builder (`maskstore/verify/repeated.py` looks for those).
 """
 
 from __future__ import annotations

@@ -7,12 +7,15 @@ nonterminal to push then, and what is left of its continuation. Several continua
 lookahead sets give several of them at once: a *configuration set*, by number. `ACCEPTED` and
 `REFUSED` are those that are decided.
 
-This is proofs/partial_stacks.v, written down once more, in plain Python, for `verify` only: it
-shares no code with the builder of the automaton.
+This is proofs/partial_stacks.v, written down once more for `verify` only: it shares no code with
+the builder of the automaton.
 
-PERF: until its first symbol is shifted, only that symbol of a continuation matters. So what a
-parser does until then is worked out once for all continuations that begin alike (`Ways`,
-`_moves`), and so is which configurations can come to which shifts (`Ways.reach`).
+PERF: three things are shared, which the proof does not speak of. Until its first symbol is shifted,
+only that symbol of a continuation matters: so what a parser does until then is worked out once for
+all continuations that begin alike (`Ways`, `_moves`). So is which configurations can come to which
+shifts, a least fixed point over finitely many (`Ways.reach`). And continuations that come to the
+same set in every state that their first symbol leads to are one (`_alike`), since no cell further
+down can tell them apart. tests/naive_configurations.py is the plain form.
 """
 
 from __future__ import annotations

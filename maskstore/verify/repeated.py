@@ -1,7 +1,9 @@
 """What a table says twice: parts of it that follow from others, or from the grammar.
 
 Engines read them to save time, and no walk of `verify` meets them. So each is worked out here from
-the definition. In: a table that has passed `check_table`. Out: a StoreError if a part is wrong.
+the definition, without the builder, even where `maskstore/table/anew.py` compares the part too: a
+mistake of the builder shows here only. In: a table that has passed `check_table`. Out: a StoreError
+if a part is wrong.
 """
 
 from __future__ import annotations

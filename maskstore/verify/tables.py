@@ -117,7 +117,7 @@ class _Tables:
                 if after == state
                 for symbol in self._of_goto.get(column, ())
             ]
-            for column in range(parser.n_columns - 1):
+            for column in range(parser.n_columns):
                 if state + 1 in parser.acts[below * parser.n_columns + column]:
                     found += self._of_column.get(column, ())
             self._labels[key] = frozenset(found)

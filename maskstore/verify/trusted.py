@@ -1,7 +1,8 @@
-"""What is taken as right: the parser's tables and the lexer, read from an engine's table.
+"""The parser and the lexer as an engine's table holds them.
 
-In: a table that has passed `check_table`. Out: lists, for the other modules here. The docs name
-these parts (docs/verify.md).
+In: a table that has passed `check_table`. Out: lists, for the other modules here. The walks take
+them as right. `maskstore/table/anew.py` compares them with those that the grammar gives, and
+`tables` asks whether the parser's are sound (docs/verify.md).
 """
 
 from __future__ import annotations

@@ -158,7 +158,7 @@ class _Verification:
                     raise
                 raise LimitError("a token is read as hundreds of terminals: nothing was decided") from None
         counts = {
-            "LR states": self.parser.n_states if self.certificate is not None else 0,
+            "LR states": self.parser.n_states,
             "lexer states": len(groups_of_state),
             "tokens": self.vocabulary.size,
             "token classes": len(self.masks.size),

@@ -16,7 +16,7 @@ from typing import Any
 from common import write_record
 
 import maskwright as mw
-from maskwright.analysis.errors import MaskwrightError
+from maskwright.analysis.errors import LimitError, StoreError
 from maskwright.analysis.loading.names import library_names
 
 
@@ -26,10 +26,18 @@ def verified(name: str, vocabulary: mw.Vocabulary, seconds: float) -> dict[str, 
     begin = time.process_time()
     try:
         report = mw.verify(store, seconds=seconds)
-    except MaskwrightError as error:
+    except LimitError as error:
         found: dict[str, Any] = {"passed": None, "why": str(error)}
+    except StoreError as error:  # its parser or lexer is not the grammar's
+        found = {"passed": False, "why": str(error)}
     else:
-        found = {"passed": report.passed, "differences": len(report.differences), "counts": dict(report.counts)}
+        found = {
+            "passed": report.passed,
+            "differences": len(report.differences),
+            "faults": list(report.faults),
+            "has_checked_tables": report.has_checked_tables,
+            "counts": dict(report.counts),
+        }
     return {"cpu_s": round(time.process_time() - begin, 2), **found}
 
 

@@ -74,6 +74,7 @@ def altered(one: Case, rng: random.Random) -> Case:
         schema.RULE_LHS: sizes["rules"],
         schema.RULE_LENGTH: sizes["rules"],
         schema.DEFAULT: sizes["states"],
+        schema.SYMBOL_COLUMN: one.grammar.n_terminals,
     }
     part = rng.choice([*lengths, schema.ACTION, schema.ACTION])
     at = int(table[part]) + rng.randrange(lengths[part])
@@ -81,6 +82,8 @@ def altered(one: Case, rng: random.Random) -> Case:
         table[at] = rng.choice([-1 - rng.randrange(sizes["rules"]), 1 + rng.randrange(sizes["states"]), ACCEPTS])
     elif part == schema.GOTO:
         table[at] = rng.randrange(sizes["states"])
+    elif part == schema.SYMBOL_COLUMN:
+        table[at] = rng.randrange(columns)
     elif part == schema.RULE_LHS:
         table[at] = rng.randrange(nonterminals)
     elif part == schema.RULE_LENGTH:
