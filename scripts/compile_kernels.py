@@ -154,11 +154,19 @@ def run(job: list[str]) -> str:
     Returns what to say of it where it failed.
     """
     environment = dict(os.environ)
-    if sys.platform == "linux":  # no debugging symbols of the C parts, a third of a file
-        environment["LDFLAGS"] = f"{environment.get('LDFLAGS', '')} -Wl,-s"
-    done = subprocess.run(
-        [sys.executable, __file__, *job], env=environment, capture_output=True, text=True, check=False
-    )
+    with tempfile.TemporaryDirectory() as folder:
+        if sys.platform == "linux":
+            # no debugging symbols, and of the C parts only what some kernel reaches: most of them are tables of Unicode
+            visible = Path(folder) / "visible.map"
+            visible.write_text("{ global: PyInit_*; local: *; };")
+            for name, more in (
+                ("CFLAGS", "-ffunction-sections -fdata-sections"),
+                ("LDFLAGS", f"-Wl,-s -Wl,--gc-sections -Wl,--version-script={visible}"),
+            ):
+                environment[name] = f"{environment.get(name, '')} {more}"
+        done = subprocess.run(
+            [sys.executable, __file__, *job], env=environment, capture_output=True, text=True, check=False
+        )
     if done.returncode == 0:
         return ""
     why = (done.stderr.strip().splitlines() or ["no output"])[-1]
