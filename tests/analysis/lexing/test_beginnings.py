@@ -13,6 +13,7 @@ from maskwright.analysis.lexing.lexemes import check_literals, n_beginnings_of
 from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa, build_union_dfa
 from maskwright.analysis.lexing.terminals import compile_pattern
 from maskwright.analysis.loading import parse_grammar
+from maskwright.analysis.lr import splits
 from maskwright.analysis.regex.dfa import Dfa
 
 
@@ -32,6 +33,16 @@ def test_long_literals_are_refused_before_the_lexer_is_built() -> None:
     text = "start: " + " ".join(f'"{letter * 8000}"' for letter in "abc")
     with pytest.raises(LimitError, match=r"string literals with 24000 different beginnings, .* with 8000 characters"):
         check_literals(parse_grammar(text), 20_000)
+
+
+def test_literals_that_are_too_many_need_no_tables_to_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: object) -> None:
+        raise AssertionError("the rules were looked at")
+
+    grammar = parse_grammar('start: "a" "b" "c"')
+    monkeypatch.setattr(splits, "STATE_LIMIT", 2)
+    monkeypatch.setattr(splits, "is_lexed_by_endless_rules", never)
+    assert splits.default_conflicts(grammar) == "all"
 
 
 def test_texts_that_are_too_many_are_split_before_their_automata_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
