@@ -75,7 +75,8 @@ def literals_used(builder: LarkGrammar, start: str) -> set[str]:
         return set()
     trees = {str(name): tree for name, _, tree, _ in builder.rule_defs}
     found: set[str] = set()
-    seen, agenda = {start}, [trees[start]]
+    seen = {start}
+    agenda: list[Any] = [trees[start]]
     while agenda:
         node = agenda.pop()
         if isinstance(node, NonTerminal) and node.name not in seen:
