@@ -5,10 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from maskwright.analysis.errors import DeadEndError, LimitError
+from maskwright.decoding.endings.ending import short_ending
 from maskwright.decoding.matcher import Matcher
 from maskwright.decoding.reference.decoder import ReferenceDecoder
 from maskwright.maskstore.entries.entry_table import EntryTable
 from maskwright.maskstore.table.compiled import EngineTable
+
+MOST_BYTES = 1 << 16
+"""A store whose texts all have more bytes is let through: to spell one would take seconds."""
 
 
 def refuse_dead(store: EngineTable | EntryTable) -> None:
@@ -29,6 +33,6 @@ def refuse_dead(store: EngineTable | EntryTable) -> None:
     matcher = Matcher(store, 0)
     try:
         matcher.fill(np.zeros(store.n_words, np.uint32))
-        matcher.short_ending()
+        short_ending(matcher, most_bytes=MOST_BYTES)
     except LimitError:
         return

@@ -5,7 +5,7 @@ The states are those of the union automaton of a lexer's modes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -69,16 +69,21 @@ def check_literals(grammar: Grammar, limit: int) -> None:
         different beginnings: behind each the lexer is in another state.
     """
     literals = {t.literal for t in grammar.terminals if t.literal is not None and "i" not in t.flags}
+    check_texts(grammar.name, literals, limit)
+
+
+def check_texts(name: str, literals: Set[str], limit: int) -> None:
+    """`check_literals` for some of the literals of a grammar. name : the grammar's."""
     if len(literals) > limit:
         raise LimitError(
-            f"grammar {grammar.name} has {len(literals)} string literals, but a lexer has at most {limit} states; write literals that "
+            f"grammar {name} has {len(literals)} string literals, but a lexer has at most {limit} states; write literals that "
             "the rules treat alike as one terminal with a regular expression"
         )
     found = n_beginnings_of(literals)
     if found > limit:
         longest = max(map(len, literals))
         raise LimitError(
-            f"grammar {grammar.name} has string literals with {found} different beginnings, the longest literal with {longest} "
+            f"grammar {name} has string literals with {found} different beginnings, the longest literal with {longest} "
             f"characters, but a lexer has at most {limit} states; write fewer or shorter ones"
         )
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lark import Tree
+from lark.grammar import NonTerminal
 from lark.load_grammar import REPEAT_BREAK_THRESHOLD, SMALL_FACTOR_THRESHOLD
 from lark.load_grammar import Grammar as LarkGrammar
 
@@ -61,6 +62,34 @@ def check_sizes(builder: LarkGrammar, files: GrammarFiles) -> None:
     if endless is not None:
         what = f"the calls of template {endless!r} do not end within {MAX_TEMPLATE_CALLS:,} calls"
         raise files.error(f"{what}; does it call itself with a template as an argument?", endless, kind=LimitError)
+
+
+def literals_used(builder: LarkGrammar, start: str) -> set[str]:
+    """String literals that the rules certainly use: those without escapes and flags.
+
+    builder : Lark's grammar, before it is compiled.
+
+    None are known of a grammar with templates, which need not use their arguments.
+    """
+    if any(params for _, params, _, _ in builder.rule_defs):
+        return set()
+    trees = {str(name): tree for name, _, tree, _ in builder.rule_defs}
+    found: set[str] = set()
+    seen = {start}
+    agenda: list[Any] = [trees[start]]
+    while agenda:
+        node = agenda.pop()
+        if isinstance(node, NonTerminal) and node.name not in seen:
+            seen.add(node.name)
+            agenda.append(trees.get(node.name))
+        elif isinstance(node, Tree) and node.data == "literal":
+            text = str(node.children[0])
+            if text.startswith('"') and text.endswith('"') and "\\" not in text:
+                found.add(text[1:-1])
+        elif isinstance(node, Tree):
+            is_dropped = node.data == "expr" and node.children[1] == "~" and int(str(node.children[-1])) == 0
+            agenda += [] if is_dropped else node.children
+    return found
 
 
 def _pattern_size(tree: Any, memo: dict[int, int]) -> int:

@@ -38,9 +38,11 @@ from maskwright.analysis.grammar.grammar import Conflicts, Grammar, Layout, Lexi
 from maskwright.analysis.grammar.lark_files import GrammarFiles, position_of, rule_name, short_name, suggestion
 from maskwright.analysis.grammar.normalise import productive_symbols, unproductive_cycle
 from maskwright.analysis.grammar.options import read_options
+from maskwright.analysis.lexing.lexemes import check_texts
+from maskwright.analysis.lexing.transducer import STATE_LIMIT
 from maskwright.analysis.loading.indenter import Indenter
 from maskwright.analysis.loading.lark_errors import translate
-from maskwright.analysis.loading.lark_limits import check_sizes
+from maskwright.analysis.loading.lark_limits import check_sizes, literals_used
 from maskwright.analysis.loading.names import find_source
 from maskwright.analysis.loading.soft import soften
 from maskwright.analysis.lr.splits import default_conflicts
@@ -48,9 +50,6 @@ from maskwright.analysis.marks import PART_FLAGS, mark
 from maskwright.analysis.restrict.restrict import as_tuple, replacements
 from maskwright.analysis.restrict.restrict import restrict as restricted
 
-_LEXINGS = get_args(Lexing)
-_RESERVED = get_args(Reserved)
-_CONFLICTS = get_args(Conflicts)
 _LAYOUT_NAMES = (("_NEWLINE", "_INDENT", "_DEDENT"), ("NEWLINE", "INDENT", "DEDENT"), ("_NL", "_INDENT", "_DEDENT"))
 _BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
 
@@ -131,6 +130,7 @@ def parse_grammar(
     folder: str | os.PathLike[str] | None = None,
     display: str | None = None,
     parts: Sequence[str] = (),
+    must_compile: bool = False,
 ) -> Grammar:
     """The grammar written in `text`, in Lark's grammar language.
 
@@ -139,6 +139,7 @@ def parse_grammar(
     folder : where `%import .relative` looks. Without it such imports are refused.
     display : what error messages call the text; `name` by default.
     parts : names of declared terminals that stand for parts of other languages (`mw.compose`).
+    must_compile : whether to refuse soon what has too many string literals for any lexer.
 
     Raises: as `load_grammar`.
 
@@ -152,9 +153,9 @@ def parse_grammar(
     for what, value in (("start", start), ("display", display)):
         need_type(what, value, (str, NoneType), "a str or None", GrammarError)
     need_type("folder", folder, (str, os.PathLike, NoneType), "a str, a Path or None", GrammarError)
-    _need_choice("lexing", lexing, _LEXINGS)
-    _need_choice("choice of reserved literals", reserved, _RESERVED)
-    _need_choice("way to treat conflicts", conflicts, _CONFLICTS)
+    _need_choice("lexing", lexing, get_args(Lexing))
+    _need_choice("choice of reserved literals", reserved, get_args(Reserved))
+    _need_choice("way to treat conflicts", conflicts, get_args(Conflicts))
     if not (isinstance(layout, Layout | Indenter | NoneType) or (isinstance(layout, str) and layout == "auto")):
         raise GrammarError(f"layout is {clip(layout)}; expected 'auto', None, an Indenter or a Layout")
     if soft is not None:
@@ -172,6 +173,8 @@ def parse_grammar(
         doing = "compiling it to BNF"
         check_sizes(builder, files)
         start = _find_start(start, builder, files)
+        if must_compile and lexing != "nfa" and not restrict:
+            check_texts(name, literals_used(builder, start), STATE_LIMIT)
         more = replacements(options.restrictions, restrict)
         keep = (*_layout_names(layout, builder), *_refused(options.refused, builder, files), *more)
         terminal_defs, lark_rules, ignored = _compile(builder, (start, *more), keep)

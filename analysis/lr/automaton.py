@@ -338,6 +338,8 @@ def bits(number: int) -> list[int]:
     >>> bits(0b10110)
     [1, 2, 4]
     """
+    if number & (number - 1) == 0:  # PERF: most sets of a large grammar have one member
+        return [number.bit_length() - 1] if number else []
     data = np.frombuffer(number.to_bytes((number.bit_length() + 7) // 8, "little"), np.uint8)
     positions: list[int] = np.flatnonzero(np.unpackbits(data, bitorder="little")).tolist()
     return positions

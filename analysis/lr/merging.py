@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -57,8 +58,28 @@ def build_merged_tables(grammar: Grammar, conflicts: Policy) -> Merged:
 
     Raises: GrammarError and LimitError as `build_lr_tables`; LimitError if the merged tables have
         more than MAX_MERGED_CELLS cells.
-    Cost: O(m log m) for m transitions and lookahead sets, and the merged tables' cells.
+    Cost: O(m log m) for m transitions and lookahead sets, and the merged tables' cells. For the
+        last grammar that was asked for, a look-up.
     """
+    found = _merged(grammar, conflicts)
+    if isinstance(found, str):
+        raise LimitError(found)
+    return found
+
+
+@lru_cache(maxsize=1)
+def _merged(grammar: Grammar, conflicts: Policy) -> Merged | str:
+    """`build_merged_tables`, or in words which limit it goes past.
+
+    PERF: loading a grammar asks for its tables (`splits.default_conflicts`), and then compiling it.
+    """
+    try:
+        return _made(grammar, conflicts)
+    except LimitError as error:
+        return str(error)
+
+
+def _made(grammar: Grammar, conflicts: Policy) -> Merged:
     grammar = parsed_grammar(grammar, conflicts)
     automaton = build_automaton(grammar)
     sets = lookaheads(automaton)

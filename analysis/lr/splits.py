@@ -12,7 +12,9 @@ import numpy as np
 from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.analysis.grammar.grammar import Conflicts, Grammar
 from maskwright.analysis.grammar.normalise import reduce
+from maskwright.analysis.lexing.lexemes import check_literals
 from maskwright.analysis.lexing.modes import Modes, lexing_modes
+from maskwright.analysis.lexing.transducer import STATE_LIMIT
 from maskwright.analysis.lr.acyclic import without_endless
 from maskwright.analysis.lr.agreement import Disagreement, disagreement
 from maskwright.analysis.lr.automaton import build_automaton
@@ -48,6 +50,7 @@ def default_conflicts(grammar: Grammar) -> Conflicts:
     if grammar.lexing == "nfa" or (grammar.lexing == "longest" and not grammar.verbatim):
         return "all"
     try:
+        check_literals(grammar, STATE_LIMIT)  # PERF: the tables of so many take long
         if is_lexed_by_endless_rules(grammar):
             return "shift"
         tables = build_merged_tables(grammar, "all").tables

@@ -30,6 +30,7 @@ SPACE: Ranges = charset.normalise(
 )
 NEWLINES: Ranges = ((10, 10), (13, 13), (0x2028, 0x2029))
 
+_DOT = Chars(charset.complement(NEWLINES))
 _CLASSES = {"d": DIGITS, "w": WORD, "s": SPACE}
 _CONTROLS = {"t": 9, "n": 10, "v": 11, "f": 12, "r": 13}
 _QUANTIFIER = re.compile(r"\{(\d+)(,(\d*))?\}")
@@ -209,7 +210,7 @@ class _Parser:
         if letter == "\\":
             return self._escape(start)
         if letter == ".":
-            return Chars(charset.complement(NEWLINES))
+            return _DOT
         if letter == "^":
             return START
         if letter == "$":

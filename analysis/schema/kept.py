@@ -19,7 +19,7 @@ if hasattr(os, "register_at_fork"):  # a fork has no other threads, and so nobod
     os.register_at_fork(after_in_child=_LOCK._at_fork_reinit)  # type: ignore[attr-defined]
 
 MOST_BYTES = 1 << 26
-"""BOUND: the bytes of the results of one function."""
+"""BOUND: the bytes of the results of one function, and of the texts that it was given."""
 
 _PLAIN = 200
 """What a result without arrays counts."""
@@ -56,9 +56,10 @@ class Kept(Generic[*Arguments, Result]):
             self.misses += 1
             found = self._kept.setdefault(arguments, made)
             if found is made:
-                self._held += size(made)
+                self._held += size(made) + _written(arguments)
                 while self._held > self._most and len(self._kept) > 1:
-                    self._held -= size(self._kept.pop(next(iter(self._kept))))
+                    first = next(iter(self._kept))
+                    self._held -= size(self._kept.pop(first)) + _written(first)
         return found
 
     def forget(self) -> None:
@@ -74,3 +75,10 @@ def size(result: Any) -> int:
         return _PLAIN + sum([size(part) for part in result if hasattr(part, "nbytes") or hasattr(part, "next_state")])
     inside = getattr(result, "next_state", result)
     return _PLAIN + int(getattr(inside, "nbytes", 0))
+
+
+def _written(arguments: Any) -> int:
+    """The length of the texts among some arguments, tuples of texts included."""
+    if isinstance(arguments, str | bytes):
+        return len(arguments)
+    return sum(map(_written, arguments)) if type(arguments) is tuple else 0

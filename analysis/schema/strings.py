@@ -64,20 +64,28 @@ def pattern_automaton(text: str, pointer: str = "") -> Dfa:
         (True, True)
     """
     try:
-        return _searched(text)
-    except ecma.PatternError as error:
-        what = f"{error.what}, at offset {error.offset}"
-    except LimitError as error:
-        what = str(error)
+        found = _searched(text)
     except RecursionError:
-        what = "its groups are nested too deeply"
-    raise SchemaError(f"{pointer or '/'}: the pattern {_shown(text)} cannot be used: {what}", pointer)
+        found = "its groups are nested too deeply"
+    if isinstance(found, str):
+        raise SchemaError(f"{pointer or '/'}: the pattern {_shown(text)} cannot be used: {found}", pointer)
+    return found
 
 
 @Kept
-def _searched(text: str) -> Dfa:
-    """The strings in which a pattern is found. Raises: PatternError, LimitError."""
-    return spell(ecma.parse(text), MOST_STATES, is_search=True)
+def _searched(text: str) -> Dfa | str:
+    """The strings in which a pattern is found, or why it cannot be used.
+
+    PERF: a schema asks several times for a pattern, also for one that is too large.
+
+    Raises: RecursionError, which depends on who asks.
+    """
+    try:
+        return spell(ecma.parse(text), MOST_STATES, is_search=True)
+    except ecma.PatternError as error:
+        return f"{error.what}, at offset {error.offset}"
+    except LimitError as error:
+        return str(error)
 
 
 @Kept

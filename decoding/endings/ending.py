@@ -92,7 +92,7 @@ def shortest_ending(texts: Texts, slot: int = 0) -> Ending:
         return _ending(texts, slot, lambda search: (search.run(_start(search, texts, slot)), True))
 
 
-def short_ending(texts: Texts, slot: int = 0, max_nodes: int | None = None) -> Ending:
+def short_ending(texts: Texts, slot: int = 0, max_nodes: int | None = None, most_bytes: int | None = None) -> Ending:
     """A shortest ending if the search soon finds it; else one that is hardly longer.
 
     It is for callers that need some ending in time.
@@ -101,6 +101,7 @@ def short_ending(texts: Texts, slot: int = 0, max_nodes: int | None = None) -> E
     slot : the text's slot.
     max_nodes : states that may be looked at to find a shortest one (and some more for each byte);
         `SHORT_NODES` by default.
+    most_bytes : an ending that has certainly more is not searched for.
 
     Raises: DeadEndError as `shortest_ending`; LimitError if none is found.
 
@@ -109,6 +110,8 @@ def short_ending(texts: Texts, slot: int = 0, max_nodes: int | None = None) -> E
     nodes = SHORT_NODES if max_nodes is None else max_nodes
 
     def found_by(search: EndingSearch) -> tuple[bytes | None, bool]:
+        if most_bytes is not None:
+            search.refuse_far(_start(search, texts, slot), most_bytes)
         for times in (1, SECOND_TRY):
             try:
                 return search.run(_start(search, texts, slot), times * nodes), True

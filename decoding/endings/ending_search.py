@@ -283,6 +283,16 @@ class EndingSearch(EndingMachine):
             if found is not None:
                 return found
 
+    def refuse_far(self, start: Node, most_bytes: int) -> None:
+        """Refuse a search for an ending that has certainly more than `most_bytes` bytes.
+
+        Raises: LimitError; also for more readings than `4 * MAX_READINGS`.
+        """
+        self._readings = 4 * MAX_READINGS
+        far = self._estimated(start)
+        if most_bytes < far < COSTLY:
+            raise LimitError(f"grammar {self._name}: an ending of the text has at least {far:,} bytes")
+
     def _count_node(self, moves: list[Move]) -> None:
         self._held += _NODE + _MOVE * len(moves)
         self._nodes_left -= 1
@@ -319,8 +329,9 @@ class EndingSearch(EndingMachine):
         path = bytearray()
         trail, at = [start], {_key(start): 0}
         self._readings = 4 * MAX_READINGS
-        steps = max_steps + NODES_OF_A_BYTE * min(self._estimated(start), MAX_NODES)
-        for _ in range(steps):
+        far = self._estimated(start)
+        steps = max_steps + NODES_OF_A_BYTE * min(far, MAX_NODES)
+        for _ in range(0 if steps < far < COSTLY else steps):  # a step adds one byte at most
             node = trail[-1]
             if not self._bound(node) and self._is_end(node):
                 return bytes(path)
@@ -351,7 +362,7 @@ class EndingSearch(EndingMachine):
                     del at[_key(left)]
                 del trail[back + 1 :], path[back:]
         raise LimitError(
-            f"grammar {self._name}: no ending of the text was found in {steps:,} steps; go on with the text and ask again"
+            f"grammar {self._name}: no ending of the text is found in {steps:,} steps; go on with the text and ask again"
         )
 
     def _learn(self, key: Key, bound: int) -> None:

@@ -27,9 +27,6 @@ class Stops:
         self._pieces = vocabulary.tokens
         self._tail = tail  # of the prompt, which healed tokens spell again before the text
 
-    def __bool__(self) -> bool:
-        return bool(self._strings)
-
     def place(self, text: bytes, since: int) -> int:
         """Where the first stop string begins in a text; -1 if none is there.
 

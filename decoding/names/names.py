@@ -112,7 +112,7 @@ def _as_bytes(names: Iterable[str | bytes]) -> list[bytes]:
 def terminal_of(grammar: Grammar, name: str) -> int:
     """The number of a terminal that can be held to names.
 
-    name : as the grammar names it, or a literal as it is spelled there.
+    name : as the grammar names it.
 
     Raises: UnknownNameError if there is none; MaskwrightError for one that no rule reads from a
     text: ignored, declared, or the layout's newline.

@@ -136,11 +136,6 @@ class PythonNames:
         return any(each.type == "module" for each in script.infer(len(lines), len(lines[-1]) - 1))
 
 
-def names_of_project(folder: Path | None, path: Path | None) -> PythonNames | None:
-    """The names of a project for a text that is in a file or not; None without a folder."""
-    return None if folder is None else PythonNames(folder, path)
-
-
 def kind_of_place(code: str) -> str | None:
     """What may be known of the name that may begin behind a text; None if nothing is, or none may.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,10 @@ from engine_cases import longest, vocabulary_of
 from typer.testing import CliRunner
 
 import maskwright as mw
-from maskwright.analysis.errors import DeadEndError
+from maskwright.analysis.errors import DeadEndError, LimitError
+from maskwright.analysis.fronts import parse_gbnf
 from maskwright.cli import app
+from maskwright.decoding.endings.ending import short_ending
 
 BYTES = vocabulary_of(singles=bytes(range(256)))
 DEAD = {
@@ -94,3 +97,18 @@ def test_a_whole_text_without_an_end_of_text_token() -> None:
         DeadEndError, match=r"the text is complete .* has no end-of-text token to say so: ask is_accepting"
     ):
         matcher.fill(np.zeros(1, np.uint32))
+
+
+def test_texts_too_long_to_spell_are_not_tried() -> None:
+    begin = time.process_time()
+    store = mw.build_store(parse_gbnf('root ::= (("a" "b"){1000}){1000}'), BYTES)
+    with pytest.raises(LimitError, match=r"no ending of the text is found in \d+,\d+ steps"):
+        store.matcher().short_ending()
+    assert time.process_time() - begin < 10  # a tenth of it on a quiet machine
+
+
+def test_an_ending_may_be_wanted_for_some_bytes_only() -> None:
+    matcher = mw.build_store(parse_gbnf('root ::= ("a" "b"){5}'), BYTES).matcher()
+    assert short_ending(matcher, most_bytes=10).data == b"ab" * 5
+    with pytest.raises(LimitError, match="an ending of the text has at least 10 bytes"):
+        short_ending(matcher, most_bytes=9)

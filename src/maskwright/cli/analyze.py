@@ -136,9 +136,7 @@ def analyze(
             report = run(loaded, vocabulary, pairs=pairs, exact=exact, forecast=forecast, lint=lint, progress=progress)
         if html is not None:
             write_text(html, report.to_html())
-        if json_file is not None:
-            write_json(json_file, report.to_dict())
-        if json_file is None or str(json_file) != "-":
+        if write_json(json_file, report.to_dict()):
             console = Console()
             console.print(report)
             for path in (html, json_file):
@@ -160,9 +158,7 @@ def _of_others(
             report = analyze_composition(constraint, vocabulary, progress)
     else:
         report = analyze_schema(constraint, vocabulary)
-    if json_file is not None:
-        write_json(json_file, report.to_dict())
-    if json_file is None or str(json_file) != "-":
+    if write_json(json_file, report.to_dict()):
         console = Console()
         console.print(report)
         if json_file is not None:
@@ -178,9 +174,7 @@ def _ask(
     answers = ask(grammar, after, then, engines)
     if drawing is not None:
         write_text(drawing, answers.question.drawing())
-    if json_file is not None:
-        write_json(json_file, answers.to_dict())
-    if json_file is None or str(json_file) != "-":
+    if write_json(json_file, answers.to_dict()):
         console = Console()
         console.print(answers)
         for path in (drawing, json_file):

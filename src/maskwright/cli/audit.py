@@ -181,9 +181,7 @@ def audit(
                 examples=examples,
                 progress=progress,
             )
-        if json_file is not None:
-            write_json(json_file, report.to_dict())
-        if json_file is None or str(json_file) != "-":
+        if write_json(json_file, report.to_dict()):
             Console().print(report)
     if not report.agrees:
         raise typer.Exit(1)

@@ -228,20 +228,25 @@ def write_text(path: Path, text: str) -> None:
     replace_file(path, text.encode("utf-8", "backslashreplace"))
 
 
-def write_json(target: Path, facts: Any) -> None:
-    """Write facts as JSON.
+def write_json(target: Path | None, facts: Any) -> bool:
+    """Write facts as JSON, if a target is named.
 
     target : a file, or `-` for standard output. Standard output gets ASCII only if its encoding is
         not a Unicode one.
     facts : anything that `json.dumps` takes.
+
+    Returns whether standard output is left for people to read.
     """
+    if target is None:
+        return True
     text = json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
     if str(target) == "-":
         if not is_unicode(sys.stdout):
             text = json.dumps(facts, indent=2) + "\n"
         sys.stdout.write(text.encode("utf-8", "backslashreplace").decode("utf-8"))
-    else:
-        write_text(target, text)
+        return False
+    write_text(target, text)
+    return True
 
 
 def is_unicode(stream: Any) -> bool:

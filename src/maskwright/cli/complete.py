@@ -177,7 +177,7 @@ def complete(
         from maskwright.completion import check_model, check_model_name, load_model, start_completion, vocabulary_of
         from maskwright.decoding.generation.options import check_options
         from maskwright.decoding.matchers import name_of
-        from maskwright.python_names import names_of_project
+        from maskwright.python_names import PythonNames
 
         check_options(**options)
         if reference is not None:
@@ -199,7 +199,7 @@ def complete(
         else:
             check_no_grammar_options(store, of_grammar)
             compiled = _load(store, tokenizer)
-        options["names"] = names_of_project(names, prompt_file)
+        options["names"] = None if names is None else PythonNames(names, prompt_file)
         if compiled is not None:
             _check_prompt(compiled, text, max_tokens, close)
             options["counts"] = _counts(counts, compiled)
@@ -232,8 +232,7 @@ def complete(
                 _show_both(text, found, free, facts)
         if not is_quiet:
             console.print(_summary(found, facts), markup=False, style="dim")
-        if json_file is not None:
-            write_json(json_file, facts)
+        write_json(json_file, facts)
         if compiled.is_closing:
             _close(compiled, console)
 

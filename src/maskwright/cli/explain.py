@@ -114,9 +114,7 @@ def explain(
                 )
         explained = _of_composition if composed else _of_grammar if isinstance(constraint, Grammar) else _of_schema
         found = explained(constraint, compiled, data, wanted)
-        if json_file is not None:
-            write_json(json_file, found.to_dict())
-        if json_file is None or str(json_file) != "-":
+        if write_json(json_file, found.to_dict()):
             Console(soft_wrap=True).print(found, highlight=False)
     if not found.is_allowed:
         raise typer.Exit(1)

@@ -91,9 +91,7 @@ def export(
             store = load_or_build_store(grammar, tokenizer, options, rules, refresh)
         save_store(store, output)
         facts = {**store_info(output), "cpu_seconds": seconds_since(begin)}
-        if json_file is not None:
-            write_json(json_file, facts)
-        if json_file is None or str(json_file) != "-":
+        if write_json(json_file, facts):
             Console().print(
                 f"wrote {output}: {store!r}, in {facts['cpu_seconds']:.1f} s of processor time",
                 highlight=False,

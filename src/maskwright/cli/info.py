@@ -94,9 +94,7 @@ def info(
         constraint = getattr(loaded, "constraint", None)
         if isinstance(constraint, Regex):
             facts["index"] = index_facts(constraint, loaded.vocabulary)
-        if json_file is not None:
-            write_json(json_file, facts)
-        if json_file is None or str(json_file) != "-":
+        if write_json(json_file, facts):
             Console().print(render_store_facts(facts))
 
 
@@ -107,7 +105,5 @@ def _of_composition(composition: Composition, tokenizer: str, json_file: Path | 
 
     with progress_bars() as progress:
         report = analyze_composition(composition, load_vocabulary(tokenizer), progress)
-    if json_file is not None:
-        write_json(json_file, report.to_dict())
-    if json_file is None or str(json_file) != "-":
+    if write_json(json_file, report.to_dict()):
         Console().print(report)

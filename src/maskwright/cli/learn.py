@@ -79,9 +79,7 @@ def learn(
                 "no token of these texts is legal at its place, so there is nothing to count: is it the right grammar?"
             )
         counts.save(output)
-        if json_file is not None:
-            write_json(json_file, facts)
-        if json_file is None or str(json_file) != "-":
+        if write_json(json_file, facts):
             Console().print(
                 f"wrote {output}: {facts['tokens']:,} tokens of {facts['texts']:,} texts at {facts['places']:,} places; "
                 f"{facts['cut']:,} texts were legal only at their beginning, {facts['unreadable']:,} could not be read",

@@ -98,9 +98,7 @@ def lint(
                 raise MaskwrightError(f"{grammar} is a pattern or a choice, in which there is nothing to lint")
             is_file = grammar.endswith((".lark", ".gbnf", ".ebnf"))
             report = lint_grammar(loaded, vocabulary, file=grammar if is_file else loaded.name, allow=allow or ())
-        if json_file is not None:
-            write_json(json_file, report.to_dict())
-        if json_file is None or str(json_file) != "-":
+        if write_json(json_file, report.to_dict()):
             Console(soft_wrap=True).print(str(report), markup=False, highlight=False)
     if not report.passed:
         raise typer.Exit(1)

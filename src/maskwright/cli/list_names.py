@@ -18,9 +18,7 @@ def list_names(json_file: JsonOption = None) -> None:
     with clean_errors():
         check_writable(json_file)
         facts = {"grammars": _grammars(), "tokenizers": _tokenizers()}
-        if json_file is not None:
-            write_json(json_file, facts)
-        if json_file is None or str(json_file) != "-":
+        if write_json(json_file, facts):
             console = Console(highlight=False)
             for title, column, rows in (
                 ("grammars", "language", [(each["name"], each["language"]) for each in facts["grammars"]]),

@@ -86,9 +86,7 @@ def serve_check(
         console = Console(stderr=True)
         with console.status("reading") as status:
             report = check_serving(model, constraint, asked, text, tokens, lambda what: status.update(what))
-        if json_file is not None:
-            write_json(json_file, report.to_dict())
-        if json_file is None or str(json_file) != "-":
+        if write_json(json_file, report.to_dict()):
             Console(soft_wrap=True).print(str(report), markup=False, highlight=False)
     if not report.passed:
         raise typer.Exit(1)

@@ -194,9 +194,7 @@ def validate(
             kept = "nothing was kept (use --resume FILE)" if resume is None else f"what was done is kept in {resume}"
             Console(stderr=True, soft_wrap=True).print(f"interrupted; {kept}", markup=False, highlight=False)
             raise typer.Exit(130) from None
-        if json_file is not None:
-            write_json(json_file, report.to_dict())
-        if json_file is None or str(json_file) != "-":
+        if write_json(json_file, report.to_dict()):
             Console().print(report)
     if not report.passed:
         raise typer.Exit(1)

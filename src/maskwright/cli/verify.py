@@ -63,9 +63,7 @@ def verify(
         loaded: Any = load_or_build_store(store, tokenizer, options, refresh=refresh)
         with progress_bars() as progress:
             report = run(loaded, seconds=seconds, progress=progress)
-        if json_file is not None:
-            write_json(json_file, report.to_dict())
-        if json_file is None or str(json_file) != "-":
+        if write_json(json_file, report.to_dict()):
             Console().print(report)
     if not report.passed:
         raise typer.Exit(1)

@@ -93,8 +93,7 @@ def warm_up(
                         highlight=False,
                         markup=False,
                     )
-        if json_file is not None:
-            write_json(json_file, {"stores": rows, "engines": engines})
+        write_json(json_file, {"stores": rows, "engines": engines})
 
 
 def _rows(constraint: Any, tokenizer: str, made: Warmed) -> list[dict[str, Any]]:

@@ -6,7 +6,6 @@ show (`AnalysisReport.facts`).
 
 from __future__ import annotations
 
-import resource
 import sys
 import time
 from collections import deque
@@ -488,5 +487,10 @@ def _engine_facts(store: Store, seconds: float) -> dict[str, Any]:
 
 
 def _peak_rss_mb() -> float:
+    """The most memory that this process has had; 0 on Windows, which does not say it this way."""
+    try:
+        import resource
+    except ImportError:
+        return 0.0
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return round(peak / (1 << 20 if sys.platform == "darwin" else 1 << 10), 1)

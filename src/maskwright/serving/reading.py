@@ -199,7 +199,8 @@ class RequestReader:
             return read_composition(spec, name=_NAME, paths=False)
         if syntax == "llguidance":
             return read_llguidance(spec, name=_NAME)
-        found = parse_grammar(spec, name=_NAME) if syntax == "lark" else _ARROWS[syntax](spec, _NAME)
+        read = _ARROWS.get(syntax)
+        found = parse_grammar(spec, name=_NAME, must_compile=True) if read is None else read(spec, _NAME)
         if found.lexing == "nfa":
             raise GrammarError(
                 "the grammar asks for lexing 'nfa', which a server does not have; ask for 'contextual' or 'longest'"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from lark.load_grammar import load_grammar
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.fronts import lexicon
@@ -12,7 +13,9 @@ from maskwright.analysis.fronts.expressions import literal
 from maskwright.analysis.lexing.lexemes import check_literals, n_beginnings_of
 from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa, build_union_dfa
 from maskwright.analysis.lexing.terminals import compile_pattern
-from maskwright.analysis.loading import parse_grammar
+from maskwright.analysis.loading import lark_loader, parse_grammar
+from maskwright.analysis.loading.lark_limits import literals_used
+from maskwright.analysis.lr import splits
 from maskwright.analysis.regex.dfa import Dfa
 
 
@@ -32,6 +35,40 @@ def test_long_literals_are_refused_before_the_lexer_is_built() -> None:
     text = "start: " + " ".join(f'"{letter * 8000}"' for letter in "abc")
     with pytest.raises(LimitError, match=r"string literals with 24000 different beginnings, .* with 8000 characters"):
         check_literals(parse_grammar(text), 20_000)
+
+
+def test_literals_that_are_too_many_are_refused_before_lark_compiles_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = 'start: "a" | "b" | "c"'
+    monkeypatch.setattr(lark_loader, "STATE_LIMIT", 2)
+    assert parse_grammar(text).n_terminals == 3
+    with pytest.raises(LimitError, match="grammar <text> has 3 string literals, but a lexer has at most 2 states"):
+        parse_grammar(text, must_compile=True)
+    assert parse_grammar(text, must_compile=True, lexing="nfa").n_terminals == 3
+
+
+def test_literals_that_are_certainly_used() -> None:
+    text = r"""
+start: "a" | "b"~0 | "c"~0..1 | "d"i | "e" other* -> f | "g".."h" | "\x69" | /j/ | T
+other: "k" [other] ("l" | "m"?)
+unused: "n"
+T: "o"
+"""
+    builder, _ = load_grammar(text, "text", [], False)
+    assert literals_used(builder, "start") == set("aceklm")
+    used = {terminal.literal for terminal in parse_grammar(text).terminals}
+    assert literals_used(builder, "start") <= used
+    builder, _ = load_grammar('start: t{"a"} "b"\nt{x}: "c"', "text", [], False)
+    assert literals_used(builder, "start") == set()
+
+
+def test_literals_that_are_too_many_need_no_tables_to_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: object) -> None:
+        raise AssertionError("the rules were looked at")
+
+    grammar = parse_grammar('start: "a" "b" "c"')
+    monkeypatch.setattr(splits, "STATE_LIMIT", 2)
+    monkeypatch.setattr(splits, "is_lexed_by_endless_rules", never)
+    assert splits.default_conflicts(grammar) == "all"
 
 
 def test_texts_that_are_too_many_are_split_before_their_automata_are_made(monkeypatch: pytest.MonkeyPatch) -> None:

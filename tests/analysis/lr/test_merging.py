@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from grammars import make_grammar, random_grammar
@@ -57,3 +59,11 @@ def test_merged_tables_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
         match=r"grammar chain: its LR tables have \d+ states over 6 symbols, \d+ cells, past the limit of 30",
     ):
         build_merged_tables(grammar, "all")
+    with pytest.raises(LimitError, match="its LR tables have"):  # found once, said again
+        build_merged_tables(grammar, "all")
+
+
+def test_the_last_tables_are_kept() -> None:
+    grammar = make_grammar("S : A S\nS : A\nA : c", "kept")
+    assert build_merged_tables(grammar, "all") is build_merged_tables(replace(grammar), "all")
+    assert build_merged_tables(grammar, "shift") is not build_merged_tables(grammar, "all")

@@ -36,3 +36,12 @@ def test_the_first_results_are_forgotten_past_the_limit() -> None:
     large = kept(10_000)  # more than the limit by itself: it is all that is kept
     assert kept(10_000) is large
     assert size(large) > 5000
+
+
+def test_long_texts_are_forgotten_as_large_results_are() -> None:
+    kept = Kept(lambda *texts: object(), most_bytes=5000)
+    for texts in (("a" * 4000,), (("b" * 2000, b"c" * 2000),)):
+        first = kept(*texts)
+        assert kept(*texts) is first
+        kept("d" * 4000)
+        assert kept(*texts) is not first

@@ -16,6 +16,7 @@ from maskwright.analysis.schema.graph import build_graph
 from maskwright.analysis.schema.lengths import length_table
 from maskwright.analysis.schema.shapes import Strings
 from maskwright.analysis.schema.strings import (
+    _searched,
     both,
     either,
     finite_language,
@@ -202,6 +203,10 @@ def test_patterns_that_are_too_large_are_refused_soon(text: str) -> None:
         pattern_automaton(text, "#/x")
     assert time.process_time() - before < 5  # a tenth of it on a quiet machine
     assert error.value.pointer == "#/x"
+    misses = _searched.misses
+    with pytest.raises(SchemaError, match=r"^#/y: the pattern .* cannot be used"):
+        pattern_automaton(text, "#/y")
+    assert _searched.misses == misses
 
 
 @pytest.mark.parametrize(
