@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from maskwright.analysis.marks import part_of_format
-from maskwright.analysis.schema.strings import format_most
+from maskwright.analysis.schema.strings import format_most, is_one_sided
 
 NULL, BOOLEAN, NUMBER, STRING, ARRAY, OBJECT = "null", "boolean", "number", "string", "array", "object"
 TYPES = (NULL, BOOLEAN, NUMBER, STRING, ARRAY, OBJECT)
@@ -309,6 +309,8 @@ def outside(constraint: Constraint, pointer: str) -> list[Clause]:
 def _outside_format(name: str, is_one: bool, pointer: str) -> list[Clause]:
     if part_of_format(name) is not None:
         return [(Refused(pointer, "a part of another language is negated"),)]
+    if is_one_sided(name):
+        return [(Refused(pointer, f"the format {name} is negated, and not all of its strings are known"),)]
     most = format_most(name)
     if not is_one or most is None:
         return [(Format(name, not is_one),)]

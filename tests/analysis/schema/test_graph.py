@@ -216,7 +216,8 @@ REFUSED = [
     ),
     ({"type": "array", "not": {"uniqueItems": True}}, "/not/uniqueItems", "equal items"),
     ({"type": "array", "allOf": [{"contains": {"const": 1}}, {"contains": {"const": 2}}]}, None, "several `contains`"),
-    ({"type": "string", "format": "regex"}, "/format", "cannot be asserted"),
+    ({"type": "string", "format": "idn-hostname"}, "/format", "cannot be asserted"),
+    ({"type": "string", "not": {"format": "regex"}}, "/not", "not all of its strings are known"),
     ({"type": "string", "pattern": r"(a)\1"}, "/pattern", "back-reference"),
     ({"type": "object", "not": {"additionalProperties": {"type": "string"}}}, "/not", "some member"),
 ]
