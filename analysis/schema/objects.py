@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
@@ -34,6 +34,9 @@ class Nodes(Protocol):
 
     def names(self, terms: tuple[int, ...], refused: list[tuple[str, str]]) -> Dfa | None:
         """The strings that satisfy all terms; None for all strings."""
+
+    def drafts(self, node: int) -> Sequence[Draft]:
+        """The drafts of a node's shapes."""
 
     def pointer(self, term: int) -> str:
         """The JSON pointer of a term's subschema."""

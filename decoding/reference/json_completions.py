@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.schema.shapes import NO_NODE, Escapes
 from maskwright.decoding.reference.json_characters import Ranges, spelled
+from maskwright.decoding.reference.json_item_states import items_to_end
 from maskwright.decoding.reference.json_places import ArrayFrame, Digits, Frame, Gap, ObjectFrame, Quoted, Reading, Word
 from maskwright.decoding.reference.json_shapes import (
     OTHER,
@@ -332,16 +333,22 @@ class Completions:
             found, count, contained, there = todo.pop()
             if len(found) >= wanted and shape.may_end(count, contained):
                 yield found
-            least = 0 if shape.shape.contained is None else shape.shape.contained.least
-            for role in (1, 0) if contained >= least else (0, 1):  # the last one is looked at first
-                node = shape.node(count, bool(role))
-                if node == NO_NODE or not shape.is_completable(count + 1, contained + role):
-                    continue
+            for node, role in self._ways(shape, count, contained, n, depth):
                 values = [value for value in self._node(node, n + len(there), depth) if value not in there]
                 self._is_some |= len(values) > n
                 for value in reversed(values[:n]):
                     after = there | {value} if shape.shape.is_unique else there
                     todo.append(((*found, value), count + 1, contained + role, after))
+
+    def _ways(self, shape: ArrayShape, count: int, contained: int, n: int, depth: int) -> list[tuple[int, int]]:
+        """What the next item may be, as `ArrayShape.ways`: last what leads to an end soonest."""
+        found = shape.ways(count, contained)
+        if shape.shape.states:
+            far = items_to_end(shape.shape.states, lambda node: bool(self._node(node, n, depth)))
+            found = [way for way in found if contained + way[1] in far]
+            return sorted(found, key=lambda way: -far[contained + way[1]])
+        least = 0 if shape.shape.contained is None else shape.shape.contained.least
+        return found[::-1] if contained >= least else found
 
     def _lacks_items(self, shape: ArrayShape, count: int, contained: int, wanted: int, n: int, depth: int) -> bool:
         """Whether an item that must come has no value of at most `depth` levels.
@@ -350,6 +357,8 @@ class Completions:
 
         PERF: it would be looked for behind all values of the items before it.
         """
+        if shape.shape.states:
+            return contained not in items_to_end(shape.shape.states, lambda node: bool(self._node(node, n, depth)))
         inside = shape.shape.contained
         n_prefix = max(len(shape.shape.prefix), 0 if inside is None else len(inside.prefix))
         least = max(shape.shape.least, wanted)
