@@ -25,6 +25,7 @@ def item_terms(clause: c.Clause, offset: int) -> list[int]:
 def array_drafts(clause: c.Clause, nodes: Nodes) -> list[Draft]:
     """The drafts of a clause: none or one. Raises: SchemaError, LimitError."""
     refused = [(one.pointer, one.reason) for one in clause if isinstance(one, c.Refused)]
+    refused += [(one.pointer, "arrays with equal items are asked for") for one in clause if isinstance(one, c.Equal)]
     least, most = 0, None
     for one in clause:
         if isinstance(one, c.Size):
