@@ -86,7 +86,9 @@ def _states(counted: Counted, prefix: list[list[int]], items: list[int], nodes: 
     if not counted.is_exact:
         return item_states(counted, node)
     if prefix:
-        raise LimitError("`contains` with `uniqueItems` cannot be counted where the first items have schemas of their own")
+        raise LimitError(
+            "`contains` with `uniqueItems` cannot be counted where the first items have schemas of their own"
+        )
     return item_states(counted, node, lambda one: n_values(nodes.drafts(one)))
 
 

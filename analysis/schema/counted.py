@@ -15,7 +15,7 @@ from maskwright.analysis.schema.constraints import Contains
 from maskwright.analysis.schema.shapes import NO_NODE, ItemState
 
 MOST_SETS = 4
-"""BOUND: sets of which items are counted in one array; an item is in any of 2 ** so many of theirs."""
+"""BOUND: sets of which items are counted in one array; an item is in any of 2 ** so many."""
 
 MOST_ITEM_STATES = 1_000
 """BOUND: the states of an array's items."""
@@ -27,9 +27,9 @@ class Counted(NamedTuple):
     least, most : the number of items.
     n_first : those that have terms of their own.
     sets : what must be counted; `start` and `term` are different pairs.
-    is_exact : whether each way to read an item says of each set whether the item is in it. Otherwise
-        it says so only of sets with a greatest number, and of others perhaps that the item is in it:
-        so fewer terms are negated.
+    is_exact : whether each way to read an item says of each set whether the item is in it.
+        Otherwise it says so only of sets with a greatest number, and of others perhaps that the
+        item is in it: so fewer terms are negated.
     """
 
     least: int
@@ -84,18 +84,14 @@ def item_states(
     return tuple(found)
 
 
-def _ways(
-    counted: Counted, place: int, counts: tuple[int, ...]
-) -> list[tuple[list[int], tuple[int, tuple[int, ...]]]]:
+def _ways(counted: Counted, place: int, counts: tuple[int, ...]) -> list[tuple[list[int], tuple[int, tuple[int, ...]]]]:
     """The ways to read one more item: terms that it satisfies, and what is counted then."""
     if place == counted.most:
         return []
     after = min(place + 1, max(counted.n_first, counted.least)) if counted.most is None else place + 1
     choices: list[list[tuple[int | None, int]]] = []  # for each set the terms that say something, and the count
     for count, one in zip(counts, counted.sets, strict=True):
-        if place < one.start:
-            choices.append([(None, count)])
-        elif one.most is None and count >= one.least and not counted.is_exact:
+        if place < one.start or (one.most is None and count >= one.least and not counted.is_exact):
             choices.append([(None, count)])
         elif one.most is None:
             outside = one.term ^ 1 if counted.is_exact else None

@@ -185,7 +185,11 @@ def _needed(draft: Draft) -> Iterator[int] | None:
             return None
         return compress(objects.values, objects.required)
     if isinstance(objects, Arrays):
-        if objects.states or objects.contained is not None or (objects.most is not None and objects.most < objects.least):
+        if (
+            objects.states
+            or objects.contained is not None
+            or (objects.most is not None and objects.most < objects.least)
+        ):
             return None
         needed = objects.prefix[: objects.least]
         return iter(needed if len(needed) == objects.least else (*needed, objects.items))

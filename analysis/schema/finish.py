@@ -25,6 +25,7 @@ from maskwright.analysis.schema.shapes import (
     Strings,
 )
 
+
 class Finisher:
     """The graph of some drafts.
 
@@ -263,7 +264,7 @@ class Finisher:
         if None not in counts.values():
             return listed, ""
         is_known = all(
-            self._is_endless(node) if count is None else n_values(self.drafts[node]) is not None
+            n_values(self.drafts[node]) is not None or (count is None and self._is_endless(node))
             for node, count in counts.items()
         )
         if not is_known:

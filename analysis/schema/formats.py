@@ -125,13 +125,15 @@ _VARIABLE = rf"{_VARCHAR}(?:\.?{_VARCHAR})*(?::[1-9]\d{{0,3}}|\*)?"
 _LITERAL = rf"(?:[!#$&-;=?-\[\]_a-z~{_WIDE}{_PRIVATE}]|%[0-9A-Fa-f]{{2}})"
 _POINTER = "(?:/(?:[^/~]|~[01])*)*".replace("[^/~]", "[\\0-.0-}\\x7f-\\u{10FFFF}]")
 
-_CATEGORIES = "L LC Lu Ll Lt Lm Lo M Mn Mc Me N Nd Nl No P Pc Pd Ps Pe Pi Pf Po S Sm Sc Sk So Z Zs Zl Zp C Cc Cf Cs Co Cn"
+_CATEGORIES = (
+    "L LC Lu Ll Lt Lm Lo M Mn Mc Me N Nd Nl No P Pc Pd Ps Pe Pi Pf Po S Sm Sc Sk So Z Zs Zl Zp C Cc Cf Cs Co Cn"
+)
 _NESTED = 3
-"""The groups inside one another that the format `regex` takes; within a look-around, which stands in no group, it is one."""
+"""The groups inside one another that the format `regex` takes; within a look-around it is one."""
 
 
 def _ranges() -> str:
-    r"""The ranges of a set that begin with a printable character of ASCII, and do not end before it.
+    r"""The ranges of a set that begin with a printable character of ASCII and do not end before it.
 
     Of those from `\xHH` to `\xHH`, and so with `\u`, those whose first digit grows.
     """

@@ -8,7 +8,16 @@ from functools import lru_cache
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema.drafts import Doubtful, Draft, Patterned
 from maskwright.analysis.schema.scalars import merged
-from maskwright.analysis.schema.shapes import Arrays, Numbers, Objects, Shape, Spellings, StringLiterals, Strings
+from maskwright.analysis.schema.shapes import (
+    NO_NODE,
+    Arrays,
+    Numbers,
+    Objects,
+    Shape,
+    Spellings,
+    StringLiterals,
+    Strings,
+)
 from maskwright.analysis.schema.strings import both, finite_language, pattern_automaton
 
 MOST_LISTED = 4096
@@ -30,15 +39,30 @@ def listed_texts(shape: Shape) -> tuple[bytes, ...] | None:
     return shape.texts if isinstance(shape, (Spellings, StringLiterals)) else None
 
 
+def _is_bare(shape: Objects | Arrays | Patterned) -> bool:
+    """Whether a shape's only value is surely `{}` or `[]`."""
+    if isinstance(shape, Objects):
+        return not shape.least and not shape.others and all(node == NO_NODE for node in shape.values)
+    if not isinstance(shape, Arrays) or shape.least or shape.states or shape.contained is not None:
+        return False
+    return shape.most == 0 or all(node == NO_NODE for node in (*shape.prefix[:1], shape.items))
+
+
 def n_values(drafts: Sequence[Draft]) -> int | None:
-    """The number of values of some drafts; None for endlessly many, or for objects and arrays."""
+    """The number of values of some drafts; None for endlessly many.
+
+    It is None as well for objects and arrays, unless surely none of them has members or items.
+    """
     shapes: list[Shape] = []
+    texts: set[tuple[bool, bytes]] = set()
     for draft in drafts:
         shape = draft.shape if isinstance(draft, Doubtful) else draft
         if isinstance(shape, (Objects, Arrays, Patterned)):
-            return None
-        shapes.append(shape)
-    texts: set[tuple[bool, bytes]] = set()
+            if not _is_bare(shape):
+                return None
+            texts.add((False, b"{}" if isinstance(shape, Objects) else b"[]"))
+        else:
+            shapes.append(shape)
     for shape in merged(shapes):
         some = listed_texts(shape)
         if some is None:

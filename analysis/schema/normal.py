@@ -456,6 +456,6 @@ class Normals:
         for keyword in there:
             kind = _UNEVALUATED[keyword]
             some = {one: clauses for one, clauses in whole.items() if one == kind}
-            # a value is outside if it is outside of each clause: more may be evaluated in another one
+            # a value is outside if it is outside of each clause: in another one more is evaluated
             rest = self.outside(self._evaluated(some, words.location, keyword), words.location)
             yield {one: clauses for one, clauses in rest.items() if one == kind}

@@ -145,10 +145,10 @@ class Arrays(NamedTuple):
         numbers in any spelling. The plain interpreter does that, beside the engine.
         INVARIANT: if `least` is 2 or more, the nodes of the first `least` items have infinitely
         many values, or more than `least`.
-    states : if there are some, they alone say which items may come, the first one before all
-        items; `prefix` is then (), `items` NO_NODE, `least` 0, and `most` and `contained` None. Each
-        state is reached, and can reach an end by nodes that have values. Of items that must differ
-        no way to an end reads more of a node than it has values.
+    states : if there are some, they alone say which items may come, the first one before all items;
+        `prefix` is then (), `items` NO_NODE, `least` 0, and `most` and `contained` None. Each state
+        is reached, and can reach an end by nodes that have values. Of items that must differ no way
+        to an end reads more of a node than it has values.
     """
 
     prefix: tuple[int, ...]

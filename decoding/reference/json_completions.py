@@ -16,7 +16,18 @@ from maskwright.analysis.errors import LimitError
 from maskwright.analysis.schema.shapes import NO_NODE, Escapes
 from maskwright.decoding.reference.json_characters import Ranges, spelled
 from maskwright.decoding.reference.json_item_states import items_to_end
-from maskwright.decoding.reference.json_places import ArrayFrame, Digits, Frame, Gap, ObjectFrame, Quoted, Reading, Word
+from maskwright.decoding.reference.json_places import (
+    ArrayFrame,
+    Digits,
+    Frame,
+    Gap,
+    ObjectFrame,
+    Quoted,
+    Reading,
+    Word,
+    is_between,
+    is_free,
+)
 from maskwright.decoding.reference.json_shapes import (
     OTHER,
     ArrayShape,
@@ -400,7 +411,7 @@ class Completions:
         """`n` values that the item under way of an array can become, or all if there are fewer."""
         frame = reading.frame
         found = self._begun(reading, n, depth)
-        if _is_between(reading):  # these are values of the frame itself
+        if is_between(reading):  # these are values of the frame itself
             assert frame is not None
             frame = frame.parent
         while frame is not None and frame is not top:
@@ -481,26 +492,3 @@ class Completions:
 
     def _ranges(self, place: Quoted) -> Ranges | None:
         return spelled(place.spelling, self._escapes) if place.spelling else None
-
-
-def is_free(reading: Reading) -> bool:
-    """Whether a reading stands in a string or key that goes on without end, wherever it is.
-
-    So it can still become infinitely many values, and will however its content goes on.
-    """
-    place = reading.place
-    if not isinstance(place, Quoted):
-        return False
-    shape, frame = place.shape, reading.frame
-    if isinstance(shape, ObjectShape):
-        assert isinstance(frame, ObjectFrame)
-        return shape.automaton is None and OTHER in shape.addable(frame.used, len(frame.others))
-    return isinstance(shape, AutomatonShape) and shape.is_free
-
-
-def _is_between(reading: Reading) -> bool:
-    """Whether a reading stands in an object or array, but in none of its members or items."""
-    place = reading.place
-    if isinstance(place, Quoted):
-        return isinstance(place.shape, ObjectShape)
-    return isinstance(place, Gap) and place.awaited not in ("value", "colon")

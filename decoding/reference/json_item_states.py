@@ -25,7 +25,10 @@ def items_to_end(states: Sequence[ItemState], has_values: Callable[[int], bool])
 
 
 def bytes_to_end(states: Sequence[ItemState], item: Callable[[int], int], n_more: int, never: int) -> list[int]:
-    """The bytes to an end from each state, by `n_more` items at least. item : those of an item of a node."""
+    """The bytes to an end from each state, by `n_more` items at least.
+
+    item : those of an item of a node.
+    """
 
     def step(behind: list[int], one: ItemState) -> int:
         return min([never, *(item(node) + behind[after] for node, after in one.moves)])

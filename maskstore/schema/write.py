@@ -395,7 +395,7 @@ class _Writer:
         return at
 
     def _most_behind(self, shape: Arrays, n_words: int) -> int:
-        """The most integers that frames take which one byte opens or replaces behind an array's item.
+        """The most integers of frames that one byte opens or replaces behind an array's item.
 
         n_words : those of the array's frame.
         """

@@ -121,8 +121,28 @@ READERS: dict[str, tuple[Callable[[str], bool], str]] = {
     "uuid": (is_uuid, "0123456789abcdefF-"),
 }
 
-PATTERNS = [r"^\S+@[\w.-]+$", "^(abc|de{2,3}?)*$", r"[^\]a-z0-9_-]+(?!(x)$)", r"\p{Lu}\u{1F600}[\x00-\x1f]\/", "(?:((a)|b){1,}c)?"]
-NO_PATTERNS = ["^(abc]", "a**", "[z-a]", "x{3,2}", "(?i)a", r"\Z", r"[\w-a]", "(", "]", "{", r"\u{110000}", "(?=a)*", r"\-"]
+PATTERNS = [
+    r"^\S+@[\w.-]+$",
+    "^(abc|de{2,3}?)*$",
+    r"[^\]a-z0-9_-]+(?!(x)$)",
+    r"\p{Lu}\u{1F600}[\x00-\x1f]\/",
+    "(?:((a)|b){1,}c)?",
+]
+NO_PATTERNS = [
+    "^(abc]",
+    "a**",
+    "[z-a]",
+    "x{3,2}",
+    "(?i)a",
+    r"\Z",
+    r"[\w-a]",
+    "(",
+    "]",
+    "{",
+    r"\u{110000}",
+    "(?=a)*",
+    r"\-",
+]
 
 
 def test_patterns_are_told_from_other_strings() -> None:
