@@ -39,6 +39,10 @@ class Counted(NamedTuple):
     is_exact: bool
 
 
+_Key = tuple[int, tuple[int, ...], tuple[tuple[int, int], ...]]
+"""Of a state: the items so far, those of each set, and of each node how many, if that matters."""
+
+
 def item_states(
     counted: Counted,
     node: Callable[[int, Sequence[int]], int],
@@ -53,9 +57,9 @@ def item_states(
     """
     if len(counted.sets) > MOST_SETS:
         raise LimitError(f"items are counted by {len(counted.sets)} sets at once, more than {MOST_SETS}")
-    start = (0, (0,) * len(counted.sets), ())
+    start: _Key = 0, (0,) * len(counted.sets), ()
     number = {start: 0}
-    order: list[tuple[int, tuple[int, ...], tuple[tuple[int, int], ...]]] = [start]
+    order = [start]
     found: list[ItemState] = []
     for place, counts, used in order:  # grows while it is read
         is_end = place >= counted.least and all(

@@ -6,9 +6,10 @@ import json
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 from counted_schemas import counted_schema, counted_value
-from test_schema_random import SPACINGS, follow
+from schema_masks import SPACINGS, follow
 
 import maskwright as mw
 from maskwright.analysis.errors import LimitError, SchemaError
@@ -41,7 +42,7 @@ def test_whole_texts(is_unique: bool) -> None:
             readings = interpreter.read_bytes(interpreter.start(), text)
             n_legal += interpreter.is_complete(readings)
             assert interpreter.is_complete(readings) == is_text_of(graph, text), (schema, text)
-    assert n_legal > 50
+    assert n_legal > 25
 
 
 @pytest.mark.parametrize("is_unique", [False, True])
@@ -85,7 +86,7 @@ def test_hundreds_of_alternatives_in_one_place() -> None:
     store = mw.build_store(mw.load_schema({"anyOf": kinds}), "python-tiny")
     matcher = store.matcher()
     matcher.advance_bytes(b'{"k3')
-    matcher.fill()
+    matcher.fill(np.zeros(store.n_words, np.uint32))
     matcher.advance_bytes(b'99":399}')
     assert matcher.is_accepting()
     with pytest.raises(mw.LimitError, match="512 can be told apart"):
