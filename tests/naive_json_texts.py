@@ -146,6 +146,8 @@ def is_array(graph: SchemaGraph, shape: Arrays, value: list[Any]) -> bool:
         return False
     if shape.is_unique and max(Counter(map(compared, value)).values(), default=0) > 1:
         return False
+    if shape.states:
+        return ends_from(graph, shape, 0, value)
     least, most = 0, 0  # of the items that may be read as contained
     for i, item in enumerate(value):
         is_out = is_value(graph, shape.prefix[i] if i < len(shape.prefix) else shape.items, item)
@@ -158,6 +160,16 @@ def is_array(graph: SchemaGraph, shape: Arrays, value: list[Any]) -> bool:
         least, most = least + (not is_out), most + is_in
     inside = shape.contained
     return inside is None or (most >= inside.least and (inside.most is None or least <= inside.most))
+
+
+def ends_from(graph: SchemaGraph, shape: Arrays, number: int, items: list[Any]) -> bool:
+    """Whether some way from a state reads these items and comes to an end."""
+    if not items:
+        return shape.states[number].is_end
+    return any(
+        is_value(graph, node, items[0]) and ends_from(graph, shape, after, items[1:])
+        for node, after in shape.states[number].moves
+    )
 
 
 def compared(value: Any) -> Any:

@@ -14,6 +14,7 @@ from maskwright.analysis.schema.shapes import (
     NO_NODE,
     Arrays,
     Contained,
+    ItemState,
     KeyAutomaton,
     Numbers,
     Objects,
@@ -101,7 +102,12 @@ def _moved(shape: Shape, to: Callable[[int], int]) -> Shape:
         inside = shape.contained
         if inside is not None:
             inside = inside._replace(prefix=tuple(map(to, inside.prefix)), items=to(inside.items))
-        return shape._replace(prefix=tuple(map(to, shape.prefix)), items=to(shape.items), contained=inside)
+        states = tuple(
+            ItemState(one.is_end, tuple((to(node), after) for node, after in one.moves)) for one in shape.states
+        )
+        return shape._replace(
+            prefix=tuple(map(to, shape.prefix)), items=to(shape.items), contained=inside, states=states
+        )
     return shape
 
 
@@ -167,8 +173,21 @@ def _is_infinite(keys: KeyAutomaton) -> bool:
     return bool(states)
 
 
+def _states(rng: random.Random, number: int, n_nodes: int) -> tuple[ItemState, ...]:
+    """States in a row, with nodes below `number` from each to the next, and others between them."""
+    n = rng.randint(1, 4)
+    found = []
+    for state in range(n):
+        moves = {(_node(rng, n_nodes), rng.randrange(n)) for _ in range(rng.choice((0, 1, 1, 2)))}
+        moves |= {(_node(rng, number), state + 1)} if state + 1 < n else set()
+        found.append(ItemState(state + 1 == n or rng.random() < 0.3, tuple(sorted(moves))))
+    return tuple(found)
+
+
 def _arrays(rng: random.Random, number: int, n_nodes: int) -> Arrays:
     """An array of which an example is made first; its items are of nodes below `number`."""
+    if rng.random() < 0.2:
+        return Arrays((), NO_NODE, 0, None, states=_states(rng, number, n_nodes))
     roles = [rng.random() < 0.4 for _ in range(rng.randint(0, 3))]
     n_prefix = rng.choice((0, 0, 1, 2))
     outside = [_node(rng, number if i < len(roles) else n_nodes, 0.2) for i in range(n_prefix)]
@@ -196,9 +215,9 @@ def _arrays(rng: random.Random, number: int, n_nodes: int) -> Arrays:
 
 def _unique(rng: random.Random, arrays: Arrays, nodes: list[tuple[Shape, ...]], is_deep: bool) -> Arrays:
     """The array, or now and then one of distinct items in its place, whose node is added."""
-    if is_deep and arrays.contained is None and rng.random() < 0.7:
+    if is_deep and arrays.contained is None and not arrays.states and rng.random() < 0.7:
         return arrays._replace(least=min(arrays.least, 1), is_unique=True, is_deep=True)
-    if rng.random() < 0.7:
+    if rng.random() < 0.7 or arrays.states:
         return arrays
     shapes: list[Shape] = []
     if rng.random() < 0.4:

@@ -15,6 +15,7 @@ from maskwright.analysis.schema.shapes import (
     NO_NODE,
     Arrays,
     Contained,
+    ItemState,
     KeyAutomaton,
     Objects,
     SchemaGraph,
@@ -76,7 +77,15 @@ def rooted(graph: SchemaGraph, shapes: tuple[Shape, ...]) -> SchemaGraph:
                     inside = shape.contained
                     if inside is not None:
                         inside = Contained(inside.least, inside.most, moved(inside.prefix), number(inside.items))
-                    made.append(shape._replace(prefix=moved(shape.prefix), items=number(shape.items), contained=inside))
+                    states = tuple(
+                        ItemState(one.is_end, tuple((number(node), after) for node, after in one.moves))
+                        for one in shape.states
+                    )
+                    made.append(
+                        shape._replace(
+                            prefix=moved(shape.prefix), items=number(shape.items), contained=inside, states=states
+                        )
+                    )
                 case _:
                     made.append(shape)
         found.append(tuple(made))

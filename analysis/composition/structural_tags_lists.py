@@ -91,7 +91,7 @@ def array_list(arrays: Arrays, item: Element) -> ListAutomaton:
 
     Raises: SchemaError for what no list of elements can say.
     """
-    if arrays.contained is not None or arrays.is_unique:
+    if arrays.contained is not None or arrays.is_unique or arrays.states:
         raise SchemaError("contains and uniqueItems of a list that is written in XML cannot be said: take them out")
     prefix = [item(node) if node != NO_NODE else None for node in arrays.prefix]
     behind = item(arrays.items) if arrays.items != NO_NODE else None

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from maskwright.analysis.errors import LimitError
 from maskwright.analysis.schema import constraints as c
+from maskwright.analysis.schema.counted import Counted, item_states
 from maskwright.analysis.schema.drafts import Doubtful, Draft
+from maskwright.analysis.schema.listed import n_values
 from maskwright.analysis.schema.objects import Nodes
-from maskwright.analysis.schema.shapes import Arrays, Contained
+from maskwright.analysis.schema.shapes import NO_NODE, Arrays, Contained, ItemState
 
 
 def item_terms(clause: c.Clause, offset: int) -> list[int]:
@@ -20,6 +25,7 @@ def item_terms(clause: c.Clause, offset: int) -> list[int]:
 def array_drafts(clause: c.Clause, nodes: Nodes) -> list[Draft]:
     """The drafts of a clause: none or one. Raises: SchemaError, LimitError."""
     refused = [(one.pointer, one.reason) for one in clause if isinstance(one, c.Refused)]
+    refused += [(one.pointer, "arrays with equal items are asked for") for one in clause if isinstance(one, c.Equal)]
     least, most = 0, None
     for one in clause:
         if isinstance(one, c.Size):
@@ -44,11 +50,16 @@ def array_drafts(clause: c.Clause, nodes: Nodes) -> list[Draft]:
     prefix = [item_terms(clause, i) for i in range(n)]
     items = item_terms(clause, -1)
     if len(counted) > 1 or (counted and unique):
-        what = "several `contains`" if len(counted) > 1 else "`contains` with `uniqueItems`"
-        where = unique.pointer if unique else nodes.pointer(counted[-1].term)
-        refused.append((where, f"{what} of one array cannot be counted together"))
+        try:
+            states = _states(Counted(least, most, n, tuple(counted), unique is not None), prefix, items, nodes)
+            arrays = Arrays((), NO_NODE, 0, None, states=states)
+        except LimitError as error:
+            where = unique.pointer if unique else nodes.pointer(counted[-1].term)
+            refused.append((where, str(error)))
+            arrays = Arrays(tuple(map(nodes.node, prefix)), nodes.node(items), least, most)
         counted = []
-    arrays = Arrays(tuple(map(nodes.node, prefix)), nodes.node(items), least, most)
+    else:
+        arrays = Arrays(tuple(map(nodes.node, prefix)), nodes.node(items), least, most)
     if counted:
         only = counted[0]
         start, term = only.start, only.term
@@ -61,6 +72,24 @@ def array_drafts(clause: c.Clause, nodes: Nodes) -> list[Draft]:
         arrays = arrays._replace(is_unique=True)
     draft: Draft = Doubtful(arrays, tuple(refused)) if refused else arrays
     return [draft]
+
+
+def _states(counted: Counted, prefix: list[list[int]], items: list[int], nodes: Nodes) -> tuple[ItemState, ...]:
+    """The states of items that are counted by several sets, or that must differ as well.
+
+    Raises: LimitError where they are too many, or it is not known how many values are left.
+    """
+
+    def node(offset: int, terms: Sequence[int]) -> int:
+        return nodes.node([*(items if offset < 0 else prefix[offset]), *terms])
+
+    if not counted.is_exact:
+        return item_states(counted, node)
+    if prefix:
+        raise LimitError(
+            "`contains` with `uniqueItems` cannot be counted where the first items have schemas of their own"
+        )
+    return item_states(counted, node, lambda one: n_values(nodes.drafts(one)))
 
 
 def _merged(clause: c.Clause) -> list[c.Contains]:

@@ -45,7 +45,8 @@ def simplified(kind: str, clause: c.Clause) -> c.Clause | None:
         merged = merged if merged is None else _named(merged)
         return None if merged is None or _lacks_members(merged) else merged
     elif kind == c.ARRAY:
-        return _ranged(clause, c.Size)
+        kinds = {one.__class__ for one in clause}
+        return None if c.Unique in kinds and c.Equal in kinds else _ranged(clause, c.Size)
     else:
         merged = clause
     return None if merged is None else _chosen(kind, merged)

@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from maskwright.analysis.marks import part_of_format
-from maskwright.analysis.schema.strings import format_most
+from maskwright.analysis.schema.strings import format_most, is_one_sided
 
 NULL, BOOLEAN, NUMBER, STRING, ARRAY, OBJECT = "null", "boolean", "number", "string", "array", "object"
 TYPES = (NULL, BOOLEAN, NUMBER, STRING, ARRAY, OBJECT)
@@ -120,6 +120,16 @@ class Unique:
     pointer: str
 
 
+@dataclass(frozen=True, slots=True)
+class Equal:
+    """An array with equal items, of which only is known that no `Unique` array is one.
+
+    pointer : where that is asked.
+    """
+
+    pointer: str
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Members:
     """An object whose members satisfy terms. One is equal to itself only.
@@ -218,6 +228,7 @@ Constraint = (
     | Items
     | Contains
     | Unique
+    | Equal
     | Members
     | Names
     | Required
@@ -295,7 +306,7 @@ def outside(constraint: Constraint, pointer: str) -> list[Clause]:
             return [(Multiple(of, not is_multiple),)]
         case Whole(is_whole, with_fraction):
             return [(Whole(not is_whole, with_fraction),)]
-        case Items() | Contains() | Unique():
+        case Items() | Contains() | Unique() | Equal():
             return _outside_array(constraint, pointer)
         case Members() | Names() | Required():
             return _outside_object(constraint, pointer)
@@ -309,6 +320,8 @@ def outside(constraint: Constraint, pointer: str) -> list[Clause]:
 def _outside_format(name: str, is_one: bool, pointer: str) -> list[Clause]:
     if part_of_format(name) is not None:
         return [(Refused(pointer, "a part of another language is negated"),)]
+    if is_one_sided(name):
+        return [(Refused(pointer, f"the format {name} is negated, and not all of its strings are known"),)]
     most = format_most(name)
     if not is_one or most is None:
         return [(Format(name, not is_one),)]
@@ -324,9 +337,11 @@ def _outside_range(kind: type[Length] | type[Size], least: int, most: int | None
     return found
 
 
-def _outside_array(constraint: Items | Contains | Unique, pointer: str) -> list[Clause]:
+def _outside_array(constraint: Items | Contains | Unique | Equal, pointer: str) -> list[Clause]:
     if isinstance(constraint, Unique):
-        return [(Size(2, None), Refused(constraint.pointer, "arrays with equal items are asked for"))]
+        return [(Size(2, None), Equal(constraint.pointer))]
+    if isinstance(constraint, Equal):
+        return [(Unique(constraint.pointer),)]
     found: list[Clause] = []
     if isinstance(constraint, Contains):
         start, term, most = constraint.start, constraint.term, constraint.most

@@ -52,6 +52,17 @@ def escaped(key: str | int) -> str:
     return str(key).replace("~", "~0").replace("/", "~1")
 
 
+def draft_named(name: Any) -> int | None:
+    """The draft that `$schema` names; None for another one."""
+    return DRAFTS.get(name.rstrip("#").replace("https://", "http://", 1)) if isinstance(name, str) else None
+
+
+def identifier(schema: Any) -> str:
+    """The identifier of a whole schema, "" if it has none."""
+    names = (schema.get("$id"), schema.get("id")) if isinstance(schema, dict) else ()
+    return next((name.rstrip("#") for name in names if isinstance(name, str)), "")
+
+
 def has_names(schema: Any) -> bool:
     """Whether an identifier, an anchor or a dynamic reference stands somewhere in the schema.
 
@@ -131,10 +142,9 @@ class Document:
         name = schema.get("$schema") if isinstance(schema, dict) else None
         if name is None:
             return otherwise
-        if isinstance(name, str):
-            draft = DRAFTS.get(name.rstrip("#").replace("https://", "http://", 1))
-            if draft is not None:
-                return draft
+        draft = draft_named(name)
+        if draft is not None:
+            return draft
         raise SchemaError(
             f"{pointer or '/'}: $schema is {name!r}; expected the identifier of draft 4, 6, 7, 2019-09 or 2020-12, "
             "or none for 2020-12",

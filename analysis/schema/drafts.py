@@ -12,6 +12,7 @@ from typing import NamedTuple
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema.shapes import (
     Arrays,
+    ItemState,
     Numbers,
     Objects,
     Shape,
@@ -63,9 +64,7 @@ def nodes_of(draft: Draft) -> Sequence[int]:
         return draft.values + draft.others
     if not isinstance(draft, Arrays):
         return ()
-    if draft.contained is None:
-        return (*draft.prefix, draft.items)
-    return (*draft.prefix, draft.items, *draft.contained.prefix, draft.contained.items)
+    return draft.item_nodes
 
 
 def has_value(draft: Draft, is_there: Callable[[int], bool]) -> bool:
@@ -98,6 +97,8 @@ def _object_exists(objects: Objects, has_others: bool, is_there: Callable[[int],
 
 def _array_exists(arrays: Arrays, is_there: Callable[[int], bool]) -> bool:
     """Whether some number of items is possible: each in the set, not in it, or either."""
+    if arrays.states:
+        return any(arrays.states[number].is_end for number in reached_states(arrays.states, is_there))
     n = len(arrays.prefix)
     least, most = arrays.least, arrays.most
     if most is not None and most < least:
@@ -129,6 +130,45 @@ def _array_exists(arrays: Arrays, is_there: Callable[[int], bool]) -> bool:
     return contained.most is None or forced + (0 if outside else more) <= contained.most
 
 
+def reached_states(states: Sequence[ItemState], is_there: Callable[[int], bool]) -> list[int]:
+    """The states of items that are reached by nodes that `is_there` names, breadth first."""
+    order = [0]
+    for number in order:  # grows while it is read
+        order += dict.fromkeys(after for node, after in states[number].moves if after not in order and is_there(node))
+    return order
+
+
+def living_states(states: Sequence[ItemState], is_there: Callable[[int], bool]) -> tuple[ItemState, ...]:
+    """The states that are reached and can reach an end by nodes that `is_there` names; () for none.
+
+    The first one stays the first.
+    """
+    reached = reached_states(states, is_there)
+    alive = {number for number in reached if states[number].is_end}
+    before: dict[int, list[int]] = {}
+    for number in reached:
+        for node, after in states[number].moves:
+            if is_there(node):
+                before.setdefault(after, []).append(number)
+    todo = list(alive)
+    for number in todo:  # grows while it is read
+        for one in before.get(number, ()):
+            if one not in alive:
+                alive.add(one)
+                todo.append(one)
+    if 0 not in alive:
+        return ()
+    kept = [number for number in reached if number in alive]
+    place = {number: i for i, number in enumerate(kept)}
+    return tuple(
+        ItemState(
+            states[number].is_end,
+            tuple((node, place[after]) for node, after in states[number].moves if after in alive and is_there(node)),
+        )
+        for number in kept
+    )
+
+
 def _needed(draft: Draft) -> Iterator[int] | None:
     """The nodes that a draft has a value with, and none without one of them.
 
@@ -145,7 +185,11 @@ def _needed(draft: Draft) -> Iterator[int] | None:
             return None
         return compress(objects.values, objects.required)
     if isinstance(objects, Arrays):
-        if objects.contained is not None or (objects.most is not None and objects.most < objects.least):
+        if (
+            objects.states
+            or objects.contained is not None
+            or (objects.most is not None and objects.most < objects.least)
+        ):
             return None
         needed = objects.prefix[: objects.least]
         return iter(needed if len(needed) == objects.least else (*needed, objects.items))

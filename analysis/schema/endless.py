@@ -46,8 +46,7 @@ def _inside(shape: Shape | Patterned) -> list[int]:
     if isinstance(shape, Objects):
         return [one for one in (*shape.values, *shape.others) if one != NO_NODE]
     if isinstance(shape, Arrays):
-        inside = () if shape.contained is None else (*shape.contained.prefix, shape.contained.items)
-        return [one for one in (*shape.prefix, shape.items, *inside) if one != NO_NODE]
+        return [one for one in shape.item_nodes if one != NO_NODE]
     return []
 
 
@@ -58,7 +57,7 @@ def _is_endless(shape: Shape | Patterned, found: set[int], held: dict[int, list[
             pairs = zip(shape.values, shape.required, strict=True)
             return any(is_required and one in found for one, is_required in pairs)
         return any(held.get(one) for one in shape.others) or any(one in found for one in shape.values)
-    if not isinstance(shape, Arrays) or shape.most == 0:
+    if not isinstance(shape, Arrays) or shape.most == 0 or shape.states:
         return False
     if shape.contained is not None and shape.most is not None:
         return False

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
 
 from maskwright.analysis.errors import LimitError, SchemaError
 from maskwright.analysis.marks import MARK
-from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema.builder import Builder
-from maskwright.analysis.schema.drafts import SCALARS, Doubtful, Draft, Patterned, has_value, living
+from maskwright.analysis.schema.drafts import SCALARS, Doubtful, Draft, Patterned, has_value, living, living_states
 from maskwright.analysis.schema.endless import endless, goes_on_for_ever
 from maskwright.analysis.schema.keys import with_classes
+from maskwright.analysis.schema.listed import is_long, listed_numbers, listed_strings, n_values
 from maskwright.analysis.schema.scalars import merged
 from maskwright.analysis.schema.shapes import (
     NO_NODE,
     Arrays,
+    ItemState,
     Numbers,
     Objects,
     SchemaGraph,
@@ -24,20 +24,6 @@ from maskwright.analysis.schema.shapes import (
     StringLiterals,
     Strings,
 )
-from maskwright.analysis.schema.strings import (
-    both,
-    finite_language,
-    pattern_automaton,
-)
-
-MOST_LISTED = 4096
-"""BOUND: values of an item of a unique array that are listed.
-
-More are as good as infinitely many.
-"""
-
-MOST_COUNTED = 64
-"""BOUND: characters up to which the strings of an item of a unique array are listed."""
 
 
 class Finisher:
@@ -101,7 +87,7 @@ class Finisher:
                     return None
                 elif isinstance(draft, Objects):
                     shapes.append(self._object(draft, number, tuple(map(number, draft.others))))
-                elif draft.prefix or draft.items == NO_NODE or draft.most == 0 or draft.contained is not None:
+                elif draft.prefix or draft.items == NO_NODE or draft.most == 0 or draft.contained or draft.states:
                     return None
                 else:
                     shapes.append(draft._replace(items=number(draft.items)))
@@ -181,6 +167,10 @@ class Finisher:
         return with_classes(objects, draft.automata, nodes)
 
     def _array(self, draft: Arrays, number: Callable[[int], int]) -> Arrays:
+        if draft.states:
+            states = living_states(draft.states, self.alive.__contains__)
+            moved = (ItemState(one.is_end, tuple([(number(node), to) for node, to in one.moves])) for one in states)
+            return draft._replace(states=tuple(moved))
         contained = draft.contained
         most = draft.most
         prefix: list[int] = []
@@ -234,7 +224,7 @@ class Finisher:
         final = self._array(arrays, lambda node: node if node in self.alive else NO_NODE)
         if final.most is not None and final.most < 2:
             return final._replace(is_unique=False), ""
-        inside = [*final.prefix, *([final.items] if final.items != NO_NODE else [])]
+        inside = [node for node in final.item_nodes if node != NO_NODE]
         counts: dict[int, int | None] = {}
         is_deep = False
         for node in dict.fromkeys(inside):
@@ -244,6 +234,8 @@ class Finisher:
             has_containers = any(isinstance(one, (Arrays, Objects)) for one in shapes)
             is_deep = is_deep or has_containers
             counts[node] = None if has_containers else self._list(node)
+        if final.states:
+            return self._unique_states(final, counts)
         limits = [count for count in counts.values() if count is not None]
         listed = final._replace(
             prefix=tuple(self._listed.get(node, node) for node in final.prefix),
@@ -262,9 +254,30 @@ class Finisher:
             return arrays._replace(is_unique=False), "items of different finite sets are compared"
         return final._replace(is_deep=True), ""
 
+    def _unique_states(self, final: Arrays, counts: dict[int, int | None]) -> tuple[Arrays, str]:
+        """As `_unique`, where items have states. counts : the number of values of each node."""
+        states = tuple(
+            ItemState(one.is_end, tuple([(self._listed.get(node, node), to) for node, to in one.moves]))
+            for one in final.states
+        )
+        listed = final._replace(states=states)
+        if None not in counts.values():
+            return listed, ""
+        is_known = all(
+            n_values(self.drafts[node]) is not None or (count is None and self._is_endless(node))
+            for node, count in counts.items()
+        )
+        if not is_known:
+            return final._replace(is_unique=False), "`contains` with `uniqueItems`, of items of a finite set"
+        shapes = [self._alive_shapes(self._listed.get(node, node)) for node in counts]
+        has_containers = any(isinstance(one, (Arrays, Objects, Patterned)) for some in shapes for one in some)
+        if not has_containers and not any(counts.values()) and all(map(_can_be_compared, shapes)):
+            return listed, ""
+        return final._replace(is_deep=True), ""
+
     def _is_endless(self, node: int) -> bool:
         """Whether a node of items has infinitely many values, or as many as do not matter."""
-        return node in endless(node, self._alive_shapes, _is_long)
+        return node in endless(node, self._alive_shapes, is_long)
 
     def _alive_shapes(self, node: int) -> list[Shape | Patterned]:
         found: list[Shape | Patterned] = []
@@ -285,10 +298,10 @@ class Finisher:
         for shape in merged(shapes):
             texts: tuple[bytes, ...] | None = None
             if isinstance(shape, Numbers):
-                texts = _listed_numbers(shape.automaton)
+                texts = listed_numbers(shape.automaton)
                 shape = Spellings(texts) if texts else shape
             elif isinstance(shape, Strings):
-                texts = _listed_strings(shape)
+                texts = listed_strings(shape)
                 shape = StringLiterals(texts) if texts else shape
             elif isinstance(shape, (Spellings, StringLiterals)):
                 texts = shape.texts
@@ -322,29 +335,3 @@ def _can_be_compared(shapes: list[Shape | Patterned]) -> bool:
     return is_alone and (
         strings[0].automaton is None or (strings[0].most is None and goes_on_for_ever(strings[0].automaton))
     )
-
-
-def _is_long(shape: Shape | Patterned) -> bool:
-    """Whether a shape of scalars has more than `MOST_LISTED` values."""
-    if isinstance(shape, Numbers):
-        return _listed_numbers(shape.automaton) is None
-    return isinstance(shape, Strings) and _listed_strings(shape) is None
-
-
-@lru_cache(maxsize=1024)
-def _listed_numbers(dfa: Dfa) -> tuple[bytes, ...] | None:
-    """One spelling of each number, None if there are more than `MOST_LISTED`."""
-    plain = pattern_automaton(r"^(?:0|-?[1-9]\d*|-?(?:0|[1-9]\d*)\.\d*[1-9])$")
-    return finite_language(both(dfa, plain), MOST_LISTED)
-
-
-@lru_cache(maxsize=1024)
-def _listed_strings(shape: Strings) -> tuple[bytes, ...] | None:
-    """All strings, None if there are more than `MOST_LISTED`."""
-    dfa, least, most = shape
-    if most is not None and most <= MOST_COUNTED:
-        counted = pattern_automaton(f"^[^]{{{least},{most}}}$")
-        dfa = counted if dfa is None else both(dfa, counted)
-    elif least and dfa is not None and most is None:
-        dfa = both(dfa, pattern_automaton(f"^[^]{{{least},}}$")) if least <= MOST_COUNTED else dfa
-    return None if dfa is None else finite_language(dfa, MOST_LISTED)

@@ -1,8 +1,8 @@
 r"""The formats that JSON Schema names, as patterns that a whole string must match.
 
-Each is as strict as the document that defines it. Two formats are no regular sets: `regex` and
-`idn-hostname` (`NOT_REGULAR`). Of some formats the pattern takes not all strings (`NARROWED`): what
-no automaton of a fair size decides is left out, so that no string is taken that is none. Of a
+Each is as strict as the document that defines it. One format is no regular set: `idn-hostname`
+(`NOT_REGULAR`). Of some formats the pattern takes not all strings (`NARROWED`): what no automaton
+of a fair size decides is left out, so that no string is taken that is none. Of a
 domain in `idn-email` the characters beyond ASCII are not looked at.
 
 Source: JSON Schema Validation 2020-12, section 7.3, and the documents that it names: RFC 3339 (date
@@ -125,7 +125,66 @@ _VARIABLE = rf"{_VARCHAR}(?:\.?{_VARCHAR})*(?::[1-9]\d{{0,3}}|\*)?"
 _LITERAL = rf"(?:[!#$&-;=?-\[\]_a-z~{_WIDE}{_PRIVATE}]|%[0-9A-Fa-f]{{2}})"
 _POINTER = "(?:/(?:[^/~]|~[01])*)*".replace("[^/~]", "[\\0-.0-}\\x7f-\\u{10FFFF}]")
 
+_CATEGORIES = (
+    "L LC Lu Ll Lt Lm Lo M Mn Mc Me N Nd Nl No P Pc Pd Ps Pe Pi Pf Po S Sm Sc Sk So Z Zs Zl Zp C Cc Cf Cs Co Cn"
+)
+_NESTED = 3
+"""The groups inside one another that the format `regex` takes; within a look-around it is one."""
+
+
+def _ranges() -> str:
+    r"""The ranges of a set that begin with a printable character of ASCII and do not end before it.
+
+    Of those from `\xHH` to `\xHH`, and so with `\u`, those whose first digit grows.
+    """
+    found = []
+    for digit in range(15):
+        more = f"[{''.join(f'{one:x}{one:X}' for one in range(digit + 1, 16))}]"
+        for kind, rest in (("x", "[0-9A-Fa-f]"), ("u", "[0-9A-Fa-f]{3}")):
+            found.append(rf"\\{kind}[{digit:x}{digit:X}]{rest}-\\{kind}{more}{rest}")
+    for code in range(0x20, 0x7F):
+        if chr(code) not in "\\]-^":
+            last = f"\\u{{{code:x}}}-" + (r"\[\^-\u{10FFFF}" if code < 0x5B else r"\u{10FFFF}")
+            found.append(f"\\u{{{code:x}}}-" + (f"[{last}]" if code != 0x5B else r"[\[\^-\u{10FFFF}]"))
+    return _alternatives(*found)
+
+
+def _regex() -> str:
+    r"""The pattern of patterns of ECMA 262 with the flag `u`, as far as an automaton can tell.
+
+    Left out are: deeper groups; names of groups, and back-references; `\0`; in a set `^` but at its
+    begin, most ranges that begin with an escape or beyond ASCII, and a hyphen that stands neither
+    at begin or end nor behind a range; `\p` but for a general category by its short name; and
+    `{n,m}` with 10 or more for n, unless m has more digits.
+    """
+    syntax = r"\^$\\.*+?()[\]{}|"
+    hexadecimal = "[0-9A-Fa-f]"
+    names = _alternatives(*_CATEGORIES.split(), "Any", "ASCII", "Assigned")
+    escaped = _alternatives(
+        rf"[{syntax}/tnvfrdDwWsS]",
+        "c[A-Za-z]",
+        rf"x{hexadecimal}{{2}}",
+        rf"u{hexadecimal}{{4}}",
+        rf"u\{{0*(?:{hexadecimal}{{1,5}}|10{hexadecimal}{{4}})\}}",
+        rf"[pP]\{{{names}\}}",
+    )
+    chars = rf"\[\^?-?(?:{_ranges()}-?|[^\^\\\]\-]|\\(?:{escaped}|[b\-]))*-?\]"
+    counts = _alternatives(
+        r"\d+,?",
+        *(rf"{n},(?:[{n}-9]|[1-9]\d+)" for n in range(10)),
+        *(rf"[1-9]\d{{{n}}},[1-9]\d{{{n + 1},}}" for n in (1, 2)),
+    )
+    quantifier = rf"(?:(?:[*+?]|\{{{counts}\}})\??)?"
+    single = rf"(?:[^{syntax}]|\.|\\{escaped}|{chars}){quantifier}|[|^$]|\\[bB]"
+    inside = rf"{single}|\((?:\?:)?(?:{single})*\){quantifier}"
+    look = rf"\(\?<?[=!](?:{inside})*\)"
+    for _ in range(_NESTED - 1):
+        inside = rf"{single}|\((?:\?:)?(?:{inside})*\){quantifier}"
+    return rf"(?:{inside}|{look})*"
+
+
 FORMATS = {
+    "regex": _regex(),
     "date": _DATE,
     "time": _TIME,
     "date-time": _DATE_TIME,
@@ -153,14 +212,17 @@ NARROWED = {
     "hostname": "labels such as xn--... would have to be decoded",
     "time": "a 60th second is taken with offsets of whole and half hours",
     "date-time": "a 60th second is taken with offsets of whole and half hours",
+    "regex": "groups nest three deep, have no names, and nothing refers back to them",
 }
 """Formats of which the pattern leaves out some strings, and which.
 
 That a string is *not* of such a format cannot be said exactly.
 """
 
+ONE_SIDED = frozenset({"regex"})
+"""Formats of which so much is left out that nothing can be said of the strings that are none."""
+
 NOT_REGULAR = {
-    "regex": "patterns may nest without end",
     "idn-hostname": "its rules ask for tables of a version of Unicode",
 }
 """Formats that no automaton decides, and why."""

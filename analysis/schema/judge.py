@@ -129,6 +129,12 @@ class _Judge:
             return False
         if shape.is_unique and len({_identity(item) for item in value}) < len(value):
             return False
+        if shape.states:
+            states = {0}
+            for item in value:
+                moves = {move for number in states for move in shape.states[number].moves}
+                states = {after for node, after in moves if self.is_of(item, node)}
+            return any(shape.states[number].is_end for number in states)
         outside = [self.is_of(item, _at(shape, i)) for i, item in enumerate(value)]
         if shape.contained is None:
             return all(outside)

@@ -10,14 +10,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
+from itertools import islice
+from pathlib import Path
 from types import MappingProxyType, UnionType
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from urllib.parse import quote, urljoin
 
 from maskwright.analysis.arguments import a_type, as_boolean, clip
 from maskwright.analysis.errors import MissingExtraError, SchemaError, UnknownNameError
 from maskwright.analysis.files import read_file_bytes
 from maskwright.analysis.regex.dfa import Dfa, intersect
 from maskwright.analysis.regex.whole import regex_automaton
+from maskwright.analysis.schema.documents import draft_named, identifier
 from maskwright.analysis.schema.graph import build_graph
 from maskwright.analysis.schema.shapes import Escapes, SchemaGraph, Texts
 
@@ -25,6 +29,9 @@ KeyOrder: TypeAlias = Literal["any", "schema"]
 
 MOST_BYTES = 1 << 28
 """BOUND: the bytes of a schema's file."""
+
+MOST_DOCUMENTS = 10_000
+"""BOUND: the documents of a folder."""
 
 MOST_SPACES = 10_000
 """BOUND: the characters of white space that a number may allow in a row."""
@@ -68,7 +75,7 @@ class JsonSchema:
 def load_schema(
     source: Any,
     *,
-    documents: Mapping[str, Any] | None = None,
+    documents: Mapping[str, Any] | str | os.PathLike[str] | None = None,
     whitespace: str | int = "any",
     key_order: KeyOrder = "any",
     escapes: Escapes = "any",
@@ -80,7 +87,9 @@ def load_schema(
     source : a schema as Python values (a dict or a bool), as JSON text or as the path of a file; or
         a pydantic model, a dataclass, a TypedDict, another type or a function, whose schema
         pydantic tells (`pip install pydantic`).
-    documents : URI -> schema, for references to other documents. Nothing is loaded from elsewhere.
+    documents : URI -> schema, for references to other documents; or a folder, whose `.json` files
+        they are: each under its identifier and its path in the folder. Nothing is loaded from
+        elsewhere.
     whitespace : what may stand between the tokens of JSON: "any" white space, none ("compact"), at
         most so many characters in a row (a number), or a regular expression.
     key_order : "schema" for objects whose members keep the order of `properties`; "any" for all.
@@ -107,14 +116,45 @@ def load_schema(
     spacing = _spacing(whitespace)
     if escapes not in get_args(Escapes):
         raise UnknownNameError(f"escapes is {clip(escapes)}; expected 'any' or 'minimal'")
-    if documents is not None and not isinstance(documents, Mapping):
-        raise SchemaError(f"documents is {a_type(documents)}; expected URI -> schema")
-    if documents:
-        graph = build_graph(schema, documents=documents, key_order=key_order, lenient=lenient)
+    others = given_documents(documents, schema)
+    if others:
+        graph = build_graph(schema, documents=others, key_order=key_order, lenient=lenient)
     else:
         graph = _graph(_Content(schema), key_order, lenient)
-    options = SchemaOptions(whitespace, key_order, lenient, dict(documents or {}), escapes)
+    options = SchemaOptions(whitespace, key_order, lenient, others, escapes)
     return JsonSchema(name, schema, Texts(graph, spacing, escapes), options)
+
+
+def given_documents(documents: Mapping[str, Any] | str | os.PathLike[str] | None, schema: Any) -> dict[str, Any]:
+    """URI -> schema, of what `load_schema` takes as `documents`.
+
+    schema : which refers to them. Files of a folder are known by their `$id`, by their path in the
+        folder, and by that path beside the `$id` of this schema. Left out are files that hold no
+        schema of a known draft.
+
+    Raises: SchemaError for what is neither, and for a folder or a file that cannot be read.
+    """
+    if documents is None or isinstance(documents, Mapping):
+        return dict(documents or {})
+    if not isinstance(documents, str | os.PathLike):
+        raise SchemaError(f"documents is {a_type(documents)}; expected URI -> schema, or a folder")
+    folder = Path(os.fsdecode(documents))
+    if not folder.is_dir():
+        raise SchemaError(f"documents is {clip(str(folder))}, which is no folder; expected one, or URI -> schema")
+    paths = sorted(islice(folder.rglob("*.json"), MOST_DOCUMENTS + 1))
+    if len(paths) > MOST_DOCUMENTS:
+        raise SchemaError(f"the folder {clip(str(folder))} holds more than {MOST_DOCUMENTS:,} documents")
+    base = identifier(schema)
+    found: dict[str, Any] = {}
+    for path in paths:
+        other = parse_schema(read_file_bytes(path, MOST_BYTES, "a JSON schema", SchemaError), str(path))
+        if isinstance(other, bool) or (
+            isinstance(other, dict) and ("$schema" not in other or draft_named(other["$schema"]))
+        ):
+            name = quote(path.relative_to(folder).as_posix())
+            for uri in {name, urljoin(base, name) if base else name, identifier(other) or name}:
+                found.setdefault(uri, other)
+    return dict(sorted(found.items()))
 
 
 def _spelled(schema: Any) -> str:

@@ -21,6 +21,8 @@ MOST_CLAUSES = 2_000
 MOST_WORK = 1_000_000
 """BOUND: the conjunctions of two clauses that are made for a whole schema."""
 
+_UNEVALUATED = {"unevaluatedProperties": c.OBJECT, "unevaluatedItems": c.ARRAY}
+
 MOST_SUBSETS = 10
 """BOUND: branches of an `anyOf` beside `unevaluatedProperties` or `unevaluatedItems`."""
 
@@ -193,7 +195,7 @@ class Normals:
             return self._refused(*self.document.unknown[location])
         inner = seen
         draft = self.document.drafts[location]
-        unevaluated = [key for key in ("unevaluatedProperties", "unevaluatedItems") if key in schema and draft >= 2019]
+        unevaluated = [key for key in _UNEVALUATED if key in schema and draft >= 2019]
         if unevaluated:
             inner = True
         found: c.Normal = c.ANYTHING
@@ -347,7 +349,7 @@ class Normals:
         """The clauses with what `unevaluatedProperties` or `unevaluatedItems` asks for."""
         words = Keywords(self.document, location, True)
         term = words.term(words.schema[keyword], keyword)
-        kind = c.OBJECT if keyword == "unevaluatedProperties" else c.ARRAY
+        kind = _UNEVALUATED[keyword]
         if kind not in normal:
             return normal
         found: list[c.Clause] = []
@@ -444,8 +446,16 @@ class Normals:
         yield from self._negative_unevaluated(words)
 
     def _negative_unevaluated(self, words: Keywords) -> Iterable[c.Normal]:
-        if words.draft < 2019:
+        """The objects and arrays for which all that is evaluated is not enough, and some more."""
+        there = [key for key in _UNEVALUATED if key in words.schema and words.schema[key] is not True]
+        if words.draft < 2019 or not there:
             return
-        for keyword, kind in (("unevaluatedProperties", c.OBJECT), ("unevaluatedItems", c.ARRAY)):
-            if keyword in words.schema and words.schema[keyword] is not True:
-                yield {kind: ((c.Size(1, None), c.Refused(words.pointer(keyword), "it cannot be negated")),)}
+        whole: c.Normal = c.ANYTHING
+        for part in self._parts(words.location, True):
+            whole = self.meet(whole, part, words.location)
+        for keyword in there:
+            kind = _UNEVALUATED[keyword]
+            some = {one: clauses for one, clauses in whole.items() if one == kind}
+            # a value is outside if it is outside of each clause: in another one more is evaluated
+            rest = self.outside(self._evaluated(some, words.location, keyword), words.location)
+            yield {one: clauses for one, clauses in rest.items() if one == kind}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
@@ -34,6 +34,9 @@ class Nodes(Protocol):
 
     def names(self, terms: tuple[int, ...], refused: list[tuple[str, str]]) -> Dfa | None:
         """The strings that satisfy all terms; None for all strings."""
+
+    def drafts(self, node: int) -> Sequence[Draft]:
+        """The drafts of a node's shapes."""
 
     def pointer(self, term: int) -> str:
         """The JSON pointer of a term's subschema."""
@@ -235,14 +238,18 @@ def _with_some(clause: c.Clause, some: c.Some, keys: _Keys, nodes: Nodes, in_ord
         if whole is not None:
             found.extend(object_drafts(whole, nodes, in_order))
 
+    covered: list[str] = []  # names that, where they are there, are what is asked for
     for name in keys.named:
         is_allowed = name not in some.but_names and not any(is_found(text, name) for text in some.but_patterns)
         if some.pattern is not None and not is_found(some.pattern, name):
             is_allowed = False
         if allowed is not None and not allowed.matches(name.encode("utf-8", "surrogatepass")):
             is_allowed = False
-        if is_allowed and not nodes.is_surely_empty([*member_terms(members, name), some.value]):
+        terms = member_terms(members, name)
+        if is_allowed and not nodes.is_surely_empty([*terms, some.value]):
             add((c.Required(name), c.Members({name: some.value}, (), c.TRUE)))
+            if _is_implied(some.value, terms, nodes):
+                covered.append(name)
     inside: list[list[int]] = []
     outside: list[list[int]] = []
     for number in keys.sets:
@@ -252,21 +259,28 @@ def _with_some(clause: c.Clause, some: c.Some, keys: _Keys, nodes: Nodes, in_ord
     inside = [terms for terms in inside if not nodes.is_surely_empty([*terms, some.value])]
     if not inside:
         return found
-    is_implied = all(some.value == c.TRUE or some.value in terms for terms in inside)
-    is_implied = is_implied or all(nodes.is_surely_empty([*terms, some.value ^ 1]) for terms in inside)
+    is_implied = all(_is_implied(some.value, terms, nodes) for terms in inside)
     required = {one.name for one in clause if isinstance(one, c.Required)}
+    if not required.isdisjoint(covered):
+        return found
     free = [name for name in keys.named
-            if name not in required and not nodes.is_surely_empty(member_terms(members, name))]  # fmt: skip
+            if name not in required and name not in covered
+            and not nodes.is_surely_empty(member_terms(members, name))]  # fmt: skip
     if not is_implied or outside or len(free) > MOST_SPLIT:
         what = "it asks for some member among others, which is not counted"
         add((c.Refused(some.pointer, what),))
         return found
     for chosen in range(1 << len(free)):
         there = [name for i, name in enumerate(free) if chosen >> i & 1]
-        less = [c.absent(name) for name in free if name not in there]
+        less = [c.absent(name) for name in (*covered, *free) if name not in there]
         size = c.Size(len(required) + len(there) + 1, None)
         add((*(c.Required(name) for name in there), *less, size))
     return found
+
+
+def _is_implied(value: int, terms: list[int], nodes: Nodes) -> bool:
+    """Whether what satisfies some terms satisfies a value's, as far as a short look tells."""
+    return value == c.TRUE or value in terms or nodes.is_surely_empty([*terms, value ^ 1])
 
 
 def _is_inside(some: c.Some, keys: _Keys, number: int) -> bool:

@@ -116,6 +116,17 @@ class Contained(NamedTuple):
     items: int
 
 
+class ItemState(NamedTuple):
+    """What may come behind some items of an array.
+
+    is_end : whether the array may end there.
+    moves : for each way to read one more item, its node and the number of the state behind it.
+    """
+
+    is_end: bool
+    moves: tuple[tuple[int, int], ...]
+
+
 class Arrays(NamedTuple):
     """Arrays, by the nodes of their items.
 
@@ -134,6 +145,10 @@ class Arrays(NamedTuple):
         numbers in any spelling. The plain interpreter does that, beside the engine.
         INVARIANT: if `least` is 2 or more, the nodes of the first `least` items have infinitely
         many values, or more than `least`.
+    states : if there are some, they alone say which items may come, the first one before all items;
+        `prefix` is then (), `items` NO_NODE, `least` 0, and `most` and `contained` None. Each state
+        is reached, and can reach an end by nodes that have values. Of items that must differ no way
+        to an end reads more of a node than it has values.
     """
 
     prefix: tuple[int, ...]
@@ -143,6 +158,17 @@ class Arrays(NamedTuple):
     contained: Contained | None = None
     is_unique: bool = False
     is_deep: bool = False
+    states: tuple[ItemState, ...] = ()
+
+    @property
+    def item_nodes(self) -> tuple[int, ...]:
+        """The nodes of items, `NO_NODE` perhaps among them; some may be there twice."""
+        found = (*self.prefix, self.items)
+        if self.contained is not None:
+            found = (*found, *self.contained.prefix, self.contained.items)
+        if self.states:
+            found = (*found, *(node for state in self.states for node, _ in state.moves))
+        return found
 
 
 Shape = Spellings | Numbers | StringLiterals | Strings | Objects | Arrays

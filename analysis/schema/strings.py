@@ -21,7 +21,7 @@ from maskwright.analysis.regex.charset import EVERYTHING
 from maskwright.analysis.regex.simplify import whole_copies
 from maskwright.analysis.regex.spell import spell, valid_utf8
 from maskwright.analysis.regex.tree import Chars, Repeat
-from maskwright.analysis.schema.formats import FORMATS, LONGEST, NARROWED, NOT_REGULAR
+from maskwright.analysis.schema.formats import FORMATS, LONGEST, NARROWED, NOT_REGULAR, ONE_SIDED
 from maskwright.analysis.schema.kept import Kept
 from maskwright.analysis.schema.keys import key_automaton
 from maskwright.analysis.schema.lengths import LengthTable, length_table, lengths_exist
@@ -34,6 +34,7 @@ __all__ = [
     "format_automaton",
     "format_most",
     "format_narrowed",
+    "is_one_sided",
     "key_automaton",
     "length_table",
     "lengths_exist",
@@ -152,6 +153,11 @@ def format_narrowed(name: str) -> str | None:
     narrowed cannot be said by its automaton.
     """
     return NARROWED.get(name)
+
+
+def is_one_sided(name: str) -> bool:
+    """Whether nothing can be said of the strings that are not of a format."""
+    return name in ONE_SIDED
 
 
 def _shown(text: str) -> str:

@@ -15,7 +15,19 @@ from weakref import WeakKeyDictionary
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.schema.shapes import NO_NODE, Escapes
 from maskwright.decoding.reference.json_characters import Ranges, spelled
-from maskwright.decoding.reference.json_places import ArrayFrame, Digits, Frame, Gap, ObjectFrame, Quoted, Reading, Word
+from maskwright.decoding.reference.json_item_states import items_to_end
+from maskwright.decoding.reference.json_places import (
+    ArrayFrame,
+    Digits,
+    Frame,
+    Gap,
+    ObjectFrame,
+    Quoted,
+    Reading,
+    Word,
+    is_between,
+    is_free,
+)
 from maskwright.decoding.reference.json_shapes import (
     OTHER,
     ArrayShape,
@@ -332,16 +344,22 @@ class Completions:
             found, count, contained, there = todo.pop()
             if len(found) >= wanted and shape.may_end(count, contained):
                 yield found
-            least = 0 if shape.shape.contained is None else shape.shape.contained.least
-            for role in (1, 0) if contained >= least else (0, 1):  # the last one is looked at first
-                node = shape.node(count, bool(role))
-                if node == NO_NODE or not shape.is_completable(count + 1, contained + role):
-                    continue
+            for node, role in self._ways(shape, count, contained, n, depth):
                 values = [value for value in self._node(node, n + len(there), depth) if value not in there]
                 self._is_some |= len(values) > n
                 for value in reversed(values[:n]):
                     after = there | {value} if shape.shape.is_unique else there
                     todo.append(((*found, value), count + 1, contained + role, after))
+
+    def _ways(self, shape: ArrayShape, count: int, contained: int, n: int, depth: int) -> list[tuple[int, int]]:
+        """What the next item may be, as `ArrayShape.ways`: last what leads to an end soonest."""
+        found = shape.ways(count, contained)
+        if shape.shape.states:
+            far = items_to_end(shape.shape.states, lambda node: bool(self._node(node, n, depth)))
+            found = [way for way in found if contained + way[1] in far]
+            return sorted(found, key=lambda way: -far[contained + way[1]])
+        least = 0 if shape.shape.contained is None else shape.shape.contained.least
+        return found[::-1] if contained >= least else found
 
     def _lacks_items(self, shape: ArrayShape, count: int, contained: int, wanted: int, n: int, depth: int) -> bool:
         """Whether an item that must come has no value of at most `depth` levels.
@@ -350,6 +368,8 @@ class Completions:
 
         PERF: it would be looked for behind all values of the items before it.
         """
+        if shape.shape.states:
+            return contained not in items_to_end(shape.shape.states, lambda node: bool(self._node(node, n, depth)))
         inside = shape.shape.contained
         n_prefix = max(len(shape.shape.prefix), 0 if inside is None else len(inside.prefix))
         least = max(shape.shape.least, wanted)
@@ -391,7 +411,7 @@ class Completions:
         """`n` values that the item under way of an array can become, or all if there are fewer."""
         frame = reading.frame
         found = self._begun(reading, n, depth)
-        if _is_between(reading):  # these are values of the frame itself
+        if is_between(reading):  # these are values of the frame itself
             assert frame is not None
             frame = frame.parent
         while frame is not None and frame is not top:
@@ -472,26 +492,3 @@ class Completions:
 
     def _ranges(self, place: Quoted) -> Ranges | None:
         return spelled(place.spelling, self._escapes) if place.spelling else None
-
-
-def is_free(reading: Reading) -> bool:
-    """Whether a reading stands in a string or key that goes on without end, wherever it is.
-
-    So it can still become infinitely many values, and will however its content goes on.
-    """
-    place = reading.place
-    if not isinstance(place, Quoted):
-        return False
-    shape, frame = place.shape, reading.frame
-    if isinstance(shape, ObjectShape):
-        assert isinstance(frame, ObjectFrame)
-        return shape.automaton is None and OTHER in shape.addable(frame.used, len(frame.others))
-    return isinstance(shape, AutomatonShape) and shape.is_free
-
-
-def _is_between(reading: Reading) -> bool:
-    """Whether a reading stands in an object or array, but in none of its members or items."""
-    place = reading.place
-    if isinstance(place, Quoted):
-        return isinstance(place.shape, ObjectShape)
-    return isinstance(place, Gap) and place.awaited not in ("value", "colon")

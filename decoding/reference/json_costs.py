@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 from maskwright.analysis.schema.shapes import NO_NODE, Escapes
 from maskwright.decoding.reference.json_characters import ALL, QUOTE, Characters, Ranges, is_in, spelled
+from maskwright.decoding.reference.json_item_states import bytes_to_end
 from maskwright.decoding.reference.json_numbers import Number
 from maskwright.decoding.reference.json_places import Digits, Frame, Gap, ObjectFrame, Quoted, Reading, Word, known_of
 from maskwright.decoding.reference.json_shapes import (
@@ -284,6 +285,8 @@ class Costs:
         return self._tails[key]
 
     def _new_array_tail(self, shape: ArrayShape, count: int, contained: int, n_more: int, known: Known) -> int:
+        if shape.shape.states:
+            return min(NEVER, 1 + bytes_to_end(shape.shape.states, self._item, n_more, NEVER)[contained])
         if shape.shape.is_unique:
             return self._unique_tail(shape, count, n_more, known)
         least, most = (0, None) if shape.shape.contained is None else shape.shape.contained[:2]
@@ -298,11 +301,11 @@ class Costs:
             for inside, cost in costs.items():
                 for role in (0, 1):
                     if most is None or inside + role <= most:
-                        total = cost + self._item(shape, n, role)
+                        total = cost + self._item(shape.node(n, bool(role)))
                         longer[inside + role] = min(longer.get(inside + role, NEVER), total)
             costs = longer
         n = max(count, n_prefix)  # the items from here on are all alike
-        out, into = self._item(shape, n, 0), self._item(shape, n, 1)
+        out, into = self._item(shape.node(n, False)), self._item(shape.node(n, True))
         for inside, cost in costs.items():
             needed = max(0, least - inside)
             room = NEVER if most is None else most - inside - needed
@@ -311,9 +314,9 @@ class Costs:
             best = min(best, cost + (needed + more and (needed + more) * into) + (free - more and (free - more) * out))
         return best
 
-    def _item(self, shape: ArrayShape, n: int, role: int) -> int:
+    def _item(self, node: int) -> int:
         """The bytes of an item, with its comma and all white space but that before the comma."""
-        return min(NEVER, 1 + self.gap + self._node_cost(shape.node(n, bool(role))) + self.gap)
+        return min(NEVER, 1 + self.gap + self._node_cost(node) + self.gap)
 
     def _unique_tail(self, shape: ArrayShape, count: int, n_more: int, known: Known) -> int:
         """As `_array_tail`, of distinct items: the shortest ones that a node has."""

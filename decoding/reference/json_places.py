@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from maskwright.decoding.reference.json_shapes import (
+    OTHER,
     ArrayShape,
+    AutomatonShape,
     NumberShape,
     ObjectShape,
     StringShape,
@@ -143,6 +145,29 @@ class Reading(NamedTuple):
 
 
 Readings = tuple[Reading, ...]
+
+
+def is_free(reading: Reading) -> bool:
+    """Whether a reading stands in a string or key that goes on without end, wherever it is.
+
+    So it can still become infinitely many values, and will however its content goes on.
+    """
+    place = reading.place
+    if not isinstance(place, Quoted):
+        return False
+    shape, frame = place.shape, reading.frame
+    if isinstance(shape, ObjectShape):
+        assert isinstance(frame, ObjectFrame)
+        return shape.automaton is None and OTHER in shape.addable(frame.used, len(frame.others))
+    return isinstance(shape, AutomatonShape) and shape.is_free
+
+
+def is_between(reading: Reading) -> bool:
+    """Whether a reading stands in an object or array, but in none of its members or items."""
+    place = reading.place
+    if isinstance(place, Quoted):
+        return isinstance(place.shape, ObjectShape)
+    return isinstance(place, Gap) and place.awaited not in ("value", "colon")
 
 
 def known_of(frame: Frame | None) -> Known:

@@ -349,7 +349,7 @@ class ObjectShape:
 
 
 class ArrayShape:
-    """Arrays. The items so far are a number, and how many of them are `contained`.
+    """Arrays. The items so far are a number, and how many of them are `contained`, or their state.
 
     nodes : the shapes of each node of the graph, for which items there can be.
 
@@ -372,6 +372,8 @@ class ArrayShape:
     def _is_completable(self, count: int, contained: int) -> bool:
         """Whether items can follow such that the numbers of items are legal."""
         shape = self.shape
+        if shape.states:
+            return True  # each state can reach an end
         least, most = (0, None) if shape.contained is None else (shape.contained.least, shape.contained.most)
         n_prefix = max(len(shape.prefix), 0 if shape.contained is None else len(shape.contained.prefix))
         fewest, greatest = contained, contained  # the items of the array that may be contained
@@ -398,19 +400,29 @@ class ArrayShape:
         return is_long and greatest >= least and (most is None or fewest <= most)
 
     def roles(self, count: int, contained: int, known: Known) -> list[tuple[int, int]]:
-        """What the next item may be: its node, and 1 if it counts as contained, else 0."""
+        """What the next item may be: its node, and what it adds to the items that are contained."""
+        return [
+            (node, role)
+            for node, role in self.ways(count, contained)
+            if not self.shape.is_unique or any(one.has_new(known) for one in self.nodes[node])
+        ]
+
+    def ways(self, count: int, contained: int) -> list[tuple[int, int]]:
+        """As `roles`, whichever values are known."""
+        if self.shape.states:
+            return [(node, after - contained) for node, after in self.shape.states[contained].moves]
         found = []
         for role in (0, 1):
             node = self.node(count, bool(role))
-            if node == NO_NODE or not self.is_completable(count + 1, contained + role):
-                continue
-            if not self.shape.is_unique or any(one.has_new(known) for one in self.nodes[node]):
+            if node != NO_NODE and self.is_completable(count + 1, contained + role):
                 found.append((node, role))
         return found
 
     def may_end(self, count: int, contained: int) -> bool:
         """Whether the array may end here."""
         shape = self.shape
+        if shape.states:
+            return shape.states[contained].is_end
         if shape.contained is not None and contained < shape.contained.least:
             return False
         return count >= shape.least  # INVARIANT: it is completable, so nothing is too much

@@ -209,6 +209,8 @@ def _unfinished_array(frame: ArrayFrame) -> Refusal:
     path = path_of(frame, is_inside=False)
     if frame.count < shape.least:
         return Refusal("count", path, f"at least {_items(shape.least)} must be there, and there {_are(frame.count)}")
+    if shape.states:
+        return Refusal("count", path, "it lacks items: those that `contains` asks for, or more of them")
     assert shape.contained is not None
     least = shape.contained.least
     verb = "is" if least == 1 else "are"

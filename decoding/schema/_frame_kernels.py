@@ -40,6 +40,7 @@ from maskwright.maskstore.schema.layout import (
     CONTAINED_MOST,
     CONTAINED_PREFIX,
     HAS_CONTAINED,
+    ITEM_STATES,
     ITEMS,
     KIND,
     LEAST,
@@ -361,6 +362,12 @@ def can_end_with(table: Int32, shape: int, count: int, marked: int) -> bool:
 
 
 @kernel
+def item_state(table: Int32, memory: Int32, frame: int, shape: int) -> int:
+    """The offset of the state of an array whose items have states."""
+    return table[table[shape + ITEM_STATES] + memory[frame + MARKED]]
+
+
+@kernel
 def can_be_item(table: Int32, memory: Int32, frame: int, shape: int, node: int) -> bool:
     """Whether a node has an item that has not been there, where they are few and differ."""
     if node < 0:
@@ -377,7 +384,10 @@ def can_be_item(table: Int32, memory: Int32, frame: int, shape: int, node: int) 
 
 @kernel
 def add_item(table: Int32, memory: Int32, frame: int, marked: int) -> int:
-    """The frame of an array with one more item. marked : 1 if the item is contained, else 0."""
+    """The frame of an array with one more item.
+
+    marked : 1 if the item is contained, else 0; or what is added to the number of the state.
+    """
     found = replace_frame(table, memory, frame)
     memory[found + COUNT] += 1
     memory[found + MARKED] += marked

@@ -21,6 +21,7 @@ from maskwright.decoding.schema._frame_kernels import (
     is_open,
     is_remembered,
     item_node,
+    item_state,
     mark,
     n_frames,
     open_frame,
@@ -63,6 +64,7 @@ from maskwright.decoding.schema.constants import (
 from maskwright.maskstore.schema._utf8_kernels import QUOTE
 from maskwright.maskstore.schema.layout import (
     ARRAYS,
+    BY_STATES,
     CONTAINED_LEAST,
     CONTAINED_MOST,
     HAS_CONTAINED,
@@ -72,6 +74,7 @@ from maskwright.maskstore.schema.layout import (
     KIND,
     LEAST,
     LITERALS,
+    MOVES,
     N_KEYS,
     NODE_SHAPES,
     NODE_SIZE,
@@ -260,6 +263,18 @@ def begin_value(
 
 
 @kernel
+def begin_read(
+    table: Int32, automata: Int32, memory: Int32, work: Int32, to: int, frame: int, node: int, tracked: int, byte: int
+) -> int:
+    """As `begin_item`, of an item of a node. frame : that with the item."""
+    if byte >= 0:
+        return begin_value(table, automata, memory, work, to, frame, node, tracked, byte)
+    begin_thread(work, to, frame, VALUE, node)
+    work[to + IS_OFF] = tracked
+    return 1
+
+
+@kernel
 def begin_item(table: Int32, automata: Int32, memory: Int32, work: Int32, to: int, frame: int, byte: int) -> int:
     """Write the threads before the next item of an array, or with its first byte.
 
@@ -271,6 +286,15 @@ def begin_item(table: Int32, automata: Int32, memory: Int32, work: Int32, to: in
     count, marked = memory[frame + COUNT], memory[frame + MARKED]
     tracked = shape if table[shape + TRACKS_ITEMS] != 0 else 0
     n = 0
+    if table[shape + HAS_CONTAINED] == BY_STATES:
+        state = item_state(table, memory, frame, shape)
+        for k in range(table[state + 1]):
+            move = state + MOVES * (k + 1)
+            if can_be_item(table, memory, frame, shape, table[move]):
+                after = add_item(table, memory, frame, table[move + 1] - marked)
+                here = to + n * THREAD
+                n += begin_read(table, automata, memory, work, here, after, table[move], tracked, byte)
+        return n
     for contained in range(2):
         node = contained_node(table, shape, count) if contained else item_node(table, shape, count)
         if not can_be_item(table, memory, frame, shape, node):
@@ -278,12 +302,7 @@ def begin_item(table: Int32, automata: Int32, memory: Int32, work: Int32, to: in
         if not can_end_with(table, shape, count + 1, marked + contained):
             continue
         after = add_item(table, memory, frame, contained)
-        if byte < 0:
-            begin_thread(work, to + n * THREAD, after, VALUE, node)
-            work[to + n * THREAD + IS_OFF] = tracked
-            n += 1
-        else:
-            n += begin_value(table, automata, memory, work, to + n * THREAD, after, node, tracked, byte)
+        n += begin_read(table, automata, memory, work, to + n * THREAD, after, node, tracked, byte)
     return n
 
 
@@ -294,6 +313,8 @@ def can_array_end(table: Int32, memory: Int32, frame: int, shape: int) -> bool:
         return False
     if table[shape + HAS_CONTAINED] == 0:
         return True
+    if table[shape + HAS_CONTAINED] == BY_STATES:
+        return table[item_state(table, memory, frame, shape)] != 0
     marked, most = memory[frame + MARKED], table[shape + CONTAINED_MOST]
     return marked >= table[shape + CONTAINED_LEAST] and (most < 0 or marked <= most)
 

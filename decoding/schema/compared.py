@@ -19,8 +19,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.decoding.reference.json_completions import is_free
-from maskwright.decoding.reference.json_places import Readings
+from maskwright.decoding.reference.json_places import Readings, is_free
 from maskwright.decoding.reference.json_texts import JsonInterpreter, tokens_allowed
 from maskwright.decoding.schema import constants
 from maskwright.decoding.schema.entries import entries

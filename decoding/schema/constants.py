@@ -82,7 +82,7 @@ VALUE, AFTER, OBJECT_FIRST, KEY, COLON, ARRAY_FIRST, STRING, KEY_STRING, NUMBER,
 """The modes: before a value; behind one; behind `{`; behind the comma of an object; behind a key;
 behind `[`; within a string, a key, a number, and `true`, `false` or `null`."""
 
-MOST_READINGS = 256
+MOST_READINGS = 512
 """The most threads of a text after each byte, and the most frames of a fork."""
 MOST_THREADS = 2 * MOST_READINGS + 2 * MOST_SHAPES
 """The room for threads: they are counted behind each thread, and behind each of its frames, which
@@ -107,7 +107,7 @@ RESERVE = 21
 STAMP, PLACES, CLASSES, FRONT_1, FRONT_2 = 22, 23, 24, 25, 26
 """For merging: what marks the places in use; `N_PLACES` places, each a stamp and a number; for each
 thread `CLASS` integers. Two lists of frames."""
-N_PLACES, CLASS = 2048, 3
+N_PLACES, CLASS = 4096, 3
 LEADS, BASES, UTF8_STATES, MASKS = 27, 28, 29, 30
 """For the base of a row: the states that groups of characters lead to, what stands for these, and
 the states within a character. The masks of a text's threads."""

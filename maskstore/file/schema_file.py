@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.arguments import clip
-from maskwright.analysis.errors import MaskwrightError, StoreError
+from maskwright.analysis.errors import MaskwrightError, SchemaError, StoreError
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema.load import JsonSchema, load_schema, parse_schema
 from maskwright.analysis.schema.text_patterns import Regex
@@ -81,9 +81,12 @@ def constraint_in(where: str, facts: Mapping[str, Any], arrays: Mapping[str, Arr
     if facts["kind"] == PATTERN:
         return Regex(facts["name"], _automaton(where, arrays))
     try:
+        documents = parse_schema(facts["documents"])
+        if isinstance(documents, str):  # a file names no folder of this machine
+            raise SchemaError("documents is a str; expected URI -> schema")
         return load_schema(
             parse_schema(facts["schema"]),
-            documents=parse_schema(facts["documents"]) or None,
+            documents=documents or None,
             whitespace=parse_schema(facts["whitespace"]),
             key_order=facts["key_order"],
             escapes=facts["escapes"],

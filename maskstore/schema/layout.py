@@ -39,7 +39,7 @@ carriage return, -1 for none; whether the white space may end there."""
 # ---- A node: its content id, the number of its shapes, the offsets of its shapes.
 
 NODE_ID, NODE_SIZE, NODE_SHAPES = 0, 1, 2
-MOST_SHAPES = 256
+MOST_SHAPES = 512
 """BOUND: the shapes of a node."""
 
 # ---- A shape: its kind, its content id, then by kind.
@@ -68,6 +68,12 @@ REQUIRED, VALUES, RANKS, NEXT_REQUIRED, N_RANKED, TRACKS_KEYS = 11, 12, 13, 14, 
 N_PREFIX, PREFIX, ITEMS, N_UNIQUE = 2, 3, 4, 5
 HAS_CONTAINED, CONTAINED_LEAST, CONTAINED_MOST, CONTAINED_PREFIX, CONTAINED_ITEMS = 8, 9, 10, 11, 12
 TRACKS_ITEMS = 13
+BY_STATES, ITEM_STATES = 2, CONTAINED_PREFIX
+MOVES = 2
+# Where HAS_CONTAINED is BY_STATES, items have states (`analysis.schema.shapes.ItemState`), and a
+# frame has the number of one in place of the items that are contained. ITEM_STATES: the offset of
+# the states' offsets. A state: whether the array may end, the number of moves, and behind these
+# `MOVES` integers for each of them: its node, and the state behind it.
 # N_UNIQUE: the number of values that items may have, where they are finitely many and must differ;
 # else 0. TRACKS_ITEMS: whether items are remembered since they must differ; 2 if there are words
 # among them, or strings of a greatest length, which come to their end without a quotation mark.

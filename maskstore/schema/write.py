@@ -234,6 +234,8 @@ class _Writer:
                     words += 12 + out[found + layout.N_WORDS]
                 elif kind == layout.ARRAYS:
                     words += 12 + (out[found + layout.N_UNIQUE] + 31 >> 5)
+                    if isinstance(shape, Arrays) and shape.states:
+                        most_words = max(most_words, 4 * self._most_behind(shape, words) + 64)
                 else:
                     ids.append(out[found + layout.SHAPE_ID])
             # a node of scalars is the same in all schemas; others name nodes
@@ -352,12 +354,14 @@ class _Writer:
         most = -1 if shape.most is None else min(shape.most, 1 << 30)
         n_unique, tracks = 0 if unique is None else len(unique), 0
         if shape.is_unique and unique is None and not shape.is_deep:
-            inside = {*shape.prefix, shape.items} - {NO_NODE}
+            inside = {*shape.item_nodes} - {NO_NODE}
             shapes = [each for node in inside for each in self.graph.nodes[node]]
             is_limited = any(isinstance(each, Strings) and each.most is not None for each in shapes)
             tracks = 2 if is_limited or any(isinstance(each, Spellings) for each in shapes) else 1
         contained = [0] * 5
-        if shape.contained is not None:
+        if shape.states:
+            contained = [layout.BY_STATES, 0, -1, self._states(shape, node_of), -1]
+        elif shape.contained is not None:
             limit = shape.contained.most
             contained[:3] = 1, min(shape.contained.least, 1 << 30), -1 if limit is None else min(limit, 1 << 30)
             contained[3:] = len(out), nodes[shape.contained.items]
@@ -369,11 +373,50 @@ class _Writer:
         )  # fmt: skip
         return at
 
+    def _states(self, shape: Arrays, node_of: Callable[[int], int]) -> int:
+        """Writes the states of an array's items. Returns the offset of their offsets.
+
+        Raises: LimitError if an item has more shapes than the engine has room for.
+        """
+        out, places, sizes = self.out, [], self.graph.nodes
+        for state in shape.states:
+            nodes = [node_of(node) for node, _ in state.moves]  # written before the state
+            if sum([len(sizes[node]) for node, _ in state.moves]) > 2 * layout.MOST_SHAPES:
+                raise LimitError(
+                    f"the items of an array have more than {2 * layout.MOST_SHAPES} shapes in one place: use fewer `contains`, or fewer "
+                    "alternatives in its items"
+                )
+            places.append(len(out))
+            out += (int(state.is_end), len(nodes))
+            for node, (_, after) in zip(nodes, state.moves, strict=True):
+                out += (node, after)
+        at = len(out)
+        out += places
+        return at
+
+    def _most_behind(self, shape: Arrays, n_words: int) -> int:
+        """The most integers of frames that one byte opens or replaces behind an array's item.
+
+        n_words : those of the array's frame.
+        """
+
+        def opened(node: int) -> int:
+            found = 0
+            for one in self.graph.nodes[node]:
+                if isinstance(one, Objects):
+                    found += 12 + (len(one.keys) + 31 >> 5)
+                elif isinstance(one, Arrays):
+                    unique = self._unique_numbers(one)
+                    found += 12 + (len(unique) + 31 >> 5 if unique else 0)
+            return found
+
+        return max(sum(12 + n_words + opened(node) for node, _ in state.moves) for state in shape.states)
+
     def _unique_numbers(self, shape: Arrays) -> dict[bytes, int] | None:
         """A number for each value that unique items may have, where they are finitely many."""
         if not shape.is_unique or shape.is_deep:
             return None
-        nodes = {*shape.prefix, shape.items} - {NO_NODE}
+        nodes = {*shape.item_nodes} - {NO_NODE}
         shapes = [each for node in sorted(nodes) for each in self.graph.nodes[node]]
         if not all(isinstance(each, StringLiterals | Spellings) for each in shapes):
             return None

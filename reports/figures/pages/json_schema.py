@@ -16,7 +16,8 @@ BENCH = Path(__file__).resolve().parents[2] / "bench"
 # Limits
 alternatives = constant("maskstore/schema/layout.py", "MOST_SHAPES")
 page.limit("do not multiply; # alternatives may stand in one place", alternatives)
-page.limit("more than # alternatives, arrays with equal items", alternatives)
+page.limit("Refused for more than # that must be counted together", constant("analysis/schema/counted.py", "MOST_SETS"))
+page.limit("for more than # combinations of counts", constant("analysis/schema/counted.py", "MOST_ITEM_STATES"))
 counts = record("schemas-counts")
 page.figure("Of # schemas of SchemaStore # get a store", counts("schemas"), counts("stores"))
 page.figure("# of them by the plain interpreter", len(counts("with items that the plain interpreter compares")))

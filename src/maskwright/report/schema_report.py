@@ -147,9 +147,7 @@ def _inside(graph: SchemaGraph, node: int) -> Iterator[int]:
         if isinstance(shape, Objects):
             yield from (*shape.values, *shape.others)
         elif isinstance(shape, Arrays):
-            yield from (*shape.prefix, shape.items)
-            if shape.contained is not None:
-                yield from (*shape.contained.prefix, shape.contained.items)
+            yield from shape.item_nodes
 
 
 def _n_recursive(graph: SchemaGraph) -> int:

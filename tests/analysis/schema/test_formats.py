@@ -7,11 +7,14 @@ import ipaddress
 import json
 import random
 import re
+import shutil
+import subprocess
 import uuid
 from collections.abc import Callable
 
 import pytest
 from automaton_texts import changed, texts_of
+from naive_patterns import is_pattern
 from paths import ROOT
 
 from maskwright.analysis.errors import SchemaError
@@ -118,6 +121,56 @@ READERS: dict[str, tuple[Callable[[str], bool], str]] = {
     "uuid": (is_uuid, "0123456789abcdefF-"),
 }
 
+PATTERNS = [
+    r"^\S+@[\w.-]+$",
+    "^(abc|de{2,3}?)*$",
+    r"[^\]a-z0-9_-]+(?!(x)$)",
+    r"\p{Lu}\u{1F600}[\x00-\x1f]\/",
+    "(?:((a)|b){1,}c)?",
+]
+NO_PATTERNS = [
+    "^(abc]",
+    "a**",
+    "[z-a]",
+    "x{3,2}",
+    "(?i)a",
+    r"\Z",
+    r"[\w-a]",
+    "(",
+    "]",
+    "{",
+    r"\u{110000}",
+    "(?=a)*",
+    r"\-",
+]
+
+
+def test_patterns_are_told_from_other_strings() -> None:
+    assert all(conforms("regex", text) and is_pattern(text) for text in PATTERNS)
+    assert not any(conforms("regex", text) or is_pattern(text) for text in NO_PATTERNS)
+    # what the automaton leaves out
+    for text in ("((((a))))", r"(a)\1", "(?<n>a)", "a{10,20}", r"[\u0600-\u06ff]"):
+        assert not conforms("regex", text)
+
+
+def test_a_pattern_that_is_taken_is_one() -> None:
+    dfa = format_automaton("regex")
+    assert dfa is not None
+    rng = random.Random(5)
+    good = texts_of(dfa, rng, 2000)
+    assert [text for text in good if not is_pattern(text)] == []
+    for text in [changed(rng.choice([*good, *PATTERNS]), rng, "()[]{}|^$\\*+?-,019azu") for _ in range(5000)]:
+        assert is_pattern(text) or not dfa.matches(text.encode()), text
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_a_browser_takes_these_patterns() -> None:
+    dfa = format_automaton("regex")
+    assert dfa is not None
+    good = [*texts_of(dfa, random.Random(6), 2000), *PATTERNS]
+    program = "for (const one of JSON.parse(require('fs').readFileSync(0))) new RegExp(one, 'u')"
+    subprocess.run(["node", "-e", program], input=json.dumps(good), text=True, check=True, timeout=60)
+
 
 @pytest.mark.parametrize("name", sorted(READERS))
 def test_python_reads_the_same(name: str) -> None:
@@ -185,7 +238,12 @@ def test_an_unknown_format_says_nothing() -> None:
 
 
 def test_what_is_narrowed_is_known() -> None:
-    assert {name for name in FORMATS if format_narrowed(name) is not None} == {"hostname", "time", "date-time"}
+    assert {name for name in FORMATS if format_narrowed(name) is not None} == {
+        "hostname",
+        "time",
+        "date-time",
+        "regex",
+    }
 
 
 def test_a_second_request_is_a_look_up() -> None:

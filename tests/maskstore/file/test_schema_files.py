@@ -109,6 +109,7 @@ HOSTILE: list[tuple[str, Any, str]] = [
     ("schema", "false", "its schema is not read: .*no value satisfies"),
     ("schema", "[" * 100_000, "its schema is not read"),
     ("schema", 5, "metadata.schema is 5, expected str"),
+    ("documents", '"/"', "its schema is not read: documents is a str"),
     ("documents", "[1]", "its schema is not read: documents is a list"),
     ("whitespace", '"x"', "its schema is not read: whitespace is 'x'"),
     ("whitespace", "1e9", "its schema is not read: whitespace is"),

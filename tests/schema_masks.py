@@ -1,0 +1,87 @@
+"""The schema engine's masks beside those of the plain interpreter, along a random text."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+
+import maskwright as mw
+from maskwright.analysis.regex.whole import regex_automaton
+from maskwright.analysis.schema.shapes import Texts
+from maskwright.decoding.reference.json_places import Readings
+from maskwright.decoding.reference.json_texts import JsonInterpreter
+from maskwright.decoding.schema.matcher import SchemaMatcher
+from maskwright.maskstore.schema.compiled import SchemaTables
+from maskwright.maskstore.schema.write import write_schema
+
+TOKENS = (
+    *(bytes([byte]) for byte in range(256)),
+    *(b'":', b'","', b'"}', b"ab", b'{"a":', b"\\u", b"\\n", b'"a":"b","c":', b'""', b"[[", b"]]", b',"', b'"],"', b"aa"),
+    *(b"\\u0061", b'a"', b'b":', b'":1}', b'":"', b"0,", b"1]", b"10", b"null", b"true,", b"[]", b"{}", b'"a"', b'"b",'),
+    *(b'":{"', b"  ", b' "', b"\\ud83d\\ude00", "é".encode(), "😀".encode(), b"abab", b'\\"', b'": ', b', "', b'"a","a"'),
+    *(b'{"":', b"true,true", b'"a":1,"a":1', b"\xf0\x9f", b"\\", b"\\ud8", b"\\u00", b"\\u001", b"\\u000b"),
+    *(b"\\u001F", b"a\\u001f", b"\\/", b'\\\\"', b'\\u000a":'),
+)  # fmt: skip
+END = len(TOKENS)
+VOCABULARY = mw.Vocabulary("small", (*TOKENS, b""), {END: "</s>"}, (END,))
+SPACINGS = (None, regex_automaton(""), regex_automaton(" ?"), regex_automaton(" {0,2}|\n"), regex_automaton(" |"))
+
+
+def filled(matcher: SchemaMatcher) -> set[int]:
+    words = np.zeros(matcher.store.n_words, np.uint32)
+    try:
+        matcher.fill(words)
+    except mw.DeadEndError:
+        return set()
+    return set(np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist())
+
+
+def expected(interpreter: JsonInterpreter, readings: Readings) -> set[int]:
+    known: dict[bytes, Readings] = {b"": readings}
+
+    def read(data: bytes) -> Readings:
+        if data not in known:
+            before = read(data[:-1])
+            known[data] = interpreter.read(before, data[-1]) if before else ()
+        return known[data]
+
+    found = {number for number, token in enumerate(TOKENS) if read(token)}
+    return found | {END} if interpreter.is_complete(readings) else found
+
+
+def follow(texts: Texts, rng: random.Random, steps: int) -> int:
+    """Compare masks along a random text. Returns how many."""
+    interpreter = JsonInterpreter(texts)
+    matcher = SchemaMatcher(SchemaTables("random", texts, VOCABULARY, *write_schema(texts)), rng.choice((0, 3, 256)))
+    readings, n_masks = interpreter.start(), 0
+    for _ in range(steps):
+        try:
+            found, wanted = filled(matcher), expected(interpreter, readings)
+        except mw.LimitError:
+            assert len(readings) > 30  # a few bytes more may make them too many
+            break
+        n_masks += 1
+        assert found == wanted, (matcher.said(), [TOKENS[i] if i < END else "end" for i in found ^ wanted][:8])
+        assert matcher.is_accepting() == (END in wanted)
+        tokens = sorted(wanted - {END})
+        if not tokens:
+            break
+        structure = [token for token in tokens if TOKENS[token][:1] in b'"{}[],:']
+        content = [token for token in tokens if TOKENS[token][:1] not in b" \t\n\r"]
+        token = rng.choice((structure if rng.random() < 0.6 else content) or tokens)
+        luck = rng.random()
+        if luck < 0.05:
+            matcher = matcher.fork()
+        elif luck < 0.1:
+            matcher._give_room(0)
+        try:
+            matcher.advance(token)
+        except mw.LimitError:
+            assert len(readings) > 30
+            break
+        readings = interpreter.read_bytes(readings, TOKENS[token])
+        if luck > 0.9 and matcher.max_rollback:
+            matcher.rollback()
+            readings = interpreter.read_bytes(interpreter.start(), matcher.said())
+    return n_masks
