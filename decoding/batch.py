@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,11 +14,11 @@ import numpy.typing as npt
 
 from maskwright.analysis.arguments import as_integer, clip
 from maskwright.analysis.errors import MaskwrightError
-from maskwright.decoding.dead_end_texts import DeadEndTexts
 from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.arguments import as_int64, check_words, integers
 from maskwright.decoding.engine.entries import entries
 from maskwright.decoding.engine.pickles import restored
+from maskwright.decoding.held_slots import HeldSlots
 from maskwright.decoding.matcher import DEFAULT_ROLLBACK
 from maskwright.maskstore.table.compiled import EngineTable
 
@@ -29,7 +29,7 @@ MOST_THREADS = 1024
 """The most threads that a `Batch` takes."""
 
 
-class Batch(DeadEndTexts):
+class Batch(HeldSlots):
     """Several texts, each in its own slot, read and masked together.
 
     store : what the masks come from.
@@ -56,6 +56,7 @@ class Batch(DeadEndTexts):
         self._n_threads = min(n_threads, self.size)
         self._pool = ThreadPoolExecutor(self._n_threads) if self._n_threads > 1 else None
         self._process = os.getpid()
+        self._held_slots = {}
 
     def fill(self, bitmasks: Any, slots: Sequence[int] | None = None) -> None:
         """Write the masks of the tokens allowed next, in place.
@@ -82,7 +83,10 @@ class Batch(DeadEndTexts):
                 chosen = self._slots(slots)
                 results[:] = constants.IDLE
                 results[chosen] = constants.OK
-            if not self._fill_all(results):
+            is_done = self._fill_all(results)
+            if self._held_slots:
+                self._narrow_all(results)
+            elif not is_done:
                 for slot in np.flatnonzero((results != constants.OK) & (results != constants.IDLE)).tolist():
                     self._finish_fill(slot, int(results[slot]), self._words[slot])
         finally:
@@ -139,14 +143,17 @@ class Batch(DeadEndTexts):
         try:
             results = self._results
             results[:] = constants.IDLE
-            if entries.advance_batch(self._table, self._memory, self._regions, as_int64(array), results):
+            left = self._without_held(array) if self._held_slots else array
+            is_done = entries.advance_batch(self._table, self._memory, self._regions, as_int64(left), results)
+            if is_done and not self._held_slots:
                 return
             failures = [
                 (slot, code)
                 for slot in np.flatnonzero(results != constants.OK).tolist()
-                if (code := self._retry(slot, self._id(int(array[slot])), int(results[slot]))) != constants.OK
+                if (code := self._retry(slot, self._id(int(left[slot])), int(results[slot]))) != constants.OK
             ]
-            for slot, code in failures:
+            failures += self._advance_held_slots(array)
+            for slot, code in sorted(failures):
                 self._refuse(slot, int(array[slot]), code)
         finally:
             self._is_busy = False
@@ -222,9 +229,20 @@ class Batch(DeadEndTexts):
         """
         self._copy(source, target)
 
+    def restrict(self, slot: int, terminal: str, names: Iterable[str | bytes]) -> None:
+        """Hold a terminal of one text to some names, see `Matcher.restrict`.
+
+        `copy` copies what is held, `reset` lets it go. Other texts are as they were. Slots that
+        hold something are read and masked one after the other, behind the others.
+
+        Raises: as `Matcher.restrict`; MaskwrightError if the slot is out of range.
+        """
+        self._restrict(slot, terminal, names)
+
     def __reduce__(self) -> tuple[Any, ...]:
         arguments = (self.store, self.size, self.max_rollback, self._n_threads)
-        return restored, (type(self), arguments, self._state())
+        made = restored, (type(self), arguments, self._state())
+        return (*made, {slot: held.to_state() for slot, held in self._held_slots.items()}) if self._held_slots else made
 
     def explain(self, slot: int, token: int) -> str:
         """Why a token may or may not come next in a text, in words.
@@ -237,10 +255,12 @@ class Batch(DeadEndTexts):
         """A shortest legal ending of a text, see `Matcher.shortest_ending`."""
         from maskwright.decoding.endings.ending import shortest_ending
 
-        return shortest_ending(self, self._slot(slot))
+        slot = self._slot(slot)
+        return self._alone(slot).shortest_ending() if slot in self._held_slots else shortest_ending(self, slot)
 
     def min_bytes_left(self, slot: int) -> int:
         """The length of a text's shortest ending, in bytes, see `Matcher.min_bytes_left`."""
         from maskwright.decoding.endings.ending import min_bytes_left
 
-        return min_bytes_left(self, self._slot(slot))
+        slot = self._slot(slot)
+        return self._alone(slot).min_bytes_left() if slot in self._held_slots else min_bytes_left(self, slot)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.alone import Alone
 from maskwright.decoding.engine.arguments import as_int64, integer_row
@@ -18,7 +17,7 @@ from maskwright.decoding.engine.forced import MOST_BYTES, forced_bytes
 from maskwright.decoding.engine.pickles import restored
 from maskwright.decoding.engine.spelling import Question
 from maskwright.decoding.engine.texts import LIMITS
-from maskwright.decoding.held_texts import HeldTexts
+from maskwright.decoding.held_texts import HeldText
 from maskwright.maskstore.table.compiled import EngineTable
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ DEFAULT_ROLLBACK = 256
 """The number of tokens that can be taken back, unless the caller says otherwise."""
 
 
-class Matcher(HeldTexts):
+class Matcher(HeldText):
     """One text under a store: fill a bitmask, advance by a token, and so on.
 
     `store.matcher()` makes one.
@@ -217,16 +216,7 @@ class Matcher(HeldTexts):
         Cost: of the first call under a store 0.1 s for python.lark, 1.2 s for the library's
         `python`; then a sort of the names.
         """
-        from maskwright.decoding.names.held import Held
-
-        with Alone(self):
-            if self._memory[constants.FINISHED]:
-                raise MaskwrightError(
-                    "the text has ended, so no terminal of it can be held to names; reset() begins a new one"
-                )
-            held = Held(self) if self._held is None else self._held
-            held.hold(self, terminal, names)
-            self._held = held
+        self._restrict(0, terminal, names)
 
     def advance_bytes(self, data: bytes) -> None:
         """Add bytes to the text, as one token that can be taken back.
@@ -377,19 +367,6 @@ class Matcher(HeldTexts):
         from maskwright.decoding.endings.ending import short_ending
 
         return short_ending(self)
-
-    def _fitting(self, ending: Ending) -> Ending:
-        """A shortest ending, if names allow it. Raises: LimitError if they do not."""
-        if self._held is None or self._held.place is None:
-            return ending
-        from maskwright.decoding.names.ending import fitting
-
-        found = fitting(self, ending)
-        if found is None:
-            raise LimitError(
-                f"a shortest ending is not known here, since {self._held.says(self)}; `short_ending` finds one that need not be shortest"
-            )
-        return found
 
     def min_bytes_left(self) -> int:
         """The length of the shortest ending, in bytes: what a completion budget must leave.

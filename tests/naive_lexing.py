@@ -7,9 +7,9 @@ from functools import cached_property, lru_cache, reduce
 from typing import Any, Literal
 
 from lark.utils import get_regexp_width
-from naive_regex import NONE, Regex, compile_pattern, derivative, is_nullable
+from naive_regex import NONE, Regex, compile_pattern, derivative, is_nullable, of_lengths
 
-from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.grammar.grammar import Grammar, Terminal
 from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.automaton import build_automaton
 from maskwright.analysis.lr.encoding import ACCEPT, LrTables
@@ -38,6 +38,11 @@ def futures_of(tables: LrTables) -> Futures:
     return Futures(shifts, reduces, range(tables.n_terminals + 1), -1)
 
 
+def regex_of(terminal: Terminal) -> Regex:
+    regex = compile_pattern(terminal.pattern or "")
+    return regex if terminal.lengths is None else of_lengths(regex, *terminal.lengths, bool(terminal.beyond))
+
+
 class NaiveLexing:
     """A grammar's tables, with all actions, and the lexing that they ask for.
 
@@ -58,9 +63,7 @@ class NaiveLexing:
             raise NotImplementedError("the naive engine does not know flags of patterns")
         self.terminals = sorted(lexable, key=self._rank)
         """The strongest first."""
-        self.union: list[tuple[Regex, ...]] = [
-            tuple(compile_pattern(grammar.terminals[t].pattern or "") for t in self.terminals)
-        ]
+        self.union: list[tuple[Regex, ...]] = [tuple(regex_of(grammar.terminals[t]) for t in self.terminals)]
         self._union_number = {self.union[0]: 0}
         self._next: dict[tuple[int, int], int] = {}
         self._reached: dict[Lexeme, frozenset[Lexeme]] = {}
@@ -68,15 +71,21 @@ class NaiveLexing:
         self.kept_out = self.grammar.ignored | frozenset(newline)
         """What is no part of the rules' text: ignored between lexemes, or there for the layout."""
 
-    def _rank(self, terminal: int) -> tuple[int, bool, int, int, str]:
+    def _rank(self, terminal: int) -> tuple[int, bool, int, int, str, str]:
         found = self.grammar.terminals[terminal]
         pattern = found.pattern or ""
         width = get_regexp_width(pattern)[1] if found.literal is None else len(found.literal)
-        return -found.priority, found.literal is None, -width, -len(pattern), found.name
+        return -found.priority, found.literal is None, -width, -len(pattern), found.beyond or found.name, found.beyond
 
     @lru_cache(maxsize=1 << 12)  # noqa: B019
     def competing(self, lr_state: int) -> frozenset[int]:
-        """The terminals that compete where a lexeme begins in a state of the parser."""
+        """The terminals that compete where a lexeme begins in a state of the parser; with each its other lengths."""
+        terminals = self.grammar.terminals
+        found = self._competing(lr_state)
+        whole = {terminals[t].name for t in found if not terminals[t].beyond}
+        return frozenset(t for t in self.terminals if (terminals[t].beyond or terminals[t].name) in whole)
+
+    def _competing(self, lr_state: int) -> frozenset[int]:
         takes = {t for t in self.terminals if self.column(t) >= 0 and self.tables.action[lr_state, self.column(t)] != 0}
         everywhere = frozenset(self.terminals) - self.grammar.verbatim
         if takes & self.grammar.verbatim:
@@ -90,7 +99,7 @@ class NaiveLexing:
 
     @lru_cache(maxsize=1 << 12)  # noqa: B019
     def first_bytes(self, terminal: int) -> frozenset[int]:
-        regex = compile_pattern(self.grammar.terminals[terminal].pattern or "")
+        regex = regex_of(self.grammar.terminals[terminal])
         return frozenset(byte for byte in range(256) if derivative(regex, byte) != NONE)
 
     @cached_property
@@ -104,7 +113,11 @@ class NaiveLexing:
         found: set[int] = set()
         for keyword, pattern in itertools.product(self.terminals, repeat=2):
             literal = self.grammar.terminals[keyword].literal
-            if literal is None or self.grammar.terminals[pattern].literal is not None:
+            if (
+                literal is None
+                or self.grammar.terminals[pattern].literal is not None
+                or self.grammar.terminals[pattern].beyond
+            ):
                 continue
             if self.grammar.reserved == "words" and not literal.isidentifier():
                 continue

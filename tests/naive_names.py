@@ -7,10 +7,13 @@ parser sees, as the first one another terminal, or one of the names; or none at 
 from __future__ import annotations
 
 import heapq
+import random
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from naive_engine import NaiveEngine, Parse
+
+from maskwright.analysis.lexing.terminals import compile_terminals
 
 
 class Read(NamedTuple):
@@ -105,3 +108,21 @@ def continuation(
                 seen.add(key)
                 heapq.heappush(agenda, (cost + 1, tried, more + move))
     return False
+
+
+def spelled(naive: NaiveEngine, terminal: int, rng: random.Random) -> list[bytes]:
+    """Texts that the terminal may spell: random walks in its own automaton."""
+    dfa = compile_terminals(naive.grammar)[terminal]
+    assert dfa is not None
+    found = []
+    for _ in range(12):
+        state, text = 0, b""
+        for _ in range(rng.randint(1, 5)):
+            choices = [byte for byte in naive.alphabet if dfa.next_state[state][byte] >= 0]
+            if not choices:
+                break
+            byte = rng.choice(choices)
+            state, text = int(dfa.next_state[state][byte]), text + bytes([byte])
+            if dfa.is_accepting[state]:
+                found.append(text)
+    return found

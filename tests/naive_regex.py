@@ -48,6 +48,8 @@ def is_nullable(a: Regex) -> bool:
             return is_nullable(a[1]) and is_nullable(a[2])
         case "alt":
             return any(map(is_nullable, a[1]))
+        case "within":
+            return is_nullable(a[1]) and _fits(*a[2:])
         case kind:
             return kind in ("empty", "star")
 
@@ -65,8 +67,40 @@ def derivative(a: Regex, byte: int) -> Regex:
             return reduce(alt, sorted((derivative(m, byte) for m in a[1]), key=repr), NONE)
         case "star":
             return cat(derivative(a[1], byte), a)
+        case "within":
+            begins = not 0x80 <= byte < 0xC0
+            least, most = max(a[2] - begins, 0), None if a[3] is None else max(a[3] - begins, -1)
+            return of_lengths(derivative(a[1], byte), least, most, a[4])
         case _:
             return NONE
+
+
+def _fits(least: int, most: int | None, is_beyond: bool) -> bool:
+    return (least == 0 and (most is None or most >= 0)) != is_beyond
+
+
+@lru_cache(maxsize=1 << 16)
+def of_lengths(a: Regex, least: int, most: int | None, is_beyond: bool) -> Regex:
+    """The strings of a with `least` to `most` characters; all others if `is_beyond`."""
+    start: Regex = ("within", a, least, most, is_beyond)
+    found, agenda = {start}, [start]
+    while agenda:
+        _, inner, fewest, fullest, _ = here = agenda.pop()
+        if is_nullable(here):
+            return start
+        for byte in range(256):
+            begins, after = not 0x80 <= byte < 0xC0, derivative(inner, byte)
+            place = (
+                "within",
+                after,
+                max(fewest - begins, 0),
+                None if fullest is None else max(fullest - begins, -1),
+                is_beyond,
+            )
+            if after != NONE and place not in found:
+                found.add(place)
+                agenda.append(place)
+    return NONE
 
 
 def spelled(text: str) -> Regex:

@@ -38,6 +38,11 @@ def separate(grammar: Grammar, with_ignored: Grammar, language: str, is_lexed_al
                 f"grammar {grammar.name}: terminal {terminal.name} is in no rule, so that texts with it are refused; "
                 f"{language} cannot say that"
             )
+        if terminal.lengths is not None:
+            raise GrammarError(
+                f"grammar {grammar.name}: the length of terminal {terminal.name} is bounded, which {language} cannot say; write the "
+                "bound into its pattern"
+            )
         plain = terminal.literal is not None and "i" not in terminal.flags
         found.append(literal(str(terminal.literal)) if plain else from_pattern(str(terminal.pattern), terminal.flags))
     names = [grammar.display_name(t) for t in range(grammar.n_terminals)]

@@ -21,42 +21,27 @@ from typing import Any, Literal, NamedTuple, TypeVar, cast, get_args
 from maskwright.analysis.arguments import as_integer, as_pairs, clip
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar.columns import FIRST_COLUMN, TAB_STOP, Column, Tabs, column_after, compare
+from maskwright.analysis.grammar.terminal import INT32, Lengths, Terminal, typed
+
+__all__ = [
+    "INT32",
+    "NO_TERMINAL",
+    "Conflicts",
+    "Grammar",
+    "Layout",
+    "Lengths",
+    "Lexing",
+    "Line",
+    "Reserved",
+    "Rule",
+    "Terminal",
+]
 
 Lexing = Literal["longest", "contextual", "nfa"]
 Conflicts = Literal["all", "shift"]
 Reserved = Literal["none", "words", "all"]
 
-INT32 = range(-(2**31), 2**31)
 _MAX_TAB_LENGTH = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Terminal:
-    """A named set of strings, given by a Python regular expression or by a literal.
-
-    name : the terminal's name, such as "NUMBER"; anonymous terminals have names such as "__ANON_0".
-    pattern : source text for Python's `re`. None for a declared terminal: no text matches it, the
-        layout inserts it.
-    flags : letters of the `re` flags that hold for the whole pattern, sorted, such as "is".
-    literal : the string that the terminal matches, if it is a string literal of the grammar; else
-        None.
-    priority : Lark's priority; the higher one wins.
-    line, column : place where the grammar's text defines, imports or declares the terminal, or
-        where the literal first stands; counted from 1. Both are 0 if the text does not name it.
-    """
-
-    name: str
-    pattern: str | None
-    flags: str = ""
-    literal: str | None = None
-    priority: int = 0
-    line: int = 0
-    column: int = 0
-
-    @property
-    def is_declared(self) -> bool:
-        """Whether the terminal has no pattern, so that no text matches it."""
-        return self.pattern is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +290,11 @@ class Grammar:
         ['"+="', '/[0-9]+/', 'start']
         """
         name = self.symbol_name(symbol)
+        if symbol < self.n_terminals and self.terminals[symbol].beyond:
+            found = self.terminals[symbol]
+            whole = self.terminal_number.get(found.beyond)
+            shown = found.beyond if whole is None else self.display_name(whole)
+            return f"{shown} of other lengths than {found.lengths}"
         if self.is_nonterminal(symbol) or not name.startswith("__"):
             return name
         terminal = self.terminals[symbol]
@@ -356,9 +346,7 @@ class Grammar:
             "conflicts": self.conflicts,
             "text": self.text,
             "start": self.start,
-            "terminals": [
-                [t.name, t.pattern, t.flags, t.literal, t.priority, t.line, t.column] for t in self.terminals
-            ],
+            "terminals": [terminal.to_list() for terminal in self.terminals],
             "nonterminals": list(self.nonterminals),
             "rules": [[rule.lhs, *rule.rhs] for rule in self.rules],
             "ignored": sorted(self.ignored),
@@ -385,33 +373,33 @@ class Grammar:
         Raises: GrammarError if `data` does not have the shape that `to_dict` writes, or if the
         grammar is not valid (see `Grammar`).
         """
-        _typed(data, dict, "the whole")
+        typed(data, dict, "the whole")
         try:
             parts = {key: data[key] for key in _KEYS}
         except KeyError as error:
             raise GrammarError(f"not a grammar written by maskwright: it has no {error}") from error
-        lexing = _typed(parts["lexing"], str, "lexing")
+        lexing = typed(parts["lexing"], str, "lexing")
         if lexing not in get_args(Lexing):
             raise GrammarError(f"not a grammar written by maskwright: lexing is {lexing!r}")
-        conflicts = _typed(parts["conflicts"], str, "conflicts")
+        conflicts = typed(parts["conflicts"], str, "conflicts")
         if conflicts not in get_args(Conflicts):
             raise GrammarError(f"not a grammar written by maskwright: conflicts is {conflicts!r}")
-        reserved = _typed(data.get("reserved", _unsaid_reserved(lexing)), str, "reserved")
+        reserved = typed(data.get("reserved", _unsaid_reserved(lexing)), str, "reserved")
         if reserved not in get_args(Reserved):
             raise GrammarError(f"not a grammar written by maskwright: reserved is {reserved!r}")
         rules = [_items(rule, int, "a rule") for rule in _items(parts["rules"], list, "rules")]
         if not all(rules):
             raise GrammarError("not a grammar written by maskwright: a rule has no left side")
         return cls(
-            name=_typed(parts["name"], str, "name"),
+            name=typed(parts["name"], str, "name"),
             lexing=cast(Lexing, lexing),
-            text=_typed(parts["text"], str, "text"),
-            start=_typed(parts["start"], int, "start"),
-            terminals=tuple(map(_terminal, _items(parts["terminals"], list, "terminals"))),
+            text=typed(parts["text"], str, "text"),
+            start=typed(parts["start"], int, "start"),
+            terminals=tuple(map(Terminal.from_list, _items(parts["terminals"], list, "terminals"))),
             nonterminals=_items(parts["nonterminals"], str, "nonterminals"),
             rules=tuple(Rule(rule[0], rule[1:]) for rule in rules),
             ignored=frozenset(_items(parts["ignored"], int, "ignored")),
-            layout=None if parts["layout"] is None else _layout(_typed(parts["layout"], dict, "layout")),
+            layout=None if parts["layout"] is None else _layout(typed(parts["layout"], dict, "layout")),
             unused_terminals=_items(parts["unused_terminals"], str, "unused_terminals"),
             conflicts=cast(Conflicts, conflicts),
             verbatim=frozenset(_items(data.get("verbatim", []), int, "verbatim")),
@@ -461,32 +449,9 @@ def _unsaid_reserved(lexing: str) -> str:
     return "all" if lexing == "contextual" else "none"
 
 
-def _typed(value: object, kind: type[_T], what: str) -> _T:
-    """The value itself, if it is of type `kind` (a bool is not an int here)."""
-    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise GrammarError(
-            f"not a grammar written by maskwright: {what} is of type {type(value).__name__}; expected {kind.__name__}"
-        )
-    return value
-
-
 def _items(value: object, kind: type[_T], what: str) -> tuple[_T, ...]:
     """The members of a list, if all are of type `kind`."""
-    return tuple(_typed(item, kind, f"a member of {what}") for item in _typed(value, list, what))
-
-
-def _terminal(fields: list[Any]) -> Terminal:
-    if len(fields) != 7:
-        raise GrammarError(f"not a grammar written by maskwright: a terminal has {len(fields)} fields; expected 7")
-    name, pattern, flags, literal, priority, line, column = fields
-    _typed(name, str, "a terminal's name")
-    _typed(flags, str, f"flags of terminal {name}")
-    for text in (pattern, literal):
-        if text is not None:
-            _typed(text, str, f"pattern or literal of terminal {name}")
-    for number in (priority, line, column):
-        _typed(number, int, f"priority, line or column of terminal {name}")
-    return Terminal(name, pattern, flags, literal, priority, line, column)
+    return tuple(typed(item, kind, f"a member of {what}") for item in typed(value, list, what))
 
 
 def _layout(data: dict[str, Any]) -> Layout:
@@ -495,6 +460,6 @@ def _layout(data: dict[str, Any]) -> Layout:
     pairs = [_items(pair, int, "a bracket pair") for pair in _items(data["brackets"], list, "brackets")]
     if not all(len(pair) == 2 for pair in pairs):
         raise GrammarError("not a grammar written by maskwright: a bracket pair does not have two members")
-    number = {key: _typed(data[key], int, f"the layout's {key}") for key in data if key not in ("brackets", "tabs")}
-    tabs = _typed(data.get("tabs", "lark"), str, "the layout's tabs")
+    number = {key: typed(data[key], int, f"the layout's {key}") for key in data if key not in ("brackets", "tabs")}
+    tabs = typed(data.get("tabs", "lark"), str, "the layout's tabs")
     return Layout(**number, brackets=tuple((opening, closing) for opening, closing in pairs), tabs=cast(Tabs, tabs))

@@ -35,16 +35,25 @@ def terminal_rank(terminals: Sequence[Terminal]) -> tuple[int, ...]:
     """For each terminal its rank in the order that decides ties: the least rank wins.
 
     Higher priority comes first, then literals before patterns, then the greater maximal width, then
-    the longer pattern, then the name (Lark's order).
+    the longer pattern, then the name (Lark's order). A terminal of other lengths
+    (`Terminal.beyond`) stands behind the one that it belongs to, so that no third one wins over
+    just one of the two.
 
     Returns n_terminals numbers, a permutation of 0 .. n_terminals - 1.
     """
 
-    def key(number: int) -> tuple[int, bool, int, int, str]:
+    def key(number: int) -> tuple[int, bool, int, int, str, bool]:
         terminal = terminals[number]
         pattern = terminal.pattern or ""
         width = len(terminal.literal) if terminal.literal is not None else _greatest_width(pattern, terminal.flags)
-        return (-terminal.priority, terminal.literal is None, -width, -len(pattern), terminal.name)
+        return (
+            -terminal.priority,
+            terminal.literal is None,
+            -width,
+            -len(pattern),
+            terminal.beyond or terminal.name,
+            bool(terminal.beyond),
+        )
 
     rank = [0] * len(terminals)
     for position, number in enumerate(sorted(range(len(terminals)), key=key)):

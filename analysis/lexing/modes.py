@@ -24,6 +24,9 @@ joined if each byte that begins terminals of both begins the same terminals in b
 that a mode has beyond a state's own set begin with other bytes than those of that set, and the
 parser refuses them there.
 
+A terminal of other lengths (`Terminal.beyond`) competes exactly where the one competes that it
+belongs to.
+
 *Verbatim* terminals make modes under both lexings. Where the parser's state can take a verbatim
 terminal, the mode consists of the terminals that it can take, without ignored ones, and of the
 refused terminals (option `refused`) that share no first byte with these verbatim terminals.
@@ -34,6 +37,7 @@ Source: Lark 1.3, `lark.lexer.ContextualLexer`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,7 +91,8 @@ def lexing_modes(
     Cost: O(sets * modes) for the sets of competing terminals.
     """
     every = frozenset(t for t in range(grammar.n_terminals) if not grammar.terminals[t].is_declared)
-    common = every - grammar.verbatim
+    beyond = _beyond(grammar)
+    common = every - grammar.verbatim - frozenset(beyond.values())
     is_contextual = grammar.lexing == "contextual"
     begins = _first_bytes(grammar) if is_contextual or grammar.verbatim else np.zeros((0, 256), np.bool_)
     always = common
@@ -105,10 +110,10 @@ def lexing_modes(
     for row in taken_rows:
         taken = frozenset(lexable[row].tolist())
         if taken & grammar.verbatim:
-            competing = _verbatim_set(grammar, taken, refused, begins)
+            competing = _with_beyond(_verbatim_set(grammar, taken, refused, begins), beyond)
             set_of_row.append(verbatim_sets.setdefault(competing, competing))
         else:
-            competing = always | taken & common if is_contextual else common
+            competing = _with_beyond(always | taken & common if is_contextual else common, beyond)
             set_of_row.append(sets.setdefault(competing, competing))
         if len(verbatim_sets) > MODE_LIMIT:
             raise _too_many_modes(grammar)
@@ -155,6 +160,16 @@ def _distinct_rows(flags: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.bool_],
 def _silent(grammar: Grammar) -> frozenset[int]:
     """The terminals that may stand between any two lexemes: ignored ones, the layout's newline."""
     return grammar.ignored if grammar.layout is None else grammar.ignored | {grammar.layout.newline}
+
+
+def _beyond(grammar: Grammar) -> dict[int, int]:
+    """For terminals with a terminal of other lengths (`Terminal.beyond`) that one's number."""
+    number = grammar.terminal_number
+    return {number[t.beyond]: i for i, t in enumerate(grammar.terminals) if t.beyond in number}
+
+
+def _with_beyond(competing: frozenset[int], beyond: Mapping[int, int]) -> frozenset[int]:
+    return competing.union(beyond[t] for t in competing if t in beyond) if beyond else competing
 
 
 def _first_bytes(grammar: Grammar) -> npt.NDArray[np.bool_]:
@@ -262,6 +277,7 @@ def _reserved(grammar: Grammar) -> frozenset[int]:
     nfa = build_terminal_nfa(compile_terminals(grammar))
     names = [terminal.name for terminal in grammar.terminals]
     union = build_union_dfa(nfa, names, starts=[tuple(int(nfa.initial[t]) for t in every)])
+    whole = {other: t for t, other in _beyond(grammar).items()}
     found: set[int] = set()
     for accepting in union.accepting:
         texts = {t: grammar.terminals[t].literal for t in accepting}
@@ -269,7 +285,7 @@ def _reserved(grammar: Grammar) -> frozenset[int]:
         for literal, text in texts.items():
             if text is None or (grammar.reserved == "words" and not text.isidentifier()):
                 continue
-            for pattern in patterns:
+            for pattern in [whole.get(t, t) for t in patterns]:
                 if not is_soft(literal, pattern):
                     found |= {literal, pattern}
     return frozenset(found)

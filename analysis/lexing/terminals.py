@@ -28,12 +28,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from maskwright.analysis.errors import GrammarError, TerminalError
-from maskwright.analysis.grammar.grammar import Grammar, Terminal
+from maskwright.analysis.grammar.grammar import Grammar, Lengths, Terminal
 from maskwright.analysis.lexing.messages import check_language, excerpt, name_of, naming
 from maskwright.analysis.marks import PART_FLAGS, mark
 from maskwright.analysis.regex.bounds import check_least
 from maskwright.analysis.regex.determinise import determinise
-from maskwright.analysis.regex.dfa import MAX_STATES, Dfa, intersect
+from maskwright.analysis.regex.dfa import MAX_STATES, Dfa, difference, intersect
 from maskwright.analysis.regex.parse import parse
 from maskwright.analysis.regex.rewrite import resolve
 from maskwright.analysis.regex.utf8 import to_bytes
@@ -151,6 +151,13 @@ def with_line_feed(newline: Dfa | None) -> Dfa | None:
     return None if found is None or found.is_empty else found
 
 
+@lru_cache(maxsize=64)
+def length_automaton(lengths: Lengths) -> Dfa:
+    """The texts of so many characters."""
+    most = "" if lengths.most is None else lengths.most
+    return compile_pattern(rf"[\s\S]{{{lengths.least},{most}}}")
+
+
 def _compile_terminal(terminal: Terminal, where: str, max_states: int) -> _Compiled:
     name = name_of(terminal, where)
     if terminal.pattern is None:
@@ -163,5 +170,9 @@ def _compile_terminal(terminal: Terminal, where: str, max_states: int) -> _Compi
             compiled = _Compiled(Dfa.literal(literal.encode("utf-8")), ())
         else:
             compiled = _compile(terminal.pattern, terminal.flags, max_states)
+        if terminal.lengths is not None:
+            within = length_automaton(terminal.lengths)
+            bounded = (difference if terminal.beyond else intersect)(compiled.dfa, within, max_states=max_states)
+            compiled = _Compiled(bounded, compiled.beyond)
     check_language(name, terminal, compiled.dfa)
     return compiled

@@ -92,7 +92,7 @@ def load_grammar(
         name; see `soft`. By default none, but `_` for python.lark. Has no effect if lexing is
         "nfa", which takes a literal and a pattern alike.
     restrict : restrictions of style or safety, ``NAME`` or ``NAME=VALUE``, such as
-        ``["no_comments", "imports=os,sys"]``; see `restrict`.
+        ``["no_comments", "imports=os,sys", "length:STRING=..80"]``; see `restrict`.
 
     Raises: UnknownNameError for a name that is neither a file nor a known grammar, for an argument
     that names no choice, and for a restriction that the grammar does not know; EmptyLanguageError

@@ -100,6 +100,11 @@ def _words(grammar: Grammar, convention: Convention) -> tuple[int, ...]:
                 f"grammar {grammar.name}: convention {convention.name} is about words, but {shown} can be terminal "
                 f"{grammar.display_name(terminal)}, which is ignored, verbatim or part of the layout"
             )
+        if grammar.terminals[terminal].lengths is not None:
+            raise GrammarError(
+                f"grammar {grammar.name}: convention {convention.name} is about words whose length is bounded already; bound it in the "
+                f"convention, as in {convention.name}=[a-z]{{1,20}}"
+            )
     return found
 
 

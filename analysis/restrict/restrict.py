@@ -1,6 +1,6 @@
 """Restrictions: a grammar of fewer texts, for style or safety, made from another grammar.
 
-There are three kinds. A grammar file declares the ones that it has by option lines (`options`):
+There are four kinds. A grammar file declares those of the first three by option lines (`options`):
 
 - ``restriction docstrings = suite:documented_suite COMMENT: :TABS``. Each use of `suite` becomes a
   use of `documented_suite`. Rules with a COMMENT are removed, and COMMENT is no longer ignored.
@@ -12,6 +12,8 @@ There are three kinds. A grammar file declares the ones that it has by option li
   declaration.
 - ``allowed imports = module .:relative``. A rule of words with dots between them can only be what a
   list names. `relative` is removed unless the list has a dot alone.
+
+A fourth kind, ``length:STRING=..80``, bounds the lexemes of a terminal (`lengths`).
 
 A caller asks for them as ``docstrings``, ``variable_name=[a-z_]+``, ``imports=os,numpy.*``.
 
@@ -34,6 +36,7 @@ from maskwright.analysis.grammar.grammar import Grammar, Rule
 from maskwright.analysis.grammar.normalise import productive_symbols, reduce
 from maskwright.analysis.grammar.options import Restriction, read_options
 from maskwright.analysis.restrict.conventions import Convention, apply_conventions
+from maskwright.analysis.restrict.lengths import PREFIX, bound_lengths
 from maskwright.analysis.restrict.words import allow_only, assemble
 
 _OPTION_LINES = re.compile(r"^[ \t]*//.*$", re.MULTILINE)
@@ -52,7 +55,10 @@ def restrict(grammar: Grammar, restrictions: Iterable[str]) -> Grammar:
     LimitError as `apply_conventions`, and for a regular expression whose automaton grows too large.
     """
     declared = {found.name: found for found in read_options(grammar.text, lambda message, _: message).restrictions}
-    wanted = read_wanted(restrictions)
+    wanted = dict(read_wanted(restrictions))
+    bounds = {
+        name.removeprefix(PREFIX).strip(): wanted.pop(name) or "" for name in list(wanted) if name.startswith(PREFIX)
+    }
     for name, value in wanted.items():
         _check_known(grammar, declared, name, value)
     by_rules = [found for name, found in declared.items() if name in wanted and found.kind == "restriction"]
@@ -86,7 +92,7 @@ def restrict(grammar: Grammar, restrictions: Iterable[str]) -> Grammar:
             if symbol is not None:
                 other = _symbol(grammar, otherwise) if otherwise else None
                 conventions.append(Convention(name, value, symbol, other))
-    return apply_conventions(grammar, conventions)
+    return bound_lengths(apply_conventions(grammar, conventions), bounds)
 
 
 def as_tuple(restrictions: Iterable[str]) -> tuple[str, ...]:
@@ -145,7 +151,8 @@ def _check_known(grammar: Grammar, declared: Mapping[str, Restriction], name: st
         hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
         has = f"it has {', '.join(known)}" if known else "it declares none"
         raise UnknownNameError(
-            f"grammar {grammar.name} has no restriction {name[:40]!r}{hint} ({has}, and RULE=REGEX works for each rule of single words)"
+            f"grammar {grammar.name} has no restriction {name[:40]!r}{hint} ({has}; RULE=REGEX works for each rule of single words, "
+            f"{PREFIX}TERMINAL=..80 for each terminal)"
         )
     kind = "convention" if found is None else found.kind
     if kind == "restriction" and value is not None:

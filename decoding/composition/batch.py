@@ -10,6 +10,7 @@ from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.decoding.composition.matcher import DEFAULT_ROLLBACK, ComposedMatcher
 from maskwright.decoding.engine.alone import Alone, Shared
 from maskwright.decoding.engine.arguments import as_int64, check_words, integers
+from maskwright.decoding.names.refused import NoNamesInCompositions
 from maskwright.maskstore.composition.tables import ComposedTables
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ MOST_TEXTS = 1 << 14
 """The most texts of a batch; each takes 100 kB or more."""
 
 
-class ComposedBatch(Shared):
+class ComposedBatch(NoNamesInCompositions, Shared):
     """Several texts under a composition, each in its own slot. It has the methods of `Batch`.
 
     store : what the masks come from.

@@ -31,6 +31,7 @@ from maskwright.decoding.composition.replay import replay, restored
 from maskwright.decoding.composition.words import dead_end, refusal, why_not
 from maskwright.decoding.engine.alone import Alone
 from maskwright.decoding.engine.arguments import as_id, check_words, plain_bytes
+from maskwright.decoding.names.refused import NoNamesInCompositions
 from maskwright.maskstore.composition.tables import ComposedTables, TokenPart
 
 Words = npt.NDArray[np.uint32]
@@ -43,7 +44,7 @@ DEFAULT_ROLLBACK = 256
 """The number of tokens that can be taken back, unless the caller says otherwise."""
 
 
-class ComposedMatcher(Answers):
+class ComposedMatcher(NoNamesInCompositions, Answers):
     """One text of a composition: fill a bitmask, advance by a token, and so on.
 
     `store.matcher()` makes one. It has the methods of `Matcher`, with the same meaning.

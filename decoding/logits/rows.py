@@ -205,6 +205,10 @@ class ResidentRows(Shared):
             raise MaskwrightError(
                 f"the texts belong to {texts.store!r}, which is not one of the stores of these rows; name it when you make ResidentRows"
             )
+        if getattr(texts, "holds_names", False):
+            raise MaskwrightError(
+                "a terminal of a text is held to names (`restrict`), of which rows know nothing; fill a bitmask instead"
+            )
         with Alone(texts):
             self._find_alone(texts, store, numbers, results)
 

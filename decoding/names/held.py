@@ -1,4 +1,4 @@
-"""A matcher's terminal that is held to names: what is known of its next lexeme, token by token."""
+"""A text's terminal that is held to names: what is known of its next lexeme, token by token."""
 
 from __future__ import annotations
 
@@ -50,13 +50,15 @@ class Holding(NamedTuple):
 
 
 class Held:
-    """What a matcher's terminal is held to, here and before each token of its history.
+    """What a text's terminal is held to, here and before each token of its history.
 
+    slot : of the text.
     place : None where nothing is held.
-    lexer : of the matcher's store.
+    lexer : of the store.
     """
 
-    def __init__(self, texts: Texts) -> None:
+    def __init__(self, texts: Texts, slot: int) -> None:
+        self.slot = slot
         self.place: Holding | None = None
         self.lexer = name_lexer(texts.store)
         self._before: deque[Holding | None] = deque(maxlen=texts.max_rollback)
@@ -67,12 +69,20 @@ class Held:
     def hold(self, texts: Texts, terminal: str, names: Iterable[str | bytes]) -> None:
         """Hold a terminal to names from the end of the text on. Raises: as `Matcher.restrict`."""
         number = terminal_of(texts.store.grammar, terminal)
-        data, winner = self.lexer.pending[int(texts._memory[constants.LEXER])]
+        data, winner = self.lexer.pending[int(self._memory(texts)[constants.LEXER])]
         self.place = Holding(Names(self.lexer, number, names), data, len(data), winner)
 
-    def copy(self, texts: Texts) -> Self:
-        """The same for a copy of the matcher."""
-        found = type(self)(texts)
+    def _memory(self, texts: Texts) -> Words:
+        """The memory of all texts, from this one's region on.
+
+        A region refers only to itself, so kernels read it as that of a text that is alone. (They
+        follow no walk, so they do not read its field CACHE.)
+        """
+        return texts._memory[int(texts._regions[self.slot]) :]
+
+    def copy(self, texts: Texts, slot: int = 0) -> Self:
+        """The same for a copy of the text, in a slot of these texts."""
+        found = type(self)(texts, slot)
         found.place = self.place
         found._before = self._before.copy()
         return found
@@ -115,7 +125,7 @@ class Held:
         words : (n_words,) int32 or longer, the engine's mask; changed in place.
         """
         place = self.place
-        if place is None or texts._memory[constants.FINISHED]:
+        if place is None or self._memory(texts)[constants.FINISHED]:
             return True
         typed = len(place.data)
         room = np.zeros(typed + self.lexer.longest, np.int32)
@@ -126,7 +136,7 @@ class Held:
             place,
             lambda: entries.narrow(
                 texts._table,
-                texts._memory,
+                self._memory(texts),
                 lexer.array,
                 place.names.array,
                 lexer.trie,
@@ -158,7 +168,7 @@ class Held:
             place,
             lambda: entries.read_held(
                 texts._table,
-                texts._memory,
+                self._memory(texts),
                 self.lexer.array,
                 place.names.array,
                 whole,
@@ -179,7 +189,7 @@ class Held:
     def may_end(self, texts: Texts) -> bool:
         """Whether a text that the engine lets end may end, as far as names go."""
         place = self.place
-        if place is None or texts._memory[constants.FINISHED]:
+        if place is None or self._memory(texts)[constants.FINISHED]:
             return True
         data = np.frombuffer(place.data, np.uint8).astype(np.int32)
         code = self._ask(
@@ -187,7 +197,7 @@ class Held:
             place,
             lambda: entries.ends_held(
                 texts._table,
-                texts._memory,
+                self._memory(texts),
                 self.lexer.array,
                 place.names.array,
                 data,
@@ -231,11 +241,11 @@ class Held:
                 with _LOCK:
                     place.names.count(int(self._rows[0]))
             elif code == constants.NO_ROOM:
-                texts._give_room(0, tries)
+                texts._give_room(self.slot, tries)
             else:
                 break
         if code in (constants.TOO_MANY, constants.SPLIT, constants.TOO_LONG):
-            texts._refuse(0, None, code)
+            texts._refuse(self.slot, None, code)
         return code
 
 

@@ -12,6 +12,7 @@ from maskwright.analysis.arguments import as_integer, clip
 from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.decoding.engine.alone import Alone, Shared
 from maskwright.decoding.engine.arguments import as_int64, check_words, integers
+from maskwright.decoding.names.refused import NoNamesInSchemas
 from maskwright.decoding.schema.matcher import DEFAULT_ROLLBACK, SchemaMatcher
 from maskwright.decoding.schema.workspace import make_workspace, shared_workspace
 from maskwright.maskstore.schema.compiled import SchemaTables
@@ -25,7 +26,7 @@ MOST_THREADS = 1024
 """The most threads that a batch takes."""
 
 
-class SchemaBatch(Shared):
+class SchemaBatch(NoNamesInSchemas, Shared):
     """Several texts under a schema or pattern, each in its own slot. It has the methods of `Batch`.
 
     store : what the masks come from.

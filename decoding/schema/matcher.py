@@ -12,6 +12,7 @@ from maskwright.analysis.errors import IllegalTokenError, MaskwrightError
 from maskwright.decoding.engine.alone import Alone
 from maskwright.decoding.engine.arguments import as_id, as_int64, check_words, integer_row
 from maskwright.decoding.engine.forced import MOST_BYTES, forced_bytes
+from maskwright.decoding.names.refused import NoNamesInSchemas
 from maskwright.decoding.schema import constants
 from maskwright.decoding.schema.text import SchemaText
 from maskwright.decoding.schema.workspace import Workspace
@@ -26,7 +27,7 @@ DEFAULT_ROLLBACK = 256
 """The number of tokens that can be taken back, unless the caller says otherwise."""
 
 
-class SchemaMatcher(SchemaText):
+class SchemaMatcher(NoNamesInSchemas, SchemaText):
     """One text under a schema or pattern: fill a bitmask, advance by a token, and so on.
 
     `store.matcher()` makes one. It has the methods of `Matcher`, with the same meaning.

@@ -44,6 +44,7 @@ MEASURED: dict[str, tuple[str, ...]] = {
     "generation_replay": ("decoding/generation", "maskstore/canonical", *_ENGINE, *_SCHEMA),
     "generation": ("decoding/generation", *_ENGINE, *_SCHEMA, "decoding/endings", "maskstore/canonical"),
     "gpu": _GPU,
+    "lookahead": (*_READ, "analysis/lexing", "decoding/names", *_ENGINE),
     "mask_equality": _ENTRIES,
     "masks": (*_STORE, *_ENGINE),
     "names": ("decoding/names", "src/maskwright/python_names.py", "decoding/generation", *_ENGINE),

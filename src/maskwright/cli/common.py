@@ -145,8 +145,8 @@ RestrictOption = Annotated[
         metavar="NAME[=VALUE]",
         # rich reads [...] as markup
         help=escape(
-            "A restriction of style or safety, such as no_comments, function_name=[a-z_]+ or imports=os,numpy.* for python; "
-            "may be given again. An unknown name lists those of the grammar."
+            "A restriction of style or safety, such as no_comments, function_name=[a-z_]+ or imports=os,numpy.* for python, "
+            "or a bound on a terminal's lexemes, length:STRING=..80; may be given again. An unknown name lists those of the grammar."
         ),
     ),
 ]

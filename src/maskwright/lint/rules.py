@@ -101,7 +101,7 @@ def unused_terminals(facts: Facts) -> Iterator[Finding]:
     # The author means that no rule takes these.
     refused = {*options.refused, *(new for one in options.restrictions for old, new in one.pairs if not old)}
     for number, terminal in enumerate(facts.grammar.terminals):
-        if terminal.name in refused:
+        if terminal.name in refused or terminal.beyond:
             continue
         if number not in used and number not in facts.grammar.ignored and number not in members:
             yield facts.finding(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
-from maskwright.analysis.grammar.grammar import Terminal
 from maskwright.analysis.lexing.lexemes import terminal_rank
 from maskwright.analysis.lexing.lookbehind import lookbehind_before_start
 from maskwright.analysis.lexing.terminals import lookahead_beyond_end
@@ -228,9 +228,7 @@ def idle_priorities(facts: Facts) -> Iterator[Finding]:
         if not terminal.priority:
             continue
         without = list(grammar.terminals)
-        without[number] = Terminal(
-            terminal.name, terminal.pattern, terminal.flags, terminal.literal, 0, terminal.line, terminal.column
-        )
+        without[number] = replace(terminal, priority=0)
         rank = terminal_rank(without)
         if all(min(found, key=rank.__getitem__) == min(found, key=lexer.rank.__getitem__) for found in tied):
             yield facts.finding(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from maskwright.analysis.grammar.lark_files import rule_name
-from maskwright.analysis.regex.dfa import Dfa
+from maskwright.analysis.lexing.terminals import compile_terminal
+from maskwright.analysis.regex.dfa import Dfa, concatenate, difference
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding, listed
 
@@ -27,7 +29,7 @@ def endless_whitespace(facts: Facts) -> Iterator[Finding]:
             if not only.is_empty:
                 blank[number] = _is_infinite(only)
     ignored = [t for t in sorted(grammar.ignored) if t in blank and t not in facts.used]
-    if ignored:
+    if ignored and not (len(ignored) == 1 and _is_bounded(facts, ignored[0])):
         is_endless = [t for t in ignored if blank[t]]
         why = (
             "of any length"
@@ -40,7 +42,8 @@ def endless_whitespace(facts: Facts) -> Iterator[Finding]:
             facts.at_terminal(ignored[0]),
             f"blanks are ignored between any two lexemes, {why} ({listed([facts.name(t) for t in ignored])})",
             "a model that has begun to emit blanks may go on until the token limit: every mask allows more of them",
-            "write the blanks that are needed into the rules, optional and bounded, in place of %ignore; or bound them by a restriction",
+            "write the blanks that are needed into the rules, optional and bounded, in place of %ignore; or bound them by a restriction"
+            + (f" (length:{grammar.terminals[ignored[0]].name}=..8)" if is_endless and len(ignored) == 1 else ""),
         )
     for terminal, is_long in blank.items():
         # A verbatim terminal is text within a text, where blanks are like any other bytes.
@@ -54,6 +57,16 @@ def endless_whitespace(facts: Facts) -> Iterator[Finding]:
                 "bound its repetition: {1,8} in place of + or *",
             )
     yield from _endless_rules(facts, {t for t in blank if t not in grammar.ignored} | set(inserted))
+
+
+def _is_bounded(facts: Facts, terminal: int) -> bool:
+    """Whether the longest run of a terminal's blanks is one lexeme, of a bounded length."""
+    found = facts.grammar.terminals[terminal]
+    if found.lengths is None or found.lengths.most is None or facts.grammar.lexing == "nfa":
+        return False
+    whole = compile_terminal(replace(found, lengths=None))
+    blanks = only_blanks(whole)
+    return difference(concatenate(blanks, blanks), whole).is_empty
 
 
 def only_blanks(dfa: Dfa) -> Dfa:

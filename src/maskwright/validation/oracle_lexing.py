@@ -330,12 +330,19 @@ def _completions(lexer: Lexer, incomplete: bytes) -> list[str]:
     return [chr(codes[i]) for i in first]
 
 
-def rank(terminal: Terminal) -> tuple[int, bool, int, int, str]:
+def rank(terminal: Terminal) -> tuple[int, bool, int, int, str, str]:
     """Sort key of terminals: among matches of equal length the terminal with the least key wins."""
     pattern = terminal.pattern or ""
     width = get_regexp_width(with_flags(pattern, terminal.flags))[1]
     length = len(pattern if terminal.literal is None else terminal.literal)
-    return -terminal.priority, terminal.literal is None, -width, -length, terminal.name
+    return (
+        -terminal.priority,
+        terminal.literal is None,
+        -width,
+        -length,
+        terminal.beyond or terminal.name,
+        terminal.beyond,
+    )
 
 
 def _separators_first(character: str) -> tuple[int, int]:

@@ -72,6 +72,8 @@ def competing(grammar: Grammar, acceptable: frozenset[int], refused: frozenset[i
     the ignored ones, the newline, the reserved ones and those in no rule, but no verbatim ones.
     Otherwise all but the verbatim ones.
 
+    Where a terminal competes, one of its other lengths does (`Terminal.beyond`), and nowhere else.
+
     acceptable : the terminals for which the parser has an action in the state.
     refused : the terminals for which it has an action in no state.
 
@@ -79,7 +81,15 @@ def competing(grammar: Grammar, acceptable: frozenset[int], refused: frozenset[i
     """
     if not is_modal(grammar):
         return None
-    lexable = frozenset(number for number, terminal in enumerate(grammar.terminals) if terminal.pattern is not None)
+    lexable = frozenset(n for n, one in enumerate(grammar.terminals) if one.pattern is not None and not one.beyond)
+    found = _competing(grammar, acceptable, refused, lexable)
+    names = {grammar.terminals[number].name for number in found}
+    return found | {number for number, one in enumerate(grammar.terminals) if one.beyond in names}
+
+
+def _competing(
+    grammar: Grammar, acceptable: frozenset[int], refused: frozenset[int], lexable: frozenset[int]
+) -> frozenset[int]:
     between = grammar.ignored | (frozenset() if grammar.layout is None else {grammar.layout.newline})
     if acceptable & grammar.verbatim:
         begins = frozenset[int]().union(*(_first_bytes(grammar.terminals[t]) for t in acceptable & grammar.verbatim))
@@ -110,7 +120,7 @@ def reserved(grammar: Grammar) -> frozenset[int]:
     rules = {(rule.lhs, rule.rhs) for rule in grammar.rules}
     found: set[int] = set()
     for (keyword, one), (number, other) in product(enumerate(grammar.terminals), repeat=2):
-        if one.literal is None or other.literal is not None or other.pattern is None:
+        if one.literal is None or other.literal is not None or other.pattern is None or other.beyond:
             continue
         if grammar.reserved == "words" and not one.literal.isidentifier():
             continue

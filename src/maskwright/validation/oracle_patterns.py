@@ -59,6 +59,12 @@ class Pattern:
         self._complete = re.compile(source)
         self._tree = sre.parse(source)
         self._language = language_of(self._tree)
+        if terminal.lengths is not None:
+            if self._language is None:
+                raise LimitError(
+                    f"terminal {self.name}: the oracle does not bound the length of a pattern that looks around or prefers one match"
+                )
+            self._language = self._language.of_lengths(*terminal.lengths, bool(terminal.beyond))
         if self._language is not None:
             self.members = self._language.members
 
@@ -210,6 +216,24 @@ class Language:
         self._after: list[dict[str, int]] = []
         self._may_grow: list[bool] = []
         self._number({0})
+
+    def of_lengths(self, least: int, most: int | None, is_beyond: bool) -> Language:
+        """The strings of so many characters; all others if `is_beyond`.
+
+        Each state knows how many characters came before it, as far as it matters.
+        """
+        cap = (least if most is None else most) + 1
+        n = len(self._edges)
+
+        def at(state: int, count: int) -> int:
+            return min(count, cap) * n + state
+
+        edges = [[(edge, at(to, count + 1)) for edge, to in row] for count in range(cap + 1) for row in self._edges]
+        empty = [[at(to, count) for to in row] for count in range(cap + 1) for row in self._empty]
+        for count in range(cap + 1):
+            if (least <= count and (most is None or count <= most)) != is_beyond:
+                empty[at(self._last, count)].append(len(edges))
+        return Language(self.members, [*edges, []], [*empty, []], len(edges))
 
     def scan(self, text: str, begin: int) -> tuple[int, bool]:
         """The longest match at `begin`, see `Pattern.scan`."""

@@ -16,7 +16,7 @@ from engine_cases import (
     samples,
 )
 from naive_engine import NaiveEngine
-from naive_names import continuation, is_left
+from naive_names import continuation, is_left, spelled
 from shares import share
 
 from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError
@@ -32,26 +32,6 @@ TRIES = 150
 def case(kind: str, seed: int) -> tuple[Store, NaiveEngine]:
     grammar = KINDS[kind](seed)
     return compile_store(grammar, random_vocabulary(grammar, seed, 25)), NaiveEngine(grammar, grammar.conflicts)
-
-
-def spelled(naive: NaiveEngine, terminal: int, rng: random.Random) -> list[bytes]:
-    """Texts that the terminal may spell: random walks in its own automaton."""
-    from maskwright.analysis.lexing.terminals import compile_terminals
-
-    dfa = compile_terminals(naive.grammar)[terminal]
-    assert dfa is not None
-    found = []
-    for _ in range(12):
-        state, text = 0, b""
-        for _ in range(rng.randint(1, 5)):
-            choices = [byte for byte in naive.alphabet if dfa.next_state[state][byte] >= 0]
-            if not choices:
-                break
-            byte = rng.choice(choices)
-            state, text = int(dfa.next_state[state][byte]), text + bytes([byte])
-            if dfa.is_accepting[state]:
-                found.append(text)
-    return found
 
 
 def masked(matcher: Matcher) -> set[int]:
