@@ -68,7 +68,10 @@ def oracle(grammar: Grammar) -> Says:
 
 
 def naive(grammar: Grammar) -> Says:
-    judge = NaiveEngine(grammar)
+    return said_by(NaiveEngine(grammar))
+
+
+def said_by(judge: NaiveEngine) -> Says:
     return lambda text: (judge.is_legal_prefix(text), judge.is_legal_text(text))
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable
 
 from front_cases import TERMINALS
 
@@ -19,6 +18,7 @@ LONGEST = 6
 SKIP = "%ignore"
 Item = tuple[str, tuple[str, ...], int, int]
 Column = frozenset[Item]
+Columns = tuple[Column, ...]
 _WORDS = ["".join(word) for n in range(1, LONGEST + 1) for word in itertools.product(ALPHABET, repeat=n)]
 _TOKEN = re.compile(r'\s*("[^"]*"|/[^/]*/|[a-z]+:|[a-z]+|[()|*+?])')
 
@@ -57,7 +57,8 @@ class Naive:
             name: [b for b in bodies if all(s in alive or s not in self.bodies for s in b)]
             for name, bodies in self.bodies.items()
         }
-        self.first = self._closed([], {("start", body, 0, 0) for body in self.bodies["start"]})
+        self._known: dict[tuple[Columns, frozenset[str]], Columns] = {}
+        self.first = self._closed((), {("start", body, 0, 0) for body in self.bodies["start"]})
 
     def _fresh(self, bodies: list[tuple[str, ...]]) -> str:
         name = f"#{len(self.bodies)}"
@@ -82,7 +83,7 @@ class Naive:
             found[-1] += (token,)
         return found
 
-    def _closed(self, before: list[Column], column: set[Item]) -> Column:
+    def _closed(self, before: Columns, column: set[Item]) -> Column:
         while True:
             new: set[Item] = set()
             for name, body, dot, begin in column:
@@ -95,9 +96,13 @@ class Naive:
                 return frozenset(column)
             column |= new
 
-    def _after(self, columns: list[Column], terminals: Iterable[str]) -> list[Column]:
-        taken = {(n, b, d + 1, c) for n, b, d, c in columns[-1] if d < len(b) and b[d] in terminals}
-        return [*columns, self._closed(columns, taken)]
+    def _after(self, columns: Columns, terminals: frozenset[str]) -> Columns:
+        """Remembered: texts that begin alike ask for the same."""
+        key = columns, terminals
+        if key not in self._known:
+            taken = {(n, b, d + 1, c) for n, b, d, c in columns[-1] if d < len(b) and b[d] in terminals}
+            self._known[key] = (*columns, self._closed(columns, taken))
+        return self._known[key]
 
     def matches(self, text: str) -> bool | None:
         """Whether it is a text of the grammar.
@@ -105,7 +110,7 @@ class Naive:
         None where we differ and say so: where it is refused for want of backing up, or for blanks behind a text to
         which nothing can be added.
         """
-        columns, at = [self.first], 0
+        columns, at = (self.first,), 0
         while True:
             competing = {b[d] for _, b, d, _ in columns[-1] if d < len(b)} - self.bodies.keys()
             if not competing and text[at:].isspace():
@@ -119,7 +124,7 @@ class Naive:
                 ended = any(text[at:n] in TEXTS[t] for t in competing for n in range(at + 1, end))
                 return None if ended else False
             if end > at and SKIP not in matching:
-                columns = self._after(columns, matching)
+                columns = self._after(columns, frozenset(matching))
             if end == len(text):
                 return any(n == "start" and d == len(b) and c == 0 for n, b, d, c in columns[-1])
             if end == at:

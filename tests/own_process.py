@@ -1,7 +1,9 @@
-"""Processes of their own: tests run again under other settings of Numba, and how long Ctrl-C takes."""
+"""Processes of their own: tests run again under other settings of Numba, scripts under other hash seeds, and how long Ctrl-C takes."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import signal
 import subprocess
@@ -26,6 +28,20 @@ def check_tests(chosen: Sequence[str], environment: Mapping[str, str], timeout: 
     )
     assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-1000:]
     assert f"{len(chosen)} passed" in run.stdout
+
+
+def prints_the_same(script: str, hash_seed: str, folder: Path = ROOT) -> str:
+    """What a script prints here, where sets have an order of their own; in a process with this hash seed it prints the same."""
+    here = io.StringIO()
+    with contextlib.redirect_stdout(here):
+        exec(script, {})
+    environment = os.environ | {"PYTHONHASHSEED": hash_seed}
+    run = subprocess.run(
+        [sys.executable, "-c", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert run.returncode == 0, run.stderr[-2000:]
+    assert run.stdout == here.getvalue()
+    return run.stdout
 
 
 def seconds_to_end(process: subprocess.Popen[Any], within: float = 60) -> float:

@@ -16,9 +16,12 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 from paths import ROOT
+from shares import share
 
 FOLDER = ROOT / "notebooks"
 NOTEBOOKS = ["01_a_n_b_n", "02_python_lark", "03_my_own", "04_a_mask_taken_apart", "05_hugging_face"]
+LONG = {"02_python_lark", "05_hugging_face"}
+"""Run in slow tests: ten seconds and more each."""
 MEASURED = {"tags": ["measured"]}
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -76,7 +79,7 @@ def outputs(notebook: Any) -> list[list[dict[str, Any]]]:
     ]
 
 
-@pytest.mark.parametrize("name", NOTEBOOKS)
+@pytest.mark.parametrize("name", share(sorted(NOTEBOOKS, key=LONG.__contains__), len(NOTEBOOKS) - len(LONG)))
 def test_running_a_notebook_gives_what_is_committed(name: str) -> None:
     before = committed(name)
     cells = zip(code_cells(before), outputs(executed(name)), outputs(before), strict=True)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import click
 import pytest
 import typer
+from forked import Commands
 from paths import ROOT
 from typer.testing import CliRunner
 
@@ -142,10 +140,9 @@ def test_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("maskwright info --re", ["--reserved", "--restrict", "--refresh"]),
     ],
 )
-def test_shells_complete(tmp_path: Path, words: str, expected: list[str]) -> None:
+def test_shells_complete(tmp_path: Path, words: str, expected: list[str], commands: Commands) -> None:
     (tmp_path / "my.lark").touch()
     (tmp_path / "mydir").mkdir()
     variables = {"_MASKWRIGHT_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
-    command = [sys.executable, "-c", "import sys; sys.argv[0] = 'maskwright'; from maskwright.cli import main; main()"]
-    run = subprocess.run(command, cwd=tmp_path, env={**os.environ, **variables}, capture_output=True, text=True)
+    run = commands.run(folder=tmp_path, **variables)
     assert run.stdout.split() == expected, run.stderr

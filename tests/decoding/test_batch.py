@@ -18,6 +18,7 @@ from engine_cases import (
     row,
     vocabulary_of,
 )
+from shares import share
 
 from maskwright.analysis.errors import DeadEndError, GrammarError, IllegalTokenError, LimitError, MaskwrightError
 from maskwright.decoding.batch import Batch
@@ -104,7 +105,7 @@ def test_slots_are_matchers(make: Any, n_threads: int) -> None:
     assert ended
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", share(range(6), 3))
 @pytest.mark.parametrize("make", MAKERS)
 @pytest.mark.parametrize("is_open", [False, True], ids=["closed", "open"])
 def test_many_texts_at_few_places(make: Any, seed: int, is_open: bool) -> None:

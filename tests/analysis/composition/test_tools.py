@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from shares import share
 
 import maskwright as mw
 from maskwright.analysis.regex.whole import regex_automaton
@@ -207,7 +208,7 @@ def test_masks_of_raw_patches_are_those_of_the_pattern(seed: int) -> None:
         text += VOCABULARY.tokens[token]
 
 
-@pytest.mark.parametrize("text", [GOOD[1], GOOD[3]])
+@pytest.mark.parametrize("text", share([GOOD[1], GOOD[3]], 1))
 def test_masks_are_what_is_allowed(text: str, in_json: Any, raw: Any) -> None:
     inside = f"x {call('apply_patch', json.dumps({'input': text}))}"
     for store, whole in ((in_json, inside), (raw, f"x <raw apply_patch>{text}</raw> y")):

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import pickle
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +13,8 @@ import pytest
 from grammars import grammars
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from own_process import prints_the_same
+from shares import check_examples, share
 
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar import Grammar, Layout, Rule, Terminal
@@ -77,23 +76,15 @@ def test_digest_survives_pickling_and_copying(small: Grammar) -> None:
     assert b"lark.lexer" not in pickle.dumps(load_grammar("lark:python"))
 
 
-def test_digest_does_not_depend_on_hash_order() -> None:
+@pytest.mark.parametrize("seed", share(["77", "0", "1"], 1))
+def test_digest_does_not_depend_on_hash_order(seed: str) -> None:
     code = """
 from maskwright.analysis.loading import load_grammar, normalise
 from maskwright.analysis.grammar.normalise import inline_unit_only
 grammar = load_grammar("lark:python")
 print(grammar.digest, normalise(grammar).digest, inline_unit_only(grammar).digest)
 """
-    outputs = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            capture_output=True,
-            check=True,
-        ).stdout
-        for seed in ("0", "1", "77")
-    }
-    assert len(outputs) == 1 and len(outputs.pop().split()) == 3
+    assert len(prints_the_same(code, seed).split()) == 3
 
 
 CHANGES: list[tuple[str, Any, str]] = [
@@ -187,9 +178,12 @@ JSON = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=200)
-@given(st.data())
-def test_random_damage_is_a_grammar_error_or_another_grammar(data: st.DataObject) -> None:
+@pytest.mark.parametrize("n", share([50, 200], 1))
+def test_random_damage_is_a_grammar_error_or_another_grammar(n: int) -> None:
+    check_examples(check_damage, n, st.data())
+
+
+def check_damage(data: st.DataObject) -> None:
     damaged = parse_grammar('start: "a" start | B\nB: /b/').to_dict()
     key = data.draw(st.sampled_from(sorted(damaged)))
     if isinstance(damaged[key], list) and damaged[key] and data.draw(st.booleans()):

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from engine_cases import MAKERS
 from naive_compile import survives
+from shares import share
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.lexing import lexemes as module
@@ -17,7 +18,7 @@ from maskwright.analysis.lexing.modes import lexing_modes
 from maskwright.analysis.lr.merging import build_merged_tables
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", share(range(10), 4))
 @pytest.mark.parametrize("make", MAKERS)
 def test_what_survives(make: Any, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if seed % 2:

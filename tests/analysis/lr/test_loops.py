@@ -48,10 +48,11 @@ def test_all_actions_can_go_on_for_ever_if_and_only_if_there_is_a_cycle(chunk: i
     assert n_endless > CHUNK // 20
 
 
-def test_one_action_refused_if_it_can_go_on_for_ever() -> None:
+@pytest.mark.parametrize("n", share([250, 700], 1))
+def test_one_action_refused_if_it_can_go_on_for_ever(n: int) -> None:
     """The parser that takes the first action: where it is let through no text makes it loop, where it is refused some text does."""
     n_refused = n_endless = n_found = 0
-    for seed in range(700):
+    for seed in range(n):
         grammar = random_grammar(seed)
         if endless_cycle(reduce(grammar)) is None:
             continue
@@ -65,7 +66,7 @@ def test_one_action_refused_if_it_can_go_on_for_ever() -> None:
             n_found += first_loop(tables, 4000) is not None
         else:
             assert first_loop(tables, 300) is None, seed
-    assert 15 < n_refused < n_endless
+    assert n // 60 < n_refused < n_endless
     assert n_found > 0.7 * n_refused, (n_found, n_refused)
 
 

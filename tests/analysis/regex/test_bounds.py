@@ -7,6 +7,7 @@ import random
 import re
 
 import pytest
+from shares import share
 
 from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.analysis.lexing import terminals
@@ -117,7 +118,7 @@ HUGE = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(HUGE))
+@pytest.mark.parametrize("name", share(sorted(HUGE), 4))
 def test_what_is_far_too_large_is_refused_before_it_is_built(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: object, **__: object) -> None:
         raise AssertionError("it was built")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from shares import share
+from shares import check_examples, share
 
 from maskwright.analysis.errors import LimitError, TerminalError
 from maskwright.analysis.grammar.grammar import Terminal
@@ -59,9 +59,12 @@ def patterns(draw: st.DrawFn, depth: int = 4) -> tuple[str, bool]:
     return f"(?:{left}){quantifier}", quantifier in "*?"
 
 
-@settings(max_examples=150, deadline=None)
-@given(patterns())
-def test_free_patterns_are_what_re_can_match_before_some_text(drawn: tuple[str, bool]) -> None:
+@pytest.mark.parametrize("n", share([40, 150], 1))
+def test_free_patterns_are_what_re_can_match_before_some_text(n: int) -> None:
+    check_examples(check_free_pattern, n, patterns())
+
+
+def check_free_pattern(drawn: tuple[str, bool]) -> None:
     pattern, _ = drawn
     dfa = compile_pattern(pattern)
     before = [(after, re.compile(f"(?:{pattern})(?={re.escape(after)}\\Z)")) for after in texts(ALPHABET, 2)]
@@ -188,9 +191,12 @@ OPTIONS = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
-@given(st.lists(OPTIONS, min_size=1, max_size=2), st.sampled_from(["", "*", "{1,2}"]))
-def test_factored_choices_have_the_same_automaton(choices: list[list[str]], quantifier: str) -> None:
+@pytest.mark.parametrize("n", share([40, 150], 1))
+def test_factored_choices_have_the_same_automaton(n: int) -> None:
+    check_examples(check_factored, n, st.lists(OPTIONS, min_size=1, max_size=2), st.sampled_from(["", "*", "{1,2}"]))
+
+
+def check_factored(choices: list[list[str]], quantifier: str) -> None:
     pattern = "x" + "".join(f"(?:{'|'.join(options)}){quantifier}" for options in choices)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(determinise, "factored", lambda tree: tree)

@@ -8,6 +8,7 @@ import random
 import numpy as np
 import pytest
 from automaton_texts import texts_of
+from shares import share
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.regex import Dfa
@@ -51,7 +52,7 @@ def check_shape(automaton: KeyAutomaton) -> None:
     assert not table.flags.writeable
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", share(range(40), 20))
 def test_classes_are_those_of_the_patterns(seed: int) -> None:
     rng = random.Random(seed)
     texts = rng.sample(PATTERNS, rng.randint(0, 4))

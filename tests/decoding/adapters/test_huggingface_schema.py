@@ -10,6 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 from huggingface_cases import BOS, EOS, JSON_TEXT, N_ROWS, PAD, PROMPT, generate, model, store, text_of, vocabulary
+from shares import share
 
 import maskwright as mw
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, MaskwrightError, VocabularyError
@@ -90,21 +91,23 @@ def test_every_way_of_decoding_yields_instances(mode: str) -> None:
         assert ended, "no text ended by itself: the test would not see a wrong end"
 
 
+@pytest.mark.parametrize("seeds", share([range(1), range(1, 3)], 1), ids=str)
 @pytest.mark.parametrize("do_sample", [False, True])
-def test_assisted_decoding(do_sample: bool) -> None:
-    for seed in range(3):
+def test_assisted_decoding(do_sample: bool, seeds: range) -> None:
+    for seed in seeds:
         processor = MaskwrightLogitsProcessor(schema_store())
         options = {"assistant_model": model(seed + 1), "do_sample": do_sample}
         found = generate(processor, [PROMPT], seed, model=model(seed), **options)
         check_all(processor, found, len(PROMPT), ["schema"])
 
 
+@pytest.mark.parametrize("seeds", share([range(1), range(1, 3)], 1), ids=str)
 @pytest.mark.parametrize("beams", [1, 2])
-def test_a_left_padded_batch_with_a_schema_a_pattern_and_a_grammar(beams: int) -> None:
+def test_a_left_padded_batch_with_a_schema_a_pattern_and_a_grammar(beams: int, seeds: range) -> None:
     kinds = ["schema", "pattern", "grammar", "schema"]
     stores: list[Any] = [schema_store(), pattern_store(), store(JSON_TEXT), schema_store()]
     prompts = [PROMPT[: 2 + 4 * i] for i in range(4)]
-    for seed in range(3):
+    for seed in seeds:
         processor = MaskwrightLogitsProcessor(stores)
         found = generate(processor, prompts, seed, do_sample=beams == 1, num_beams=beams, num_return_sequences=beams)
         check_all(processor, found, len(prompts[-1]), kinds)

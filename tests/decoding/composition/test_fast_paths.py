@@ -90,7 +90,7 @@ def walk(store: mw.ComposedStore, rng: random.Random, steps: int, kinds: set[typ
         matcher.advance(rng.choice(allowed))
 
 
-@pytest.mark.parametrize("seed", share(range(30), 6))
+@pytest.mark.parametrize("seed", share(range(30), 4))
 def test_regular_parts(seed: int) -> None:
     rng = random.Random(seed)
     kinds: set[type] = set()
@@ -107,7 +107,7 @@ def test_regular_parts(seed: int) -> None:
 GRAMMAR = 'start: item*\nitem: WORD | "[" item* "]" | TEXT\nWORD: /[a-e]+/\nTEXT: /"([^"\\\\\\n]|\\\\.)*"/\n%ignore / +/\n%ignore /\\n/'
 
 
-@pytest.mark.parametrize("seed", share(range(20), 4))
+@pytest.mark.parametrize("seed", share(range(20), 2))
 def test_json_grammars_and_strings(seed: int) -> None:
     rng = random.Random(seed)
     texts = {"".join(rng.choices([*JSON_LETTERS, *PIECES], k=rng.randrange(1, 4))) for _ in range(80)}

@@ -28,14 +28,14 @@ def mask_of(matcher: mw.ComposedMatcher) -> set[int]:
     return set(np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist())
 
 
-@pytest.mark.parametrize("seed", share(range(120), 12))
+@pytest.mark.parametrize("seed", share(range(120), 8))
 def test_masks_of_random_tags(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(4):
         check_tag(random_tag(rng), rng, SMALL)
 
 
-@pytest.mark.parametrize("seed", share(range(120), 12))
+@pytest.mark.parametrize("seed", share(range(120), 6))
 def test_masks_of_random_tags_with_parts_of_characters(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A text does not end within a character, and a spent budget does not either."""
     first, second = naive_structural_tags.HALVES

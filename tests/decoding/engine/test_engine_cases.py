@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from engine_cases import ids, longest, vocabulary_of
-from engines import ENGINES, Says
+from engines import ENGINES, Says, said_by
 from naive_engine import NaiveEngine
 from paths import TESTS
 
@@ -41,6 +41,8 @@ def is_built(case: dict[str, Any]) -> bool:
 @cache
 def engine_of(name: str, number: int) -> Says:
     case = CASES[number]
+    if name == "naive":
+        return said_by(twin_of(number))  # which remembers what it has been asked
     return ENGINES[name](longest(case["grammar"], case["name"]))
 
 

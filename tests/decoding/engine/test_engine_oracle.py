@@ -10,6 +10,7 @@ import pytest
 from engine_cases import real_store
 from oracle import Oracle
 from paths import ROOT, SHARED
+from shares import share
 
 from maskwright.stores.store import Store
 
@@ -35,7 +36,7 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Any:
     return module
 
 
-@pytest.mark.parametrize(("n_pairs", "positions"), [(160, 5), pytest.param(4000, 40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("n_pairs", "positions"), share([(160, 5), (4000, 40)], 1))
 def test_sampled_tokens_of_real_files(
     n_pairs: int, positions: int, python: Store, script: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -56,6 +57,7 @@ def test_a_disagreement_would_be_seen(python: Store, script: Any, monkeypatch: p
     assert len(disagreements) == facts["by_kind"]["allowed"] + facts["by_kind"]["allowed, long"]
 
 
+# the last takes some seconds: each byte of a string may go on in many ways
 SNIPPETS = [
     "x = 1.e5 if y else 1.else_\n",
     "x = 1.if y else 2\n",
@@ -63,7 +65,6 @@ SNIPPETS = [
     "def f(a, *b, c=1, **d):\n\treturn a\n\tpass\n",
     "class A:\n    @property\n    def f(self): pass\n\n\n# comment\n    # another\n    x: int = 3\n",
     "if x:\n  if y:\n    z\n  else:\n    w\nq\n",
-    "s = f'{a}' \"b\" r'\\n' b\"\\x00\" '''long\n\"string\"''' \"\"\"\n'''\\\"\"\"\"\n",
     "match x:\n    case [1, *_]: pass\n    case {'a': b, **rest} if b:\n        pass\n",
     "lambda: (yield)\nasync def g():\n    async for i in x: await y\n",
     "x = 0x_ff + 0b1 + 0o7 + 1_0.0_1e-5j + .5\n",
@@ -72,10 +73,11 @@ SNIPPETS = [
     "with open(a) as b, c: pass\ntry:\n pass\nexcept* E as e:\n pass\nfinally:\n pass\n",
     "for x in *a, b: print(x, end='')\nelse: pass\n",
     "a[..., 1:2, ::3]; x = y = z; del a, b; global_ = not None is not True\n",
+    "s = f'{a}' \"b\" r'\\n' b\"\\x00\" '''long\n\"string\"''' \"\"\"\n'''\\\"\"\"\"\n",
 ]
 
 
-@pytest.mark.parametrize("text", SNIPPETS)
+@pytest.mark.parametrize("text", share(SNIPPETS, len(SNIPPETS) - 1))
 def test_every_byte_of_snippets(text: str, python: Store, oracle: Oracle) -> None:
     """At every byte: which bytes may come, and whether the text may end."""
     data = text.encode()

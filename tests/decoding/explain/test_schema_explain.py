@@ -6,6 +6,7 @@ import json
 from random import Random
 
 import pytest
+from shares import share
 
 import maskwright as mw
 from maskwright.analysis.errors import IllegalTokenError, MaskwrightError
@@ -36,12 +37,13 @@ def test_texts_of_patterns() -> None:
         explain_schema_text(texts, name, "ab")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("n", share([1, 3], 1))
 @pytest.mark.parametrize("kind", ["schema", "pattern"])
-def test_explanations_agree_with_the_masks(kind: str) -> None:
+def test_explanations_agree_with_the_masks(kind: str, n: int) -> None:
     """Random legal texts: what is explained as allowed is what the matcher allows, for each token."""
     store = mw.build_store(SCHEMA if kind == "schema" else PATTERN, vocabulary())
     rng = Random(1)
-    for _ in range(3):
+    for _ in range(n):
         matcher = store.matcher()
         for _ in range(8):
             allowed = [token for token in range(store.vocabulary.size) if matcher.is_allowed(token)]

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from library_cases import accepted
+from shares import share
 
 import maskwright as mw
 from maskwright.decoding.generation import generation
@@ -67,10 +68,11 @@ def check(source: Any, prompt: bytes, n_tokens: int, seed: int, **options: Any) 
     return found.reason
 
 
+@pytest.mark.parametrize("n", share([2, 6], 1))
 @pytest.mark.parametrize("source", [LOPSIDED, IN_TAGS, *range(len(SCHEMAS))], ids=["lopsided", "tags", "0", "1", "2"])
-def test_what_opens_too_much_is_not_taken(source: Any) -> None:
+def test_what_opens_too_much_is_not_taken(source: Any, n: int) -> None:
     """One token may ask for hundreds behind it, far from the end of the budget."""
-    reasons = {check(source, b"", extra, seed) for seed in range(6) for extra in (0, 1, 2, 7, 30, 120)}
+    reasons = {check(source, b"", extra, seed) for seed in range(n) for extra in (0, 1, 2, 7, 30, 120)}
     assert "tokens" in reasons
 
 
@@ -215,13 +217,14 @@ NESTED = 'start: "(" start ")" | "x" | "()"'
 NESTED_PIECES = (b"((", b"))", b"()", b"(((", b")))", b"x", b"(x", b"</s>")
 
 
+@pytest.mark.parametrize("n", share([20, 60], 1))
 @pytest.mark.parametrize("most", [2, 3, 4, 5])
 @pytest.mark.parametrize("heal", [b"", b"("])
-def test_a_stop_string_inside_a_token_keeps_the_budget(most: int, heal: bytes) -> None:
+def test_a_stop_string_inside_a_token_keeps_the_budget(most: int, heal: bytes, n: int) -> None:
     """The token before the stop string counts, though only its beginning stays, and more may close the text then."""
     under = mw.build_store(NESTED, mw.load_vocabulary(list(NESTED_PIECES), eos=[7]))
     reasons = set()
-    for seed in range(60):
+    for seed in range(n):
         found = []
         for options in ({}, {"opportunistic": True}):
             matcher = under.matcher()

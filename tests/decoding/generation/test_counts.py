@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from shares import share
 
 import maskwright as mw
 from maskwright.decoding.generation import counts as module
@@ -178,12 +179,13 @@ def test_a_function_for_a_model_is_asked_for_each_token() -> None:
     assert with_counts.tokens == without.tokens and n == len(calls) - n == with_counts.model_calls
 
 
+@pytest.mark.parametrize("n", share([1, 3], 1))
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_the_bundled_model_writes_the_same_texts_in_fewer_passes(temperature: float) -> None:
+def test_the_bundled_model_writes_the_same_texts_in_fewer_passes(temperature: float, n: int) -> None:
     pytest.importorskip("transformers")
     model = mw.load_model()
     calls = predicted = tokens = 0
-    for seed in range(3):
+    for seed in range(n):
         options: dict[str, Any] = {"max_tokens": 60, "temperature": temperature, "seed": seed, "heal": False}
         prompt = '{"name":"' + "abcdefg"[seed]
         usual = mw.complete(store(), prompt, model, **options)
@@ -269,11 +271,12 @@ def test_logits_ahead_are_those_of_the_text(seed: int) -> None:
     reader.logits()
 
 
+@pytest.mark.parametrize("n", share([1, 2], 1))
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_counts_change_nothing_beside_forced_tokens(temperature: float) -> None:
+def test_counts_change_nothing_beside_forced_tokens(temperature: float, n: int) -> None:
     pytest.importorskip("transformers")
     model = mw.load_model()
-    for seed in range(2):
+    for seed in range(n):
         options: dict[str, Any] = {"max_tokens": 60, "temperature": temperature, "seed": seed, "fast_forward": True}
         prompt = '{"name":"' + "abcdefg"[seed]
         usual = mw.complete(store(), prompt, model, **options)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from grammars import json_text
+from shares import share
 
 from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.analysis.loading import parse_grammar
@@ -81,11 +82,12 @@ def run(model: Any, prompt: bytes = b"", heal: bytes = b"", **options: Any) -> C
     return found
 
 
+@pytest.mark.parametrize("n", share([3, 12], 1))
 @pytest.mark.parametrize("prompt", [b"", b"[1, ", b'{"a": [[', b'["ab'])
-def test_every_budget_is_kept_and_every_text_parses(prompt: bytes) -> None:
+def test_every_budget_is_kept_and_every_text_parses(prompt: bytes, n: int) -> None:
     """Random models open brackets all the time; the text is closed before they are too many."""
     reasons = set()
-    for seed in range(12):
+    for seed in range(n):
         for budget in (8, 9, 12, 17, 18, 19, 25, 40):
             for options in ({}, {"temperature": 1.0}, {"temperature": 2.0, "top_k": 40, "top_p": 0.9}):
                 found = run(random_model(seed, seed / 3), prompt, max_tokens=budget, seed=seed, **options)
@@ -209,11 +211,11 @@ def test_equal_seeds_and_other_seeds() -> None:
     assert len({one(seed) for seed in range(6)}) > 3
 
 
-def test_the_sampler_draws_what_it_should() -> None:
+@pytest.mark.parametrize("n", share([1_000, 5_000], 1))
+def test_the_sampler_draws_what_it_should(n: int) -> None:
     """Shares within five standard deviations; top-k and top-p cut where the definition does."""
     logits = np.log(np.array([0.5, 0.25, 0.15, 0.1, 0.0], np.float32) + 1e-30)
     logits[4] = -np.inf
-    n = 5_000
     for options, shares in (
         ((1.0, 0, 1.0), [0.5, 0.25, 0.15, 0.1]),
         ((1.0, 2, 1.0), [2 / 3, 1 / 3, 0, 0]),
@@ -226,8 +228,8 @@ def test_the_sampler_draws_what_it_should() -> None:
         sampler = Sampler(*options, seed=3)
         counts = np.bincount([sampler.choose(logits.copy()) for _ in range(n)], minlength=5)
         assert counts[4] == 0
-        for count, share in zip(counts, shares, strict=False):
-            assert abs(count - n * share) <= 5 * (n * share * (1 - share)) ** 0.5 + 1e-9 * n, (options, counts)
+        for count, p in zip(counts, shares, strict=False):
+            assert abs(count - n * p) <= 5 * (n * p * (1 - p)) ** 0.5 + 1e-9 * n, (options, counts)
     with pytest.raises(MaskwrightError, match="no allowed token has a finite logit"):
         Sampler(0.0, 0, 1.0, 0).choose(np.full(3, -np.inf, np.float32))
     with pytest.raises(MaskwrightError, match="NaN"):
@@ -321,11 +323,12 @@ def test_healed_prompts_are_kept_whole(budget: int) -> None:
     assert free.data.startswith(b"ue]")
 
 
+@pytest.mark.parametrize("n", share([6, 20], 1))
 @pytest.mark.parametrize("prompt", [b"", b"[1, ", b'{"a": [['])
-def test_the_models_own_choice_may_be_asked_about_first(prompt: bytes) -> None:
+def test_the_models_own_choice_may_be_asked_about_first(prompt: bytes, n: int) -> None:
     """Greedy texts are the same, with fewer masks; no text is illegal or too long."""
     masks = calls = 0
-    for seed in range(20):
+    for seed in range(n):
         for budget in (12, 25, 60):
             model = random_model(seed, seed / 2)
             usual, first = (run(model, prompt, max_tokens=budget, opportunistic=tries) for tries in (False, True))

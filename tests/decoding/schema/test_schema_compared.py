@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from shares import share
 
 import maskwright as mw
 from maskwright.decoding.reference import json_completions
@@ -82,8 +83,9 @@ def test_where_items_become_equal(stores: dict[str, SchemaStore], name: str, tex
     assert legal is None
 
 
+@pytest.mark.parametrize("n", share([4, 14], 1))
 @pytest.mark.parametrize("name", SCHEMAS)
-def test_masks_are_the_tokens_that_can_be_read(stores: dict[str, SchemaStore], name: str) -> None:
+def test_masks_are_the_tokens_that_can_be_read(stores: dict[str, SchemaStore], name: str, n: int) -> None:
     store, rng = stores[name], random.Random(name)
     texts = {
         "closed": '[{"id":"a","on":true},{"on":false,"id":"a"},{"id":"a"},{"id":"a","at":[1,2]},{"at":[1],"id":"a"}]',
@@ -93,7 +95,7 @@ def test_masks_are_the_tokens_that_can_be_read(stores: dict[str, SchemaStore], n
         "two kinds": '["a",{"id":"a"},"ab",{"id":"a","on":true},{"id":"ab"}]',
     }
     data = texts[name].encode()
-    chosen = set(rng.sample(range(len(data)), 14)) | {len(data)}
+    chosen = set(rng.sample(range(len(data)), n)) | {len(data)}
     matcher = store.matcher()
     for place in range(len(data) + 1):
         if place in chosen:

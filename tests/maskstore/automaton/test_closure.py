@@ -14,6 +14,7 @@ import pytest
 from engine_cases import ids, longest, random_layout_grammar, random_longest_grammar, random_vocabulary, real_automaton
 from jitted import kernels_put_back
 from paths import SHARED
+from shares import share
 
 from maskwright.analysis.errors import DeadEndError, LimitError
 from maskwright.analysis.grammar.grammar import Grammar
@@ -222,7 +223,7 @@ def test_every_lexer_state_over_stacks(name: str, n_places: int) -> None:
     check_real(name, n_places, 1 << 30)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", share(range(12), 6))
 @pytest.mark.parametrize("kind", [random_longest_grammar, random_layout_grammar])
 def test_every_lexer_state_of_random_grammars(kind: Any, seed: int) -> None:
     grammar = kind(seed)

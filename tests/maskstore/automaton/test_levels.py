@@ -9,6 +9,7 @@ import naive_compile
 import numpy as np
 import pytest
 from engine_cases import MAKERS, random_vocabulary, settled
+from shares import share
 
 from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.loading import load_grammar
@@ -21,7 +22,7 @@ from maskwright.maskstore.vocabulary import load_vocabulary
 from maskwright.stores.build import compile_store
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", share(range(8), 4))
 @pytest.mark.parametrize("make", MAKERS)
 def test_levels_are_those_of_one_continuation_after_the_other(
     make: Any, seed: int, monkeypatch: pytest.MonkeyPatch

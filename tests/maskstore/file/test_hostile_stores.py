@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save
+from shares import check_examples, share
 from stores import COMMITTED, Facts, Tensors, canonical, content_digest, framed, read_parts, refusal, write_parts
 
 from maskwright.analysis.errors import StoreError
@@ -389,9 +389,12 @@ def test_lies_about_shapes(good: Path, tmp_path: Path) -> None:
 # Whatever is let through can be run
 
 
-@settings(deadline=None, max_examples=400)
-@given(data=st.data())
-def test_what_loads_can_be_run(data: st.DataObject, good: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+@pytest.mark.parametrize("n", share([100, 400], 1))
+def test_what_loads_can_be_run(n: int, good: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    check_examples(lambda data: check_lies(data, good, tmp_path_factory), n, st.data())
+
+
+def check_lies(data: st.DataObject, good: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     facts, tensors = read_parts(good)
     names = sorted(name for name in TENSORS if tensors[name].size and not name.startswith("vocabulary."))
     for _ in range(data.draw(st.integers(1, 3))):

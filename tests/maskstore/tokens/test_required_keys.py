@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from engine_cases import MAKERS, random_vocabulary, settled
 from naive_compile import depth_cases, requires
+from shares import share
 
 from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.loading import load_grammar
@@ -70,7 +71,7 @@ def check(required: Requirements, arguments: Any, found: RequiredOfKeys) -> int:
     return n
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", share(range(12), 6))
 @pytest.mark.parametrize("make", MAKERS)
 def test_keys_require_what_the_definition_says(make: Any, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = kept(monkeypatch)

@@ -14,6 +14,7 @@ from engine_cases import (
     random_vocabulary,
 )
 from naive import states_after
+from shares import share
 
 from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.lexing.encoding import RESTART, START_STATE
@@ -112,7 +113,7 @@ def ways_of(required: Requirements, walk: TokenWalk, texts: SortedTexts, state: 
     return {token: of_class[c] for token, c in zip(ids, walk.class_of.tolist(), strict=True) if c in of_class}
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", share(range(16), 6))
 @pytest.mark.parametrize("make", MAKERS)
 def test_all_tokens_do_what_they_do_one_by_one(make: Any, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     grammar = make(seed)

@@ -106,8 +106,8 @@ def is_read_otherwise(places: Places, altered: Store) -> bool:
     return False
 
 
-@pytest.mark.parametrize("part", share(range(8), 1))
-def test_a_flip_that_passes_changes_no_mask(part: int) -> None:
+@pytest.mark.parametrize(("part", "n"), share([(0, 2), *((part, 6) for part in range(8))], 1))
+def test_a_flip_that_passes_changes_no_mask(part: int, n: int) -> None:
     """Single integers of whole tables: those that `verify` passes are seen nowhere."""
     tally: Counter[str] = Counter()
     stores = small_stores(4, 100 * (part + 1))
@@ -115,7 +115,7 @@ def test_a_flip_that_passes_changes_no_mask(part: int) -> None:
         places = Places(store, part, 80)
         rng = random.Random(part)
         for offset, (begin, end) in _Checks("x", store.grammar, store.vocabulary, store.table).spans.items():
-            for _ in range(6 if begin < end else 0):
+            for _ in range(n if begin < end else 0):
                 at = rng.randrange(begin, end)
                 value = rng.choice(
                     [0, int(store.table[rng.randrange(begin, end)]), *(int(store.table[at]) + by for by in (-1, 1))]
@@ -139,4 +139,4 @@ def test_a_flip_that_passes_changes_no_mask(part: int) -> None:
                         at,
                         value,
                     )
-    assert tally["passed"] > 5 and tally["refused"] > 50, tally
+    assert tally["passed"] > 5 * n // 6 and tally["refused"] > 50 * n // 6, tally

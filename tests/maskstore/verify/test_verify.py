@@ -50,7 +50,7 @@ def test_the_library_passes(name: str) -> None:
     assert report.counts["look-ups"] > 0 and report.counts["roots"] > 0
 
 
-@pytest.mark.parametrize("seeds", share(parts(400, 40), 1))
+@pytest.mark.parametrize("seeds", share(parts(400, 20), 1))
 def test_random_grammars_pass(seeds: range) -> None:
     """Of all kinds of lexing, conflicts followed or decided by shifts."""
     n = 0
