@@ -22,6 +22,7 @@ from maskwright.analysis.schema.shapes import (
     Texts,
 )
 from maskwright.decoding.reference.json_characters import SHORT_ESCAPES, Characters
+from maskwright.decoding.reference.json_item_states import items_to_end
 
 NEVER = 1 << 20
 PLAIN = b"ab01cdefghij 23456789"
@@ -60,9 +61,20 @@ class _Writer:
             free = [self._of(node) for node, needs in zip(shape.values, shape.required, strict=True) if not needs]
             free += [min(map(self._of, shape.others), default=NEVER)] * shape.least
             return 1 + max(needed + sorted(free)[: max(0, shape.least - len(needed))], default=0)
+        if isinstance(shape, Arrays) and shape.states:
+            return 1 + self._depth_of_states(shape)
         if isinstance(shape, Arrays):
             return 1 + min((self._depth_of_items(shape, n) for n in self._lengths(shape, 0)), default=NEVER)
         return 0
+
+    def _depth_of_states(self, shape: Arrays) -> int:
+        """The depth of the items on a flattest way to an end."""
+        found = [0 if state.is_end else NEVER for state in shape.states]
+        for _ in shape.states:
+            for number, state in enumerate(shape.states):
+                ways = [max(self._of(node), found[after]) for node, after in state.moves]
+                found[number] = min([found[number], *ways])
+        return found[0]
 
     def _lengths(self, shape: Arrays, more: int) -> list[int]:
         """Numbers of items that are tried, the least first."""
@@ -174,8 +186,26 @@ class _Writer:
             return key, shape.others[0 if keys is None else int(keys.ends[characters.after(0, key)])]
         return None
 
+    def _items_by_states(self, shape: Arrays, budget: int) -> list[bytes]:
+        depth = max(budget, self._depth_of_states(shape))
+        far = items_to_end(shape.states, lambda node: self._of(node) <= depth)
+        items: list[bytes] = []
+        number = 0
+        while not shape.states[number].is_end or (budget > 0 and self.rng.random() < 0.6):
+            moves = [(node, to) for node, to in shape.states[number].moves if self._of(node) <= depth and to in far]
+            if len(items) > 3 or budget <= 0:
+                moves = [(node, to) for node, to in moves if far[to] < far[number]]
+            if not moves:
+                break
+            node, number = self.rng.choice(moves)
+            items.append(self.gap() + self.value(node, budget) + self.gap())
+        return items
+
     def array(self, shape: Arrays, budget: int) -> bytes:
         rng = self.rng
+        if shape.states:
+            items = self._items_by_states(shape, budget)
+            return b"[" + (b",".join(items) if items else self.gap()) + b"]"
         lengths = self._lengths(shape, 3 if budget > 0 else 0)
         flat = [n for n in lengths if self._depth_of_items(shape, n) <= max(budget, 0)]
         if not flat:
@@ -190,7 +220,7 @@ class _Writer:
             if not _can_count([*possible[:i], one, *possible[i + 1 :]], least, most):
                 one = [possible[i][1]]
             possible[i] = one
-        items: list[bytes] = []
+        items = []
         known = set()
         for i, (role,) in enumerate(possible):
             for _ in range(200):

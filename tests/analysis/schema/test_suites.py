@@ -78,8 +78,8 @@ def test_schemastore_without_what_is_not_exact() -> None:
 
 
 def test_schemastore_exactly() -> None:
-    refused, missed, accepted, n = judged(lenient=False)
+    refused, missed, accepted, _ = judged(lenient=False)
     assert missed == []
     assert accepted == []
     others = {name: why for name, why in refused.items() if "is given; pass other documents" not in why}
-    assert len(others) <= 0.05 * n, others
+    assert others.keys() <= {"schemastore/revola"}, others  # an email beside a pattern
