@@ -17,6 +17,7 @@ from paths import ROOT
 LAYERS = ("analysis", "maskstore", "decoding", "maskwright")
 FOLDERS = {"analysis": ROOT / "analysis", "maskstore": ROOT / "maskstore", "decoding": ROOT / "decoding"}
 FOLDERS["maskwright"] = ROOT / "src" / "maskwright"
+STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)
 HEAVY = ("torch", "transformers", "vllm", "pyformlang", "mistral_common", "sentencepiece", "tokenizers", "tiktoken")
 
 
@@ -41,10 +42,10 @@ def imports(path: Path) -> tuple[tuple[str, bool], ...]:
 
 
 def _imports(path: Path) -> Iterator[tuple[str, bool]]:
-    late = [node for node in ast.walk(tree(path)) if isinstance(node, ast.FunctionDef) or is_for_types(node)]
-    inside = {id(node) for block in late for node in ast.walk(block)}
-    for node in ast.walk(tree(path)):
-        at_once = id(node) not in inside
+    agenda: list[tuple[ast.AST, bool]] = [(tree(path), True)]
+    for node, at_once in agenda:  # grows while it is read
+        goes_on = at_once and not isinstance(node, ast.FunctionDef) and not is_for_types(node)
+        agenda += [(child, goes_on) for child in blocks(node)]
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield alias.name, at_once
@@ -52,6 +53,11 @@ def _imports(path: Path) -> Iterator[tuple[str, bool]]:
             assert node.level == 0, f"{path.relative_to(ROOT)}:{node.lineno} imports relatively"
             for alias in node.names:
                 yield f"{node.module}.{alias.name}", at_once
+
+
+def blocks(node: ast.AST) -> Iterator[ast.AST]:
+    """The children that are statements or hold some; expressions hold none."""
+    return (child for child in ast.iter_child_nodes(node) if isinstance(child, STATEMENTS))
 
 
 def is_for_types(node: ast.AST) -> bool:

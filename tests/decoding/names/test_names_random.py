@@ -106,7 +106,7 @@ def cases(kind: str, seeds: range, n_quick: int) -> list[Any]:
     return share([pytest.param(kind, *each, id=f"{kind}-{each[0]}-{len(each[1])}") for each in numbered], n_quick)
 
 
-CASES = [*cases("plain", range(20), 2), *cases("contextual", range(20), 8), *cases("layout", range(12), 1)]
+CASES = [*cases("plain", range(20), 2), *cases("contextual", range(20), 7), *cases("layout", range(12), 1)]
 
 
 @pytest.mark.parametrize(("kind", "seed", "numbers"), CASES)
