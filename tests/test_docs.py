@@ -93,6 +93,17 @@ def test_pages_print_what_they_show(name: str, tmp_path: Path, monkeypatch: pyte
         assert printed(code, names) == (shown or ""), code
 
 
+@pytest.mark.parametrize("name", [f"docs/{name}.md" for name in ("composition", "names", "generation", "canonical")])
+def test_pages_with_a_model_print_what_they_show(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a page shows no output, its block runs."""
+    pytest.importorskip("transformers")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for code, shown in blocks(name):
+        found = printed(code, names)
+        assert shown is None or found == shown, code
+
+
 @pytest.mark.slow
 def test_masks_by_hand_are_as_shown(tmp_path: Path) -> None:
     """docs/serving.md, in a process of its own: what it prints, and the store that it writes."""

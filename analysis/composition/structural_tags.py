@@ -24,7 +24,7 @@ from maskwright.analysis.composition.token_parts import MOST_TOKENS, TokenSet, c
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
 from maskwright.analysis.fronts.ebnf import parse_ebnf
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.schema.load import JsonSchema, load_schema
+from maskwright.analysis.schema.load import JsonSchema, check_escapes, load_schema
 from maskwright.analysis.schema.shapes import Escapes
 from maskwright.analysis.schema.text_patterns import Regex, load_regex
 
@@ -171,6 +171,7 @@ class FormatReader:
         self._whitespace = whitespace
         self._additional = additional
         self._escapes: Escapes = escapes
+        check_escapes(escapes)
         self._depth = 0
         self._readers: dict[str, Callable[..., str]] = {
             "const_string": self._constant,

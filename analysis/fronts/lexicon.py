@@ -6,6 +6,7 @@ In: regular leaves of the rules. Out: terminals, and for each leaf which termina
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -114,12 +115,26 @@ class Lexicon:
         if too_large:
             raise Overlap(too_large)
         if are_too_many:
-            raise self._without_largest()
+            raise self._without_texts()
         self._nfa = build_terminal_nfa(automata)
         try:
             self._union = build_union_dfa(self._nfa, [terminal.pattern for terminal in self.terminals], MAX_STATES)
         except LimitError:
             raise self._without_largest() from None
+
+    def _without_texts(self) -> Overlap:
+        """The texts have too many beginnings: the largest are to be split, as many as must be.
+
+        If the largest terminal of all is no text, it alone, which may leave other texts.
+        """
+        ordered = sorted((t for t in self.terminals if t.leaves), key=lambda terminal: -terminal.size)
+        n_texts = next((n for n, terminal in enumerate(ordered) if terminal.text is None), len(ordered))
+
+        def is_enough(n: int) -> bool:
+            return n_beginnings_of(t.text for t in ordered[n:] if t.text is not None) <= MAX_STATES
+
+        n = 1 + bisect.bisect_left(range(1, n_texts), True, key=is_enough)
+        return Overlap({leaf for terminal in ordered[:n] for leaf in terminal.leaves})
 
     def _without_largest(self) -> Overlap:
         """The automaton of all is too large: the largest is to be split."""

@@ -46,7 +46,7 @@ def naming(name: str, pattern: str) -> Iterator[None]:
         message = f"{name}: the pattern's groups are nested too deeply; write it flatter (pattern {excerpt(pattern)})"
         raise LimitError(message) from error
     except LimitError as error:
-        remedy = "shorten its repetitions, or raise max_states"
+        remedy = "shorten it or its repetitions"
         raise LimitError(f"{name}: {error} (pattern {excerpt(pattern)}); {remedy}") from error
     except TerminalError as error:
         raise TerminalError(f"{name}: {error}") from error

@@ -368,7 +368,7 @@ def _defined(text: str, parts: Sequence[str]) -> str:
         left = [name for name in line[1].split() if name not in names]
         return f"%declare {' '.join(left)}" if left else ""
 
-    text = re.sub(r"^%declare[ \t]+([A-Z0-9_ \t]+?)[ \t]*$", declared, text, flags=re.MULTILINE)
+    text = re.sub(r"^[ \t]*%declare[ \t]+([A-Z0-9_ \t]+?)[ \t]*(?://.*)?$", declared, text, flags=re.MULTILINE)
     return text + "".join(f'\n{part}: "\\ue000 part {number} \\ue000"' for number, part in enumerate(parts)) + "\n"
 
 

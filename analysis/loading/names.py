@@ -40,7 +40,9 @@ LIBRARY_PARTS = ("unicode",)
 """Files of the library without rules, for grammars to import."""
 
 
-DIRECTIVE = re.compile(r"^%(schema|grammar|regex|token)[ \t]+([A-Z_][A-Z0-9_]*)(?=[ \t]*(?:\S|$))[ \t]*", re.MULTILINE)
+DIRECTIVE = re.compile(
+    r"^[ \t]*%(schema|grammar|regex|token)[ \t]+([A-Z_][A-Z0-9_]*)(?=[ \t]*(?:\S|$))[ \t]*", re.MULTILINE
+)
 """The beginning of a line by which a grammar names a part of another language."""
 
 

@@ -32,6 +32,13 @@ class Least(NamedTuple):
     longest: int | None = None
 
 
+def too_many_positions(max_states: int) -> LimitError:
+    """The error for a tree of more than 4 * `max_states` positions."""
+    return LimitError(
+        f"it has more than {4 * max_states:,} positions (characters, with the copies that repetitions make)"
+    )
+
+
 def check_least(tree: Node, max_states: int) -> None:
     """Refuse a tree that is to match whole texts, and whose automaton is too large in any case.
 
@@ -43,11 +50,11 @@ def check_least(tree: Node, max_states: int) -> None:
     """
     found = least(tree)
     if found.positions > 4 * max_states:
-        raise LimitError(f"its repetitions unfold to more than {4 * max_states:,} positions")
+        raise too_many_positions(max_states)
     _check_length(found, max_states)
 
 
-def check_least_found(tree: Node, max_states: int) -> None:
+def check_least_searched(tree: Node, max_states: int) -> None:
     """The same of a tree that is searched for: of its repetitions as few as can be are built."""
     _check_length(least(tree), max_states)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.errors import LimitError
+from maskwright.analysis.regex.bounds import too_many_positions
 from maskwright.analysis.regex.charset import LAST, Ranges
 from maskwright.analysis.regex.machine import Machine
 from maskwright.analysis.regex.minimise import distances
@@ -53,7 +53,7 @@ def determinise(tree: Node, max_states: int) -> ClassDfa:
 
 def _determinised(tree: Node, max_states: int) -> ClassDfa:
     if size(tree) > 4 * max_states:
-        raise LimitError(f"its repetitions unfold to more than {4 * max_states:,} positions")
+        raise too_many_positions(max_states)
     bounds, class_of, masks = _partition(tree)
     machine = Machine(tree, masks, max_states)
     rows, is_accepting = machine.run(int(class_of.max()) + 1)

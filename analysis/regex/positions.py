@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from maskwright.analysis.errors import LimitError
+from maskwright.analysis.regex.bounds import too_many_positions
 from maskwright.analysis.regex.charset import Ranges
 from maskwright.analysis.regex.tree import ANY, Chars, Choice, Look, Node, Repeat, Sequence, children, size
 
@@ -75,7 +76,7 @@ def run(tree: Node, max_states: int, *, is_search: bool) -> ClassRows:
     Cost: that of the subset construction, exponential at worst.
     """
     if size(tree) > 4 * max_states:
-        raise LimitError(f"its repetitions unfold to more than {4 * max_states:,} positions")
+        raise too_many_positions(max_states)
     bounds, class_of, masks, n_classes = _classes(tree)
     positions = _Positions()
     first = positions.build(tree, _MATCH)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.regex import positions
-from maskwright.analysis.regex.bounds import check_least, check_least_found
+from maskwright.analysis.regex.bounds import check_least, check_least_searched
 from maskwright.analysis.regex.determinise import determinise
 from maskwright.analysis.regex.dfa import MAX_STATES, Dfa
 from maskwright.analysis.regex.minimise import merged_rows
@@ -47,7 +47,7 @@ def spell(tree: Node, max_states: int = MAX_STATES, *, is_search: bool = False) 
     Cost: that of the subset construction, exponential at worst; then O(states * classes) a round of
     making it minimal.
     """
-    (check_least_found if is_search else check_least)(_without_ends(tree), max_states)
+    (check_least_searched if is_search else check_least)(_without_ends(tree), max_states)
     tree = merged(shortest_found(tree) if is_search else tree)
     if positions.is_plain(tree):
         return _spelled(_plain_rows(tree, max_states, is_search), max_states)

@@ -53,7 +53,7 @@ def regex_automaton(pattern: str, flags: str = "", dialect: Dialect = "python") 
     except RecursionError:
         raise LimitError(f"pattern {shown}: its groups are nested too deeply; write it flatter") from None
     except LimitError as error:
-        raise LimitError(f"pattern {shown}: {error}; shorten its repetitions") from error
+        raise LimitError(f"pattern {shown}: {error}; shorten it or its repetitions") from error
     raise GrammarError(f"pattern {shown}: {what}")
 
 

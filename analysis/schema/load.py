@@ -72,6 +72,12 @@ class JsonSchema:
         return f"<JsonSchema {self.name}: {len(self.texts.graph.nodes)} nodes{left_out}>"
 
 
+def check_escapes(escapes: object) -> None:
+    """Raises: UnknownNameError for what `Escapes` does not name."""
+    if escapes not in get_args(Escapes):
+        raise UnknownNameError(f"escapes is {clip(escapes)}; expected 'any' or 'minimal'")
+
+
 def load_schema(
     source: Any,
     *,
@@ -114,8 +120,7 @@ def load_schema(
         title = schema.get("title") if isinstance(schema, dict) else None
         name = found or (title[:60] if isinstance(title, str) and title.isprintable() and title else "schema")
     spacing = _spacing(whitespace)
-    if escapes not in get_args(Escapes):
-        raise UnknownNameError(f"escapes is {clip(escapes)}; expected 'any' or 'minimal'")
+    check_escapes(escapes)
     others = given_documents(documents, schema)
     if others:
         graph = build_graph(schema, documents=others, key_order=key_order, lenient=lenient)

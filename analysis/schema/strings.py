@@ -206,10 +206,12 @@ def _literals(texts: tuple[bytes, ...]) -> Dfa:
             after = rows[state].setdefault(byte, len(rows))
             if after == len(rows):
                 rows.append({})
+                if len(rows) > MOST_STATES:
+                    raise LimitError(
+                        f"{len(texts):,} strings have more than {MOST_STATES:,} different beginnings; give fewer or shorter ones"
+                    )
             state = after
         ends.append(state)
-        if len(rows) > MOST_STATES:
-            raise LimitError(f"{len(texts):,} strings have more than {MOST_STATES:,} different beginnings")
     table = np.full((len(rows), 256), -1, np.int32)
     for state, row in enumerate(rows):
         table[state, list(row)] = list(row.values())

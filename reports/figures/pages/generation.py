@@ -62,3 +62,18 @@ canonical.limit("comes first; # are kept", constant("maskstore/canonical/tokens.
 canonical.figure("The bundled model writes # texts", costs("calls/canonical/texts"))
 for way, facts in costs("calls").items():
     canonical.figure(f"| {way} | # | # | # |", facts["complete"], facts["tokens"], facts["model_calls"])
+
+shares = record("forced")
+both = shares.at("schemas")
+for words, one in (
+    ("schemas, compact, keys in the schema's order | #, # | # % |", both.at("ours")),
+    ("with such arguments | #, # | # % |", shares.at("tool calls")),
+    ("Python files | #, # | # % |", shares.at("python")),
+    ("SQL statements | #, # | # % |", shares.at("sql")),
+):
+    canonical.figure(words, one("texts"), one("tokens"), one("share_percent"))
+peer = both.at("llguidance")
+canonical.figure("# %, and wrong in # places", peer("share_percent"), peer("wrong"))
+canonical.holds("The texts are those that both engines read", peer("tokens") == both("ours/tokens"))
+canonical.figure("llguidance refuses # of the", both("left_out")["llguidance, schemas"])
+canonical.given("of the 180 schemas", "how many the evaluation data has")

@@ -185,3 +185,21 @@ def test_compositions_are_not_too_deep() -> None:
     with pytest.raises(mw.LimitError, match="inside one another"):
         for _ in range(6):
             made = mw.compose('start: "(" P ")"\n%declare P', {"P": made})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '\n    start: "x=" A\n    %declare A\n',
+        'start: "x=" A\n%declare A // a part\n',
+        'start: "x=" A\n\t%declare A  \n',
+    ],
+)
+def test_declared_parts_may_be_indented_and_have_a_comment(text: str) -> None:
+    matcher = mw.build_store(mw.compose(text, {"A": {"type": "integer"}}), "python-tiny").matcher()
+    assert matcher.try_bytes(b"x=12") and matcher.is_accepting()
+
+
+def test_directives_may_be_indented() -> None:
+    matcher = mw.build_store('\n    start: "<" DATE ">"\n    %regex DATE /[0-9]{2}/\n', "python-tiny").matcher()
+    assert matcher.try_bytes(b"<12>") and matcher.is_accepting()

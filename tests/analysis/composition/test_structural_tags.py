@@ -197,3 +197,8 @@ def test_grammars_that_name_themselves(tmp_path: Any) -> None:
     (tmp_path / "b.lark").write_text("start: A\n%grammar A a.lark\n")
     with pytest.raises(mw.GrammarError, match="a part of itself"):
         mw.read_composition(tmp_path / "a.lark")
+
+
+def test_a_wrong_option_is_refused_where_there_is_no_json_too() -> None:
+    with pytest.raises(mw.UnknownNameError, match="escapes is 'none'; expected 'any' or 'minimal'"):
+        mw.read_structural_tag({"type": "structural_tag", "format": TAG}, escapes="none")  # type: ignore[arg-type]

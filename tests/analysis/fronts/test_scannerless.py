@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from naive_fronts import Recogniser, read
 from shares import share
 
 import maskwright as mw
-from maskwright.analysis.fronts import parse_ebnf, parse_gbnf
+from maskwright.analysis.fronts import parse_ebnf, parse_gbnf, scannerless
 from maskwright.analysis.grammar import Grammar
 
 PIECES = [b"a", b"b", b"c", b"(", b")", b" ", b"ab", b"ba", b"aab", b"abc", b"((", b"))", b"a b", b"()", b"\n"]
@@ -134,3 +135,23 @@ def test_a_keyword_may_run_into_a_name() -> None:
             assert matcher.is_accepting() == is_legal, text
         except mw.IllegalTokenError:
             assert not is_legal, text
+
+
+def test_thousands_of_words_are_split_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading goes a few rounds, however many of the words have to be split until the automaton of the others fits."""
+    rounds = 0
+    lower = scannerless.lower
+
+    def counted(*given: Any) -> Any:
+        nonlocal rounds
+        rounds += 1
+        return lower(*given)
+
+    monkeypatch.setattr(scannerless, "lower", counted)
+    rng = random.Random(0)
+    words = {"".join(rng.choices("abcdefghijklmnop", k=rng.randint(3, 9))) for _ in range(3_500)}
+    grammar = parse_gbnf("root ::= " + " | ".join(f'"{word}"' for word in sorted(words)))
+    assert rounds < 8
+    matcher = mw.build_store(grammar, LARGER).matcher()
+    for word in sorted(words)[::500]:
+        assert matcher.fork().try_bytes(word.encode())

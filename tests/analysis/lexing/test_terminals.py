@@ -195,8 +195,8 @@ def test_unknown_flag() -> None:
 
 
 EXPLOSIONS = [
-    ("a{1,100000}", "its repetitions unfold to more than 80,000 positions"),
-    ("(a{1,1000}){1,1000}", "unfold to more than"),
+    ("a{1,100000}", "it has more than 80,000 positions"),
+    ("(a{1,1000}){1,1000}", "more than 80,000 positions"),
     (".*a.{20}", "its automaton needs more than 20000 states"),
     ("(a|b)*a(a|b){16}", "needs more than 20000 states"),
     ("(a?){5000}b", "its automaton takes more than 1000000 steps"),
