@@ -12,6 +12,9 @@ from maskwright.analysis.schema.drafts import all_live
 from maskwright.analysis.schema.finish import Finisher
 from maskwright.analysis.schema.shapes import NO_NODE, SchemaGraph
 
+TOO_DEEP = "the schema's parts stand too deep inside one another; write some as `$defs`"
+"""What is said of a schema that recursion does not come through."""
+
 DRAFT_NUMBERS = (4, 6, 7, 2019, 2020)
 
 
@@ -66,7 +69,7 @@ def _built(
             document = Document(schema, documents, default_draft, True)
             return _graph(Builder(document, in_order, is_short), lenient)
     except RecursionError as error:
-        raise SchemaError("/: the schema's parts stand too deep inside one another; write some as `$defs`") from error
+        raise SchemaError(f"/: {TOO_DEEP}") from error
 
 
 def _graph(builder: Builder, lenient: bool) -> SchemaGraph:

@@ -22,7 +22,7 @@ from maskwright.analysis.files import read_file_bytes
 from maskwright.analysis.regex.dfa import Dfa, intersect
 from maskwright.analysis.regex.whole import regex_automaton
 from maskwright.analysis.schema.documents import draft_named, identifier
-from maskwright.analysis.schema.graph import build_graph
+from maskwright.analysis.schema.graph import TOO_DEEP, build_graph
 from maskwright.analysis.schema.shapes import Escapes, SchemaGraph, Texts
 
 KeyOrder: TypeAlias = Literal["any", "schema"]
@@ -166,7 +166,9 @@ def _spelled(schema: Any) -> str:
     """A schema as JSON text. Raises: SchemaError for what is no JSON."""
     try:
         return json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
-    except (TypeError, ValueError, RecursionError) as error:
+    except RecursionError as error:
+        raise SchemaError(TOO_DEEP) from error
+    except (TypeError, ValueError) as error:
         raise SchemaError(f"the schema cannot be written as JSON: {error}") from error
 
 
@@ -277,7 +279,9 @@ def parse_schema(text: str | bytes, where: str = "the schema") -> Any:
         return json.loads(text, parse_constant=no_constant, parse_float=exact)
     except json.JSONDecodeError as error:
         raise SchemaError(f"{where}:{error.lineno}:{error.colno}: this is no JSON: {error.msg}") from error
-    except (ValueError, RecursionError) as error:
+    except RecursionError as error:
+        raise SchemaError(f"{where}: {TOO_DEEP}") from error
+    except ValueError as error:
         if isinstance(error, SchemaError):
             raise
         raise SchemaError(f"{where}: this is no JSON: {error}") from error

@@ -345,3 +345,12 @@ def test_unknown_options_are_errors() -> None:
         build_graph(True, key_order="x")  # type: ignore[arg-type]
     with pytest.raises(UnknownNameError, match="default_draft is 3"):
         build_graph(True, default_draft=3)
+
+
+@pytest.mark.parametrize("is_text", [True, False])
+def test_schemas_that_are_nested_too_deeply_are_called_so(is_text: bool) -> None:
+    values: Any = {}
+    for _ in range(5_000):
+        values = {"not": values}
+    with pytest.raises(SchemaError, match=r"stand too deep inside one another; write some as `\$defs`"):
+        load_schema('{"not":' * 20_000 + "{}" + "}" * 20_000 if is_text else values)

@@ -201,7 +201,9 @@ def test_counted_patterns_cost_nothing() -> None:
 )
 def test_patterns_that_are_too_large_are_refused_soon(text: str) -> None:
     before = time.process_time()
-    with pytest.raises(SchemaError, match=r"#/x: the pattern .* cannot be used: (its automaton|it has more than)") as error:
+    with pytest.raises(
+        SchemaError, match=r"#/x: the pattern .* cannot be used: (its automaton|it has more than)"
+    ) as error:
         pattern_automaton(text, "#/x")
     assert time.process_time() - before < 5  # a tenth of it on a quiet machine
     assert error.value.pointer == "#/x"
