@@ -259,12 +259,12 @@ def merged(files: list[Path]) -> dict[str, Any]:
 
 
 def add_cell(cells: list[dict[str, Any]], cell: dict[str, Any]) -> None:
-    """Add what was measured of a piece of work; batch sizes that were not reached before take their places."""
+    """Add what was measured of a piece of work: the batch sizes that were not measured before."""
     for old in cells:
         if (old.get("work"), old.get("tokenizer")) == (cell.get("work"), cell.get("tokenizer")) and "batches" in cell:
             found = {batch["batch"]: batch for batch in cell["batches"]}
-            old["batches"] = [found.pop(b["batch"], b) if "reason" in b else b for b in old["batches"]]
-            old["batches"] += found.values()
+            again = [(batch, found.pop(batch["batch"], batch)) for batch in old["batches"]]
+            old["batches"] = [new if "reason" in batch else batch for batch, new in again] + list(found.values())
             return
     cells.append(cell)
 

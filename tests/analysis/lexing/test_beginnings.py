@@ -80,4 +80,11 @@ def test_texts_that_are_too_many_are_split_before_their_automata_are_made(monkey
     leaves["longest"] = literal("the longest")
     with pytest.raises(lexicon.Overlap) as found:
         lexicon.Lexicon(leaves, "g")
-    assert found.value.patterns == {"longest"}
+    # as many of the largest as must be, and no more
+    kept = sorted((one for key, one in leaves.items() if key not in found.value.patterns), key=lambda one: one.size)
+    split = [one for key, one in leaves.items() if key in found.value.patterns]
+    last = min(one.size for one in split)
+    assert leaves["longest"] in split and kept[-1].size <= last
+    (*_, last_split) = (one for one in split if one.size == last)
+    texts = [str(one.text) for one in kept]
+    assert n_beginnings_of(texts) <= lexicon.MAX_STATES < n_beginnings_of([*texts, str(last_split.text)])
