@@ -94,7 +94,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"json": '{"properties": {"a": {"pattern": "(.)\\\\1"}}}'}, "maskwright: /properties/a/pattern: .*back-reference"),
     ({"json": "{"}, "no JSON"),
     ({"json": " "}, "the text of the json is empty"),
-    ({"json": '{"items":' * 3000 + "{}" + "}" * 3000}, "no JSON"),
+    ({"json": '{"items":' * 3000 + "{}" + "}" * 3000}, "too deep inside one another"),
     ({"regex": "("}, "missing \\)"),
     ({"regex": "a\0"}, "NUL"),
     ({"choice": []}, "no texts"),
