@@ -77,3 +77,19 @@ canonical.figure("# %, and wrong in # places", peer("share_percent"), peer("wron
 canonical.holds("The texts are those that both engines read", peer("tokens") == both("ours/tokens"))
 canonical.figure("llguidance refuses # of the", both("left_out")["llguidance, schemas"])
 canonical.given("of the 180 schemas", "how many the evaluation data has")
+
+replay = record("generation_replay-cpu")
+budgets.given("24 layers of Qwen 2.5 0.5B's shape", "the shape's name")
+ways = replay("ways")
+budgets.figure("want # instances of the same schema", ways["masks"]["texts"])
+budgets.given("generation_replay.py --texts 6", "an option of the command")
+budgets.figure("all ways write the same # tokens", ways["masks"]["tokens"])
+budgets.holds("all ways write the same", all(way["same"] == way["texts"] for way in ways.values()))
+for name, way in ways.items():
+    budgets.figure(
+        f"| {name} | # | # | # s | # |",
+        way["model_calls"],
+        way["calls_a_token"],
+        way["median_ms"] / 1e3,
+        way["speedup"],
+    )
