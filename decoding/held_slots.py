@@ -12,9 +12,9 @@ from maskwright.decoding.dead_end_texts import DeadEndTexts
 from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.alone import Alone
 from maskwright.decoding.held_texts import HeldTexts
+from maskwright.decoding.matcher import Matcher
 
 if TYPE_CHECKING:
-    from maskwright.decoding.matcher import Matcher
     from maskwright.decoding.names.held import Held
 
 Words = npt.NDArray[np.int32]
@@ -100,8 +100,6 @@ class HeldSlots(HeldTexts):
 
     def _alone(self, slot: int) -> Matcher:
         """A matcher with the text of a slot, and what is held there."""
-        from maskwright.decoding.matcher import Matcher
-
         found = Matcher(self.store, self.max_rollback)
         region = int(self._regions[slot])
         n = int(self._memory[region + constants.ARENA])

@@ -432,18 +432,23 @@ Proof.
   - split; [reflexivity|]. split; [exact at_s|]. split; [congruence|]. now split.
 Qed.
 
-(** The engine's bytes against the definition's columns. *)
-Lemma run_agree l : forall s t, agree s t -> results_agree (run step_stopped indent s l) (run step line_at t l).
+(** Readers of bytes that are alike agree on whole texts. *)
+Lemma run_agree_by stp (step_both : forall c d b, alike c d -> alike (stp c b) (step d b)) l :
+  forall s t, agree s t -> results_agree (run stp indent s l) (run step line_at t l).
 Proof.
   induction l as [|[b| |x] l IH]; intros s t both; simpl.
   - now split.
-  - apply IH. destruct both as (at_s & rest). split; [now apply step_alike | exact rest].
+  - apply IH. destruct both as (at_s & rest). split; [now apply step_both | exact rest].
   - pose proof (end_line_agree _ _ _ _ (proj1 both) both) as line.
     destruct (end_line indent (at_column s) s) as [(s', o)|]; destruct (end_line line_at (at_column t) t) as [(t', p)|];
       simpl in line; try tauto. destruct line as (-> & both'). apply then_out_agree. now apply IH.
   - apply then_out_agree. apply IH. destruct both as (at_s & depths & rest). unfold read_word.
     split; [exact at_s|]. split; [simpl; now rewrite depths | exact rest].
 Qed.
+
+(** The engine's bytes against the definition's columns. *)
+Lemma run_agree l : forall s t, agree s t -> results_agree (run step_stopped indent s l) (run step line_at t l).
+Proof. apply run_agree_by. exact step_alike. Qed.
 
 Lemma run_app stp line l : forall s m, run stp line s (l ++ m) =
   match run stp line s l with Some (s', o) => then_out o (run stp line s' m) | None => None end.
@@ -509,21 +514,12 @@ Qed.
 
 Lemma run_line_agree l : forall s t, agree s t -> results_agree (run step indent s l) (run step line_at t l).
 Proof.
-  assert (step_both : forall c d b, alike c d -> alike (step c b) (step d b)).
-  { intros (w, n) (w', n') b ([same|(far & far')] & one); unfold alike in *; simpl in *.
-    - injection same as -> ->. split; [now left|]. intros lark. destruct (one lark) as (_ & ->).
-      destruct b; rewrite ?lark; simpl; split; lia.
-    - split.
-      + destruct b; simpl; try (destruct consistent); simpl; try (now left); right; lia.
-      + intros lark. destruct (one lark) as (-> & ->). destruct b; rewrite ?lark; simpl; split; lia. }
-  induction l as [|[b| |x] l IH]; intros s t both; simpl.
-  - now split.
-  - apply IH. destruct both as (at_s & rest). split; [now apply step_both | exact rest].
-  - pose proof (end_line_agree _ _ _ _ (proj1 both) both) as line.
-    destruct (end_line indent (at_column s) s) as [(s', o)|]; destruct (end_line line_at (at_column t) t) as [(t', p)|];
-      simpl in line; try tauto. destruct line as (-> & both'). apply then_out_agree. now apply IH.
-  - apply then_out_agree. apply IH. destruct both as (at_s & depths & rest). unfold read_word.
-    split; [exact at_s|]. split; [simpl; now rewrite depths | exact rest].
+  apply run_agree_by. intros (w, n) (w', n') b ([same|(far & far')] & one); unfold alike in *; simpl in *.
+  - injection same as -> ->. split; [now left|]. intros lark. destruct (one lark) as (_ & ->).
+    destruct b; rewrite ?lark; simpl; split; lia.
+  - split.
+    + destruct b; simpl; try (destruct consistent); simpl; try (now left); right; lia.
+    + intros lark. destruct (one lark) as (-> & ->). destruct b; rewrite ?lark; simpl; split; lia.
 Qed.
 
 Lemma read_tokens_run tokens : forall s, read_tokens s tokens = run step indent s (concat tokens).

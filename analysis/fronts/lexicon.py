@@ -69,14 +69,12 @@ class Lexicon:
     """
 
     def __init__(self, leaves: Mapping[str, Expr], where: str) -> None:
+        self._where = where
         filled = {key: non_empty(leaf) for key, leaf in leaves.items()}
         classes = [leaf.ranges for leaf in filled.values() if leaf.kind == "class"]
         pieces = _partition(list(dict.fromkeys(classes)))
         if sum(map(len, pieces.values())) > MAX_PIECES:
-            raise LimitError(
-                f"grammar {where}: the sets of characters overlap in so many ways that they have more than "
-                f"{MAX_PIECES} pieces; make them more alike"
-            )
+            raise self._too_many_pieces(MAX_PIECES)
         sharing: dict[str, list[str]] = {}
         for key, leaf in filled.items():
             if leaf.kind != "class" and not leaf.is_never:
@@ -138,8 +136,16 @@ class Lexicon:
 
     def _without_largest(self) -> Overlap:
         """The automaton of all is too large: the largest is to be split."""
-        largest = max((t for t in self.terminals if t.leaves), key=lambda terminal: terminal.size)
+        largest = max((t for t in self.terminals if t.leaves), key=lambda terminal: terminal.size, default=None)
+        if largest is None:  # pieces of sets of characters alone
+            raise self._too_many_pieces(MAX_STATES)
         return Overlap(set(largest.leaves))
+
+    def _too_many_pieces(self, most: int) -> LimitError:
+        return LimitError(
+            f"grammar {self._where}: the sets of characters overlap in so many ways that they have more than {most} pieces; "
+            "make them more alike"
+        )
 
     def alternatives(self) -> dict[str, tuple[int, ...]]:
         """For each leaf the terminals that its texts are, with the literals that it matches.

@@ -79,6 +79,11 @@ def _merged(grammar: Grammar, conflicts: Policy) -> Merged | str:
         return str(error)
 
 
+def forget() -> None:
+    """Forget the last grammar's tables, as where the time of making them is measured."""
+    _merged.cache_clear()
+
+
 def _made(grammar: Grammar, conflicts: Policy) -> Merged:
     grammar = parsed_grammar(grammar, conflicts)
     automaton = build_automaton(grammar)

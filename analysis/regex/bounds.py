@@ -68,8 +68,9 @@ def _check_length(found: Least, max_states: int) -> None:
 def least(tree: Node) -> Least:
     """The lower bounds for a tree.
 
-    PAPER: `simplify.merged` makes one repetition of rows of one set inside one another, and
-    `factored` one option of those that begin alike. Both keep at least the positions counted here.
+    They hold for what is built, too: `simplify.merged` makes one repetition of rows of one set
+    inside one another, and `factored` one option of those that begin alike. Both keep at least the
+    positions counted here.
 
     Example: ``(?:ab){3}`` has 6 positions, ``(?:a{1,5}){2}`` 10, ``ab|ac|b`` 4.
     """

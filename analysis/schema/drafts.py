@@ -132,9 +132,12 @@ def _array_exists(arrays: Arrays, is_there: Callable[[int], bool]) -> bool:
 
 def reached_states(states: Sequence[ItemState], is_there: Callable[[int], bool]) -> list[int]:
     """The states of items that are reached by nodes that `is_there` names, breadth first."""
-    order = [0]
+    order, seen = [0], {0}
     for number in order:  # grows while it is read
-        order += dict.fromkeys(after for node, after in states[number].moves if after not in order and is_there(node))
+        for node, after in states[number].moves:
+            if after not in seen and is_there(node):
+                seen.add(after)
+                order.append(after)
     return order
 
 

@@ -1,6 +1,6 @@
 """Passes of a model of 0.5 B shape that each way of generating saves, and what that is in time: texts that the model is made to want.
 
-python reports/bench/generation_replay.py [--device cpu|cuda] [--texts N] [--stores FOLDER]
+python reports/bench/generation_replay.py [--device cpu|cuda] [--texts N]
 
 The model has the shape of Qwen 2.5 0.5B, random weights, and the columns of Mistral 7B's tokenizer. At each place its likeliest token is
 made to be the next one of a text. So each way writes the same text, as a model does that knows what it wants, and all that differs is how
@@ -76,7 +76,7 @@ def wanting(torch: Any, columns: int, device: str) -> Any:
     return model.eval().requires_grad_(False)
 
 
-def measure(torch: Any, options: argparse.Namespace) -> dict[str, Any]:
+def measure(torch: Any, options: argparse.Namespace, scratch: Path) -> dict[str, Any]:
     vocabulary = mw.load_vocabulary(TOKENIZER)
     store = mw.build_store(
         mw.load_schema(SCHEMA, whitespace="compact", key_order="schema", escapes="minimal"), vocabulary
@@ -92,7 +92,7 @@ def measure(torch: Any, options: argparse.Namespace) -> dict[str, Any]:
     counts = mw.TokenCounts(vocabulary)
     for _ in range(LEARNED):
         counts.learn(store.matcher(), tokenize(instance(rng)))
-    saved = options.scratch / "counts.json"
+    saved = scratch / "counts.json"
     counts.save(saved)
     texts = [tokenize(instance(rng)) for _ in range(options.texts)]
     model = wanting(torch, vocabulary.size, options.device)
@@ -156,8 +156,7 @@ def main() -> None:
         print("there is no GPU here: not measured")
         return
     with tempfile.TemporaryDirectory() as folder:
-        options.scratch = Path(folder)
-        found = measure(torch, options)
+        found = measure(torch, options, Path(folder))
     console = Console()
     table = Table("", *next(iter(found.values())))
     for name, one in found.items():

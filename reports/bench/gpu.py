@@ -263,8 +263,11 @@ def add_cell(cells: list[dict[str, Any]], cell: dict[str, Any]) -> None:
     for old in cells:
         if (old.get("work"), old.get("tokenizer")) == (cell.get("work"), cell.get("tokenizer")) and "batches" in cell:
             found = {batch["batch"]: batch for batch in cell["batches"]}
-            again = [(batch, found.pop(batch["batch"], batch)) for batch in old["batches"]]
-            old["batches"] = [new if "reason" in batch else batch for batch, new in again] + list(found.values())
+            for i, batch in enumerate(old["batches"]):
+                more = found.pop(batch["batch"], batch)
+                if "reason" in batch:
+                    old["batches"][i] = more
+            old["batches"] += found.values()
             return
     cells.append(cell)
 

@@ -10,6 +10,8 @@ import pytest
 from table_mutator import mapped
 from typer.testing import CliRunner
 
+from maskwright import verification
+from maskwright.analysis.errors import LimitError
 from maskwright.cli import app
 from maskwright.maskstore.table import schema
 from maskwright.stores.build import build_store
@@ -27,6 +29,17 @@ def test_a_grammar_passes(runner: CliRunner) -> None:
     run = runner.invoke(app, ["verify", "json", "-t", "python-tiny", "--json", "-"])
     facts = json.loads(run.stdout)
     assert run.exit_code == 0 and facts["passed"] is True and facts["differences"] == []
+
+
+def test_tables_that_were_not_checked_are_told(runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_large(*_: object) -> None:
+        raise LimitError("too many states")
+
+    monkeypatch.setattr(verification, "build_lr_tables", too_large)
+    run = runner.invoke(app, ["verify", "json", "-t", "python-tiny"])
+    assert run.exit_code == 0 and "LALR tables: not checked" in run.output and "verify: passed" in run.output
+    facts = json.loads(runner.invoke(app, ["verify", "json", "-t", "python-tiny", "--json", "-"]).stdout)
+    assert facts["passed"] is True and facts["has_checked_tables"] is False
 
 
 def test_a_forged_file_fails(runner: CliRunner, tmp_path: Path) -> None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import random
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from coq_runs import needs_coq, verdicts
 from grammars import random_grammar
-from paths import ROOT
 
 from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.legality.certificate import (
@@ -24,7 +22,6 @@ from maskwright.analysis.legality.certificate import (
 )
 from maskwright.analysis.legality.exact import ExactDeciders
 
-PROOFS = ROOT / "proofs"
 MODULES = ("stack_automaton", "partial_stacks", "certificate")
 FUEL = 40
 HEAD = """
@@ -151,13 +148,10 @@ def says(simulator: Simulator, proof: Proof) -> bool:
     return True
 
 
-@pytest.mark.skipif(shutil.which("coqc") is None, reason="no coqc: install Coq (Debian: coq)")
+@needs_coq
 @pytest.mark.slow
 @pytest.mark.parametrize("chunk", range(6))
 def test_the_checker_says_what_the_proved_one_says(chunk: int, tmp_path: Path) -> None:
-    for module in MODULES:
-        shutil.copy(PROOFS / f"{module}.v", tmp_path)
-        subprocess.run(["coqc", "-q", "-Q", ".", "Maskwright", f"{module}.v"], cwd=tmp_path, check=True)
     rng = random.Random(chunk)
     text, known, expected = HEAD, set(), []
     for name, simulator, proof in proofs(range(40 * chunk, 40 * chunk + 40)):
@@ -167,14 +161,7 @@ def test_the_checker_says_what_the_proved_one_says(chunk: int, tmp_path: Path) -
         for one in [proof, *([damaged(proof, rng), damaged(proof, rng)] if proof.nodes else [])]:
             text += coq_check(simulator, one, name)
             expected.append(says(simulator, one))
-    (tmp_path / "cases.v").write_text(text)
-    ended = subprocess.run(
-        ["coqc", "-q", "-Q", ".", "Maskwright", "cases.v"], cwd=tmp_path, capture_output=True, text=True, timeout=600
-    )
-    assert ended.returncode == 0, ended.stderr[-2000:]
-    found = [
-        line.split("=")[1].strip() == "true" for line in ended.stdout.splitlines() if line.lstrip().startswith("=")
-    ]
+    found = verdicts(tmp_path, MODULES, text)
     assert len(found) == len(expected) > 30
     assert found == expected
     assert True in expected and False in expected

@@ -88,3 +88,11 @@ def test_texts_that_are_too_many_are_split_before_their_automata_are_made(monkey
     (*_, last_split) = (one for one in split if one.size == last)
     texts = [str(one.text) for one in kept]
     assert n_beginnings_of(texts) <= lexicon.MAX_STATES < n_beginnings_of([*texts, str(last_split.text)])
+
+
+def test_too_many_characters_alone_are_called_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lexicon, "MAX_STATES", 3)
+    leaves = {one: literal(one) for one in "abcdefgh"}
+    assert {one.kind for one in leaves.values()} == {"class"}
+    with pytest.raises(LimitError, match="more than 3 pieces; make them more alike"):
+        lexicon.Lexicon(leaves, "g")

@@ -5,14 +5,12 @@ from __future__ import annotations
 import ast
 import random
 import re
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from paths import ROOT
+from coq_runs import needs_coq, printed
 
 import maskwright as mw
 from maskwright.analysis.grammar import Grammar
@@ -115,14 +113,7 @@ def by_reference(interpreter: Interpreter, text: bytes) -> tuple[list[int], list
 
 def answers(head: str, commands: list[str], folder: Path) -> list[Any]:
     """What Coq prints for each command."""
-    shutil.copy(ROOT / "proofs" / "layout.v", folder)
-    (folder / "cases.v").write_text(head + "\n".join(commands))
-    for name in ("layout.v", "cases.v"):
-        ended = subprocess.run(
-            ["coqc", "-q", "-Q", ".", "Maskwright", name], cwd=folder, capture_output=True, text=True, timeout=600
-        )
-        assert ended.returncode == 0, ended.stderr[-2000:]
-    values = re.findall(r"^ *= (.*)$", ended.stdout, re.MULTILINE)
+    values = re.findall(r"^ *= (.*)$", printed(folder, ["layout"], head + "\n".join(commands)), re.MULTILINE)
     return [
         ast.literal_eval(value.replace(";", ",").replace("true", "True").replace("false", "False")) for value in values
     ]
@@ -151,7 +142,7 @@ def grammar_of(tabs: str) -> Grammar:
     return mw.load_grammar(("// maskwright: tabs = consistent" if tabs == "consistent" else "") + ANY_LINES)
 
 
-@pytest.mark.skipif(shutil.which("coqc") is None, reason="no coqc: install Coq (Debian: coq)")
+@needs_coq
 @pytest.mark.slow
 @pytest.mark.parametrize("tabs", ["lark", "consistent"])
 def test_engine_and_reference_do_what_is_proved(tabs: str, tmp_path: Path) -> None:
@@ -198,7 +189,7 @@ def test_engine_and_reference_do_what_is_proved(tabs: str, tmp_path: Path) -> No
     assert any(not all(each[2]) for each in expected if each[2])
 
 
-@pytest.mark.skipif(shutil.which("coqc") is None, reason="no coqc: install Coq (Debian: coq)")
+@needs_coq
 @pytest.mark.slow
 @pytest.mark.parametrize("tabs", ["lark", "consistent"])
 def test_moves_are_those_proved(tabs: str, tmp_path: Path) -> None:

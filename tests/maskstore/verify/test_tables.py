@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import shutil
-import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -12,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from coq_runs import needs_coq, verdicts
 from engine_cases import MAKERS, random_vocabulary
 from grammars import random_grammar
 from naive import words
-from paths import ROOT
 from shares import parts, share
 
 from maskwright.analysis.errors import MaskwrightError
@@ -215,15 +213,26 @@ def coq_check(one: Case) -> str:
     )
 
 
-@pytest.mark.skipif(shutil.which("coqc") is None, reason="no coqc: install Coq (Debian: coq)")
+def has_idle_entries(one: Case) -> bool:
+    """Whether there is a shift that no terminal makes, or a state that accepts and stands on no other."""
+    parser, lexer = one.read()
+    unread = set(range(parser.n_columns)) - set(lexer.column)  # the column of the end among them
+    for state in range(parser.n_states):
+        row = parser.acts[state * parser.n_columns : (state + 1) * parser.n_columns]
+        if any(0 < action < ACCEPTS for column in unread for action in row[column]):
+            return True
+        if not parser.below[state] and any(ACCEPTS in actions for actions in row):
+            return True
+    return False
+
+
+@needs_coq
 @pytest.mark.slow
 @pytest.mark.parametrize("chunk", range(4))
 def test_the_check_says_what_the_proved_one_says(chunk: int, tmp_path: Path) -> None:
-    for module in ("grammar", "tables"):
-        shutil.copy(ROOT / "proofs" / f"{module}.v", tmp_path)
-        subprocess.run(["coqc", "-q", "-Q", ".", "Maskwright", f"{module}.v"], cwd=tmp_path, check=True)
+    """It may be stricter, and never laxer, where entries stand that no text comes to: it looks at all of them."""
     rng = random.Random(chunk)
-    commands, expected = [], []
+    commands, expected, is_strict = [], [], []
     for seed in range(20 * chunk, 20 * chunk + 20):
         one = case(seed, random_grammar)
         if one is None or Parser(one.table).n_states > 25:
@@ -234,14 +243,9 @@ def test_the_check_says_what_the_proved_one_says(chunk: int, tmp_path: Path) -> 
             except IndexError:
                 continue
             expected.append(not other.faults())
-    (tmp_path / "cases.v").write_text(HEAD + "".join(commands))
-    ended = subprocess.run(
-        ["coqc", "-q", "-Q", ".", "Maskwright", "cases.v"], cwd=tmp_path, capture_output=True, text=True, timeout=600
-    )
-    assert ended.returncode == 0, ended.stderr[-2000:]
-    found = [
-        line.split("=")[1].strip() == "true" for line in ended.stdout.splitlines() if line.lstrip().startswith("=")
-    ]
-    assert len(found) == len(expected) > 20
-    assert found == expected
+            is_strict.append(has_idle_entries(other) or other.read()[1].column != one.read()[1].column)
+    found = verdicts(tmp_path, ["grammar", "tables"], HEAD + "".join(commands))
+    assert len(found) == len(expected) > 20 and is_strict.count(False) > 20
+    for proved, checked, may_be_stricter in zip(found, expected, is_strict, strict=True):
+        assert proved == checked or (may_be_stricter and proved)
     assert True in expected and False in expected
