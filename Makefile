@@ -73,11 +73,15 @@ check-serving: $(STAMP)
 	.venv-vllm/bin/python -m pip install --quiet -e .
 	.venv-vllm/bin/python scripts/check_serving.py
 
-# Masks beside the peers', in a Python of their own: they need not agree with this package on what else is installed.
+# Masks beside the peers', in Pythons of their own: they need not agree with this package on what else is installed, nor SynCode with
+# the others.
 bench-peers: $(STAMP)
 	$(PYTHON) -m venv .venv-peers
-	.venv-peers/bin/python -m pip install --quiet torch==2.13.0 numpy xgrammar==0.2.8 llguidance==1.9.1 outlines-core==0.2.14 kbnf==0.4.2
-	$(BIN)/python reports/bench/masks.py --peers-python .venv-peers/bin/python --engines ours,llguidance,xgrammar,kbnf,outlines
+	.venv-peers/bin/python -m pip install --quiet torch==2.13.0 numpy xgrammar==0.2.8 llguidance==1.9.1 glrmask==0.5.0 outlines-core==0.2.14 kbnf==0.4.2
+	$(PYTHON) -m venv .venv-syncode
+	.venv-syncode/bin/python -m pip install --quiet torch==2.13.0
+	.venv-syncode/bin/python -m pip install --quiet syncode==0.4.16 'transformers<4.56' sentencepiece protobuf
+	$(BIN)/python reports/bench/masks.py --peers-python .venv-peers/bin/python --syncode-python .venv-syncode/bin/python
 
 # The GPU engine compiled to machine code, on a machine that need not have a GPU; in a Python of its own, since CUDA's compilers are large.
 check-gpu-compile: $(STAMP)
@@ -94,5 +98,5 @@ check-all: $(STAMP)
 	$(BIN)/python scripts/check_all.py
 
 clean:
-	rm -rf $(VENV) .venv-peers .venv-gpu .venv-vllm build dist out *.egg-info
+	rm -rf $(VENV) .venv-peers .venv-syncode .venv-gpu .venv-vllm build dist out *.egg-info
 	find analysis maskstore decoding -name '_compiled_*' -delete

@@ -3,9 +3,10 @@
     python reports/bench/masks.py --peers-python VENV/bin/python [--syncode-python VENV/bin/python] [--quick]
 
 Peers come from venvs outside the repository (SynCode needs an old transformers, so one of its own):
-`pip install torch==2.13.0`, then `pip install xgrammar==0.2.8 llguidance==1.9.1 outlines-core==0.2.14 kbnf==0.4.2`; and
+`pip install torch==2.13.0`, then `pip install xgrammar==0.2.8 llguidance==1.9.1 glrmask==0.5.0 outlines-core==0.2.14 kbnf==0.4.2`; and
 `pip install torch==2.13.0`, then `pip install syncode==0.4.16 "transformers<4.56" sentencepiece protobuf`. What is missing is reported so.
-Each engine runs in a process of its own, three times; the least time of a step counts. Grammars: see grammars/flatten.py.
+Each engine runs in a process of its own, as often as any other, over the same documents; the least time of a step counts.
+Grammars: see grammars/flatten.py.
 """
 
 from __future__ import annotations
@@ -29,12 +30,13 @@ from rich.table import Table
 
 HERE = Path(__file__).resolve().parent
 CHART = HERE.parent / "masks.svg"
-ENGINES = ("ours", "llguidance", "xgrammar", "outlines", "kbnf", "syncode")
-STRIDE = {("xgrammar", "python"): 100, ("kbnf", "python"): 20}
-"""Where a mask takes a tenth of a second and more, only every so many are filled, so that they come from many files."""
+ENGINES = ("ours", "llguidance", "xgrammar", "glrmask", "outlines", "kbnf", "syncode")
+STRIDE = {("xgrammar", "python"): 300, ("kbnf", "python"): 100, ("syncode", "python"): 100, ("syncode", "json"): 20}
+"""Where a mask takes a tenth of a second and more, only every so many are filled, in all the documents."""
 QUICK = {
-    "steps": 400,
+    "documents": 2,
     "seconds": 2.0,
+    "batch_seconds": 2.0,
     "repeats": 1,
     "batches": "4",
     "batch_steps": 4,
@@ -53,11 +55,10 @@ def run_engine(engine: str, folder: Path, python: str, options: argparse.Namespa
     stride = STRIDE.get((engine, json.loads((folder / "work.json").read_text(encoding="utf-8"))["name"]), 1)
     facts: dict[str, Any] = {}
     tables: list[Any] = []
-    # at a stride a mask takes so long that the machine's hiccups do not matter
-    for repeat in range(1 if stride > 1 else options.repeats):
+    for repeat in range(options.repeats):
         out = folder / f"{engine}-{repeat}"
         command = [python, "-m", "peers.process", engine, str(folder), str(out), "--stride", str(stride)]
-        for name in ("steps", "seconds", "batches", "batch_steps"):
+        for name in ("documents", "seconds", "batches", "batch_steps", "batch_seconds"):
             command += [f"--{name.replace('_', '-')}", str(getattr(options, name))]
         done = subprocess.run(command, cwd=HERE, env=environment, capture_output=True, text=True, check=False)
         if done.returncode:
@@ -140,11 +141,12 @@ def main() -> None:
     parser.add_argument(
         "--corpus", choices=["both", "shared", "stdlib"], default="both", help="where Python files come from"
     )
-    parser.add_argument("--steps", type=int, default=20_000, help="tokens to replay, for each engine and piece of work")
-    parser.add_argument("--seconds", type=float, default=90, help="after which a replay stops early")
-    parser.add_argument("--repeats", type=int, default=3, help="processes whose least times count")
+    parser.add_argument("--documents", type=int, default=32, help="to replay, for each engine and piece of work")
+    parser.add_argument("--seconds", type=float, default=300, help="after which a replay stops early")
+    parser.add_argument("--repeats", type=int, default=2, help="processes whose least times count")
     parser.add_argument("--batches", default="16,128")
-    parser.add_argument("--batch-steps", type=int, default=256)
+    parser.add_argument("--batch-steps", type=int, default=128)
+    parser.add_argument("--batch-seconds", type=float, default=20, help="after which a batch stops early")
     parser.add_argument("--json", type=Path, default=None, help="write the facts there too")
     parser.add_argument(
         "--quick", action="store_true", help="a minute's smoke run without SynCode; writes no record and no picture"
@@ -169,7 +171,7 @@ def main() -> None:
                 folder = Path(temporary) / f"{name}-{tokenizer}"
                 encode = encoder(tokenizer)
                 with console.status(f"{name}, {tokenizer}: tokens"):
-                    counts = work.write_work(folder, name, tokenizer, encode, SHARED, options.corpus, options.steps)
+                    counts = work.write_work(folder, name, tokenizer, encode, SHARED, options.corpus)
                 vocabulary = len(json.loads((folder / "work.json").read_text(encoding="utf-8"))["tokens"])
                 engines: dict[str, dict[str, Any]] = {}
                 for engine in options.engines.split(","):
@@ -199,7 +201,7 @@ def main() -> None:
     if not all(cell["engines"].get("ours", {}).get("status") == "measured" for cell in cells):
         sys.exit("this engine was not measured on all the work: no record and no picture were written")
     today = datetime.date.today().isoformat()
-    settings = ("steps", "seconds", "repeats", "corpus", "batches", "batch_steps")
+    settings = ("documents", "seconds", "repeats", "corpus", "batches", "batch_steps", "batch_seconds")
     command = "python reports/bench/masks.py " + " ".join(
         f"--{setting.replace('_', '-')} {getattr(options, setting)}" for setting in settings
     )

@@ -76,7 +76,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3, help="processes whose least times count")
     options = parser.parse_args()
     settings = argparse.Namespace(
-        steps=10**9, seconds=options.seconds, batches="", batch_steps=0, repeats=options.repeats
+        documents=10**9, seconds=options.seconds, batches="", batch_steps=0, batch_seconds=0, repeats=options.repeats
     )
     before = [round(value, 2) for value in os.getloadavg()]
     cells = []

@@ -13,6 +13,7 @@ COLOURS = {
     "ours": "#0b6e4f",
     "llguidance": "#c1440e",
     "xgrammar": "#2b59c3",
+    "glrmask": "#c2185b",
     "outlines": "#8a6d3b",
     "kbnf": "#7b3fa0",
     "syncode": "#5c6670",

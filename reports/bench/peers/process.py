@@ -1,10 +1,11 @@
 """One engine in one process: compile, first mask, replay of real texts one by one and in batches. Times in ns to an .npz, facts to a .json.
 
-    python -m peers.process ENGINE WORK_FOLDER OUT [--steps N] [--stride N] [--seconds S] [--batches 16,128] [--batch-steps N]
+    python -m peers.process ENGINE WORK_FOLDER OUT [--documents N] [--stride N] [--seconds S] [--batches 16,128] [--batch-steps N]
 
 Replay is teacher-forced: at each step fill the mask, look whether the true next token is in it (not timed), advance by that token. A
 document whose next token is not in the mask is abandoned there. (By an engine that keeps no state of its own, `goes_on`, it is counted, and
-replayed to the end or until the engine gives up.) With a stride only every so many masks are filled; all tokens are advanced by.
+replayed to the end or until the engine gives up.) With a stride only the masks of every so many tokens are filled,
+counted over all documents; all tokens are advanced by.
 """
 
 from __future__ import annotations
@@ -61,8 +62,8 @@ def replay(engine: Engine, work: Work, options: argparse.Namespace) -> tuple[dic
     clock = time.perf_counter_ns
     goes_on = getattr(engine, "goes_on", False)
     end = time.monotonic() + options.seconds
-    for number, (name, tokens) in enumerate(work.documents):
-        if replayed >= options.steps or time.monotonic() > end:
+    for number, (name, tokens) in enumerate(work.documents[: options.documents]):
+        if time.monotonic() > end:
             break
         gc.collect()
         matcher = engine.matcher()
@@ -72,7 +73,7 @@ def replay(engine: Engine, work: Work, options: argparse.Namespace) -> tuple[dic
         for position, token in enumerate(tokens):
             mask_ns = -1
             try:
-                if position % options.stride == 0:
+                if replayed % options.stride == 0:
                     begin = clock()
                     fill()
                     mask_ns = clock() - begin
@@ -143,7 +144,7 @@ def replay_batch(engine: Engine, work: Work, n: int, options: argparse.Namespace
     refusals = 0
     clock = time.perf_counter_ns
     chosen = random.Random(n)
-    left = options.seconds
+    left = options.batch_seconds
     while len(steps) < options.batch_steps and left > 0:
         batch = engine.batch(n)
         texts = places(work, n, chosen)
@@ -203,14 +204,14 @@ def measure(options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]
     matcher.fill()
     facts["first_mask_us"] = (time.perf_counter_ns() - begin) / 1e3
     gc.disable()
-    warm_up = argparse.Namespace(**{**vars(options), "steps": WARM_UP, "seconds": min(options.seconds, 20)})
+    warm_up = argparse.Namespace(**{**vars(options), "seconds": min(options.seconds, 20)})
     name, tokens = work.documents[0]
     replay(engine, Work(**{**vars(work), "documents": [(name, tokens[:WARM_UP])]}), warm_up)
     replayed, arrays = replay(engine, work, options)
     facts["replay"] = {**replayed, "stride": options.stride}
     facts["batches"] = {}
     if options.batches:
-        few = argparse.Namespace(**{**vars(options), "batch_steps": 2, "seconds": 1})
+        few = argparse.Namespace(**{**vars(options), "batch_steps": 2, "batch_seconds": 1})
         with contextlib.suppress(Exception):  # what ails an engine's batches is said below
             replay_batch(engine, work, 2, few)
     for n in options.batches:
@@ -229,9 +230,10 @@ def main() -> None:
     parser.add_argument("engine")
     parser.add_argument("work")
     parser.add_argument("out")
-    parser.add_argument("--steps", type=int, default=20_000)
+    parser.add_argument("--documents", type=int, default=32)
     parser.add_argument("--stride", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=120)
+    parser.add_argument("--seconds", type=float, default=300)
+    parser.add_argument("--batch-seconds", type=float, default=20)
     parser.add_argument("--batches", type=lambda text: [int(n) for n in text.split(",") if n], default=[])
     parser.add_argument("--batch-steps", type=int, default=256)
     options = parser.parse_args()

@@ -91,9 +91,9 @@ def exact_tokens(text: str, encode: Callable[[str], list[int]], vocabulary: mw.V
 
 
 def write_work(
-    folder: Path, name: str, tokenizer: str, encode: Callable[[str], list[int]], shared: Path, corpus: str, steps: int
+    folder: Path, name: str, tokenizer: str, encode: Callable[[str], list[int]], shared: Path, corpus: str
 ) -> dict[str, Any]:
-    """Writes work.json; returns counts. Documents until there are `steps` tokens, and at least `LEAST` documents for the batches."""
+    """Writes work.json with `LEAST` documents; returns counts."""
     vocabulary = mw.load_vocabulary(tokenizer)
     documents: list[tuple[str, list[int]]] = []
     total = inexact = 0
@@ -104,7 +104,7 @@ def write_work(
         elif 8 <= len(tokens) <= LONGEST:
             documents.append((document, tokens))
             total += len(tokens)
-        if total >= steps and len(documents) >= LEAST:
+        if len(documents) >= LEAST:
             break
     write_documents(folder, name, tokenizer, documents)
     return {"documents": len(documents), "tokens": total, "not_reproduced_by_tokenizer": inexact}
