@@ -137,7 +137,8 @@ def test_a_keyword_may_run_into_a_name() -> None:
             assert not is_legal, text
 
 
-def test_thousands_of_words_are_split_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("n", share([1_200, 3_500], 1))
+def test_thousands_of_words_are_split_at_once(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Reading goes a few rounds, however many of the words have to be split until the automaton of the others fits."""
     rounds = 0
     lower = scannerless.lower
@@ -149,7 +150,7 @@ def test_thousands_of_words_are_split_at_once(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(scannerless, "lower", counted)
     rng = random.Random(0)
-    words = {"".join(rng.choices("abcdefghijklmnop", k=rng.randint(3, 9))) for _ in range(3_500)}
+    words = {"".join(rng.choices("abcdefghijklmnop", k=rng.randint(3, 9))) for _ in range(n)}
     grammar = parse_gbnf("root ::= " + " | ".join(f'"{word}"' for word in sorted(words)))
     assert rounds < 8
     matcher = mw.build_store(grammar, LARGER).matcher()
