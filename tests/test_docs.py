@@ -198,7 +198,7 @@ def test_the_options_are_those_of_the_code() -> None:
     from maskwright.analysis.grammar.options import KEYS
 
     shown = re.findall(r"^\| `// maskwright: (\w+) ", page("docs/grammar-howto.md"), re.MULTILINE)
-    assert shown == [*KEYS, "restriction"]
+    assert shown == [*KEYS, "length", "restriction"]
 
 
 def test_records_of_the_oracle_follow_the_grammars_conflicts() -> None:
