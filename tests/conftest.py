@@ -41,9 +41,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """What was collected and imported stays to the end: the collector of garbage need not look at it over and over."""
+    """What was collected and imported stays to the end: the collector of garbage need not look at it over and over.
+
+    Nor need it look at the young objects after each 700.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 def pytest_unconfigure() -> None:

@@ -87,7 +87,7 @@ def test_a_store_built_at_once_has_nothing_to_close() -> None:
     store.close()
 
 
-@pytest.mark.parametrize("seed", share(range(12), 3))
+@pytest.mark.parametrize("seed", share(range(12), 1))
 @pytest.mark.parametrize("make", MAKERS)
 def test_masks_are_the_same_whenever_the_table_is_replaced(make: Callable[[int], Grammar], seed: int) -> None:
     """Fills, advances, rollbacks, forks, resets and answers in any order, with the table replaced between any two."""
@@ -368,7 +368,7 @@ def test_an_automaton_past_its_budget_is_kept_open(tmp_path: Path, monkeypatch: 
     assert row(again.matcher()) == row(compile_store(*lists()).matcher())
 
 
-@pytest.mark.parametrize("numbers", share(parts(300, 100), 1), ids=str)
+@pytest.mark.parametrize("numbers", share(parts(300, 40), 1), ids=str)
 def test_each_store_has_its_own_endings_whenever_its_table_is_replaced(numbers: range) -> None:
     """What was learnt about a table that is gone must not be found for another that is where it was."""
     wrong = []

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from random_model import CONTEXT, JSON_TEXT, save_model
+from shares import share
 from typer.testing import CliRunner
 
 from maskwright.analysis.errors import IllegalTokenError, MaskwrightError, UnknownNameError, VocabularyError
@@ -74,10 +75,11 @@ def test_what_a_model_is_loaded_as(model: LanguageModel) -> None:
     assert model.tokens_of("") == [0]
 
 
-def test_completions_are_texts_of_the_grammar(store: Store, model: LanguageModel) -> None:
+@pytest.mark.parametrize("seeds", share([range(1), range(1, 3)], 1), ids=str)
+def test_completions_are_texts_of_the_grammar(store: Store, model: LanguageModel, seeds: range) -> None:
     """Greedy and sampled, with prompts that end inside a token and inside a character."""
     for prompt in ("", "[1, ", '{"ab": [tr', '["', "[[", '{"é"'):
-        for seed in range(3):
+        for seed in seeds:
             for options in ({}, {"temperature": 1.0}, {"temperature": 1.5, "top_k": 50, "heal": False}):
                 found = complete(store, prompt, model, max_tokens=24, seed=seed, **options)  # type: ignore[arg-type]
                 json.loads(prompt.encode() + found.data)

@@ -17,6 +17,7 @@ from xml.etree import ElementTree
 import one_token
 import pytest
 from paths import ROOT
+from shares import share
 
 import maskwright as mw
 from maskwright.analysis.loading import load_grammar
@@ -93,7 +94,9 @@ def test_pages_print_what_they_show(name: str, tmp_path: Path, monkeypatch: pyte
         assert printed(code, names) == (shown or ""), code
 
 
-@pytest.mark.parametrize("name", [f"docs/{name}.md" for name in ("composition", "names", "generation", "canonical")])
+@pytest.mark.parametrize(
+    "name", share([f"docs/{name}.md" for name in ("composition", "generation", "canonical", "names")], 3)
+)
 def test_pages_with_a_model_print_what_they_show(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a page shows no output, its block runs."""
     pytest.importorskip("transformers")
@@ -198,7 +201,7 @@ def test_the_options_are_those_of_the_code() -> None:
     from maskwright.analysis.grammar.options import KEYS
 
     shown = re.findall(r"^\| `// maskwright: (\w+) ", page("docs/grammar-howto.md"), re.MULTILINE)
-    assert shown == [*KEYS, "restriction"]
+    assert shown == [*KEYS, "length", "restriction"]
 
 
 def test_records_of_the_oracle_follow_the_grammars_conflicts() -> None:

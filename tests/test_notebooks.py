@@ -20,8 +20,8 @@ from shares import share
 
 FOLDER = ROOT / "notebooks"
 NOTEBOOKS = ["01_a_n_b_n", "02_python_lark", "03_my_own", "04_a_mask_taken_apart", "05_hugging_face"]
-LONG = {"02_python_lark", "05_hugging_face"}
-"""Run in slow tests: ten seconds and more each."""
+LONG = {"02_python_lark", "03_my_own", "04_a_mask_taken_apart", "05_hugging_face"}
+"""Run in slow tests: six seconds and more each."""
 MEASURED = {"tags": ["measured"]}
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},

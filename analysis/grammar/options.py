@@ -11,6 +11,7 @@ These lines are comments to Lark, so the file stays a plain Lark grammar. Whoeve
     // maskwright: verbatim = TEXT TEXT_END
     // maskwright: refused = UNTERMINATED
     // maskwright: tabs = consistent
+    // maskwright: length STRING = ..80
     // maskwright: restriction no_comments = COMMENT: _NEWLINE:_BARE_NEWLINE
     // maskwright: convention variable_name = variable_name:atom
     // maskwright: allowed imports = module .:relative_module
@@ -21,6 +22,8 @@ These lines are comments to Lark, so the file stays a plain Lark grammar. Whoeve
 - `refused` names terminals that no rule takes. They are lexed all the same, so that a text with one
   of them is refused and not read in some other way.
 - `tabs`: columns compare as in CPython, not by tabs of 8 as in Lark; see `Layout`.
+- `length` bounds the characters of a terminal's lexemes: ``..8``, ``2..``, ``2..8`` or ``8``. A
+  restriction ``length:STRING=..`` of the same terminal overrides the line.
 - The last three declare restrictions. They hold only where a caller asks for them; see `restrict`.
 
 `soft`, `verbatim` and `refused` may stand on several lines.
@@ -35,12 +38,13 @@ from dataclasses import dataclass
 from typing import cast, get_args
 
 from maskwright.analysis.errors import GrammarError
-from maskwright.analysis.grammar.grammar import Conflicts, Lexing, Reserved
+from maskwright.analysis.grammar.grammar import Conflicts, Lengths, Lexing, Reserved
 
 KEYS = ("start", "lexing", "reserved", "conflicts", "soft", "verbatim", "refused", "tabs")
 
 _LISTS = ("soft", "verbatim", "refused")
 _RESTRICTIONS = ("restriction", "convention", "allowed")
+_KNOWN = (*KEYS, "length", *_RESTRICTIONS)
 _LINE = re.compile(r"^[ \t]*//[ \t]*maskwright:(.*)$", re.MULTILINE)
 _CHOICES = {
     "lexing": get_args(Lexing),
@@ -82,8 +86,8 @@ class Restriction:
 class Options:
     """What the option lines of one file state; None or () where they say nothing.
 
-    The members have the names of the options. `restrictions` holds what the last three kinds of
-    lines declare, in the file's order.
+    The members have the names of the options. `lengths` holds terminals' names with their lengths,
+    `restrictions` what the last three kinds of lines declare, both in the file's order.
     """
 
     start: str | None = None
@@ -94,6 +98,7 @@ class Options:
     verbatim: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
     tabs: str | None = None
+    lengths: tuple[tuple[str, Lengths], ...] = ()
     restrictions: tuple[Restriction, ...] = ()
 
 
@@ -108,6 +113,7 @@ def read_options(text: str, at: Callable[[str, int], str]) -> Options:
     """
     found: dict[str, list[str]] = {}
     declared: dict[str, Restriction] = {}
+    lengths: dict[str, Lengths] = {}
     for line in _LINE.finditer(text):
         key, equals, value = (part.strip() for part in line[1].partition("="))
         words = value.split()
@@ -121,10 +127,13 @@ def read_options(text: str, at: Callable[[str, int], str]) -> Options:
         if kind in _RESTRICTIONS:
             _declare(declared, kind, name.strip(), words, error)
             continue
+        if about := re.fullmatch(r"length\b(.*)", key):
+            _state_length(lengths, about[1], value, error)
+            continue
         if key not in KEYS:
-            close = difflib.get_close_matches(key, (*KEYS, *_RESTRICTIONS), n=1)
+            close = difflib.get_close_matches(key, _KNOWN, n=1)
             hint = f"; did you mean {close[0]}?" if close else ""
-            raise error(f"no option is named {key!r}{hint} (known: {', '.join((*KEYS, *_RESTRICTIONS))})")
+            raise error(f"no option is named {key!r}{hint} (known: {', '.join(_KNOWN)})")
         if key not in _LISTS:
             if key in found:
                 raise error(f"option {key} is given twice")
@@ -147,8 +156,25 @@ def read_options(text: str, at: Callable[[str, int], str]) -> Options:
         verbatim,
         refused,
         one("tabs"),
+        tuple(lengths.items()),
         tuple(declared.values()),
     )
+
+
+def _state_length(lengths: dict[str, Lengths], name: str, value: str, error: Callable[[str], GrammarError]) -> None:
+    """Add one line to the lengths.
+
+    name : what stands between ``length`` and the equals sign.
+    """
+    if not re.fullmatch(r"[ \t]+\w+", name):
+        raise error("expected a terminal for the length, as in: // maskwright: length STRING = ..80")
+    name = name.strip()
+    if name in lengths:
+        raise error(f"option length {name} is given twice")
+    try:
+        lengths[name] = Lengths.read(name, value)
+    except GrammarError as found:
+        raise error(str(found)) from found
 
 
 def _declare(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from maskwright.analysis.errors import GrammarError
 
 INT32 = range(-(2**31), 2**31)
+
+_RANGE = re.compile(r"(?P<least>[0-9]*)(?P<dots>\.\.)?(?P<most>[0-9]*)")
 
 
 class Lengths(NamedTuple):
@@ -27,6 +30,28 @@ class Lengths(NamedTuple):
         if self.least == self.most:
             return str(self.least)
         return f"{self.least or ''}..{'' if self.most is None else self.most}"
+
+    @classmethod
+    def read(cls, name: str, text: str) -> Lengths:
+        """The lengths that a text says: ``..8``, ``2..``, ``2..8`` or ``8``.
+
+        name : the terminal that they are of, for messages.
+
+        Raises: GrammarError for a text that says none, or numbers that no lexeme can have.
+        """
+        found = _RANGE.fullmatch(text.strip())
+        if found is None or not (found["least"] or found["most"]):
+            raise GrammarError(
+                f"the length of {name[:40]} is {text[:40]!r}; expected numbers of characters, as in ..8, 2.., 2..8 or 8"
+            )
+        least, most = (int(number[:12]) if number else None for number in (found["least"], found["most"]))
+        if not found["dots"]:
+            most = least
+        if most is not None and most < (least or 0):
+            raise GrammarError(f"no lexeme of {name[:40]} has {text[:40]} characters: {least} > {most}")
+        if any(number is not None and number not in INT32 for number in (least, most)):
+            raise GrammarError(f"the length {text[:40]} of {name[:40]} is too large; leave it out for no bound")
+        return cls(least or 0, most)
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,10 +45,16 @@ from maskwright.analysis.loading.lark_errors import translate
 from maskwright.analysis.loading.lark_limits import check_sizes, literals_used
 from maskwright.analysis.loading.names import find_source
 from maskwright.analysis.loading.soft import soften
+from maskwright.analysis.loading.stated import (
+    check_lengths,
+    check_refused,
+    narrowed,
+    refused_terminals,
+    with_verbatim,
+)
 from maskwright.analysis.lr.splits import default_conflicts
 from maskwright.analysis.marks import PART_FLAGS, mark
 from maskwright.analysis.restrict.restrict import as_tuple, replacements
-from maskwright.analysis.restrict.restrict import restrict as restricted
 
 _LAYOUT_NAMES = (("_NEWLINE", "_INDENT", "_DEDENT"), ("NEWLINE", "INDENT", "DEDENT"), ("_NL", "_INDENT", "_DEDENT"))
 _BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
@@ -75,7 +81,8 @@ def load_grammar(
 
     Where `start`, `lexing`, `reserved`, `conflicts` or `soft` is None, the file itself decides, by
     lines such as ``// maskwright: lexing = contextual`` (see `options`). Without such a line the
-    default given here holds.
+    default given here holds. A line ``// maskwright: length WS = ..8`` holds unless `restrict`
+    bounds the same terminal.
 
     start : the start symbol. By default "start"; for grammars of the wheel, the one that reads a
         whole file.
@@ -176,7 +183,7 @@ def parse_grammar(
         if must_compile and lexing != "nfa" and not restrict:
             check_texts(name, literals_used(builder, start), STATE_LIMIT)
         more = replacements(options.restrictions, restrict)
-        keep = (*_layout_names(layout, builder), *_refused(options.refused, builder, files), *more)
+        keep = (*_layout_names(layout, builder), *refused_terminals(options.refused, builder, files), *more)
         terminal_defs, lark_rules, ignored = _compile(builder, (start, *more), keep)
     except MaskwrightError:
         raise
@@ -193,16 +200,17 @@ def parse_grammar(
     unused = tuple(name for name in _unused(builder, terminals) if name not in meant)
     conflicts, reserved = conflicts or options.conflicts, reserved or options.reserved or "none"
     grammar = replace(grammar, unused_terminals=unused, conflicts=conflicts or "all", reserved=reserved)
-    grammar = _with_verbatim(_with_layout(grammar, layout, files), options.verbatim, files)
+    grammar = with_verbatim(_with_layout(grammar, layout, files), options.verbatim, files)
     if options.tabs and grammar.layout is not None:
         grammar = replace(grammar, layout=replace(grammar.layout, tabs="consistent"))
-    _check_refused(grammar, options.refused, files)
+    check_refused(grammar, options.refused, files)
     plain = None
     if soft and lexing != "nfa":
         plain, grammar = grammar, soften(grammar, soft)
-    if restrict:
-        plain = None if plain is None else restricted(plain, restrict)
-        grammar = restricted(grammar, restrict)
+    if restrict or options.lengths:
+        check_lengths(options.lengths, grammar, builder, files)
+        plain = None if plain is None else narrowed(plain, restrict, options.lengths, files)
+        grammar = narrowed(grammar, restrict, options.lengths, files)
     grammar = grammar if plain is None else replace(grammar, plain=plain)
     productive = productive_symbols(grammar)
     if grammar.start not in productive:
@@ -297,24 +305,6 @@ def _layout_names(layout: Layout | Indenter | str | None, builder: LarkGrammar) 
     lexed = {name for name, (tree, _) in builder.term_defs if tree is not None} - set(builder.ignore)
     found = (names for names in _LAYOUT_NAMES if names[0] in lexed and declared.issuperset(names[1:]))
     return () if layout is None else next(found, ())
-
-
-def _refused(names: Sequence[str], builder: LarkGrammar, files: GrammarFiles) -> Sequence[str]:
-    """The terminals of option `refused`, which are kept though no rule uses them."""
-    defined = [str(name) for name, (tree, _) in builder.term_defs if tree is not None]
-    for name in names:
-        if name not in defined:
-            raise files.error(
-                f"option refused names {name}, which is not a terminal of the grammar" + suggestion(name, defined), name
-            )
-    return names
-
-
-def _check_refused(grammar: Grammar, names: Sequence[str], files: GrammarFiles) -> None:
-    """Raises GrammarError if something takes a terminal of option `refused`."""
-    for name in names:
-        if any(grammar.terminal_number[name] in used for used in (grammar.ignored, *(r.rhs for r in grammar.rules))):
-            raise files.error(f"option refused names {name}, but a rule or %ignore takes it", name)
 
 
 def _terminals(
@@ -449,16 +439,6 @@ def _with_layout(grammar: Grammar, layout: Layout | Indenter | str | None, files
             wanted = "be declared with %declare: the layout inserts it" if declared else "have a pattern"
             raise files.error(f"the layout's {role} terminal {name} must {wanted}", name)
     return with_layout
-
-
-def _with_verbatim(grammar: Grammar, names: Sequence[str], files: GrammarFiles) -> Grammar:
-    """The grammar with its verbatim terminals. Raises GrammarError for an unknown name."""
-    number = grammar.terminal_number
-    for name in names:
-        if name not in number:
-            what = f"option verbatim names {name}, which is not a terminal that the rules use"
-            raise files.error(what + suggestion(name, list(number)), name)
-    return replace(grammar, verbatim=frozenset(number[name] for name in names)) if names else grammar
 
 
 def _by_number(grammar: Grammar, indenter: Indenter, files: GrammarFiles) -> Layout:

@@ -1,8 +1,9 @@
 """Lengths: the lexemes of a terminal have so many characters and no more.
 
-A restriction ``length:WHITESPACE=..8`` leaves out each text with a lexeme of WHITESPACE that is
-longer. What is left is read as before: a lexeme that is too long is not cut in two. So under
-longest match a bound on an ignored terminal bounds the run of it, not each piece of the run.
+A restriction ``length:WHITESPACE=..8``, or such an option line of the grammar file, leaves out each
+text with a lexeme of WHITESPACE that is longer. What is left is read as before: a lexeme that is
+too long is not cut in two. So under longest match a bound on an ignored terminal bounds the run of
+it, not each piece of the run.
 
 The terminal keeps the lexemes that are within the bounds. All others become lexemes of a second
 terminal, which competes where the first one does and which no rule takes (`Terminal.beyond`).
@@ -12,12 +13,11 @@ several lexemes.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 
 from maskwright.analysis.errors import GrammarError, UnknownNameError
-from maskwright.analysis.grammar.grammar import INT32, Grammar, Lengths
+from maskwright.analysis.grammar.grammar import Grammar, Lengths
 from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.analysis.lexing.messages import naming
 from maskwright.analysis.lexing.terminals import compile_terminal, length_automaton
@@ -27,46 +27,34 @@ from maskwright.analysis.restrict.words import assemble, unused_name
 
 PREFIX = "length:"
 
-_RANGE = re.compile(r"(?P<least>[0-9]*)(?P<dots>\.\.)?(?P<most>[0-9]*)")
-
 
 def bound_lengths(grammar: Grammar, bounds: Mapping[str, str]) -> Grammar:
     """The grammar whose terminals have lexemes of certain lengths, in characters.
 
-    bounds : for names of terminals what is written behind the ``=``: ``..8``, ``2..``, ``2..8`` or
-        ``8``. A bound that leaves out no lexeme changes nothing.
+    bounds : for names of terminals what is written behind the ``=``, see `Lengths.read`.
 
-    Raises: UnknownNameError for a name that is no terminal's; GrammarError for a bound that is
-    none, that no lexeme is within, or that is the terminal's second, for a terminal of the layout,
-    and for one that stands for a part; TerminalError and LimitError as `compile_terminal`: the
-    automaton counts characters.
+    Raises: UnknownNameError, TerminalError and LimitError as `bound_length`; GrammarError as it
+    does, and for a bound that is none.
     """
     for name, text in bounds.items():
-        grammar = _bounded(grammar, name, _read(grammar, name, text))
+        try:
+            lengths = Lengths.read(name, text)
+        except GrammarError as error:
+            raise GrammarError(f"grammar {grammar.name}: {error}") from error
+        grammar = bound_length(grammar, name, lengths)
     return grammar
 
 
-def _read(grammar: Grammar, name: str, text: str) -> Lengths:
-    found = _RANGE.fullmatch(text.strip())
-    if found is None or not (found["least"] or found["most"]):
-        raise GrammarError(
-            f"grammar {grammar.name}: the length of {name[:40]} is {text[:40]!r}; expected numbers of characters, as in ..8, 2.., 2..8 or 8"
-        )
-    least, most = (int(number[:12]) if number else None for number in (found["least"], found["most"]))
-    if not found["dots"]:
-        most = least
-    if most is not None and most < (least or 0):
-        raise GrammarError(
-            f"grammar {grammar.name}: no lexeme of {name[:40]} has {text[:40]} characters: {least} > {most}"
-        )
-    if any(number is not None and number not in INT32 for number in (least, most)):
-        raise GrammarError(
-            f"grammar {grammar.name}: the length {text[:40]} of {name[:40]} is too large; leave it out for no bound"
-        )
-    return Lengths(least or 0, most)
+def bound_length(grammar: Grammar, name: str, lengths: Lengths) -> Grammar:
+    """The grammar in which one terminal has lexemes of certain lengths only.
 
+    A bound that leaves out no lexeme changes nothing.
 
-def _bounded(grammar: Grammar, name: str, lengths: Lengths) -> Grammar:
+    Raises: UnknownNameError for a name that is no terminal's; GrammarError for a bound that no
+    lexeme is within, or that is the terminal's second, for a terminal of the layout, and for one
+    that stands for a part; TerminalError and LimitError as `compile_terminal`: the automaton counts
+    characters.
+    """
     number = grammar.terminal_number.get(name)
     if number is None or grammar.terminals[number].beyond:
         known = [terminal.name for terminal in grammar.terminals if not terminal.beyond]

@@ -126,6 +126,14 @@ def read_wanted(restrictions: Iterable[str]) -> Mapping[str, str | None]:
     return wanted
 
 
+def bounded_names(restrictions: Iterable[str]) -> frozenset[str]:
+    """The terminals of which restrictions give the length.
+
+    Raises: as `read_wanted`.
+    """
+    return frozenset(name.removeprefix(PREFIX).strip() for name in read_wanted(restrictions) if name.startswith(PREFIX))
+
+
 def replacements(declared: Sequence[Restriction], restrictions: Iterable[str]) -> tuple[str, ...]:
     """The symbols that the restrictions put instead of others, and that must be compiled for them.
 
@@ -346,6 +354,8 @@ def _check_alive(before: Grammar, after: Grammar, removed: Mapping[int, str], na
 def _without_unused(grammar: Grammar, named: set[int], kept: set[int]) -> Grammar:
     """The grammar without those terminals of `named` that nothing needs.
 
+    With a terminal goes the one that has its lexemes of other lengths.
+
     named : numbers of symbols. Terminals still have the numbers of the original grammar.
     kept : numbers of terminals that stay in any case.
     """
@@ -354,6 +364,8 @@ def _without_unused(grammar: Grammar, named: set[int], kept: set[int]) -> Gramma
         layout = grammar.layout
         used |= {layout.newline, layout.indent, layout.dedent, *(t for pair in layout.brackets for t in pair)}
     gone = {t for t in named if t < grammar.n_terminals and t not in used}
+    names = {grammar.terminals[t].name for t in gone}
+    gone |= {t for t, terminal in enumerate(grammar.terminals) if terminal.beyond in names}
     grammar = replace(grammar, verbatim=grammar.verbatim - gone)
     terminals = [(t, terminal) for t, terminal in enumerate(grammar.terminals) if t not in gone]
     nonterminals = [(grammar.n_terminals + i, name) for i, name in enumerate(grammar.nonterminals)]

@@ -49,6 +49,7 @@ MEASURED: dict[str, tuple[str, ...]] = {
     "masks": (*_STORE, *_ENGINE),
     "names": ("decoding/names", "src/maskwright/python_names.py", "decoding/generation", *_ENGINE),
     "oracle_agreement": (*_STORE, *_ENGINE),
+    "perplexity": ("decoding/generation", "maskstore/canonical", *_ENGINE, *_SCHEMA),
     "proof_mutations": ("analysis", "maskstore", "decoding"),
     "pyformlang_agreement": (*_READ, "analysis/legality"),
     "reach": (*_STORE, *_ENGINE),

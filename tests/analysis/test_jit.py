@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from jitted import kernels_put_back
 from paths import ROOT
+from shares import share
 
 from maskwright.analysis import jit, kernel_sources
 from maskwright.analysis.ahead import JIT_VARIABLE
@@ -173,7 +174,7 @@ def test_folders_in_their_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         assert jit._folder("/named") == str(tmp_path / "maskwright-kernels")
 
 
-@pytest.mark.parametrize("has_others", [True, False])
+@pytest.mark.parametrize("has_others", share([True, False], 1))
 def test_code_that_cannot_be_written_is_not_kept_elsewhere(tmp_path: Path, has_others: bool) -> None:
     """A file has the folder's name, so Numba would go on to places where nobody looks at the checksum, if there are others."""
     package = tmp_path / "maskwright"

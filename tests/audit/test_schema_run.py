@@ -47,18 +47,18 @@ def run(monkeypatch: pytest.MonkeyPatch, ignored: str = "", case: str = "", **op
     monkeypatch.setenv("PYTHONPATH", f"{HERE}:{HERE.parent.parent / 'src'}")
     monkeypatch.setenv("IGNORED", ignored)
     monkeypatch.setenv("VALUES_CASE", case)
-    options = {"values": 250, "seed": 1, **options}
+    options = {"values": 120, "seed": 1, **options}
     return audit_schema(options.pop("schema", SCHEMA), "values_engine:make", **options)
 
 
 def test_nothing_is_found_of_an_engine_that_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
     report = run(monkeypatch)
-    assert report.agrees and not report.differences and report.counts["values"] == 250
-    assert report.counts["instances"] > 20 and report.counts["not_instances"] > 20
+    assert report.agrees and not report.differences and report.counts["values"] == 120
+    assert report.counts["instances"] > 10 and report.counts["not_instances"] > 10
     assert all(tried and not accepted for tried, accepted in report.keywords.values())
 
 
-@pytest.mark.parametrize("keyword", share(["uniqueItems", "required", "minLength", "enum", "additionalProperties"], 2))
+@pytest.mark.parametrize("keyword", share(["uniqueItems", "required", "minLength", "enum", "additionalProperties"], 1))
 def test_an_ignored_keyword_is_found_and_no_other(keyword: str, monkeypatch: pytest.MonkeyPatch) -> None:
     report = run(monkeypatch, ignored=keyword)
     assert {(one.kind, one.keyword, one.pointer) for one in report.differences} == {

@@ -12,6 +12,7 @@ import pytest
 import typer
 from forked import Commands
 from paths import ROOT
+from shares import share
 from typer.testing import CliRunner
 
 import maskwright
@@ -37,7 +38,6 @@ def test_help_is_whole(name: str) -> None:
     command = COMMANDS.get(name, MAIN)
     arguments = [name] if name else []
     wide, narrow = shown(*arguments, "--help"), shown(*arguments, "--help", width=80)
-    assert shown(*arguments, "-h") == wide
     texts = [command.help or "", command.epilog or ""]
     for parameter in command.params:
         texts.append(getattr(parameter, "help", None) or "")
@@ -48,6 +48,11 @@ def test_help_is_whole(name: str) -> None:
         plain = " ".join(text.replace("\\[", "[").split())
         assert plain in wide, plain
         assert set(re.findall(r"\w{3,}", plain)) <= set(re.findall(r"\w{3,}", narrow)) or "-" in plain
+
+
+@pytest.mark.parametrize("name", share(["export", *sorted(COMMANDS.keys() - {"export"})], 1))
+def test_the_short_option_shows_the_same(name: str) -> None:
+    assert shown(name, "-h") == shown(name, "--help")
 
 
 def test_a_pattern_in_the_help_is_not_eaten() -> None:
@@ -131,14 +136,17 @@ def test_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("words", "expected"),
-    [
-        ("maskwright li", ["lint", "list"]),
-        ("maskwright lint py", ["python"]),
-        ("maskwright lint my", ["my.lark", "mydir/"]),
-        ("maskwright export json --tokenizer my", ["my.lark", "mydir/"]),
-        ("maskwright export json --tokenizer mist", ["mistral-7b-v0.1", "mistral-7b-v0.3"]),
-        ("maskwright info --re", ["--reserved", "--restrict", "--refresh"]),
-    ],
+    share(
+        [
+            ("maskwright li", ["lint", "list"]),
+            ("maskwright lint py", ["python"]),
+            ("maskwright export json --tokenizer my", ["my.lark", "mydir/"]),
+            ("maskwright lint my", ["my.lark", "mydir/"]),
+            ("maskwright export json --tokenizer mist", ["mistral-7b-v0.1", "mistral-7b-v0.3"]),
+            ("maskwright info --re", ["--reserved", "--restrict", "--refresh"]),
+        ],
+        3,
+    ),
 )
 def test_shells_complete(tmp_path: Path, words: str, expected: list[str], commands: Commands) -> None:
     (tmp_path / "my.lark").touch()

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from forked import Commands
+from shares import share
 from typer.testing import CliRunner
 
 from maskwright.analysis.errors import MaskwrightError, StoreError
@@ -53,7 +54,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-QUICK = (["--help"], ["info", "pairs.safetensors"])
+QUICK = (["info", "pairs.safetensors"], ["--help"])
 ALL = (
     ["lint", "pairs.lark"],
     ["lint", "pairs.lark", "--json", "-"],
@@ -74,7 +75,7 @@ def check_full(words: list[str], files: Path, tmp_path: Path) -> None:
     assert "error: standard output cannot be written: No space left on device" in done.stderr
 
 
-@pytest.mark.parametrize("words", QUICK, ids=" ".join)
+@pytest.mark.parametrize("words", share(QUICK, 1), ids=" ".join)
 def test_a_full_disk_is_an_error(words: list[str], files: Path, tmp_path: Path) -> None:
     check_full(words, files, tmp_path)
 
@@ -153,9 +154,8 @@ def limited(kind: str, n: int) -> str:
     return f"import resource; resource.setrlimit(resource.{kind}, ({n}, {n}))"
 
 
-def export(files: Path, target: Path, cache: Path, before: str = "") -> Any:
-    words = ["export", "pairs.lark", "-t", str(files / "tokens.json"), "-o", str(target)]
-    return command(*words, before=before, cwd=files, cache=str(cache), stdout=subprocess.PIPE)
+def words_of_export(files: Path, target: Path) -> list[str]:
+    return ["export", "pairs.lark", "-t", str(files / "tokens.json"), "-o", str(target)]
 
 
 @pytest.fixture(scope="module")
@@ -168,15 +168,21 @@ def exporting(files: Path) -> Path:
     return files
 
 
-def test_files_may_grow_no_more(exporting: Path, tmp_path: Path) -> None:
+def test_files_may_grow_no_more(exporting: Path, tmp_path: Path, commands: Commands) -> None:
     """As a full disk or a quota does it: the store's file and the cache's."""
+
+    def export(target: Path, cache: Path, before: str = "") -> subprocess.CompletedProcess[str]:
+        return commands.run(
+            *words_of_export(exporting, target), folder=exporting, before=before, MASKWRIGHT_CACHE=str(cache)
+        )
+
     cache = tmp_path / "cache"
     target = tmp_path / "s.safetensors"
     target.write_bytes(b"old")
     tmp_path.chmod(0o700)
     # compiled code is kept by Numba, which must be allowed to write it: first a run without limit
-    assert export(exporting, tmp_path / "first.safetensors", tmp_path / "other").returncode == 0
-    done = export(exporting, target, cache, limited("RLIMIT_FSIZE", 1000))
+    assert export(tmp_path / "first.safetensors", tmp_path / "other").returncode == 0
+    done = export(target, cache, limited("RLIMIT_FSIZE", 1000))
     assert done.returncode == 2 and "error: cannot write" in done.stderr and "Traceback" not in done.stderr, done.stderr
     assert target.read_bytes() == b"old" and list(cache.iterdir()) == []
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "first.safetensors", "other", "s.safetensors"]
@@ -205,7 +211,10 @@ def test_memory_ends_somewhere(exporting: Path, tmp_path: Path) -> None:
     codes = set()
     for mega in range(200, 2000, 150):
         target.write_bytes(b"old")
-        done = export(exporting, target, tmp_path / "cache", limited("RLIMIT_AS", mega << 20))
+        done = command(
+            *words_of_export(exporting, target), before=limited("RLIMIT_AS", mega << 20), cwd=exporting,
+            cache=str(tmp_path / "cache"), stdout=subprocess.PIPE,
+        )  # fmt: skip
         codes.add(done.returncode)
         if done.returncode == 0:
             load_store(target)
@@ -285,8 +294,22 @@ def test_what_is_read_is_not_written(
 LEAF = {"type": "BPE", "vocab": {chr(32 + i): i for i in range(95)}, "merges": [], "unk_token": "~"}
 
 
+TOKENIZER = json.dumps({"model": LEAF, "decoder": {"type": "Fuse"}})
+
+
+@pytest.fixture(scope="module")
+def pairs_of_leaf(files: Path, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The file of a store for the tokenizer of `all_kinds`."""
+    folder = tmp_path_factory.mktemp("leaf")
+    (folder / "tokenizer.json").write_text(TOKENIZER)
+    (folder / "config.json").write_text('{"eos_token_id": 94}')
+    (folder / "tokenizer_config.json").write_text("{}")
+    save_store(compile_store(load_grammar(files / "pairs.lark"), load_vocabulary(folder)), folder / "s")
+    return (folder / "s").read_bytes()
+
+
 @pytest.fixture
-def all_kinds(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def all_kinds(files: Path, pairs_of_leaf: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a file of each kind that commands find by themselves: nobody names it."""
     for name in ("pairs.lark", "text"):
         (tmp_path / name).write_bytes((files / name).read_bytes())
@@ -296,15 +319,11 @@ def all_kinds(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     (tmp_path / "imp" / "sub").mkdir()
     (tmp_path / "imp" / "sub" / "other.lark").write_text("middle: B\n%import .leaf.B\n")
     (tmp_path / "imp" / "sub" / "leaf.lark").write_text('B: "b"\n')
-    content = json.dumps({"model": LEAF, "decoder": {"type": "Fuse"}})
     for folder in ("tok", "model"):
-        (tmp_path / folder / "tokenizer.json").write_text(content)
+        (tmp_path / folder / "tokenizer.json").write_text(TOKENIZER)
         (tmp_path / folder / "config.json").write_text('{"eos_token_id": 94}')
         (tmp_path / folder / "tokenizer_config.json").write_text("{}")
-    save_store(
-        compile_store(load_grammar(files / "pairs.lark"), load_vocabulary(tmp_path / "tok")),
-        tmp_path / "pairs.safetensors",
-    )
+    (tmp_path / "pairs.safetensors").write_bytes(pairs_of_leaf)
     (tmp_path / "model" / "weights").symlink_to("../blob")
     (tmp_path / "blob").write_text("weights")
     (tmp_path / "texts" / "x.json").write_text("aabb")
@@ -428,13 +447,11 @@ def test_outputs_of_one_command_are_none_of_the_next(all_kinds: Path) -> None:
     assert CliRunner().invoke(app, ["lint", "g.lark"]).exit_code in (0, 1)
 
 
-def test_characters_that_the_output_has_not(files: Path, tmp_path: Path) -> None:
+def test_characters_that_the_output_has_not(tmp_path: Path, commands: Commands) -> None:
     (tmp_path / "e.lark").write_text('start: "\u00e9"+', encoding="utf-8")
     (tmp_path / "text").write_text("\u00e9", encoding="utf-8")
     before = "import os, sys; sys.stdout.reconfigure(encoding='ascii', errors='strict')"
-    done = command("explain", "e.lark", "--text", "text", before=before, cwd=tmp_path, stdout=subprocess.PIPE)
+    done = commands.run("explain", "e.lark", "--text", "text", folder=tmp_path, before=before)
     assert done.returncode == 0 and "\\xe9" in done.stdout, done.stderr
-    done = command(
-        "explain", "e.lark", "--text", "text", "--json", "-", before=before, cwd=tmp_path, stdout=subprocess.PIPE
-    )
+    done = commands.run("explain", "e.lark", "--text", "text", "--json", "-", folder=tmp_path, before=before)
     assert done.returncode == 0 and "\u00e9" in json.loads(done.stdout)["position"]["before"], done.stdout

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from opened_files import opened, watched
+from shares import share
 
 import maskwright as mw
 from maskwright.models import BUNDLED
@@ -125,7 +126,9 @@ def test_findings(answers: Answers) -> None:
     assert nothing["findings"][0]["severity"] == "error"
 
 
-@pytest.mark.parametrize("name", ["secret", "secret.lark", "secret.json", "secret.gbnf", "secret.safetensors"])
+@pytest.mark.parametrize(
+    "name", share(["secret.lark", "secret", "secret.json", "secret.gbnf", "secret.safetensors"], 2)
+)
 def test_what_is_named_is_not_opened(
     answers: Answers, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -111,7 +111,7 @@ def answers(compiler: RequestCompiler, kind: str, text: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("name", share(["/etc/passwd", *sorted(FILES, reverse=True)], 3))
+@pytest.mark.parametrize("name", share(["/etc/passwd", *sorted(FILES, reverse=True)], 2))
 def test_a_file_that_a_request_names_is_not_opened(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     compiler = RequestCompiler("python-tiny")
     ways = [name] if name.startswith("/") else [name, f"./{name}", str(folder / name)]
@@ -149,7 +149,7 @@ def heard_of_tools(tools: Any, custom: Any) -> str:
         return f"{type(error).__name__}: {error}"
 
 
-@pytest.mark.parametrize("name", ["common.lark", "/etc/passwd"])
+@pytest.mark.parametrize("name", share(["common.lark", "/etc/passwd"], 1))
 def test_tools_open_no_file(folder: Path, name: str) -> None:
     ways = [name] if name.startswith("/") else [name, str(folder / name)]
     lists: list[Any] = [tools for way in ways for kind, text in texts(way) for tools in tools_of(kind, text)]

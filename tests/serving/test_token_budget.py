@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from shares import share
 
 import maskwright as mw
 from maskwright.serving.server_matcher import ServerMatcher
@@ -74,10 +75,11 @@ def written(grammar: MaskwrightGrammar, request: Any, most: int, seed: int, draf
 
 @pytest.mark.parametrize("drafts", [0, 2])
 @pytest.mark.parametrize("name", CONSTRAINTS)
-def test_texts_end_in_time(stores: dict[str, Any], name: str, drafts: int) -> None:
+@pytest.mark.parametrize("seeds", share([range(0, 12, 6), range(0, 12, 2)], 1), ids=str)
+def test_texts_end_in_time(stores: dict[str, Any], name: str, drafts: int, seeds: range) -> None:
     least = len(stores[name].matcher().short_ending().tokens) + 1
     n_cut = 0
-    for seed in range(0, 12, 2):
+    for seed in seeds:
         most = least + seed * 3
         grammar, request = grammar_of(stores[name], most)
         tokens = written(grammar, request, most, seed, drafts)

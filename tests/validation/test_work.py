@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from shares import share
 
 from maskwright.analysis.errors import MaskwrightError, MissingExtraError
 from maskwright.analysis.loading import parse_grammar
@@ -132,6 +133,7 @@ def test_a_worker_killed_as_it_starts_is_not_waited_for(tmp_path: Path) -> None:
 
 
 @needs_proc
+@pytest.mark.slow
 def test_stopped_workers_are_not_waited_for_after_ctrl_c(tmp_path: Path) -> None:
     with command(tmp_path) as process:
         workers = workers_of(process, 1)
@@ -231,7 +233,10 @@ def test_the_log_of_a_sample(store: Store, tmp_path: Path) -> None:
     assert validate(store, amount=6, seed=1, **options).resumed == 0
 
 
-def test_an_interrupted_run_keeps_what_was_done(store: Store, many: Path, encoder: Encoder, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("jobs", "n_times"), share([(1, 2), (2, 1), (2, 2)], 1))
+def test_an_interrupted_run_keeps_what_was_done(
+    store: Store, many: Path, encoder: Encoder, tmp_path: Path, jobs: int, n_times: int
+) -> None:
     log = tmp_path / "log.jsonl"
     done: list[int] = []
 
@@ -241,7 +246,7 @@ def test_an_interrupted_run_keeps_what_was_done(store: Store, many: Path, encode
             raise KeyboardInterrupt
 
     options: dict[str, Any] = {"tokenizer": encoder, "suffixes": [".txt"], "resume": log}
-    for jobs in (1, 2):
+    for _ in range(n_times):
         done.clear()
         with pytest.raises(KeyboardInterrupt):
             validate(store, many, jobs=jobs, progress=stop, **options)

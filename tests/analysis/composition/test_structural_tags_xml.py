@@ -48,7 +48,7 @@ def argument(style: str, name: str, value: str, kind: str) -> str:
 # -- the models that xgrammar knows
 
 
-@pytest.mark.parametrize("case", every(4, cases()), ids=lambda case: f"{case['model']}-{case['choice']}")
+@pytest.mark.parametrize("case", every(8, cases()), ids=lambda case: f"{case['model']}-{case['choice']}")
 def test_models(case: dict[str, Any]) -> None:
     assert verdicts(case["tag"], texts_of(case["model"])) == case["verdicts"]
 

@@ -13,7 +13,7 @@ from lark import Lark, Token
 from lark.exceptions import UnexpectedInput
 from lark.lexer import Lexer
 from naive import affordable_length, is_prefix, prefixes, productive, words
-from shares import share
+from shares import check_examples, share
 
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar import Grammar, normalise, reduce
@@ -88,9 +88,12 @@ def test_nasty_grammars_keep_their_language(case: str, rewrite: Rewrite) -> None
     assert_same_language(before, after, 400)
 
 
-@settings(deadline=None, max_examples=80)
-@given(grammars())
-def test_random_grammars_keep_their_language(grammar: Grammar) -> None:
+@pytest.mark.parametrize("n", share([20, 80], 1))
+def test_random_grammars_keep_their_language(n: int) -> None:
+    check_examples(check_language, n, grammars())
+
+
+def check_language(grammar: Grammar) -> None:
     for rewrite in REWRITES:
         after = rewrite(grammar)
         assert is_reduced(after)

@@ -21,8 +21,8 @@ from maskwright.analysis.legality.follow import pair_verdicts
 from maskwright.analysis.legality.verdict import START
 from maskwright.analysis.loading import load_grammar
 
-CHUNK = 20
-CHUNKS = share(range(16), 1)
+CHUNK = 10
+CHUNKS = share(range(32), 1)
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -92,7 +92,7 @@ def random_graph(seed: int) -> Graph[int]:
     return Graph(nodes, edges)
 
 
-@pytest.mark.parametrize("seed", share(range(40), 8))
+@pytest.mark.parametrize("seed", share(range(40), 4))
 def test_no_label_meets_a_label_a_box_or_an_arrow(seed: int) -> None:
     graph = random_graph(seed)
     root = ElementTree.fromstring(to_svg(graph, "random"))
@@ -115,7 +115,7 @@ def test_no_label_meets_a_label_a_box_or_an_arrow(seed: int) -> None:
     assert all(0 <= x <= width and 0 <= y <= height for x, y in points)
 
 
-@pytest.mark.parametrize("seed", share(range(40), 8))
+@pytest.mark.parametrize("seed", share(range(40), 4))
 def test_boxes_stand_apart_and_no_arrow_crosses_one(seed: int) -> None:
     graph = random_graph(seed)
     graph = Graph({node: look._replace(accepting=False) for node, look in graph.nodes.items()}, graph.edges)

@@ -106,7 +106,7 @@ def random_query(grammar: Grammar, rng: random.Random) -> tuple[naive.Word, naiv
     return context, tuple(rng.choices(terminals, k=rng.choice([1, 1, 1, 2])))
 
 
-@pytest.mark.parametrize("n", share([40, 320], 1))
+@pytest.mark.parametrize("n", share([16, 320], 1))
 @pytest.mark.parametrize("start", ["before", "after"])
 def test_no_proof_is_refuted(start: Literal["before", "after"], n: int) -> None:
     n_proved = n_refuted = 0
@@ -217,7 +217,7 @@ def test_not_a_terminal(a_n_b_n: Grammar) -> None:
         Exploration(a_n_b_n, (2,), (A,))
 
 
-@pytest.mark.parametrize("n", share([25, 250], 1))
+@pytest.mark.parametrize("n", share([10, 250], 1))
 @pytest.mark.parametrize("start", ["before", "after"])
 def test_deciders_prove_whatever_an_exploration_proves(start: Literal["before", "after"], n: int) -> None:
     proved = refuted = 0

@@ -15,10 +15,10 @@ from maskwright.analysis.legality.joint import joint_representatives
 from maskwright.analysis.legality.judge import Judge, Rules
 from maskwright.analysis.legality.verdict import START
 
-CHUNK = 30
+CHUNK = 15
 
 
-@pytest.mark.parametrize("chunk", share(range(7), 1))
+@pytest.mark.parametrize("chunk", share(range(14), 1))
 def test_representatives_equal_the_ways_up(chunk: int) -> None:
     merged = 0
     for seed in range(chunk * CHUNK, (chunk + 1) * CHUNK):

@@ -18,7 +18,7 @@ from maskwright.analysis.legality.judge import ENDED_NEWLINE, Judge, Symbols
 from maskwright.analysis.legality.verdict import START
 
 COLUMNS = (0, 1, 2)
-CHUNK = 30
+CHUNK = 15
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def sequences(machine: Machine, situations: list[Situation], rng: random.Random,
     return found
 
 
-@pytest.mark.parametrize("chunk", share(range(4), 1))
+@pytest.mark.parametrize("chunk", share(range(8), 1))
 def test_no_text_refutes_a_verdict_under_layout(chunk: int) -> None:
     never = always = joint = legal = 0
     for seed in range(chunk * CHUNK, (chunk + 1) * CHUNK):
@@ -135,7 +135,7 @@ def test_no_text_refutes_a_verdict_under_layout(chunk: int) -> None:
     assert never > 20 * CHUNK and always > CHUNK and joint > CHUNK and legal > 10 * CHUNK
 
 
-@pytest.mark.parametrize("chunk", share(range(4), 1))
+@pytest.mark.parametrize("chunk", share(range(8), 1))
 def test_without_layout_never_is_exact(chunk: int) -> None:
     for seed in range(chunk * CHUNK, (chunk + 1) * CHUNK):
         rng = random.Random(seed)

@@ -18,7 +18,7 @@ from maskwright.analysis.lexing.modes import lexing_modes
 from maskwright.analysis.lr.merging import build_merged_tables
 
 
-@pytest.mark.parametrize("seed", share(range(10), 4))
+@pytest.mark.parametrize("seed", share(range(10), 3))
 @pytest.mark.parametrize("make", MAKERS)
 def test_what_survives(make: Any, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if seed % 2:

@@ -18,7 +18,7 @@ from maskwright.analysis.lr.bisimulation import Partition, bisimulate, coarsest_
 from maskwright.analysis.lr.encoding import ACCEPT, LrTables
 from maskwright.analysis.lr.tables import build_lr_tables
 
-CHUNK = 40
+CHUNK = 20
 
 
 def assert_bisimulation(tables: LrTables, merged: LrTables, classes: Partition) -> None:
@@ -120,7 +120,7 @@ def naive_partition(tables: LrTables, by_symbol: bool) -> list[list[bool]]:
 
 
 @pytest.mark.parametrize("by_symbol", [True, False])
-@pytest.mark.parametrize("chunk", share(range(2), 1))
+@pytest.mark.parametrize("chunk", share(range(4), 1))
 def test_the_coarsest_bisimulation(chunk: int, by_symbol: bool) -> None:
     n_merged = 0
     for seed in range(chunk * CHUNK, (chunk + 1) * CHUNK):
@@ -139,7 +139,7 @@ def test_the_coarsest_bisimulation(chunk: int, by_symbol: bool) -> None:
     assert n_merged > CHUNK // 8
 
 
-@pytest.mark.parametrize("seeds", share([range(200, 215), range(215, 230), range(230, 300)], 1), ids=str)
+@pytest.mark.parametrize("seeds", share([range(200, 206), range(206, 230), range(230, 300)], 1), ids=str)
 @pytest.mark.parametrize("by_symbol", [True, False])
 def test_languages_are_equal(by_symbol: bool, seeds: range) -> None:
     """Stacks, images of stacks, and acceptance on every short terminal sequence and on random longer ones."""
@@ -169,7 +169,7 @@ def test_languages_are_equal(by_symbol: bool, seeds: range) -> None:
     assert n_merged > 0.3 * len(seeds)
 
 
-@pytest.mark.parametrize("seeds", share(parts(120, 40), 1), ids=str)
+@pytest.mark.parametrize("seeds", share(parts(120, 15), 1), ids=str)
 def test_stacks_lift(seeds: range) -> None:
     """Every path of merged predecessors from the start is the image of a path of the full ones with an equivalent last symbol."""
     for seed in seeds:

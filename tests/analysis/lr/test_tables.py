@@ -43,7 +43,7 @@ pair: STRING ":" value
 STRING: /"[^"]*"/
 NUMBER: /[0-9]+/
 """
-CHUNK = 60
+CHUNK = 30
 
 
 def named_grammar(name: str) -> Grammar:
@@ -58,7 +58,7 @@ def test_real_grammars_equal_lark(name: str) -> None:
     assert tables.n_conflicts == (10 if name == "lark:python" else 0)
 
 
-@pytest.mark.parametrize("chunk", share(range(6), 1))
+@pytest.mark.parametrize("chunk", share(range(12), 1))
 def test_random_grammars_equal_merged_lr1_and_lark(chunk: int) -> None:
     """Lark's own look-aheads are sometimes too large; with its `includes` mended they are these, but for endless grammars."""
     n_conflicted = n_endless = 0
@@ -96,11 +96,11 @@ def test_lookaheads_finer_than_slr() -> None:
     assert build_lr_tables(grammar).n_conflicts == 2
 
 
-@pytest.mark.parametrize("chunk", share(range(4), 1))
+@pytest.mark.parametrize("chunk", share(range(8), 1))
 def test_accepts_what_earley_accepts(chunk: int) -> None:
     """All actions together accept just the language, and every prefix of it that has a reading lives on."""
     n_words = 0
-    for seed in range(500 + chunk * 30, 500 + (chunk + 1) * 30):
+    for seed in range(500 + chunk * 15, 500 + (chunk + 1) * 15):
         grammar = random_grammar(seed)
         earley = Earley(grammar)
         tables = build_lr_tables(grammar)
@@ -118,7 +118,7 @@ def test_accepts_what_earley_accepts(chunk: int) -> None:
                 seed,
                 word,
             )
-    assert n_words > 500
+    assert n_words > 250
 
 
 def test_derived_arrays() -> None:
@@ -296,14 +296,16 @@ def test_an_empty_language_is_refused() -> None:
         build_lr_tables(make_grammar("S : a S"))
 
 
-@pytest.mark.parametrize("seed", share(["4711", "0", "1"], 1))
-def test_the_same_tables_under_every_hash_seed(seed: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "seed"), share([("lark:lark", "4711"), *(("lark:python", seed) for seed in ("4711", "0", "1"))], 1)
+)
+def test_the_same_tables_under_every_hash_seed(name: str, seed: str) -> None:
     script = (
         "import hashlib, numpy, maskwright\n"
         "from maskwright.analysis.lr.bisimulation import bisimulate\n"
         "from maskwright.analysis.lr.conflicts import conflicts\n"
         "from maskwright.analysis.lr.tables import build_lr_tables\n"
-        "grammar = maskwright.load_grammar('lark:python')\n"
+        f"grammar = maskwright.load_grammar({name!r})\n"
         "tables = build_lr_tables(grammar)\n"
         "digest = hashlib.sha256()\n"
         "for found in (tables, bisimulate(tables), bisimulate(tables, by_symbol=False), build_lr_tables(grammar, 'shift')):\n"

@@ -46,10 +46,10 @@ def check(grammar: Grammar) -> int:
     return len(found) == len(wanted)
 
 
-@pytest.mark.parametrize("chunk", share(range(6), 1))
+@pytest.mark.parametrize("chunk", share(range(20), 1))
 def test_pairs_of_random_grammars(chunk: int) -> None:
-    exact = sum(check(random_looping_grammar(seed)) for seed in range(50 * chunk, 50 * chunk + 50))
-    assert exact > 10
+    exact = sum(check(random_looping_grammar(seed)) for seed in range(15 * chunk, 15 * chunk + 15))
+    assert exact > 3
 
 
 def test_too_many_pairs_are_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:

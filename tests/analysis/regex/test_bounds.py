@@ -118,7 +118,7 @@ HUGE = {
 }
 
 
-@pytest.mark.parametrize("name", share(sorted(HUGE), 4))
+@pytest.mark.parametrize("name", share(sorted(HUGE), 2))
 def test_what_is_far_too_large_is_refused_before_it_is_built(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: object, **__: object) -> None:
         raise AssertionError("it was built")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shares import check_examples, share
 
 from maskwright.analysis.errors import LimitError, TerminalError
 from maskwright.analysis.lexing.terminals import compile_pattern
@@ -42,9 +43,12 @@ def language(dfa: Dfa) -> set[bytes]:
     return {word for word in WORDS if dfa.matches(word)}
 
 
-@settings(max_examples=200, deadline=None)
-@given(automata(), automata())
-def test_minimal_is_canonical(first: tuple[np.ndarray, np.ndarray], second: tuple[np.ndarray, np.ndarray]) -> None:
+@pytest.mark.parametrize("n", share([50, 200], 1))
+def test_minimal_is_canonical(n: int) -> None:
+    check_examples(check_minimal, n, automata(), automata())
+
+
+def check_minimal(first: tuple[np.ndarray, np.ndarray], second: tuple[np.ndarray, np.ndarray]) -> None:
     left, right = Dfa.minimal(*first), Dfa.minimal(*second)
     assert language(left) == words_of(*first)
     # Two automata of 4 states and a common sink differ on a word of at most 4 + 4 + 1 - 2 letters, if at all.
@@ -71,9 +75,12 @@ def test_invariants_of_minimal(automaton: tuple[np.ndarray, np.ndarray]) -> None
     assert len(residuals) == dfa.n_states and tuple([False] * len(WORDS)) not in residuals
 
 
-@settings(max_examples=150, deadline=None)
-@given(automata(), automata())
-def test_boolean_operations(first: tuple[np.ndarray, np.ndarray], second: tuple[np.ndarray, np.ndarray]) -> None:
+@pytest.mark.parametrize("n", share([40, 150], 1))
+def test_boolean_operations(n: int) -> None:
+    check_examples(check_operations, n, automata(), automata())
+
+
+def check_operations(first: tuple[np.ndarray, np.ndarray], second: tuple[np.ndarray, np.ndarray]) -> None:
     left, right = Dfa.minimal(*first), Dfa.minimal(*second)
     a, b = language(left), language(right)
     assert language(intersect(left, right)) == a & b

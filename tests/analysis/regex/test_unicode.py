@@ -39,7 +39,7 @@ def count(dfa: Dfa) -> int:
 
 
 @pytest.mark.parametrize("flags", share(["", "a", "i", "ai"], 1))
-@pytest.mark.parametrize("source", share([r"\w", r"[^\s]", r"[^\W\d]", r"\s", r"\D"], 2))
+@pytest.mark.parametrize("source", share([r"\w", r"[^\W\d]", r"[^\s]", r"\s", r"\D"], 2))
 def test_categories_are_those_of_re(source: str, flags: str) -> None:
     tree = parse(source, flags)
     assert isinstance(tree, Chars)
@@ -74,7 +74,7 @@ CASED += ["[à-ý]", "[^à-ý]", "[0-9]", r"[\wſ]", "[\u0100-\U0001ffff]", "[^\
 
 
 @pytest.mark.parametrize("flags", share(["i", "ai"], 1))
-@pytest.mark.parametrize("source", every(3, CASED))
+@pytest.mark.parametrize("source", every(6, CASED))
 def test_ignoring_case_is_that_of_re(source: str, flags: str) -> None:
     tree = parse(source, flags)
     if isinstance(tree, Chars):

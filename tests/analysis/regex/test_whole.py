@@ -65,7 +65,7 @@ def compiled(pattern: str, flags: str) -> re.Pattern[str] | None:
         return None
 
 
-@pytest.mark.parametrize("seed", share(range(50), 2))  # 10,000 patterns, each with 25 texts
+@pytest.mark.parametrize("seed", share(range(50), 1))  # 10,000 patterns, each with 25 texts
 def test_fullmatch_says_the_same(seed: int) -> None:
     rng = random.Random(seed)
     used = refused = 0

@@ -52,7 +52,7 @@ def check_shape(automaton: KeyAutomaton) -> None:
     assert not table.flags.writeable
 
 
-@pytest.mark.parametrize("seed", share(range(40), 20))
+@pytest.mark.parametrize("seed", share(range(40), 10))
 def test_classes_are_those_of_the_patterns(seed: int) -> None:
     rng = random.Random(seed)
     texts = rng.sample(PATTERNS, rng.randint(0, 4))

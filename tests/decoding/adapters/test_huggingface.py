@@ -67,7 +67,7 @@ def test_every_way_of_decoding_yields_legal_texts(mode: str, seeds: range) -> No
         assert ended, "no text ended by itself: the test would not see a wrong end"
 
 
-@pytest.mark.parametrize("seeds", share([range(2), range(2, 4), range(4, 10)], 1), ids=str)
+@pytest.mark.parametrize("seeds", share([range(1), range(1, 4), range(4, 10)], 1), ids=str)
 @pytest.mark.parametrize("do_sample", [False, True])
 def test_assisted_decoding(do_sample: bool, seeds: range) -> None:
     """The processor is called by both models, with prefixes that grow and shrink."""
@@ -81,7 +81,7 @@ def test_assisted_decoding(do_sample: bool, seeds: range) -> None:
             assert found.tolist() == plain.tolist()
 
 
-@pytest.mark.parametrize("seeds", share([range(2), range(2, 5)], 1), ids=str)
+@pytest.mark.parametrize("seeds", share([range(1), range(1, 5)], 1), ids=str)
 @pytest.mark.parametrize("beams", [1, 3])
 def test_a_left_padded_batch_of_eight_with_two_grammars(beams: int, seeds: range) -> None:
     texts = [JSON_TEXT, PAIRS_TEXT] * 4

@@ -90,7 +90,7 @@ def walk(store: mw.ComposedStore, rng: random.Random, steps: int, kinds: set[typ
         matcher.advance(rng.choice(allowed))
 
 
-@pytest.mark.parametrize("seed", share(range(30), 4))
+@pytest.mark.parametrize("seed", share(range(30), 3))
 def test_regular_parts(seed: int) -> None:
     rng = random.Random(seed)
     kinds: set[type] = set()

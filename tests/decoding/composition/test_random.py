@@ -44,7 +44,7 @@ def mask_of(matcher: object, store: object) -> set[int]:
     return set(np.flatnonzero(bits).tolist())
 
 
-@pytest.mark.parametrize("seed", share(range(60), 7))
+@pytest.mark.parametrize("seed", share(range(60), 3))
 def test_regular_hosts_with_regular_parts(seed: int) -> None:
     rng = random.Random(seed)
     checked = 0
@@ -98,7 +98,7 @@ def walk(matcher: object, store: object, dfa: object, rng: random.Random, case: 
     return 14
 
 
-@pytest.mark.parametrize("seed", share(range(40), 4))
+@pytest.mark.parametrize("seed", share(range(40), 3))
 def test_strings_of_json(seed: int) -> None:
     """A pattern inside a JSON string of a schema: all spellings of what it says, and no other text."""
     rng = random.Random(seed)

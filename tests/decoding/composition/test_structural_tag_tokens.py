@@ -28,14 +28,14 @@ def mask_of(matcher: mw.ComposedMatcher) -> set[int]:
     return set(np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist())
 
 
-@pytest.mark.parametrize("seed", share(range(120), 8))
+@pytest.mark.parametrize("seed", share(range(120), 3))
 def test_masks_of_random_tags(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(4):
         check_tag(random_tag(rng), rng, SMALL)
 
 
-@pytest.mark.parametrize("seed", share(range(120), 6))
+@pytest.mark.parametrize("seed", share(range(120), 3))
 def test_masks_of_random_tags_with_parts_of_characters(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A text does not end within a character, and a spent budget does not either."""
     first, second = naive_structural_tags.HALVES
@@ -79,11 +79,12 @@ def check_tag(form: dict[str, Any], rng: random.Random, vocabulary: mw.Vocabular
             assert 0 in naive.allowed(), (form, said)
 
 
-def test_masks_that_xgrammar_gave() -> None:
+@pytest.mark.parametrize("step", share([3, 1], 1))
+def test_masks_that_xgrammar_gave(step: int) -> None:
     """Recorded by tests/record_structural_tags.py. Where they differ says docs/composition.md."""
     cases = json.loads((Path(__file__).parents[2] / "data" / "cases" / "structural_tag_masks.json").read_text())
     reasons = {"text and token", "trigger begins an end", "shared"}
-    for case in cases:
+    for case in cases[::step]:
         matcher = store_of(case["format"]).matcher()
         for n, (mask, token) in enumerate(case["walk"]):
             found = sum(1 << one for one in mask_of(matcher))
@@ -94,7 +95,7 @@ def test_masks_that_xgrammar_gave() -> None:
                 assert found == int(mask, 16), (case["format"], n)
             if token >= 0:
                 matcher.advance(token)
-    assert sum(not case["differs"] for case in cases) > 110
+    assert sum(not case["differs"] for case in cases[::step]) > 110 // step
 
 
 CALLS = mw.Vocabulary(

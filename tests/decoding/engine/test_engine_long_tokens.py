@@ -9,6 +9,7 @@ import pytest
 from engine_cases import ids, longest, vocabulary_of
 from grammars import JSON
 from naive_engine import NaiveEngine
+from shares import share
 
 from maskwright.stores.build import compile_store
 
@@ -34,8 +35,9 @@ def tokens_of(rng: random.Random, opening: bytes, closing: bytes, other: bytes, 
     return list(dict.fromkeys(made))
 
 
+@pytest.mark.parametrize("n", share([5, 12], 1))
 @pytest.mark.parametrize("name", GRAMMARS)
-def test_tokens_of_tens_of_brackets(name: str) -> None:
+def test_tokens_of_tens_of_brackets(name: str, n: int) -> None:
     text, opening, closing, other, other_closing, leaf = GRAMMARS[name]
     rng = random.Random(name)
     grammar = longest(text)
@@ -44,7 +46,7 @@ def test_tokens_of_tens_of_brackets(name: str) -> None:
     store, naive = compile_store(grammar, vocabulary), NaiveEngine(grammar)
     words = np.zeros(store.n_words, np.uint32)
     seen: set[int] = set()
-    for _ in range(12):
+    for _ in range(n):
         pairs = [
             rng.choice([(opening, closing), (opening, closing), (other, other_closing)])
             for _ in range(rng.randint(0, 70))

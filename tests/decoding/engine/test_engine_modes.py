@@ -80,7 +80,7 @@ def case(kind: str, seed: int, conflicts: Conflicts = "shift") -> Case:
 
 
 CASES = [
-    case for kind in KINDS for case in share([pytest.param(kind, seed, id=f"{kind}-{seed}") for seed in SEEDS[kind]], 6)
+    case for kind in KINDS for case in share([pytest.param(kind, seed, id=f"{kind}-{seed}") for seed in SEEDS[kind]], 3)
 ]
 
 
@@ -184,16 +184,17 @@ def test_no_refused_text_can_be_completed(kind: str, seed: int) -> None:
         text += vocabulary[token]
 
 
-def test_allowed_texts_can_be_completed() -> None:
+@pytest.mark.parametrize("step", share([6, 3], 1))
+def test_allowed_texts_can_be_completed(step: int) -> None:
     found = missed = 0
-    for kind, seed in [(some, seed) for some in KINDS for seed in SEEDS[some][::3]]:
+    for kind, seed in [(some, seed) for some in KINDS for seed in SEEDS[some][::step]]:
         store, naive = prepared(kind, seed, "shift") or (None, None)
         if store is None or naive is None:
             continue
         text = b"".join(store.vocabulary.tokens[token] for token in check_rows(store, naive, 11, 3))
         n_found, n_missed = check_endings(store, naive, [text], 200)
         found, missed = found + n_found, missed + n_missed
-    assert found > 10 and found > missed
+    assert found > 30 // step and found > missed
 
 
 @pytest.mark.parametrize(("kind", "seed"), CASES[::2])

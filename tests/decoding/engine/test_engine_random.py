@@ -36,8 +36,8 @@ def case(kind: str, seed: int) -> Case:
 
 
 CASES = [
-    *share([pytest.param("plain", seed, id=f"plain-{seed}") for seed in PLAIN], 8),
-    *share([pytest.param("layout", seed, id=f"layout-{seed}") for seed in LAYOUT], 6),
+    *share([pytest.param("plain", seed, id=f"plain-{seed}") for seed in PLAIN], 4),
+    *share([pytest.param("layout", seed, id=f"layout-{seed}") for seed in LAYOUT], 3),
 ]
 
 
@@ -165,16 +165,16 @@ def test_how_a_text_is_cut_does_not_matter(kind: str, seed: int) -> None:
             single.advance_bytes(bytes([byte]))
 
 
-@pytest.mark.parametrize("first", share(range(6), 1))
+@pytest.mark.parametrize("first", share(range(12), 1))
 def test_allowed_texts_can_be_completed(first: int) -> None:
     """The definition itself, by searching for a continuation: no dead end is let in. Some are too far away to be found."""
     found = missed = 0
-    for kind, seed in [("plain", seed) for seed in PLAIN[first::6]] + [("layout", seed) for seed in LAYOUT[first::6]]:
+    for kind, seed in [("plain", seed) for seed in PLAIN[first::12]] + [("layout", seed) for seed in LAYOUT[first::12]]:
         store, naive = case(kind, seed)
         texts = [text + store.vocabulary.tokens[token] for token, text in walk(store, 11, 6)[::3]]
         n_found, n_missed = check_endings(store, naive, texts, 400)
         found, missed = found + n_found, missed + n_missed
-    assert found > 10 and found > 3 * missed
+    assert found > 5 and found > 2 * missed
 
 
 @pytest.mark.parametrize(("kind", "seed"), CASES[::3])

@@ -22,7 +22,7 @@ from engine_cases import (
 )
 from naive_engine import NaiveEngine
 from rich.console import Console
-from shares import every
+from shares import every, share
 
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, StoreError
 from maskwright.analysis.grammar.grammar import Grammar
@@ -159,7 +159,7 @@ def test_the_first_illegal_byte_is_the_naive_engines(seed: int) -> None:
                 assert found.is_whole == (not found.ending)
 
 
-@pytest.mark.parametrize("number", range(len(PYTHON)))
+@pytest.mark.parametrize("number", share(range(len(PYTHON)), 2))
 def test_python_texts_and_their_mutations(number: int) -> None:
     store, text = real_store("python"), PYTHON[number].encode()
     whole = explain_text(store.grammar, text)

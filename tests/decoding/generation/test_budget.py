@@ -217,7 +217,7 @@ NESTED = 'start: "(" start ")" | "x" | "()"'
 NESTED_PIECES = (b"((", b"))", b"()", b"(((", b")))", b"x", b"(x", b"</s>")
 
 
-@pytest.mark.parametrize("n", share([20, 60], 1))
+@pytest.mark.parametrize("n", share([10, 60], 1))
 @pytest.mark.parametrize("most", [2, 3, 4, 5])
 @pytest.mark.parametrize("heal", [b"", b"("])
 def test_a_stop_string_inside_a_token_keeps_the_budget(most: int, heal: bytes, n: int) -> None:

@@ -70,7 +70,7 @@ def rows(batch: GpuBatch) -> list[set[int]]:
     return [ids(each) for each in batch.words.numpy().view(np.uint32)]
 
 
-CASES = [case for kind in ("plain", "layout") for case in share([(kind, seed, 90) for seed in range(14)], 4)]
+CASES = [case for kind in ("plain", "layout") for case in share([(kind, seed, 90) for seed in range(14)], 3)]
 CASES += [("layout", 1, 20)]  # for the simulator
 
 

@@ -350,7 +350,7 @@ def interpreted(shapes: Any, ways: Any, thorough: bool) -> int:
 
 
 def test_the_triton_kernels_under_their_interpreter() -> None:
-    assert interpreted([(3, 64, 2), (2, 1001, 32)], (0, 1), thorough=False) > 90
+    assert interpreted([(3, 64, 2), (2, 97, 4)], (0, 1), thorough=False) > 90
 
 
 @pytest.mark.slow

@@ -315,7 +315,7 @@ SAMPLING = {"do_sample": True, "temperature": 1.3, "top_k": 0}
             {"do_sample": False},
             {"do_sample": True, "top_p": 0.8, "num_return_sequences": 2, "repetition_penalty": 1.3},
         ],
-        2,
+        1,
     ),
 )
 def test_greedy_and_seeded_sampling_agree_with_the_full_product(kind: str, options: dict[str, Any]) -> None:

@@ -91,14 +91,15 @@ def states_after(dfa: Dfa, points: np.ndarray, state: int) -> np.ndarray:
 @pytest.mark.parametrize(
     "pattern", share(["[^a]b?", "(😀|a){0,3}", "é|[à-ü]+", "[\U00010000-\U00020000]", "[ -~]*"], 1)
 )
-def test_steps_are_those_of_all_characters(pattern: str) -> None:
+@pytest.mark.parametrize("n_states", share([1, 2], 1))
+def test_steps_are_those_of_all_characters(pattern: str, n_states: int) -> None:
     rng = random.Random(pattern)
     dfa = automaton(pattern)
     characters = Characters.of_dfa(dfa)
     points = np.concatenate([np.arange(first, last + 1) for first, last in ALL])
     points = points[(points < 0xD800) | (points >= 0xE000)]
     for ranges in (ALL, ((0x61, 0x61),), ((0, 0xFF),), ((0xE0, 0x1F600),), ((rng.randrange(0x800), 0xFFFF),)):
-        for state in range(min(dfa.n_states, 2)):
+        for state in range(min(dfa.n_states, n_states)):
             chosen = np.concatenate([points[(points >= first) & (points <= last)] for first, last in ranges])
             after = states_after(dfa, chosen, state)
             states, counts = np.unique(after[after >= 0], return_counts=True)

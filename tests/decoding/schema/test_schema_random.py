@@ -53,7 +53,7 @@ def can_compare(node: tuple[object, ...]) -> bool:
 SEEDS = [*range(40), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(40, 400))]
 
 
-@pytest.mark.parametrize("seed", share(SEEDS, 10))
+@pytest.mark.parametrize("seed", share(SEEDS, 5))
 def test_masks_are_those_of_the_interpreter(seed: int) -> None:
     n_masks = 0
     for k in range(6):
@@ -80,7 +80,7 @@ def test_masks_with_items_that_must_differ(seed: int) -> None:
     pytest.fail(f"only {n_masks} masks")
 
 
-@pytest.mark.parametrize("seed", share(SEEDS[:20], 10))
+@pytest.mark.parametrize("seed", share(SEEDS[:20], 5))
 def test_masks_with_items_of_any_kind_that_must_differ(seed: int) -> None:
     n_masks = 0
     for k in range(99):
@@ -128,7 +128,7 @@ def nested_schema(rng: random.Random, depth: int) -> dict[str, object]:
     return {"anyOf": ways}
 
 
-@pytest.mark.parametrize("seed", share(SEEDS[:80], 10))
+@pytest.mark.parametrize("seed", share(SEEDS[:80], 5))
 def test_masks_of_nested_alternatives(seed: int) -> None:
     n_masks = 0
     for k in range(4):

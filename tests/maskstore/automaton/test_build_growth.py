@@ -67,7 +67,7 @@ def build(text: str) -> tuple[Store, float]:
     return compile_store(grammar, VOCABULARY), time.process_time() - start
 
 
-@pytest.mark.parametrize("name", share(GRAMMARS, 3))
+@pytest.mark.parametrize("name", share(GRAMMARS, 2))
 def test_a_large_simple_grammar_is_built_soon(name: str) -> None:
     write, n = GRAMMARS[name]
     store, seconds = build(write(n))

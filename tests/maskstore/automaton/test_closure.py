@@ -212,7 +212,9 @@ def check_real(name: str, n_places: int, n_states: int) -> None:
     assert allowed > 0
 
 
-@pytest.mark.parametrize(("name", "n_places", "n_states"), [("json", 3, 25), ("python", 6, 15)])
+@pytest.mark.parametrize(
+    ("name", "n_places", "n_states"), share([("json", 1, 8), ("python", 2, 5), ("json", 3, 25), ("python", 6, 15)], 2)
+)
 def test_lexer_states_over_stacks(name: str, n_places: int, n_states: int) -> None:
     check_real(name, n_places, n_states)
 
@@ -223,7 +225,7 @@ def test_every_lexer_state_over_stacks(name: str, n_places: int) -> None:
     check_real(name, n_places, 1 << 30)
 
 
-@pytest.mark.parametrize("seed", share(range(12), 6))
+@pytest.mark.parametrize("seed", share(range(12), 3))
 @pytest.mark.parametrize("kind", [random_longest_grammar, random_layout_grammar])
 def test_every_lexer_state_of_random_grammars(kind: Any, seed: int) -> None:
     grammar = kind(seed)

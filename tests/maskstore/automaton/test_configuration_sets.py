@@ -87,7 +87,7 @@ def every_continuation(tables: LrTables, rng: random.Random) -> list[Continuatio
     return rng.sample(continuations, min(150, len(continuations)))
 
 
-@pytest.mark.parametrize("seed", share(range(25), 12))
+@pytest.mark.parametrize("seed", share(range(25), 6))
 def test_verdicts_are_those_of_whole_stacks(seed: int) -> None:
     tables, naive = prepared(seed)
     rng = random.Random(seed)

@@ -22,7 +22,7 @@ from maskwright.maskstore.vocabulary import load_vocabulary
 from maskwright.stores.build import compile_store
 
 
-@pytest.mark.parametrize("seed", share(range(8), 4))
+@pytest.mark.parametrize("seed", share(range(8), 3))
 @pytest.mark.parametrize("make", MAKERS)
 def test_levels_are_those_of_one_continuation_after_the_other(
     make: Any, seed: int, monkeypatch: pytest.MonkeyPatch

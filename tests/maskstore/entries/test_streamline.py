@@ -46,7 +46,7 @@ from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.stores.build import compile_entry_store
 from maskwright.stores.store import EntryStore
 
-CHUNK = 10
+CHUNK = 5
 N_STACKS, N_READINGS = 100, 40
 
 LARK_TEXTS = {
@@ -129,7 +129,7 @@ def check_store(store: EntryStore) -> None:
     assert [len(store.entries(cell)) for cell in resting] == steps[-1].tolist()
 
 
-@pytest.mark.parametrize("chunk", share([pytest.param(i, id=f"random-{i}") for i in range(18)], 1))
+@pytest.mark.parametrize("chunk", share([pytest.param(i, id=f"random-{i}") for i in range(36)], 1))
 def test_masks_agree(chunk: int) -> None:
     """Random rules over overlapping terminals, with and without layout and ignored terminals."""
     n_positions = 0
@@ -180,7 +180,7 @@ def test_masks_of_all_short_texts() -> None:
 
 
 @pytest.mark.parametrize("make", [random_lexed_grammar, random_layout_grammar])
-@pytest.mark.parametrize("seeds", share(parts(50, 10), 1), ids=str)
+@pytest.mark.parametrize("seeds", share(parts(50, 5), 1), ids=str)
 def test_invariants_of_entries(make: Callable[[int], Grammar], seeds: range) -> None:
     for seed in seeds:
         grammar = make(seed)

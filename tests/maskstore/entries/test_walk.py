@@ -30,7 +30,7 @@ from maskwright.decoding.reference.nfa_lexer import NO_COLUMN, NfaLexer
 from maskwright.maskstore.entries.walk import Outcome, Walk
 from maskwright.maskstore.vocabulary import load_vocabulary
 
-CHUNK = 40
+CHUNK = 20
 
 
 def state_of(lexer: Lexer, nfa: TerminalNfa, lexeme: Lexeme) -> int:
@@ -83,7 +83,7 @@ def check_walk(grammar: Grammar, tokens: list[bytes], lexemes: list[Lexeme | Non
     return n_outcomes
 
 
-@pytest.mark.parametrize("chunk", share(range(5), 1))
+@pytest.mark.parametrize("chunk", share(range(10), 1))
 def test_outcomes_of_every_state_and_token(chunk: int) -> None:
     n_outcomes = 0
     for seed in range(chunk * CHUNK, (chunk + 1) * CHUNK):

@@ -87,7 +87,7 @@ def small():
     return mw.load_vocabulary(SMALL, eos=[0], name="small")
 
 
-@pytest.mark.parametrize("seed", share(range(400), 60))
+@pytest.mark.parametrize("seed", share(range(400), 30))
 def test_an_index_is_what_the_definition_says(small, seed):
     rng = random.Random(seed)
     regex = mw.load_regex(random_pattern(rng, 3, SINGLES))
@@ -109,7 +109,7 @@ def test_an_index_is_what_the_definition_says(small, seed):
         assert (chain and (chain.tokens, chain.end, chain.is_only)) == naive
 
 
-@pytest.mark.parametrize(("seed", "name"), share([(s, n) for s in range(60) for n in ("mistral-7b-v0.1", "tekken")], 3))
+@pytest.mark.parametrize(("seed", "name"), share([(s, n) for s in range(60) for n in ("mistral-7b-v0.1", "tekken")], 2))
 def test_masks_are_those_of_the_matcher(seed, name):
     rng = random.Random(seed)
     vocabulary = mw.load_vocabulary(name)
@@ -130,7 +130,7 @@ def test_masks_are_those_of_the_matcher(seed, name):
         state = index.next_state(state, tokens[0])
 
 
-@pytest.mark.parametrize("seed", share(range(60), 8))
+@pytest.mark.parametrize("seed", share(range(60), 4))
 def test_masks_are_those_of_a_grammar_of_one_terminal(seed):
     rng = random.Random(seed)
     vocabulary = mw.load_vocabulary("python-tiny")

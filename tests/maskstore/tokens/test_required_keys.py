@@ -71,7 +71,7 @@ def check(required: Requirements, arguments: Any, found: RequiredOfKeys) -> int:
     return n
 
 
-@pytest.mark.parametrize("seed", share(range(12), 6))
+@pytest.mark.parametrize("seed", share(range(12), 3))
 @pytest.mark.parametrize("make", MAKERS)
 def test_keys_require_what_the_definition_says(make: Any, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = kept(monkeypatch)

@@ -95,7 +95,7 @@ def prepared(make: Any, seed: int) -> tuple[Requirements, Vocabulary]:
         pytest.skip("the grammar has no store")
 
 
-@pytest.mark.parametrize("seed", share(range(12), 6))
+@pytest.mark.parametrize("seed", share(range(12), 3))
 @pytest.mark.parametrize("make", [random_longest_grammar, random_layout_grammar])
 def test_each_token_that_the_lexer_takes_is_in_one_group(make: Any, seed: int) -> None:
     required, vocabulary = prepared(make, seed)
@@ -114,7 +114,7 @@ def test_each_token_that_the_lexer_takes_is_in_one_group(make: Any, seed: int) -
             assert group == sorted(group)
 
 
-@pytest.mark.parametrize("seed", share(range(12), 6))
+@pytest.mark.parametrize("seed", share(range(12), 3))
 @pytest.mark.parametrize("make", [random_longest_grammar, random_layout_grammar])
 def test_groups_do_the_same_and_the_first_thing_required_is_what_is_emitted(make: Any, seed: int) -> None:
     required, vocabulary = prepared(make, seed)
@@ -144,7 +144,7 @@ def test_groups_do_the_same_and_the_first_thing_required_is_what_is_emitted(make
                         assert len(required.line_breaks[breaks]) >= columns.count(newline)
 
 
-@pytest.mark.parametrize("seed", share(range(12), 6))
+@pytest.mark.parametrize("seed", share(range(12), 3))
 @pytest.mark.parametrize("make", MAKERS)
 def test_what_no_parser_can_read_is_not_followed(make: Any, seed: int) -> None:
     try:
@@ -179,7 +179,7 @@ def test_work_is_in_proportion_to_keywords_and_modes() -> None:
     assert large.n_sequences < 2.2 * small.n_sequences
 
 
-@pytest.mark.parametrize("seed", share(range(12), 6))
+@pytest.mark.parametrize("seed", share(range(12), 3))
 def test_what_the_lexeme_under_way_may_become_is_asked_last(seed: int) -> None:
     required, vocabulary = prepared(random_longest_grammar, seed)
     transducer, ignored = required.transducer, required.grammar.ignored

@@ -27,7 +27,7 @@ def in_words(said: Said) -> str:
 
 
 @pytest.mark.parametrize("at_once", [configurations.MOST_AT_ONCE, 2])
-@pytest.mark.parametrize("seeds", share(parts(400, 20), 2))
+@pytest.mark.parametrize("seeds", share(parts(400, 10), 2))
 def test_sets_say_what_the_naive_ones_say(seeds: range, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the second round all continuations are long ones, for whom there are other ways."""
     monkeypatch.setattr(configurations, "MOST_AT_ONCE", at_once)

@@ -131,7 +131,7 @@ def test_tables_of_the_library_pass(name: str) -> None:
     assert Case(grammar, np.array(compile_store(grammar, BYTES).table)).faults() == ()
 
 
-@pytest.mark.parametrize("seeds", share(parts(400, 40), 1))
+@pytest.mark.parametrize("seeds", share(parts(400, 16), 1))
 def test_tables_of_random_grammars_pass(seeds: range) -> None:
     cases = [one for one in map(case, seeds) if one is not None]
     assert len(cases) > len(seeds) // 2

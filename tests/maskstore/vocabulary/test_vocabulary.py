@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from paths import SHARED
+from shares import check_examples, share
 
 from maskwright.analysis.errors import GrammarError, MissingExtraError, UnknownNameError, VocabularyError
 from maskwright.analysis.loading import load_grammar
@@ -121,9 +121,12 @@ def vocabularies(draw: st.DrawFn) -> Vocabulary:
     return Vocabulary("v", tuple(tokens), special, eos, frozenset(token for token in single if draw(st.booleans())))
 
 
-@settings(deadline=None, max_examples=60)
-@given(vocabularies())
-def test_arrays_round_trip(vocabulary: Vocabulary) -> None:
+@pytest.mark.parametrize("n", share([20, 60], 1))
+def test_arrays_round_trip(n: int) -> None:
+    check_examples(check_round_trip, n, vocabularies())
+
+
+def check_round_trip(vocabulary: Vocabulary) -> None:
     again = Vocabulary.from_arrays(vocabulary.to_arrays(), name="again")
     assert again == vocabulary
     assert again.digest == vocabulary.digest
@@ -206,14 +209,15 @@ def test_built_in_vocabularies_are_checked_and_complete(built_in: Vocabulary) ->
     assert len(built_in.text_ids()) + len(built_in.special) == built_in.size
 
 
-def test_real_source_comes_back(built_in: Vocabulary) -> None:
+@pytest.mark.parametrize("n", share([12, 40], 1))
+def test_real_source_comes_back(built_in: Vocabulary, n: int) -> None:
     encode = own_encoder(built_in.name)
     n_bytes = 0
-    for text in python_sources(40):
+    for text in python_sources(n):
         got = b"".join(built_in.tokens[token] for token in encode(text))
         assert got in (text.encode(), b" " + text.encode())
         n_bytes += len(got)
-    assert n_bytes > 40_000
+    assert n_bytes > 1_000 * n
 
 
 def own_encoder(name: str) -> Any:

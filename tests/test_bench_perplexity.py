@@ -1,0 +1,92 @@
+"""The script that measures what the bundled model thinks of texts: the template's texts, and how they are counted."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from paths import ROOT
+
+import maskwright as mw
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+PROMPT = "def one():\n    return 1\n\n\ndef"
+
+
+@pytest.fixture(scope="module")
+def perplexity() -> Iterator[Any]:
+    before = set(sys.modules)
+    sys.path.insert(0, str(ROOT / "reports" / "bench"))
+    yield importlib.import_module("perplexity")
+    sys.path.pop(0)
+    for name in {"common", "measured", "perplexity"} - before:
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture(scope="module")
+def model() -> Any:
+    return mw.load_model()
+
+
+def test_a_template_writes_texts_of_its_pattern_with_its_own_tokens(perplexity: Any, model: Any) -> None:
+    template, ids = perplexity.Template(model), model.tokens_of(PROMPT)
+    tokens = model.vocabulary.tokens
+    for temperature, seed in ((0.0, 0), (1.0, 1), (1.0, 2)):
+        written = template.write(ids, temperature, np.random.default_rng(seed))
+        text = b"".join(tokens[token] for token in written).decode()
+        pieces = [
+            re.escape(piece) if i % 2 == 0 else f"({perplexity.HOLES[piece]})"
+            for i, piece in enumerate(perplexity.TEMPLATE)
+        ]
+        parts = re.fullmatch("".join(pieces), text)
+        assert parts is not None and re.fullmatch(perplexity.pattern(), text)
+        # no token crosses the border of a piece
+        ends = {sum(len(tokens[token]) for token in written[:n]) for n in range(len(written) + 1)}
+        assert {at for group in range(1, 1 + len(parts.groups())) for at in parts.span(group)} <= ends
+
+
+def test_no_hole_goes_on_with_what_begins_the_next_piece(perplexity: Any) -> None:
+    for hole, behind in zip(perplexity.TEMPLATE[1::2], perplexity.TEMPLATE[2::2], strict=True):
+        inside = mw.load_regex(f"(?:{perplexity.HOLES[hole]})?")
+        every_byte = mw.Vocabulary.from_tokens([b"</s>", *(bytes([byte]) for byte in range(256))], eos=[0])
+        matcher = mw.build_store(inside, every_byte).matcher()
+        for byte in b"Abc":
+            matcher.try_bytes(bytes([byte]))
+        assert not matcher.try_bytes(behind[:1].encode())
+
+
+def test_bits_and_perplexity_are_of_the_text_behind_the_prompt(perplexity: Any, model: Any) -> None:
+    import torch
+
+    sums, ids = perplexity.Sums(), model.tokens_of(PROMPT)
+    apart = [*model.tokenizer(" ")["input_ids"], *model.tokenizer("two()")["input_ids"]]
+    sums.add(model, PROMPT, ids, apart)
+    whole = model.tokens_of(PROMPT + " two()")[len(ids) :]
+    assert len(apart) > len(whole)
+    sums.add(model, PROMPT, ids, whole)
+    sums.add(model, PROMPT, ids, model.tokenizer("ault")["input_ids"])  # "default" is one token
+    assert (sums.texts, sums.same, sums.left_out, sums.n_bytes) == (2, 1, 1, 12)
+    total = 0.0
+    for n, token in enumerate(whole):
+        with torch.inference_mode():
+            logits = model.model(torch.tensor([[*ids, *whole[:n]]])).logits[0, -1].double()
+        total += float(torch.log_softmax(logits, -1)[token])
+    assert sums.logs["again"] == pytest.approx(2 * total, rel=1e-4)
+    facts = sums.facts()
+    assert facts["again"]["bits_a_byte"] == pytest.approx(-2 * total / math.log(2) / 12, abs=1e-3)
+    assert facts["again"]["perplexity"] == pytest.approx(math.exp(-total / len(whole)), rel=1e-3)
+
+
+def test_samples_are_legal(perplexity: Any) -> None:
+    rng, legal = np.random.default_rng(1), np.array([False, True, True])
+    logits = np.array([9.0, 0.0, 1.0], np.float32)
+    assert perplexity.chosen(logits, legal, 0.0, rng) == 2
+    found = [perplexity.chosen(logits, legal, 1.0, rng) for _ in range(2000)]
+    assert 0 not in found and found.count(2) / 2000 == pytest.approx(math.e / (1 + math.e), abs=0.04)
