@@ -207,10 +207,9 @@ def parse_grammar(
     plain = None
     if soft and lexing != "nfa":
         plain, grammar = grammar, soften(grammar, soft)
-    if restrict or options.lengths:
-        check_lengths(options.lengths, grammar, builder, files)
-        plain = None if plain is None else narrowed(plain, restrict, options.lengths, files)
-        grammar = narrowed(grammar, restrict, options.lengths, files)
+    check_lengths(options.lengths, grammar, builder, files)
+    plain = None if plain is None else narrowed(plain, restrict, options.lengths, files)
+    grammar = narrowed(grammar, restrict, options.lengths, files)
     grammar = grammar if plain is None else replace(grammar, plain=plain)
     productive = productive_symbols(grammar)
     if grammar.start not in productive:
