@@ -26,7 +26,8 @@ from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store
 
 KINDS = {"plain": random_longest_grammar, "layout": random_layout_grammar, "contextual": random_contextual_grammar}
-TRIES = 150
+TRIES = 60
+"""Of the continuations that are found most are among the first 60 that are tried, and so are all searches that come to an end."""
 
 
 @cache
@@ -101,8 +102,8 @@ def check(kind: str, seed: int, number: int, counts: Counter[str]) -> None:
 
 
 def cases(kind: str, seeds: range, n_quick: int) -> list[Any]:
-    """One question to some of the grammars; three to each in slow tests."""
-    numbered = [(seed, range(1)) for seed in seeds[:n_quick]] + [(seed, range(3)) for seed in seeds]
+    """One question to some of the grammars; two to each in slow tests."""
+    numbered = [(seed, range(1)) for seed in seeds[:n_quick]] + [(seed, range(2)) for seed in seeds]
     return share([pytest.param(kind, *each, id=f"{kind}-{each[0]}-{len(each[1])}") for each in numbered], n_quick)
 
 
