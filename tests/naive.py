@@ -89,13 +89,12 @@ class Earley:
         while True:
             waiting = {rule.rhs[dot] for rule, dot, _ in items if dot < len(rule.rhs)}
             new = {(rule, 0, here) for rule in self.rules if rule.lhs in waiting}
-            for done, dot, origin in items:
-                if dot == len(done.rhs):
-                    new |= {
-                        (rule, k + 1, o)
-                        for rule, k, o in (items if origin == here else columns[origin])
-                        if k < len(rule.rhs) and rule.rhs[k] == done.lhs
-                    }
+            for lhs, origin in {(done.lhs, origin) for done, dot, origin in items if dot == len(done.rhs)}:
+                new |= {
+                    (rule, k + 1, o)
+                    for rule, k, o in (items if origin == here else columns[origin])
+                    if k < len(rule.rhs) and rule.rhs[k] == lhs
+                }
             if new <= items:
                 return frozenset(items)
             items = items | new

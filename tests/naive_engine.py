@@ -35,6 +35,12 @@ Columns: TypeAlias = tuple[int, int]
 
 CONSISTENT = "consistent"
 
+LOOK_BACK = 24
+"""How many last bytes a text may have behind one whose places are known, for it to be read on from there."""
+
+MAX_KNOWN = 1 << 16
+"""Of so many texts the places are kept."""
+
 
 def moved(layout: Layout, columns: Columns, byte: int) -> Columns:
     """The columns after one more byte of a newline."""
@@ -69,6 +75,7 @@ class NaiveEngine(NaiveLexing):
     def __init__(self, grammar: Grammar, conflicts: Literal["all", "shift"] = "all") -> None:
         super().__init__(grammar, conflicts)
         self.root = Parse(frozenset({(0,)}), ((0, 0),), 0)
+        self._places_after: dict[bytes, tuple[Place, ...]] = {b"": ((self.root, 0),)}
 
     @lru_cache(maxsize=1 << 16)  # noqa: B019
     def parts(self, parse: Parse | None) -> tuple[tuple[Parse, int], ...]:
@@ -91,11 +98,20 @@ class NaiveEngine(NaiveLexing):
                 return True
         return False
 
-    @lru_cache(maxsize=1 << 16)  # noqa: B019
     def places(self, text: bytes) -> tuple[Place, ...]:
         """The parses after the lexemes that no continuation changes, each with where these end: one place where all stacks lex alike."""
+        if text not in self._places_after:
+            if len(self._places_after) > MAX_KNOWN:
+                self._places_after = {b"": self._places_after[b""]}
+            ends = range(len(text) - 1, max(0, len(text) - LOOK_BACK), -1)
+            known = next((text[:end] for end in ends if text[:end] in self._places_after), b"")
+            self._places_after[text] = self.places_from(self._places_after[known], text)
+        return self._places_after[text]
+
+    def places_from(self, places: Iterable[Place], text: bytes) -> tuple[Place, ...]:
+        """The same, read on from the places after some beginning of the text."""
         found: dict[Place, None] = {}
-        agenda: list[Place] = [(self.root, 0)]
+        agenda = list(places)
         while agenda:
             whole, at = agenda.pop()
             if at == len(text):
@@ -325,7 +341,7 @@ class NaiveEngine(NaiveLexing):
                 return more
             for move in (*self.words, *(bytes([byte]) for byte in self.alphabet)):
                 places = self.places(text + more + move)
-                key = tuple((parse, self._place(parse, text + more + move, at)) for parse, at in places)
+                key = frozenset((parse, self._place(parse, text + more + move, at)) for parse, at in places)
                 if places and key not in seen:
                     seen.add(key)
                     heapq.heappush(agenda, (cost + 1, tried, more + move))

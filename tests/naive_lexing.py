@@ -194,6 +194,7 @@ class NaiveLexing:
         regexes = zip(self.terminals, self.union[state], strict=True)
         return next((t for t, regex in regexes if t != newline and is_nullable(regex)), -1)
 
+    @lru_cache(maxsize=1 << 16)  # noqa: B019
     def grow(self, lexeme: Lexeme, byte: int) -> Lexeme | None:
         """A lexeme under way one byte on; None if it can become nothing then, as a newline of the layout to which no line feed comes."""
         after = self.read(lexeme[0], byte), lexeme[1] or byte == 10

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import Collection, Iterator
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator
+from typing import NamedTuple, TypeAlias
 
 from naive_engine import NaiveEngine, Parse
 
@@ -55,27 +55,33 @@ def is_left(naive: NaiveEngine, text: bytes, place: int, terminal: int, names: C
     return False
 
 
-def standings(
-    naive: NaiveEngine, text: bytes, place: int, terminal: int, names: Collection[bytes]
-) -> frozenset[tuple[object, ...]]:
-    """What decides which continuations a text has: of each lexing not ruled out, the parse and the bytes that may still matter.
+Place: TypeAlias = tuple[Parse, int, bool]
+"""A parse, where the lexeme under way begins, and whether the first lexeme that counts is still to come."""
+
+
+def read_on(
+    naive: NaiveEngine,
+    places: Iterable[Place],
+    text: bytes,
+    place: int,
+    terminal: int,
+    names: Collection[bytes],
+) -> tuple[Place, ...]:
+    """What is left of each lexing that is not ruled out, from what was left after some beginning of the text.
 
     As `NaiveEngine.places`, which reads the lexemes that no continuation changes.
     """
-    longest = max(map(len, names), default=0)
-    found: set[tuple[object, ...]] = set()
-    agenda: list[tuple[Parse, int, bool]] = [(naive.root, 0, True)]
+    found: dict[Place, None] = {}
+    agenda = list(places)
     while agenda:
         whole, at, is_held = agenda.pop()
-        # nothing under way, or a lexeme of which only so many bytes can be those of a name
-        own = (at >= place, place - at if at < place else text[at : at + longest + 1]) if is_held else ()
         if at == len(text):
-            found.add((whole, (), is_held, own))
+            found[whole, at, is_held] = None
             continue
         for parse, begin in naive.parts(whole):
             winner, end, state = naive.scan(text, at, begin)
             if state >= 0 and (end < len(text) or naive.can_grow((state, b"\n" in text[at:]))):
-                found.add((parse, naive._place(parse, text, at), is_held, own))
+                found[parse, at, is_held] = None
             elif winner >= 0:
                 is_newline = naive.layout is not None and winner == naive.layout.newline
                 is_seen = winner not in naive.grammar.ignored and not (is_newline and parse.depth > 0)
@@ -83,29 +89,53 @@ def standings(
                 after = naive.step(parse, winner, text[at:end])
                 if after is not None and not (is_first and winner == terminal and text[at:end] not in names):
                     agenda.append((after, end, is_held and not is_first))
-    return frozenset(found)
+    return tuple(found)
+
+
+def standings(
+    naive: NaiveEngine, places: Iterable[Place], text: bytes, place: int, longest: int
+) -> frozenset[tuple[object, ...]]:
+    """What decides which continuations a text has: of each lexing not ruled out, the parse and the bytes that may still matter.
+
+    longest : the length of the longest name.
+    """
+    return frozenset(
+        (
+            parse,
+            naive._place(parse, text, at),
+            is_held,
+            # nothing under way, or a lexeme of which only so many bytes can be those of a name
+            (at >= place, place - at if at < place else text[at : at + longest + 1]) if is_held else (),
+        )
+        for parse, at, is_held in places
+    )
 
 
 def continuation(
     naive: NaiveEngine, text: bytes, place: int, terminal: int, names: Collection[bytes], tries: int
 ) -> bytes | bool | None:
     """Bytes behind a text that leave it among those; None if none do; False if `tries` searches did not tell."""
+    longest = max(map(len, names), default=0)
+    places = {b"": read_on(naive, [(naive.root, 0, True)], text, place, terminal, names)}
     agenda: list[tuple[int, int, bytes]] = [(0, 0, b"")]
     seen = set()
     singles = [bytes([byte]) for byte in naive.alphabet]
     words = [*naive.words, *(b" " + name for name in names), *names]
     words += [name[k:] for name in names for k in range(1, len(name))]
+    moves = list(dict.fromkeys([*words, *singles]))
     for tried in range(tries):
         if not agenda:
             return None
         cost, _, more = heapq.heappop(agenda)
         if is_left(naive, text + more, place, terminal, names):
             return more
-        for move in dict.fromkeys([*words, *singles]):
+        for move in moves:
             longer = text + more + move
-            key = standings(naive, longer, place, terminal, names)
+            after = read_on(naive, places[more], longer, place, terminal, names)
+            key = standings(naive, after, longer, place, longest)
             if key and key not in seen and naive.is_legal_prefix(longer):
                 seen.add(key)
+                places[more + move] = after
                 heapq.heappush(agenda, (cost + 1, tried, more + move))
     return False
 

@@ -221,5 +221,6 @@ def test_odd_grammars_give_masks_or_typed_errors(seeds: range) -> None:
 
 
 @pytest.mark.slow
-def test_many_odd_grammars_give_masks_or_typed_errors() -> None:
-    assert sum(map(try_all, range(1_000, 5_000))) > 400
+@pytest.mark.parametrize("seeds", [range(1_000, 1_600), range(1_600, 2_200)], ids=str)
+def test_many_odd_grammars_give_masks_or_typed_errors(seeds: range) -> None:
+    assert sum(map(try_all, seeds)) > 60

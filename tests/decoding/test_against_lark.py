@@ -252,9 +252,10 @@ def test_we_take_what_larks_parser_takes_by_the_longest_match(n: int) -> None:
 
 
 @pytest.mark.slow
-def test_we_take_what_larks_parser_takes_by_the_longest_match_on_many_grammars() -> None:
-    n_read, n_taken, n_other = totals(range(1000, 4000))
-    assert n_read > 30_000 and n_taken > 8_000 and 0 < n_other < n_read / 20
+@pytest.mark.parametrize("seeds", [range(1000, 1500), range(1500, 2000)], ids=str)
+def test_we_take_what_larks_parser_takes_by_the_longest_match_on_many_grammars(seeds: range) -> None:
+    n_read, n_taken, n_other = totals(seeds)
+    assert n_read > 5_000 and n_taken > 1_300 and 0 < n_other < n_read / 20
 
 
 def test_lark_takes_its_first_match_and_we_the_longest() -> None:
@@ -394,8 +395,9 @@ def test_repetitions_that_lark_takes_are_read(n: int) -> None:
 
 
 @pytest.mark.slow
-def test_repetitions_of_what_may_be_empty_are_read_of_many_grammars() -> None:
-    assert sum(check_repetitions(seed) for seed in range(1000, 3000)) > 500
+@pytest.mark.parametrize("seeds", [range(1000, 1400), range(1400, 1800)], ids=str)
+def test_repetitions_of_what_may_be_empty_are_read_of_many_grammars(seeds: range) -> None:
+    assert sum(map(check_repetitions, seeds)) > 100
 
 
 WORDS = ["".join(word) for n in range(6) for word in itertools.product("abc", repeat=n)]
@@ -409,13 +411,15 @@ def check_overlapping_repetitions(seeds: range) -> int:
     n_checked = 0
     for seed in seeds:
         text = random_repetitions(seed, ["a", "b", "ab", "ba", "aa", "c"])
-        grammar = parse_grammar(text)
-        if endless_cycle(reduce(grammar)) is None:
+        if endless_cycle(reduce(parse_grammar(text, conflicts="all"))) is None:
             continue
         try:
             larks = Lark(text, parser="lalr", _plugins={"ContextualLexer": LongestContextualLexer})
         except LarkGrammarError:
             continue
+        grammar = parse_grammar(
+            text
+        )  # decides how conflicts are read, which takes longer than to ask whether it is endless
         try:
             store = compile_store(grammar, vocabulary_of(singles=b"abc"))
         except GrammarError as error:
@@ -427,7 +431,7 @@ def check_overlapping_repetitions(seeds: range) -> int:
             continue
         n_checked += grammar.conflicts == "all"
         for word in WORDS:
-            assert legal(store, word) or not parses(larks, word), (text, word)
+            assert not parses(larks, word) or legal(store, word), (text, word)
     return n_checked
 
 
@@ -437,8 +441,9 @@ def test_overlapping_repetitions_that_lark_takes_are_read(n: int) -> None:
 
 
 @pytest.mark.slow
-def test_overlapping_repetitions_that_lark_takes_are_read_of_many_grammars() -> None:
-    assert check_overlapping_repetitions(range(1000, 10000)) > 50
+@pytest.mark.parametrize("seeds", [range(1000, 3000), range(3000, 5000)], ids=str)
+def test_overlapping_repetitions_that_lark_takes_are_read_of_many_grammars(seeds: range) -> None:
+    assert check_overlapping_repetitions(seeds) > 10
 
 
 def test_endless_rules_apart_from_what_competes_are_followed() -> None:

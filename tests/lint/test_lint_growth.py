@@ -120,7 +120,7 @@ def test_a_large_simple_grammar_is_linted_or_refused(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seconds", [3, 5, 7, 9])
+@pytest.mark.parametrize("seconds", [3, 6])
 @pytest.mark.parametrize("name", GRAMMARS)
 def test_interrupting_lint_ends_it_soon(name: str, seconds: int, tmp_path: Path) -> None:
     """After so many CPU seconds, when all is imported: Ctrl-C is obeyed, and the exit code says so; no report comes instead."""

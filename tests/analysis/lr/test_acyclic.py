@@ -55,10 +55,9 @@ def test_the_language_stays(make: Callable[[int], Grammar], least: float, chunk:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("chunk", range(20))
-def test_the_language_stays_for_many(chunk: int) -> None:
-    first = 10_000 + chunk * 1000
-    assert sum(check(random_looping_grammar(seed), 60) for seed in range(first, first + 1000)) > 400
+@pytest.mark.parametrize("first", range(10_000, 15_000, 500))
+def test_the_language_stays_for_many(first: int) -> None:
+    assert sum(check(random_looping_grammar(seed), 60) for seed in range(first, first + 500)) > 200
 
 
 @pytest.mark.parametrize(

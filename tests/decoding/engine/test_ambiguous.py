@@ -59,8 +59,12 @@ def test_rows_of_random_tails(seeds: range) -> None:
 
 @pytest.mark.slow
 def test_rows_of_many_random_expressions() -> None:
-    assert sum(check(seed) for seed in range(1000, 1500)) > 300
-    assert sum(check(seed, random_tails) for seed in range(1000, 1300)) > 200
+    assert sum(check(seed) for seed in range(1000, 1200)) > 120
+
+
+@pytest.mark.slow
+def test_rows_of_many_random_tails() -> None:
+    assert sum(check(seed, random_tails) for seed in range(1000, 1120)) > 80
 
 
 @pytest.mark.parametrize("text", ["1+", "1?2:", "-", "(1)*", "1!*-"])

@@ -33,7 +33,7 @@ from maskwright.validation.grammar_parse import GrammarParse
 
 KINDS = {"contextual": random_contextual_grammar, "verbatim": random_verbatim_grammar}
 SEEDS = {"contextual": range(16), "verbatim": range(28)}
-MORE = 300
+MORE = 150
 
 Case = tuple[Store, NaiveEngine]
 

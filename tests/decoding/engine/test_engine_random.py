@@ -22,7 +22,7 @@ from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store
 
 PLAIN, LAYOUT = range(24), range(14)
-MORE = 400
+MORE = 200
 KINDS = {"plain": random_longest_grammar, "layout": random_layout_grammar}
 
 Case = tuple[Store, NaiveEngine]

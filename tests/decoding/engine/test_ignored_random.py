@@ -76,7 +76,7 @@ def test_nothing_legal_is_refused(lexing: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("lexing", ["longest", "contextual"])
 def test_nothing_legal_is_refused_by_many(lexing: str) -> None:
-    assert sum(check_nothing_legal_is_refused(seed, lexing) for seed in range(1000, 2000)) > 20_000
+    assert sum(check_nothing_legal_is_refused(seed, lexing) for seed in range(1000, 1400)) > 8_000
 
 
 @pytest.mark.parametrize("n", share([5, 40], 1))

@@ -209,9 +209,9 @@ def test_abuse_for_a_moment() -> None:
 
 
 @pytest.mark.slow
-def test_abuse_for_a_minute() -> None:
-    through, refused, _ = abused(60)
-    assert through > 1000 and refused > 100
+def test_abuse_for_twenty_seconds() -> None:
+    through, refused, _ = abused(20)
+    assert through > 300 and refused > 30
 
 
 def test_a_fork_has_threads_of_its_own() -> None:

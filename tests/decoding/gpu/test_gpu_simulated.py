@@ -13,7 +13,6 @@ QUICK = (
 )
 OTHERS = (
     "test_gpu.py::test_rows_are_those_of_matchers[plain-0-90]",
-    "test_gpu.py::test_rows_are_those_of_matchers[layout-1-90]",
     "test_gpu.py::test_rows_are_those_of_matchers[layout-2-90]",
     "test_gpu.py::test_a_fetched_matcher_goes_on",
     "test_gpu.py::test_a_flag_stays_until_the_slot_is_admitted_again",

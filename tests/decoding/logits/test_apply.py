@@ -355,7 +355,8 @@ def test_the_triton_kernels_under_their_interpreter() -> None:
 
 @pytest.mark.slow
 def test_the_triton_kernels_however_they_are_cut() -> None:
-    assert interpreted([SHAPES[i] for i in (2, 4, 5, 7, 10)], (0, 1), thorough=True) > 900
+    """Shapes of each kind: whole words, fewer than columns need, more, and less than one."""
+    assert interpreted([SHAPES[i] for i in (2, 5, 7, 10)], (0, 1), thorough=True) > 700
 
 
 def test_without_triton_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,8 +26,8 @@ from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store
 
 KINDS = {"plain": random_longest_grammar, "layout": random_layout_grammar, "contextual": random_contextual_grammar}
-TRIES = (25, 150)
-"""Searches for a continuation: in the quick cases, and in the others."""
+TRIES = (25, 60)
+"""Searches for a continuation: in the quick cases, and in the others. Of those that are found most are among the first 60."""
 
 
 @cache
@@ -102,8 +102,8 @@ def check(kind: str, seed: int, number: int, tries: int, counts: Counter[str]) -
 
 
 def cases(kind: str, seeds: range, n_quick: int) -> list[Any]:
-    """One question to some of the grammars; three to each in slow tests."""
-    numbered = [(seed, range(1)) for seed in seeds[:n_quick]] + [(seed, range(3)) for seed in seeds]
+    """One question to some of the grammars; two to each in slow tests."""
+    numbered = [(seed, range(1)) for seed in seeds[:n_quick]] + [(seed, range(2)) for seed in seeds]
     return share([pytest.param(kind, *each, id=f"{kind}-{each[0]}-{len(each[1])}") for each in numbered], n_quick)
 
 

@@ -339,7 +339,7 @@ def test_some_hundred_tables(first: int) -> None:
 
 
 @pytest.mark.slow
-def test_twenty_thousand_tables_with_every_index_checked(tmp_path: Path) -> None:
+def test_five_thousand_tables_with_every_index_checked(tmp_path: Path) -> None:
     environment = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
-    tally = mutated(1, 0, 20_000, environment, 3600)
-    assert tally["tried"] == 20_000 and tally["let through"] > 4_000 and tally["mapped"] > 400
+    tally = mutated(1, 0, 5_000, environment, 1800)
+    assert tally["tried"] == 5_000 and tally["let through"] > 1_000 and tally["mapped"] > 100

@@ -114,9 +114,9 @@ def test_altered_automata_are_refused(n: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
-def test_a_thousand_altered_automata_are_refused(part: int) -> None:
-    tally = mutations(small_stores(30, 1000 * (part + 1)), 250)
-    assert tally["same, passed"] > 50
+def test_many_altered_automata_are_refused(part: int) -> None:
+    tally = mutations(small_stores(30, 1000 * (part + 1)), 120)
+    assert tally["same, passed"] > 25
 
 
 def test_it_shares_nothing_with_the_builder() -> None:
