@@ -95,7 +95,7 @@ def test_pages_print_what_they_show(name: str, tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize(
-    "name", share([f"docs/{name}.md" for name in ("composition", "generation", "canonical", "names")], 3)
+    "name", share([f"docs/{name}.md" for name in ("composition", "generation", "canonical", "names")], 2)
 )
 def test_pages_with_a_model_print_what_they_show(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a page shows no output, its block runs."""

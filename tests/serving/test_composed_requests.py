@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from request_cases import patient_compiler, takes
+from shares import share
 
 import maskwright as mw
 from maskwright.serving import server_matcher
@@ -84,22 +85,25 @@ def call(name: str, arguments: str) -> str:
 
 @pytest.mark.parametrize(
     ("options", "good", "bad"),
-    [
-        ({}, "Well. " + call("add", '{"input": "1+22"}'), "<tool_call>"),
-        ({}, "Just <b>text</b>", call("sub", "{}")),
-        ({}, call("now", "{}"), call("now", '{"a": 1}')),
-        ({"choice": "required"}, call("day", '{"input": "mon"}'), "Well."),
-        (
-            {"choice": "day", "custom": "raw", "custom_begin": "<{name}>", "custom_end": "</{name}>"},
-            "<day>tue</day>",
-            "<day>tu</day>",
-        ),
-        (
-            {"choice": {"type": "custom", "name": "add"}},
-            call("add", '{"input": "1"}'),
-            call("day", '{"input": "mon"}'),
-        ),
-    ],
+    share(
+        [
+            ({}, "Well. " + call("add", '{"input": "1+22"}'), "<tool_call>"),
+            ({}, "Just <b>text</b>", call("sub", "{}")),
+            ({}, call("now", "{}"), call("now", '{"a": 1}')),
+            ({"choice": "required"}, call("day", '{"input": "mon"}'), "Well."),
+            (
+                {"choice": "day", "custom": "raw", "custom_begin": "<{name}>", "custom_end": "</{name}>"},
+                "<day>tue</day>",
+                "<day>tu</day>",
+            ),
+            (
+                {"choice": {"type": "custom", "name": "add"}},
+                call("add", '{"input": "1"}'),
+                call("day", '{"input": "mon"}'),
+            ),
+        ],
+        3,
+    ),
 )
 def test_tools_come_as_a_grammar(compiler: RequestCompiler, options: dict[str, Any], good: str, bad: str) -> None:
     spec = json.dumps({"tools": TOOLS, "begin": BEGIN, "end": END, **options})

@@ -7,6 +7,7 @@ import time
 
 import pytest
 from paths import SHARED
+from shares import share
 
 import maskwright as mw
 from maskwright.analysis.fronts import parse_ebnf
@@ -113,7 +114,6 @@ def test_grammars_of_the_peers(name: str, good: list[str], bad: list[str]) -> No
 
 
 @pytest.mark.skipif(not PEERS.is_dir(), reason="no peers' grammars here")
-def test_large_grammars_of_the_peers() -> None:
-    c11 = parse_ebnf((PEERS / "c11_nocomment.ebnf").read_text(encoding="utf-8"))
-    python = parse_ebnf((PEERS / "python_flat.ebnf").read_text(encoding="utf-8"))
-    assert c11.n_terminals > 50 and python.n_terminals > 50
+@pytest.mark.parametrize("name", share(["c11_nocomment", "python_flat"], 1))
+def test_large_grammars_of_the_peers(name: str) -> None:
+    assert parse_ebnf((PEERS / f"{name}.ebnf").read_text(encoding="utf-8")).n_terminals > 50

@@ -338,7 +338,7 @@ def mutated(text: str, rng: random.Random) -> str:
 
 @pytest.mark.parametrize(
     ("name", "n_texts"),
-    share([("lark", 60), ("python", 12), ("features", 60), ("lark", 300), ("python", 60), ("features", 300)], 3),
+    share([("lark", 20), ("python", 6), ("features", 30), ("lark", 300), ("python", 60), ("features", 300)], 3),
 )
 def test_mutated_grammars_load_or_fail_clearly(name: str, n_texts: int) -> None:
     folder = TESTS / "data" / "grammars"

@@ -151,10 +151,10 @@ def case(kind: str, seed: int) -> tuple[Grammar, Store, NaiveEngine]:
 
 
 CASES = [
-    *share([pytest.param("plain", seed, id=f"plain-{seed}") for seed in range(40)], 4),
-    *share([pytest.param("contextual", seed, id=f"contextual-{seed}") for seed in range(40)], 4),
-    *share([pytest.param("verbatim", seed, id=f"verbatim-{seed}") for seed in range(20)], 3),
-    *share([pytest.param("layout", seed, id=f"layout-{seed}") for seed in range(20)], 3),
+    *share([pytest.param("plain", seed, id=f"plain-{seed}") for seed in range(40)], 2),
+    *share([pytest.param("contextual", seed, id=f"contextual-{seed}") for seed in range(40)], 2),
+    *share([pytest.param("verbatim", seed, id=f"verbatim-{seed}") for seed in range(20)], 2),
+    *share([pytest.param("layout", seed, id=f"layout-{seed}") for seed in range(20)], 2),
 ]
 
 

@@ -84,8 +84,9 @@ def test_a_word_of_the_context_is_found_only_where_one_exists(grammar: Grammar, 
         assert found[len(found) - len(context + sequence) :] == context + sequence
 
 
-def test_naive_prefixes_are_the_prefixes_of_naive_words() -> None:
-    for seed in range(60):
+@pytest.mark.parametrize("seeds", share(parts(60, 20), 1), ids=str)
+def test_naive_prefixes_are_the_prefixes_of_naive_words(seeds: range) -> None:
+    for seed in seeds:
         grammar = random_grammar(seed)
         words, prefixes = naive.words(grammar, 5), naive.prefixes(grammar, 4)
         assert {word[:i] for word in words for i in range(min(len(word), 4) + 1)} <= prefixes

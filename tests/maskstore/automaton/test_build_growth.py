@@ -117,7 +117,7 @@ def build_token(grammar: str, token: bytes) -> float:
     return time.process_time() - start
 
 
-@pytest.mark.parametrize("name", share([name for name in LONG_TOKENS if LONG_TOKENS[name][0] != "python"], 2))
+@pytest.mark.parametrize("name", share([name for name in LONG_TOKENS if LONG_TOKENS[name][0] != "python"], 1))
 def test_a_vocabulary_with_a_long_token_is_built_soon(name: str) -> None:
     grammar, write, n = LONG_TOKENS[name]
     assert build_token(grammar, write(n)) < 40, "what is compiled first counts too"

@@ -148,7 +148,7 @@ def test_a_token_of_thousands_of_terminals() -> None:
     assert matcher.is_accepting() and not matcher.is_allowed(1)
 
 
-@pytest.mark.parametrize("n", [20, 60, 100])
+@pytest.mark.parametrize("n", share([20, 60, 100], 2))
 def test_chains_of_renaming_rules_are_closed(n: int) -> None:
     """Operators come in descending order. Behind x a state would reduce by n rules, one for each operator that may follow."""
     names = [f"p{i:03}" for i in range(n)]
