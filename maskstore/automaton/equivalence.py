@@ -179,7 +179,9 @@ class Equivalence:
             # what is numbered keeps its number
             while (full := _number_shapes(column, acts, sets, *runs.values(), *sizes, shape_of[column])) != 0:
                 runs[full] = grown(runs[full], int(sizes[full - 1, 0]))
-                self._check(shape_of.nbytes + sum(each.nbytes for table in runs.values() for each in table), bytes_limit)
+                self._check(
+                    shape_of.nbytes + sum(each.nbytes for table in runs.values() for each in table), bytes_limit
+                )
             starts = runs[FULL_TARGETS].start[: sizes[FULL_TARGETS - 1, 0] + 1].astype(np.int32)
             self._lists[column] = runs[FULL_TARGETS].items[: starts[-1]].copy(), starts
         self.positions = exploration_tables.Positions(positions.start, positions.keys, positions.numbers, shape_of)
