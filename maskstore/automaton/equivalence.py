@@ -118,9 +118,9 @@ class Positions:
         of_set, members = np.nonzero(is_member)
         self.set_start = np.searchsorted(of_set, np.arange(len(number) + 1)).astype(np.int32)
         self.members = members.astype(np.int32)
-        found = components([self._successors(number, n) for number in range(self.n_sets)])
-        self.order = np.array([number for component in found for number in component], np.int32)
-        self.is_cyclic = len(found) < self.n_sets
+        parts = components([self._successors(number, n) for number in range(self.n_sets)])
+        self.order = np.array([number for component in parts for number in component], np.int32)
+        self.is_cyclic = len(parts) < self.n_sets
 
     def _successors(self, number: int, n_states: int) -> list[int]:
         """The sets that a set's states are in after a reduction; of several states: each alone."""
