@@ -151,6 +151,21 @@ def read_stream(
     return data
 
 
+def is_tensors(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is in the format safetensors, as stores are. False if it cannot be read.
+
+    It begins with the length of a header in JSON, eight bytes.
+    """
+    try:
+        if not os.path.isfile(path):  # from a pipe nothing may be taken here
+            return False
+        with open_file(path, None, "a file") as file:
+            head = file.read(9)
+            return head[8:] == b"{" and int.from_bytes(head[:8], "little") + 8 <= os.fstat(file.fileno()).st_size
+    except (OSError, ValueError):
+        return False
+
+
 def _check_size(where: str, size: int, limit: int | None, what: str, error: type[MaskwrightError]) -> None:
     """Raises `error` for a size past the limit."""
     if limit is not None and size > limit:
@@ -160,6 +175,7 @@ def _check_size(where: str, size: int, limit: int | None, what: str, error: type
 __all__ = [
     "MAX_TEXT",
     "declare_outputs",
+    "is_tensors",
     "keeping_inputs",
     "open_file",
     "read_file_bytes",

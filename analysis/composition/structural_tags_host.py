@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Any
 
 from maskwright.analysis.composition.token_parts import AtMostTokens, TokenSet, token_set
+from maskwright.analysis.kept import Kept
 from maskwright.analysis.regex.dfa import Dfa, difference, intersect
 from maskwright.analysis.regex.whole import regex_automaton
 from maskwright.analysis.schema.strings import literals
@@ -87,7 +87,7 @@ class HostRules:
         return rules + "\n" + "".join(f"%declare {name}\n" for name in self.parts)
 
 
-@lru_cache(maxsize=256)
+@Kept
 def without(excluded: tuple[str, ...]) -> Dfa:
     """The texts that hold none of some strings."""
     everything = regex_automaton(r"[\s\S]*")

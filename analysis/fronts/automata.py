@@ -8,8 +8,6 @@ Source: Hopcroft, Motwani, Ullman, Introduction to Automata Theory, section 3.2.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 
 from maskwright.analysis.errors import LimitError
@@ -22,6 +20,7 @@ from maskwright.analysis.fronts.expressions import (
     repetition,
     sequence,
 )
+from maskwright.analysis.kept import Kept
 from maskwright.analysis.lexing.messages import excerpt, naming
 from maskwright.analysis.lexing.terminals import compile_pattern
 from maskwright.analysis.regex.charset import LAST
@@ -47,7 +46,7 @@ def automaton_of(expr: Expr, max_states: int) -> Dfa:
     return Dfa.literal(expr.text.encode()) if expr.text is not None else _of_pattern(str(expr.pattern), max_states)
 
 
-@lru_cache(maxsize=1024)
+@Kept
 def _of_pattern(pattern: str, max_states: int) -> Dfa:
     """What `compile_pattern` returns.
 

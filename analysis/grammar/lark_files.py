@@ -20,7 +20,7 @@ from typing import Any
 from lark.load_grammar import stdlib_loader
 
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, UnknownNameError
-from maskwright.analysis.files import read_file_bytes
+from maskwright.analysis.files import is_tensors, read_file_bytes
 from maskwright.analysis.grammar.foreign import language_of
 
 MAX_BYTES = 16 << 20
@@ -76,6 +76,11 @@ def read_file(shown: str, known: Sequence[str] = ()) -> str:
     try:
         if path.is_dir():
             raise GrammarError(f"{named} is a directory; expected a .lark file")
+        if is_tensors(shown):
+            raise GrammarError(
+                f"{named} is a safetensors file, as stores are, not a grammar; a store is read without --tokenizer "
+                "(load_store): else name the grammar that it was built from"
+            )
         data = read_file_bytes(shown, MAX_BYTES, "a grammar", GrammarError)
     except (FileNotFoundError, NotADirectoryError) as error:
         looks_like_file = path.suffix or len(path.parts) > 1

@@ -29,6 +29,7 @@ from functools import lru_cache
 
 from maskwright.analysis.errors import GrammarError, TerminalError
 from maskwright.analysis.grammar.grammar import Grammar, Lengths, Terminal
+from maskwright.analysis.kept import Kept
 from maskwright.analysis.lexing.messages import check_language, excerpt, name_of, naming
 from maskwright.analysis.marks import PART_FLAGS, mark
 from maskwright.analysis.regex.bounds import check_least
@@ -46,8 +47,13 @@ class _Compiled:
     dfa: Dfa
     beyond: tuple[str, ...]
 
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes it holds, for `Kept`."""
+        return self.dfa.next_state.nbytes + sum(map(len, self.beyond))
 
-@lru_cache(maxsize=4096)
+
+@Kept
 def _compile(pattern: str, flags: str, max_states: int) -> _Compiled:
     tree = parse(pattern, flags)
     check_least(tree, max_states)
@@ -112,7 +118,7 @@ def compile_terminals(grammar: Grammar) -> tuple[Dfa | None, ...]:
 
     Raises: as `compile_terminal`.
 
-    PERF: kept for the last grammars, since a store asks for them several times. More terminals than
+    PERF: kept for the last grammars, since a store asks for them several times. More automata than
     `_compile` keeps would be compiled each time.
     """
     return tuple(

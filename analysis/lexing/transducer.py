@@ -35,6 +35,8 @@ subsequential transducers.
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -56,6 +58,10 @@ _UNKNOWN = -9
 
 MAX_AGAIN = 12
 """The most lexemes that a lexer may have to back up over; more count as unbounded."""
+MANY = 1 << 8
+"""States that back up, after which those that back up over most are looked at first."""
+MOST_DEEP = 1 << 9
+"""How many are looked at."""
 
 
 def build_transducer(
@@ -153,7 +159,7 @@ class _Builder:
         self._wins = np.array(lexemes.winner, np.int32) >= 0
         self._arrivals = np.full((2, len(self._after)), _UNKNOWN, np.int32)
         self._others: dict[tuple[int, Reread | None, bytes], _Other] = {}
-        self._rows: list[npt.NDArray[np.int32]] = []
+        self._rows: dict[int, npt.NDArray[np.int32]] = {}
 
     def build(self) -> Transducer:
         """The transducer of all states that are reachable from the start."""
@@ -163,9 +169,13 @@ class _Builder:
         # parser's state is known.
         starts = self.lexemes.union.starts if self.has_modes else ()
         mode_state = [self._add(_State(start, begins=True)) for start in starts] or [START_STATE]
-        while len(self._rows) < len(self.states):
-            self._rows.append(self._row(self.states[len(self._rows)]))
-        next_rows, output_rows = np.stack(self._rows, axis=1)
+        n_backing = 0
+        for number, state in enumerate(self.states):  # grows while it is read
+            self._row_of(number)
+            n_backing += state.backs_up
+            if state.backs_up and n_backing == MANY:
+                _Builder(self.lexemes, self.limit)._look_deep()
+        next_rows, output_rows = np.stack([self._rows[number] for number in range(len(self.states))], axis=1)
         self._check_newline()
         ends = [self._end(state) for state in self.states]
         newline = self.newline
@@ -245,6 +255,34 @@ class _Builder:
             return BackupError(f"{text}{advice}", tuple(dict.fromkeys((state.winner, *alive))))
         return LimitError(f"{text}{advice}")
 
+    def _look_deep(self) -> None:
+        """Make some of the states, those first that back up over most.
+
+        With each lexeme more to back up over there may be twice as many states, so `build` meets
+        the deepest ones last.
+
+        Raises: as `build`, which makes these states too.
+        """
+        self._add(_State(-1))
+        if self.has_modes:
+            for start in self.lexemes.union.starts:
+                self._add(_State(start, begins=True))
+        agenda = [(0, 0, number) for number in range(len(self.states))]
+        while agenda and len(self._rows) < MOST_DEEP:
+            *_, number = heapq.heappop(agenda)
+            n_before = len(self.states)
+            self._row_of(number)
+            for new in range(n_before, len(self.states)):
+                heapq.heappush(agenda, (-self.nested[new], -len(self.states[new].pending), new))
+
+    def _row_of(self, number: int) -> npt.NDArray[np.int32]:
+        """`_row` of a state, made once."""
+        row = self._rows.get(number)
+        if row is None:
+            row = self._row(self.states[number])
+            self._rows[number] = row
+        return row
+
     def _output(self, emitted: Output) -> int:
         """The number of an output, a new one if it has none."""
         number = self.outputs.setdefault(emitted, len(self.outputs))
@@ -290,16 +328,13 @@ class _Builder:
         return row
 
     def _other(self, state: _State) -> _Other:
-        """The reading behind the last position where a state's lexeme could have ended.
-
-        The state in which the bytes are read again has its row already.
-        """
+        """The reading behind the last position where a state's lexeme could have ended."""
         n_classes = len(self.lexemes.byte_of_class)
         if state.winner < 0 or self.has_modes:
             target = np.full(n_classes, DEAD if state.winner < 0 else RESTART, np.int32)
             behind = np.zeros(n_classes, np.int32)
         else:
-            target, behind = self._rows[START_STATE if state.reread is None else state.reread[1]]
+            target, behind = self._row_of(START_STATE if state.reread is None else state.reread[1])
         output = np.full(int(behind.max()) + 2, _UNKNOWN, np.int32)
         output[-1] = 0
         behind = np.where(target == DEAD, len(output) - 1, behind)  # nothing is emitted
@@ -365,23 +400,22 @@ class _Builder:
             return lost
         if self.has_modes:
             pending = state.pending + bytes([byte])
-            readings = self.lexemes.readings(state.winner, pending)
+            readings = iter(sorted(self.lexemes.readings(state.winner, pending)))
             found = _State(after, state.winner, None, pending)
             others = self._read_again(state.winner, after, pending)
         else:
+            # PERF: the row is known, where a step would read again what is read again there
             outputs, number = state.reread or ((), START_STATE)
-            target, more = self._step(self.states[number], byte)
+            target, more = self._row_of(number)[:, self.lexemes.byte_class[byte]].tolist()
             if target < 0:
                 return lost
-            outputs += more
+            outputs += self.output_of[more]
             if outputs and not self.lexemes.follows(state.winner, outputs[0]):
                 return lost
             readings = self._readings(state.winner, target, not outputs)
             found = _State(after, state.winner, (outputs, target))
             others = set() if self.lexemes.emitted(state.winner) + outputs else {target}
-        if not any(
-            self.lexemes.can_survive(state.winner, after, other, is_first) for other, is_first in sorted(readings)
-        ):
+        if not any(self.lexemes.can_survive(state.winner, after, other, is_first) for other, is_first in readings):
             return lost
         if state.winner == self.newline and byte in self.column_bytes:
             raise GrammarError(self._lost_column(state.winner))
@@ -426,19 +460,18 @@ class _Builder:
             f"layout ({self.grammar.display_name(self.newline)}), whose column would be unknown; make the terminals differ sooner"
         )
 
-    def _readings(self, winner: int, number: int, is_first: bool) -> set[tuple[int, bool]]:
+    def _readings(self, winner: int, number: int, is_first: bool) -> Iterator[tuple[int, bool]]:
         """Where the union automaton may be in a state of the transducer.
 
-        The state's own backing up is included. Returns pairs as in `Lexemes.readings`.
+        The state's own backing up is included. Yields pairs as in `Lexemes.readings`.
         """
-        state = self.states[number]
-        if state.under_way < 0:
-            return {(self.lexemes.union.starts[0], is_first)}
-        found = {(state.under_way, is_first)}
-        if state.winner >= 0 and (not is_first or self.lexemes.follows(winner, state.winner)):
-            _, reread = state.reread or ((), START_STATE)
-            found |= self._readings(winner, reread, False)
-        return found
+        while True:
+            state = self.states[number]
+            yield (state.under_way if state.under_way >= 0 else self.lexemes.union.starts[0]), is_first
+            if state.winner < 0 or (is_first and not self.lexemes.follows(winner, state.winner)):
+                return
+            _, number = state.reread or ((), START_STATE)
+            is_first = False
 
     def _end(self, state: _State) -> int:
         """`Transducer.end_output` of a state."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from functools import lru_cache
 from typing import Literal
 
 from maskwright.analysis.errors import GrammarError, LimitError, TerminalError
+from maskwright.analysis.kept import Kept
 from maskwright.analysis.regex import ecma, parse, positions, rewrite
 from maskwright.analysis.regex.bounds import check_least
 from maskwright.analysis.regex.dfa import MAX_STATES, Dfa, difference, union
@@ -22,7 +22,6 @@ from maskwright.analysis.regex.tree import Atomic, Chars, Choice, Look, Node, Re
 Dialect = Literal["python", "ecma"]
 
 
-@lru_cache(maxsize=1024)
 def regex_automaton(pattern: str, flags: str = "", dialect: Dialect = "python") -> Dfa:
     r"""The UTF-8 of the texts that a regular expression matches as a whole.
 
@@ -32,12 +31,18 @@ def regex_automaton(pattern: str, flags: str = "", dialect: Dialect = "python") 
     Raises: GrammarError for a syntax error, a bad flag, and for what no automaton reads, such as a
     back-reference; LimitError for an automaton of more than 20,000 states, or one that takes too
     many steps, and for groups that are nested too deeply.
-    Cost: that of the subset construction, stopped at the limits. A known pattern is a look-up.
+    Cost: that of the subset construction, stopped at the limits. A pattern of late is a look-up.
 
     Example:
         >>> regex_automaton("a+?|b").matches(b"aaa"), regex_automaton(r"\d+$").matches(b"12\n")
         (True, False)
     """
+    return _automaton(pattern, flags, dialect)
+
+
+@Kept
+def _automaton(pattern: str, flags: str, dialect: Dialect) -> Dfa:
+    """What `regex_automaton` returns."""
     shown = repr(pattern if len(pattern) <= 60 else pattern[:57] + "...")
     try:
         found = spell(_tree(pattern, flags, dialect), MAX_STATES)

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import LimitError
+from maskwright.analysis.kept import Kept
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.regex.minimise import column_classes, minimise_labelled
 from maskwright.analysis.regex.spell import valid_utf8
-from maskwright.analysis.schema.kept import Kept
 from maskwright.analysis.schema.shapes import KeyAutomaton, Objects
 
 MOST_PATTERNS = 8

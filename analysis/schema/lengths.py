@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import LimitError
+from maskwright.analysis.kept import Kept
 from maskwright.analysis.regex.dfa import Dfa
-from maskwright.analysis.schema.kept import Kept
 
 MOST_ENTRIES = 1 << 24
 """BOUND: the entries of a table."""

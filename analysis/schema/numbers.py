@@ -17,9 +17,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from maskwright.analysis.errors import LimitError
+from maskwright.analysis.kept import Kept
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.regex.spell import of_columns
-from maskwright.analysis.schema.kept import Kept
 
 MOST_STATES = 20_000
 """BOUND: the states of an automaton of numbers before it is made minimal."""

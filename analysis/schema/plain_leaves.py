@@ -11,12 +11,12 @@ from decimal import Decimal
 from typing import Any
 
 from maskwright.analysis.errors import LimitError, SchemaError
+from maskwright.analysis.kept import size
 from maskwright.analysis.marks import MARK
 from maskwright.analysis.schema import constraints as c
 from maskwright.analysis.schema.clauses import joined
 from maskwright.analysis.schema.documents import Document
 from maskwright.analysis.schema.drafts import Draft, Patterned
-from maskwright.analysis.schema.kept import size
 from maskwright.analysis.schema.keywords import OF_NUMBERS, OF_STRINGS, Keywords, decimal, values_normal
 from maskwright.analysis.schema.scalars import ANY_STRING, merged, scalar_shape
 from maskwright.analysis.schema.shapes import Numbers, Objects, Shape, Spellings, StringLiterals, Strings

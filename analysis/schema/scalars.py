@@ -9,12 +9,12 @@ from decimal import Decimal
 from functools import lru_cache
 
 from maskwright.analysis.errors import LimitError, SchemaError
+from maskwright.analysis.kept import Kept
 from maskwright.analysis.marks import mark, part_of_format
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema import constraints as c
 from maskwright.analysis.schema import numbers
 from maskwright.analysis.schema.drafts import SCALARS
-from maskwright.analysis.schema.kept import Kept
 from maskwright.analysis.schema.lengths import length_table
 from maskwright.analysis.schema.shapes import Numbers, Shape, Spellings, StringLiterals, Strings
 from maskwright.analysis.schema.strings import (

@@ -15,6 +15,7 @@ from functools import lru_cache
 import numpy as np
 
 from maskwright.analysis.errors import LimitError, SchemaError
+from maskwright.analysis.kept import Kept
 from maskwright.analysis.marks import part_of_format
 from maskwright.analysis.regex import Dfa, difference, ecma, intersect, union
 from maskwright.analysis.regex.charset import EVERYTHING
@@ -22,7 +23,6 @@ from maskwright.analysis.regex.simplify import whole_copies
 from maskwright.analysis.regex.spell import spell, valid_utf8
 from maskwright.analysis.regex.tree import Chars, Repeat
 from maskwright.analysis.schema.formats import FORMATS, LONGEST, NARROWED, NOT_REGULAR, ONE_SIDED
-from maskwright.analysis.schema.kept import Kept
 from maskwright.analysis.schema.keys import key_automaton
 from maskwright.analysis.schema.lengths import LengthTable, length_table, lengths_exist
 

@@ -211,7 +211,7 @@ def explore(
     n_columns = tables.action.shape[1]
     columns = [symbol for symbol in np.unique(continuations.symbols).tolist() if symbol < n_columns]
     levels = Levels(tables, mode_of_state, continuations, roots, allowed)
-    equivalence = Equivalence(tables, max(1, len(continuations)), columns)
+    equivalence = Equivalence(tables, max(1, len(continuations)), columns, bytes_limit)
     work = _Work(
         exploring.parser_of(tables, mode_of_state), continuations, levels.next_continuation, equivalence, bytes_limit
     )

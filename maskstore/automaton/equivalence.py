@@ -19,6 +19,10 @@ in the order in which the shape meets its shifts. Both are numbered, so finding 
 takes one look-up. Without this, each of sql's hundred soft keywords has configuration sets of its
 own.
 
+Before a literal of a row of optional ones, the parser may reduce all that stand before it. So there
+is a shape for each two of them, as long as they are apart. Shapes are therefore made of *chunks*,
+which they share: what up to 64 states do, those of one word of bits.
+
 The states on top are over-approximated: all stacks of the LR(0) automaton count, as in `feasible`.
 """
 
@@ -29,7 +33,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maskwright.analysis.arrays import Int32, Int32_2D, Int64
+from maskwright.analysis.arrays import Int32, Int32_2D, Int64, UInt64
+from maskwright.analysis.components import components
+from maskwright.analysis.errors import LimitError
 from maskwright.analysis.jit import kernel
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT, LrTables
 from maskwright.maskstore.automaton import exploration_tables
@@ -39,10 +45,12 @@ from maskwright.maskstore.tokens.feasible import reducing_states
 
 FIRST_RUNS = 1 << 7
 """Lists of results that there is room for at first: a power of two."""
-FULL_SHAPES, FULL_TARGETS = 1, 2
+FULL_SHAPES, FULL_TARGETS, FULL_CHUNKS = 1, 2, 3
 """Codes of full tables that `_number_shapes` returns."""
+BYTES_LIMIT = 3 << 30
+"""Most bytes of the shapes."""
 STATE = 1 << 29
-"""In a shape: STATE + s begins the part that says what state s does."""
+"""In a chunk: STATE + s begins the part that says what state s does."""
 
 
 class Positions:
@@ -56,6 +64,8 @@ class Positions:
     rule_start, rules, set_after : (n_states + 1,), (n,), (n,) int32; for each state the rules that
         it may reduce by, and for each rule the set of states that can be on top after the
         reduction.
+    order : (n_sets,) int32; all sets, those that reductions lead to first, as far as there are no
+        cycles. is_cyclic : whether there are some.
 
     tables : the LALR tables, which have passed `exploration_tables.check_size`.
     """
@@ -108,6 +118,15 @@ class Positions:
         of_set, members = np.nonzero(is_member)
         self.set_start = np.searchsorted(of_set, np.arange(len(number) + 1)).astype(np.int32)
         self.members = members.astype(np.int32)
+        parts = components([self._successors(number, n) for number in range(self.n_sets)])
+        self.order = np.array([number for component in parts for number in component], np.int32)
+        self.is_cyclic = len(parts) < self.n_sets
+
+    def _successors(self, number: int, n_states: int) -> list[int]:
+        """The sets that a set's states are in after a reduction; of several states: each alone."""
+        begins, ends = (self.rule_start, self.set_after) if number < n_states else (self.set_start, self.members)
+        found: list[int] = ends[begins[number] : begins[number + 1]].tolist()
+        return found
 
     @property
     def n_sets(self) -> int:
@@ -125,9 +144,17 @@ class Equivalence:
         all are refused.
     """
 
-    def __init__(self, tables: LrTables, n_continuations: int, columns: Iterable[int]) -> None:
-        """columns : the columns with which continuations begin."""
+    def __init__(
+        self, tables: LrTables, n_continuations: int, columns: Iterable[int], bytes_limit: int = BYTES_LIMIT
+    ) -> None:
+        """columns : the columns with which continuations begin.
+
+        bytes_limit : the most bytes of the shapes.
+
+        Raises: LimitError if they have more.
+        """
         positions = Positions(tables)
+        self._check(4 * 2 * tables.action.shape[1] * positions.n_sets, bytes_limit)
         shape_of = np.full((tables.action.shape[1], positions.n_sets, 2), -1, np.int32)
         self._lists: dict[int, tuple[Int32, Int32]] = {}
         """For each column the lists of states that it is shifted to, end to end; where each begins.
@@ -135,26 +162,40 @@ class Equivalence:
         A state is an index among the states that the column enters. The index after the last one
         stands for accepting.
         """
-        acts = _Acts(tables.action, tables.alternatives, tables.default_rule, tables.accessing)
-        sets = _Sets(positions.rule_start, positions.rules, positions.set_after, positions.set_start, positions.members)
-        shapes, targets = _no_runs(), _no_runs()
-        n_shapes, n_targets = np.zeros((2, 1), np.int64)
+        acting = np.flatnonzero((tables.default_rule < 0) & (tables.action != 0).any(axis=1)).astype(np.int32)
+        acts = _Acts(tables.action, tables.alternatives, tables.default_rule, tables.accessing, acting)
+        sets = _Sets(
+            positions.rule_start,
+            positions.rules,
+            positions.set_after,
+            positions.set_start,
+            positions.members,
+            positions.order,
+            positions.is_cyclic,
+        )
+        runs = {FULL_SHAPES: _no_runs(), FULL_TARGETS: _no_runs(), FULL_CHUNKS: _no_runs()}
+        sizes = np.zeros((3, 1), np.int64)
         for column in columns:
             # what is numbered keeps its number
-            while (
-                full := _number_shapes(column, acts, sets, shapes, n_shapes, targets, n_targets, shape_of[column])
-            ) != 0:
-                if full == FULL_SHAPES:
-                    shapes = grown(shapes, int(n_shapes[0]))
-                else:
-                    targets = grown(targets, int(n_targets[0]))
-            starts = targets.start[: n_targets[0] + 1].astype(np.int32)
-            self._lists[column] = targets.items[: starts[-1]].copy(), starts
+            while (full := _number_shapes(column, acts, sets, *runs.values(), *sizes, shape_of[column])) != 0:
+                runs[full] = grown(runs[full], int(sizes[full - 1, 0]))
+                self._check(
+                    shape_of.nbytes + sum(each.nbytes for table in runs.values() for each in table), bytes_limit
+                )
+            starts = runs[FULL_TARGETS].start[: sizes[FULL_TARGETS - 1, 0] + 1].astype(np.int32)
+            self._lists[column] = runs[FULL_TARGETS].items[: starts[-1]].copy(), starts
         self.positions = exploration_tables.Positions(positions.start, positions.keys, positions.numbers, shape_of)
         self.outcomes = np.full(n_continuations, -1, np.int32)
         self._n_outcomes = n_continuations
         self._runs = _no_runs()
         self._n_runs = np.zeros(1, np.int64)
+
+    @staticmethod
+    def _check(n_bytes: int, limit: int) -> None:
+        if n_bytes > limit:
+            raise LimitError(
+                f"this grammar's terminals do too many different things in its parser's states (more than {limit >> 20} MiB of tables)"
+            )
 
     def add(self, column: int, continuations: Int32, results: Int32) -> None:
         """Add the outcomes of continuations that begin with a column.
@@ -176,12 +217,16 @@ class Equivalence:
 
 
 class _Acts(NamedTuple):
-    """What the parser does before a column; the arrays are those of `LrTables`."""
+    """What the parser does before a column; the arrays are those of `LrTables`.
+
+    acting : (n_acting,) int32; the states that do something before some column, and look at it.
+    """
 
     action: Int32_2D
     alternatives: Int32
     default: Int32
     accessing: Int32
+    acting: Int32
 
 
 class _Sets(NamedTuple):
@@ -192,6 +237,26 @@ class _Sets(NamedTuple):
     set_after: Int32
     set_start: Int32
     members: Int32
+    order: Int32
+    is_cyclic: bool
+
+
+class _Scratch(NamedTuple):
+    """Memory in which shapes of one column are written.
+
+    entered_index : (n_states,) int32; the index of each state among those entered by the column.
+    order : (n_entered + 1,) int32, -1 between two shapes; when each was met.
+    chunk, shape, shifts : int32; what is being written.
+    words, numbers : (n_words,) uint64, int32; for each word of bits its last chunk without shifts.
+    """
+
+    entered_index: Int32
+    order: Int32
+    chunk: Int32
+    shape: Int32
+    shifts: Int32
+    words: UInt64
+    numbers: Int32
 
 
 class _Runs(NamedTuple):
@@ -262,74 +327,139 @@ def _close(column, acts, sets, bits):  # type: ignore[no-untyped-def]
     bits : (n_sets, n_words) uint64; bit i of a set's row is acting state i. Changed until nothing
         is added.
     """
-    action, alternatives, default, _ = acts
-    rule_start, rules, set_after, set_start, members = sets
+    action, alternatives, default = acts.action, acts.alternatives, acts.default
+    rule_start, rules, set_after, set_start, members, order, is_cyclic = sets
     n_states = action.shape[0]
     grew = True
     while grew:
         grew = False
-        for number in range(n_states, bits.shape[0]):
-            for i in range(set_start[number], set_start[number + 1]):
-                for w in range(bits.shape[1]):
-                    bits[number, w] |= bits[members[i], w]
-        for state in range(n_states):
-            rule = default[state]
-            code = action[state, column]
+        # PERF: in this order one round is enough where there are no cycles
+        for at in range(order.shape[0]):
+            number = order[at]
+            if number >= n_states:
+                for i in range(set_start[number], set_start[number + 1]):
+                    grew |= _add_bits(bits[members[i]], bits[number])
+                continue
+            rule = default[number]
+            code = action[number, column]
+            if rule < 0 and code >= 0 and code < CONFLICT:
+                continue
             count = 1
             if rule < 0 and code >= CONFLICT:
                 count = alternatives[code - CONFLICT]
             for i in range(count):
-                if default[state] < 0:
+                if default[number] < 0:
                     rule = -1 - (code if code < CONFLICT else alternatives[code - CONFLICT + 1 + i])
                 if rule < 0:
                     continue
-                for r in range(rule_start[state], rule_start[state + 1]):
+                for r in range(rule_start[number], rule_start[number + 1]):
                     if rules[r] == rule:
-                        for w in range(bits.shape[1]):
-                            more = bits[set_after[r], w] & ~bits[state, w]
-                            if more != 0:
-                                bits[state, w] |= more
-                                grew = True
+                        grew |= _add_bits(bits[set_after[r]], bits[number])
+        grew &= is_cyclic
 
 
 @kernel
-def _write_shape(column, acts, acting, bits, entered_index, order, shape, shifts):  # type: ignore[no-untyped-def]
-    """Write the acting states of a set with what they do: -1 - rule, or the number of a target.
+def _add_bits(more, bits):  # type: ignore[no-untyped-def]
+    """Add bits to others, (n_words,) uint64 both. Returns whether some are new."""
+    grew = False
+    for w in range(bits.shape[0]):
+        if more[w] & ~bits[w] != 0:
+            bits[w] |= more[w]
+            grew = True
+    return grew
 
-    Targets are the states that the column is shifted to, in the order in which they are met.
 
-    acting : (n_acting,) int32; the states that act before the column.
-    bits : (n_words,) uint64; those of the set.
-    entered_index : (n_states,) int32; the index of each state among those entered by the column.
-    order : (n_entered + 1,) int32, all -1; scratch.
-    Written: shape, shifts : int32; the shape is behind the first number.
+@kernel
+def _write_chunk(column, acts, word, bits, n_shifts, scratch):  # type: ignore[no-untyped-def]
+    """Write the acting states of a word with what they do: -1 - rule, or the number of a target.
 
-    Returns the length of both.
+    Targets are the states that the column is shifted to, in the order in which a shape meets them.
+
+    word : which word. bits : uint64; the states among acting states 64 * word and on.
+    n_shifts : targets met before.
+    Written: scratch.chunk, and behind the first n_shifts scratch.shifts.
+
+    Returns the length of the chunk, the targets met by now, and whether the chunk has shifts.
     """
-    action, alternatives = acts.action, acts.alternatives
-    n_shape = 1
-    n_shifts = 0
-    for i in range(acting.shape[0]):
-        if (bits[i >> 6] >> np.uint64(i & 63)) & np.uint64(1) == 0:
+    chunk, order, shifts = scratch.chunk, scratch.order, scratch.shifts
+    n = 0
+    is_shifted = False
+    for i in range(64):
+        if (bits >> np.uint64(i)) & np.uint64(1) == 0:
             continue
-        state = acting[i]
-        code = action[state, column]
-        shape[n_shape] = STATE + state
-        n_shape += 1
-        for j in range(1 if code < CONFLICT else alternatives[code - CONFLICT]):
-            each = code if code < CONFLICT else alternatives[code - CONFLICT + 1 + j]
+        state = acts.acting[64 * word + i]
+        code = acts.action[state, column]
+        chunk[n] = STATE + state
+        n += 1
+        for j in range(1 if code < CONFLICT else acts.alternatives[code - CONFLICT]):
+            each = code if code < CONFLICT else acts.alternatives[code - CONFLICT + 1 + j]
             if each > 0:
-                target = order.shape[0] - 1 if each == ACCEPT else entered_index[each - 1]
+                is_shifted = True
+                target = order.shape[0] - 1 if each == ACCEPT else scratch.entered_index[each - 1]
                 if order[target] < 0:
                     order[target] = n_shifts
                     shifts[n_shifts] = target
                     n_shifts += 1
                 each = order[target]
-            shape[n_shape] = each
-            n_shape += 1
+            chunk[n] = each
+            n += 1
+    return n, n_shifts, is_shifted
+
+
+@kernel
+def _write_shape(column, acts, bits, chunks, n_chunks, scratch):  # type: ignore[no-untyped-def]
+    """Write the numbers of a shape's chunks to scratch.shape, behind its first number.
+
+    bits : (n_words,) uint64; the acting states of the set.
+
+    Returns the length of the shape, -1 if `chunks` has no room; and how many targets are in
+    scratch.shifts.
+    """
+    n_shape = 1
+    n_shifts = 0
+    for word in range(bits.shape[0]):
+        if bits[word] == 0:
+            continue
+        # PERF: sets that come one after the other often have the same states in a word
+        if bits[word] == scratch.words[word]:
+            number = np.int64(scratch.numbers[word])
+        else:
+            n, n_shifts, is_shifted = _write_chunk(column, acts, word, bits[word], n_shifts, scratch)
+            number = number_of_run(scratch.chunk, n, chunks, n_chunks)
+            if number < 0:
+                return -1, n_shifts
+            if not is_shifted:
+                scratch.words[word] = bits[word]
+                scratch.numbers[word] = number
+        scratch.shape[n_shape] = number
+        n_shape += 1
     for i in range(n_shifts):
-        order[shifts[i]] = -1
+        scratch.order[scratch.shifts[i]] = -1
     return n_shape, n_shifts
+
+
+@kernel(allocates=True)
+def _scratch(column, acts, n_words):  # type: ignore[no-untyped-def]
+    """Memory for the shapes of a column."""
+    entered_index = np.full(acts.action.shape[0], -1, np.int32)
+    n_entered = 0
+    for state in range(acts.action.shape[0]):
+        if acts.accessing[state] == column:
+            entered_index[state] = n_entered
+            n_entered += 1
+    most = 64
+    for state in acts.acting:
+        code = acts.action[state, column]
+        most += 1 if code < CONFLICT else acts.alternatives[code - CONFLICT]
+    return _Scratch(
+        entered_index,
+        np.full(n_entered + 1, -1, np.int32),
+        np.empty(most, np.int32),
+        np.empty(1 + n_words, np.int32),
+        np.empty(n_entered + 1, np.int32),
+        np.zeros(n_words, np.uint64),
+        np.zeros(n_words, np.int32),
+    )
 
 
 @kernel(entry=True, allocates=True)
@@ -338,51 +468,42 @@ def _number_shapes(
     acts: _Acts,
     sets: _Sets,
     shapes: _Runs,
-    n_shapes: Int64,
     targets: _Runs,
+    chunks: _Runs,
+    n_shapes: Int64,
     n_targets: Int64,
+    n_chunks: Int64,
     shape_of: Int32_2D,
 ) -> int:
     """Number a column's shape at each set of states, and the list of states that it is shifted to.
 
-    shapes, n_shapes : the shapes met, each behind the number of its set, and how many there are;
-        changed.
+    shapes, n_shapes : the shapes met, each as the number of its set and of its chunks, and how many
+        there are; changed. chunks, n_chunks : the same for the chunks of shapes.
     targets, n_targets : written; the column's lists of states. They are indices as in
         `Equivalence._lists`.
     shape_of : (n_sets, 2) int32, written; the numbers.
 
     Returns 0, or which table has no room.
     """
-    n_states, n_sets = acts.action.shape[0], shape_of.shape[0]
+    n_sets = shape_of.shape[0]
     targets.slots[:] = -1
     n_targets[0] = 0
-    entered_index, acting = np.full(n_states, -1, np.int32), np.empty(n_states, np.int32)
-    n_entered = 0
-    n_acting = 0
-    most = 1
-    for state in range(n_states):
-        if acts.accessing[state] == column:
-            entered_index[state] = n_entered
-            n_entered += 1
-        code = acts.action[state, column]
-        if code != 0 and acts.default[state] < 0:
-            acting[n_acting] = state
-            n_acting += 1
-            most += 1 + (1 if code < CONFLICT else acts.alternatives[code - CONFLICT])
-    acting = acting[:n_acting]
-    bits = np.zeros((n_sets, max(1, (n_acting + 63) // 64)), np.uint64)
-    for i in range(n_acting):
-        bits[acting[i], i >> 6] = np.uint64(1) << np.uint64(i & 63)
+    bits = np.zeros((n_sets, max(1, (acts.acting.shape[0] + 63) // 64)), np.uint64)
+    for i in range(acts.acting.shape[0]):
+        if acts.action[acts.acting[i], column] != 0:
+            bits[acts.acting[i], i >> 6] = np.uint64(1) << np.uint64(i & 63)
     _close(column, acts, sets, bits)
-    order, shape, shifts = np.full(n_entered + 1, -1, np.int32), np.empty(most, np.int32), np.empty(most, np.int32)
+    scratch = _scratch(column, acts, bits.shape[1])
     for number in range(n_sets):
-        n_shape, n_shifts = _write_shape(column, acts, acting, bits[number], entered_index, order, shape, shifts)
-        shape[0] = number
-        found = number_of_run(shape, n_shape, shapes, n_shapes)
+        n_shape, n_shifts = _write_shape(column, acts, bits[number], chunks, n_chunks, scratch)
+        if n_shape < 0:
+            return FULL_CHUNKS
+        scratch.shape[0] = number
+        found = number_of_run(scratch.shape, n_shape, shapes, n_shapes)
         if found < 0:
             return FULL_SHAPES
         shape_of[number, 0] = found
-        found = number_of_run(shifts, n_shifts, targets, n_targets)
+        found = number_of_run(scratch.shifts, n_shifts, targets, n_targets)
         if found < 0:
             return FULL_TARGETS
         shape_of[number, 1] = found

@@ -10,7 +10,7 @@ from typing import Any
 
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import MissingExtraError, VocabularyError
-from maskwright.analysis.files import read_file_bytes
+from maskwright.analysis.files import is_tensors, read_file_bytes
 from maskwright.maskstore.vocabulary.tokenizer_json import read_tokenizer_json
 from maskwright.maskstore.vocabulary.tokenizer_ranks import KNOWN_RANK_FILES, read_tekken, read_tiktoken
 from maskwright.maskstore.vocabulary.tokenizer_table import Reference, TokenTable
@@ -63,6 +63,11 @@ def file_bytes(path: Path) -> bytes:
 
     Raises: VocabularyError if it cannot be read, is not a file, or has more than `MAX_BYTES` bytes.
     """
+    if is_tensors(path):
+        raise VocabularyError(
+            f"{path}: a safetensors file, as stores and models' weights are, not a tokenizer; name the tokenizer.json "
+            "or the other file that its tokens are in"
+        )
     try:
         return read_file_bytes(path, MAX_BYTES, "a tokenizer file", VocabularyError)
     except OSError as error:

@@ -36,6 +36,7 @@ Started = tuple[Callable[[], Any], Callable[[int], Any]]
 
 def ours(work: dict[str, Any], words: np.ndarray) -> tuple[Callable[[str], Callable[[], Started]], Callable[[], None]]:
     import maskwright as mw
+    from maskwright.analysis.kept import Kept
     from maskwright.decoding.schema.workspace import shared_workspace
 
     vocabulary = mw.load_vocabulary(work["tokenizer"])
@@ -52,13 +53,13 @@ def ours(work: dict[str, Any], words: np.ndarray) -> tuple[Callable[[str], Calla
 
     compiled("a")  # imports what it needs
     modules = [module for name, module in list(sys.modules.items()) if name.startswith("maskwright")]
-    found = [kept for module in modules for kept in list(vars(module).values()) if hasattr(kept, "cache_clear")]
-    caches = list({id(kept): kept for kept in found}.values())
+    found = [kept for module in modules for kept in list(vars(module).values())]
+    caches = list({id(kept): kept for kept in found if hasattr(kept, "cache_clear") or type(kept) is Kept}.values())
 
     def forget() -> None:
         space.forget()
         for kept in caches:
-            kept.cache_clear()
+            kept.forget() if type(kept) is Kept else kept.cache_clear()
 
     return compiled, forget
 
@@ -86,9 +87,9 @@ def index(work: dict[str, Any], words: np.ndarray) -> tuple[Callable[[str], Call
 
         return start
 
-    from maskwright.analysis.regex.whole import regex_automaton
+    from maskwright.analysis.regex.whole import _automaton
 
-    return compiled, regex_automaton.cache_clear
+    return compiled, _automaton.forget
 
 
 def outlines(work: dict[str, Any], words: np.ndarray) -> tuple[Callable[[str], Callable[[], Started]], None]:

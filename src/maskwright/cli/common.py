@@ -86,6 +86,12 @@ def _files(incomplete: str, suffix: str | tuple[str, ...] = "") -> list[str]:
     ]
 
 
+def _tokenizer(value: str | None) -> str | None:
+    if value is not None and value.startswith("-"):
+        raise typer.BadParameter(f"its value is missing: the next word is {value}; name a tokenizer behind it")
+    return value
+
+
 GrammarArgument = Annotated[
     str,
     typer.Argument(
@@ -101,6 +107,7 @@ TokenizerOption = Annotated[
         "--tokenizer",
         "-t",
         metavar="T",
+        callback=_tokenizer,
         autocompletion=_names_of_tokenizers,
         help="A built-in name (mistral-7b-v0.1, mistral-7b-v0.3, tekken, python-tiny), or a path to a tokenizer.json, *.model, "
         "tekken*.json or *.tiktoken file or a folder with one.",

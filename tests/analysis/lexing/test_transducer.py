@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from shares import share
 
 from maskwright.analysis.errors import BackupError, GrammarError, LimitError
 from maskwright.analysis.grammar.grammar import Grammar, Lexing, Rule, Terminal
+from maskwright.analysis.lexing import transducer
 from maskwright.analysis.lexing.encoding import DEAD, START_STATE, Transducer
 from maskwright.analysis.lexing.lexemes import terminal_rank
 from maskwright.analysis.lexing.transducer import build_transducer
@@ -279,3 +281,43 @@ def test_which_terminals_make_the_lexer_back_up_for_ever() -> None:
     with pytest.raises(BackupError, match="back up over any number") as caught:
         build_transducer(grammar, lambda first, second: True)
     assert [grammar.display_name(t) for t in caught.value.terminals] == ["A", "LONG"]
+
+
+@pytest.mark.parametrize(
+    "terminals",
+    [
+        'A: /a(?=[ab]{40}c)/\nB: "a"\nC: "b"\nD: /[ab]{41}c/\n',
+        'A: "a"\nB: "b"\nC: "c"\nD: /[ab]*a[ab]{10}c/\n',
+    ],
+)
+def test_endless_backing_up_is_refused_before_there_are_thousands_of_states(
+    terminals: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twice as many states with each lexeme more: these took seconds, one of more letters a quarter of a minute."""
+    rows = 0
+    row_of = transducer._Builder._row
+
+    def count(self: Any, state: Any) -> Any:
+        nonlocal rows
+        rows += 1
+        return row_of(self, state)
+
+    monkeypatch.setattr(transducer._Builder, "_row", count)
+    grammar = longest(f"start: (A | B | C | D)*\n{terminals}")
+    with pytest.raises(BackupError, match="back up over any number"):
+        build_transducer(grammar, lambda first, second: True)
+    assert rows < transducer.MANY + transducer.MOST_DEEP + 100
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_looking_at_deep_states_first_changes_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def built() -> Any:
+        try:
+            found = build_transducer(random_terminals(seed), lambda first, second: True)
+        except LimitError as error:
+            return type(error)
+        return found.next_state.tolist(), found.output.tolist(), found.outputs, found.reread, found.fallback
+
+    before = built()
+    monkeypatch.setattr(transducer, "MANY", 1)
+    assert built() == before

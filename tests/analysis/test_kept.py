@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from maskwright.analysis.schema.kept import Kept, size
+from maskwright.analysis.kept import Kept, size
+from maskwright.analysis.lexing import terminals
+from maskwright.analysis.regex import whole
 
 
 def test_a_result_is_made_once_and_an_error_each_time() -> None:
@@ -45,3 +47,15 @@ def test_long_texts_are_forgotten_as_large_results_are() -> None:
         assert kept(*texts) is first
         kept("d" * 4000)
         assert kept(*texts) is not first
+
+
+def test_what_automata_of_patterns_hold_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server reads patterns of many requests: it keeps a number of bytes, not of automata."""
+    for kept, arguments in ((whole._automaton, ("", "python")), (terminals._compile, ("", 20_000))):
+        kept.forget()
+        monkeypatch.setattr(kept, "_most", 1 << 20)
+        found = [kept(f"[a-c]{{{n}}}", *arguments) for n in range(400, 410)]
+        assert 4 * size(found[-1]) > 1 << 20 > size(found[-1]) > 400 * 256 * 4
+        assert len(kept._kept) == 2 and kept._held <= 1 << 20
+        assert kept("[a-c]{409}", *arguments) is found[-1] and kept("[a-c]{400}", *arguments) is not found[0]
+        kept.forget()
