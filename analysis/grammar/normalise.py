@@ -94,10 +94,11 @@ def reduce(grammar: Grammar) -> Grammar:
             f"grammar {grammar.name}: start symbol {name!r} is unproductive: no finite text can be derived from it; "
             f"give one of its rules an alternative that does not lead back to {name!r}"
         )
-    kept = [rule for rule in grammar.rules if rule.lhs in productive and all(s in productive for s in rule.rhs)]
-    productive_only = grammar.with_rules(grammar.nonterminals, tuple(dict.fromkeys(kept)), grammar.start)
-    reachable = reachable_symbols(productive_only)
-    return renumber(productive_only, [rule for rule in productive_only.rules if rule.lhs in reachable], {})
+    kept = dict.fromkeys(rule for rule in grammar.rules if rule.lhs in productive and productive.issuperset(rule.rhs))
+    if len(kept) < len(grammar.rules):
+        grammar = grammar.with_rules(grammar.nonterminals, tuple(kept), grammar.start)
+    reachable = reachable_symbols(grammar)
+    return renumber(grammar, [rule for rule in grammar.rules if rule.lhs in reachable], {})
 
 
 def renumber(grammar: Grammar, rules: Sequence[Rule], new_names: dict[int, str]) -> Grammar:

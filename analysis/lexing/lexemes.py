@@ -20,7 +20,7 @@ from maskwright.analysis.lexing.modes import Modes
 from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa, build_union_dfa
 from maskwright.analysis.lexing.terminals import compile_lexemes
 from maskwright.analysis.regex.bounds import n_beginnings
-from maskwright.analysis.regex.minimise import sorted_columns
+from maskwright.analysis.regex.minimise import first_of_each
 
 FIRST_PAIRS = 1 << 8
 """Pairs of states that there is room for at first: a power of two."""
@@ -139,14 +139,14 @@ class Lexemes:
         self.union = union
         rank = terminal_rank(grammar.terminals)
         self.winner = [min(found, key=rank.__getitem__, default=-1) for found in union.accepting]
-        byte_class, _ = sorted_columns(union.next_state)
+        byte_class = union.byte_class.copy()
         # The layout counts these bytes, so each has a class of its own.
         for byte in column_bytes(grammar.layout.tabs) if grammar.layout else ():
             if (byte_class == byte_class[byte]).sum() > 1:
                 byte_class[byte] = byte_class.max() + 1
         self.byte_class = byte_class.astype(np.uint8)
         self._class_of_byte: list[int] = byte_class.tolist()
-        self.byte_of_class: list[int] = np.unique(byte_class, return_index=True)[1].tolist()
+        self.byte_of_class: list[int] = first_of_each(byte_class).tolist()
         self.next_by_class: list[list[int]] = union.next_state[:, self.byte_of_class].tolist()
         self.reads_on = [max(row) >= 0 for row in self.next_by_class]
         wins = [1 << winner if winner >= 0 else 0 for winner in self.winner]

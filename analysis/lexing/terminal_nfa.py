@@ -83,25 +83,28 @@ def build_terminal_nfa(automata: Sequence[Dfa | None]) -> TerminalNfa:
     parts: list[npt.NDArray[np.int32]] = []
     accepting: list[npt.NDArray[np.bool_]] = []
     terminal: list[int] = []
+    offsets: list[int] = []
     offset = 0
     for number, dfa in enumerate(automata):
         if dfa is None:
             initial.append(-1)
             continue
         initial.append(offset)
-        parts.append(np.where(dfa.next_state >= 0, dfa.next_state + offset, -1).astype(np.int32))
+        parts.append(dfa.next_state)
         accepting.append(dfa.is_accepting)
         terminal += [number] * dfa.n_states
+        offsets += [offset] * dfa.n_states
         offset += dfa.n_states
     next_state = np.concatenate([np.zeros((0, 256), np.int32), *parts])
-    is_resting = np.zeros(offset, np.bool_)
-    is_resting[next_state[next_state >= 0]] = True
+    np.add(next_state, np.array(offsets, np.int32)[:, None], out=next_state, where=next_state >= 0)
+    is_resting = np.zeros(offset + 1, np.bool_)  # the last one for no transition
+    is_resting[next_state] = True
     return TerminalNfa(
         next_state=_read_only(next_state),
         is_accepting=_read_only(np.concatenate([np.zeros(0, np.bool_), *accepting])),
         terminal=_read_only(np.array(terminal, np.int32)),
         initial=_read_only(np.array(initial, np.int32)),
-        is_resting=_read_only(is_resting),
+        is_resting=_read_only(is_resting[:offset]),
     )
 
 
@@ -116,12 +119,14 @@ class UnionDfa:
     accepting : for each set the terminals that may end there, ascending.
     starts : for each choice of competing terminals the set in which a lexeme begins. By default
         there is one choice, all terminals, and it begins in set 0.
+    byte_class : (256,) intp, read-only; the class of each byte, as `sorted_columns(next_state)`.
     """
 
     next_state: npt.NDArray[np.int32]
     members: tuple[tuple[int, ...], ...]
     accepting: tuple[tuple[int, ...], ...]
     starts: tuple[int, ...]
+    byte_class: npt.NDArray[np.intp]
 
 
 def build_union_dfa(
@@ -154,29 +159,43 @@ def build_union_dfa(
     members = list(dict.fromkeys(starts))
     number: dict[tuple[int, ...], int] = {start: i for i, start in enumerate(members)}
     rows: list[list[int]] = []
+
+    def number_of(reached: tuple[int, ...]) -> int:
+        if not reached:
+            return -1
+        found = number.get(reached)
+        if found is None:
+            found = number[reached] = len(members)
+            members.append(reached)
+            if len(members) > limit:
+                raise LimitError(_too_many(nfa, names, members, limit))
+        return found
+
+    # PERF: classes that lead to the same states are looked at once, in the order of their first
+    # class. Most sets have one member.
+    of_one = {-1: -1}
     while len(rows) < len(members):
-        # PERF: classes that lead to the same states are looked at once, in the order of their first
-        # class.
-        targets = list(zip(*[columns[state] for state in members[len(rows)]], strict=True))
-        found = dict.fromkeys(targets, -1)
-        for each in found:
-            reached = tuple(sorted(set(each) - {-1}))
-            if not reached:
-                continue
-            if reached not in number:
-                number[reached] = len(members)
-                members.append(reached)
-                if len(members) > limit:
-                    raise LimitError(_too_many(nfa, names, members, limit))
-            found[each] = number[reached]
-        rows.append([found[each] for each in targets] or [-1] * len(representatives))
+        set_ = members[len(rows)]
+        if len(set_) == 1:
+            row = columns[set_[0]]
+            for state in dict.fromkeys(row):
+                if state not in of_one:
+                    of_one[state] = number_of((state,))
+            rows.append([of_one[state] for state in row])
+        else:
+            targets = list(zip(*[columns[state] for state in set_], strict=True))
+            found = {each: number_of(tuple(sorted(set(each) - {-1}))) for each in dict.fromkeys(targets)}
+            rows.append([found[each] for each in targets] or [-1] * len(representatives))
     ended = np.where(nfa.is_accepting, nfa.terminal, -1).tolist()
     accepting = tuple(tuple(sorted({ended[s] for s in set_} - {-1})) for set_ in members)
+    table = np.array(rows, np.int32)
+    class_of, _ = sorted_columns(table)  # PERF: of as many columns as the NFA has classes, not of 256
     return UnionDfa(
-        _read_only(np.array(rows, np.int32)[:, byte_class]),
+        _read_only(table[:, byte_class]),
         tuple(members),
         accepting,
         tuple(number[start] for start in starts),
+        _read_only(class_of[byte_class]),
     )
 
 

@@ -299,7 +299,7 @@ class _Builder:
         if state.under_way < 0:
             steps = [self._step(state, byte) for byte in self.lexemes.byte_of_class]
             return np.array([[target, self._output(emitted)] for target, emitted in steps], np.int32).T.copy()
-        after = self._after[state.under_way]
+        after, winners = self._after[state.under_way], self.lexemes.winner
         fails = after < 0
         key = state.winner, state.reread, state.pending
         other = self._others.get(key)
@@ -311,14 +311,15 @@ class _Builder:
         is_new = row[1] == _UNKNOWN
         if state.winner >= 0:
             is_new |= ~fails & ~self._wins[after]
+        next_by_class = self.lexemes.next_by_class[state.under_way]
         for klass in np.flatnonzero(is_new).tolist():
-            arrived = int(after[klass])
+            arrived = next_by_class[klass]
             if arrived < 0:
                 behind = other.behind[klass]
                 if other.output[behind] == _UNKNOWN:
                     other.output[behind] = self._output(self._failed(state, self.output_of[behind]))
                 row[1, klass] = other.output[behind]
-            elif state.winner >= 0 and not self._wins[arrived]:
+            elif state.winner >= 0 and winners[arrived] < 0:
                 row[:, klass] = self._go_on(state, arrived, klass, other), 0
             else:
                 if self._arrivals[1, arrived] == _UNKNOWN:

@@ -29,6 +29,7 @@ from maskwright.analysis.lr.encoding import ACCEPT, Alternatives, Array, LrTable
 from maskwright.analysis.lr.lookaheads import Lookaheads, lookaheads, shifted_terminals
 from maskwright.analysis.lr.loops import refuse_endless_tables
 from maskwright.analysis.lr.tables import Policy, tables_of
+from maskwright.analysis.regex.minimise import first_of_each
 
 MAX_MERGED_CELLS = 1 << 25
 """The most merged states times symbols: 128 MiB in a store, several times that in the making."""
@@ -368,7 +369,7 @@ class _Merger:
         Raises: LimitError if they have more than MAX_MERGED_CELLS cells.
         """
         classes = self.partition()
-        state_of, nonterminal_of, rule_of = map(_first_of_each, (classes.states, classes.nonterminals, classes.rules))
+        state_of, nonterminal_of, rule_of = map(first_of_each, (classes.states, classes.nonterminals, classes.rules))
         n_columns = int(classes.columns.max()) + 1
         _check_size(self.grammar, len(state_of), n_columns + len(nonterminal_of))
         action = np.zeros((len(state_of), n_columns), np.int32)
@@ -415,8 +416,3 @@ def _by_least(keys: Sequence[Hashable]) -> Array:
     """Equal numbers for equal keys, by first occurrence; -1 stays."""
     number: dict[Hashable, int] = {}
     return np.array([-1 if key == -1 else number.setdefault(key, len(number)) for key in keys], np.int32)
-
-
-def _first_of_each(classes: Array) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
-    """The least member of each class."""
-    return np.unique(classes, return_index=True)[1]

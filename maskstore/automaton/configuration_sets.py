@@ -154,9 +154,9 @@ class _Work:
         continuation_of, top_of, continuation_after : (n,) int32; a continuation, the state on top,
             and the equivalent continuation.
         """
-        codes = np.where(
-            continuation_of >= 0, continuation_of.astype(np.int64) * 2, -continuation_of.astype(np.int64) * 2 + 1
-        )
+        if not len(continuation_of):
+            return
+        codes = 2 * np.abs(continuation_of.astype(np.int64)) + (continuation_of < 0)
         begin = self.size(exploring.N_KNOWN)
         end = begin + len(codes)
         known = self.x.known
@@ -166,7 +166,8 @@ class _Work:
         known.continuation[begin:end] = continuation_after
         add_keys(known.keys, begin, end, known.slots)
         self.x.sizes[exploring.N_KNOWN] = end
-        self.x = self.x._replace(known=known)
+        if known is not self.x.known:
+            self.x = self.x._replace(known=known)
 
 
 BYTES_LIMIT = 3 << 30

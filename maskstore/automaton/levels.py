@@ -75,6 +75,7 @@ class Levels:
             entered.astype(np.int32),
             n_columns,
         )
+        self._n_entered: list[int] = np.diff(self._facts.entered_start).tolist()
         begin, end = np.zeros((2, n_all), np.int64)
         tops, results = np.zeros((2, FIRST_ROOM), np.int32)
         self._known = kernels.Known(begin, end, tops, results, np.zeros(1, np.int64))
@@ -117,6 +118,8 @@ class Levels:
         found = np.empty(len(members), np.int32)
         fresh, inner = np.zeros((2, len(members), self._facts.allowed.shape[1]), np.uint8)
         n = kernels.fresh_pairs(members, leaders, self._facts, self._explored, found, fresh, inner)
+        if not n:
+            return found[:0], found[:0]
         at, states = np.nonzero(np.unpackbits(fresh[:n], axis=1, count=self._n_states, bitorder="little"))
         return found[at], states.astype(np.int32)
 
@@ -157,12 +160,16 @@ class Levels:
         int32, one for each state entered by the column.
         """
         leaders, fresh = self._leaders, self._fresh
+        if not len(fresh):
+            return
         begin = leaders.start[fresh]
         symbols = leaders.items[begin]
-        for column in sorted(set(symbols.tolist())):
-            mine = np.flatnonzero(symbols == column)
-            n_entered = self._facts.entered_start[column + 1] - self._facts.entered_start[column]
-            results = leaders.items[begin[mine, None] + np.arange(1, n_entered + 1)]
+        by_column = np.argsort(symbols, kind="stable")
+        columns = symbols[by_column]
+        bounds = [0, *(np.flatnonzero(columns[1:] != columns[:-1]) + 1).tolist(), len(columns)]
+        for i, j in pairwise(bounds):
+            mine, column = by_column[i:j], int(columns[i])
+            results = leaders.items[begin[mine, None] + np.arange(1, self._n_entered[column] + 1)]
             yield column, leaders.leader[fresh[mine]], results
         self._fresh = fresh[:0]
 
@@ -188,10 +195,10 @@ def _by_length(roots: Int32, next_continuation: Int32, n_all: int) -> tuple[list
     n = len(next_continuation)
     is_met = np.zeros(n_all, np.bool_)
     length = np.zeros(n_all, np.int32)
-    here = np.unique(roots)
+    here = roots
     while len(here):
         is_met[here] = True
-        after = np.unique(next_continuation[here[here >= 0]])
+        after = next_continuation[here[here >= 0]]
         here = after[~is_met[after]]
     is_met[WHATEVER] = False
     met = np.flatnonzero(is_met[:n])
