@@ -287,7 +287,8 @@ def sampled(logits: Any, rng: random.Random) -> Any:
     return torch.tensor([eos if eos in each else rng.choice(each) for each in kept])
 
 
-def test_the_documented_loop_goes_on_after_the_end_of_a_text() -> None:
+@pytest.mark.parametrize("size", [64, 8])  # the few for the simulator
+def test_the_documented_loop_goes_on_after_the_end_of_a_text(size: int) -> None:
     """Slots are reset, admitted and evicted where an end of text, or any token, was sampled for the text before."""
     text = (ROOT / "docs" / "gpu.md").read_text(encoding="utf-8")
     (code,) = (block for block in text.split("```python")[1:] if "batch.prepare()" in block)
@@ -295,13 +296,14 @@ def test_the_documented_loop_goes_on_after_the_end_of_a_text() -> None:
         code.split("graph = ")[0]
         .replace('"cuda"', '"cpu"')
         .replace("GpuBatch(store, 64)", 'GpuBatch(store, 64, "cpu")')
+        .replace("64", str(size))
     )
     rng, store = random.Random(5), nested()
     names: dict[str, Any] = {
         "mw": SimpleNamespace(GpuBatch=GpuBatch),
         "torch": torch,
         "store": store,
-        "model_step": lambda inputs: torch.zeros(64, store.vocabulary.size + 1),
+        "model_step": lambda inputs: torch.zeros(size, store.vocabulary.size + 1),
         "sample": lambda logits: sampled(logits, rng),
     }
     exec(code, names)
@@ -322,7 +324,7 @@ def test_the_documented_loop_goes_on_after_the_end_of_a_text() -> None:
         reading = [slot for slot, state in enumerate(states) if state == "reading"][:3]
         batch.reset(reading)  # in the middle of a text: the token sampled for it is not read
         assert batch.lengths[[*ended, *idle, *reading]].tolist() == [0] * len(ended + idle + reading)
-    assert n_ended > 100
+    assert n_ended > 1.5 * size
 
 
 @pytest.mark.parametrize("how", ["reset", "admit", "evict"])
