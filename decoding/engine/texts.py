@@ -165,8 +165,6 @@ class Texts(Shared):
                 data = plain_bytes("the text", data)
             if not data:
                 return
-            if self._memory[int(self._regions[slot]) + constants.FINISHED]:
-                self._refuse(slot, None, constants.AFTER_END, data)
             code = self._read(slot, data, True)
             if code != constants.OK:
                 self._refuse(slot, None, code, data)
@@ -178,6 +176,8 @@ class Texts(Shared):
         text = np.frombuffer(data, np.uint8).astype(np.int32)
         for tries in itertools.count():
             region = int(self._regions[slot])
+            if self._memory[region + constants.FINISHED]:
+                return constants.AFTER_END
             code = entries.read_bytes(self._table, text, False, 0, len(text), self._memory, region, commit)
             if code != constants.NO_ROOM:
                 break

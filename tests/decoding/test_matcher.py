@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from engine_cases import ids, longest, row, vocabulary_of
 
+import maskwright as mw
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError
 from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.vocabulary import Vocabulary
@@ -49,6 +50,31 @@ def test_an_illegal_token_is_named_with_its_bytes_the_byte_and_what_could_come()
     assert "Byte 0 of it, '(', cannot come" in message or "Byte 0 of it, b'(', cannot come" in message
     assert all(f"{byte!r}" in message for byte in "+0123456789")
     assert row(matcher) == before == {0, 1, 4, 5, 9, EOS}
+
+
+def with_several_grammars() -> Any:
+    """A grammar, a schema and a composition; each allows "1" and "12"."""
+    vocabulary = vocabulary_of(*TOKENS)
+    composed = mw.compose("start: NUMBER\n%declare NUMBER", {"NUMBER": longest("start: /[0-9]+/", "number")})
+    return [
+        sums(),
+        mw.build_store(mw.load_schema({"type": "integer"}), vocabulary),
+        mw.build_store(composed, vocabulary),
+    ]
+
+
+@pytest.mark.parametrize("kind", range(3))
+def test_nothing_is_read_after_the_end(kind: int) -> None:
+    matcher = with_several_grammars()[kind].matcher()
+    matcher.advance_bytes(b"1")
+    matcher.advance(EOS)
+    assert not matcher.try_bytes(b"2")
+    assert matcher.try_bytes(b"")
+    with pytest.raises(IllegalTokenError, match="after the end of the text"):
+        matcher.advance_bytes(b"2")
+    matcher.rollback()
+    assert not matcher.is_finished()
+    assert matcher.try_bytes(b"2")
 
 
 def test_the_byte_that_is_wrong_is_found_inside_a_token() -> None:
