@@ -170,11 +170,33 @@ def _dispatcher_of(function: Callable[..., Any], allocates: bool, forceinline: b
         made = None
     finally:
         config.CACHE_DIR = named
-    if made is not None and (config.DISABLE_JIT or made._cache.cache_path.startswith(folder)):
+    if made is not None and config.DISABLE_JIT:
+        return made
+    if made is not None and made._cache.cache_path.startswith(folder):
+        _pass_over_lost_types(made._cache._cache_file)
         return made
     # Numba cannot write there after all: it found no folder at all, or one without our checksum.
     _warn_once(folder)
     return njit(nogil=True, forceinline=forceinline, _nrt=allocates)(function)
+
+
+def _pass_over_lost_types(file: Any) -> None:
+    """Let the index of a function's machine code count as empty if it names types that are gone.
+
+    It names the types of all arguments that the function was compiled for. Such a named tuple may
+    be a caller's, of a file that is not in the checksum, and in later versions elsewhere.
+
+    file : Numba's IndexDataCacheFile.
+    """
+    load = file._load_index
+
+    def loaded() -> Any:
+        try:
+            return load()
+        except (AttributeError, ImportError):
+            return {}
+
+    file._load_index = loaded
 
 
 @functools.cache

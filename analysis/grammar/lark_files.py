@@ -76,17 +76,13 @@ def read_file(shown: str, known: Sequence[str] = ()) -> str:
     try:
         if path.is_dir():
             raise GrammarError(f"{named} is a directory; expected a .lark file")
-        if is_tensors(shown):
-            raise GrammarError(
-                f"{named} is a safetensors file, as stores are, not a grammar; a store is read without --tokenizer "
-                "(load_store): else name the grammar that it was built from"
-            )
         data = read_file_bytes(shown, MAX_BYTES, "a grammar", GrammarError)
     except (FileNotFoundError, NotADirectoryError) as error:
         looks_like_file = path.suffix or len(path.parts) > 1
         what = f"{named} does not exist" if looks_like_file else f"no grammar is named {short_name(shown)}"
         raise UnknownNameError(what + suggestion(shown, known, OR_PATH, _neighbours(path))) from error
     except GrammarError:
+        _refuse_store(shown, named)
         raise
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
@@ -94,8 +90,18 @@ def read_file(shown: str, known: Sequence[str] = ()) -> str:
     try:
         return data.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
+        _refuse_store(shown, named)
         at = f"byte {data[error.start]:#04x} at offset {error.start}"
         raise GrammarError(f"{named} is not UTF-8: {at}; save it as UTF-8") from error
+
+
+def _refuse_store(shown: str, named: str) -> None:
+    """Raises: GrammarError if a file that is no text of a grammar is a store."""
+    if is_tensors(shown):
+        raise GrammarError(
+            f"{named} is a safetensors file, as stores are, not a grammar; a store is read without --tokenizer "
+            "(load_store): else name the grammar that it was built from"
+        ) from None
 
 
 def _neighbours(path: Path) -> list[str]:
