@@ -108,6 +108,7 @@ def test_what_cannot_be_run_is_said(
     assert stopped.value.code == 2 and message in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_apply_kernels_are_timed_and_right(facts: dict[str, Any]) -> None:
     shapes = facts["parts"]["apply"]["shapes"]
     assert {shape["rows"] for shape in shapes} == {"real", "single", "dense"}

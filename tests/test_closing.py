@@ -406,6 +406,7 @@ def test_an_error_holds_no_tables() -> None:
     assert tables[0]() is None
 
 
+@pytest.mark.slow
 def test_a_process_ends_while_a_store_is_being_closed() -> None:
     """Its thread neither delays the end nor says anything."""
     code = "import maskwright as mw\nstore = mw.build_store('c', 'python-tiny', lazy=True)\nassert store.is_closing\n"

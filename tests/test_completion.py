@@ -400,6 +400,7 @@ for arguments in json.loads(sys.argv[1]):
 """
 
 
+@pytest.mark.slow
 def test_everything_is_checked_before_torch_is_loaded(folder: Path, store: Store, tmp_path: Path) -> None:
     store.save(tmp_path / "store.safetensors")
     (tmp_path / "json.lark").write_text(JSON_TEXT)
@@ -455,6 +456,7 @@ def test_an_error_begins_on_a_line_of_its_own(runner: CliRunner, folder: Path, m
         assert result.exit_code == 2 and result.stdout == expected and "error: it went wrong" in result.stderr
 
 
+@pytest.mark.slow
 def test_an_older_python_does_not_judge(runner: CliRunner, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from maskwright.cli.complete import _judged
     from maskwright.validation import references

@@ -125,6 +125,7 @@ class _Stop(Exception):
     """Ends a loop of a page that has no end."""
 
 
+@pytest.mark.slow
 def test_loops_of_serving_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """transformers, and a loop of one's own: with the bundled model, and with a sampler that ends soon."""
     torch = pytest.importorskip("torch")

@@ -241,6 +241,7 @@ mw.analyze("json", "python-tiny")
 """
 
 
+@pytest.mark.slow
 @needs_extension
 def test_calls_of_entry_points_have_the_types_that_were_compiled() -> None:
     """Machine code does not look at what it is given; here every call is looked at. `make check-all` does so for the fast tests."""

@@ -118,6 +118,7 @@ def copy_jit(folder: Path) -> None:
         shutil.copy(Path(jit.__file__).with_name(f"{name}.py"), folder)
 
 
+@pytest.mark.slow
 def test_a_change_of_another_file_is_noticed(tmp_path: Path) -> None:
     """Of a constant that a function uses which a function of another file calls."""
     package = tmp_path / "maskwright"

@@ -100,6 +100,7 @@ def test_the_engine_s_own_grammar_reaches_it(runner: CliRunner, arguments: list[
     assert result.exit_code == 2 and "AssertionError" in result.output
 
 
+@pytest.mark.slow
 def test_interrupted(runner: CliRunner, arguments: list[str], tmp_path: Path) -> None:
     (tmp_path / "asleep.py").write_text(
         "import os, time\n"

@@ -152,6 +152,7 @@ main()
 """
 
 
+@pytest.mark.slow
 def test_while_compiled_code_is_loaded(tmp_path: Path) -> None:
     (tmp_path / "g.lark").write_text('start: "a" start "b" | "a" "b"')
     command = [sys.executable, "-c", AT_A_CALL, "ExecutionEngine._raw_object_cache_notify", "analyze", "g.lark"]

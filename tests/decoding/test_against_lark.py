@@ -44,30 +44,8 @@ PATTERNS = {
     "[a-z.]+": ["a", "a.b", ".", "if.", "of"],
     "(ab)+": ["ab", "abab"],
 }
-LITERALS = tuple(
-    [
-        r"if",
-        r"of",
-        r"do",
-        r"a",
-        r"ab",
-        r"b",
-        r".",
-        r"...",
-        r"=",
-        r"==",
-        r"<",
-        r"<=",
-        r"(",
-        r")",
-        r";",
-        r"0",
-        r"i",
-        r"1.",
-        r"\n",
-        r"x",
-    ]
-)
+SPELLED = r"if of do a ab b . ... = == < <= ( ) ; 0 i 1. \n x"
+LITERALS = tuple(SPELLED.split())
 BYTES = tuple(bytes([byte]) for byte in sorted(set(b"abdfiox.=<();01235 \n")))
 VOCABULARY = Vocabulary(
     "bytes", (*BYTES, b"if", b" a", b"..", b"==", b"ab", b"; ", b""), {len(BYTES) + 6: "</s>"}, (len(BYTES) + 6,)

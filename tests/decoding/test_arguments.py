@@ -345,6 +345,7 @@ def gpu_batch(*arguments: Any, **options: Any) -> Any:
     return GpuBatch(*(arguments or (store(), 2)), **{"device": "cpu", **options})
 
 
+@pytest.mark.slow
 def test_slots_of_a_device_that_are_none() -> None:
     batch = gpu_batch()
     batch.admit([0, 1])

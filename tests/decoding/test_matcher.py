@@ -327,6 +327,7 @@ def test_dead_ends_are_explained() -> None:
     assert not words.any(), "a mask that was not made must not let anything through"
 
 
+@pytest.mark.slow
 def test_too_many_readings_are_a_limit() -> None:
     """A list on the right of items of one or two: a stack for each number of items; the error says what to do."""
     grammar = longest('start: list\nlist: item list | item\nitem: "a" | "a" "a"', "lengths")

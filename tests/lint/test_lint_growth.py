@@ -236,6 +236,7 @@ def test_a_value_and_an_error_are_remembered() -> None:
     assert Asked.value.__doc__ == "A value."
 
 
+@pytest.mark.slow
 def test_a_remembered_error_holds_no_frames() -> None:
     """What the search had in its hands when it failed is given back: arrays up to the limit."""
 

@@ -222,6 +222,7 @@ def test_a_choice_is_a_text_a_line(answers: Answers) -> None:
         assert ask(answers, "mask", spec, kind="choice", before="no")["is_whole"]
 
 
+@pytest.mark.slow
 def test_completions(answers: Answers) -> None:
     pytest.importorskip("torch")
     pytest.importorskip("transformers")

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -154,6 +155,7 @@ def test_bodies_are_limited(server: PlaygroundServer) -> None:
     assert status == 422 and "at most" in found["error"]["message"]
 
 
+@pytest.mark.slow
 def test_two_requests_at_once(server: PlaygroundServer) -> None:
     """A quick question is answered while a slow one is under way."""
     wait_for_workers(server)
@@ -191,6 +193,7 @@ def test_hostile_grammars_do_not_take_the_server_down(server: PlaygroundServer, 
     assert post(server, "ending", constraint=SUM, before="1+")[1]["text"] == "0"
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_is_replaced(server: PlaygroundServer) -> None:
     for worker in server.pool._workers:
         worker.process.kill()
@@ -273,6 +276,28 @@ def test_ctrl_c_ends_it_within_a_second(is_busy: bool) -> None:
     assert code == 0 and time.monotonic() - begin < 2
     said = process.stderr.read()
     assert "the playground has ended" in said and "Traceback" not in said
+
+
+STARTED = """
+from maskwright.playground.pool import Pool
+from maskwright.playground.worker import WorkerSettings
+if __name__ == "__main__":
+    pool = Pool(WorkerSettings("python-tiny", 5, 4 << 30))
+    for worker in pool._workers:
+        for line in open(f"/proc/{worker.process.pid}/status"):
+            if line.startswith("SigBlk"):
+                print(int(line.split()[1], 16) >> 1 & 1)
+    pool.close()
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="asks /proc")
+def test_workers_start_with_the_signal_blocked(tmp_path: Path) -> None:
+    """The first one too, with which Python starts a tracker, and lets signals through then."""
+    script = tmp_path / "started.py"
+    script.write_text(STARTED)
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split() == ["1", "1"]
 
 
 @pytest.mark.parametrize(

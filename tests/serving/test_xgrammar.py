@@ -180,6 +180,7 @@ def test_what_is_refused_is_a_runtime_error(compiler: Any) -> None:
     assert made.accept_string("x")
 
 
+@pytest.mark.slow
 def test_a_program_gets_it_for_xgrammar() -> None:
     code = (
         "from maskwright.serving.xgrammar import install\n"

@@ -72,6 +72,7 @@ def killing(tmp_path: Path, times: int) -> str:
     return f"sh {script}"
 
 
+@pytest.mark.slow
 def test_a_killed_process_loses_nothing(store: Store, many: Path, encoder: Encoder, tmp_path: Path) -> None:
     options: dict[str, Any] = {"tokenizer": encoder, "suffixes": [".txt"]}
     alone = validate(store, many, reference="false", **options)
@@ -123,6 +124,7 @@ def command(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 needs_proc = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="reads /proc")
 
 
+@pytest.mark.slow
 @needs_proc
 def test_a_worker_killed_as_it_starts_is_not_waited_for(tmp_path: Path) -> None:
     """Its start waited for ever for somebody to read what did not fit into a pipe."""
@@ -157,6 +159,7 @@ def test_workers_end_with_a_killed_command(tmp_path: Path) -> None:
         assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
 
 
+@pytest.mark.slow
 def test_a_script_without_a_guard_is_told(tmp_path: Path) -> None:
     """Each worker began the script anew and died, for ever."""
     (tmp_path / "text.txt").write_text("ab")
@@ -186,6 +189,7 @@ def test_a_text_that_kills_every_process_is_named_and_the_rest_goes_on(
     assert report.classes["replayed"] == alone.classes["replayed"]
 
 
+@pytest.mark.slow
 def test_errors_in_processes_are_the_users_errors(store: Store, many: Path, encoder: Encoder) -> None:
     with pytest.raises(MaskwrightError, match="cannot be run"):
         validate(store, many, tokenizer=encoder, suffixes=[".txt"], jobs=2, reference="no-such-command-here")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -12,6 +11,7 @@ from typing import Any
 
 from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.playground.worker import WorkerSettings, work
+from maskwright.workers import WorkerProcess
 
 LOOK = 0.05
 """Seconds between two looks at whether somebody still wants the answer."""
@@ -39,19 +39,11 @@ class _Worker:
     """A process, its connection, and whether it has said that it is ready."""
 
     def __init__(self, settings: WorkerSettings) -> None:
-        context = get_context("spawn")
-        self.connection, theirs = context.Pipe()
-        self.process = context.Process(target=work, args=(theirs, settings), name="maskwright-playground", daemon=True)
+        self.connection, theirs = get_context("spawn").Pipe()
+        self.process = WorkerProcess(target=work, args=(theirs, settings), name="maskwright-playground", daemon=True)
         self.is_ready = False
         self.key: object = None  # of the constraint that it was asked about last
-        masks = hasattr(signal, "pthread_sigmask")
-        # the signal of Ctrl-C stays blocked in the worker, also while it is still starting
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if masks else None
-        try:
-            self.process.start()
-        finally:
-            if before is not None:
-                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        self.process.start()
         theirs.close()
 
     def kill(self) -> None:

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple, Protocol
 from maskwright.analysis.errors import MaskwrightError, MissingExtraError
 from maskwright.maskstore.vocabulary.encoders import Encoder
 from maskwright.stores.store import load_store
+from maskwright.workers import WorkerProcess
 
 Outcome = dict[str, Any]
 """What a check found out about a unit, JSON-ready. Its member `class` is a str."""
@@ -324,7 +325,7 @@ class _Spawning(SpawnContext):
         self.processes: list[SpawnProcess] = []
 
     def Process(self, *args: Any, **keywords: Any) -> SpawnProcess:  # type: ignore[override]
-        self.processes.append(SpawnProcess(*args, **keywords))
+        self.processes.append(WorkerProcess(*args, **keywords))
         return self.processes[-1]
 
 

@@ -210,6 +210,7 @@ def test_growth_is_refused_at_its_cause(case: str) -> None:
         parse_grammar(GROWING[case], name="g.lark")
 
 
+@pytest.mark.slow
 def test_what_is_large_but_finite_loads() -> None:
     assert len(parse_grammar('start: ("a"|"b")~12').rules) == 2**12
     assert len(parse_grammar('start: ("a"|"b"|"c")~60').rules) < 100

@@ -52,6 +52,7 @@ def test_refuses(text: bytes, at: int) -> None:
     assert byte_parser("java").refusal(text) == at
 
 
+@pytest.mark.slow
 def test_javac_agrees() -> None:
     cases = tomllib.loads((CASES / "java.toml").read_text(encoding="utf-8"))
     verdicts = javac([case["text"] for kind in ("accept", "refuse") for case in cases[kind]])

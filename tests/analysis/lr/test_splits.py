@@ -50,6 +50,7 @@ def test_lint_says_so_with_a_text(tmp_path: Path) -> None:
     assert not any(f.code == "mode-conflict" for f in lint_grammar(parse_grammar(AGREEING)).findings)
 
 
+@pytest.mark.slow
 def test_our_own_grammar_of_python_has_conflicts_that_agree() -> None:
     """Its parses may stand where texts within strings are read, and elsewhere; the search shows that no two do so together."""
     grammar = load_grammar("python")

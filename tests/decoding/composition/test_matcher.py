@@ -236,6 +236,7 @@ def test_ways_to_read_a_text_are_limited(most: int, monkeypatch: pytest.MonkeyPa
             matcher.advance_bytes(b"a")
 
 
+@pytest.mark.slow
 def test_complete_and_processor() -> None:
     made = mw.compose('start: "x = " CALL\n%declare CALL', {"CALL": {"enum": ["a", "b"]}})
     model = mw.load_model("python-tiny")
@@ -352,6 +353,7 @@ def test_long_bytes_are_read_as_their_single_bytes_are(host: str, seed: int) -> 
         assert (matcher.said(), matcher.state_key()) == (started, here)
 
 
+@pytest.mark.slow
 def test_the_cost_of_long_bytes_is_linear() -> None:
     store = mw.build_store(mw.compose("start: P*\n%declare P", {"P": mw.load_regex("a+")}), VOCABULARY)
 

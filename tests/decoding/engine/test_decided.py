@@ -122,6 +122,7 @@ def test_a_grammar_whose_texts_all_are_dead_ends_has_no_store() -> None:
     assert [f.severity for f in findings if f.code == "no-text"] == ["error"]
 
 
+@pytest.mark.slow
 def test_a_short_ending_that_is_on_no_way_straight_down_is_found() -> None:
     """A descent of 20,000 steps finds none; the shortest is near."""
     text = 'start: p+ "c" |  | start "c" p\np: "a" start start | "b" "c"\n'

@@ -196,6 +196,7 @@ def test_the_bundled_model_writes_the_same_texts_in_fewer_passes(temperature: fl
     assert predicted > 0 and calls < tokens
 
 
+@pytest.mark.slow
 def test_a_context_that_is_full_leaves_drafts_out() -> None:
     """The text outgrows the model's context with drafts under way."""
     pytest.importorskip("transformers")

@@ -349,6 +349,7 @@ def interpreted(shapes: Any, ways: Any, thorough: bool) -> int:
     return int(run.stdout.split()[1])
 
 
+@pytest.mark.slow
 def test_the_triton_kernels_under_their_interpreter() -> None:
     assert interpreted([(3, 64, 2), (2, 97, 4)], (0, 1), thorough=False) > 90
 

@@ -292,6 +292,7 @@ def test_exact_verdicts_on_known_grammars(name: str) -> None:
     assert not check_exact(grammar, random_vocabulary(grammar, 1, size=32))["left_out"]
 
 
+@pytest.mark.slow
 def test_exact_sees_what_the_ways_up_do_not() -> None:
     """python.lark: a twelfth of the entries is left only because the approximations cannot tell."""
     pytest.importorskip("mistral_common")

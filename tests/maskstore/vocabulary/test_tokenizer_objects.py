@@ -25,6 +25,7 @@ def test_mistral_common_objects() -> None:
         load_vocabulary(tokenizer._chat_completion_request_validator)
 
 
+@pytest.mark.slow
 def test_tekkenizer_object() -> None:
     module = pytest.importorskip("mistral_common.tokens.tokenizers.mistral")
     vocabulary = load_vocabulary(module.MistralTokenizer.v3(is_tekken=True))
