@@ -10,12 +10,15 @@ Knows nothing of what the kernels do.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import glob
 import importlib
 import os
 import threading
 import warnings
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
@@ -173,18 +176,19 @@ def _dispatcher_of(function: Callable[..., Any], allocates: bool, forceinline: b
     if made is not None and config.DISABLE_JIT:
         return made
     if made is not None and made._cache.cache_path.startswith(folder):
-        _pass_over_lost_types(made._cache._cache_file)
+        _forget_lost_types(made._cache._cache_file)
         return made
     # Numba cannot write there after all: it found no folder at all, or one without our checksum.
     _warn_once(folder)
     return njit(nogil=True, forceinline=forceinline, _nrt=allocates)(function)
 
 
-def _pass_over_lost_types(file: Any) -> None:
-    """Let the index of a function's machine code count as empty if it names types that are gone.
+def _forget_lost_types(file: Any) -> None:
+    """Let a function's machine code be compiled anew if its index names types that are gone.
 
-    It names the types of all arguments that the function was compiled for. Such a named tuple may
-    be a caller's, of a file that is not in the checksum, and in later versions elsewhere.
+    The index names the types of all arguments that the function was compiled for. Such a named
+    tuple may be a caller's, of a file that is not in the checksum, and in later versions elsewhere.
+    Two versions that share a folder forget each other's code.
 
     file : Numba's IndexDataCacheFile.
     """
@@ -194,6 +198,11 @@ def _pass_over_lost_types(file: Any) -> None:
         try:
             return load()
         except (AttributeError, ImportError):
+            # Numba would give a new file of code an old one's name, and write the index first
+            index = Path(file._index_path)
+            for path in (index, *index.parent.glob(f"{glob.escape(index.stem)}.*.nbc")):
+                with contextlib.suppress(OSError):
+                    path.unlink()
             return {}
 
     file._load_index = loaded

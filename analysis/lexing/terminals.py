@@ -118,8 +118,8 @@ def compile_terminals(grammar: Grammar) -> tuple[Dfa | None, ...]:
 
     Raises: as `compile_terminal`.
 
-    PERF: kept for the last grammars, since a store asks for them several times. More automata than
-    `_compile` keeps would be compiled each time.
+    PERF: kept for the last grammars, since a store asks for them several times. Automata of more
+    bytes than `_compile` keeps would be compiled each time.
     """
     return tuple(
         [

@@ -59,9 +59,9 @@ _UNKNOWN = -9
 MAX_AGAIN = 12
 """The most lexemes that a lexer may have to back up over; more count as unbounded."""
 MANY = 1 << 8
-"""States that back up, after which those that back up over most are looked at first."""
+"""With so many states that back up, `_look_deep` asks whether the lexer is to be refused."""
 MOST_DEEP = 1 << 9
-"""How many are looked at."""
+"""How many states it makes."""
 
 
 def build_transducer(
@@ -256,12 +256,13 @@ class _Builder:
         return LimitError(f"{text}{advice}")
 
     def _look_deep(self) -> None:
-        """Make some of the states, those first that back up over most.
+        """Make some of the states, those first that back up over most: to refuse early.
 
         With each lexeme more to back up over there may be twice as many states, so `build` meets
-        the deepest ones last.
+        the deepest ones last. With modes it is the bytes to be read again that grow. The states
+        are thrown away.
 
-        Raises: as `build`, which makes these states too.
+        Raises: as `build`, which makes these states too, but maybe for another reason.
         """
         self._add(_State(-1))
         if self.has_modes:

@@ -70,8 +70,8 @@ def narrowed(
     A restriction of a terminal's length overrides the file's. A terminal that restrictions took
     away needs none.
 
-    Raises: as `restrict` and, at the place of the line, as `bound_length`; GrammarError if a
-    convention splits a terminal of which the file states the length.
+    Raises: as `restrict` and as `bound_length`, at the place of the line where the length cannot
+    be; GrammarError if a convention splits a terminal of which the file states the length.
     """
     found = restricted(grammar, restrict) if restrict else grammar
     overridden = bounded_names(restrict)
@@ -99,7 +99,7 @@ def _at_line(message: str, name: str, files: GrammarFiles) -> GrammarError:
 
 
 def _is_split(name: str, before: Grammar, after: Grammar) -> bool:
-    """Whether a terminal that is gone has parts in its stead."""
+    """Whether a terminal that is gone has parts in its stead, as `conventions` names them."""
     if name not in before.terminal_number:
         return False
     terminal = before.terminals[before.terminal_number[name]]

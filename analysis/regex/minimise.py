@@ -123,8 +123,9 @@ def first_of_each(classes: npt.NDArray[np.integer]) -> npt.NDArray[np.intp]:
 
     PERF: as ``np.unique(classes, return_index=True)[1]``, which sorts.
     """
-    found = np.empty(int(classes.max(initial=-1)) + 1, np.intp)
+    found = np.full(int(classes.max()) + 1 if len(classes) else 0, -1, np.intp)
     found[classes[::-1]] = np.arange(len(classes) - 1, -1, -1)  # the last one assigned stays
+    assert (found >= 0).all()
     return found
 
 

@@ -31,7 +31,8 @@ def regex_automaton(pattern: str, flags: str = "", dialect: Dialect = "python") 
     Raises: GrammarError for a syntax error, a bad flag, and for what no automaton reads, such as a
     back-reference; LimitError for an automaton of more than 20,000 states, or one that takes too
     many steps, and for groups that are nested too deeply.
-    Cost: that of the subset construction, stopped at the limits. A pattern of late is a look-up.
+    Cost: that of the subset construction, stopped at the limits. A pattern read lately is a
+    look-up.
 
     Example:
         >>> regex_automaton("a+?|b").matches(b"aaa"), regex_automaton(r"\d+$").matches(b"12\n")

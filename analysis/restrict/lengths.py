@@ -74,7 +74,8 @@ def bound_length(grammar: Grammar, name: str, lengths: Lengths) -> Grammar:
         )
     if terminal.lengths is not None:
         raise GrammarError(
-            f"grammar {grammar.name}: the length of {name} is {terminal.lengths} already; give one bound, {PREFIX}{name}={lengths}"
+            f"grammar {grammar.name}: the length of {name} is {terminal.lengths} already, by a restriction or a line of its file; "
+            f"load the grammar with {PREFIX}{name}={lengths} alone, which overrides such a line"
         )
     every = compile_terminal(terminal, where=grammar.name)
     with naming(f"{PREFIX}{name}={lengths}", terminal.pattern or ""):

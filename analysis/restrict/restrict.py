@@ -46,7 +46,8 @@ def restrict(grammar: Grammar, restrictions: Iterable[str]) -> Grammar:
     """The grammar under restrictions, each ``NAME`` or ``NAME=VALUE``.
 
     A restriction by other rules needs these rules to be compiled. So give it to `load_grammar`,
-    which compiles them. All others can be given here too.
+    which compiles them. All others can be given here too, but for the length of a terminal that the
+    grammar's file bounds itself: `load_grammar` overrides its line.
 
     Raises: UnknownNameError for a restriction that the grammar does not know; TerminalError for a
     regular expression that cannot be compiled; GrammarError for a value that the restriction cannot

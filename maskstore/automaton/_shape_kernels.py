@@ -252,7 +252,7 @@ def _scratch(column, acts, n_words):  # type: ignore[no-untyped-def]
         if acts.accessing[state] == column:
             entered_index[state] = n_entered
             n_entered += 1
-    most = 64
+    most = 64  # the states of a chunk
     for state in acts.acting:
         code = acts.action[state, column]
         most += 1 if code < CONFLICT else acts.alternatives[code - CONFLICT]

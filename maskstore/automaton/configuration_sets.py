@@ -33,7 +33,7 @@ from maskwright.analysis.lr.encoding import LrTables
 from maskwright.maskstore.automaton import _explore_kernels as kernels
 from maskwright.maskstore.automaton import exploration_tables as exploring
 from maskwright.maskstore.automaton._parse_kernels import terminal_set
-from maskwright.maskstore.automaton.equivalence import Equivalence
+from maskwright.maskstore.automaton.equivalence import BYTES_LIMIT, Equivalence
 from maskwright.maskstore.automaton.exploration_tables import (
     FIRST_STATE,
     REFUSED,
@@ -170,7 +170,6 @@ class _Work:
             self.x = self.x._replace(known=known)
 
 
-BYTES_LIMIT = 3 << 30
 PAUSE = 1 << 20
 """Units of work after which a kernel returns, so that Ctrl-C is obeyed.
 
@@ -204,7 +203,7 @@ def explore(
         begins.
     progress : called with the steps done and the steps in all, STEPS for each length of
         continuations, at least once in each PAUSE.
-    bytes_limit : most bytes of the tables of the exploration.
+    bytes_limit : most bytes of the tables of the exploration, and of the shapes of `equivalence`.
 
     Raises: LimitError if one token takes too many reductions or readings, or the tables take more
         than `bytes_limit` bytes.

@@ -20,8 +20,8 @@ takes one look-up. Without this, each of sql's hundred soft keywords has configu
 own.
 
 Before a literal of a row of optional ones, the parser may reduce all that stand before it. So there
-is a shape for each two of them, as long as they are apart. Shapes are therefore made of *chunks*,
-which they share: what up to 64 states do, those of one word of bits.
+is a shape for each two of them, whose length is their distance. Shapes are therefore made of
+*chunks*, which they share: what up to 64 states do, those of one word of bits.
 
 The states on top are over-approximated: all stacks of the LR(0) automaton count, as in `feasible`.
 """
@@ -52,7 +52,7 @@ from maskwright.maskstore.tokens._hash_kernels import grown
 from maskwright.maskstore.tokens.feasible import reducing_states
 
 BYTES_LIMIT = 3 << 30
-"""Most bytes of the shapes."""
+"""Most bytes of the shapes, and of the tables of the exploration."""
 
 
 class Positions:
@@ -180,10 +180,10 @@ class Equivalence:
         for column in columns:
             # what is numbered keeps its number
             while (full := number_shapes(column, acts, sets, *runs.values(), *sizes, shape_of[column])) != 0:
+                tables_bytes = {key: sum(each.nbytes for each in table) for key, table in runs.items()}
+                # the table that is full is there twice while it grows
+                self._check(shape_of.nbytes + sum(tables_bytes.values()) + 2 * tables_bytes[full], bytes_limit)
                 runs[full] = grown(runs[full], int(sizes[full - 1, 0]))
-                self._check(
-                    shape_of.nbytes + sum(each.nbytes for table in runs.values() for each in table), bytes_limit
-                )
             starts = runs[FULL_TARGETS].start[: sizes[FULL_TARGETS - 1, 0] + 1].astype(np.int32)
             self._lists[column] = runs[FULL_TARGETS].items[: starts[-1]].copy(), starts
         self.positions = exploration_tables.Positions(positions.start, positions.keys, positions.numbers, shape_of)

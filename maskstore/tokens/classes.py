@@ -70,7 +70,7 @@ class TokenClasses:
         ids = self.ids[np.repeat(self.start[classes] - ends[:-1], counts) + np.arange(ends[-1])]
         found = ends[start]
         # PERF: sorted as one number, a set and an id
-        of_set = np.repeat(np.arange(len(start) - 1), np.diff(found))
+        of_set = np.repeat(np.arange(len(start) - 1, dtype=np.int64), np.diff(found))
         return np.sort(of_set << 32 | ids).astype(np.int32), found
 
     def and_one(self, ids: Int32) -> TokenClasses:
@@ -126,7 +126,8 @@ def token_classes(
     for ids, starts in groups_of_state:
         n_classes = _kernels.split_classes(ids, starts, class_of, sizes, n_classes, met, counts, after)
     is_allowed = np.zeros(n_tokens, np.bool_)
-    is_allowed[np.concatenate([np.zeros(0, np.int32), *(ids for ids, _ in groups_of_state)])] = True
+    for ids, _ in groups_of_state:
+        is_allowed[ids] = True
     class_of[~is_allowed] = n_classes
     class_of = numbers_by_first(class_of, n_classes)[class_of]
     classes = TokenClasses.of(class_of, np.arange(n_tokens, dtype=np.int32))

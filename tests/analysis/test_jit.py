@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import types
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -251,3 +252,26 @@ def test_folders_that_have_to_be_made(tmp_path: Path, monkeypatch: pytest.Monkey
     assert not jit._can_write("/")
     monkeypatch.chdir(tmp_path)
     assert jit._can_write("a") and jit._can_write(os.path.join("a", "b"))
+
+
+def test_code_for_types_that_are_gone_is_compiled_anew(tmp_path: Path) -> None:
+    """A named tuple of a caller that is elsewhere in the next version."""
+    files = [
+        tmp_path / name
+        for name in ("f-1.py311.nbi", "f-1.py311.1.nbc", "f-1.py311.12.nbc", "f-11.py311.1.nbc", "g-1.py311.nbi")
+    ]
+    for file in files:
+        file.write_bytes(b"")
+
+    def lost() -> None:
+        raise AttributeError("Can't get attribute '_Runs'")
+
+    index = types.SimpleNamespace(_index_path=str(files[0]), _load_index=lost)
+    jit._forget_lost_types(index)
+    assert index._load_index() == {}
+    assert sorted(tmp_path.iterdir()) == sorted(files[3:])
+    numba_file = pytest.importorskip("numba.core.caching").IndexDataCacheFile(str(tmp_path), "f-1.py311", 0)
+    assert Path(numba_file._index_path) == files[0] and numba_file._load_index() == {}
+    numba_file._save_index({"a": "f-1.py311.1.nbc"})
+    jit._forget_lost_types(numba_file)
+    assert numba_file._load_index() == {"a": "f-1.py311.1.nbc"}

@@ -1,11 +1,13 @@
 """One engine in one process: compile, first mask, replay of real texts one by one and in batches. Times in ns to an .npz, facts to a .json.
 
-    python -m peers.process ENGINE WORK_FOLDER OUT [--documents N] [--stride N] [--seconds S] [--batches 16,128] [--batch-steps N]
+    python -m peers.process ENGINE WORK_FOLDER OUT [--documents N] [--stride N] [--seconds S]
+        [--batches 16,128] [--batch-steps N] [--batch-seconds S]
 
 Replay is teacher-forced: at each step fill the mask, look whether the true next token is in it (not timed), advance by that token. A
 document whose next token is not in the mask is abandoned there. (By an engine that keeps no state of its own, `goes_on`, it is counted, and
-replayed to the end or until the engine gives up.) With a stride only the masks of every so many tokens are filled,
-counted over all documents; all tokens are advanced by.
+replayed to the end or until the engine gives up.) With a stride only the masks of every so many
+windows of 16 tokens are filled, counted over all documents; all tokens are advanced by. The first mask of a window is not counted, since
+an engine may do there what it has left undone since the last one.
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ import numpy as np
 
 from peers.engine import Engine, UnsupportedError, Work
 
+WINDOW = 16
+"""Tokens in a row, of which with a stride all masks are filled or none."""
 WAVE = 128
 """Steps that the texts of a batch make together; shorter documents are left out of batches."""
 WARM_UP = 300
@@ -73,7 +77,7 @@ def replay(engine: Engine, work: Work, options: argparse.Namespace) -> tuple[dic
         for position, token in enumerate(tokens):
             mask_ns = -1
             try:
-                if replayed % options.stride == 0:
+                if replayed // WINDOW % options.stride == 0:
                     begin = clock()
                     fill()
                     mask_ns = clock() - begin
@@ -92,7 +96,7 @@ def replay(engine: Engine, work: Work, options: argparse.Namespace) -> tuple[dic
             if taken is False:
                 why = "not taken by advance"
                 break
-            if mask_ns >= 0:
+            if mask_ns >= 0 and (options.stride == 1 or replayed % WINDOW):
                 steps.append((number, position, mask_ns, advance_ns))
             else:
                 others.append(advance_ns)
@@ -118,6 +122,7 @@ def replay(engine: Engine, work: Work, options: argparse.Namespace) -> tuple[dic
             )
     facts = {
         "documents_begun": finished + len(refused),
+        "is_whole": finished + len(refused) == min(len(work.documents), options.documents),
         "documents_refused": len(refused),
         "ends_refused": ends_refused if getattr(engine, "has_eos", True) else None,
         "steps": replayed,
@@ -204,7 +209,7 @@ def measure(options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]
     matcher.fill()
     facts["first_mask_us"] = (time.perf_counter_ns() - begin) / 1e3
     gc.disable()
-    warm_up = argparse.Namespace(**{**vars(options), "seconds": min(options.seconds, 20)})
+    warm_up = argparse.Namespace(**{**vars(options), "stride": 1, "seconds": min(options.seconds, 20)})
     name, tokens = work.documents[0]
     replay(engine, Work(**{**vars(work), "documents": [(name, tokens[:WARM_UP])]}), warm_up)
     replayed, arrays = replay(engine, work, options)
