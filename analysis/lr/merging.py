@@ -190,9 +190,10 @@ class _Blocks:
                 parts.setdefault(signature(member), set()).add(member)
             whole = self.members[block]
             if len(several) < len(whole):
-                clean = next(member for member in whole if member not in several)
-                parts.pop(signature(clean), None)
-                remainder = whole.difference(*parts.values())
+                parts.pop(signature(_other_than(several, whole)), None)
+                # PERF: in place, since a large block may lose its members one by one
+                remainder = whole
+                remainder.difference_update(*parts.values())
             else:
                 remainder = max(parts.values(), key=len)
             for part in parts.values():
@@ -203,6 +204,19 @@ class _Blocks:
                     renumbered.extend(part)
             self.members[block] = remainder
         return renumbered
+
+
+def _other_than(several: set[int], whole: set[int]) -> int:
+    """A member of a block that is none of several. The block is as it was.
+
+    PERF: `pop` goes on where it ended the last time, where an iteration would pass over all the
+    members that are gone.
+    """
+    popped = [whole.pop()]
+    while popped[-1] in several:
+        popped.append(whole.pop())
+    whole.update(popped)
+    return popped[-1]
 
 
 class _Merger:
