@@ -278,7 +278,9 @@ def test_what_cannot_be_bounded_says_so() -> None:
         with pytest.raises(mw.GrammarError, match=f"{name} is part of the layout"):
             mw.parse_grammar(outline, restrict=[f"length:{name}=..8"])
     grammar = mw.parse_grammar(TEXT, lexing="longest", restrict=["length:NAME=..8"])
-    with pytest.raises(mw.GrammarError, match=r"the length of NAME is \.\.8 already, by a restriction or a line of its file"):
+    with pytest.raises(
+        mw.GrammarError, match=r"the length of NAME is \.\.8 already, by a restriction or a line of its file"
+    ):
         restrict(grammar, ["length:NAME=2.."])
     with pytest.raises(mw.UnknownNameError, match="known: NAME, STRING, WS"):
         restrict(grammar, ["length:NAME__OTHER_LENGTHS=2.."])
