@@ -240,7 +240,9 @@ class Matcher(HeldText):
             return code == constants.OK
 
     def try_fill(self, words: npt.NDArray[np.uint32]) -> bool:
-        """`fill` of a checked bitmask. Returns whether a token may come: False at a dead end.
+        """`fill` of a checked bitmask. Returns whether a token may come.
+
+        None may at a dead end, nor behind the end of the text.
 
         words : (n_words,) uint32.
 
@@ -255,6 +257,8 @@ class Matcher(HeldText):
                 return False
             if code:
                 self._finish_fill(0, code, view)
+            if code == constants.AFTER_END:
+                return False
             return self._held is None or self._held.narrow(self, view)
 
     def is_allowed(self, token: int) -> bool:

@@ -107,7 +107,9 @@ class ComposedMatcher(NoNamesInCompositions, Answers):
             self._is_busy = False
 
     def try_fill(self, words: Words) -> bool:
-        """`fill` of a checked bitmask. Returns whether a token may come: False at a dead end.
+        """`fill` of a checked bitmask. Returns whether a token may come.
+
+        None may at a dead end, nor behind the end of the text.
 
         words : (n_words,) uint32.
 

@@ -195,7 +195,9 @@ class SchemaMatcher(NoNamesInSchemas, SchemaText):
             return code == constants.OK
 
     def try_fill(self, words: npt.NDArray[np.uint32]) -> bool:
-        """`fill` of a checked bitmask. Returns whether a token may come: False at a dead end.
+        """`fill` of a checked bitmask. Returns whether a token may come.
+
+        None may at a dead end, nor behind the end of the text.
 
         words : (n_words,) uint32.
 
@@ -207,7 +209,7 @@ class SchemaMatcher(NoNamesInSchemas, SchemaText):
                 return False
             if code != constants.OK:
                 self._refuse_fill(code)
-            return True
+            return not self._memory[constants.FINISHED]
 
     def is_allowed(self, token: int) -> bool:
         """Whether a token may come next, without making a mask.

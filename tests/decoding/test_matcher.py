@@ -70,6 +70,8 @@ def test_nothing_is_read_after_the_end(kind: int) -> None:
     matcher.advance(EOS)
     assert not matcher.try_bytes(b"2")
     assert matcher.try_bytes(b"")
+    words = np.full(-(-(EOS + 1) // 32), 0xFFFFFFFF, np.uint32)
+    assert not matcher.try_fill(words) and not words.any()
     with pytest.raises(IllegalTokenError, match="after the end of the text"):
         matcher.advance_bytes(b"2")
     matcher.rollback()
