@@ -78,3 +78,10 @@ def test_what_is_none_is_refused(tmp_path: Path) -> None:
         from maskwright.stores.schema_store import build_schema_store
 
         build_schema_store({}, vocabulary())  # type: ignore[arg-type]
+
+
+def test_a_store_is_no_schema(tmp_path: Path) -> None:
+    path = tmp_path / "schema.json"
+    mw.build_store(mw.load_schema({"type": "integer"}), "python-tiny").save(path)
+    with pytest.raises(mw.SchemaError, match="is a safetensors file, as stores are, not a JSON schema"):
+        mw.load_schema(str(path))

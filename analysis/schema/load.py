@@ -18,7 +18,7 @@ from urllib.parse import quote, urljoin
 
 from maskwright.analysis.arguments import a_type, as_boolean, clip
 from maskwright.analysis.errors import MissingExtraError, SchemaError, UnknownNameError
-from maskwright.analysis.files import read_file_bytes
+from maskwright.analysis.files import is_tensors, read_file_bytes
 from maskwright.analysis.regex.dfa import Dfa, intersect
 from maskwright.analysis.regex.whole import regex_automaton
 from maskwright.analysis.schema.documents import draft_named, identifier
@@ -284,6 +284,10 @@ def parse_schema(text: str | bytes, where: str = "the schema") -> Any:
     except ValueError as error:
         if isinstance(error, SchemaError):
             raise
+        if is_tensors(where):
+            raise SchemaError(
+                f"{where} is a safetensors file, as stores are, not a JSON schema; a store is read by load_store"
+            ) from None
         raise SchemaError(f"{where}: this is no JSON: {error}") from error
 
 
