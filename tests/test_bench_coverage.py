@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import sys
 from collections.abc import Iterator
@@ -10,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from paths import ROOT
+from bench_scripts import bench_script
 
 ENDS = "import sys; print('\"1.0\"', flush=True); sys.stdin.readline(); sys.exit(3)"
 HANGS = "import sys, time; print('\"1.0\"', flush=True); sys.stdin.readline(); time.sleep(60)"
@@ -27,12 +26,8 @@ GROUP = {"forms": ["{}"], "valid": [True, False], "about": ["yes", "no"], "tests
 
 @pytest.fixture(scope="module")
 def coverage() -> Iterator[Any]:
-    before = set(sys.modules)
-    sys.path.insert(0, str(ROOT / "reports" / "bench"))
-    yield importlib.import_module("schema_coverage")
-    sys.path.pop(0)
-    for name in {"common", "schema_coverage"} - before:
-        sys.modules.pop(name, None)
+    with bench_script("schema_coverage") as script:
+        yield script
 
 
 @pytest.mark.parametrize(

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 import random
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
+from bench_scripts import bench_script
 from engine_cases import longest
 from naive_lexing import NaiveLexing
-from paths import ROOT
 
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.stores.build import compile_store
@@ -30,12 +28,8 @@ WS: / +/
 
 @pytest.fixture(scope="module")
 def lookahead() -> Iterator[Any]:
-    before = set(sys.modules)
-    sys.path.insert(0, str(ROOT / "reports" / "bench"))
-    yield importlib.import_module("lookahead")
-    sys.path.pop(0)
-    for name in {"common", "measured", "lookahead"} - before:
-        sys.modules.pop(name, None)
+    with bench_script("lookahead") as script:
+        yield script
 
 
 def begins_of(naive: NaiveLexing, text: bytes) -> set[int]:

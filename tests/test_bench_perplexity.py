@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 import re
-import sys
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pytest
-from paths import ROOT
+from bench_scripts import bench_script
 
 import maskwright as mw
+from maskwright.decoding.generation.logits import Sampler
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -22,12 +20,8 @@ PROMPT = "def one():\n    return 1\n\n\ndef"
 
 @pytest.fixture(scope="module")
 def perplexity() -> Iterator[Any]:
-    before = set(sys.modules)
-    sys.path.insert(0, str(ROOT / "reports" / "bench"))
-    yield importlib.import_module("perplexity")
-    sys.path.pop(0)
-    for name in {"common", "measured", "perplexity"} - before:
-        sys.modules.pop(name, None)
+    with bench_script("perplexity") as script:
+        yield script
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +33,7 @@ def test_a_template_writes_texts_of_its_pattern_with_its_own_tokens(perplexity: 
     template, ids = perplexity.Template(model), model.tokens_of(PROMPT)
     tokens = model.vocabulary.tokens
     for temperature, seed in ((0.0, 0), (1.0, 1), (1.0, 2)):
-        written = template.write(ids, temperature, np.random.default_rng(seed))
+        written = template.write(ids, Sampler(temperature, 0, 1.0, seed))
         text = b"".join(tokens[token] for token in written).decode()
         pieces = [
             re.escape(piece) if i % 2 == 0 else f"({perplexity.HOLES[piece]})"
@@ -82,11 +76,3 @@ def test_bits_and_perplexity_are_of_the_text_behind_the_prompt(perplexity: Any, 
     facts = sums.facts()
     assert facts["again"]["bits_a_byte"] == pytest.approx(-2 * total / math.log(2) / 12, abs=1e-3)
     assert facts["again"]["perplexity"] == pytest.approx(math.exp(-total / len(whole)), rel=1e-3)
-
-
-def test_samples_are_legal(perplexity: Any) -> None:
-    rng, legal = np.random.default_rng(1), np.array([False, True, True])
-    logits = np.array([9.0, 0.0, 1.0], np.float32)
-    assert perplexity.chosen(logits, legal, 0.0, rng) == 2
-    found = [perplexity.chosen(logits, legal, 1.0, rng) for _ in range(2000)]
-    assert 0 not in found and found.count(2) / 2000 == pytest.approx(math.e / (1 + math.e), abs=0.04)

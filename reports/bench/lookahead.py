@@ -26,15 +26,14 @@ import argparse
 import math
 import re
 import sys
-import sysconfig
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from bundled_model import Floats, held_out_files, log_probabilities
 from common import write_record
 from rich.console import Console
 from rich.progress import track
@@ -43,11 +42,9 @@ from rich.table import Table
 import maskwright as mw
 from maskwright.decoding.endings.ending_spelling import spelling_of
 from maskwright.decoding.names.lexer import name_lexer
-from maskwright.models import is_held_out
 
 LOOKAHEADS = (0, 1, 2, None)
 """None is infinity."""
-Floats = npt.NDArray[np.float64]
 Place = tuple[int, bytes, bool]
 """A lexeme under way: the lexer's state, the bytes since it could have ended, and whether it could have."""
 
@@ -145,17 +142,6 @@ class Facts:
     by_k: dict[int | None, Sums] = field(default_factory=lambda: {k: Sums() for k in LOOKAHEADS})
 
 
-def log_probabilities(model: Any, ids: list[int]) -> Floats:
-    """(n, vocabulary) of the tokens behind each of the first n of n + 1 tokens."""
-    import torch
-
-    torch.set_num_threads(1)
-    with torch.no_grad():
-        logits = model.model(torch.tensor([ids[:-1]])).logits[0].double()
-        found: Floats = torch.log_softmax(logits, -1).numpy()
-    return found
-
-
 def positions(
     store: Any, borders: Borders, ids: list[int], logs: Floats
 ) -> Iterator[tuple[int, Floats, npt.NDArray[Any], Any]]:
@@ -207,14 +193,10 @@ def measure(store: Any, borders: Borders, model: Any, ids: list[int], facts: Fac
 
 def texts_of(store: Any, model: Any, n_files: int, n_tokens: int) -> Iterator[list[int]]:
     """The tokens of parts of files that the model has not seen, as far as the grammar takes them."""
-    folder = Path(sysconfig.get_paths()["stdlib"])
     found = 0
-    for path in sorted(folder.rglob("*.py")):
+    for path in held_out_files():
         if found == n_files:
             return
-        relative = path.relative_to(folder)
-        if {"site-packages", "test", "tests"} & set(relative.parts) or not is_held_out(relative):
-            continue
         text = path.read_text("utf-8", "replace")
         begins = [one.start() for one in re.finditer(r"^(?:def|class) ", text, re.MULTILINE)]
         if not begins:

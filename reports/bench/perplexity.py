@@ -27,21 +27,20 @@ import ast
 import math
 import re
 import sys
-import sysconfig
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from bundled_model import held_out_files, log_probabilities
 from common import write_record
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
 import maskwright as mw
-from maskwright.decoding.generation.logits import ModelReader
-from maskwright.models import is_held_out
+from maskwright.decoding.generation.logits import ModelReader, Sampler
 
 TEXT = ' {name}({name}, {name}):\n    """{summary}"""\n    {name} = {name}({name})\n    return {name}\n'
 TEMPLATE = re.split(r"\{(\w+)\}", TEXT)
@@ -72,11 +71,8 @@ def functions(path: Path) -> list[str]:
 
 def prompts(model: Any, store: Any, n: int) -> Iterator[tuple[str, list[int]]]:
     """Prompts with their tokens, begin-of-text first."""
-    folder, found = Path(sysconfig.get_paths()["stdlib"]), 0
-    for path in sorted(folder.rglob("*.py")):
-        relative = path.relative_to(folder)
-        if {"site-packages", "test", "tests"} & set(relative.parts) or not is_held_out(relative):
-            continue
+    found = 0
+    for path in held_out_files():
         of_file = 0
         for function in functions(path):
             text = f"{function}\n\n\ndef"
@@ -107,20 +103,20 @@ class Template:
             piece: np.array([token[:1] == piece[:1].encode() for token in self._tokens]) for piece in TEMPLATE[2::2]
         }
 
-    def write(self, ids: Sequence[int], temperature: float, rng: np.random.Generator) -> list[int]:
+    def write(self, ids: Sequence[int], sampler: Sampler) -> list[int]:
         """The tokens behind a prompt."""
         reader = ModelReader(self._model.model, ids)
         written: list[int] = []
         for i, piece in enumerate(TEMPLATE):
             if i % 2:
-                written += self._fill(reader, piece, self._begins[TEMPLATE[i + 1]], temperature, rng)
+                written += self._fill(reader, piece, self._begins[TEMPLATE[i + 1]], sampler)
                 continue
             for token in self._model.tokenizer(piece)["input_ids"]:
                 reader.push(token)
                 written.append(token)
         return written
 
-    def _fill(self, reader: Any, hole: str, ends: Any, temperature: float, rng: np.random.Generator) -> list[int]:
+    def _fill(self, reader: Any, hole: str, ends: Any, sampler: Sampler) -> list[int]:
         """The tokens of a hole. ends : of each token, whether it begins like the piece behind the hole."""
         matcher, n_tokens = self._stores[hole].matcher(), len(self._tokens)
         words = np.zeros(-(-n_tokens // 32), np.uint32)
@@ -133,21 +129,12 @@ class Template:
                 if not legal.any():
                     return found
                 legal |= ends
-            token = chosen(reader.logits()[:n_tokens], legal, temperature, rng)
+            token = sampler.choose(np.where(legal, reader.logits()[:n_tokens], np.float32(-np.inf)))
             if ends[token]:
                 return found
             matcher.advance(token)
             reader.push(token)
             found.append(token)
-
-
-def chosen(logits: Any, legal: Any, temperature: float, rng: np.random.Generator) -> int:
-    """A legal token: the likeliest, or a sample."""
-    logits = np.where(legal, logits.astype(np.float64), -np.inf)
-    if not temperature:
-        return int(logits.argmax())
-    shares = np.exp((logits - logits.max()) / temperature)
-    return int(rng.choice(len(shares), p=shares / shares.sum()))
 
 
 @dataclass
@@ -176,7 +163,8 @@ class Sums:
         self.same += again == [*ids, *written]
         for name, spelled in (("written", [*ids, *written]), ("again", again)):
             self.tokens[name] += len(spelled) - len(ids)
-            self.logs[name] += log_probability(model, spelled, len(ids))
+            behind = np.arange(len(ids), len(spelled))
+            self.logs[name] += float(log_probabilities(model, spelled)[behind - 1, spelled[len(ids) :]].sum())
 
     def facts(self) -> dict[str, Any]:
         """Perplexities a token and bits a byte."""
@@ -195,15 +183,6 @@ class Sums:
         return found
 
 
-def log_probability(model: Any, ids: list[int], n_prompt: int) -> float:
-    """The natural logarithm of the probability of all tokens behind a prompt."""
-    import torch
-
-    with torch.inference_mode():
-        logs = torch.log_softmax(model.model(torch.tensor([ids])).logits[0].double(), -1)
-    return float(logs[range(n_prompt - 1, len(ids) - 1), ids[n_prompt:]].sum())
-
-
 class Writer:
     """Writes texts in all ways."""
 
@@ -216,7 +195,7 @@ class Writer:
     def write(self, way: str, prompt: str, ids: list[int], temperature: float, seed: int) -> list[int]:
         """The tokens that a way writes behind a prompt."""
         if way == "template":
-            return self._template.write(ids, temperature, np.random.default_rng(seed))
+            return self._template.write(ids, Sampler(temperature, 0, 1.0, seed))
         matcher: Any = None
         more: dict[str, Any] = {"max_tokens": self._max_tokens}
         if way == "masks":
@@ -239,13 +218,10 @@ class Writer:
 
 
 def main() -> None:
-    import torch
-
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("--prompts", type=int, default=50)
     parser.add_argument("--tokens", type=int, default=60)
     options = parser.parse_args()
-    torch.set_num_threads(1)
     model, store = mw.load_model(), mw.cached_store("python", "python-tiny")
     writer = Writer(model, store, options.tokens)
     asked = list(prompts(model, store, options.prompts))

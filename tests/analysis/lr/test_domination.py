@@ -70,7 +70,7 @@ def test_what_some_text_needs_is_kept(name: str) -> None:
     assert is_same_language(grammar, full, [pruned], seed=1, length=6)
 
 
-@pytest.mark.parametrize("seeds", share(parts(160, 8), 1), ids=str)
+@pytest.mark.parametrize("seeds", share([range(8), *parts(160, 20)], 1), ids=str)
 def test_random_grammars(seeds: range) -> None:
     """Before each terminal both parsers stand on what their stacks can read next, and both know the same ends."""
     check_random(seeds)
@@ -114,7 +114,7 @@ def check_tails(seeds: Iterable[int]) -> int:
             if action < 0
         )
         n_checked += is_same_language(grammar, full, (pruned, bisimulate(pruned)), seed, 5)
-    assert n_checked > 0.8 * n_seeds
+    assert n_checked > 0.9 * n_seeds
     return n_continued
 
 
@@ -129,7 +129,7 @@ def check_random(seeds: Iterable[int]) -> None:
         n_pruned += pruned.n_conflicts < full.n_conflicts
         n_left += pruned.n_conflicts > 0
         n_checked += is_same_language(grammar, full, (pruned, bisimulate(pruned)), seed, 4)
-    assert n_checked > 0.8 * n_seeds and n_pruned > n_seeds // 8 and n_left > n_seeds // 8
+    assert n_checked > 0.9 * n_seeds and n_pruned > n_seeds // 8 and n_left > n_seeds // 8
 
 
 def is_same_language(grammar: Grammar, full: LrTables, others: Sequence[LrTables], seed: int, length: int) -> bool:
