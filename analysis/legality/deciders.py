@@ -59,6 +59,8 @@ MAX_LENGTH = _kernels.MAX_LENGTH
 Longer sequences are judged by their parts, see `Deciders.judge`.
 """
 
+_CHUNK = 4096
+"""The queries that are judged in one call, with one scratch space."""
 _N_SLOTS = 1 << 13
 _PATH_DEPTH = 512
 
@@ -168,11 +170,28 @@ class Deciders:
                 verdicts[number] = ALWAYS
         # sorting by the reversed sequence puts a suffix tree into depth-first order
         short.sort(key=lambda number: queries[number].sequence[::-1])
-        for begin in range(0, len(short), 4096):
-            self._judge_chunk(queries, short[begin : begin + 4096], verdicts)
+        for begin in range(0, len(short), _CHUNK):
+            self._judge_chunk(queries, short[begin : begin + _CHUNK], verdicts)
             if progress is not None:
-                progress(len(short[begin : begin + 4096]))
+                progress(len(short[begin : begin + _CHUNK]))
         return verdicts
+
+    @cached_property
+    def pairs(self) -> npt.NDArray[np.int8]:
+        """The verdicts of `pair_verdicts`: (n_terminals + 1, n_terminals) int8, read-only."""
+        n = self.grammar.n_terminals
+        table = np.full((n + 1, n), NEVER, np.int8)
+        rights = np.array(self.live_terminals, np.int32)
+        lefts = np.append(rights, np.int32(START))  # START = -1 is the last row
+        for some in np.array_split(rights, 1 + len(rights) * len(lefts) // _CHUNK):
+            found = np.zeros((len(some), len(lefts)), np.int8)
+            starts = np.arange(len(some) + 1, dtype=np.int64) * len(lefts)
+            left_of = np.tile(lefts, len(some))
+            tree = np.ones(len(some), np.int32), some, starts, left_of
+            _kernels.judge_tree(self.table, self._new_levels(1), *tree, found.reshape(-1), *self._new_scratch())
+            table[np.ix_(lefts, some)] = found.T
+        table.flags.writeable = False
+        return table
 
     def _judge_chunk(self, queries: Sequence[Query], numbers: Sequence[int], verdicts: npt.NDArray[np.int8]) -> None:
         found = np.zeros(len(numbers), np.int8)

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.arguments import need_type
-from maskwright.analysis.legality.deciders import ALWAYS, NEVER, Deciders, Query
+from maskwright.analysis.legality.deciders import ALWAYS, NEVER, Deciders
 from maskwright.analysis.legality.drawing import to_svg
 from maskwright.analysis.legality.graph import Graph, Link, Look, need_networkx
 from maskwright.analysis.legality.verdict import START
@@ -60,20 +60,13 @@ class FollowGraph:
 def pair_verdicts(deciders: Deciders) -> npt.NDArray[np.int8]:
     """NEVER, SOMETIMES or ALWAYS for each pair of terminals.
 
-    Returns (n_terminals + 1, n_terminals) int8, by left and right terminal. The last row is for the
-    start of the text. Terminals that occur in no word have NEVER everywhere. NEVER is exact, ALWAYS
-    is a proof.
+    Returns (n_terminals + 1, n_terminals) int8, read-only, by left and right terminal. The last row
+    is for the start of the text. Terminals that occur in no word have NEVER everywhere. NEVER is
+    exact, ALWAYS is a proof.
 
-    Cost: O(terminals * size of the grammar).
+    Cost: O(terminals * size of the grammar) at the first call.
     """
-    n = deciders.grammar.n_terminals
-    table = np.full((n + 1, n), NEVER, np.int8)
-    lefts = (*deciders.live_terminals, START)
-    queries = [Query(left, (right,)) for right in deciders.live_terminals for left in lefts]
-    verdicts = deciders.judge(queries)
-    for query, verdict in zip(queries, verdicts, strict=True):
-        table[query.left, query.sequence[0]] = verdict  # START = -1 is the last row
-    return table
+    return deciders.pairs
 
 
 def build_follow_graph(deciders: Deciders) -> FollowGraph:
