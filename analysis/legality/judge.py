@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.arguments import clip
-from maskwright.analysis.errors import MaskwrightError
+from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.analysis.grammar.normalise import normalise
 from maskwright.analysis.legality.deciders import ALWAYS, ANYWHERE, NEVER, Deciders, Prover, Query
 from maskwright.analysis.legality.follow import pair_verdicts
@@ -40,6 +40,8 @@ ENDED_NEWLINE = -3
 The newline terminal itself stands for a lexeme that may still go on.
 """
 
+MAX_TERMINALS = 2_000
+"""BOUND: what is kept grows with the square of it, and the time too."""
 Symbols = tuple[int, ...]
 Case = tuple[int, Symbols]
 """A left terminal (or START, ANYWHERE) and a sequence of terminals and ENDED_NEWLINE."""
@@ -65,13 +67,18 @@ class Judge:
     never_deciders : deciders on the normalised rules, indents and dedents erased.
     always_deciders : deciders on `rules`.
 
-    Raises: MaskwrightError if `rules` is unknown; GrammarError if the language is empty; whatever
-    `load_grammar` raises.
+    Raises: MaskwrightError if `rules` is unknown; GrammarError if the language is empty; LimitError
+    for more than MAX_TERMINALS terminals; whatever `load_grammar` raises.
     """
 
     def __init__(self, grammar: GrammarSource, rules: Rules = "normalised") -> None:
         need_rules(rules)
         grammar = as_grammar(grammar)
+        if grammar.n_terminals > MAX_TERMINALS:
+            raise LimitError(
+                f"grammar {grammar.name} has {grammar.n_terminals:,} terminals; each is judged after each other one, so {MAX_TERMINALS:,} "
+                "are the most that are analysed, or decoded by lexing 'nfa'; lint, and lexing 'longest' and 'contextual', take more"
+            )
         self.grammar = grammar
         self.rules = rules
         normalised = normalise(grammar)

@@ -12,10 +12,12 @@ from naive import is_factor, is_prefix, never_legal
 from naive_store import Decoder, Reading, WaysUp, dress, random_layout_grammar, random_vocabulary, terminal_of
 from shares import share
 
+from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar import Grammar, Layout, Terminal
 from maskwright.analysis.legality.deciders import ANYWHERE
 from maskwright.analysis.legality.judge import ENDED_NEWLINE, Judge, Symbols
 from maskwright.analysis.legality.verdict import START
+from maskwright.analysis.loading import load_grammar
 
 COLUMNS = (0, 1, 2)
 CHUNK = 15
@@ -234,3 +236,11 @@ def test_the_empty_sequence() -> None:
     assert judge.always([(0, ()), (ANYWHERE, ()), (START, ())]).all()
     assert not judge.never([(0, ()), (ANYWHERE, ()), (START, ())]).any()
     assert judge.never([]).tolist() == judge.always([]).tolist() == []
+
+
+def test_a_grammar_of_too_many_terminals_is_refused() -> None:
+    """Each terminal is judged after each other one: without end for ten thousand of them."""
+    words = " | ".join(f'"w{number}x"' for number in range(2_001))
+    grammar = load_grammar(f"start: word+\nword: {words}\n")
+    with pytest.raises(LimitError, match=r"has 2,001 terminals; .* 2,000 are the most that are analysed"):
+        Judge(grammar)
