@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 from forked import Commands
+from typer.testing import CliRunner
 
+from maskwright.cli import app
 from maskwright.models import model_folder
 
 ODD = "\udcff"
@@ -64,3 +67,23 @@ def test_names_that_are_no_text_are_names_all_the_same(words: list[str], tmp_pat
     if words == ["lint", f"{ODD}.lark", "--json", f"{ODD}.out"]:
         # as JSON has it, so that the name can be made of it again
         assert json.loads((tmp_path / f"{ODD}.out").read_text())["grammar"] == f"{ODD}.lark"
+
+
+@pytest.mark.parametrize(
+    ("command", "text", "code", "shown"),
+    [
+        (["lint"], 'start: A\nA: "a" | "b"\n', 0, "0 errors"),
+        (["lint"], 'start: "ab"', 0, "0 errors"),
+        (["lint"], '{"type": "integer", "minimum": 3, "maximum": 1}', 1, "empty-schema"),
+        (["analyze"], "start: @", 2, "expected"),
+        (["info", "--tokenizer", "python-tiny", "--from", "regex"], "[a-z]+\n", 0, "python-tiny"),
+    ],
+)
+def test_a_pipe_is_read_once(command: list[str], text: str, code: int, shown: str) -> None:
+    """As in `maskwright lint <(command)`: what was read from a pipe is gone."""
+    end, begin = os.pipe()
+    with os.fdopen(end), os.fdopen(begin, "w") as written:
+        written.write(text)
+        written.close()
+        done = CliRunner().invoke(app, [command[0], f"/dev/fd/{end}", *command[1:]])
+    assert done.exit_code == code and shown in done.output, done.output

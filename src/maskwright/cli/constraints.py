@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import stat
+from functools import cache
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -201,17 +203,36 @@ def option_of(name: str) -> str:
 
 
 def path_or_text(source: str) -> Any:
-    """A path for an argument that is an existing file, else the argument."""
+    """A path for an argument that is an existing file, the text of a pipe, else the argument."""
     from pathlib import Path
 
-    return Path(source) if os.path.isfile(source) else source
+    return Path(source) if os.path.isfile(source) else text_of(source)
 
 
 def text_of(source: str) -> str:
-    """The text of a file, or of the argument itself."""
+    """The text of a file or pipe, or of the argument itself."""
     from maskwright.analysis.grammar.lark_files import read_file
 
+    if (pipe := _pipe(source)) is not None:
+        return _text_of_pipe(source, pipe)
     return read_file(source) if os.path.isfile(source) else source
+
+
+def _pipe(source: str) -> int | None:
+    """The number of a pipe that an argument names, as ``/dev/stdin`` or ``<(command)`` do, or None."""
+    try:
+        found = os.stat(source)
+    except (OSError, ValueError):
+        return None
+    return found.st_ino if stat.S_ISFIFO(found.st_mode) else None
+
+
+@cache  # what was read from a pipe is gone, and several questions are asked about it
+def _text_of_pipe(source: str, pipe: int) -> str:
+    from maskwright.analysis.grammar.lark_files import read_file
+
+    text = read_file(source)
+    return text if "\n" in text else text + "\n"  # a line feed tells a text from a name
 
 
 def syntax_of(source: str, options: GrammarOptions) -> Syntax:
@@ -220,12 +241,13 @@ def syntax_of(source: str, options: GrammarOptions) -> Syntax:
 
     if options.syntax is not None:
         return options.syntax
-    is_path = "\n" not in source
+    is_pipe = _pipe(source) is not None
+    is_path = "\n" not in source and not is_pipe
     if source in known_grammars() or source.startswith("lark:"):
         return "lark"
     if is_path and (found := _SUFFIXES.get(PurePath(source).suffix.lower())) is not None:
         return found
-    if os.path.isfile(source) or source.lstrip().startswith("{") or "::=" in source:
+    if is_pipe or os.path.isfile(source) or source.lstrip().startswith("{") or "::=" in source:
         from maskwright.analysis.fronts import detect
 
         return detect(text_of(source), source if is_path else None)
@@ -245,4 +267,5 @@ def is_constraint(source: str, options: GrammarOptions) -> bool:
         or source.lstrip().startswith("{")
         or "::=" in source
         or is_text(source)
+        or _pipe(source) is not None
     )

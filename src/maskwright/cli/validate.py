@@ -32,6 +32,7 @@ from maskwright.cli.constraints import (
     WhitespaceOption,
     is_composition,
     is_constraint,
+    path_or_text,
     syntax_of,
 )
 
@@ -158,7 +159,7 @@ def validate(
             if made is not None:
                 made.close()
         if loaded is None:
-            check_not_texts(outputs, texts, suffixes or suffixes_of(find_source(store).name))
+            check_not_texts(outputs, texts, suffixes or suffixes_of(find_source(path_or_text(store)).name))
             loaded = load_or_build_store(store, tokenizer, options)
         else:
             of_schema = (".json", ".jsonl", ".ndjson")
