@@ -49,6 +49,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "too-large": "a construction grows past its limit",
         "unknown-keyword": "JSON Schema has no such keyword",
         "unproductive-rule": "no finite text can be derived from a rule",
+        "unread-option": "a comment states an option, and is not read as an option line",
         "unreachable-rule": "the start symbol does not lead to a rule",
         "unsupported-pattern": "a terminal's pattern cannot be compiled to an automaton",
         "unused-part": "no rule of a composition uses a part",

@@ -12,7 +12,19 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.analysis.grammar.normalise import productive_symbols
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar
-from maskwright.lint import backup, conflicts, dead, lexings, neighbours, refused, rules, terminals, tokens, whitespace
+from maskwright.lint import (
+    backup,
+    conflicts,
+    dead,
+    lexings,
+    neighbours,
+    options,
+    refused,
+    rules,
+    terminals,
+    tokens,
+    whitespace,
+)
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import CODES, SEVERITIES, Finding, Report
 from maskwright.lint.places import allowed_by_comments
@@ -29,6 +41,7 @@ OF_RULES: tuple[Check, ...] = (
     rules.unbalanced_layout,
     terminals.faulty,
     whitespace.endless_whitespace,
+    options.unread_options,
 )
 """Checks of rules and terminals. They need no parser and no lexer."""
 OF_PARSING: tuple[Check, ...] = (rules.endless_derivations, conflicts.conflict_findings)
