@@ -23,6 +23,7 @@ from maskwright.analysis.composition.structural_tags_xml import STYLES, xml_argu
 from maskwright.analysis.composition.token_parts import MOST_TOKENS, TokenSet, check_token, token_set
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
 from maskwright.analysis.fronts.ebnf import parse_ebnf
+from maskwright.analysis.fronts.sources import path_of
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.schema.load import JsonSchema, check_escapes, load_schema
 from maskwright.analysis.schema.shapes import Escapes
@@ -114,7 +115,8 @@ def read_structural_tag(
         try:
             values = json.loads(source)
         except (ValueError, RecursionError) as error:
-            raise GrammarError(f"the structural tag is no JSON: {error}") from error
+            hint = "; it is a file's name: give the file's text" if path_of(source) else ""
+            raise GrammarError(f"the structural tag is no JSON: {error}{hint}") from error
     else:
         values = source
     if not isinstance(values, Mapping):

@@ -37,7 +37,7 @@ from maskwright.analysis.grammar.normalise import productive_symbols, reduce
 from maskwright.analysis.grammar.options import Restriction, read_options
 from maskwright.analysis.restrict.conventions import Convention, apply_conventions
 from maskwright.analysis.restrict.lengths import PREFIX, bound_lengths
-from maskwright.analysis.restrict.words import allow_only, assemble
+from maskwright.analysis.restrict.words import allow_only, assemble, single_terminals
 
 _OPTION_LINES = re.compile(r"^[ \t]*//.*$", re.MULTILINE)
 
@@ -93,7 +93,15 @@ def restrict(grammar: Grammar, restrictions: Iterable[str]) -> Grammar:
             if symbol is not None:
                 other = _symbol(grammar, otherwise) if otherwise else None
                 conventions.append(Convention(name, value, symbol, other))
-    return bound_lengths(apply_conventions(grammar, conventions), bounds)
+    conventional = apply_conventions(grammar, conventions)
+    for name in bounds:
+        if name in grammar.terminal_number and name not in conventional.terminal_number:
+            about = next(one.name for one in conventions if grammar.terminal_number[name] in _words(grammar, one))
+            raise GrammarError(
+                f"grammar {grammar.name}: convention {about} splits terminal {name}, so {PREFIX}{name} cannot bound it; bound the words in "
+                f"the convention, as in {about}=[a-z]{{1,20}}"
+            )
+    return bound_lengths(conventional, bounds)
 
 
 def as_tuple(restrictions: Iterable[str]) -> tuple[str, ...]:
@@ -172,6 +180,11 @@ def _check_known(grammar: Grammar, declared: Mapping[str, Restriction], name: st
         raise GrammarError(
             f"grammar {grammar.name}: convention {name} needs a regular expression for whole words, as in {name}=[a-z_]+"
         )
+
+
+def _words(grammar: Grammar, convention: Convention) -> tuple[int, ...]:
+    """The terminals that a convention is about."""
+    return single_terminals(grammar, convention.symbol) or ()
 
 
 def _entries(grammar: str, found: Restriction, value: str) -> list[str]:

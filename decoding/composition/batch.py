@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from maskwright.analysis.arguments import as_integer, clip
@@ -58,7 +59,16 @@ class ComposedBatch(NoNamesInCompositions, Shared):
             chosen = range(self.size) if slots is None else self._slots(slots)
             rows = check_words(bitmasks, (self.size,), self.store.n_words)
             for slot in chosen:
-                self._texts[slot].fill(rows[slot])
+                with self._naming(slot):
+                    self._texts[slot].fill(rows[slot])
+
+    @contextmanager
+    def _naming(self, slot: int) -> Iterator[None]:
+        """Errors inside say which slot they are of."""
+        try:
+            yield
+        except MaskwrightError as error:
+            raise type(error)(f"slot {slot}: {error}") from error
 
     def _slot(self, slot: int) -> int:
         slot = as_integer("a slot", slot)
@@ -92,9 +102,10 @@ class ComposedBatch(NoNamesInCompositions, Shared):
                 if token == -1:
                     continue
                 try:
-                    self._texts[slot].advance(token)
+                    with self._naming(slot):
+                        self._texts[slot].advance(token)
                 except MaskwrightError as error:
-                    wrong = wrong or type(error)(f"slot {slot}: {error}")
+                    wrong = wrong or error
             if wrong is not None:
                 raise wrong
 
@@ -109,7 +120,9 @@ class ComposedBatch(NoNamesInCompositions, Shared):
 
     def advance_bytes(self, slot: int, data: bytes) -> None:
         """Add bytes to a text. Raises: as `ComposedMatcher.advance_bytes`."""
-        self._texts[self._slot(slot)].advance_bytes(data)
+        text = self._texts[self._slot(slot)]
+        with self._naming(slot):
+            text.advance_bytes(data)
 
     def is_allowed(self, slot: int, token: int) -> bool:
         """Whether a token may come next in a text. Raises: as `ComposedMatcher.is_allowed`."""
@@ -125,7 +138,9 @@ class ComposedBatch(NoNamesInCompositions, Shared):
 
     def rollback(self, slot: int, n: int = 1) -> None:
         """Take back the last n tokens of a text. Raises: as `ComposedMatcher.rollback`."""
-        self._texts[self._slot(slot)].rollback(n)
+        text = self._texts[self._slot(slot)]
+        with self._naming(slot):
+            text.rollback(n)
 
     def reset(self, slot: int) -> None:
         """Put a text back to its start: the slot is free for another one."""
@@ -147,7 +162,9 @@ class ComposedBatch(NoNamesInCompositions, Shared):
 
     def shortest_ending(self, slot: int) -> Ending:
         """An ending of a text, see `ComposedMatcher.short_ending`."""
-        return self._texts[self._slot(slot)].short_ending()
+        text = self._texts[self._slot(slot)]
+        with self._naming(slot):
+            return text.short_ending()
 
     def min_bytes_left(self, slot: int) -> int:
         """The length of a text's ending, in bytes."""

@@ -307,7 +307,7 @@ class ComposedMatcher(NoNamesInCompositions, Answers):
         data = plain_bytes("the text", data)
         if not self.try_bytes(data):
             if self._is_ended:
-                raise IllegalTokenError("the bytes come after the end of the text: reset() begins a new one")
+                raise IllegalTokenError(f"bytes {data[:40]!r} come after the end of the text: reset() begins a new one")
             raise IllegalTokenError(refusal(*self._behind_pieces(data), None, data))
 
     def try_bytes(self, data: bytes) -> bool:

@@ -53,7 +53,9 @@ def why_not(matcher: Described, number: int) -> str:
     if not 0 <= number < vocabulary.size:
         return f"token {clip(number)} is out of range: the vocabulary has the ids 0 to {vocabulary.size - 1}"
     if matcher.is_finished():
-        return f"token {number} comes after the end of the text: reset() begins a new one"
+        return (
+            f"token {number} ({vocabulary.tokens[number]!r}) comes after the end of the text: reset() begins a new one"
+        )
     if number in vocabulary.eos:
         return (
             f"token {number} ends the text, which is not complete here under {matcher.store.name}, in {matcher.where()}"

@@ -398,6 +398,10 @@ def post_tokens(vocabulary: Vocabulary) -> list[tuple[int, bytes]]:
 
 def _locate(source: str | os.PathLike[str]) -> tuple[Path, str]:
     """The path of a built-in name, file or folder, and what to call its vocabulary."""
+    if not os.fspath(source):
+        raise UnknownNameError(
+            f"the vocabulary's name is empty; give a file, a folder, or a built-in name ({', '.join(BUILT_IN)})"
+        )
     if source in BUILT_IN:
         package, inside = BUILT_IN[str(source)]
         spec = importlib.util.find_spec(package)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -202,3 +203,10 @@ def test_grammars_that_name_themselves(tmp_path: Any) -> None:
 def test_a_wrong_option_is_refused_where_there_is_no_json_too() -> None:
     with pytest.raises(mw.UnknownNameError, match="escapes is 'none'; expected 'any' or 'minimal'"):
         mw.read_structural_tag({"type": "structural_tag", "format": TAG}, escapes="none")  # type: ignore[arg-type]
+
+
+def test_a_file_is_not_taken_for_its_text(tmp_path: Path) -> None:
+    path = tmp_path / "tag.json"
+    path.write_text("{}")
+    with pytest.raises(mw.GrammarError, match=r"is no JSON: .*; it is a file's name: give the file's text"):
+        mw.read_structural_tag(str(path))

@@ -286,6 +286,10 @@ def test_what_cannot_be_bounded_says_so() -> None:
         restrict(grammar, ["length:NAME__OTHER_LENGTHS=2.."])
     with pytest.raises(mw.GrammarError, match=r"bound it in the convention, as in NAME=\[a-z\]"):
         restrict(grammar, ["NAME=[a-c]+"])
+    with pytest.raises(
+        mw.GrammarError, match=r"convention NAME splits terminal NAME, so length:NAME cannot bound it; .*NAME=\[a-z\]"
+    ):
+        mw.parse_grammar(TEXT, lexing="longest", restrict=["NAME=[a-c]+", "length:NAME=..3"])
     with pytest.raises(mw.GrammarError, match="the length of terminal NAME is bounded, which GBNF cannot say"):
         to_gbnf(grammar)
 

@@ -171,6 +171,10 @@ def test_rollback_fork_pickle(tool: mw.ComposedStore) -> None:
     assert other.is_accepting()
     other.advance(0)
     assert other.is_finished()
+    with pytest.raises(mw.IllegalTokenError, match=r"^bytes b'a' come after the end of the text"):
+        other.advance_bytes(b"a")
+    with pytest.raises(mw.IllegalTokenError, match=r"^token 99 \(b'a'\) comes after the end of the text"):
+        other.advance(99)
     words = np.ones(-(-VOCABULARY.size // 32), np.uint32)
     other.fill(words)
     assert not words.any()
@@ -195,6 +199,13 @@ def test_batches(tool: mw.ComposedStore) -> None:
     ids = [VOCABULARY.tokens.index(data) for data in (b"{", b"c", b'"')]
     batch.advance(np.array(ids))
     assert pickle.loads(pickle.dumps(batch)).is_allowed(1, VOCABULARY.tokens.index(b'"'))
+    for wrong in (
+        lambda: batch.advance_bytes(2, b"}"),
+        lambda: batch.rollback(2, 9),
+        lambda: batch.advance([-1, -1, 0]),
+    ):
+        with pytest.raises(mw.MaskwrightError, match=r"^slot 2: "):
+            wrong()
 
 
 def test_endings_complete_the_text(tool: mw.ComposedStore) -> None:

@@ -265,6 +265,8 @@ def test_unknown_names() -> None:
         UnknownNameError, match=r"'qqqq': neither .* nor a file or folder \(built in: mistral-7b-v0.1, "
     ):
         load_vocabulary("qqqq")
+    with pytest.raises(UnknownNameError, match=r"the vocabulary's name is empty; give a file, a folder, or a built-in"):
+        load_vocabulary("")
 
 
 def test_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
