@@ -177,6 +177,25 @@ def test_export_info_and_complete(runner: CliRunner) -> None:
     assert "cannot stand at byte 0" in refused(runner, "complete", "p.json", "[")
 
 
+def test_documents_that_a_schema_refers_to(runner: CliRunner) -> None:
+    Path("refers.json").write_text('{"properties": {"who": {"$ref": "parts/person.json"}}, "required": ["who"]}')
+    Path("folder/parts").mkdir(parents=True)
+    Path("folder/parts/person.json").write_text(json.dumps(SCHEMA))
+    Path("right.json").write_text('{"who": {"name": "Jo", "age": 3}}')
+    Path("wrong.json").write_text('{"who": {"name": "J", "age": 3}}')
+    given = "--documents", "folder"
+    assert "leads to nothing that is given" in refused(runner, "info", "refers.json", "-t", "python-tiny")
+    assert facts_of(runner, "info", "refers.json", "-t", "python-tiny", *given)["kind"] == "schema"
+    assert facts_of(runner, "lint", "refers.json", code=1)["counts"]["error"] == 1
+    assert facts_of(runner, "lint", "refers.json", *given)["counts"]["error"] == 0
+    validate = "validate", "refers.json", "-t", "python-tiny", "right.json", "wrong.json", *given
+    assert facts_of(runner, *validate)["classes"] == {"replayed": 1, "outside: no instance": 1, "false refusal": 0}
+    assert runner.invoke(app, ["export", "refers.json", "-t", "python-tiny", "-o", "r.store", *given]).exit_code == 0
+    assert "whose grammar is fixed: --documents is for" in refused(runner, "info", "r.store", *given)
+    assert "--documents is for one" in refused(runner, "lint", "json", *given)
+    assert "which is no folder" in refused(runner, "lint", "refers.json", "--documents", "right.json")
+
+
 def test_options_of_another_kind_are_refused(runner: CliRunner) -> None:
     assert "p.json is not a grammar in Lark, and --lexing is for one" in refused(
         runner, "lint", "p.json", "--lexing", "nfa"

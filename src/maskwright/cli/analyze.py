@@ -29,6 +29,7 @@ from maskwright.cli.common import (
     write_text,
 )
 from maskwright.cli.constraints import (
+    DocumentsOption,
     EscapesOption,
     FromOption,
     GrammarOptions,
@@ -67,6 +68,7 @@ def analyze(
     key_order: KeyOrderOption = None,
     escapes: EscapesOption = None,
     lenient: LenientOption = False,
+    documents: DocumentsOption = None,
     json_file: JsonOption = None,
     html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write one self-contained page.")] = None,
     pairs: Annotated[
@@ -117,9 +119,7 @@ def analyze(
             raise MaskwrightError("--after, --engine and --drawing are about a question: add --then TERMINALS")
         if then is not None and (tokenizer is not None or html is not None or exact):
             raise MaskwrightError("--then asks one question, without --tokenizer, --html and --exact: leave these out")
-        options = GrammarOptions(
-            start, lexing, reserved, conflicts, soft, restrict, syntax, whitespace, key_order, escapes, lenient
-        )
+        options = GrammarOptions.of(locals())
         loaded = load_any(grammar, options)
         vocabulary = None if tokenizer is None else load_vocabulary(tokenizer)
         if not isinstance(loaded, Grammar):

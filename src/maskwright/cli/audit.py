@@ -121,7 +121,7 @@ def audit(
         from maskwright.cli.audit_schemas import audit_of_schema, is_schema
         from maskwright.validation.corpus import suffixes_of
 
-        options = GrammarOptions(start, lexing, reserved, conflicts, soft, restrict)
+        options = GrammarOptions.of(locals())
         engines = _ALL if grammar is None and is_schema(engine) else (engine,)
         source = engine if grammar is None and engines is _ALL else grammar
         if engines is not _ALL:

@@ -35,6 +35,7 @@ from maskwright.cli.common import (
     write_json,
 )
 from maskwright.cli.constraints import (
+    DocumentsOption,
     EscapesOption,
     FromOption,
     GrammarOptions,
@@ -149,6 +150,7 @@ def complete(
     key_order: KeyOrderOption = None,
     escapes: EscapesOption = None,
     lenient: LenientOption = False,
+    documents: DocumentsOption = None,
     refresh: RefreshOption = False,
     json_file: JsonOption = None,
 ) -> None:
@@ -183,9 +185,7 @@ def complete(
         if reference is not None:
             _check_reference(reference)
         # check all that does not need the model before the model is loaded, which takes long
-        of_grammar = GrammarOptions(
-            start, lexing, reserved, conflicts, soft, restrict, syntax, whitespace, key_order, escapes, lenient
-        )
+        of_grammar = GrammarOptions.of(locals())
         grammar: Constraint | Composition | None = None
         compiled: Store | SchemaStore | ComposedStore | None = None
         if is_constraint(store, of_grammar):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Mapping
 from functools import cache
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
@@ -49,8 +50,16 @@ EscapesOption = Annotated[
 LenientOption = Annotated[
     bool, typer.Option("--lenient", help="Leave out of a schema what no mask can say exactly, and say what.")
 ]
+DocumentsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--documents",
+        metavar="FOLDER",
+        help="The documents that a schema refers to: .json files, known by their $id and by their path.",
+    ),
+]
 
-OF_SCHEMAS = ("whitespace", "key_order", "escapes", "lenient")
+OF_SCHEMAS = ("whitespace", "key_order", "escapes", "lenient", "documents")
 OF_LARK = ("start", "lexing", "reserved", "conflicts", "soft", "restrict")
 """The fields of `GrammarOptions` that are for schemas, and those that are for grammars in Lark."""
 _OF_ALL_COMPOSITIONS = ("analyze", "info", "complete", "serve-check", "warm-up")
@@ -77,6 +86,12 @@ class GrammarOptions(NamedTuple):
     key_order: Literal["any", "schema"] | None = None
     escapes: Literal["any", "minimal"] | None = None
     lenient: bool = False
+    documents: Path | None = None
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, Any]) -> GrammarOptions:
+        """The options among a command's arguments, by their names."""
+        return cls(**{name: arguments[name] for name in cls._fields if name in arguments})
 
     def load(self, source: str) -> Grammar:
         """The grammar in Lark that a command's argument names, read with these options.
@@ -144,6 +159,7 @@ class GrammarOptions(NamedTuple):
                 key_order=self.key_order or "any",
                 escapes=self.escapes or "any",
                 lenient=self.lenient,
+                documents=self.documents,
             )
         self.refuse(OF_SCHEMAS, source, "a JSON schema")
         if syntax == "regex" or syntax == "choice":
@@ -204,8 +220,6 @@ def option_of(name: str) -> str:
 
 def path_or_text(source: str) -> Any:
     """A path for an argument that is an existing file, the text of a pipe, else the argument."""
-    from pathlib import Path
-
     return Path(source) if os.path.isfile(source) else text_of(source)
 
 

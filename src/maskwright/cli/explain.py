@@ -31,6 +31,7 @@ from maskwright.cli.common import (
     write_json,
 )
 from maskwright.cli.constraints import (
+    DocumentsOption,
     EscapesOption,
     FromOption,
     GrammarOptions,
@@ -86,6 +87,7 @@ def explain(
     key_order: KeyOrderOption = None,
     escapes: EscapesOption = None,
     lenient: LenientOption = False,
+    documents: DocumentsOption = None,
     refresh: RefreshOption = False,
     json_file: JsonOption = None,
 ) -> None:
@@ -96,9 +98,7 @@ def explain(
             raise MaskwrightError("nothing to explain: give a text (--text FILE, or - for standard input) or a token")
         data = b"" if text is None else _read(text)
         wanted = None if token is None else _token(token)
-        options = GrammarOptions(
-            start, lexing, reserved, conflicts, soft, restrict, syntax, whitespace, key_order, escapes, lenient
-        )
+        options = GrammarOptions.of(locals())
         composed = is_composition(store, options)
         constraint, compiled = (
             (None, load_composed(store, tokenizer, refresh)) if composed else _load(store, tokenizer, options, refresh)

@@ -32,6 +32,7 @@ from maskwright.cli.common import (
     write_json,
 )
 from maskwright.cli.constraints import (
+    DocumentsOption,
     EscapesOption,
     FromOption,
     GrammarOptions,
@@ -60,6 +61,7 @@ def export(
     key_order: KeyOrderOption = None,
     escapes: EscapesOption = None,
     lenient: LenientOption = False,
+    documents: DocumentsOption = None,
     rules: RulesOption = "normalised",
     original: Annotated[
         bool, typer.Option("--original", help="Lexing nfa: keep every entry, no streamlining, for comparison.")
@@ -78,9 +80,7 @@ def export(
         check_writable(output, json_file, inputs=(grammar, tokenizer))
         if tokenizer is None:
             raise MaskwrightError("a mask store is for one tokenizer: name it (--tokenizer)")
-        options = GrammarOptions(
-            start, lexing, reserved, conflicts, soft, restrict, syntax, whitespace, key_order, escapes, lenient
-        )
+        options = GrammarOptions.of(locals())
         if original:
             loaded, vocabulary = load_inputs(grammar, tokenizer, options)
             assert vocabulary is not None

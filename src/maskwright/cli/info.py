@@ -30,6 +30,7 @@ from maskwright.cli.common import (
     write_json,
 )
 from maskwright.cli.constraints import (
+    DocumentsOption,
     EscapesOption,
     FromOption,
     GrammarOptions,
@@ -59,6 +60,7 @@ def info(
     key_order: KeyOrderOption = None,
     escapes: EscapesOption = None,
     lenient: LenientOption = False,
+    documents: DocumentsOption = None,
     rules: RulesOption = "normalised",
     refresh: RefreshOption = False,
     json_file: JsonOption = None,
@@ -73,9 +75,7 @@ def info(
 
         check_writable(json_file, inputs=(store, tokenizer))
         begin = time.process_time()
-        options = GrammarOptions(
-            start, lexing, reserved, conflicts, soft, restrict, syntax, whitespace, key_order, escapes, lenient
-        )
+        options = GrammarOptions.of(locals())
         if tokenizer is not None and may_be_composition(store, options):
             given = load_any(store, options)
             if isinstance(given, Composition):

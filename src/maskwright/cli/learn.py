@@ -21,6 +21,7 @@ from maskwright.cli.common import (
     write_json,
 )
 from maskwright.cli.constraints import (
+    DocumentsOption,
     EscapesOption,
     FromOption,
     GrammarOptions,
@@ -49,6 +50,7 @@ def learn(
     key_order: KeyOrderOption = None,
     escapes: EscapesOption = None,
     lenient: LenientOption = False,
+    documents: DocumentsOption = None,
     json_file: JsonOption = None,
 ) -> None:
     """Count which tokens come where in texts of a grammar: `maskwright complete --counts` then takes fewer passes of the model."""
@@ -61,9 +63,7 @@ def learn(
             raise MaskwrightError("counts are not written to standard output; name a file")
         check_writable(output, json_file, inputs=(store, tokenizer, *paths))
         check_paths(paths)
-        options = GrammarOptions(
-            syntax=syntax, whitespace=whitespace, key_order=key_order, escapes=escapes, lenient=lenient
-        )
+        options = GrammarOptions.of(locals())
         of_text = is_constraint(store, options)
         loaded: Any = (
             load_composed(store, tokenizer)

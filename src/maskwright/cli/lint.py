@@ -27,6 +27,7 @@ from maskwright.cli.common import (
 )
 from maskwright.cli.constraints import (
     OF_LARK,
+    DocumentsOption,
     EscapesOption,
     FromOption,
     GrammarOptions,
@@ -64,6 +65,7 @@ def lint(
     key_order: KeyOrderOption = None,
     escapes: EscapesOption = None,
     lenient: LenientOption = False,
+    documents: DocumentsOption = None,
     allow: Annotated[
         list[str] | None,
         typer.Option("--allow", metavar="CODE", help="The code of a finding that is intended; may be given again."),
@@ -75,9 +77,7 @@ def lint(
         from maskwright.lint import lint_grammar
 
         check_writable(json_file, inputs=(grammar, tokenizer))
-        options = GrammarOptions(
-            start, lexing, reserved, conflicts, soft, restrict, syntax, whitespace, key_order, escapes, lenient
-        )
+        options = GrammarOptions.of(locals())
         if syntax_of(grammar, options) == "schema":
             report = _of_schema(grammar, tokenizer, options, allow or ())
         elif is_composition(grammar, options):
@@ -112,7 +112,12 @@ def _of_schema(source: str, tokenizer: str | None, options: GrammarOptions, allo
     vocabulary = _vocabulary(tokenizer)
     is_file = source.endswith(".json")
     return lint_schema(
-        path_or_text(source), vocabulary, lenient=options.lenient, file=source if is_file else None, allow=allow
+        path_or_text(source),
+        vocabulary,
+        documents=options.documents,
+        lenient=options.lenient,
+        file=source if is_file else None,
+        allow=allow,
     )
 
 

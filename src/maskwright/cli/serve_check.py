@@ -22,6 +22,7 @@ from maskwright.cli.common import (
     write_json,
 )
 from maskwright.cli.constraints import (
+    DocumentsOption,
     EscapesOption,
     FromOption,
     GrammarOptions,
@@ -65,6 +66,7 @@ def serve_check(
     key_order: KeyOrderOption = None,
     escapes: EscapesOption = None,
     lenient: LenientOption = False,
+    documents: DocumentsOption = None,
     tokens: Annotated[
         int,
         typer.Option(
@@ -78,9 +80,7 @@ def serve_check(
         from maskwright.servecheck import check_serving
 
         check_writable(json_file, inputs=(grammar,), model=model)
-        options = GrammarOptions(
-            start, lexing, reserved, conflicts, soft, restrict, syntax, whitespace, key_order, escapes, lenient
-        )
+        options = GrammarOptions.of(locals())
         constraint: Any = load_any(grammar, options)
         asked, text = _request(grammar, options)
         console = Console(stderr=True)

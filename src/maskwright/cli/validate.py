@@ -24,6 +24,7 @@ from maskwright.cli.common import (
     write_json,
 )
 from maskwright.cli.constraints import (
+    DocumentsOption,
     EscapesOption,
     FromOption,
     GrammarOptions,
@@ -66,6 +67,7 @@ def validate(
     key_order: KeyOrderOption = None,
     escapes: EscapesOption = None,
     lenient: LenientOption = False,
+    documents: DocumentsOption = None,
     reference: Annotated[
         str | None,
         typer.Option(
@@ -136,8 +138,7 @@ def validate(
         outputs, texts = (json_file, resume), tuple(paths or ())
         check_writable(*outputs, inputs=(store, tokenizer, *texts, *files_of_reference(reference)), model=model)
         check_paths(texts)
-        of_grammars = None, None, None, None, None, restrict
-        options = GrammarOptions(*of_grammars, syntax, whitespace, key_order, escapes, lenient)
+        options = GrammarOptions.of(locals())
         of_text = is_constraint(store, options)
         composed = is_composition(store, options)
         in_lark = of_text and syntax_of(store, options) == "lark" and not composed

@@ -59,7 +59,7 @@ def verify(
         from maskwright.verification import verify as run
 
         check_writable(json_file, inputs=(store, tokenizer))
-        options = GrammarOptions(start, lexing, reserved, conflicts, soft, restrict, syntax)
+        options = GrammarOptions.of(locals())
         loaded: Any = load_or_build_store(store, tokenizer, options, refresh=refresh)
         with progress_bars() as progress:
             report = run(loaded, seconds=seconds, progress=progress)

@@ -70,7 +70,7 @@ def warm_up(
         check_writable(json_file, inputs=(*named, *(tokenizers or ())))
         if not tokenizers:
             raise MaskwrightError("a mask store is for one tokenizer: name at least one (--tokenizer)")
-        options = GrammarOptions(start, lexing, reserved, conflicts, soft, restrict, syntax)
+        options = GrammarOptions.of(locals())
         if library:
             named += [name for name in known_grammars() if name not in named]
         loaded: list[Any] = [load_any(grammar, options) for grammar in named]

@@ -15,7 +15,7 @@ from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.analysis.schema.documents import DEFAULT_DRAFT, DRAFTS
 from maskwright.analysis.schema.emptiness import Emptiness, empty_subschemas
 from maskwright.analysis.schema.graph import build_graph
-from maskwright.analysis.schema.load import JsonSchema, load_schema, read_values
+from maskwright.analysis.schema.load import JsonSchema, given_documents, load_schema, read_values
 from maskwright.decoding.matchers import make_matcher
 from maskwright.lint.finding import CODES, SEVERITIES, Finding, Report, listed
 from maskwright.lint.schema_keywords import Place, idle_keywords, places_of
@@ -30,7 +30,7 @@ def lint_schema(
     schema: Any,
     vocabulary: VocabularySource | None = None,
     *,
-    documents: Mapping[str, Any] | None = None,
+    documents: Mapping[str, Any] | str | os.PathLike[str] | None = None,
     lenient: bool = False,
     file: str | os.PathLike[str] | None = None,
     allow: Iterable[str] = (),
@@ -62,7 +62,7 @@ def lint_schema(
     else:
         values, name = values_of(schema)
     given = None if vocabulary is None else as_vocabulary(vocabulary)
-    lint = _Lint(values, documents or {}, lenient, os.fsdecode(file) if file is not None else name)
+    lint = _Lint(values, given_documents(documents, values), lenient, os.fsdecode(file) if file is not None else name)
     found = list(dict.fromkeys(lint.findings()))
     if given is not None and any(one.severity == "error" for one in found):
         lint.skipped.append("the vocabulary: no store can be built")
