@@ -5,6 +5,7 @@
 Peers come from venvs outside the repository (SynCode needs an old transformers, so one of its own):
 `pip install torch==2.13.0`, then `pip install xgrammar==0.2.8 llguidance==1.9.1 glrmask==0.5.0 outlines-core==0.2.14 kbnf==0.4.2`; and
 `pip install torch==2.13.0`, then `pip install syncode==0.4.16 "transformers<4.56" sentencepiece protobuf`. What is missing is reported so.
+With a choice of engines, work or tokenizers no record and no picture are written: `--json FILE` keeps what is found.
 Each engine runs in a process of its own, as often as any other, over the same documents; the least time of a step counts.
 Grammars: see grammars/flatten.py.
 """
@@ -196,7 +197,8 @@ def main() -> None:
     facts = {"load_average": load, "cells": cells}
     if options.json:
         options.json.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
-    if options.quick:
+    is_whole = all(getattr(options, name) == parser.get_default(name) for name in ("engines", "work", "tokenizers"))
+    if options.quick or not is_whole:
         return
     if not all(cell["engines"].get("ours", {}).get("status") == "measured" for cell in cells):
         sys.exit("this engine was not measured on all the work: no record and no picture were written")
