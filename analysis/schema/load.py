@@ -210,15 +210,20 @@ def _graph(content: _Content, key_order: KeyOrder, lenient: bool) -> SchemaGraph
     return build_graph(again, key_order=key_order, lenient=lenient)  # a tuple is an array in JSON, and a key a string
 
 
-@lru_cache(maxsize=64)
 def _spacing(whitespace: str | int) -> Dfa | None:
     """The automaton of white space; None for any. Raises: UnknownNameError for another option."""
+    # before it is compared or hashed, which some values refuse, and where True is 1
+    if isinstance(whitespace, bool) or not isinstance(whitespace, str | int):
+        raise UnknownNameError(f"whitespace is {clip(whitespace)}; expected 'any', 'compact', a number or a pattern")
+    return _automaton_of_spacing(whitespace)
+
+
+@lru_cache(maxsize=64)
+def _automaton_of_spacing(whitespace: str | int) -> Dfa | None:
     if whitespace == "any":
         return None
     if whitespace == "compact":
         return Dfa.literal(b"")
-    if isinstance(whitespace, bool) or not isinstance(whitespace, str | int):
-        raise UnknownNameError(f"whitespace is {clip(whitespace)}; expected 'any', 'compact', a number or a pattern")
     if isinstance(whitespace, int):
         if not 0 <= whitespace <= MOST_SPACES:
             raise UnknownNameError(f"whitespace is {clip(whitespace)}; expected 0 to {MOST_SPACES:,} characters")

@@ -11,9 +11,10 @@ Equal stores give equal bytes. This is format version 3. Words in capitals as in
 - `grammar` MUST be `Grammar.to_dict`, text included, and the tensors ``vocabulary.*`` MUST be
   `Vocabulary.to_arrays`, so that a store is complete in itself. Their digests MUST be
   `grammar_sha256` and `vocabulary.sha256`.
-- `schema`, `documents` and `whitespace` MUST be JSON texts; with `key_order`, `escapes` and
-  `lenient` they are the arguments of `load_schema`. `automaton.*` MUST be a minimal automaton that
-  accepts something.
+- `schema`, `documents` and `whitespace` MUST be JSON texts, of an object or a truth value, of an
+  object, and of a string or an integer; with `key_order`, `escapes` and `lenient` they are the
+  arguments of `load_schema`. A reader MUST NOT take any of them for a path.
+- `automaton.*` MUST be a minimal automaton of at most 20,000 states that accepts something.
 - `steps` MUST be the streamlining steps, ``original`` first, each with the number of entries left
   after it in all resting states together. They and `counts` are statistics: a decoder MUST NOT
   depend on them.
@@ -32,8 +33,8 @@ Equal stores give equal bytes. This is format version 3. Words in capitals as in
 - The values MUST obey all that `check_arrays` or `check_table` checks. A reader MUST check it all,
   and MUST refuse other versions.
 - Tensors MAY stand in the file in any order and alignment that safetensors allows.
-- A loaded store of kind "automaton" uses the file's own pages. The file MUST NOT be altered in
-  place. (`save_store` never does that: it puts a new file in its place.)
+- A store of kind "automaton" that was loaded with `mapped` uses the file's own pages. Such a file
+  MUST NOT be altered in place. (`save_store` never does that: it puts a new file in its place.)
 - A change after which old readers would misread new files, or old files would not load, MUST raise
   `FORMAT_VERSION`, once for each version that is released.
 """
@@ -314,7 +315,7 @@ def store_info(path: str | os.PathLike[str]) -> dict[str, Any]:
     if header.own_grammar is None:
         from maskwright.maskstore.file.schema_file import info_of
 
-        own = info_of(facts, {name: shape for name, (_, shape) in header.tensors.items()})
+        own = info_of(path, facts, {name: shape for name, (_, shape) in header.tensors.items()})
     elif facts["kind"] == ENTRIES:
         own = {**_grammar_info(header), **_entries_info(header)}
     else:

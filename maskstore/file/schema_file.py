@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.arguments import clip
+from maskwright.analysis.arguments import a_type, clip
 from maskwright.analysis.errors import MaskwrightError, SchemaError, StoreError
-from maskwright.analysis.regex.dfa import Dfa
+from maskwright.analysis.regex.dfa import MAX_STATES, Dfa
 from maskwright.analysis.schema.load import JsonSchema, load_schema, parse_schema
 from maskwright.analysis.schema.text_patterns import Regex
 from maskwright.maskstore.damaged import reason, refuse
@@ -81,25 +81,37 @@ def constraint_in(where: str, facts: Mapping[str, Any], arrays: Mapping[str, Arr
     if facts["kind"] == PATTERN:
         return Regex(facts["name"], _automaton(where, arrays))
     try:
-        documents = parse_schema(facts["documents"])
-        if isinstance(documents, str):  # a file names no folder of this machine
-            raise SchemaError("documents is a str; expected URI -> schema")
+        # no text: `load_schema` would read the file or folder of this machine that it names
+        schema, documents = _value(facts, "schema", dict, bool), _value(facts, "documents", dict)
         return load_schema(
-            parse_schema(facts["schema"]),
+            schema,
             documents=documents or None,
-            whitespace=parse_schema(facts["whitespace"]),
+            whitespace=_value(facts, "whitespace", str, int),
             key_order=facts["key_order"],
             escapes=facts["escapes"],
             lenient=facts["lenient"],
             name=facts["name"],
         )
-    except MaskwrightError as error:
+    except (MaskwrightError, OSError, TypeError, ValueError, RecursionError) as error:
         raise refuse(where, f"its schema is not read: {reason(error)}") from error
+
+
+def _value(facts: Mapping[str, Any], member: str, *kinds: type) -> Any:
+    """The value of a member that is JSON text, of one of some types.
+
+    Raises: SchemaError if it is of none of them, or no JSON.
+    """
+    value = parse_schema(facts[member], member)
+    if type(value) not in kinds:
+        raise SchemaError(f"{member} is {a_type(value)}; expected {' or '.join(kind.__name__ for kind in kinds)}")
+    return value
 
 
 def _automaton(where: str, arrays: Mapping[str, Array]) -> Dfa:
     next_state, is_accepting = arrays["automaton.next_state"], arrays["automaton.is_accepting"]
     n = len(is_accepting)
+    if n > MAX_STATES:
+        raise refuse(where, f"its automaton has {n:,} states, and a pattern has at most {MAX_STATES:,}")
     if not n or next_state.min() < -1 or next_state.max() >= n:
         raise refuse(where, f"tensor automaton.next_state has a state that is not among the {n}")
     found = Dfa.minimal(next_state, is_accepting)
@@ -108,15 +120,26 @@ def _automaton(where: str, arrays: Mapping[str, Array]) -> Dfa:
     return found
 
 
-def info_of(facts: Mapping[str, Any], tensors: Mapping[str, Any]) -> dict[str, Any]:
-    """What a file says about its constraint, ready for JSON. tensors : their shapes."""
+def info_of(where: str, facts: Mapping[str, Any], tensors: Mapping[str, Any]) -> dict[str, Any]:
+    """What a file says about its constraint, ready for JSON.
+
+    where : the file, for messages.
+    facts : its JSON, of one of the kinds of this module.
+    tensors : their shapes.
+
+    Raises: StoreError if the white space is not what maskwright writes.
+    """
     if facts["kind"] == PATTERN:
         return {"pattern": {"name": facts["name"], "states": int(np.prod(tensors["automaton.is_accepting"]))}}
     named = ("name", "key_order", "escapes", "lenient")
+    try:
+        whitespace = _value(facts, "whitespace", str, int)
+    except SchemaError as error:
+        raise refuse(where, reason(error)) from error
     return {
         "schema": {
             **{name: facts[name] for name in named},
-            "whitespace": json.loads(facts["whitespace"]),
+            "whitespace": whitespace,
             "bytes": len(facts["schema"]),
         }
     }

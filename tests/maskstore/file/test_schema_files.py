@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import random
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from stores import read_parts, refusal, write_parts
 
 import maskwright as mw
 from maskwright.analysis.errors import GrammarError, StoreError
+from maskwright.analysis.regex.dfa import MAX_STATES
 from maskwright.maskstore.file.fileformat import as_table, store_info
 from maskwright.maskstore.schema.build import tables_of
 from maskwright.stores.schema_store import SchemaStore, build_schema_store
@@ -109,8 +111,21 @@ HOSTILE: list[tuple[str, Any, str]] = [
     ("schema", "false", "its schema is not read: .*no value satisfies"),
     ("schema", "[" * 100_000, "its schema is not read"),
     ("schema", 5, "metadata.schema is 5, expected str"),
+    ("schema", '"/dev/null"', "its schema is not read: schema is a str; expected dict or bool"),
+    ("schema", '"/nonexistent"', "its schema is not read: schema is a str"),
+    ("schema", '"{}"', "its schema is not read: schema is a str"),
+    ("schema", '"\\ud800"', "its schema is not read: schema is a str"),
+    ("schema", "null", "its schema is not read: schema is a NoneType"),
+    ("schema", "[]", "its schema is not read: schema is a list"),
     ("documents", '"/"', "its schema is not read: documents is a str"),
     ("documents", "[1]", "its schema is not read: documents is a list"),
+    ("documents", "null", "its schema is not read: documents is a NoneType"),
+    ("documents", '{"a":"/etc"}', "its schema is not read: .*leads to nothing that is given"),
+    ("whitespace", "true", "its schema is not read: whitespace is a bool"),
+    ("whitespace", "[1]", "its schema is not read: whitespace is a list; expected str or int"),
+    ("whitespace", '{"a":1}', "its schema is not read: whitespace is a dict"),
+    ("whitespace", '"\\ud800"', "its schema is not read"),
+    ("whitespace", '"("', "its schema is not read: pattern"),
     ("whitespace", '"x"', "its schema is not read: whitespace is 'x'"),
     ("whitespace", "1e9", "its schema is not read: whitespace is"),
     ("key_order", "other", "its schema is not read: key_order is 'other'"),
@@ -132,6 +147,25 @@ def test_hostile_facts_are_refused(tmp_path: Path, member: str, value: Any, said
         mw.load_store(tmp_path / "s")
 
 
+def test_a_file_of_a_schema_reads_no_other_file(tmp_path: Path) -> None:
+    """The text of a string would name a file to `load_schema`."""
+    (tmp_path / "secret.json").write_text('{"enum": ["secret"]}')
+    schema_store().save(tmp_path / "s")
+    facts, tensors = read_parts(tmp_path / "s")
+    for path in (tmp_path / "secret.json", tmp_path / "absent.json", tmp_path):
+        write_parts(tmp_path / "s", {**facts, "schema": json.dumps(str(path))}, tensors)
+        assert "schema is a str; expected dict or bool" in refusal(tmp_path / "s")
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", "true", ""])
+def test_what_a_file_says_is_checked_too(tmp_path: Path, text: str) -> None:
+    schema_store().save(tmp_path / "s")
+    facts, tensors = read_parts(tmp_path / "s")
+    write_parts(tmp_path / "s", {**facts, "whitespace": text}, tensors)
+    with pytest.raises(StoreError, match="whitespace"):
+        store_info(tmp_path / "s")
+
+
 def test_hostile_automata_are_refused(tmp_path: Path) -> None:
     pattern_store().save(tmp_path / "s")
     facts, tensors = read_parts(tmp_path / "s")
@@ -151,6 +185,19 @@ def test_hostile_automata_are_refused(tmp_path: Path) -> None:
         )
         with pytest.raises(StoreError, match=said):
             mw.load_store(tmp_path / "s")
+
+
+def test_an_automaton_past_the_limit_of_patterns_is_refused_unread(tmp_path: Path) -> None:
+    pattern_store().save(tmp_path / "s")
+    facts, tensors = read_parts(tmp_path / "s")
+    n = MAX_STATES + 1
+    chain = np.full((n, 256), -1, np.int16)
+    chain[: n - 1, ord("a")] = np.arange(1, n)
+    chosen = {"automaton.is_accepting": np.ones(n, np.uint8), "automaton.next_state": chain}
+    write_parts(tmp_path / "s", facts, {**tensors, **chosen})
+    begin = time.perf_counter()
+    assert "its automaton has 20,001 states, and a pattern has at most 20,000" in refusal(tmp_path / "s")
+    assert time.perf_counter() - begin < 10
 
 
 def test_any_bit_flipped_is_refused_or_changes_nothing(tmp_path: Path) -> None:
