@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from maskwright.analysis.arguments import clip
-from maskwright.analysis.errors import VocabularyError
+from maskwright.analysis.errors import MissingExtraError, VocabularyError
+from maskwright.maskstore.vocabulary.tokenizer_growth import check_growth, steps_of
 from maskwright.maskstore.vocabulary.tokenizer_table import Reference, TokenTable
 from maskwright.maskstore.vocabulary.tokenizer_values import (
     as_list,
@@ -20,6 +21,9 @@ from maskwright.maskstore.vocabulary.tokenizer_values import (
 
 #: One step of a decoder, on one piece. It gives text for the next step, or bytes, which are final.
 Step = Callable[[str], str | bytes]
+
+_FORMS = {"NFC", "NFD", "NFKC", "NFKD"}
+"""Normalisers that leave ASCII as it is."""
 
 _BYTE_PIECE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 
@@ -53,41 +57,46 @@ def read_tokenizer_json(content: Mapping[str, Any], text: str, where: str) -> To
     where : the file or object, for messages.
 
     The decoder's steps turn each piece of the model into bytes. Special added tokens and the
-    model's unknown token are special. An added token that is not special stands for its literal
-    text. Two exceptions go through the decoder: an added token that the model has as the same piece
-    at the same id, and every added token if the decoder has a step Metaspace or Replace.
+    model's unknown token are special. An added token that is not special stands for what the
+    package's decoder gives for it in the middle of a text, which may be another text than the
+    token's name: the package normalises the name, and decodes it as it does a piece. Without the
+    package the decoder's steps turn the name into bytes, if no normaliser can change it.
 
     Raises: VocabularyError if a field is missing or of another type, two pieces have one id, a
-    piece is empty, the decoder does not give every piece a text of its own (BPEDecoder, CTC,
-    Replace by regular expression), or the package tokenizers refuses the file or numbers its added
-    tokens otherwise.
+    piece is empty, the decoder does not give every piece and added token a text of its own
+    (BPEDecoder, CTC, Replace by regular expression), the steps can make a text too long
+    (`check_growth`), or the package tokenizers refuses the file or numbers its added tokens
+    otherwise; MissingExtraError if only the package, which is not installed, knows the text of an
+    added token.
     Cost: O(file). If tokenizers is installed, it reads the file a second time, which takes most of
     the time.
     """
+    check_growth(content, where)
     model = as_object(content.get("model"), f"{where}: model")
     pieces = _pieces(model, where)
     kinds = list(_flat(_decoder(content, where), where))
     read = _piece_reader([_step(part, where) for part in kinds], where)
     added = _added_tokens(content, where)
     unknown = _unknown(model, pieces, added, where)
-
-    special = dict(unknown)
-    texts: dict[int, bytes] = {}
-    for token, piece in pieces.items():
-        texts[token] = read(piece)
-    reads_spaces = any(part["type"] in ("Metaspace", "Replace") for part in kinds)
-    for token, (name, is_special) in added.items():
-        if is_special:
-            special[token] = name
-        elif pieces.get(token) != name:
-            texts[token] = read(name) if reads_spaces else encode_text(name, where)
+    special = {**unknown, **{token: name for token, (name, is_special) in added.items() if is_special}}
+    plain = {token: name for token, (name, _) in added.items() if token not in special}
+    texts = {token: read(piece) for token, piece in (pieces | plain).items()}
     table = TokenTable.from_ids(where, texts, special)
+    tokenizer = _package_tokenizer(text, added, kinds, where)
+    if tokenizer is None:
+        _check_names(content, plain, where)
+    elif plain:
+        taken = unknown.keys() | added.keys()
+        others = {token: texts[token] for token, piece in pieces.items() if not _BYTE_PIECE.fullmatch(piece)}
+        anchor = _anchor({token: text for token, text in others.items() if token not in taken})
+        for token in plain:
+            table.tokens[token] = _by_decoder(tokenizer, token, anchor, read, where)
     if any(part["type"] == "ByteFallback" for part in kinds):
         table.byte_pieces = {
-            token for token, piece in pieces.items() if token not in special and _BYTE_PIECE.fullmatch(piece)
+            token for token, piece in pieces.items() if _BYTE_PIECE.fullmatch(piece) and len(table.tokens[token]) == 1
         }
     table.guess_eos()
-    table.reference = _reference(text, added, frozenset(unknown), kinds, where)
+    table.reference = None if tokenizer is None else _reference(tokenizer, frozenset(unknown))
     return table
 
 
@@ -228,14 +237,66 @@ def _piece_reader(steps: list[Step], where: str) -> Callable[[str], bytes]:
     return read
 
 
-def _reference(
-    text: str,
-    added: Mapping[int, tuple[str, bool]],
-    unknown: frozenset[int],
-    kinds: list[Mapping[str, Any]],
-    where: str,
-) -> Reference | None:
-    """The encoder of the package tokenizers for this file; None if it is not installed."""
+def _check_names(content: Mapping[str, Any], names: Mapping[int, str], where: str) -> None:
+    """Check that no normaliser can change the names of added tokens that are not special.
+
+    names : id -> name.
+
+    Raises: MissingExtraError if one may: only the package knows the token's text then.
+    """
+    kinds = {step.get("type") for step in steps_of(content, "normalizer", where)}
+    for entry in content.get("added_tokens") or []:
+        name = names.get(entry["id"])
+        if name is not None and entry.get("normalized") is not False and kinds - (_FORMS if name.isascii() else set()):
+            raise MissingExtraError(
+                f"{where}: the normalizer applies to the added token {clip(name)}, so only the package tokenizers knows "
+                "its text: pip install 'maskwright[tokenizers]'"
+            )
+
+
+def _anchor(texts: Mapping[int, bytes]) -> int | None:
+    """A token of ASCII letters, to stand around another in a text; None if there is none.
+
+    texts : id -> bytes of the model's pieces.
+    """
+    found = (token for token, text in texts.items() if text.isascii() and text.strip(b" ").isalpha())
+    return min(found, key=lambda token: len(texts[token]), default=None)
+
+
+def _by_decoder(tokenizer: Any, token: int, anchor: int | None, read: Callable[[str], bytes], where: str) -> bytes:
+    """The bytes of an added token: what the package's decoder gives for it in the middle of a text.
+
+    anchor : the token before and after it; None if nothing can stand there.
+
+    Raises: VocabularyError if its text depends on what stands around it, or has no bytes.
+    """
+    piece = tokenizer.id_to_token(token)
+    literal = read(piece)
+    if anchor is None:
+        return literal
+    with package_errors(where, f"the package's decoder fails on the added token {clip(piece)}"):
+        alone, twice, around = (
+            tokenizer.decode(ids, skip_special_tokens=False)
+            for ids in ([anchor], [anchor, anchor], [anchor, token, anchor])
+        )
+    before, after = len(alone), len(twice) - len(alone)
+    text = around[before : len(around) - after]
+    if around != twice[:before] + text + twice[before:]:
+        raise VocabularyError(
+            f"{where}: the decoder gives the added token {clip(piece)} another text beside other tokens ({clip(around)} "
+            f"between two tokens that are {clip(twice)} without it), so it has no text of its own"
+        )
+    if literal.decode(errors="replace") == text:
+        return literal
+    if "\ufffd" in text:
+        raise VocabularyError(f"{where}: the decoder gives the added token {clip(piece)} no whole text: {clip(text)}")
+    return encode_text(text, where)
+
+
+def _package_tokenizer(
+    text: str, added: Mapping[int, tuple[str, bool]], kinds: list[Mapping[str, Any]], where: str
+) -> Any:
+    """The file as a Tokenizer of the package tokenizers; None if that is not installed."""
     try:
         import tokenizers
     except ImportError:
@@ -261,6 +322,11 @@ def _reference(
     if tokenizer.decoder is None:  # the pre-tokenizer's, as in _decoder
         mark = kinds[0].get("replacement")
         tokenizer.decoder = decoders.ByteLevel() if mark is None else decoders.Metaspace(mark)
+    return tokenizer
+
+
+def _reference(tokenizer: Any, unknown: frozenset[int]) -> Reference:
+    """The encoder and decoder of the package's Tokenizer."""
     normalizer = tokenizer.normalizer
 
     def encode(sample: str) -> list[int] | None:

@@ -136,10 +136,11 @@ def test_added_tokens_with_the_space_mark_are_read_by_the_decoder() -> None:
 
 def test_byte_level_pieces_outside_the_alphabet_are_literal() -> None:
     tokenizer = byte_level()
-    tokenizer.add_tokens(["日本 語", "é!"])
+    tokenizer.add_tokens(["日本 語", "é!", "é 語"])
     vocabulary = load_vocabulary(tokenizer)
     assert vocabulary.tokens[token_id(tokenizer, "日本 語")] == "日本 語".encode()
-    assert vocabulary.tokens[token_id(tokenizer, "é!")] == "é!".encode()
+    assert vocabulary.tokens[token_id(tokenizer, "é 語")] == "é 語".encode()
+    assert vocabulary.tokens[token_id(tokenizer, "é!")] == b"\xe9!"  # all of it is in the alphabet
 
 
 def test_room_below_added_tokens_is_no_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
