@@ -39,8 +39,8 @@ def read_path(path: Path, special: Mapping[str, int]) -> TokenTable:
 
     For a folder, and for a file called `tokenizer.json` or `tokenizer.model`, the files beside it
     are read too: `tokenizer_config.json`, `special_tokens_map.json`, `added_tokens.json`, and
-    `generation_config.json` (or else `config.json`). They say which tokens were added and which
-    tokens end a text.
+    `generation_config.json` (or else `config.json`). They say which tokens were added,
+    which are special, and which end a text.
 
     Raises: VocabularyError if the file cannot be read exactly, or a folder holds no tokenizer file
     or several of one kind; MissingExtraError for a SentencePiece model if the package sentencepiece
@@ -54,6 +54,7 @@ def read_path(path: Path, special: Mapping[str, int]) -> TokenTable:
     table = read_bytes(file_bytes(path), str(path), special)
     if folder is not None:
         _add_tokens(table, folder)
+        _name_special(table, folder)
         _set_eos(table, folder)
     return table
 
@@ -159,6 +160,7 @@ def table_of_sentencepiece(processor: Any, where: str) -> TokenTable:
             texts[token] = b"" if is_unused[token] else encode_text(piece.replace("▁", " "), where)
     table = TokenTable.from_ids(where, texts, special)
     table.byte_pieces = byte_pieces
+    table.names = {piece: token for token, piece in enumerate(pieces)}
     if processor.eos_id() >= 0:
         table.make_eos(processor.eos_id(), pieces[processor.eos_id()])
     table.guess_eos()
@@ -208,13 +210,38 @@ def _add_tokens(table: TokenTable, folder: Path) -> None:
     table.name_special(names)
 
 
+def _name_special(table: TokenTable, folder: Path) -> None:
+    """Mark the tokens that the files beside the tokenizer name as special.
+
+    They do so under `*_token`, `additional_special_tokens` and `extra_special_tokens`. As in the
+    package transformers, `special_tokens_map.json` counts only where `tokenizer_config.json` has no
+    `added_tokens_decoder`. That package adds a name that is no token beyond the tokenizer's ids,
+    where the model has no row for it; here it is ignored.
+    """
+    config = _config(folder, "tokenizer_config.json")
+    for part in (config, {} if "added_tokens_decoder" in config else _config(folder, "special_tokens_map.json")):
+        named = [value for key, value in part.items() if key.endswith("_token")]
+        for key in ("additional_special_tokens", "extra_special_tokens"):
+            group = part.get(key)
+            named += group.values() if isinstance(group, dict) else group if isinstance(group, list) else []
+        for name in map(_text_of, named):
+            token = table.find(name)
+            if token >= 0:
+                table.name_special({token: name})
+
+
+def _text_of(token: object) -> str:
+    """The text of a token as configurations have it, a str or an object with `content`; else ""."""
+    text = token.get("content") if isinstance(token, dict) else token
+    return text if isinstance(text, str) else ""
+
+
 def _set_eos(table: TokenTable, folder: Path) -> None:
     """Replace eos by all tokens that the files beside the tokenizer name, if they name any."""
     ends: list[str | int] = []
     for name in ("tokenizer_config.json", "special_tokens_map.json"):
-        end = _config(folder, name).get("eos_token")
-        end = end.get("content") if isinstance(end, dict) else end
-        if isinstance(end, str):
+        end = _text_of(_config(folder, name).get("eos_token"))
+        if end:
             ends.append(end)
     generation = "generation_config.json" if (folder / "generation_config.json").exists() else "config.json"
     ids = _config(folder, generation).get("eos_token_id")

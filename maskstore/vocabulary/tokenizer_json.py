@@ -95,6 +95,7 @@ def read_tokenizer_json(content: Mapping[str, Any], text: str, where: str) -> To
         table.byte_pieces = {
             token for token, piece in pieces.items() if _BYTE_PIECE.fullmatch(piece) and len(table.tokens[token]) == 1
         }
+    table.names = {piece: token for token, piece in (pieces | plain).items()}
     table.guess_eos()
     table.reference = None if tokenizer is None else _reference(tokenizer, frozenset(unknown))
     return table
