@@ -34,6 +34,17 @@ def clip(value: object) -> str:
     return shown if len(shown) <= 120 else f"{shown[:80]} ... {shown[-30:]}"
 
 
+def printable(text: str) -> str:
+    r"""A name as it can be shown: with escapes for what no terminal should get.
+
+    Some characters cannot be encoded, and others move the cursor.
+
+    >>> print(printable("a\x1b[2Jb"), printable("naïve"))
+    a\x1b[2Jb naïve
+    """
+    return text if text.isprintable() else repr(text)[1:-1]
+
+
 def a_type(value: object) -> str:
     """The name of a value's type with its article, as in `a str`, `an int`."""
     name = type(value).__name__

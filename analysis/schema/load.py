@@ -16,7 +16,7 @@ from types import MappingProxyType, UnionType
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 from urllib.parse import quote, urljoin
 
-from maskwright.analysis.arguments import a_type, as_boolean, clip
+from maskwright.analysis.arguments import a_type, as_boolean, clip, printable
 from maskwright.analysis.errors import MissingExtraError, SchemaError, UnknownNameError
 from maskwright.analysis.files import is_tensors, read_file_bytes
 from maskwright.analysis.regex.dfa import Dfa, intersect
@@ -69,7 +69,7 @@ class JsonSchema:
 
     def __repr__(self) -> str:
         left_out = f", {len(self.left_out)} left out" if self.left_out else ""
-        return f"<JsonSchema {self.name}: {len(self.texts.graph.nodes)} nodes{left_out}>"
+        return f"<JsonSchema {printable(self.name)}: {len(self.texts.graph.nodes)} nodes{left_out}>"
 
 
 def check_escapes(escapes: object) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from maskwright.analysis.arguments import a_type, clip
+from maskwright.analysis.arguments import a_type, clip, printable
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.regex.whole import regex_automaton
@@ -25,7 +25,7 @@ class Regex:
     automaton: Dfa
 
     def __repr__(self) -> str:
-        return f"<Regex {self.name}: {self.automaton.n_states} states>"
+        return f"<Regex {printable(self.name)}: {self.automaton.n_states} states>"
 
 
 def load_regex(pattern: str, flags: str = "", dialect: Literal["python", "ecma"] = "python") -> Regex:

@@ -56,7 +56,7 @@ import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from maskwright.analysis.arguments import as_integer, clip, need_path, refuse_argument
+from maskwright.analysis.arguments import as_integer, clip, need_path, printable, refuse_argument
 from maskwright.analysis.errors import StoreError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lexing.terminal_nfa import TerminalNfa
@@ -236,7 +236,10 @@ def read_store(
 
         constraint = constraint_in(where, header.facts, arrays)
         return SchemaFile(constraint, own if vocabulary is None else vocabulary), origin
-    given = (header.grammar if grammar is None else grammar, own if vocabulary is None else vocabulary)
+    if grammar is None:
+        shown = printable(header.grammar.name)
+        grammar = header.grammar if shown == header.grammar.name else replace(header.grammar, name=shown)
+    given = (grammar, own if vocabulary is None else vocabulary)
     if table is not None:
         return _engine_table(where, header, own, table, *given), origin
     return _entry_table(where, header, own, arrays, *given), origin
@@ -323,7 +326,7 @@ def store_info(path: str | os.PathLike[str]) -> dict[str, Any]:
     return {
         "format_version": facts["version"],
         "kind": facts["kind"],
-        "vocabulary": facts["vocabulary"],
+        "vocabulary": {**facts["vocabulary"], "name": printable(facts["vocabulary"]["name"])},
         **own,
         "tensors": {name: {"dtype": code, "shape": list(shape)} for name, (code, shape) in header.tensors.items()},
         "sha256": facts["sha256"],
@@ -335,7 +338,7 @@ def _grammar_info(header: Header) -> dict[str, Any]:
     grammar = header.grammar
     return {
         "grammar": {
-            "name": grammar.name,
+            "name": printable(grammar.name),
             "sha256": grammar.digest,
             "terminals": grammar.n_terminals,
             "nonterminals": grammar.n_nonterminals,
@@ -412,7 +415,7 @@ def _check_made_for(where: str, what: str, own: tuple[str, str], given: Grammar 
 
 def _vocabulary(where: str, named: Mapping[str, Any], arrays: Mapping[str, Array]) -> Vocabulary:
     try:
-        vocabulary = Vocabulary.from_arrays(_members(arrays, "vocabulary"), name=named["name"])
+        vocabulary = Vocabulary.from_arrays(_members(arrays, "vocabulary"), name=printable(named["name"]))
     except VocabularyError as error:
         raise refuse(where, f"its vocabulary is wrong: {reason(error)}") from error
     if vocabulary.digest != named["sha256"]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.arguments import a_type, clip
+from maskwright.analysis.arguments import a_type, clip, printable
 from maskwright.analysis.errors import MaskwrightError, SchemaError, StoreError
 from maskwright.analysis.regex.dfa import MAX_STATES, Dfa
 from maskwright.analysis.schema.load import JsonSchema, load_schema, parse_schema
@@ -79,7 +79,7 @@ def constraint_in(where: str, facts: Mapping[str, Any], arrays: Mapping[str, Arr
     Raises: StoreError if they are not what maskwright writes.
     """
     if facts["kind"] == PATTERN:
-        return Regex(facts["name"], _automaton(where, arrays))
+        return Regex(printable(facts["name"]), _automaton(where, arrays))
     try:
         # no text: `load_schema` would read the file or folder of this machine that it names
         schema, documents = _value(facts, "schema", dict, bool), _value(facts, "documents", dict)
@@ -90,7 +90,7 @@ def constraint_in(where: str, facts: Mapping[str, Any], arrays: Mapping[str, Arr
             key_order=facts["key_order"],
             escapes=facts["escapes"],
             lenient=facts["lenient"],
-            name=facts["name"],
+            name=printable(facts["name"]),
         )
     except (MaskwrightError, OSError, TypeError, ValueError, RecursionError) as error:
         raise refuse(where, f"its schema is not read: {reason(error)}") from error
@@ -130,8 +130,10 @@ def info_of(where: str, facts: Mapping[str, Any], tensors: Mapping[str, Any]) ->
     Raises: StoreError if the white space is not what maskwright writes.
     """
     if facts["kind"] == PATTERN:
-        return {"pattern": {"name": facts["name"], "states": int(np.prod(tensors["automaton.is_accepting"]))}}
-    named = ("name", "key_order", "escapes", "lenient")
+        return {
+            "pattern": {"name": printable(facts["name"]), "states": int(np.prod(tensors["automaton.is_accepting"]))}
+        }
+    named = ("key_order", "escapes", "lenient")
     try:
         whitespace = _value(facts, "whitespace", str, int)
     except SchemaError as error:
@@ -139,6 +141,7 @@ def info_of(where: str, facts: Mapping[str, Any], tensors: Mapping[str, Any]) ->
     return {
         "schema": {
             **{name: facts[name] for name in named},
+            "name": printable(facts["name"]),
             "whitespace": whitespace,
             "bytes": len(facts["schema"]),
         }

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.arguments import a_type, as_integer, clip, need_type
+from maskwright.analysis.arguments import a_type, as_integer, clip, need_type, printable
 from maskwright.analysis.errors import MissingExtraError, UnknownNameError, VocabularyError
 from maskwright.maskstore.vocabulary.sorted_texts import SortedTexts, flatten, sorted_texts
+from maskwright.maskstore.vocabulary.tokenizer_values import encode_text
 
 if TYPE_CHECKING:
     from maskwright.maskstore.vocabulary.tokenizer_table import TokenTable
@@ -67,7 +68,7 @@ class Vocabulary:
 
     Raises: VocabularyError if an argument has the wrong type, an id of `special`, `eos` or
     `byte_pieces` is out of range, a special id has bytes, an eos id is not special, a byte piece is
-    not one byte, or a token has more than 16,384 bytes.
+    not one byte, a name holds half a surrogate pair, or a token has more than 16,384 bytes.
     Cost: O(total bytes) to build.
 
     >>> vocabulary = Vocabulary("ab", (b"", b"a", b"b", b"ab"), {0: "</s>"}, (0,))
@@ -86,6 +87,7 @@ class Vocabulary:
 
     def __post_init__(self) -> None:
         need_type("a vocabulary's name", self.name, str, "a str", VocabularyError)
+        encode_text(self.name, "a vocabulary's name")
         need_type(f"{self.name}: tokens", self.tokens, Sequence, "a tuple of bytes", VocabularyError)
         need_type(f"{self.name}: special", self.special, Mapping, "names of tokens by their ids", VocabularyError)
         for what, group in (("eos", self.eos), ("byte_pieces", self.byte_pieces)):
@@ -97,6 +99,7 @@ class Vocabulary:
                     raise VocabularyError(f"{self.name}: {what} has id {token}, expected 0 to {size - 1}")
         for token, special_name in self.special.items():
             need_type(f"{self.name}: the name of special token {token}", special_name, str, "a str", VocabularyError)
+            encode_text(special_name, f"{self.name}: the name of special token {token}")
             if self.tokens[token]:
                 raise VocabularyError(
                     f"{self.name}: token {token} is special ({special_name!r}) but has the bytes "
@@ -122,11 +125,13 @@ class Vocabulary:
                     "that the tokens were not joined"
                 )
         object.__setattr__(self, "special", MappingProxyType(dict(sorted(self.special.items()))))
+        object.__setattr__(self, "tokens", tuple(self.tokens))
         object.__setattr__(self, "eos", tuple(sorted(set(self.eos))))
+        object.__setattr__(self, "byte_pieces", frozenset(self.byte_pieces))
 
     def __repr__(self) -> str:
         eos = " ".join(map(str, self.eos)) or "none"
-        return f"<Vocabulary {self.name}: {self.size} ids, {len(self.special)} special, eos {eos}>"
+        return f"<Vocabulary {printable(self.name)}: {self.size} ids, {len(self.special)} special, eos {eos}>"
 
     def __hash__(self) -> int:
         return hash(self.digest)
@@ -375,9 +380,15 @@ def _special(special: Mapping[str, int] | None) -> dict[str, int]:
     need_type("special", special, Mapping, expected, VocabularyError)
     for name in special:
         need_type("a name in special", name, str, expected, VocabularyError)
-    return {
-        name: as_integer(f"special: the id of {clip(name)}", token, VocabularyError) for name, token in special.items()
-    }
+    names: dict[int, str] = {}
+    for name, token in special.items():
+        number = as_integer(f"special: the id of {clip(name)}", token, VocabularyError)
+        if number in names:
+            raise VocabularyError(
+                f"special gives id {number} to {clip(names[number])} and to {clip(name)}; one is enough"
+            )
+        names[number] = name
+    return {name: number for number, name in names.items()}
 
 
 def post_tokens(vocabulary: Vocabulary) -> list[tuple[int, bytes]]:
@@ -427,7 +438,7 @@ def _locate(source: str | os.PathLike[str]) -> tuple[Path, str]:
             f"no vocabulary {clip(str(source))}: neither a built-in name nor a file or folder{meant} "
             f"(built in: {', '.join(BUILT_IN)})"
         )
-    return path, path.resolve().name
+    return path, os.fsencode(path.resolve().name).decode(errors="replace")
 
 
 def _is_hidden(path: Path) -> bool:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from maskwright.analysis.arguments import a_type, as_integer, clip
+from maskwright.analysis.arguments import a_type, as_integer, clip, printable
 from maskwright.analysis.composition import Composition
 from maskwright.analysis.composition.compose import InJsonString
 from maskwright.analysis.errors import LimitError, MaskwrightError, VocabularyError
@@ -193,7 +193,7 @@ class RequestCompiler:
         return len(self._kept)
 
     def __repr__(self) -> str:
-        return f"<RequestCompiler for {self.vocabulary.name}: {len(self._stores)} stores, {len(self)} constraints kept>"
+        return f"<RequestCompiler for {printable(self.vocabulary.name)}: {len(self._stores)} stores, {len(self)} constraints kept>"
 
 
 class RequestChecker:

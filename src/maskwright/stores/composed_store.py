@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn, Self, TypeAlias
 
+from maskwright.analysis.arguments import printable
 from maskwright.analysis.composition.compose import Composition, InJsonString, Inner, Part
 from maskwright.analysis.composition.token_parts import AtMostTokens, SpecialToken, TokenSet
 from maskwright.analysis.errors import GrammarError, StoreError, VocabularyError
@@ -90,7 +91,7 @@ class ComposedStore(ComposedTables):
         return self
 
     def __repr__(self) -> str:
-        return f"<ComposedStore {self.name} x {self.vocabulary.name}: {len(self.parts)} parts>"
+        return f"<ComposedStore {printable(self.name)} x {printable(self.vocabulary.name)}: {len(self.parts)} parts>"
 
 
 def build_composed_store(composition: Composition, vocabulary: VocabularySource, build: BuildStore) -> ComposedStore:

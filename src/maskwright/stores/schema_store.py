@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from maskwright.analysis.arguments import need_type
+from maskwright.analysis.arguments import need_type, printable
 from maskwright.analysis.schema.load import JsonSchema
 from maskwright.analysis.schema.text_patterns import Regex
 from maskwright.decoding.schema.batch import SchemaBatch
@@ -79,7 +79,7 @@ class SchemaStore(SchemaTables):
 
     def __repr__(self) -> str:
         kilobytes = (self.table.nbytes + self.automata.nbytes) / 1e3
-        return f"<SchemaStore {self.name} x {self.vocabulary.name}: {kilobytes:.1f} kB>"
+        return f"<SchemaStore {printable(self.name)} x {printable(self.vocabulary.name)}: {kilobytes:.1f} kB>"
 
 
 def build_schema_store(constraint: JsonSchema | Regex, vocabulary: VocabularySource) -> SchemaStore:

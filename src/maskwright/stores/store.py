@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeAlias
 
 import numpy as np
 
-from maskwright.analysis.arguments import as_boolean, need_progress
+from maskwright.analysis.arguments import as_boolean, need_progress, printable
 from maskwright.analysis.errors import GrammarError, StoreError
+from maskwright.analysis.lexing.terminal_nfa import TerminalNfa
 from maskwright.decoding.batch import Batch
 from maskwright.decoding.matcher import DEFAULT_ROLLBACK, Matcher
 from maskwright.maskstore.entries.entry_table import EntryTable
@@ -25,6 +26,7 @@ from maskwright.maskstore.file.fileformat import read_store, save_store
 from maskwright.maskstore.file.origin import Origin
 from maskwright.maskstore.table.compiled import EngineTable, Progress
 from maskwright.maskstore.vocabulary import VocabularySource
+from maskwright.maskstore.vocabulary.masks import MaskPool
 from maskwright.stores.closing import Close, Closing, Keep
 
 if TYPE_CHECKING:
@@ -61,6 +63,11 @@ class _Portable:
 
     def __deepcopy__(self, memo: Mapping[int, Any]) -> Self:
         return self
+
+    @property
+    def _title(self) -> str:
+        store: Any = self
+        return f"{printable(store.grammar.name)} x {printable(store.vocabulary.name)}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         store: Any = self
@@ -159,9 +166,9 @@ class Store(EngineTable, _Portable):
     def __repr__(self) -> str:
         if not self.is_closed:
             state = "being closed" if self.is_closing else "open"
-            return f"<Store {self.grammar.name} x {self.vocabulary.name}: {state}, {self.table.nbytes / 1e6:.1f} MB>"
+            return f"<Store {self._title}: {state}, {self.table.nbytes / 1e6:.1f} MB>"
         return (
-            f"<Store {self.grammar.name} x {self.vocabulary.name}: {self.counts.get('nodes', 0):,} nodes, "
+            f"<Store {self._title}: {self.counts.get('nodes', 0):,} nodes, "
             f"{self.counts.get('edges', 0):,} edges, {self.counts.get('masks', 0):,} masks, {self.table.nbytes / 1e6:.1f} MB>"
         )
 
@@ -208,7 +215,7 @@ class EntryStore(EntryTable, _Portable):
     def __repr__(self) -> str:
         kind = f"streamlined on {self.rules} rules" if self.is_streamlined else "not streamlined"
         return (
-            f"<EntryStore {self.grammar.name} x {self.vocabulary.name}: {self.n_entries} entries in {self.n_cells} cells, "
+            f"<EntryStore {self._title}: {self.n_entries} entries in {self.n_cells} cells, "
             f"{len(self.masks)} masks, {kind}>"
         )
 
@@ -281,6 +288,8 @@ def _load_again(origin: Origin, name: str, checked: bool) -> Any:
 def _put_together(cls: type[Any], values: dict[str, Any]) -> Any:
     """The store of a pickle that has its content."""
     for value in values.values():
-        if isinstance(value, np.ndarray):
-            value.setflags(write=False)
+        inner = vars(value).values() if isinstance(value, TerminalNfa | MaskPool) else (value,)
+        for array in inner:
+            if isinstance(array, np.ndarray):
+                array.setflags(write=False)
     return cls(**{**values, "counts": MappingProxyType(values["counts"])})

@@ -33,11 +33,25 @@ def entries() -> EntryStore:
     return build_store(layout_grammar(), small_vocabulary())  # type: ignore[return-value]
 
 
+def writeable(value: Any, name: str = "store") -> list[str]:
+    """The arrays of a store that can be written, those of its parts too."""
+    if isinstance(value, np.ndarray):
+        return [name] * value.flags.writeable
+    parts = [part for part in ("nfa", "masks") if hasattr(value, part)] if name == "store" else []
+    return [
+        found
+        for key, one in vars(value).items()
+        if isinstance(one, np.ndarray) or key in parts
+        for found in writeable(one, f"{name}.{key}")
+    ]
+
+
 def same(first: Any, second: Any) -> bool:
     if isinstance(first, Store):
-        is_same = np.array_equal(first.table, second.table) and not second.table.flags.writeable
+        is_same = np.array_equal(first.table, second.table)
     else:
         is_same = np.array_equal(first.entry_mask, second.entry_mask) and first.rules == second.rules
+    is_same = is_same and not writeable(second)
     names = (first.vocabulary.name, first.vocabulary.checked) == (second.vocabulary.name, second.vocabulary.checked)
     facts = first.grammar.digest == second.grammar.digest and first.vocabulary == second.vocabulary
     return bool(is_same and names and facts and first.counts.keys() == second.counts.keys())

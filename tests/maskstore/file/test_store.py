@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from naive_store import (
@@ -13,10 +15,13 @@ from naive_store import (
     random_vocabulary,
 )
 
+import maskwright as mw
 from maskwright.analysis.legality.verdict import START
+from maskwright.analysis.schema.text_patterns import Regex
 from maskwright.decoding.reference import ReferenceDecoder
 from maskwright.maskstore.entries.entry_table import NO_CELL
 from maskwright.maskstore.entries.streamline import STEPS
+from maskwright.maskstore.file.fileformat import store_info
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 from maskwright.stores.build import compile_entry_store
 
@@ -79,6 +84,34 @@ def test_repr() -> None:
     assert text.startswith("<EntryStore python.lark x mistral-7b-v0.1: ")
     assert f"{store.n_entries} entries in {store.n_cells} cells" in text and "streamlined on normalised rules>" in text
     assert repr(python_store(False)).endswith("masks, not streamlined>")
+
+
+ODD = ("v\x1b]0;title\x07\x1b[2J\nPASS", "v\r\u202e", "v\x9b2J")
+
+
+@pytest.mark.parametrize("name", [*ODD, "v\ud800"])
+def test_printing_sends_nothing_but_text(tmp_path: Path, name: str) -> None:
+    """Names are those of a stranger's file, or of a file of an odd name."""
+    vocabulary = Vocabulary.from_tokens([b"", b"1", b"2"], eos=[0], name=name if name in ODD else "v")
+    grammar = mw.parse_grammar('start: "1"', name=name)
+    entries = mw.parse_grammar('start: "1"', name=name, lexing="nfa")
+    schema = mw.load_schema({"const": 1}, name=name)
+    pattern = Regex(name, mw.load_regex("1").automaton)
+    composed = mw.compose("start: PART\n%declare PART", {"PART": pattern}, name=name)
+    stores = [mw.build_store(one, vocabulary) for one in (grammar, entries, schema, pattern, composed)]
+    for shown in (vocabulary, schema, pattern, *stores):
+        assert repr(shown).isprintable() and repr(shown).encode()
+        assert r"v\x1b]0;title\x07\x1b[2J\nPASS" in repr(shown) or name != ODD[0]
+    for number, store in enumerate(stores[:4]):
+        store.save(tmp_path / str(number))
+        loaded = mw.load_store(tmp_path / str(number))
+        assert repr(loaded) == repr(store)
+        info = store_info(tmp_path / str(number))
+        said = [info["vocabulary"], info.get("grammar") or info.get("schema") or info["pattern"]]
+        assert all(one["name"].isprintable() for one in said)
+        if number < 2:
+            assert loaded.grammar.name.isprintable() and loaded.vocabulary.name.isprintable()
+            assert mw.load_store(tmp_path / str(number), grammar=store.grammar).grammar is store.grammar
 
 
 def test_equal_tokens_are_allowed_together() -> None:

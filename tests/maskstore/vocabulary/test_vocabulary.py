@@ -7,6 +7,7 @@ import dataclasses
 import importlib.util
 import json
 import lzma
+import os
 import pickle
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,14 @@ from shares import check_examples, share
 
 from maskwright.analysis.errors import GrammarError, MissingExtraError, UnknownNameError, VocabularyError
 from maskwright.analysis.loading import load_grammar
-from maskwright.maskstore.vocabulary.vocabulary import BUILT_IN, LONGEST_TOKEN, Vocabulary, load_vocabulary, post_tokens
+from maskwright.maskstore.vocabulary.vocabulary import (
+    BUILT_IN,
+    LONGEST_TOKEN,
+    Vocabulary,
+    _locate,
+    load_vocabulary,
+    post_tokens,
+)
 
 PYTHON_SOURCES = SHARED / "source" / "python.jsonl.xz"
 
@@ -77,6 +85,8 @@ def test_copies_and_pickles_are_equal() -> None:
         ({"special": {0: "</s>", 1: "x"}}, r"token 1 is special \('x'\) but has the bytes b'ab'.*give it b''"),
         ({"eos": (2,)}, r"eos token 2 stands for the text b'\\n'; a token that ends a text must be special"),
         ({"byte_pieces": frozenset({1})}, r"byte piece 1 has the bytes b'ab', expected one byte"),
+        ({"name": "v\ud800"}, r"a vocabulary's name: 'v\\ud800' holds half a surrogate pair"),
+        ({"special": {0: "\ud800"}}, r"v: the name of special token 0: '\\ud800' holds half a surrogate pair"),
     ],
 )
 def test_invariants(fields: dict[str, Any], message: str) -> None:
@@ -84,6 +94,25 @@ def test_invariants(fields: dict[str, Any], message: str) -> None:
     Vocabulary(**good)
     with pytest.raises(VocabularyError, match=message):
         Vocabulary(**(good | fields))
+
+
+def test_lists_become_what_cannot_change() -> None:
+    tokens = [b"", b"ab", b"\n"]
+    made = Vocabulary("v", tokens, {0: "</s>"}, [0], {2})  # type: ignore[arg-type]
+    assert made == Vocabulary("v", tuple(tokens), {0: "</s>"}, (0,), frozenset({2}))
+    tokens[1] = b"other"
+    assert made.tokens == (b"", b"ab", b"\n") and made.byte_pieces == frozenset({2})
+
+
+def test_two_names_of_one_id_are_refused() -> None:
+    with pytest.raises(VocabularyError, match=r"special gives id 1 to 'x' and to 'y'; one is enough"):
+        Vocabulary.from_tokens([b"a", b"b"], special={"x": 1, "y": 1})
+
+
+def test_a_path_that_is_no_text_names_a_vocabulary(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"\xff.json")
+    path.write_bytes((_locate("python-tiny")[0] / "tokenizer.json").read_bytes())
+    assert load_vocabulary(path).name == "\ufffd.json"
 
 
 # Digest and arrays
