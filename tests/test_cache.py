@@ -24,7 +24,7 @@ from maskwright.stores import build as build_module
 from maskwright.stores import cache
 from maskwright.stores.cache import cache_folder, cached_store, clear_cache, warm_cache
 from maskwright.stores.store import EntryStore, Store
-from maskwright.stores.trust import HAS_OWNERS
+from maskwright.stores.trust import HAS_OWNERS, why_others_cannot_read
 
 
 @pytest.fixture
@@ -311,11 +311,65 @@ def test_a_warm_cache_has_the_store(folder: Path, builds: list[str]) -> None:
 
 
 @pytest.mark.skipif(not HAS_OWNERS, reason="this system has no file modes")
-def test_a_warm_cache_that_all_may_read(folder: Path) -> None:
+def test_a_warm_cache_that_all_may_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "why_others_cannot_read", lambda folder: None)  # the folders of pytest are closed
     path = warm_cache(layout_grammar(), small_vocabulary())
     assert stat.S_IMODE(path.stat().st_mode) == 0o600 and stat.S_IMODE(folder.stat().st_mode) == 0o700
     warm_cache(layout_grammar(), small_vocabulary(), readable=True)
     assert stat.S_IMODE(path.stat().st_mode) == 0o644 and stat.S_IMODE(folder.stat().st_mode) == 0o755
+
+
+@pytest.mark.skipif(not HAS_OWNERS, reason="this system has no file modes")
+def test_folders_that_are_made_for_a_readable_cache_are_open(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "why_others_cannot_read", lambda folder: None)
+    folder.parents[1].chmod(0o700)
+    warm_cache(layout_grammar(), small_vocabulary(), readable=True)
+    modes = [stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.parents[:2])]
+    assert modes == [0o755, 0o755, 0o700], "made just now, made just now, somebody's"
+
+
+@pytest.mark.skipif(not HAS_OWNERS, reason="this system has no file modes")
+def test_a_closed_folder_above_a_readable_cache_is_named(folder: Path) -> None:
+    closed = folder.parents[1]
+    closed.chmod(0o700)
+    with pytest.raises(
+        StoreError, match=r"others cannot read the cache folder .*: they may not enter (.*) \(mode 0700;"
+    ) as found:
+        warm_cache(layout_grammar(), small_vocabulary(), readable=True)
+    assert f"enter {closed} (" in str(found.value)
+    closed.chmod(0o755)
+    assert f"enter {closed} (" not in str(why_others_cannot_read(folder))
+    warm_cache(layout_grammar(), small_vocabulary())
+
+
+@pytest.mark.parametrize("named", ["~/stores", "~nobody-of-this-name/stores", None])
+def test_without_a_home_directory_stores_are_built(
+    named: str | None,
+    builds: list[str],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    def no_home(*_: Any, **__: Any) -> Path:
+        raise RuntimeError("no home directory")
+
+    monkeypatch.setattr(cache, "_warned", set())
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    monkeypatch.setattr(platformdirs, "user_cache_path", no_home)
+    monkeypatch.delenv("MASKWRIGHT_CACHE", raising=False)
+    if named is not None:
+        monkeypatch.setenv("MASKWRIGHT_CACHE", named)
+    monkeypatch.chdir(tmp_path)
+    small()
+    small()
+    assert len(builds) == 2 and not list(tmp_path.iterdir())
+    assert len(caplog.records) == 1
+    assert "cannot be found, so stores are built each time: this user has no home directory" in caplog.text
+    for refused in (cache_folder, clear_cache, lambda: warm_cache(layout_grammar(), small_vocabulary())):
+        with pytest.raises(
+            StoreError, match="cannot be found: this user has no home directory; set MASKWRIGHT_CACHE to"
+        ):
+            refused()
 
 
 def test_a_cache_that_cannot_be_warmed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

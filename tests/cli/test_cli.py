@@ -275,7 +275,8 @@ def test_a_grammar_whose_file_has_a_line_feed_in_its_name(runner: CliRunner, tmp
     assert runner.invoke(app, ["lint", str(path)]).exit_code == 0
 
 
-def test_warm_up(runner: CliRunner, tokenizer: str, tmp_path: Path) -> None:
+def test_warm_up(runner: CliRunner, tokenizer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("maskwright.stores.cache.why_others_cannot_read", lambda folder: None)  # pytest's folders
     (tmp_path / "small.lark").write_text(SMALL)
     command = ["warm-up", "small.lark", "json", "--tokenizer", tokenizer, "--readable", "--json", "facts.json"]
     run = runner.invoke(app, command)

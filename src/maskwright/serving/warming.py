@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from maskwright.analysis.errors import MaskwrightError, StoreError
+from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.stores.build import build_store
-from maskwright.stores.cache import FOLDER_VARIABLE, cache_folder, cached_store, warm_cache
+from maskwright.stores.cache import cache_folder, cached_store, let_all_read, missing_folders, warm_cache
 
 if TYPE_CHECKING:
     from maskwright.analysis.composition import Composition
@@ -52,29 +52,18 @@ def warm_constraint(
     if isinstance(constraint, Grammar):
         paths: tuple[Path, ...] = (warm_cache(constraint, vocabulary, progress=progress, readable=readable),)
         return Warmed(paths, time.process_time() - begin)
-    before = _stores()
+    before, missing = _stores(), missing_folders()
     given: Any = constraint
     cached_store(given, vocabulary, progress=progress).matcher()
     found = tuple(sorted(_stores() - before))
-    if readable:
-        _let_read()
+    kept = sorted(_stores())
+    if readable and kept:
+        let_all_read(kept, missing)
     return Warmed(found, time.process_time() - begin)
 
 
 def _stores() -> set[Path]:
     return set(cache_folder().glob("store-*.safetensors"))
-
-
-def _let_read() -> None:
-    """Let all users read the cache."""
-    for path in sorted(_stores()):
-        try:
-            path.chmod(0o644)
-            path.parent.chmod(0o755)
-        except OSError as error:
-            raise StoreError(
-                f"{path} cannot be made readable for others: {error.strerror}; set {FOLDER_VARIABLE} to a folder of your own"
-            ) from error
 
 
 def warm_engines(vocabulary: Vocabulary, complain: Callable[[str], None] = lambda said: None) -> float:

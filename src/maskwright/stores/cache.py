@@ -15,6 +15,7 @@ import logging
 import os
 import re
 import unicodedata
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
@@ -36,7 +37,7 @@ from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_voc
 from maskwright.stores.build import build_and_keep
 from maskwright.stores.sources import as_constraint, schema_store_of
 from maskwright.stores.store import EntryStore, Store, load_store
-from maskwright.stores.trust import make_own_folder, why_not_trusted, why_not_trusted_file
+from maskwright.stores.trust import make_own_folder, why_not_trusted, why_not_trusted_file, why_others_cannot_read
 from maskwright.version import version
 
 if TYPE_CHECKING:
@@ -77,9 +78,29 @@ def cache_folder() -> Path:
 
     The environment variable MASKWRIGHT_CACHE names it. Otherwise it is this user's cache folder on
     this platform.
+
+    Raises: StoreError if it lies in the user's home directory and there is none.
     """
+    found = _named_folder()
+    if _is_homeless(found):
+        raise StoreError(f"the cache folder {found} {_HOMELESS}; set {FOLDER_VARIABLE} to an absolute path")
+    return found
+
+
+def _named_folder() -> Path:
+    """The same; a path that begins with `~` if it lies in a home directory that is not there."""
     named = os.environ.get(FOLDER_VARIABLE)
-    return Path(os.path.expanduser(named)) if named else platformdirs.user_cache_path("maskwright", appauthor=False)
+    try:
+        return Path(os.path.expanduser(named)) if named else platformdirs.user_cache_path("maskwright", appauthor=False)
+    except RuntimeError:  # platformdirs finds no home directory
+        return Path("~")
+
+
+_HOMELESS = "cannot be found: this user has no home directory"
+
+
+def _is_homeless(folder: Path) -> bool:
+    return str(folder).startswith("~")
 
 
 @overload
@@ -201,31 +222,62 @@ def warm_cache(
 
     grammar, vocabulary, rules, progress : see `build_store`.
     readable : all users may read the cache folder and the store, though not write there; for
-        programs that run as another user than the one who builds the image.
+        programs that run as another user than the one who builds the image. The same holds for the
+        folders above it that are made now.
 
     Returns the store's file.
 
-    Raises: StoreError if the cache cannot be used, saying why; else as `build_store`.
+    Raises: StoreError if the cache cannot be used, or another user cannot come to a readable one,
+    saying why; else as `build_store`.
     Cost: as `cached_store`.
     """
     readable = as_boolean("readable", readable)
     grammar, vocabulary = as_grammar(grammar), as_vocabulary(vocabulary)
+    missing = missing_folders()
     folder, what, reason = _find_folder()
     if reason:
         raise StoreError(f"the cache folder {folder} {what}: {reason}; set {FOLDER_VARIABLE} to another")
     path = folder / f"store-{_key(grammar, vocabulary, rules)}.safetensors"
     store = cached_store(grammar, vocabulary, rules=rules, progress=progress)
+    if not path.is_file():
+        save_store(store, path, mode=0o600)  # says why it cannot be written
+    if readable:
+        let_all_read([path], missing)
+    return path
+
+
+def missing_folders() -> list[Path]:
+    """The cache folder and the folders above it that are not there yet.
+
+    Raises: as `cache_folder`.
+    """
+    folder = Path(os.path.realpath(cache_folder()))
+    return [path for path in (folder, *folder.parents) if not os.path.lexists(path)]
+
+
+def let_all_read(paths: Sequence[Path], made: Sequence[Path]) -> None:
+    """Let all users read stores in the cache.
+
+    paths : their files, at least one.
+    made : what `missing_folders` said before they were written; these folders become readable too.
+
+    Raises: StoreError if the system refuses, or a folder above the cache, which is not ours to
+    change, lets nobody else in.
+    """
+    folder = paths[0].parent
     try:
-        if not path.is_file():
-            save_store(store, path, mode=0o600)  # says why it cannot be written
-        if readable:
+        for path in paths:
             path.chmod(0o644)
-            folder.chmod(0o755)
+        for path in {folder, *made}:
+            path.chmod(0o755)
+        closed = why_others_cannot_read(folder)
     except OSError as error:
         raise StoreError(
-            f"{error.filename or path} cannot be made readable for others: {error.strerror}; set {FOLDER_VARIABLE} to a folder of your own"
+            f"{error.filename or folder} cannot be made readable for others: {error.strerror}; set {FOLDER_VARIABLE} to a "
+            "folder of your own"
         ) from error
-    return path
+    if closed is not None:
+        raise StoreError(f"others cannot read the cache folder {folder}: {closed}; or set {FOLDER_VARIABLE} to another")
 
 
 def _usable_folder() -> Path | None:
@@ -245,7 +297,10 @@ _NOT_TRUSTED = "is not used, because others could put stores there"
 
 def _find_folder() -> tuple[Path, str, str]:
     """The cache folder; and what is wrong with it and why, or "" and ""."""
-    folder = cache_folder()
+    folder = _named_folder()
+    if _is_homeless(folder):
+        what, _, why = _HOMELESS.partition(": ")
+        return folder, what, why
     try:
         folder = Path(os.path.realpath(folder))
         make_own_folder(folder)
@@ -262,7 +317,7 @@ def clear_cache() -> int:
 
     What interrupted writers left there is deleted too. Other files stay.
 
-    Raises: StoreError if a file cannot be deleted.
+    Raises: StoreError if a file cannot be deleted; and as `cache_folder`.
     """
     folder = cache_folder()
     if not os.path.isdir(folder):

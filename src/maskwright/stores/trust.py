@@ -57,6 +57,20 @@ def why_not_trusted_file(path: Path) -> str | None:
     return None
 
 
+def why_others_cannot_read(folder: Path) -> str | None:
+    """Why other users cannot come to a folder that all may read; None if they can.
+
+    folder : a path without links.
+
+    Raises: OSError as `os.lstat`.
+    """
+    for path in folder.parents if HAS_OWNERS else ():
+        mode = os.lstat(path).st_mode
+        if not mode & stat.S_IXOTH:
+            return f"they may not enter {path} (mode {stat.S_IMODE(mode):04o}; chmod o+x allows it)"
+    return None
+
+
 def make_own_folder(folder: Path) -> None:
     """Make a folder, and the missing folders above it, for this user alone.
 
@@ -72,4 +86,4 @@ def make_own_folder(folder: Path) -> None:
                 raise
 
 
-__all__ = ["HAS_OWNERS", "make_own_folder", "why_not_trusted", "why_not_trusted_file"]
+__all__ = ["HAS_OWNERS", "make_own_folder", "why_not_trusted", "why_not_trusted_file", "why_others_cannot_read"]
