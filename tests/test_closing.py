@@ -418,10 +418,11 @@ def test_a_process_ends_while_a_store_is_being_closed() -> None:
 def test_a_forked_process_closes_its_own() -> None:
     """The thread is not there after a fork; waiting makes another."""
     code = """
-import os, threading, warnings
+import os, threading, time, warnings
 import maskwright as mw, numpy as np
 warnings.simplefilter("ignore")
 from maskwright.maskstore.table.build import prepare_engine_table
+from maskwright.stores.closing import Closing
 from maskwright.stores.store import Store
 grammar, vocabulary = mw.load_grammar("json"), mw.load_vocabulary("python-tiny")
 found, close = prepare_engine_table(grammar, vocabulary)
@@ -431,7 +432,13 @@ def closed(progress):
     if os.getpid() == parent:
         gate.wait()
     return close(progress)
+def begin_slowly(closing, begin=Closing._begin):
+    begun.append(closing)
+    time.sleep(0.1)
+    begin(closing)
+begun = []
 store = Store.of(found).close_in_background(closed)
+Closing._begin = begin_slowly
 child = os.fork()
 if not child:
     assert not store.is_closing and not store.is_closed and "open" in repr(store)
@@ -444,7 +451,7 @@ if not child:
     for thread in threads:
         thread.join()
     matcher.fill(words)
-    os._exit(0 if store.is_closed and matcher._table.base is store.table else 3)
+    os._exit(0 if store.is_closed and len(begun) == 1 and matcher._table.base is store.table else 3)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 assert store.is_closing
 gate.set()

@@ -199,7 +199,7 @@ class SchemaBatch(NoNamesInSchemas, Shared):
 
     def __reduce__(self) -> tuple[Any, ...]:
         with Alone(self):
-            said = [text.said_so_far() for text in self._texts]
+            said = [(text.said_so_far(), text.remembered()) for text in self._texts]
             return _restored, (type(self), (self.store, self.size, self.max_rollback, self._n_threads), said)
 
     def __repr__(self) -> str:
@@ -208,9 +208,11 @@ class SchemaBatch(NoNamesInSchemas, Shared):
         return f"<Batch {self.store.name} x {self.store.vocabulary.name}: {self.size} texts, {ended} ended{threads}>"
 
 
-def _restored(cls: type[SchemaBatch], arguments: tuple[Any, ...], said: list[list[int | bytes]]) -> SchemaBatch:
+def _restored(
+    cls: type[SchemaBatch], arguments: tuple[Any, ...], said: list[tuple[list[int | bytes], int]]
+) -> SchemaBatch:
     """A pickled batch: the texts are read again."""
     batch = cls(*arguments)
-    for text, each in zip(batch._texts, said, strict=True):
-        text.read_again(each)
+    for text, (each, remembered) in zip(batch._texts, said, strict=True):
+        text.read_again(each, remembered)
     return batch

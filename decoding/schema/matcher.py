@@ -281,16 +281,29 @@ class SchemaMatcher(NoNamesInSchemas, SchemaText):
         with Alone(self):
             return self._said.copy()
 
-    def read_again(self, said: list[int | bytes]) -> None:
-        """Add what `said_so_far` has told. Raises: as `advance`."""
+    def remembered(self) -> int:
+        """How many tokens `rollback` can take back now."""
+        with Alone(self):
+            return int(self._memory[constants.N_HISTORY])
+
+    def read_again(self, said: list[int | bytes], remembered: int | None = None) -> None:
+        """Add what `said_so_far` has told.
+
+        remembered : how many tokens `rollback` could take back then, which are fewer behind a
+            rollback than the text has; None for all that `max_rollback` lets it keep.
+
+        Raises: as `advance`.
+        """
         for each in said:
             if isinstance(each, bytes):
                 self.advance_bytes(each)
             else:
                 self.advance(each)
+        if remembered is not None:
+            self._memory[constants.N_HISTORY] = remembered
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (type(self), self.store, self.max_rollback, self.said_so_far())
+        return _restored, (type(self), self.store, self.max_rollback, self.said_so_far(), self.remembered())
 
     def explain(self, token: int) -> Explanation:
         """Why a token may or may not come next, in words, for people.
@@ -373,9 +386,9 @@ class SchemaMatcher(NoNamesInSchemas, SchemaText):
 
 
 def _restored(
-    cls: type[SchemaMatcher], store: SchemaTables, max_rollback: int, said: list[int | bytes]
+    cls: type[SchemaMatcher], store: SchemaTables, max_rollback: int, said: list[int | bytes], remembered: int
 ) -> SchemaMatcher:
     """A pickled matcher: the text is read again."""
     matcher = cls(store, max_rollback)
-    matcher.read_again(said)
+    matcher.read_again(said, remembered)
     return matcher

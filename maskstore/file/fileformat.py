@@ -117,13 +117,16 @@ def save_store(
     `path` therefore finds the old file or the new one, whole, also after an error or Ctrl-C.
 
     Raises: StoreError if the folder does not exist, `path` is not a file, or the system refuses;
-    MaskwrightError if `store` is not a store, or `path` or `mode` has the wrong type.
+    MaskwrightError if `store` is not a store, `path` has the wrong type,
+    or `mode` is no permissions.
     Cost: O(size of the file).
     """
     if not isinstance(store, EntryTable | EngineTable | SchemaTables):
         refuse_argument("the store", store, "a store: mw.build_store(grammar, vocabulary)")
     need_path("a store", path)
     mode = as_integer("mode", mode)
+    if not 0 <= mode <= 0o7777:
+        refuse_argument("mode", mode, "a file's permissions, as in 0o644")
     if isinstance(store, EngineTable):
         store.close()
     arrays = {f"vocabulary.{name}": array for name, array in store.vocabulary.to_arrays().items()}

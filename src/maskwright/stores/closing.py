@@ -80,9 +80,11 @@ class Closing:
         Raises: what the closing raised, as MemoryError. The store stays open then.
         """
         if self._process != os.getpid():
-            if self.is_done:
+            with _begin_lock:
+                if self._process != os.getpid() and not self.is_done:
+                    self._begin()  # a fork has what the thread left, but not the thread
+            if self._process != os.getpid():
                 return
-            self._begin()  # a fork has what the thread left, but not the thread
         while not self._has_ended.wait(0.1):
             if progress is not None and self._step is not None:
                 progress(*self._step)
@@ -123,6 +125,19 @@ class Closing:
         """End the thread soon. The store stays open."""
         self._is_abandoned = True
 
+
+_begin_lock = threading.Lock()
+"""Held while a fork begins a closing again, so that its threads begin one."""
+
+
+def _renew_lock() -> None:
+    """In a fork: a thread that held the lock is not there to give it back."""
+    global _begin_lock
+    _begin_lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
 
 _closings: weakref.WeakSet[Closing] = weakref.WeakSet()
 

@@ -166,6 +166,24 @@ def test_illegal_texts_stop_at_the_first_wrong_byte(store: SchemaStore, text: st
     assert matcher.said() == data[:legal]
 
 
+@pytest.mark.parametrize("back", [0, 1, 2, 3])
+def test_a_pickle_remembers_as_many_tokens_as_the_matcher(store: SchemaStore, back: int) -> None:
+    matcher, batch = store.matcher(max_rollback=3), store.batch(2, 3)
+    for part in (b"{", b'"name"', b":", b'"a', b'"'):
+        matcher.advance_bytes(part)
+        batch.advance_bytes(1, part)
+    matcher.rollback(back)
+    batch.rollback(1, back)
+    again, texts = pickle.loads(pickle.dumps(matcher)), pickle.loads(pickle.dumps(batch))
+    assert repr(again) == repr(matcher) and f"{3 - back} of 3 tokens" in repr(again)
+    for undo in (matcher.rollback, again.rollback, lambda n: texts.rollback(1, n)):
+        with pytest.raises(mw.MaskwrightError, match=f"cannot roll back {4 - back} tokens"):
+            undo(4 - back)
+        undo(3 - back)
+    assert matcher.said() == again.said() == b'{"name"'
+    assert allowed(again) == allowed(matcher)
+
+
 def test_rollback_fork_reset(store: SchemaStore) -> None:
     matcher = store.matcher(max_rollback=4)
     for part in (b"{", b'"name"', b":", b'"a', b'"', b"}"):

@@ -33,7 +33,7 @@ from stores import (
     write_parts,
 )
 
-from maskwright.analysis.errors import StoreError
+from maskwright.analysis.errors import MaskwrightError, StoreError
 from maskwright.analysis.loading import parse_grammar
 from maskwright.decoding.reference import ReferenceDecoder
 from maskwright.maskstore.file import fileformat
@@ -291,6 +291,9 @@ def test_permissions_are_those_of_any_new_file(tmp_path: Path) -> None:
     save_store(small_store(), tmp_path / "s")
     (tmp_path / "plain").touch()
     assert (tmp_path / "s").stat().st_mode == (tmp_path / "plain").stat().st_mode
+    for mode in (10**20, -1, 0o10000):
+        with pytest.raises(MaskwrightError, match=r"mode is .*; expected a file's permissions, as in 0o644"):
+            save_store(small_store(), tmp_path / "s", mode=mode)
 
 
 def test_readers_beside_writers_see_whole_files(tmp_path: Path) -> None:
