@@ -138,7 +138,8 @@ def verify(
     (proofs/stack_automaton.v). The builder makes parser and lexer anew from the grammar, and they
     are compared. What the parser accepts is a word of the grammar (proofs/tables.v), where
     `has_checked_tables` says so. That it accepts every word, and that the lexer is the grammar's,
-    is taken as right here; `maskwright validate` checks it on texts.
+    is taken as right here; `maskwright validate` checks it on texts. Grammar and vocabulary are
+    those of the store: of a stranger's file, `load_store` must be told yours.
 
     store : a store of a grammar with lexing "longest" or "contextual", or its file.
     seconds : the time after which it is given up, without that of loading and closing the store,

@@ -53,7 +53,8 @@ def verify(
 ) -> None:
     """Check all of a store's automaton against its parser and lexer, by code that shares nothing with the builder.
 
-    Every look-up, edge and mask is checked, so that no text has to be tried. Takes seconds; for large grammars minutes or hours.
+    Every look-up, edge and mask is checked, so that no text has to be tried. Takes seconds; for large grammars minutes or hours. Grammar
+    and vocabulary are those in the store: that they are the ones you expect is not checked.
     """
     with clean_errors():
         from maskwright.verification import verify as run
