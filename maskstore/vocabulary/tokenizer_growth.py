@@ -104,6 +104,8 @@ def _growth(step: Mapping[str, Any]) -> int:
 
 def _least_width(pattern: str) -> int:
     """A lower bound of the characters of a match."""
+    if len(pattern) > 1000:
+        return 0  # reading it would take long
     try:
         return int(importlib.import_module("re._parser").parse(pattern).getwidth()[0])
     except Exception:  # the syntax of another engine, or nested too deep

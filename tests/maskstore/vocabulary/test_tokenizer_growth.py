@@ -40,6 +40,7 @@ CHARS = base64.b64encode((4).to_bytes(4, "little") + bytes(4) + b"abcde" * 30 + 
         ("normalizer", "normalizers", [replace({"Regex": "x*"}, "e")] * 13),
         ("normalizer", "normalizers", [replace({"Regex": "(?<x>.)"}, "ee")] * 13),
         ("normalizer", "normalizers", [replace({"Regex": "."}, "ee")] * 13),
+        ("normalizer", "normalizers", [replace({"Regex": "x|" * 10**5 + "x"}, "e")] * 13),
         ("normalizer", "normalizers", [replace({"String": " "}, "\ufdfa"), {"type": "NFKC"}] * 3),
         ("normalizer", "normalizers", [{"type": "ByteLevel"}] * 7),
         ("normalizer", "normalizers", [{"type": "Precompiled", "precompiled_charsmap": CHARS}] * 2),
