@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import importlib
+import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -107,7 +108,8 @@ def _least_width(pattern: str) -> int:
     if len(pattern) > 1000:
         return 0  # reading it would take long
     try:
-        return int(importlib.import_module("re._parser").parse(pattern).getwidth()[0])
+        with warnings.catch_warnings(action="ignore"):  # of sets that may once be read otherwise
+            return int(importlib.import_module("re._parser").parse(pattern).getwidth()[0])
     except Exception:  # the syntax of another engine, or nested too deep
         return 0
 
