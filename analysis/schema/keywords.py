@@ -277,7 +277,8 @@ class Keywords:
             else:
                 patterns.append((text, term))
         others = self.term(self.schema.get("additionalProperties", True), "additionalProperties")
-        if any(isinstance(one, c.Refused) for one in found):
+        is_refused = any(isinstance(one, c.Refused) for one in found)
+        if is_refused:
             others = c.TRUE  # which keys are others is not known
         if names or others != c.TRUE or any(term for _, term in patterns):
             found.append(c.Members(names, tuple(patterns), others))
@@ -287,7 +288,8 @@ class Keywords:
                 found.append(c.Names(term))
         if self.seen:
             texts = tuple(text for text, _ in patterns)
-            found.append(c.SeenMembers(frozenset(names), texts, "additionalProperties" in self.schema))
+            is_all = is_refused or "additionalProperties" in self.schema
+            found.append(c.SeenMembers(frozenset(names), texts, is_all))
         return found
 
 

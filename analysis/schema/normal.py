@@ -192,7 +192,7 @@ class Normals:
         if schema is False:
             return {}
         if location in self.document.unknown:
-            return self._refused(*self.document.unknown[location])
+            return self._refused(*self.document.unknown[location], seen)
         inner = seen
         draft = self.document.drafts[location]
         unevaluated = [key for key in _UNEVALUATED if key in schema and draft >= 2019]
@@ -286,7 +286,8 @@ class Normals:
             return self.join([self.normal(term) for term in terms], location)
         if len(terms) > MOST_SUBSETS:
             where = f"{self.document.pointer(location)}/anyOf"
-            return self._refused(where, f"more than {MOST_SUBSETS} branches beside unevaluated keywords")
+            refused = self._refused(where, f"more than {MOST_SUBSETS} branches beside unevaluated keywords", True)
+            return self.meet(self.join([self.normal(term) for term in terms], location), refused, location)
         found: c.Normal = {}
         for term in terms:
             branch = self.normal(term, True)
@@ -294,9 +295,14 @@ class Normals:
         return found
 
     @staticmethod
-    def _refused(pointer: str, reason: str) -> c.Normal:
+    def _refused(pointer: str, reason: str, seen: bool = False) -> c.Normal:
+        """What cannot be said. All that it may have evaluated counts as evaluated, if `seen`."""
         refused: c.Clause = (c.Refused(pointer, reason),)
-        return {kind: (refused,) for kind in c.TYPES}
+        found: c.Normal = {kind: (refused,) for kind in c.TYPES}
+        if seen:
+            found[c.OBJECT] = ((*refused, c.SeenMembers(frozenset(), (), True)),)
+            found[c.ARRAY] = ((*refused, c.SeenItems(None)),)
+        return found
 
     def _one_of(self, terms: list[int], location: int, seen: bool) -> c.Normal:
         """The values of just one branch: of each those that are in no other one that it meets."""
