@@ -12,7 +12,7 @@ from typing import Any
 from maskwright.analysis.errors import SchemaError
 from maskwright.analysis.marks import part_of_format
 from maskwright.analysis.schema import constraints as c
-from maskwright.analysis.schema.strings import format_automaton, format_most, pattern_automaton
+from maskwright.analysis.schema.strings import format_automaton, format_most, pattern_automaton, widest_format
 
 
 def joined(kind: str, left: c.Clause, right: c.Clause) -> c.Clause | None:
@@ -197,7 +197,7 @@ def admits(constraint: c.Constraint, value: Any) -> bool:
                 raise SchemaError(
                     "a part of another language is combined with constants of strings: say one of the two"
                 )
-            dfa, longest = format_automaton(name), format_most(name)
+            dfa, longest = format_automaton(name) if is_one else widest_format(name), format_most(name)
             fits = not is_one or longest is None or len(value) <= longest
             return dfa is None or (_matches(value, dfa) == is_one and fits)
         case c.Bound(bound, is_lower, is_exclusive):

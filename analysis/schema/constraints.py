@@ -53,7 +53,7 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A string of a format (`formats.py`), or one that its automaton does not accept."""
+    """A string that is surely of a format, or that is surely none (`formats.py`)."""
 
     name: str
     is_one: bool

@@ -2,13 +2,17 @@ r"""The formats that JSON Schema names, as patterns that a whole string must mat
 
 Each is as strict as the document that defines it. One format is no regular set: `idn-hostname`
 (`NOT_REGULAR`). Of some formats the pattern takes not all strings (`NARROWED`): what no automaton
-of a fair size decides is left out, so that no string is taken that is none. Of a
-domain in `idn-email` the characters beyond ASCII are not looked at.
+of a fair size decides is left out, so that no string is taken that is none. Where the format is
+negated, the same strings are left out (`WIDENED`). Of a domain in `idn-email` the characters beyond
+ASCII are not looked at. The local part of an address may have any length, as in the rule `Mailbox`
+that JSON Schema names; servers need not take more than 64 characters.
 
 Source: JSON Schema Validation 2020-12, section 7.3, and the documents that it names: RFC 3339 (date
 and time), RFC 5321 (email), RFC 6531 (idn-email), RFC 1123 (hostname), RFC 2673 (ipv4), RFC 4291
 (ipv6), RFC 3986 (uri), RFC 3987 (iri), RFC 6570 with its erratum 6937 (uri-template), RFC 4122
-(uuid), RFC 6901 (json-pointer).
+(uuid), RFC 6901 (json-pointer). For relative-json-pointer up to 2019-09
+draft-handrews-relative-json-pointer-02, and from 2020-12 on the ABNF of
+draft-bhutton-relative-json-pointer-00 (`LATER`).
 """
 
 from __future__ import annotations
@@ -50,6 +54,14 @@ _DATE_TIME = _alternatives(
     rf"\d{{4}}-(?:06-30|12-31)[tT]{_LEAP}",
     rf"\d{{4}}-(?:07-01|01-01)[tT]{_LEAP_NEXT_DAY}",
 )
+_DOUBTED = r"(?:[01]\d|2[0-3]):[0-5]\d:60(?:\.\d+)?"  # behind it an offset of no whole or half hours
+_DOUBTED_OFFSET = r"(?:[01]\d|2[0-3]):(?!00|30)[0-5]\d"
+_WIDE_TIME = _alternatives(_TIME, rf"{_DOUBTED}[+-]{_DOUBTED_OFFSET}")
+_WIDE_DATE_TIME = _alternatives(
+    _DATE_TIME,
+    rf"\d{{4}}-(?:06-30|12-31)[tT]{_DOUBTED}-{_DOUBTED_OFFSET}",
+    rf"\d{{4}}-(?:07-01|01-01)[tT]{_DOUBTED}\+{_DOUBTED_OFFSET}",
+)
 _WEEKS = r"\d+W"
 _CLOCK = r"T(?:\d+H(?:\d+M(?:\d+S)?)?|\d+M(?:\d+S)?|\d+S)"
 _CALENDAR = r"(?:\d+Y(?:\d+M(?:\d+D)?)?|\d+M(?:\d+D)?|\d+D)"
@@ -89,7 +101,8 @@ _LETTER = rf"[A-Za-z0-9{_BEYOND}]"
 _IDN_LABEL = rf"{_LETTER}(?:[A-Za-z0-9{_BEYOND}\-]*{_LETTER})?"
 _IDN_DOMAIN = rf"{_IDN_LABEL}(?:\.{_IDN_LABEL})*"
 
-_WIDE = "\\u{A0}-\\u{D7FF}\\u{F900}-\\u{FDCF}\\u{FDF0}-\\u{FFEF}\\u{10000}-\\u{1FFFD}\\u{20000}-\\u{DFFFD}"
+_PLANES = "".join(rf"\u{{{plane:X}0000}}-\u{{{plane:X}FFFD}}" for plane in range(1, 14))
+_WIDE = rf"\u{{A0}}-\u{{D7FF}}\u{{F900}}-\u{{FDCF}}\u{{FDF0}}-\u{{FFEF}}{_PLANES}\u{{E1000}}-\u{{EFFFD}}"
 _PRIVATE = "\\u{E000}-\\u{F8FF}\\u{F0000}-\\u{FFFFD}\\u{100000}-\\u{10FFFD}"
 
 
@@ -124,6 +137,7 @@ _VARCHAR = r"(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})"
 _VARIABLE = rf"{_VARCHAR}(?:\.?{_VARCHAR})*(?::[1-9]\d{{0,3}}|\*)?"
 _LITERAL = rf"(?:[!#$&-;=?-\[\]_a-z~{_WIDE}{_PRIVATE}]|%[0-9A-Fa-f]{{2}})"
 _POINTER = "(?:/(?:[^/~]|~[01])*)*".replace("[^/~]", "[\\0-.0-}\\x7f-\\u{10FFFF}]")
+_NATURAL = r"(?:0|[1-9]\d*)"
 
 _CATEGORIES = (
     "L LC Lu Ll Lt Lm Lo M Mn Mc Me N Nd Nl No P Pc Pd Ps Pe Pi Pf Po S Sm Sc Sk So Z Zs Zl Zp C Cc Cf Cs Co Cn"
@@ -201,9 +215,14 @@ FORMATS = {
     "uri-template": rf"(?:{_LITERAL}|\{{[+#./;?&=,!@|]?{_VARIABLE}(?:,{_VARIABLE})*\}})*",
     "uuid": "[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}",
     "json-pointer": _POINTER,
-    "relative-json-pointer": rf"(?:0|[1-9]\d*)(?:#|{_POINTER})",
+    "relative-json-pointer": rf"{_NATURAL}(?:#|{_POINTER})",
 }
 """Format -> the pattern, as ECMA 262 reads it, that the whole string matches."""
+
+LATER = {
+    "relative-json-pointer": (2020, "relative-json-pointer 2020-12", rf"{_NATURAL}(?:#|(?:[+-]{_NATURAL})?{_POINTER})"),
+}
+"""Format -> the draft from which on it is another one, the name of this one here, its pattern."""
 
 LONGEST = {"hostname": 253}
 """Formats whose strings have a greatest number of characters."""
@@ -214,9 +233,12 @@ NARROWED = {
     "date-time": "a 60th second is taken with offsets of whole and half hours",
     "regex": "groups nest three deep, have no names, and nothing refers back to them",
 }
-"""Formats of which the pattern leaves out some strings, and which.
+"""Formats of which the pattern leaves out some strings, and which."""
 
-That a string is *not* of such a format cannot be said exactly.
+WIDENED = {"hostname": _DOMAIN, "time": _WIDE_TIME, "date-time": _WIDE_DATE_TIME}
+"""Format of `NARROWED` -> the pattern of all strings that may be of it, those left out among them.
+
+That a string is *not* of the format is said of all others.
 """
 
 ONE_SIDED = frozenset({"regex"})

@@ -14,7 +14,7 @@ from maskwright.analysis.errors import SchemaError
 from maskwright.analysis.marks import part_of_format
 from maskwright.analysis.schema import constraints as c
 from maskwright.analysis.schema.documents import Document
-from maskwright.analysis.schema.strings import format_automaton, pattern_automaton, repeated_class
+from maskwright.analysis.schema.strings import format_automaton, format_in_draft, pattern_automaton, repeated_class
 
 _EXACT = Context(prec=1_000_000, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
@@ -202,8 +202,10 @@ class Keywords:
             if not isinstance(name, str):
                 raise self.error("format", f"is {shown(name)}; expected a string")
             try:
-                if part_of_format(name) is not None or format_automaton(name) is not None:
+                if part_of_format(name) is not None:
                     found.append(c.Format(name, True))
+                elif (known := format_in_draft(name, self.draft)) and format_automaton(known) is not None:
+                    found.append(c.Format(known, True))
             except SchemaError as error:
                 found.append(c.Refused(self.pointer("format"), reason(error)))
         return found

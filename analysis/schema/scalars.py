@@ -27,6 +27,7 @@ from maskwright.analysis.schema.strings import (
     pattern_automaton,
     repeated_class,
     valid_utf8,
+    widest_format,
     without,
 )
 
@@ -104,7 +105,7 @@ def _string(clause: c.Clause) -> Shape | None:
                 found = format_automaton(name)
                 most = _lower(most, format_most(name))
             case c.Format(name, False):
-                other = format_automaton(name)
+                other = widest_format(name)
                 dfa = without(dfa or valid_utf8(), other) if other is not None else dfa
         if found is not None:
             dfa = found if dfa is None else both(dfa, found)

@@ -22,7 +22,7 @@ from maskwright.analysis.regex.charset import EVERYTHING
 from maskwright.analysis.regex.simplify import whole_copies
 from maskwright.analysis.regex.spell import spell, valid_utf8
 from maskwright.analysis.regex.tree import Chars, Repeat
-from maskwright.analysis.schema.formats import FORMATS, LONGEST, NARROWED, NOT_REGULAR, ONE_SIDED
+from maskwright.analysis.schema.formats import FORMATS, LATER, LONGEST, NOT_REGULAR, ONE_SIDED, WIDENED
 from maskwright.analysis.schema.keys import key_automaton
 from maskwright.analysis.schema.lengths import LengthTable, length_table, lengths_exist
 
@@ -32,8 +32,8 @@ __all__ = [
     "either",
     "finite_language",
     "format_automaton",
+    "format_in_draft",
     "format_most",
-    "format_narrowed",
     "is_one_sided",
     "key_automaton",
     "length_table",
@@ -43,6 +43,7 @@ __all__ = [
     "pattern_automaton",
     "repeated_class",
     "valid_utf8",
+    "widest_format",
     "without",
 ]
 
@@ -135,7 +136,30 @@ def format_automaton(name: str, pointer: str = "") -> Dfa | None:
             "in its place",
             pointer,
         )
-    return spell(ecma.parse(FORMATS[name])) if name in FORMATS else None
+    pattern = FORMATS.get(name) or _LATER.get(name)
+    return spell(ecma.parse(pattern)) if pattern is not None else None
+
+
+_LATER = {name: pattern for _, name, pattern in LATER.values()}
+
+
+def format_in_draft(name: str, draft: int) -> str:
+    """The name that a format has here as a draft reads it; "" if the draft does not name it."""
+    since, later, _ = LATER.get(name, (0, name, ""))
+    if name in _LATER:
+        return ""
+    return later if draft >= since else name
+
+
+@lru_cache(maxsize=8)
+def widest_format(name: str) -> Dfa | None:
+    """The strings that may be of a format: those that `format_automaton` leaves out are among them.
+
+    All others are none. Like that one, it says nothing of a greatest length.
+
+    Raises: as `format_automaton`.
+    """
+    return spell(ecma.parse(WIDENED[name])) if name in WIDENED else format_automaton(name)
 
 
 def format_most(name: str) -> int | None:
@@ -144,15 +168,6 @@ def format_most(name: str) -> int | None:
     Its automaton says nothing of it: with a counter it would be many times larger.
     """
     return LONGEST.get(name)
-
-
-def format_narrowed(name: str) -> str | None:
-    """What a format's automaton leaves out of its strings; None if it is exact.
-
-    No string is taken that is none of the format. That a string is *not* of a format that is
-    narrowed cannot be said by its automaton.
-    """
-    return NARROWED.get(name)
 
 
 def is_one_sided(name: str) -> bool:

@@ -18,8 +18,10 @@ from naive_patterns import is_pattern
 from paths import ROOT
 
 from maskwright.analysis.errors import SchemaError
-from maskwright.analysis.schema.formats import FORMATS, NARROWED, NOT_REGULAR
-from maskwright.analysis.schema.strings import format_automaton, format_most, format_narrowed
+from maskwright.analysis.schema.formats import FORMATS, NARROWED, NOT_REGULAR, ONE_SIDED, WIDENED
+from maskwright.analysis.schema.graph import build_graph
+from maskwright.analysis.schema.judge import is_text_of
+from maskwright.analysis.schema.strings import format_automaton, format_most, widest_format, without
 
 CASES = json.loads((ROOT / "tests" / "data" / "cases" / "formats.json").read_text(encoding="utf-8"))["formats"]
 
@@ -238,12 +240,72 @@ def test_an_unknown_format_says_nothing() -> None:
 
 
 def test_what_is_narrowed_is_known() -> None:
-    assert {name for name in FORMATS if format_narrowed(name) is not None} == {
-        "hostname",
-        "time",
-        "date-time",
-        "regex",
-    }
+    assert NARROWED.keys() == {"hostname", "time", "date-time", "regex"} == WIDENED.keys() | ONE_SIDED
+
+
+UNDECIDED = {
+    "hostname": ["xn--nxasmq6b", "a.xn--x", "ab--c"],
+    "time": ["23:44:60-00:15", "00:14:60.5+00:15", "12:00:60+00:01"],
+    "date-time": ["1998-12-31T23:44:60-00:15", "1999-01-01T00:14:60+00:15"],
+}
+NONE = {
+    "hostname": ["a..b", "-a", "a_b", "xn--a-", "a" * 64],
+    "time": ["12:00:60Z", "12:00:60+00:30", "24:00:00Z", "23:44:61-00:15", "x"],
+    "date-time": ["1998-12-31T00:14:60+00:15", "1999-01-01T23:44:60-00:15", "1998-11-30T23:44:60-00:15", "1998-12-31"],
+}
+
+
+@pytest.mark.parametrize("name", sorted(WIDENED))
+def test_what_a_format_leaves_out_its_negation_leaves_out(name: str) -> None:
+    narrow, wide = format_automaton(name), widest_format(name)
+    assert narrow is not None and wide is not None
+    assert without(narrow, wide).is_empty
+    graphs = [build_graph({"type": "string", **one}) for one in ({"format": name}, {"not": {"format": name}})]
+    listed = build_graph({"enum": [*UNDECIDED[name], *NONE[name]], "not": {"format": name}})
+    for text, judged in [(text, []) for text in UNDECIDED[name]] + [(text, [1]) for text in NONE[name]]:
+        spelled = json.dumps(text)
+        assert [i for i, graph in enumerate(graphs) if is_text_of(graph, spelled)] == judged, text
+        assert is_text_of(listed, spelled) == bool(judged), text
+    reader = READERS.get(name, (None, ""))[0]
+    if reader is not None:
+        texts = [
+            changed(text, random.Random(text), "0123456:.zZ+-tT") for text in texts_of(wide, random.Random(3), 2000)
+        ]
+        assert [text for text in texts if reader(text) and not wide.matches(text.encode())] == []
+        taken = [text for text in texts if reader(text) and text[-2:] not in ("00", "30") and ":60" in text]
+        assert all(wide.matches(text.encode()) for text in [*taken, *UNDECIDED[name][:2]])
+
+
+def test_a_long_name_is_no_hostname() -> None:
+    text = json.dumps(".".join(["a" * 63] * 4))
+    assert is_text_of(build_graph({"type": "string", "not": {"format": "hostname"}}), text)
+    assert is_text_of(build_graph({"type": "string", "oneOf": [{"format": "hostname"}, {"minLength": 200}]}), text)
+
+
+@pytest.mark.parametrize("name", ["iri", "iri-reference", "uri-template"])
+def test_characters_of_all_planes_but_their_last_two(name: str) -> None:
+    for plane in range(1, 15):
+        first = 0xE1000 if plane == 14 else plane << 16
+        for code in (first, (plane << 16) + 0xFFFD):
+            assert conforms(name, f"http://x/{chr(code)}")
+        for code in (0xE0FFF, 0xE0000, (plane << 16) + 0xFFFE, (plane << 16) + 0xFFFF):
+            assert not conforms(name, f"http://x/{chr(code)}")
+
+
+def test_relative_pointers_count_items_from_2020_on() -> None:
+    for schema, moved in (({}, True), ({"$schema": "https://json-schema.org/draft/2019-09/schema"}, False)):
+        graph = build_graph({**schema, "type": "string", "format": "relative-json-pointer"})
+        for text, is_one in (
+            ("0+1/foo", moved),
+            ("1-10", moved),
+            ("0#", True),
+            ("2/a", True),
+            ("0+01", False),
+            ("0+", False),
+        ):
+            assert is_text_of(graph, json.dumps(text)) == is_one, text
+    own = build_graph({"type": "string", "format": "relative-json-pointer 2020-12"})
+    assert is_text_of(own, '"x"')
 
 
 def test_a_second_request_is_a_look_up() -> None:
