@@ -262,14 +262,14 @@ class Builder(Normals):
             refused.extend((one.pointer, one.reason) for one in clause if isinstance(one, c.Refused))
             shape = scalar_shape(c.STRING, tuple(one for one in clause if not isinstance(one, c.Refused)))
             if shape is not None:
-                dfa = self._strings(shape, terms)
+                dfa = self._strings(shape, terms, refused)
                 if dfa is None:
                     return None
                 parts.append(dfa)
         return reduce(either, parts) if parts else literals(())
 
-    def _strings(self, shape: Shape, terms: tuple[int, ...]) -> Dfa | None:
-        """The automaton of a shape's strings; None for all strings."""
+    def _strings(self, shape: Shape, terms: tuple[int, ...], refused: list[tuple[str, str]]) -> Dfa | None:
+        """The automaton of a shape's strings; None for all strings. The rest is as for `names`."""
         if isinstance(shape, StringLiterals):
             return literals(shape.texts)
         if isinstance(shape, Spellings):
@@ -279,9 +279,9 @@ class Builder(Normals):
         dfa, least, most = shape
         if least or most is not None:
             if max(least, most or 0) > MOST_COUNTED:
-                raise self.document.error(
-                    terms[0] >> 1, "", f"keys of more than {MOST_COUNTED:,} characters are counted; lower the limit"
-                )
+                what = f"keys of more than {MOST_COUNTED:,} characters are counted; lower the limit"
+                refused.append((self.pointer(terms[0]), what))
+                return dfa
             counted = pattern_automaton(f"^[^]{{{least},{'' if most is None else most}}}$")
             dfa = counted if dfa is None else both(dfa, counted)
         return dfa

@@ -12,7 +12,7 @@ from typing import Any
 from maskwright.analysis.errors import SchemaError
 from maskwright.analysis.marks import part_of_format
 from maskwright.analysis.schema import constraints as c
-from maskwright.analysis.schema.strings import format_automaton, format_most, pattern_automaton, widest_format
+from maskwright.analysis.schema.strings import format_automaton, format_most, pattern_parts, widest_format
 
 
 def joined(kind: str, left: c.Clause, right: c.Clause) -> c.Clause | None:
@@ -190,8 +190,10 @@ def admits(constraint: c.Constraint, value: Any) -> bool:
             return (value in values) == is_among
         case c.Length(least, most):
             return least <= len(value) and (most is None or len(value) <= most)
-        case c.Pattern(text, is_found):
-            return _matches(value, pattern_automaton(text, "")) == is_found
+        case c.Pattern(text, is_found, is_counted):
+            letters, low, high = pattern_parts(text, is_counted)
+            is_long_enough = low <= len(value) and (high is None or len(value) <= high)
+            return (is_long_enough and _matches(value, letters)) == is_found
         case c.Format(name, is_one):
             if part_of_format(name) is not None:
                 raise SchemaError(

@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from maskwright.analysis.marks import part_of_format
-from maskwright.analysis.schema.strings import format_most, is_one_sided
+from maskwright.analysis.schema.strings import format_most, has_automaton, is_one_sided, repeated_class
 
 NULL, BOOLEAN, NUMBER, STRING, ARRAY, OBJECT = "null", "boolean", "number", "string", "array", "object"
 TYPES = (NULL, BOOLEAN, NUMBER, STRING, ARRAY, OBJECT)
@@ -45,10 +45,16 @@ class Length:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A string in which a pattern is found, or is not. text : as ECMA 262 reads it."""
+    """A string in which a pattern is found, or is not.
+
+    text : as ECMA 262 reads it.
+    is_counted : whether the number of characters matters; False only for a pattern that does
+        nothing but repeat a set (`repeated_class`).
+    """
 
     text: str
     is_found: bool
+    is_counted: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,8 +302,8 @@ def outside(constraint: Constraint, pointer: str) -> list[Clause]:
             return _outside_range(Length, least, most)
         case Size(least, most):
             return _outside_range(Size, least, most)
-        case Pattern(text, is_found):
-            return [(Pattern(text, not is_found),)]
+        case Pattern():
+            return _outside_pattern(constraint)
         case Format(name, is_one):
             return _outside_format(name, is_one, pointer)
         case Bound(value, is_lower, is_exclusive):
@@ -315,6 +321,14 @@ def outside(constraint: Constraint, pointer: str) -> list[Clause]:
         case Some():
             return [(Refused(constraint.pointer, "what it excludes cannot be negated twice"),)]
     return []
+
+
+def _outside_pattern(one: Pattern) -> list[Clause]:
+    repeated = repeated_class(one.text) if one.is_found and one.is_counted else None
+    if repeated is None or has_automaton(one.text):
+        return [(Pattern(one.text, not one.is_found, one.is_counted),)]
+    _, least, most = repeated
+    return [(Pattern(one.text, False, False),), *_outside_range(Length, least, most)]
 
 
 def _outside_format(name: str, is_one: bool, pointer: str) -> list[Clause]:

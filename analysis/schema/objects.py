@@ -227,9 +227,10 @@ def utf8(names: Iterable[str]) -> tuple[bytes, ...]:
 
 def _with_some(clause: c.Clause, some: c.Some, keys: _Keys, nodes: Nodes, in_order: bool) -> list[Draft]:
     """The drafts of a clause that asks for a member: by the name that it has."""
-    rest = tuple(one for one in clause if one is not some)
+    refused: list[tuple[str, str]] = []
+    allowed = nodes.names((some.name,), refused) if some.name != c.TRUE else None
+    rest = (*(one for one in clause if one is not some), *(c.Refused(*one) for one in refused))
     members = [one for one in clause if isinstance(one, c.Members)]
-    allowed = nodes.names((some.name,), []) if some.name != c.TRUE else None
     found: list[Draft] = []
 
     def add(more: c.Clause) -> None:

@@ -25,7 +25,7 @@ from maskwright.analysis.schema.strings import (
     lengths_exist,
     literals,
     pattern_automaton,
-    repeated_class,
+    pattern_parts,
     valid_utf8,
     widest_format,
     without,
@@ -92,21 +92,18 @@ def _string(clause: c.Clause) -> Shape | None:
                 dfa = without(dfa or valid_utf8(), literals(texts)) if texts else dfa
             case c.Length(low, high):
                 least, most = max(least, low), _lower(most, high)
-            case c.Pattern(text, True):
-                repeated = repeated_class(text)
-                if repeated is None:
-                    found = pattern_automaton(text)
-                else:
-                    found, low, high = repeated
-                    least, most = max(least, low), _lower(most, high)
-            case c.Pattern(text, False):
-                dfa = without(dfa or valid_utf8(), pattern_automaton(text))
+            case c.Pattern(text, True, is_counted):
+                found, low, high = pattern_parts(text, is_counted)
+                least, most = max(least, low), _lower(most, high)
+            case c.Pattern(text, False, is_counted):
+                other = pattern_automaton(text) if is_counted else pattern_parts(text, False)[0]
+                dfa = without(dfa or valid_utf8(), other)
             case c.Format(name, True):
                 found = format_automaton(name)
                 most = _lower(most, format_most(name))
             case c.Format(name, False):
-                other = widest_format(name)
-                dfa = without(dfa or valid_utf8(), other) if other is not None else dfa
+                widest = widest_format(name)
+                dfa = without(dfa or valid_utf8(), widest) if widest is not None else dfa
         if found is not None:
             dfa = found if dfa is None else both(dfa, found)
     if dfa is not None and dfa == valid_utf8():

@@ -34,6 +34,7 @@ __all__ = [
     "format_automaton",
     "format_in_draft",
     "format_most",
+    "has_automaton",
     "is_one_sided",
     "key_automaton",
     "length_table",
@@ -41,6 +42,7 @@ __all__ = [
     "literals",
     "negated",
     "pattern_automaton",
+    "pattern_parts",
     "repeated_class",
     "valid_utf8",
     "widest_format",
@@ -110,6 +112,28 @@ def repeated_class(text: str) -> tuple[Dfa, int, int | None] | None:
     if ranges == EVERYTHING:
         return valid_utf8(), least, most
     return _all_over(ranges), least, most
+
+
+def pattern_parts(text: str, is_counted: bool = True) -> tuple[Dfa, int, int | None]:
+    """The strings in which a pattern is found: an automaton, and a least and a greatest length.
+
+    is_counted : False for the strings of any length over the set that `repeated_class` knows.
+
+    Raises: as `pattern_automaton`.
+    """
+    repeated = repeated_class(text)
+    if repeated is None:
+        return pattern_automaton(text), 0, None
+    return repeated if is_counted else (repeated[0], 0, None)
+
+
+def has_automaton(text: str) -> bool:
+    """Whether `pattern_automaton` knows a pattern, and its automaton is not too large."""
+    try:
+        pattern_automaton(text)
+    except SchemaError:
+        return False
+    return True
 
 
 @Kept

@@ -250,6 +250,10 @@ REFUSED = [
     ({"type": "string", "not": {"format": "regex"}}, "/not", "not all of its strings are known"),
     ({"type": "string", "pattern": r"(a)\1"}, "/pattern", "back-reference"),
     ({"type": "object", "not": {"additionalProperties": {"type": "string"}}}, "/not", "some member"),
+    ({"propertyNames": {"maxLength": 1_001}}, "/propertyNames", "keys of more than 1,000 characters"),
+    ({"propertyNames": {"pattern": "^[a-z]{1,50000}$"}}, "/propertyNames", "keys of more than 1,000 characters"),
+    ({"type": "object", "not": {"propertyNames": {"maxLength": 2_000}}}, "/not/propertyNames", "are counted"),
+    ({"type": "object", "not": {"propertyNames": {"pattern": r"(a)\1"}}}, None, "back-reference"),
 ]
 
 

@@ -51,3 +51,9 @@ def test_many_branches_still_say_what_members_are() -> None:
     schema = {"type": "object", "anyOf": branches, "unevaluatedProperties": False}
     assert reads(schema, '{"p1": 1}', '{"p1": 1, "q": 1}', '{"p1": "s"}', '{"q": 1}') == [True, True, False, False]
     assert reads({"type": "object", "not": schema}, '{"p1": "s"}', '{"p1": 1, "q": 1}') == [True, True]
+
+
+def test_long_keys_are_not_counted() -> None:
+    keys = {"propertyNames": {"pattern": "^[a-z]{1,50000}$"}}
+    assert reads(keys, '{"ab": 1}', '{"A": 1}', "{}") == [True, False, True]
+    assert reads({"type": "object", "not": keys}, '{"A": 1}', "{}") == [True, False]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from shares import share
 from maskwright.analysis.errors import LimitError, SchemaError
 from maskwright.analysis.regex import Dfa, intersect
 from maskwright.analysis.schema.graph import build_graph
+from maskwright.analysis.schema.judge import is_text_of
 from maskwright.analysis.schema.lengths import length_table
 from maskwright.analysis.schema.shapes import Strings
 from maskwright.analysis.schema.strings import (
@@ -244,3 +247,21 @@ def test_an_automaton_counts_a_few_characters_itself(pattern: str, least: int, i
     for n in (least - 1, least, least + 7):
         is_there = shape.automaton.matches(b"a" * n) and n >= shape.least
         assert is_there == (n >= least)
+
+
+def test_patterns_that_repeat_a_set_too_often_for_an_automaton() -> None:
+    pattern, longest = {"pattern": "^[a-z]{2,50000}$"}, "a" * 50_000
+    texts = ["", "a", "ab", "AB", longest, longest + "a"]
+    taken = {"ab", longest}
+    schemas: list[tuple[dict[str, Any], set[str]]] = [
+        (pattern, taken),
+        ({"not": pattern}, {*texts} - taken),
+        ({"not": {"not": pattern}}, taken),
+        ({"enum": texts, **pattern}, taken),
+        ({"enum": texts, "not": pattern}, {*texts} - taken),
+        ({"oneOf": [pattern, {"pattern": "^[ab]{1,50001}$"}]}, {"a", longest + "a"}),
+        ({"oneOf": [pattern, {"maxLength": 1}]}, {*texts} - {"AB", longest + "a"}),
+    ]
+    for schema, said in schemas:
+        graph = build_graph({"type": "string", **schema})
+        assert {text for text in texts if is_text_of(graph, json.dumps(text))} == said, schema
