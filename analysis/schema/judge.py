@@ -204,5 +204,22 @@ def _identity(value: Any) -> Any:
     if isinstance(value, str) and not isinstance(value, Spelled):
         return "string", value
     if _is_number(value):
-        return "number", Decimal(spelling(value).decode())
+        return "number", *_value_of_number(spelling(value).decode())
     return "other", repr(value)
+
+
+def _value_of_number(spelled: str) -> tuple[bool, str, int]:
+    """Sign, digits and exponent, of which numbers that are equal have the same.
+
+    >>> _value_of_number("-1.50e1") == _value_of_number("-15"), _value_of_number("-0.0")
+    (True, (False, '', 0))
+    """
+    mantissa, _, exponent = spelled.lower().partition("e")
+    whole, _, fraction = mantissa.lstrip("-").partition(".")
+    digits = (whole + fraction).lstrip("0")
+    stripped = digits.rstrip("0")
+    if not stripped:
+        return False, "", 0
+    # by way of a Decimal, which has no limit of digits
+    shift = int(Decimal(exponent or "0")) - len(fraction) + len(digits) - len(stripped)
+    return spelled.startswith("-"), stripped, shift

@@ -16,6 +16,9 @@ from maskwright.validation.instances import InstanceJudge, respelled
 from maskwright.validation.options import Options
 from maskwright.validation.schema_check import validate_schema
 
+LONG = "1" * 5_001
+"""An integer of more digits than Python reads as an int."""
+
 
 def judged(schema: Any, text: str) -> str:
     return InstanceJudge(mw.load_schema(schema)).judge(text).answer
@@ -36,6 +39,14 @@ def judged(schema: Any, text: str) -> str:
         ({}, "NaN", "refused"),
         ({}, "[1", "refused"),
         ({"type": "string", "pattern": r"^\p{L}$"}, '"a"', "not judged"),
+        ({"type": "number"}, "1e99999999999999999999", "not judged"),
+        ({"type": "integer"}, LONG, "accepted"),
+        ({"type": "integer"}, f"-{LONG}", "accepted"),
+        ({"$schema": "http://json-schema.org/draft-04/schema#", "type": "integer"}, LONG, "accepted"),
+        ({"type": "string"}, LONG, "refused"),
+        ({"type": "number", "maximum": 7}, LONG, "refused"),
+        ({"uniqueItems": True}, f"[{LONG}, 2{LONG}]", "accepted"),
+        ({"uniqueItems": True}, f"[{LONG}, {LONG}]", "refused"),
     ],
 )
 def test_what_the_judge_says(schema: Any, text: str, answer: str) -> None:
@@ -62,6 +73,17 @@ def test_without_jsonschema_nothing_is_judged(monkeypatch: pytest.MonkeyPatch) -
 def test_respelled() -> None:
     assert respelled(' {"1e2 \\" 1" : [ 1e2, -1.5E-1, 0.0 ] }\n') == '{"1e2 \\" 1":[100,-0.15,0.0]}'
     assert respelled("1e999999999") == "1e999999999"
+    assert respelled("1e99999999999999999999") == "1e99999999999999999999"
+
+
+def test_numbers_of_any_size_are_replayed(tmp_path: Path) -> None:
+    texts = ("1e99999999999999999999", "-0.5E-99999999999999999999", LONG)
+    assert classes_of(store({"type": "number"}), tmp_path, *texts) == ["replayed"] * 3
+    assert classes_of(store({"type": "string"}), tmp_path, *texts) == [
+        "outside: nobody else judged",
+        "outside: nobody else judged",
+        "outside: no instance",
+    ]
 
 
 def store(schema: Any) -> SchemaStore:

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote
 
@@ -59,6 +59,14 @@ class RepeatedKey(ValueError):
     """An object of a text has a key twice."""
 
 
+class UnreadNumber(ValueError):
+    """A number of a text has an exponent that no Decimal has."""
+
+
+class LongInteger(Decimal):
+    """An integer of more digits than Python reads as an int."""
+
+
 class InstanceJudge:
     """Judges texts of one schema.
 
@@ -85,6 +93,8 @@ class InstanceJudge:
             value = value_of(text)
         except RepeatedKey as error:
             return InstanceVerdict("json", "refused", str(error))
+        except UnreadNumber as error:
+            return InstanceVerdict("nobody", "not judged", str(error))
         except (ValueError, RecursionError) as error:
             return InstanceVerdict("json", "refused", f"no JSON: {error}")
         if not self.is_installed:
@@ -173,9 +183,11 @@ def judge_text(constraint: JsonSchema | Regex, text: str) -> InstanceVerdict | N
 def value_of(text: str) -> Any:
     """The value of a JSON text.
 
-    Numbers with a fraction or an exponent are Decimals, so that they are exact.
+    Numbers with a fraction or an exponent are Decimals, so that they are exact; integers of
+    thousands of digits are `LongInteger`.
 
-    Raises: ValueError for no JSON; RepeatedKey, a ValueError, for an object with a key twice.
+    Raises: ValueError for no JSON; of these RepeatedKey for an object with a key twice, and
+    UnreadNumber for a number with an exponent of some 19 digits, which is JSON.
     """
 
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -187,7 +199,23 @@ def value_of(text: str) -> Any:
     def no_constant(name: str) -> Any:
         raise ValueError(f"{name} is no JSON")
 
-    return json.loads(text, object_pairs_hook=members, parse_constant=no_constant, parse_float=Decimal)
+    return json.loads(
+        text, object_pairs_hook=members, parse_constant=no_constant, parse_float=_decimal, parse_int=_integer
+    )
+
+
+def _decimal(spelled: str) -> Decimal:
+    try:
+        return Decimal(spelled)
+    except InvalidOperation:
+        raise UnreadNumber(f"the exponent of {spelled[:60]} is greater than a Decimal has") from None
+
+
+def _integer(spelled: str) -> int | LongInteger:
+    try:
+        return int(spelled)
+    except ValueError:  # the digits are too many
+        return LongInteger(spelled)
 
 
 def _validator(schema: JsonSchema) -> tuple[Any, Any]:
@@ -212,9 +240,9 @@ def _validator(schema: JsonSchema) -> tuple[Any, Any]:
         for uri, document in schema.options.documents.items()
     ]
     registry: Any = referencing.Registry().with_resources(resources)
-    if draft > 4:
-        integers = chosen.TYPE_CHECKER.redefine("integer", _is_integer)
-        chosen = jsonschema.validators.extend(chosen, {"pattern": _pattern}, type_checker=integers)
+    integers = chosen.TYPE_CHECKER.redefine("integer", _is_integer if draft > 4 else _is_plain_integer)
+    keywords = {"pattern": _pattern} if draft > 4 else {}
+    chosen = jsonschema.validators.extend(chosen, keywords, type_checker=integers)
     checker = chosen.FORMAT_CHECKER
     exact = json.loads(json.dumps(schema.schema), parse_float=Decimal)
     return chosen(exact, format_checker=checker, registry=registry), checker.checkers
@@ -223,7 +251,11 @@ def _validator(schema: JsonSchema) -> tuple[Any, Any]:
 def _is_integer(checker: Any, value: Any) -> bool:
     if isinstance(value, Decimal):
         return value.is_finite() and value == value.to_integral_value()
-    return isinstance(value, int) and not isinstance(value, bool)
+    return _is_plain_integer(checker, value)
+
+
+def _is_plain_integer(checker: Any, value: Any) -> bool:
+    return isinstance(value, int | LongInteger) and not isinstance(value, bool)
 
 
 def _pattern(validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[Any]:
@@ -264,7 +296,10 @@ def respelled(text: str) -> str:
             return ""
         if piece[0] == '"' or ("e" not in piece and "E" not in piece):
             return piece
-        value = Decimal(piece)
+        try:
+            value = Decimal(piece)
+        except InvalidOperation:  # an exponent that no Decimal has
+            return piece
         return f"{value:f}" if abs(value.adjusted()) < MOST_DIGITS else piece
 
     return _PIECE.sub(spelled, text)

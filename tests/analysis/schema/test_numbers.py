@@ -13,6 +13,8 @@ import pytest
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.regex import intersect
 from maskwright.analysis.schema import numbers
+from maskwright.analysis.schema.graph import build_graph
+from maskwright.analysis.schema.judge import is_text_of
 from maskwright.analysis.schema.numbers import Limit, any_number, bounded, constrained, equal_to, integers, multiples
 
 EXACT = Context(prec=10_000, Emax=999_999, Emin=-999_999)
@@ -215,3 +217,19 @@ def test_a_bounded_integer_is_made_in_about_a_millisecond() -> None:
         numbers.constrained(limits, whole=True)
         taken.append(time.perf_counter() - before)
     assert sorted(taken)[50] < 0.02
+
+
+def test_numbers_are_equal_whatever_their_exponent() -> None:
+    graph = build_graph({"type": "array", "items": {"type": "number"}, "uniqueItems": True})
+    large = "9" * 5_000
+    for one, other, is_equal in (
+        ("1e99999999999999999999", "10E+99999999999999999998", True),
+        ("1e99999999999999999999", "1e99999999999999999998", False),
+        ("-0.0", "0e99999999999999999999", True),
+        (f"1e{large}", f"1e{large}", True),
+        (f"1e{large}", f"1e-{large}", False),
+        ("1.50e1", "15", True),
+        ("-15", "15", False),
+        (large, f"{large}.0", True),
+    ):
+        assert is_text_of(graph, f"[{one}, {other}]") != is_equal, (one[:30], other[:30])
