@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable
 from functools import update_wrapper
 from typing import Any, Generic, TypeVar, TypeVarTuple, Unpack
@@ -19,10 +20,13 @@ if hasattr(os, "register_at_fork"):  # a fork has no other threads, and so nobod
     os.register_at_fork(after_in_child=_LOCK._at_fork_reinit)  # type: ignore[attr-defined]
 
 MOST_BYTES = 1 << 26
-"""BOUND: the bytes of the results of one function, and of the texts that it was given."""
+"""BOUND: the bytes of the results of one function, and of what it was given."""
 
-_PLAIN = 200
-"""What a result without arrays counts."""
+_PLAIN, _TEXT, _NUMBER = 200, 60, 16
+"""What something counts that is known no better; what a text and a number count by themselves."""
+
+_COUNTED = frozenset((str, bytes, int, bool, float, type(None)))
+_MANY = 16
 
 
 class Kept(Generic[*Arguments, Result]):
@@ -42,6 +46,7 @@ class Kept(Generic[*Arguments, Result]):
         self._make = make
         self._most = most_bytes
         self._kept: dict[Any, Result] = {}
+        self._order: deque[tuple[Any, int]] = deque()  # what it was given, and the bytes of both
         self._held = 0
         self.misses = 0
         update_wrapper(self, make)
@@ -56,29 +61,48 @@ class Kept(Generic[*Arguments, Result]):
             self.misses += 1
             found = self._kept.setdefault(arguments, made)
             if found is made:
-                self._held += size(made) + _written(arguments)
+                n_bytes = size(made) + size(arguments)
+                self._order.append((arguments, n_bytes))
+                self._held += n_bytes
                 while self._held > self._most and len(self._kept) > 1:
-                    first = next(iter(self._kept))
-                    self._held -= size(self._kept.pop(first)) + _written(first)
+                    first, n_bytes = self._order.popleft()
+                    del self._kept[first]
+                    self._held -= n_bytes
         return found
 
     def forget(self) -> None:
         """Forget all results."""
         with _LOCK:
             self._kept.clear()
+            self._order.clear()
             self._held = 0
 
 
-def size(result: Any) -> int:
-    """About how many bytes a result holds: those of its arrays, and some."""
-    if isinstance(result, tuple):
-        return _PLAIN + sum([size(part) for part in result if hasattr(part, "nbytes") or hasattr(part, "next_state")])
-    inside = getattr(result, "next_state", result)
-    return _PLAIN + int(getattr(inside, "nbytes", 0))
+def size(value: Any) -> int:
+    """About how many bytes a value holds: those of its arrays and texts, and some.
 
-
-def _written(arguments: Any) -> int:
-    """The length of the texts among some arguments, tuples of texts included."""
-    if isinstance(arguments, str | bytes):
-        return len(arguments)
-    return sum(map(_written, arguments)) if type(arguments) is tuple else 0
+    It looks into tuples and frozensets; other objects say it by `nbytes`, or have `next_state`.
+    """
+    kind = value.__class__
+    if kind in _COUNTED:
+        return _TEXT + len(value) if kind is str or kind is bytes else _NUMBER
+    if not isinstance(value, tuple | frozenset):
+        inside = getattr(value, "next_state", value)
+        return _PLAIN + int(getattr(inside, "nbytes", 0))
+    if len(value) > _MANY:  # PERF: texts are mostly among their like
+        first = next(iter(value))
+        try:
+            if first.__class__ is bytes:
+                return _PLAIN + _TEXT * len(value) + len(b"".join(value))
+            if first.__class__ is str:
+                return _PLAIN + _TEXT * len(value) + len("".join(value))
+        except TypeError:
+            pass  # others are among them
+    found = _PLAIN
+    for one in value:
+        kind = one.__class__
+        if kind is str or kind is bytes:
+            found += _TEXT + len(one)
+        else:
+            found += _NUMBER if kind in _COUNTED else size(one)
+    return found

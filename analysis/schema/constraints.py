@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
+from maskwright.analysis.kept import size
 from maskwright.analysis.marks import part_of_format
 from maskwright.analysis.schema.strings import format_most, has_automaton, is_one_sided, repeated_class
 
@@ -30,6 +31,11 @@ class Among:
 
     values: frozenset[Any]
     is_among: bool
+
+    @property
+    def nbytes(self) -> int:
+        """About the bytes of the values, for caches (`analysis.kept`)."""
+        return size(self.values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +61,11 @@ class Pattern:
     text: str
     is_found: bool
     is_counted: bool = True
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the text, for caches."""
+        return len(self.text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 
+from maskwright.analysis.kept import Kept
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema.drafts import Doubtful, Draft, Patterned
 from maskwright.analysis.schema.scalars import merged
@@ -78,14 +78,14 @@ def is_long(shape: Shape | Patterned) -> bool:
     return isinstance(shape, Strings) and listed_strings(shape) is None
 
 
-@lru_cache(maxsize=1024)
+@Kept
 def listed_numbers(dfa: Dfa) -> tuple[bytes, ...] | None:
     """One spelling of each number, None if there are more than `MOST_LISTED`."""
     plain = pattern_automaton(r"^(?:0|-?[1-9]\d*|-?(?:0|[1-9]\d*)\.\d*[1-9])$")
     return finite_language(both(dfa, plain), MOST_LISTED)
 
 
-@lru_cache(maxsize=1024)
+@Kept
 def listed_strings(shape: Strings) -> tuple[bytes, ...] | None:
     """All strings, None if there are more than `MOST_LISTED`."""
     dfa, least, most = shape

@@ -44,7 +44,7 @@ MOST_KEPT = 50_000
 """BOUND: leaves whose shapes are kept."""
 
 MOST_BYTES = 1 << 26
-"""BOUND: the bytes of their automata."""
+"""BOUND: the bytes of their automata and texts, and of those by which they are found."""
 
 _leaves: dict[Any, tuple[Shape, ...] | None] = {}
 _held = [0]
@@ -71,7 +71,7 @@ def leaf_shapes(schema: dict[str, Any], draft: int) -> tuple[Shape, ...] | None:
             found = _made_union(schema[keyword], draft, keyword)
         else:
             found = _made_leaf({name: schema[name] for name in schema if name in _LEAF_KEYS}, draft)
-            _held[0] += size(tuple([one[0] for one in found])) if found else 0  # an automaton comes first
+        _held[0] += size(key) + (size(found) if found else 0)
         _leaves[key] = found
     return found  # type: ignore[return-value]
 

@@ -180,12 +180,12 @@ def _number(clause: c.Clause) -> Numbers | None:
     return None if dfa.is_empty else Numbers(dfa)
 
 
-@lru_cache(maxsize=1024)
+@Kept
 def _spellings(texts: tuple[bytes, ...]) -> Spellings:
     return Spellings(texts)
 
 
-@lru_cache(maxsize=1024)
+@Kept
 def _literals(texts: tuple[bytes, ...]) -> StringLiterals:
     return StringLiterals(texts)
 

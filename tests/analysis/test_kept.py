@@ -7,7 +7,12 @@ import pytest
 
 from maskwright.analysis.kept import Kept, size
 from maskwright.analysis.lexing import terminals
-from maskwright.analysis.regex import whole
+from maskwright.analysis.regex import Dfa, whole
+from maskwright.analysis.schema import plain_leaves
+from maskwright.analysis.schema.constraints import STRING, Among, Pattern
+from maskwright.analysis.schema.graph import build_graph
+from maskwright.analysis.schema.scalars import scalar_shape
+from maskwright.analysis.schema.shapes import StringLiterals, Strings
 
 
 def test_a_result_is_made_once_and_an_error_each_time() -> None:
@@ -59,3 +64,39 @@ def test_what_automata_of_patterns_hold_is_counted(monkeypatch: pytest.MonkeyPat
         assert len(kept._kept) == 2 and kept._held <= 1 << 20
         assert kept("[a-c]{409}", *arguments) is found[-1] and kept("[a-c]{400}", *arguments) is not found[0]
         kept.forget()
+
+
+def test_what_shapes_and_clauses_hold_is_counted() -> None:
+    texts = [f"{'a' * 1_000}{number}" for number in range(50)]
+    data = tuple(text.encode() for text in texts)
+    for held in (
+        data,
+        StringLiterals(data),
+        frozenset(texts),
+        Among(frozenset(texts), True),
+        (STRING, (Among(frozenset(texts), True),)),
+    ):
+        assert 50_000 < size(held) < 60_000
+    assert 10_000 < size((STRING, (Pattern("a" * 10_000, True),))) < 11_000
+    automaton = Dfa.literal(b"a" * 100)
+    assert size(Strings(automaton, 0, None)) > automaton.next_state.nbytes
+    assert size((automaton, automaton)) > 2 * automaton.next_state.nbytes
+    assert size((1, None, 2.5)) < 300
+
+
+def test_automata_that_a_result_was_made_of_are_counted() -> None:
+    kept = Kept(lambda one, other: None, most_bytes=300_000)
+    for number in range(20):
+        kept(Dfa.literal(b"a" * 100), Dfa.literal(b"b" * number))
+    assert len(kept._kept) == len(kept._order) == 2 and kept._held <= 300_000
+
+
+def test_schemas_that_each_have_a_list_of_their_own_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    scalar_shape.forget()
+    monkeypatch.setattr(scalar_shape, "_most", 1_000_000)
+    monkeypatch.setattr(plain_leaves, "MOST_BYTES", 1_000_000)
+    for number in range(40):
+        build_graph({"enum": [f"{number} {k} {'x' * 900}" for k in range(100)]})
+        assert len(scalar_shape._kept) < 7 and scalar_shape._held <= 1_000_000
+        assert plain_leaves._held[0] < 1_400_000
+    assert len(plain_leaves._leaves) < 9
