@@ -57,7 +57,7 @@ class SchemaBatch(NoNamesInSchemas, Shared):
         self.store, self.size, self.max_rollback = store, size, max_rollback
         self._n_threads = min(n_threads, size)
         first = SchemaMatcher(store, max_rollback)
-        shared = shared_workspace(store.vocabulary, store.escapes)
+        shared = shared_workspace(store.vocabulary, store.escapes, store.era)
         spaces = [shared, *(make_workspace(shared.voc) for _ in range(self._n_threads - 1))]
         self._cuts = [size * i // self._n_threads for i in range(self._n_threads + 1)]
         self._texts = [

@@ -51,7 +51,9 @@ class SchemaText(Shared):
             raise MaskwrightError(f"max_rollback is {clip(max_rollback)}; expected at least 0")
         self.store = store
         self.max_rollback = max_rollback
-        self._workspace = shared_workspace(store.vocabulary, store.escapes) if workspace is None else workspace
+        if workspace is None:
+            workspace = shared_workspace(store.vocabulary, store.escapes, store.era)
+        self._workspace = workspace
         self._voc, self._work = self._workspace.voc, self._workspace.work
         self._lock: Any = self._workspace.lock
         self._table, self._automata = store.table, store.automata

@@ -1,6 +1,7 @@
 """Workspaces: scratch and kept masks.
 
-There is one for each vocabulary, for texts of certain escapes, and thread that fills masks.
+There is one for each vocabulary, for texts of certain escapes, era of content ids and thread that
+fills masks.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ _ROWS_KEPT, _WORDS_KEPT = 900, 1_900_000
 
 
 class Workspace:
-    """What fills masks of one vocabulary, for texts of certain escapes, one call at a time.
+    """What fills masks of one vocabulary, one call at a time: for texts of certain escapes, under
+    tables of one era.
 
     voc : (n,) int32, read-only; the vocabulary's tables.
     work : (m,) int32; see `constants`.
@@ -53,7 +55,7 @@ class Workspace:
 _ALL: weakref.WeakSet[Workspace] = weakref.WeakSet()
 
 
-_SHARED: dict[tuple[int, Escapes], tuple[weakref.ref[Vocabulary], Workspace]] = {}
+_SHARED: dict[tuple[int, Escapes, int], tuple[weakref.ref[Vocabulary], Workspace]] = {}
 _SHARED_LOCK = threading.Lock()
 
 
@@ -119,12 +121,13 @@ def make_workspace(voc: Array) -> Workspace:
     return Workspace(voc, work)
 
 
-def shared_workspace(vocabulary: Vocabulary, escapes: Escapes = "any") -> Workspace:
+def shared_workspace(vocabulary: Vocabulary, escapes: Escapes = "any", era: int = 0) -> Workspace:
     """The workspace that texts of a vocabulary share, unless they want their own.
 
     escapes : of the texts: masks of others differ.
+    era : of their tables: in another one the same content id stands for something else.
     """
-    key = id(vocabulary), escapes
+    key = id(vocabulary), escapes, era
     found = _SHARED.get(key)
     if found is not None and found[0]() is vocabulary:
         return found[1]
@@ -134,5 +137,7 @@ def shared_workspace(vocabulary: Vocabulary, escapes: Escapes = "any") -> Worksp
             return found[1]
         workspace = make_workspace(vocabulary_tables(vocabulary, escapes))
         reference = weakref.ref(vocabulary, lambda _: _SHARED.pop(key, None))
+        for old in [one for one in _SHARED if one[:2] == key[:2] and one[2] < era]:
+            _SHARED.pop(old, None)  # texts that use it hold it
         _SHARED[key] = reference, workspace
         return workspace

@@ -21,6 +21,8 @@ class SchemaTables:
     name : what errors call the schema or pattern.
     texts : the JSON texts, or the automaton of all texts.
     table, automata : (n,), (m,) int32, read-only; see `maskwright.maskstore.schema.layout`.
+    era : of their content ids: two tables of one vocabulary share what is kept under these ids only
+        in the same era (`maskwright.maskstore.schema.eras`).
     """
 
     name: str
@@ -28,6 +30,7 @@ class SchemaTables:
     vocabulary: Vocabulary
     table: npt.NDArray[np.int32]
     automata: npt.NDArray[np.int32]
+    era: int
 
     @property
     def escapes(self) -> Escapes:

@@ -1,16 +1,13 @@
 """From a schema's texts to the arrays that the schema engine reads (`layout`).
 
 PERF: this is on the way to the first mask of each request, so it is plain loops over lists. What
-shapes of scalars need is cached, for all schemas of the process.
+shapes of scalars need is cached, for all schemas of the process (`eras`).
 """
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import os
 import struct
-import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -19,12 +16,9 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.regex.dfa import Dfa
-from maskwright.analysis.regex.minimise import column_classes
-from maskwright.analysis.schema.lengths import length_table
 from maskwright.analysis.schema.shapes import (
     NO_NODE,
     Arrays,
-    KeyAutomaton,
     Numbers,
     Objects,
     Shape,
@@ -34,6 +28,7 @@ from maskwright.analysis.schema.shapes import (
     Texts,
 )
 from maskwright.maskstore.schema import layout
+from maskwright.maskstore.schema.eras import current_era
 
 Array = npt.NDArray[np.int32]
 
@@ -48,141 +43,24 @@ class SchemaTable(NamedTuple):
     """A schema as the engine reads it.
 
     table, automata : (n,), (m,) int32, read-only; see `layout`.
+    era : of its content ids, see `eras`.
     """
 
     table: Array
     automata: Array
+    era: int
 
 
-class _Ids:
-    """Content ids: one number for equal keys.
-
-    A key that has been forgotten gets a new number, which only costs what was kept under the old
-    one.
-    """
-
-    def __init__(self, most: int = 1 << 16) -> None:
-        self._numbers: dict[Any, int] = {}
-        self._next = itertools.count(1)
-        self._most = most
-        self._lock = threading.Lock()
-
-    def of(self, key: Any) -> int:
-        """The number of a key."""
-        found = self._numbers.get(key)
-        if found is None:
-            with self._lock:
-                if len(self._numbers) >= self._most:
-                    self._numbers.clear()
-                found = self._numbers.setdefault(key, next(self._next))
-        return found
-
-    def renew_lock(self) -> None:
-        """Forget who holds the lock: a fork has no other threads."""
-        self._lock = threading.Lock()
-
-    def new(self) -> int:
-        """A number that nothing else has. A count needs no lock: its step is not divided."""
-        return next(self._next)
-
-
-class _Leaf(NamedTuple):
-    """What a table needs of a shape of scalars, for all schemas.
-
-    shape : whose it is; it is held, so that its id stays its own.
-    row : the shape's integers, but for offsets.
-    automaton, lengths : the arrays whose offsets are missing, or None.
-    texts : the literals whose offset is missing, or None.
-    """
-
-    shape: Shape
-    row: list[int]
-    automaton: Array | None
-    lengths: Array | None
-    texts: tuple[bytes, ...] | None
-
-
-_IDS = _Ids()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_IDS.renew_lock)
-_ARRAYS: dict[int, tuple[Any, Array]] = {}
-"""id of an automaton -> the automaton, so that the id stays its own, and its array."""
-_LENGTHS: dict[int, tuple[Any, Array]] = {}
-_LEAVES: dict[int, _Leaf] = {}
-"""id of a shape of scalars -> what tables need of it."""
 _TEXTS: dict[tuple[bytes, ...], list[int]] = {}
 """Literals -> their integers, where these are few."""
-_MOST_KEPT = 4096
-_MOST_BYTES = 1 << 26
-"""BOUND: the bytes of the automata that are kept, and of their arrays."""
-_held = [0]
-_FEW = 256
-
-
-def _kept(cache: dict[int, tuple[Any, Array]], key: Any, make: Any) -> Array:
-    found = cache.get(id(key))
-    if found is None:
-        array = make(key)
-        array.setflags(write=False)
-        held = array.nbytes + key.next_state.nbytes
-        if _held[0] + held > _MOST_BYTES or len(cache) >= _MOST_KEPT:
-            for each in (_ARRAYS, _LENGTHS, _LEAVES):
-                each.clear()
-            _held[0] = 0
-        _held[0] += held
-        found = cache[id(key)] = (key, array)
-    return found[1]
-
-
-def _automaton_array(automaton: Dfa | KeyAutomaton) -> Array:
-    """An automaton as `layout` says, but for its content id."""
-    next_state = automaton.next_state
-    ends = automaton.is_accepting.astype(np.int32) if isinstance(automaton, Dfa) else automaton.ends + 1
-    classes, columns = column_classes(next_state)
-    rows = np.zeros((len(next_state) + 1, len(columns)), np.int32)
-    rows[1:] = next_state[:, columns] + 1
-    array = np.concatenate([[len(rows), len(columns), 0], classes, rows.ravel(), [0], ends]).astype(np.int32)
-    array[layout.AUTOMATON_ID] = _IDS.of(("automaton", hashlib.sha256(array.tobytes()).digest()))
-    return array
-
-
-def _lengths_array(automaton: Dfa) -> Array:
-    found = length_table(automaton)
-    rows = np.full((len(found.next_length), automaton.n_states + 1), -1, np.int32)
-    rows[:, 1:] = found.next_length
-    return np.concatenate([[found.preperiod, found.period], rows.ravel()]).astype(np.int32)
-
-
-def _leaf_of(shape: Strings | Numbers | StringLiterals | Spellings) -> _Leaf:
-    """What tables need of a shape of scalars. Raises: LimitError, as `length_table`."""
-    if isinstance(shape, StringLiterals | Spellings):
-        kind = layout.STRING_LITERALS if isinstance(shape, StringLiterals) else layout.SPELLINGS
-        made = _Leaf(shape, [kind, _IDS.of((kind, *shape.texts)), -1, -1], None, None, shape.texts)
-    elif isinstance(shape, Numbers):
-        array = _kept(_ARRAYS, shape.automaton, _automaton_array)
-        content = _IDS.of(("numbers", int(array[layout.AUTOMATON_ID])))
-        made = _Leaf(shape, [layout.NUMBERS, content, -1], array, None, None)
-    else:
-        most = -1 if shape.most is None else min(shape.most, 1 << 30)
-        least = min(shape.least, 1 << 30)
-        words, lengths, key = None, None, ("string", least, most)
-        if shape.automaton is not None:
-            words = _kept(_ARRAYS, shape.automaton, _automaton_array)
-            key = (*key, int(words[layout.AUTOMATON_ID]))  # type: ignore[assignment]
-            if least > 0 or most >= 0:
-                lengths = _kept(_LENGTHS, shape.automaton, _lengths_array)
-        made = _Leaf(shape, [layout.STRINGS, _IDS.of(key), -1, least, most, -1], words, lengths, None)
-    if len(_LEAVES) >= _MOST_KEPT:
-        _LEAVES.clear()
-    _LEAVES[id(shape)] = made
-    return made
+_MOST_TEXTS, _FEW = 4096, 256
 
 
 def _literals_of(texts: tuple[bytes, ...]) -> list[int]:
     """The integers of sorted literals."""
     made = [len(texts), *itertools.accumulate(map(len, texts), initial=0), *b"".join(texts)]
     if len(made) <= _FEW:
-        if len(_TEXTS) >= _MOST_KEPT:
+        if len(_TEXTS) >= _MOST_TEXTS:
             _TEXTS.clear()
         _TEXTS[texts] = made
     return made
@@ -193,6 +71,8 @@ class _Writer:
 
     def __init__(self, texts: Texts) -> None:
         self.graph = texts.graph
+        self.era = current_era()
+        self.new_id = self.era.ids.new
         self.parts: list[Array] = []
         self.size = 0
         self._places: dict[int, int] = {}
@@ -201,7 +81,7 @@ class _Writer:
         self.out: list[int] = [0] * layout.TABLE_HEADER
         self.out[layout.SPACING] = len(self.out)
         self.out[layout.ESCAPES] = layout.ANY_ESCAPES if texts.escapes == "any" else layout.MINIMAL_ESCAPES
-        self.out[layout.SPACING_ID] = _IDS.of(("spacing", *rows))
+        self.out[layout.SPACING_ID] = self.era.spacings.of_numbers("spacing", rows)
         self.out += rows
         self.nodes = self._lay_out_nodes()
         self.out[layout.ROOT] = self.nodes[self.graph.root]
@@ -239,7 +119,7 @@ class _Writer:
                 else:
                     ids.append(out[found + layout.SHAPE_ID])
             # a node of scalars is the same in all schemas; others name nodes
-            out[at] = _IDS.new() if words else _IDS.of(("node", *ids))
+            out[at] = self.new_id() if words else self.era.ids.of_numbers("node", ids)
             # a byte may open all of a node's objects and arrays, behind the array's frame around it
             most_words = max(most_words, 4 * words + 64)
             if len(out) > MOST_INTEGERS:
@@ -248,7 +128,7 @@ class _Writer:
         table = np.frombuffer(struct.pack(f"={len(out)}i", *out), np.int32)  # of bytes: read-only
         automata = np.concatenate(self.parts) if self.parts else np.zeros(1, np.int32)
         automata.setflags(write=False)
-        return SchemaTable(table, automata)
+        return SchemaTable(table, automata, self.era.number)
 
     def _shape(self, shape: Shape) -> int:
         if isinstance(shape, Objects):
@@ -275,7 +155,7 @@ class _Writer:
         return found
 
     def _leaf(self, shape: Strings | Numbers | StringLiterals | Spellings) -> int:
-        _, row, automaton, lengths, texts = _LEAVES.get(id(shape)) or _leaf_of(shape)
+        _, row, automaton, lengths, texts = self.era.leaves.get(id(shape)) or self.era.leaf_of(shape)
         out = self.out
         literals = -1 if texts is None else self.literals(texts)
         at = len(out)
@@ -296,7 +176,7 @@ class _Writer:
         out += [numbers[_unique_key(is_string, text)] for text in shape.texts]
         literals = self.literals(shape.texts)
         at = len(out)
-        out += (kind, _IDS.new(), literals, unique)
+        out += (kind, self.new_id(), literals, unique)
         return at
 
     def _ranked(self, shape: Objects, ranks: tuple[int, ...]) -> tuple[int, int, int]:
@@ -333,13 +213,13 @@ class _Writer:
             ranks, next_required, n_ranked = self._ranked(shape, shape.ranks)
         automaton = -1
         if shape.key_automaton is not None:
-            automaton = self.place(_kept(_ARRAYS, shape.key_automaton, _automaton_array))
+            automaton = self.place(self.era.automaton(shape.key_automaton))
         keys = self.literals(shape.keys)
         most = -1 if shape.most is None else min(shape.most, 1 << 30)
         n_required, n_others = shape.required.count(True), len(shape.others)
         at = len(out)
         out += (  # in the order of `layout`
-            layout.OBJECTS, _IDS.new(), n, keys, n_words, n_required, min(shape.least, 1 << 30), most,
+            layout.OBJECTS, self.new_id(), n, keys, n_words, n_required, min(shape.least, 1 << 30), most,
             n_others, others, automaton, required, values, ranks, next_required, n_ranked, int(n_others > 0),
         )  # fmt: skip
         return at
@@ -368,7 +248,7 @@ class _Writer:
             out += [nodes[node] for node in shape.contained.prefix]
         at = len(out)
         out += (  # in the order of `layout`
-            layout.ARRAYS, _IDS.new(), len(prefix_nodes), prefix, items, n_unique, min(shape.least, 1 << 30), most,
+            layout.ARRAYS, self.new_id(), len(prefix_nodes), prefix, items, n_unique, min(shape.least, 1 << 30), most,
             *contained, tracks,
         )  # fmt: skip
         return at
@@ -436,7 +316,7 @@ class _Writer:
             if node not in made:
                 shapes = [self._unique_literals(each, numbers) for each in self.graph.nodes[node]]  # type: ignore[arg-type]
                 made[node] = len(self.out)
-                self.out += [_IDS.new(), len(shapes), *shapes]
+                self.out += [self.new_id(), len(shapes), *shapes]
             return made[node]
 
         return node_of
@@ -483,16 +363,17 @@ def write_schema(texts: Texts) -> SchemaTable:
 
 def write_text(automaton: Dfa) -> SchemaTable:
     """The arrays of all texts of an automaton over bytes: no JSON, no white space around it."""
+    era = current_era()
     out = [0] * layout.TABLE_HEADER
     out[layout.SPACING] = len(out)
     out += _NO_SPACING
-    out[layout.SPACING_ID] = _IDS.of("a text that is no JSON")
+    out[layout.SPACING_ID] = era.spacings.of("a text that is no JSON")
     shape = len(out)
-    array = _kept(_ARRAYS, automaton, _automaton_array)
-    out += [layout.NUMBERS, _IDS.of(("text", int(array[layout.AUTOMATON_ID]))), 0]
+    array = era.automaton(automaton)
+    out += [layout.NUMBERS, era.ids.of(("text", int(array[layout.AUTOMATON_ID]))), 0]
     out[layout.ROOT] = len(out)
-    out += [_IDS.new(), 1, shape]
+    out += [era.ids.new(), 1, shape]
     out[layout.IS_TEXT], out[layout.MOST_WORDS] = 1, 16
     table = np.array(out, np.int32)
     table.setflags(write=False)
-    return SchemaTable(table, array)
+    return SchemaTable(table, array, era.number)

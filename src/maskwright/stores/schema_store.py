@@ -94,4 +94,4 @@ def build_schema_store(constraint: JsonSchema | Regex, vocabulary: VocabularySou
     """
     need_type("the constraint", constraint, (JsonSchema, Regex), "what load_schema, load_regex or load_choice returns")
     made = tables_of(constraint, as_vocabulary(vocabulary))
-    return SchemaStore(made.name, made.texts, made.vocabulary, made.table, made.automata, constraint)
+    return SchemaStore(made.name, made.texts, made.vocabulary, made.table, made.automata, made.era, constraint)

@@ -1,0 +1,218 @@
+"""Content ids, and what tables need of shapes of scalars: shared by all schemas of a process.
+
+An *era* has its own numbers. Tables hold int32, and each build takes new ids; before they are used
+up another era begins, which counts from 1 again. What is kept under content ids is kept for tables
+of one era: those that were made before go on beside the new ones (`decoding.schema.workspace`).
+
+PERF: this is on the way to the first mask of each request.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import struct
+import threading
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.kept import size
+from maskwright.analysis.regex.dfa import Dfa
+from maskwright.analysis.regex.minimise import column_classes
+from maskwright.analysis.schema.lengths import length_table
+from maskwright.analysis.schema.shapes import KeyAutomaton, Numbers, Shape, Spellings, StringLiterals, Strings
+from maskwright.maskstore.schema import layout
+
+Array = npt.NDArray[np.int32]
+
+MOST_IDS = 1 << 30
+"""BOUND: the content ids of an era; as many again are left for the tables that are being made."""
+
+MOST_SPACINGS = 1 << 24
+"""BOUND: the ids of an era's white spaces, which the engine shifts by six bits."""
+
+MOST_BYTES = 1 << 26
+"""BOUND: the bytes of the automata and texts that are kept, and of their arrays."""
+
+_MOST_KEPT = 4096
+_SHORT = 8
+
+
+class Ids:
+    """Content ids: one number for equal keys.
+
+    last : the greatest number of a key.
+
+    A key that has been forgotten gets a new number, which only costs what was kept under the old
+    one.
+    """
+
+    def __init__(self, most: int = 1 << 16) -> None:
+        self._numbers: dict[Any, int] = {}
+        self._next = itertools.count(1)
+        self._most = most
+        self._lock = threading.Lock()
+        self.last = 0
+
+    def of(self, key: Any) -> int:
+        """The number of a key. Keys are short: of long content, its `digest`."""
+        found = self._numbers.get(key)
+        if found is None:
+            with self._lock:
+                if len(self._numbers) >= self._most:
+                    self._numbers.clear()
+                found = self._numbers.setdefault(key, next(self._next))
+                self.last = max(self.last, found)
+        return found
+
+    def of_numbers(self, kind: str, numbers: list[int]) -> int:
+        """The number of some integers. kind : what they are of."""
+        if len(numbers) <= _SHORT:
+            return self.of((kind, *numbers))
+        return self.of((kind, hashlib.sha256(struct.pack(f"={len(numbers)}i", *numbers)).digest()))
+
+    def renew_lock(self) -> None:
+        """Forget who holds the lock: a fork has no other threads."""
+        self._lock = threading.Lock()
+
+    def new(self) -> int:
+        """A number that nothing else has. A count needs no lock: its step is not divided."""
+        return next(self._next)
+
+
+def digest(texts: Iterable[bytes]) -> bytes:
+    """What texts that are not the same do not share."""
+    every = tuple(texts)
+    lengths = struct.pack(f"={len(every)}q", *map(len, every))
+    return hashlib.sha256(lengths + b"".join(every)).digest()
+
+
+class Leaf(NamedTuple):
+    """What a table needs of a shape of scalars, for all schemas.
+
+    shape : whose it is; it is held, so that its id stays its own.
+    row : the shape's integers, but for offsets.
+    automaton, lengths : the arrays whose offsets are missing, or None.
+    texts : the literals whose offset is missing, or None.
+    """
+
+    shape: Shape
+    row: list[int]
+    automaton: Array | None
+    lengths: Array | None
+    texts: tuple[bytes, ...] | None
+
+
+class Era:
+    """The content ids of some tables, and what was made with them.
+
+    number : its own; tables and what is kept for them name it.
+    ids, spacings : the content ids of all else, and those of white space.
+    leaves : id of a shape of scalars -> what tables need of it.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.ids, self.spacings = Ids(), Ids()
+        self.leaves: dict[int, Leaf] = {}
+        # id of an automaton -> the automaton, so that the id stays its own, and its array
+        self._arrays: dict[int, tuple[Any, Array]] = {}
+        self._lengths: dict[int, tuple[Any, Array]] = {}
+        self._held = 0
+
+    def is_over(self) -> bool:
+        """Whether its ids come to an end. It takes one of them."""
+        return self.ids.new() > MOST_IDS or self.spacings.last > MOST_SPACINGS
+
+    def _hold(self, n_bytes: int, is_full: bool = False) -> None:
+        """Forget all that was made if there is no room for some bytes more."""
+        if is_full or self._held + n_bytes > MOST_BYTES:
+            for each in (self._arrays, self._lengths, self.leaves):
+                each.clear()
+            self._held = 0
+        self._held += n_bytes
+
+    def _kept(self, cache: dict[int, tuple[Any, Array]], key: Any, make: Any) -> Array:
+        found = cache.get(id(key))
+        if found is None:
+            array = make(key)
+            array.setflags(write=False)
+            held = array.nbytes + key.next_state.nbytes
+            self._hold(held, len(cache) >= _MOST_KEPT)
+            found = cache[id(key)] = (key, array)
+        return found[1]
+
+    def automaton(self, automaton: Dfa | KeyAutomaton) -> Array:
+        """An automaton as `layout` says."""
+        return self._kept(self._arrays, automaton, self._automaton_array)
+
+    def _automaton_array(self, automaton: Dfa | KeyAutomaton) -> Array:
+        next_state = automaton.next_state
+        ends = automaton.is_accepting.astype(np.int32) if isinstance(automaton, Dfa) else automaton.ends + 1
+        classes, columns = column_classes(next_state)
+        rows = np.zeros((len(next_state) + 1, len(columns)), np.int32)
+        rows[1:] = next_state[:, columns] + 1
+        array = np.concatenate([[len(rows), len(columns), 0], classes, rows.ravel(), [0], ends]).astype(np.int32)
+        array[layout.AUTOMATON_ID] = self.ids.of(("automaton", hashlib.sha256(array.tobytes()).digest()))
+        return array
+
+    def leaf_of(self, shape: Strings | Numbers | StringLiterals | Spellings) -> Leaf:
+        """What tables need of a shape of scalars. Raises: LimitError, as `length_table`."""
+        of = self.ids.of
+        if isinstance(shape, StringLiterals | Spellings):
+            kind = layout.STRING_LITERALS if isinstance(shape, StringLiterals) else layout.SPELLINGS
+            self._hold(size(shape.texts))
+            made = Leaf(shape, [kind, of((kind, digest(shape.texts))), -1, -1], None, None, shape.texts)
+        elif isinstance(shape, Numbers):
+            array = self.automaton(shape.automaton)
+            content = of(("numbers", int(array[layout.AUTOMATON_ID])))
+            made = Leaf(shape, [layout.NUMBERS, content, -1], array, None, None)
+        else:
+            most = -1 if shape.most is None else min(shape.most, 1 << 30)
+            least = min(shape.least, 1 << 30)
+            words, lengths, key = None, None, ("string", least, most)
+            if shape.automaton is not None:
+                words = self.automaton(shape.automaton)
+                key = (*key, int(words[layout.AUTOMATON_ID]))  # type: ignore[assignment]
+                if least > 0 or most >= 0:
+                    lengths = self._kept(self._lengths, shape.automaton, _lengths_array)
+            made = Leaf(shape, [layout.STRINGS, of(key), -1, least, most, -1], words, lengths, None)
+        if len(self.leaves) >= _MOST_KEPT:
+            self.leaves.clear()
+        self.leaves[id(shape)] = made
+        return made
+
+
+def _lengths_array(automaton: Dfa) -> Array:
+    found = length_table(automaton)
+    rows = np.full((len(found.next_length), automaton.n_states + 1), -1, np.int32)
+    rows[:, 1:] = found.next_length
+    return np.concatenate([[found.preperiod, found.period], rows.ravel()]).astype(np.int32)
+
+
+_now = [Era(0)]
+_LOCK = threading.Lock()
+
+
+def _after_fork() -> None:
+    _LOCK._at_fork_reinit()  # type: ignore[attr-defined]
+    for ids in (_now[0].ids, _now[0].spacings):
+        ids.renew_lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def current_era() -> Era:
+    """The era of a table that is made now; whoever makes it keeps to this one."""
+    era = _now[0]
+    if era.is_over():
+        with _LOCK:
+            if _now[0] is era:
+                _now[0] = Era(era.number + 1)
+    return _now[0]
