@@ -1,7 +1,8 @@
 """Shapes as the interpreter reads them: which beginnings of a value can still become one.
 
-Each class stands for one shape of a graph. Two are equal only if they are the same object. `known`
-is what an array of distinct items has already: a value that is equal to one of it does not count.
+Each class stands for one shape of a graph, its `shape`. Two are equal only if they are the same
+object. `known` is what an array of distinct items has already: a value that is equal to one of it
+does not count.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class WordShape:
     """Values of one spelling each."""
 
     def __init__(self, shape: Spellings) -> None:
+        self.shape = shape
         self.texts = shape.texts
         self.values = {text: _value_of_text(text) for text in shape.texts}
 
@@ -65,6 +67,7 @@ class NumberShape:
     """Numbers. The state of the automaton and the text say where a number stands."""
 
     def __init__(self, shape: Numbers) -> None:
+        self.shape = shape
         rows, accepting = shape.automaton.next_state.tolist(), shape.automaton.is_accepting.tolist()
         self.automaton = NumberAutomaton(rows, accepting)
 
@@ -101,6 +104,7 @@ class LiteralShape:
     needs_content = True
 
     def __init__(self, shape: StringLiterals) -> None:
+        self.shape = shape
         self.texts = shape.texts
 
     def after(self, state: int, content: bytes, character: bytes) -> int:
@@ -137,6 +141,7 @@ class AutomatonShape:
     needs_content = False
 
     def __init__(self, shape: Strings) -> None:
+        self.shape = shape
         self.characters = Characters.of_dfa(shape.automaton)
         self.least, self.most = shape.least, shape.most
         self._automaton = shape.automaton

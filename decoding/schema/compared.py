@@ -2,7 +2,8 @@
 
 The engine reads a text as if items that are objects, arrays or numbers could be equal. What it
 allows, the plain interpreter then reads, which knows the items: but only tokens by which an item
-can end or become equal to one before it.
+can end or become equal to one before it; and all where the engine still follows a reading with
+equal items (`dropped`).
 
 In: the engine's memory and masks. Out: the same, without what makes two items equal. The methods
 have the names and arguments of the engine's entry points, so that texts call the one or the other.
@@ -19,9 +20,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.decoding.reference.json_places import Readings, is_free
+from maskwright.decoding.reference.json_places import Quoted, Readings, is_free
 from maskwright.decoding.reference.json_texts import JsonInterpreter, tokens_allowed
 from maskwright.decoding.schema import constants
+from maskwright.decoding.schema.dropped import has_dropped, is_alike_inside
 from maskwright.decoding.schema.entries import entries
 from maskwright.maskstore.schema.compiled import SchemaTables
 from maskwright.maskstore.vocabulary.vocabulary import Vocabulary
@@ -140,7 +142,10 @@ class ComparedEntries:
         with self._lock:
             may_be_equal = any(map(completions.may_be_equal, readings))
             rests = [completions.alike_rests(reading) for reading in readings] if may_be_equal else []
-        asked = _doubtful(vocabulary, readings, may_be_equal, rests)
+        if has_dropped(memory, readings):
+            asked = _doubtful_beside(vocabulary, memory, readings)
+        else:
+            asked = _doubtful(vocabulary, readings, may_be_equal, rests)
         asked = asked[(bits[asked >> 5] >> (asked & 31).astype(np.uint32)) & 1 != 0]
         if len(asked):
             tokens = [vocabulary.tokens[token] for token in asked.tolist()]
@@ -184,6 +189,13 @@ def _doubtful(
         return sets.every
     going_on = {number for rest in known for n in range(len(rest)) for number in sets.ids.get(rest[: n + 1], ())}
     return np.array(sorted({*sets.ending_or_escaping, *going_on}), np.int32)
+
+
+def _doubtful_beside(vocabulary: Vocabulary, memory: Array, readings: Readings) -> Array:
+    """As `_doubtful`, where the engine follows a reading that the interpreter has dropped."""
+    sets = _token_sets(vocabulary)
+    is_alike = all(isinstance(one.place, Quoted) for one in readings) and is_alike_inside(memory, readings)
+    return sets.with_quote if is_alike else sets.every
 
 
 class _TokenSets(NamedTuple):
