@@ -27,6 +27,11 @@ MOST_SUBSETS = 10
 """BOUND: branches of an `anyOf` beside `unevaluatedProperties` or `unevaluatedItems`."""
 
 
+def _named(clause: c.Clause) -> set[str]:
+    """The keys that a clause of objects gives a place in an order."""
+    return {name for one in clause if isinstance(one, c.Members) for name in one.names}
+
+
 class Normals:
     """The clauses of terms, each made once.
 
@@ -138,7 +143,7 @@ class Normals:
             case, its = self.cases.of(one), self.cases.of(other)
             if exclude(case, its):
                 return None
-            if implies(case, its):
+            if implies(case, its) and not (self.in_order and _named(other) - _named(one)):
                 return one
             if not self.in_order and implies(its, case):
                 return other

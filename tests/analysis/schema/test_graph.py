@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -91,6 +92,32 @@ def test_key_order_of_the_schema() -> None:
     texts = ('{"b": 1, "a": 1, "c": 1, "x": 1}', '{"a": 1, "b": 1, "c": 1}', '{"x": 1, "c": 1}')
     assert accepts(schema, *texts) == [True, True, True]
     assert accepts(schema, *texts, key_order="schema") == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("schema", "text"),
+    [
+        ({"properties": {"b": {}}, "required": ["z", "y"]}, "b z y c|a"),
+        ({"dependentRequired": {"z": ["y", "p"]}}, "y p a|z"),
+        ({"properties": {"z": {}}, "dependentRequired": {"z": ["y", "p"]}, "required": ["z", "c"]}, "z c y p"),
+        ({"properties": {"z": {}}, "patternProperties": {"^[cb]$": {}, "^a$": {}}, "required": ["y"]}, "z y b c a e|d"),
+        ({"properties": {"z": {}}, "propertyNames": {"enum": ["z", "b", "a"]}}, "z a b"),
+        ({"$ref": "#/$defs/y", "properties": {"a": {}}, "$defs": {"y": {"properties": {"y": {}, "b": {}}}}}, "y b a"),
+        (
+            {"properties": {"k": {"const": 1}}, "required": ["k"], "allOf": [{"properties": {"y": {}, "x": {}}}]},
+            "k y x",
+        ),
+        ({"allOf": [{"properties": {"y": {}, "x": {}}}, {"properties": {"k": {"const": 1}}}]}, "y x k"),
+    ],
+)
+def test_order_of_keys(schema: dict[str, Any], text: str) -> None:
+    """text : keys in the one order that they may have, but for those beside a bar."""
+    keys = text.replace("|", " ").split()
+    assert accepts(schema, json.dumps(dict.fromkeys(keys, 1)), key_order="schema") == [True]
+    for number in range(len(keys) - 1):
+        swapped = [*keys[:number], keys[number + 1], keys[number], *keys[number + 2 :]]
+        is_free = "|" in text and number == len(keys) - 2
+        assert accepts(schema, json.dumps(dict.fromkeys(swapped, 1)), key_order="schema") == [is_free], swapped
 
 
 def test_keys_of_patterns_with_few_keys_are_named() -> None:
