@@ -39,6 +39,10 @@ _NAMED = re.compile(
 a string is `u`, its length in four bytes, and its UTF-8."""
 
 _NO_SCHEMAS = frozenset({"enum", "const", "default", "examples", "required", "dependentRequired", "type", "$comment"})
+_BY_NAME = frozenset(
+    {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"}
+)  # whose keys are names, not keywords
+
 OPAQUE = {"anyOf": ()}
 """A schema whose clauses are known otherwise."""
 
@@ -75,24 +79,27 @@ def has_names(schema: Any) -> bool:
             return False
     except ValueError:
         pass  # types of a user, or values too deep
-    todo: list[Any] = [schema]
+    todo: list[tuple[Any, bool]] = [(schema, False)]  # with whether the keys are names
     while todo:
-        value = todo.pop()
-        if isinstance(value, dict):
-            if not _NAMES.isdisjoint(value):
-                for key in _NAMES.intersection(value):
-                    if isinstance(value[key], (str, bool)) and not (value is schema and key in {"$id", "id"}):
-                        return True
-            reference = value.get("$ref")
-            if reference is not None and isinstance(reference, str) and reference[:2] != "#/" and reference != "#":
-                return True
-            todo += [
-                child
-                for key, child in value.items()
-                if isinstance(child, (dict, list, tuple)) and key not in _NO_SCHEMAS
-            ]
-        else:
-            todo += [child for child in value if isinstance(child, (dict, list, tuple))]
+        value, is_by_name = todo.pop()
+        if not isinstance(value, dict):
+            todo += [(child, False) for child in value if isinstance(child, (dict, list, tuple))]
+            continue
+        if is_by_name:
+            todo += [(child, False) for child in value.values() if isinstance(child, (dict, list, tuple))]
+            continue
+        if not _NAMES.isdisjoint(value):
+            for key in _NAMES.intersection(value):
+                if isinstance(value[key], (str, bool)) and not (value is schema and key in {"$id", "id"}):
+                    return True
+        reference = value.get("$ref")
+        if reference is not None and isinstance(reference, str) and reference[:2] != "#/" and reference != "#":
+            return True
+        todo += [
+            (child, key in _BY_NAME)
+            for key, child in value.items()
+            if isinstance(child, (dict, list, tuple)) and key not in _NO_SCHEMAS
+        ]
     return False
 
 

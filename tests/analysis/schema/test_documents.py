@@ -1,0 +1,40 @@
+"""Identifiers and references, wherever they stand, and documents of all sorts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from maskwright.analysis.errors import SchemaError
+from maskwright.analysis.schema.documents import has_names
+from maskwright.analysis.schema.judge import is_text_of
+from maskwright.analysis.schema.load import load_schema
+
+NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies")
+KEYWORDS = ("default", "const", "enum", "examples", "required", "dependentRequired", "type", "$comment")
+
+
+@pytest.mark.parametrize("name", ["default", "type", "const", "enum", "examples", "required", "other"])
+@pytest.mark.parametrize(
+    "inner",
+    [
+        {"$id": "http://x/y", "$defs": {"a": {"type": "string"}}, "allOf": [{"$ref": "#/$defs/a"}]},
+        {"$defs": {"x": {"$anchor": "n", "type": "string"}}, "$ref": "#n"},
+        {"$defs": {"x": {"$dynamicAnchor": "n", "type": "string"}}, "$dynamicRef": "#n"},
+    ],
+    ids=["$id", "$anchor", "$dynamicRef"],
+)
+def test_members_may_be_called_as_keywords_are(name: str, inner: dict[str, Any]) -> None:
+    schema = {"properties": {name: inner}, "$defs": {"a": {"type": "integer"}}}
+    graph = load_schema(schema).texts.graph
+    assert is_text_of(graph, f'{{"{name}": "s"}}') and not is_text_of(graph, f'{{"{name}": 1}}')
+
+
+@pytest.mark.parametrize("keyword", KEYWORDS)
+def test_names_are_looked_for_in_schemas_only(keyword: str) -> None:
+    inner = {"$anchor": "a"}
+    assert all(has_names({above: {keyword: inner}}) for above in NAMED)
+    assert has_names({"properties": {"properties": {"properties": {keyword: {"not": inner}}}}})
+    assert not has_names({keyword: inner}) and not has_names({"properties": {"properties": {keyword: inner}}})
+    assert not has_names({"$defs": {"$id": {keyword: [inner]}, "$anchor": {}}})
