@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import SchemaError
 
 DRAFTS = {
@@ -113,7 +114,8 @@ class Document:
     with_names : whether identifiers are looked up; otherwise `follow` raises `NamesMatter` for
         schemas that have some.
 
-    Raises: SchemaError if the schema is no schema or its draft is not known.
+    Raises: SchemaError if the schema is no schema, its draft is not known, a URI is no string, or
+    an identifier that is looked up is none.
 
     schemas : the subschema at each location, an object or a boolean.
     unknown : location -> JSON pointer and reason, for schemas in documents that are not given.
@@ -130,6 +132,9 @@ class Document:
     ) -> None:
         self.schema = schema
         self.documents = dict(documents or {})
+        for uri in self.documents:
+            if not isinstance(uri, str):
+                raise SchemaError(f"documents has the key {clip(uri)}; expected URI -> schema")
         self.schemas: list[Any] = [True]
         self.drafts: list[int] = [default_draft]
         self.unknown: dict[int, tuple[str, str]] = {}
@@ -170,14 +175,19 @@ class Document:
                 "the schema has identifiers, anchors or references to other documents, which are looked up by the "
                 "package jsonschema-specifications; install it"
             ) from error
+
+        def made(schema: Any, place: str, draft: int) -> Any:
+            if wrong := _wrong_identifier(schema, draft):
+                pointer = f"{place}/{_id_keyword(draft)}"
+                raise SchemaError(f"{pointer}: {wrong}", pointer)
+            return resource(contents=schema, specification=_specification(draft))
+
         registry: Any = jsonschema_specifications.REGISTRY
         resource: Any = referencing.Resource
         pairs = []
         for uri, schema in self.documents.items():
-            own = _specification(self._draft(schema, uri, draft))
-            pairs.append((uri, resource(contents=schema, specification=own)))
-        root = resource(contents=self.schema, specification=_specification(draft))
-        return registry.with_resources(pairs).resolver_with_root(root)
+            pairs.append((uri, made(schema, uri, self._draft(schema, uri, draft))))
+        return registry.with_resources(pairs).resolver_with_root(made(self.schema, "", draft))
 
     def pointer(self, location: int) -> str:
         """The JSON pointer of a location in its document, behind the URI of another document."""
@@ -198,12 +208,16 @@ class Document:
         key: Any = id(schema)
         if resolver is not None:
             if isinstance(schema, dict):
+                wrong = _wrong_identifier(schema, draft)
                 try:
-                    resolver = resolver.in_subresource(_specification(draft).create_resource(schema))
+                    resolver = (
+                        resolver if wrong else resolver.in_subresource(_specification(draft).create_resource(schema))
+                    )
                 except ValueError as error:
+                    wrong = f"is no URI ({error})"
+                if wrong:
                     self._places.append(place)
-                    name = "id" if draft == 4 else "$id"
-                    raise self.error(len(self._places) - 1, name, f"is no URI ({error})") from None
+                    raise self.error(len(self._places) - 1, _id_keyword(draft), wrong)
             key = (key, draft, _scope(resolver))
         number = self._numbers.get(key)
         if number is not None:
@@ -348,6 +362,16 @@ class Document:
             else:
                 raise self.error(number, keyword, f"the reference {reference!r} leads to nothing")
         return self._location(schema, (path,), self.drafts[number], None)
+
+
+def _id_keyword(draft: int) -> str:
+    return "id" if draft == 4 else "$id"
+
+
+def _wrong_identifier(schema: Any, draft: int) -> str:
+    """What is wrong with the identifier of a schema that is no string; "" if nothing is."""
+    name = schema.get(_id_keyword(draft)) if isinstance(schema, dict) else None
+    return "" if name is None or isinstance(name, str) else f"an identifier is a string, not {type(name).__name__}"
 
 
 def _scope(resolver: Any) -> tuple[str, ...]:

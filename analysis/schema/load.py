@@ -122,10 +122,7 @@ def load_schema(
     spacing = _spacing(whitespace)
     check_escapes(escapes)
     others = given_documents(documents, schema)
-    if others:
-        graph = build_graph(schema, documents=others, key_order=key_order, lenient=lenient)
-    else:
-        graph = _graph(_Content(schema), key_order, lenient)
+    graph = _built(schema, others, key_order, lenient) if others else _graph(_Content(schema), key_order, lenient)
     options = SchemaOptions(whitespace, key_order, lenient, others, escapes)
     return JsonSchema(name, schema, Texts(graph, spacing, escapes), options)
 
@@ -201,13 +198,20 @@ class _Content:
 def _graph(content: _Content, key_order: KeyOrder, lenient: bool) -> SchemaGraph:
     """The graph of a schema. It holds nothing of the caller's values, which may change."""
     schema, content.schema = content.schema, None  # the cache keeps what is equal, not the values
+    return _built(schema, {}, key_order, lenient)
+
+
+def _built(schema: Any, documents: dict[str, Any], key_order: KeyOrder, lenient: bool) -> SchemaGraph:
+    """As `build_graph`, but a tuple is an array in a schema, and a key that is no string is one."""
     try:
-        return build_graph(schema, key_order=key_order, lenient=lenient)
+        return build_graph(schema, documents=documents, key_order=key_order, lenient=lenient)
     except SchemaError:
-        again = json.loads(_spelled(schema))
-        if again == schema:
+        values = schema, list(documents.values())
+        again, others = json.loads(_spelled(values))
+        if (again, others) == values:
             raise
-    return build_graph(again, key_order=key_order, lenient=lenient)  # a tuple is an array in JSON, and a key a string
+    documents = dict(zip(documents, others, strict=True))
+    return build_graph(again, documents=documents, key_order=key_order, lenient=lenient)
 
 
 def _spacing(whitespace: str | int) -> Dfa | None:

@@ -38,3 +38,38 @@ def test_names_are_looked_for_in_schemas_only(keyword: str) -> None:
     assert has_names({"properties": {"properties": {"properties": {keyword: {"not": inner}}}}})
     assert not has_names({keyword: inner}) and not has_names({"properties": {"properties": {keyword: inner}}})
     assert not has_names({"$defs": {"$id": {keyword: [inner]}, "$anchor": {}}})
+
+
+@pytest.mark.parametrize(
+    ("schema", "documents", "pointer"),
+    [
+        ({"$ref": "o.json"}, {"o.json": {"$id": 5}}, "o.json/$id"),
+        ({"$ref": "o.json"}, {"o.json": {"properties": {"a": {"$id": []}}}}, "o.json/properties/a/$id"),
+        ({"$id": 5, "$ref": "o.json"}, {"o.json": {}}, "/$id"),
+        (
+            {"items": {"$id": None, "properties": {"a": {"$id": 5}}}, "$ref": "o.json"},
+            {"o.json": {}},
+            "/items/properties/a/$id",
+        ),
+        ({"$schema": "http://json-schema.org/draft-04/schema#", "id": 5, "not": {"$ref": "o"}}, {"o": {}}, "/id"),
+    ],
+)
+def test_an_identifier_that_is_no_string_is_named(schema: Any, documents: dict[str, Any], pointer: str) -> None:
+    with pytest.raises(SchemaError, match="an identifier is a string, not") as caught:
+        load_schema(schema, documents=documents)
+    assert caught.value.pointer == pointer
+
+
+def test_documents_have_uris() -> None:
+    for schema in ({}, {"$ref": "o.json"}):
+        with pytest.raises(SchemaError, match="documents has the key 5; expected URI -> schema"):
+            load_schema(schema, documents={5: {}})  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize("documents", [None, {"o": {"type": ("integer", "string")}}])
+def test_tuples_are_arrays_and_keys_are_strings(documents: dict[str, Any] | None) -> None:
+    schema: Any = {"type": "object", "properties": {5: {"type": ("integer", "string")}}}
+    if documents:
+        schema["properties"][5] = {"$ref": "o"}
+    graph = load_schema(schema, documents=documents).texts.graph
+    assert [is_text_of(graph, f'{{"5": {value}}}') for value in ("1", '"a"', "null")] == [True, True, False]
