@@ -78,13 +78,13 @@ def leaf_shapes(schema: dict[str, Any], draft: int) -> tuple[Shape, ...] | None:
 
 def _leaf_key(schema: dict[str, Any], draft: int) -> tuple[Any, ...] | None:
     """What the shapes of a schema of scalars only depend on; None for any other schema."""
+    if "$schema" in schema:
+        return None  # it may have a draft of its own
     key: list[Any] = [draft]
     is_scalar = False
     for name, value in schema.items():
         group = GROUPS.get(name)
         if group is None:
-            if name == "$schema":
-                return None  # it may have a draft of its own
             continue
         if group == "t":
             if value.__class__ is str:

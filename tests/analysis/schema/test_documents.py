@@ -40,6 +40,17 @@ def test_names_are_looked_for_in_schemas_only(keyword: str) -> None:
     assert not has_names({"$defs": {"$id": {keyword: [inner]}, "$anchor": {}}})
 
 
+@pytest.mark.parametrize("keyword", ["anyOf", "oneOf", "allOf"])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_an_embedded_schema_has_its_own_draft_wherever_it_says_so(keyword: str, is_first: bool) -> None:
+    """`1.0` is no integer in draft 4."""
+    own = {"$schema": "http://json-schema.org/draft-04/schema#", "id": "http://x/y", "$id": "http://x/y"}
+    one = {keyword: [{"type": "integer"}, {"type": "null"}][: 1 if keyword == "allOf" else 2]}
+    for inner in ({**own, **one} if is_first else {**one, **own}, {"anyOf": [{**one, **own}]}):
+        graph = load_schema({"properties": {"a": inner}}).texts.graph
+        assert is_text_of(graph, '{"a": 1}') and not is_text_of(graph, '{"a": 1.0}')
+
+
 @pytest.mark.parametrize(
     ("schema", "documents", "pointer"),
     [
