@@ -127,8 +127,8 @@ class SchemaEndings:
         return self._endings.min_bytes_left(self._readings(text))
 
 
-_LOCK = threading.RLock()
-_ENDINGS: dict[int, PatternEndings | SchemaEndings] = {}
+_ENDINGS: dict[int, tuple[PatternEndings | SchemaEndings, threading.Lock]] = {}
+"""By the number of a store: its endings, and the lock of whoever asks for one: that may take long."""
 
 
 def ending_after(store: SchemaTables, text: bytes) -> Ending:
@@ -142,8 +142,9 @@ def ending_after(store: SchemaTables, text: bytes) -> Ending:
     Raises: DeadEndError if no tokens complete the text; LimitError if none are found in time.
     Cost: some 100 us for each byte of the ending, and 10 for each new byte of the text.
     """
-    with _LOCK:
-        return _endings_of(store).after(text)
+    endings, lock = _endings_of(store)
+    with lock:
+        return endings.after(text)
 
 
 def bytes_left_after(store: SchemaTables, text: bytes) -> int:
@@ -151,18 +152,21 @@ def bytes_left_after(store: SchemaTables, text: bytes) -> int:
 
     Raises: as `ending_after`.
     """
-    with _LOCK:
-        return _endings_of(store).length_after(text)
+    endings, lock = _endings_of(store)
+    with lock:
+        return endings.length_after(text)
 
 
-def _endings_of(store: SchemaTables) -> PatternEndings | SchemaEndings:
+def _endings_of(store: SchemaTables) -> tuple[PatternEndings | SchemaEndings, threading.Lock]:
     """The endings of a store. The first call makes them; they live as long as the store."""
     found = _ENDINGS.get(id(store))
     if found is None:
         texts, vocabulary = store.texts, store.vocabulary
-        found = SchemaEndings(texts, vocabulary) if isinstance(texts, Texts) else PatternEndings(texts, vocabulary)
-        _ENDINGS[id(store)] = found
-        weakref.finalize(store, _ENDINGS.pop, id(store), None)
+        made = SchemaEndings(texts, vocabulary) if isinstance(texts, Texts) else PatternEndings(texts, vocabulary)
+        mine = made, threading.Lock()
+        found = _ENDINGS.setdefault(id(store), mine)  # another thread may have been sooner
+        if found is mine:
+            weakref.finalize(store, _ENDINGS.pop, id(store), None)
     return found
 
 

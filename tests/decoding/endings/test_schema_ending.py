@@ -102,3 +102,30 @@ def test_threads_share_the_endings_of_a_store() -> None:
     for thread in threads:
         thread.join()
     assert set(found) == {(b"[", b"]"), (b"[t", b"rue]"), (b"[true,", b"true]")}
+
+
+def test_a_long_search_does_not_stop_those_in_other_stores(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow, quick = (mw.build_store({"const": value}, vocabulary()) for value in ("a", "b"))
+    is_searching, may_end = threading.Event(), threading.Event()
+    search = SchemaEndings.after
+
+    def waiting(endings: SchemaEndings, text: bytes) -> Any:
+        if text == b'"a':
+            is_searching.set()
+            assert may_end.wait(60)
+        return search(endings, text)
+
+    monkeypatch.setattr(SchemaEndings, "after", waiting)
+    found: list[bytes] = []
+    threads = [
+        threading.Thread(target=lambda store=store, text=text: found.append(ending_after(store, text).data))
+        for store, text in ((slow, b'"a'), (quick, b'"'))
+    ]
+    threads[0].start()
+    assert is_searching.wait(60)
+    threads[1].start()
+    threads[1].join(20)
+    may_end.set()
+    for thread in threads:
+        thread.join()
+    assert found == [b'b"', b'"']
