@@ -128,7 +128,7 @@ class SchemaEndings:
 
 
 _ENDINGS: dict[int, tuple[PatternEndings | SchemaEndings, threading.Lock]] = {}
-"""By the number of a store: its endings, and the lock of whoever asks for one: that may take long."""
+"""By the number of a store: its endings, and the lock of whoever asks for one, for a long time."""
 
 
 def ending_after(store: SchemaTables, text: bytes) -> Ending:
