@@ -8,11 +8,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from random_graphs import random_graph
 from schema_masks import TOKENS, VOCABULARY
 from shares import share
 
 import maskwright as mw
-from maskwright.decoding.schema.dropped import has_dropped
+from maskwright.analysis.schema.shapes import Arrays, Texts
+from maskwright.decoding.reference.json_texts import JsonInterpreter
+from maskwright.decoding.schema.dropped import _n_different, _n_followed, has_dropped
+from maskwright.decoding.schema.matcher import SchemaMatcher
+from maskwright.maskstore.schema.compiled import SchemaTables
+from maskwright.maskstore.schema.write import write_schema
 from maskwright.stores.schema_store import SchemaStore, build_schema_store
 
 UNIQUE = {"type": "array", "uniqueItems": True}
@@ -35,7 +41,8 @@ def store_of(schema: Any) -> SchemaStore:
 
 def allowed(matcher: Any) -> set[bytes]:
     words = np.zeros(matcher.store.n_words, np.uint32)
-    matcher.fill(words)
+    if not matcher.try_fill(words):
+        return set()
     bits = np.unpackbits(words.view(np.uint8), bitorder="little")
     return {TOKENS[token] for token in np.flatnonzero(bits).tolist() if token < len(TOKENS)}
 
@@ -105,6 +112,32 @@ def test_masks_of_random_alternatives(seed: int) -> None:
                 n_masks += 1
                 assert allowed(matcher) == {token for i, token in enumerate(TOKENS) if matcher.is_allowed(i)}
     assert n_masks > 15
+
+
+@pytest.mark.parametrize("seed", share(range(40), 3))
+def test_the_engine_has_as_many_readings_or_more(seed: int) -> None:
+    """As many nearly always: the frames of its forks may say the same."""
+    n_states = n_more = 0
+    for k in range(12):
+        rng = random.Random(77_000 + 100 * seed + k)
+        graph = random_graph(rng)
+        if any(isinstance(shape, Arrays) and shape.is_unique for node in graph.nodes for shape in node):
+            continue
+        texts = Texts(graph)
+        matcher = SchemaMatcher(SchemaTables("random", texts, VOCABULARY, *write_schema(texts)), 0)
+        interpreter = JsonInterpreter(texts)
+        readings = interpreter.start()
+        for _ in range(15):
+            tokens = [token for token in sorted(allowed(matcher)) if token not in b" \t\n\r"]
+            if not tokens:
+                break
+            token = rng.choice([one for one in tokens if one[:1] in b'"{}[],:'] or tokens)
+            matcher.advance_bytes(token)
+            readings = interpreter.read_bytes(readings, token)
+            more = _n_followed(matcher._memory) - _n_different(readings)
+            assert more >= 0, matcher.said()
+            n_states, n_more = n_states + 1, n_more + (more > 0)
+    assert n_states > 20 and 20 * n_more <= n_states
 
 
 def test_history_copies_and_batches() -> None:
