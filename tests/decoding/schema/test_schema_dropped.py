@@ -111,7 +111,7 @@ def test_masks_of_random_alternatives(seed: int) -> None:
             if matcher.try_bytes(texts(rng).encode()):
                 n_masks += 1
                 assert allowed(matcher) == {token for i, token in enumerate(TOKENS) if matcher.is_allowed(i)}
-    assert n_masks > 15
+    assert n_masks > 5
 
 
 @pytest.mark.parametrize("seed", share(range(40), 3))
@@ -137,7 +137,7 @@ def test_the_engine_has_as_many_readings_or_more(seed: int) -> None:
             more = _n_followed(matcher._memory) - _n_different(readings)
             assert more >= 0, matcher.said()
             n_states, n_more = n_states + 1, n_more + (more > 0)
-    assert n_states > 20 and 20 * n_more <= n_states
+    assert n_states > 20 and 2 * n_more < n_states
 
 
 def test_history_copies_and_batches() -> None:
