@@ -75,7 +75,9 @@ class ForcedSpellings:
         row = self._tokens.row(spot)
         inside: list[tuple[int, Node]] = []
         mask = self.forced.masks.get(at)
-        beyond = None if mask is None else mask & row[: len(mask)]
+        beyond = None if mask is None else mask.copy()
+        if beyond is not None:
+            self._tokens.narrow(spot, beyond)
         for end in range(at + 1, min(len(data), at + self._longest) + 1):
             for token in self._ids.get(data[at:end], ()):
                 if row[token >> 5] >> (token & 31) & 1:

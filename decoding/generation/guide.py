@@ -38,13 +38,15 @@ class CanonicalGuide:
         for token in before:
             self.read(token)
 
-    def read(self, token: int) -> None:
-        """Read a token, whether it is canonical or not."""
+    def read(self, token: int) -> bool:
+        """Read a token. Returns whether it is canonical."""
         self._spellings = None
-        if self._state.is_canonical(token):
+        is_canonical = self._state.is_canonical(token)
+        if is_canonical:
             self._state.advance(token)
         else:
             self._state.restart()
+        return is_canonical
 
     def take_back(self) -> None:
         """Take back the last token that was read."""
@@ -76,12 +78,12 @@ class CanonicalGuide:
     def choose(self, words: Words, logits: Logits, sampler: Sampler) -> int:
         """Choose a token that canonical ones can follow, and read it, as the matcher does.
 
-        words : as of `narrow`; left as it is.
+        words : (n,) int32, the matcher's mask, maybe with more words behind it; left as it is.
         logits : (N,) float32; left as they are.
 
         Returns the token; -1 if there is none.
         """
-        words = words.copy()
+        words = words[: len(self._words)].copy()
         if not self.narrow(words):
             return -1
         logits = logits.copy()
@@ -96,8 +98,8 @@ class CanonicalGuide:
         return -1
 
     def forced(self, words: Words) -> list[int]:
-        """The tokens that come next whatever the model says. words : the matcher's mask."""
-        spellings = self._of_forced(words)
+        """The tokens that come next whatever the model says. words : as of `choose`."""
+        spellings = self._of_forced(words[: len(self._words)])
         return [] if spellings is None else spellings.tokens()
 
     def _of_forced(self, words: Words) -> ForcedSpellings | None:

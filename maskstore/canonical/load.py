@@ -23,6 +23,8 @@ from maskwright.maskstore.vocabulary.vocabulary import _locate
 _ONE_PIECE = r"(?s:.)+"
 _GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 """How a ByteLevel step with use_regex cuts. Source: tokenizers, pre_tokenizers/byte_level.rs."""
+_NORMAL, _USER_DEFINED = 1, 4
+"""Types of the pieces of a SentencePiece model."""
 _SPLIT_SPACES = r" [^ ]*|[^ ]+"
 """How a Metaspace step with split cuts, once its mark is a space again."""
 
@@ -112,14 +114,56 @@ def _of_ranks(vocabulary: Vocabulary, pattern: str) -> _Parts:
 def _of_sentencepiece(processor: Any, vocabulary: Vocabulary) -> _Parts:
     ids: dict[bytes, int] = {}
     scores: dict[bytes, float] = {}
-    controls = processor.IsControl, processor.IsUnknown, processor.IsUnused, processor.IsByte
-    for token in range(processor.vocab_size()):
-        if not any(is_kind(token) for is_kind in controls):
+    kinds = list(_kinds_of_pieces(processor.serialized_model_proto()))
+    free = {token for token, data in enumerate(vocabulary.tokens) if data and token >= len(kinds)}
+    for token, kind in enumerate(kinds):
+        if kind == _USER_DEFINED:
+            free.add(token)
+        elif kind == _NORMAL and vocabulary.tokens[token]:
             ids[vocabulary.tokens[token]] = token
             scores[vocabulary.tokens[token]] = processor.GetScore(token)
     order = {score: rank for rank, score in enumerate(sorted(set(scores.values()), reverse=True))}
     ranks = {data: order[score] for data, score in scores.items()}
-    return _Parts(Merges(ids, ranks=ranks, characters=True), _ONE_PIECE, _byte_pieces(vocabulary))
+    return _Parts(Merges(ids, ranks=ranks, characters=True), _ONE_PIECE, _byte_pieces(vocabulary), free)
+
+
+def _kinds_of_pieces(model: bytes) -> Iterator[int]:
+    """The type of each piece of a SentencePiece model.
+
+    The package tells all types apart but user-defined pieces, which the encoder finds in a text
+    before it merges.
+
+    Source: sentencepiece_model.proto; a model is a list of pieces (field 1), a piece has a type
+    (field 3), which is normal if it is left out.
+    """
+    for field_number, piece in _fields(model):
+        if field_number == 1 and isinstance(piece, bytes):
+            yield next((int(kind) for number, kind in _fields(piece) if number == 3), _NORMAL)
+
+
+def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """The fields of a message of Protocol Buffers, that of numbers as numbers."""
+    at = 0
+
+    def number() -> int:
+        nonlocal at
+        found = shift = 0
+        while True:
+            byte = message[at]
+            at += 1
+            found |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return found
+
+    while at < len(message):
+        key = number()
+        if key & 7 == 0:
+            yield key >> 3, number()
+            continue
+        size = {1: 8, 2: 0, 5: 4}[key & 7] or number()
+        yield key >> 3, message[at : at + size]
+        at += size
 
 
 def _byte_pieces(vocabulary: Vocabulary) -> dict[int, int]:
@@ -145,7 +189,8 @@ def _of_json(content: Mapping[str, Any], vocabulary: Vocabulary) -> _Parts:
             f"{where}: the tokenizer cuts a text {len(patterns)} times over; canonical masks support one cut"
         )
     added = {entry["id"] for entry in content.get("added_tokens") or []}
-    free = {token for token in added if token < vocabulary.size and vocabulary.tokens[token]}
+    own = set(model["vocab"].values()) - added  # the files beside it may add tokens too
+    free = {token for token, data in enumerate(vocabulary.tokens) if data and token not in own}
     texts = {
         piece: vocabulary.tokens[token]
         for piece, token in model["vocab"].items()
@@ -214,7 +259,7 @@ def _check(tokens: CanonicalTokens, tokenize: Callable[[str], list[int]]) -> Non
     for sample in SAMPLES:
         state = tokens.start()
         for token in tokenize(sample):
-            if not state.is_canonical(token):
+            if token in tokens.vocabulary.special or not state.is_canonical(token):
                 raise VocabularyError(
                     f"{tokens.vocabulary.name}: the tokenizer's own token {token} ({tokens.vocabulary.tokens[token]!r}) of the text "
                     f"{clip(sample)} is not found canonical: the tokenizer is of a kind that canonical masks do not support"

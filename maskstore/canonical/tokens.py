@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.arguments import as_integer
+from maskwright.analysis.arguments import as_integer, refuse_argument
 from maskwright.analysis.errors import MaskwrightError, VocabularyError
 from maskwright.maskstore.canonical.cuts import Course, Cuts
 from maskwright.maskstore.canonical.merges import Merges
@@ -29,6 +30,9 @@ KEPT_SPOTS = 65_536
 
 KEPT_GUESSES = 512
 """Guesses whose rows are remembered: 32 kB each at V = 131,072."""
+
+_NUMBERING = threading.Lock()
+"""Held while guesses get a number, since threads share a `CanonicalTokens`."""
 
 FREE = -1
 """Instead of the last token: any made token may stand beside it."""
@@ -72,7 +76,9 @@ class CanonicalTokens:
     merges : of its BPE.
     cuts : of its pre-tokenizer.
     byte_pieces : byte -> id, for a BPE of characters that spells unknown ones as bytes.
-    free : ids that the tokenizer finds in a text before it cuts it (added tokens).
+    free : ids that the tokenizer finds in a text before it cuts it (added tokens). The vocabulary's
+        special tokens are such too. They may come where a text may end, and a text of its own
+        begins behind them.
     whole : whether a piece that is a token is that token, whatever the merges are.
 
     What is not modelled: a text that spells an added token with other tokens, normal forms (a
@@ -98,7 +104,7 @@ class CanonicalTokens:
         self._byte_pieces = dict(byte_pieces or {})
         self._byte_of = {token: byte for byte, token in self._byte_pieces.items()}
         self._ids = merges.ids
-        self._free = frozenset(free)
+        self._free = (vocabulary.special.keys() | set(free)) - set(vocabulary.eos)
         self._whole = whole
         bits = np.zeros(vocabulary.size, np.bool_)
         bits[list(vocabulary.eos)] = True
@@ -124,8 +130,8 @@ class CanonicalTokens:
         found: dict[bytes, tuple[int, ...]] = {}
         ids = [*self._ids.values(), *self._byte_pieces.values(), *self._free]
         for token in sorted(set(ids)):
-            data = self.vocabulary.tokens[token]
-            found[data] = (*found.get(data, ()), token)
+            if data := self.vocabulary.tokens[token]:
+                found[data] = (*found.get(data, ()), token)
         return found
 
     @cached_property
@@ -156,9 +162,13 @@ class CanonicalTokens:
         return self._number((Guess(self._cuts.start()),)), FREE
 
     def _number(self, guesses: tuple[Guess, ...]) -> int:
-        number = self._numbers.setdefault(guesses, len(self._guesses))
-        if number == len(self._guesses):
-            self._guesses.append(guesses)
+        number = self._numbers.get(guesses)
+        if number is None:
+            with _NUMBERING:
+                number = self._numbers.get(guesses, len(self._guesses))
+                if number == len(self._guesses):
+                    self._guesses.append(guesses)
+                    self._numbers[guesses] = number  # INVARIANT: who finds a number finds its guesses
         return number
 
     def _spell_tokens(self) -> None:
@@ -202,6 +212,15 @@ class CanonicalTokens:
             if len(self._rows) > KEPT_ROWS:
                 self._rows.popitem(last=False)
         return row
+
+    def narrow(self, spot: Spot, words: npt.NDArray[np.int32] | npt.NDArray[np.uint32]) -> None:
+        """Take out of a mask, which may have fewer or more words than a row, what the row lacks."""
+        row = self.row(spot)
+        own = words.view(np.uint32)
+        if len(own) != len(row):
+            own[len(row) :] = 0
+            own, row = own[: len(row)], row[: len(own)]
+        np.bitwise_and(own, row, out=own)
 
     def can_end(self, spot: Spot) -> bool:
         """Whether a sequence is all that the tokenizer makes of its text."""
@@ -363,7 +382,7 @@ class CanonicalTokens:
         return found
 
     def _step(self, guesses: tuple[Guess, ...], last: int, token: int) -> Spot:
-        if token in self._free:
+        if token in self._free or token in self.vocabulary.eos:
             return self._start
         if token in self._byte_of:
             return self._number((self._after_byte(guesses[0], self._byte_of[token]),)), FREE
@@ -421,18 +440,23 @@ class CanonicalState:
     def narrow(self, words: npt.NDArray[np.int32] | npt.NDArray[np.uint32]) -> None:
         """Take the tokens out of a mask that do not keep the sequence canonical.
 
-        words : (ceil(V / 32),) int32 or uint32, as a matcher fills it; changed in place.
+        words : (ceil(V / 32),) int32 or uint32, as a matcher fills it; changed in place. It may be
+            shorter or longer by ids that stand for no text, which it then lacks.
 
-        Raises: MaskwrightError if the array has another shape or type.
+        Raises: MaskwrightError if it is no such array, or read-only.
         """
-        row = self.tokens.row(self._history[-1])
-        if words.dtype.itemsize != 4 or words.ndim != 1 or abs(len(words) - len(row)) > MOST_PADDING:
+        size = (self.tokens.vocabulary.size + 31) // 32
+        if not isinstance(words, np.ndarray):
+            refuse_argument("the mask", words, f"an array, ({size},) int32")
+        if words.dtype.char not in "iIlL" or words.itemsize != 4 or words.ndim != 1:
             raise MaskwrightError(
-                f"the mask has the shape {words.shape} and type {words.dtype}; expected ({len(row)},) int32"
+                f"the mask has the shape {words.shape} and type {words.dtype}; expected ({size},) int32"
             )
-        size = min(len(words), len(row))
-        own = words[:size].view(np.uint32)
-        np.bitwise_and(own, row[:size], out=own)
+        if abs(len(words) - size) > MOST_PADDING or not words.flags.writeable:
+            raise MaskwrightError(
+                f"the mask has {len(words)} words, or is read-only; expected {size} that can be written"
+            )
+        self.tokens.narrow(self._history[-1], words)
 
     def is_canonical(self, token: int) -> bool:
         """Whether the sequence stays canonical with this token behind it."""
@@ -446,14 +470,13 @@ class CanonicalState:
         return self.tokens.can_end(self._history[-1])
 
     def advance(self, token: int) -> None:
-        """Read one token. An end-of-text token changes nothing.
+        """Read one token. Behind a special token, end of text too, a text of its own begins.
 
         Raises: MaskwrightError if it does not keep the sequence canonical. Nothing has changed.
         """
         if not self.is_canonical(token):
             raise MaskwrightError(f"token {token} is not canonical here: the tokenizer cuts no text so")
-        is_end = token in self.tokens.vocabulary.eos
-        self._history.append(self._history[-1] if is_end else self.tokens.after(self._history[-1], token))
+        self._history.append(self.tokens.after(self._history[-1], token))
 
     def restart(self) -> None:
         """Read a token that is not canonical: what follows is canonical as a text of its own."""

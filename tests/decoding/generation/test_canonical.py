@@ -280,6 +280,68 @@ def test_where_nothing_canonical_can_come_another_token_is_taken_and_counted() -
     assert (found.data, found.relaxed) == (b"c", 1)
 
 
+@functools.cache
+def with_calls() -> tuple[mw.Vocabulary, mw.CanonicalTokens, list[int]]:
+    """A byte-level tokenizer with two special tokens around a tool call."""
+    import small_tokenizers
+
+    tokenizer = small_tokenizers.byte_level()
+    tokenizer.add_special_tokens(["<call>", "</call>"])
+    vocabulary = mw.load_vocabulary(tokenizer)
+    return vocabulary, mw.load_canonical(tokenizer), [tokenizer.token_to_id(name) for name in ("<call>", "</call>")]
+
+
+@pytest.mark.parametrize("fast_forward", [False, True])
+def test_a_tool_call_begins_by_its_token(fast_forward: bool) -> None:
+    vocabulary, tokens, (begin, end) = with_calls()
+    call = {
+        "type": "tag",
+        "begin": {"type": "token", "token": "<call>"},
+        "content": {"type": "json_schema", "json_schema": {"type": "integer"}},
+        "end": {"type": "token", "token": "</call>"},
+    }
+    form = {"type": "token_triggered_tags", "trigger_tokens": ["<call>"], "tags": [call]}
+    composition = mw.read_structural_tag({"type": "structural_tag", "format": form})
+    row = np.zeros(vocabulary.size, np.float32)
+    row[begin], row[vocabulary.tokens.index(b"7")] = 9, 5
+
+    def model(read: list[int]) -> npt.NDArray[np.float32]:
+        found = row.copy()
+        found[end] = 20 * (vocabulary.tokens[read[-1]] == b"7")
+        return found
+
+    matcher = mw.build_store(composition, vocabulary).matcher()
+    found = mw.generate(
+        model, matcher, [0], canonical=tokens, fast_forward=fast_forward, max_tokens=8, close=False
+    ).run()
+    seven = vocabulary.tokens.index(b"7")
+    assert found.tokens == (begin, seven, end, begin, seven, end, begin, seven)
+    assert found.relaxed == 0
+
+
+@pytest.mark.parametrize("kind", ["grammar", "schema", "composition"])
+@pytest.mark.parametrize("fast_forward", [False, True])
+def test_vocabularies_may_be_padded(kind: str, fast_forward: bool) -> None:
+    own = canonical().vocabulary
+    more = mw.load_vocabulary([*own.tokens, *[b""] * 80], eos=list(own.eos))
+    source: mw.Grammar | mw.JsonSchema | mw.Composition = mw.parse_grammar(GRAMMAR)
+    if kind == "schema":
+        source = mw.load_schema(SCHEMA, whitespace="compact")
+    elif kind == "composition":
+        source = mw.read_composition('start: "<tag>" INSIDE "</tag>"\n%regex INSIDE /ab{3,5}c/\n')
+
+    def text(built: object, vocabulary: mw.Vocabulary) -> tuple[int, ...]:
+        matcher = built.matcher()  # type: ignore[attr-defined]
+        options = {"max_tokens": 60, "canonical": canonical(), "fast_forward": fast_forward}
+        return mw.generate(random_model(1, more.size), matcher, [0], vocabulary=vocabulary, **options).run().tokens  # type: ignore[arg-type]
+
+    found = text(store(kind), own)
+    assert found == text(store(kind), more)  # the model's vocabulary has more ids than the store's
+    assert found == text(mw.build_store(source, more), more)
+    matcher = mw.build_store(source, more).matcher()
+    assert forced_tokens(matcher, canonical().start()) == forced_tokens(store(kind).matcher(), canonical().start())
+
+
 def test_the_bundled_model_writes_canonical_tokens() -> None:
     pytest.importorskip("transformers")
     found = mw.complete(store("grammar"), '{"na', canonical=True, fast_forward=True, max_tokens=40)

@@ -44,7 +44,7 @@ def encode(name: str) -> Callable[[str], list[int]]:
 
 def bits(tokens: CanonicalTokens, state: Any) -> list[int]:
     row = np.unpackbits(tokens.row(state.spot).view(np.uint8), bitorder="little")
-    return [token for token in np.flatnonzero(row).tolist() if token not in tokens.vocabulary.eos]
+    return [token for token in np.flatnonzero(row).tolist() if tokens.vocabulary.tokens[token]]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -131,6 +131,9 @@ def test_states_go_back_and_fork() -> None:
         state.rollback(1)
     with pytest.raises(MaskwrightError, match="expected"):
         state.narrow(np.zeros(3, np.int64))
+    for mask, why in (([1, 2], "a list; expected an array"), (np.frombuffer(bytes(512), np.int32), "is read-only")):
+        with pytest.raises(MaskwrightError, match=why):
+            state.narrow(mask)  # type: ignore[arg-type]
     for odd in (-1, 10**9):
         assert not state.is_canonical(odd)
 
