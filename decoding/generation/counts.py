@@ -39,6 +39,8 @@ MOST_PLACES = 1 << 17
 """BOUND: places that are kept; the oldest goes first."""
 MOST_TOKENS = 8
 """BOUND: different tokens that are counted at one place."""
+MOST_COUNTED = 1 << 62
+"""BOUND: a count in a file."""
 FORMAT = 1
 DIGEST = 8
 """Bytes that a place is known by, of the digest of its mask and the token before it."""
@@ -120,6 +122,8 @@ class TokenCounts:
             refuse_argument("matcher", matcher, "a Matcher")
         self.check_belongs(matcher.store.vocabulary)
         before = as_integer("before", before)
+        if not -1 <= before < 1 << 31:
+            raise MaskwrightError(f"before is {clip(before)}; expected a token, or -1")
         ids = integer_row("tokens", tokens).tolist()
         words = np.zeros(matcher.store.n_words, np.int32)
         for number, token in enumerate(ids):
@@ -211,9 +215,11 @@ class TokenCounts:
                 f"the counts in {path} are of another vocabulary than {vocabulary.name}: learn them with this one"
             )
         for place, tokens in counts.items():
-            if not tokens or min(tokens.values()) < 1 or not all(0 <= token < vocabulary.size for token in tokens):
+            is_fine = tokens and all(1 <= count <= MOST_COUNTED for count in tokens.values())
+            if not is_fine or not all(0 <= token < vocabulary.size for token in tokens):
                 raise StoreError(
-                    f"{path} holds no counts of tokens (place {place.hex()} has none, one below 1, or of an id that the vocabulary lacks)"
+                    f"{path} holds no counts of tokens (place {place.hex()} has none, one below 1 or above {MOST_COUNTED:,}, or of an id "
+                    "that the vocabulary lacks)"
                 )
         for place, tokens in list(counts.items())[-MOST_PLACES:]:
             found._counts[place] = dict(sorted(tokens.items(), key=lambda one: -one[1])[:MOST_TOKENS])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.arguments import a_type
+from maskwright.analysis.arguments import a_type, clip
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.decoding.logits import need_torch
 
@@ -124,7 +124,7 @@ class ModelReader:
         is_full = self._n_cached >= self._context or len(self._tokens) > self._context
         if self._context and (self._cache is None or is_full):
             self._cache = None
-            longest = self._context if len(self._tokens) < self._context else max(1, 3 * self._context // 4)
+            longest = self._context if len(self._tokens) <= self._context else max(1, 3 * self._context // 4)
             self._tokens = self._tokens[-longest:]
         torch = self._torch
         new = self._tokens[self._n_cached :] if self._cache is not None else self._tokens
@@ -186,7 +186,12 @@ class CallReader:
         found = self._function(list(self._tokens))
         if hasattr(found, "detach"):
             found = found.detach().float().cpu().numpy()
-        logits = np.array(found, np.float32)
+        try:
+            logits = np.array(found, np.float32)
+        except (TypeError, ValueError):
+            raise MaskwrightError(
+                f"the model gave {clip(found)}, {a_type(found)}; expected (N,) numbers, the logits of the next token"
+            ) from None
         if logits.ndim != 1:
             raise MaskwrightError(
                 f"the model gave logits of shape {logits.shape}; expected (N,), those of the next token"

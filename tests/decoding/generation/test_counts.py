@@ -136,6 +136,7 @@ def test_a_file_holds_what_was_learned(tmp_path: Path) -> None:
             '{"00": {"99999": 1}}',
             '{"00": {"-1": 1}}',
             '{"00": {"1": -3}}',
+            '{"00": {"1": 1' + 400 * "0" + "}}",
         )
     ],
 )
@@ -272,6 +273,16 @@ def test_logits_ahead_are_those_of_the_text(seed: int) -> None:
     reader.logits()
 
 
+@pytest.mark.parametrize("n", [39, 40, 41])
+def test_a_prompt_that_fills_the_context_is_read_whole(n: int) -> None:
+    pytest.importorskip("torch")
+    from maskwright.decoding.generation.logits import ModelReader
+
+    model, text = Recorder(), [token % 8 for token in range(n)]
+    assert model.config.max_position_embeddings == 40
+    assert (ModelReader(model, text).logits() == model.row(text if n <= 40 else text[-30:])).all()
+
+
 @pytest.mark.parametrize("n", share([1, 2], 1))
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_counts_change_nothing_beside_forced_tokens(temperature: float, n: int) -> None:
@@ -308,6 +319,8 @@ def masked() -> Any:
 def test_what_learn_takes_is_checked() -> None:
     found = TokenCounts(store().vocabulary)
     assert found.learn(store().matcher(), np.array(tokens_of('{"name'), np.uint16)) > 0
+    with pytest.raises(mw.MaskwrightError, match="before is 1099511627776; expected a token, or -1"):
+        found.learn(store().matcher(), tokens_of('{"name'), before=1 << 40)
     for matcher, tokens in ((None, [1]), (store(), [1]), (store().matcher(), ["a"]), (store().matcher(), [[1]])):
         with pytest.raises(mw.MaskwrightError):
             found.learn(matcher, tokens)
