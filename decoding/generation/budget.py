@@ -132,6 +132,10 @@ class Budget:
             there.advance(token)
         return there.is_accepting()
 
+    def new_ending(self) -> tuple[int, ...]:
+        """A short ending of the text as it stands, where it has gone back."""
+        return self._search(self._matcher).tokens
+
     def _found(self) -> tuple[int, ...] | None:
         """A short ending of the text as it stands; None if none is found or spelled."""
         try:

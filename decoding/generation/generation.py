@@ -8,15 +8,16 @@ masks, for comparison.
 
 from __future__ import annotations
 
+import inspect
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from maskwright.analysis.arguments import as_boolean, refuse_argument
+from maskwright.analysis.arguments import as_boolean
 from maskwright.analysis.errors import MaskwrightError
-from maskwright.decoding.engine.arguments import plain_bytes, texts
+from maskwright.decoding.engine.arguments import plain_bytes
 from maskwright.decoding.generation.budget import Budget
 from maskwright.decoding.generation.completion import Completion, Reason, Step
 from maskwright.decoding.generation.counts import TokenCounts
@@ -26,6 +27,7 @@ from maskwright.decoding.generation.logits import CallReader, Logits, ModelReade
 from maskwright.decoding.generation.names import NameGuide, NameSource
 from maskwright.decoding.generation.options import (
     as_prompt,
+    as_stops,
     before_text,
     blank_words,
     check_budget,
@@ -83,7 +85,9 @@ class Generation:
         self._sampler = Sampler(temperature, top_k, top_p, seed)
         self._close = close and matcher is not None
         self._healing = Healing(vocabulary, heal)
-        self._stops, self._stop_when_complete = Stops(stop, vocabulary, heal), stop_when_complete
+        self._names = None if names is None or matcher is None else NameGuide(names, matcher, heal)
+        self._stops = Stops(stop, vocabulary, matcher, heal, self._names)
+        self._stop_when_complete = stop_when_complete
         self._words = np.zeros((vocabulary.size + 31) // 32, np.int32)
         self._blank = blank_words(vocabulary) if stop_when_complete else self._words
         self._tokens: list[int] = []
@@ -100,12 +104,11 @@ class Generation:
         self._place = b""  # where the next token stands, for the counts
         needs_masks = fast_forward or stop_when_complete or canonical is not None or counts is not None
         needs_masks = needs_masks or not self._sampler.is_plain or names is not None
-        self._names = None if names is None or matcher is None else NameGuide(names, matcher, heal)
         self._is_opportunistic = opportunistic and matcher is not None and not needs_masks
         self._waiting: list[int] = []
         self._has_mask = False  # of the next token
         self._n_forced = self._n_relaxed = self._n_masks = self._n_predicted = 0
-        self._begin = self._first = self._mask_seconds = self._ending_seconds = 0.0
+        self._begin = self._first = self._mask_seconds = 0.0
         self._completion: Completion | None = None
         self._steps = self._run()
 
@@ -122,31 +125,35 @@ class Generation:
     def completion(self) -> Completion:
         """The whole completion.
 
-        Raises: MaskwrightError if the iterator is not exhausted.
+        Raises: MaskwrightError if the iterator is not exhausted, or has ended by an error.
         """
         if self._completion is None:
-            raise MaskwrightError(
-                "the generation is under way: exhaust it, or call run(), before you ask for its completion"
-            )
+            why = "is under way: exhaust it, or call run(), before you ask for its completion"
+            if inspect.getgeneratorstate(self._steps) == inspect.GEN_CLOSED:
+                why = "ended before its text was whole, by an error: start another one"
+            raise MaskwrightError(f"the generation {why}")
         return self._completion
 
-    def _run(self) -> Iterator[Step]:
+    def _run(self) -> Generator[Step]:
         self._begin = time.perf_counter()
         if self._close and self._matcher is not None:
             self._budget = Budget(self._matcher, self._healing.to_spell, self._names is not None)
             check_budget(self._matcher, self._budget.first, self._max_tokens)
+        elif self._healing.to_spell and self._matcher is not None:
+            self._matcher.fork().advance_bytes(self._healing.to_spell)  # or an error that says what is wrong
         reason: Reason | None = None
         while reason is None:
             reason = self._one()
             if not self._first:
                 self._first = time.perf_counter() - self._begin
-            yield from self._show(self._stops.n_certain(self._text) if reason is None else len(self._text))
+            certain = self._stops.n_certain(self._text, self._tokens) if reason is None else len(self._text)
+            yield from self._show(certain)
         closing = b""
         if self._matcher is not None:
             # The generation may end before the prompt's healed end is spelled again.
             self._matcher.advance_bytes(self._healing.to_spell)
-        if self._close and self._matcher is not None and not self._matcher.is_accepting():
-            for token in self._ending_after(reason):
+        if self._budget is not None and self._matcher is not None and not self._matcher.is_accepting():
+            for token in self._budget.new_ending() if reason == "stop" else self._budget.ending:
                 self._matcher.advance(token)
                 self._tokens.append(token)
                 closing += self._vocabulary.tokens[token]
@@ -162,7 +169,7 @@ class Generation:
             first_seconds=self._first,
             model_seconds=self._reader.seconds,
             mask_seconds=self._mask_seconds,
-            ending_seconds=self._ending_seconds + (0.0 if self._budget is None else self._budget.seconds),
+            ending_seconds=0.0 if self._budget is None else self._budget.seconds,
             model_calls=self._reader.calls,
             forced=self._n_forced,
             relaxed=self._n_relaxed,
@@ -186,15 +193,12 @@ class Generation:
                 return "complete"
             token = self._forced_token()
         self._mask_seconds += time.perf_counter() - begin
-        if token >= 0:
-            self._read_forced(token)
-            if not self._fits(token, left):
-                return "tokens"
-            self._n_forced += 1
-        else:
+        if token >= 0 and not self._read_forced(token, left):
+            token = -1  # another spelling may fit into the budget
+        if token < 0:
             token = self._ask(left)
-            if token < 0:
-                return "tokens"
+        if token < 0:
+            return "tokens"
         if token in self._vocabulary.eos:
             return "end"
         self._tokens.append(token)
@@ -323,13 +327,13 @@ class Generation:
             if self._matcher is not None:
                 apply_mask(logits, self._words)
             if self._healing.to_spell:
-                apply_mask(logits, self._healing.words())
+                apply_mask(logits, self._healing.words(None if self._matcher is None else self._words))
             token = self._sampler.choose(logits)
             if self._matcher is not None:
                 self._matcher.advance(token)
             if self._guide is not None:
-                self._guide.read(token)
-                self._n_relaxed += guide is not None
+                is_canonical = self._guide.read(token)
+                self._n_relaxed += guide is not None and not is_canonical
         return token
 
     def _forced_token(self) -> int:
@@ -342,22 +346,22 @@ class Generation:
             self._waiting = self._guide.forced(self._words)
         return self._waiting.pop(0) if self._waiting else -1
 
-    def _read_forced(self, token: int) -> None:
-        """Read a forced token."""
+    def _read_forced(self, token: int, left: int) -> bool:
+        """Read a forced token, if it fits into the budget. left : as of `_ask`.
+
+        If it does not, the model chooses the next token, and the mask is made.
+        """
         assert self._matcher is not None
         self._matcher.advance(token)
-        if self._guide is not None:
-            self._guide.read(token)
-
-    def _ending_after(self, reason: Reason) -> tuple[int, ...]:
-        """The tokens that close the text."""
-        assert self._matcher is not None and self._budget is not None
-        if reason != "stop":
-            return self._budget.ending
-        begin = time.perf_counter()
-        ending = self._matcher.short_ending()
-        self._ending_seconds += time.perf_counter() - begin
-        return ending.tokens
+        n_relaxed = self._guide is not None and not self._guide.read(token)
+        if self._fits(token, left):
+            self._n_forced += 1
+            self._n_relaxed += n_relaxed
+            return True
+        self._waiting = []
+        if not self._has_mask:
+            self._fill(self._matcher)
+        return False
 
     def _is_complete(self) -> bool:
         """Whether the text is legal and ends with a blank line, or only white space can follow."""
@@ -372,7 +376,7 @@ class Generation:
         if at < 0:
             return False
         if self._matcher is not None:
-            self._stops.go_back(self._matcher, self._tokens, self._text, at)
+            at = self._stops.go_back(self._matcher, self._tokens, self._text, at)
         self._text = self._text[:at]
         return True
 
@@ -417,7 +421,9 @@ def generate(
     vocabulary : the model's; by default the matcher's.
     max_tokens, seconds : the budget, in new tokens and in seconds. Tokens that only spell `heal`
         again do not count.
-    stop : strings before which the text ends. It is then closed like any other.
+    stop : strings before which the text ends. It is then closed like any other. Where one begins
+        within a token that a composition takes whole, the text ends before that token. None may
+        have more bytes than the matcher can take back tokens (`max_rollback`).
     stop_when_complete : end where the text is legal and a blank line was written, or where nothing
         but white space can follow.
     temperature : 0 takes the likeliest token.
@@ -460,10 +466,7 @@ def generate(
     """
     close, stop_when_complete = as_boolean("close", close), as_boolean("stop_when_complete", stop_when_complete)
     vocabulary = check_sources(matcher, vocabulary, canonical, counts, close=close)
-    expected = "a list of strings or bytes"
-    if isinstance(stop, str | bytes):
-        refuse_argument("stop", stop, expected)
-    stops = texts("stop", stop, expected)
+    stops = as_stops(stop)
     heal = plain_bytes("heal", heal)
     check_names(names, canonical, fast_forward, counts)
     prompt_tokens = as_prompt(prompt_tokens)

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.errors import DeadEndError
+
 if TYPE_CHECKING:
     from maskwright.maskstore.vocabulary import Vocabulary
 
@@ -41,12 +43,15 @@ class Healing:
                     self._can_spell[end] and tail[begin:end] in known for end in range(begin + 1, len(tail) + 1)
                 )
 
-    def words(self) -> npt.NDArray[np.int32]:
+    def words(self, allowed: npt.NDArray[np.int32] | None = None) -> npt.NDArray[np.int32]:
         """The mask of the tokens that may come while healing: (ceil(V / 32),) int32.
+
+        allowed : a mask of the same size, of which one must be.
 
         These are tokens that begin with all of `to_spell`, and tokens that `to_spell` begins with,
         if the bytes after them can be spelled too.
 
+        Raises: DeadEndError if none of `allowed` is.
         Cost: O(V).
         """
         to_spell, offset = self.to_spell, len(self.tail) - len(self.to_spell)
@@ -57,7 +62,12 @@ class Healing:
                 data and to_spell.startswith(data) and self._can_spell[min(offset + len(data), len(self.tail))]
             ):
                 bits[token] = True
-        return np.packbits(bits, bitorder="little").view(np.int32)
+        words = np.packbits(bits, bitorder="little").view(np.int32)
+        if allowed is not None and not (words & allowed).any():
+            raise DeadEndError(
+                f"no token that can come next spells {to_spell[:40]!r}, the healed end of the prompt; heal less of it"
+            )
+        return words
 
     def take(self, data: bytes) -> bytes:
         """Count a token's bytes as read, and return those that go past the healed end."""

@@ -7,9 +7,10 @@ taken back if what begins within it is none of the names there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
+from maskwright.analysis.arguments import refuse_argument
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.decoding.matcher import Matcher
 
@@ -55,12 +56,26 @@ class NameGuide:
         self._hold(self._matcher, self._text)
         return True
 
+    def read_again(self, matcher: Matcher, text: bytes, data: bytes) -> None:
+        """Let a matcher read bytes behind a text, which a token had, held to the names in them."""
+        at = 0
+        for begin in self._begins(text, data):
+            matcher.advance_bytes(data[at:begin])
+            self._hold(matcher, text + data[:begin])
+            at = begin
+        matcher.advance_bytes(data[at:])
+        self._hold(matcher, text + data)
+
+    def _begins(self, text: bytes, data: bytes) -> Iterator[int]:
+        """Where a name begins within the bytes behind a text of which the source knows."""
+        for begin in range(1, len(data)):
+            if _begins_word(data, begin) and self._source(text + data[:begin]) is not None:
+                yield begin
+
     def _reads(self, data: bytes) -> bool:
         """Whether the names in a token are there. The matcher is then held to the last of them."""
         text, there, at = self._text, self._matcher, 0
-        for begin in range(1, len(data)):
-            if not _begins_word(data, begin) or self._source(text + data[:begin]) is None:
-                continue
+        for begin in self._begins(text, data):
             if there is self._matcher:
                 there = self._matcher.fork()
                 there.rollback(1)
@@ -83,6 +98,8 @@ class NameGuide:
         found = self._source(text)
         if found is None:
             return
+        if not isinstance(found, tuple | list) or len(found) != 2:
+            refuse_argument("what the source of names gave", found, "a terminal and its names, or None")
         left = self._to_spell[len(text) :] if self._to_spell.startswith(text) else b""
         if left:
             there = matcher.fork()

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.arguments import as_integer, clip, need_number, need_type, refuse_argument
 from maskwright.analysis.errors import LimitError, MaskwrightError
-from maskwright.decoding.engine.arguments import integers
+from maskwright.decoding.engine.arguments import integers, texts
 from maskwright.decoding.generation.counts import TokenCounts
 from maskwright.decoding.matchers import is_composed, is_matcher
 from maskwright.maskstore.vocabulary import Vocabulary
@@ -92,6 +92,17 @@ def check_sources(
         need_type("counts", counts, TokenCounts, "a TokenCounts, or None")
         counts.check_belongs(vocabulary)
     return vocabulary
+
+
+def as_stops(stop: object) -> list[bytes]:
+    """Stop strings as bytes.
+
+    Raises: MaskwrightError if they are no list of strings or bytes.
+    """
+    expected = "a list of strings or bytes"
+    if isinstance(stop, str | bytes):
+        refuse_argument("stop", stop, expected)
+    return list(texts("stop", stop, expected))
 
 
 def as_prompt(tokens: Sequence[int]) -> list[int]:

@@ -35,8 +35,9 @@ from maskwright.decoding.engine.arguments import plain_bytes
 from maskwright.decoding.generation.generation import Completion, Generation, generate
 from maskwright.decoding.generation.healing import split_for_healing
 from maskwright.decoding.generation.logits import ModelReader, Sampler
-from maskwright.decoding.generation.options import check_names
+from maskwright.decoding.generation.options import as_stops, check_names
 from maskwright.decoding.logits import apply_mask, need_torch
+from maskwright.decoding.matcher import DEFAULT_ROLLBACK
 from maskwright.decoding.matchers import check_tables, name_of
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 from maskwright.models import BUNDLED, model_folder
@@ -228,7 +229,9 @@ def start_completion(
         text = data.decode()
     except UnicodeDecodeError as error:
         raise MaskwrightError(f"the prompt is not UTF-8: {error.reason} at byte {error.start}") from None
-    matcher = store.matcher()
+    longest = max(map(len, as_stops(options.get("stop", ()))), default=0)
+    max_rollback = max(DEFAULT_ROLLBACK, longest)
+    matcher = store.matcher(max_rollback)
     read_prompt(matcher, data)
     tokens = model.tokens_of(text)
     tail = b""
@@ -238,7 +241,7 @@ def start_completion(
         # cannot be taken back.
         if tail and data.endswith(tail) and kept:
             tokens = kept
-            matcher = store.matcher()
+            matcher = store.matcher(max_rollback)
             matcher.advance_bytes(data[: -len(tail)])
         else:
             tail = b""

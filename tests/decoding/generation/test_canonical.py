@@ -280,6 +280,44 @@ def test_where_nothing_canonical_can_come_another_token_is_taken_and_counted() -
     assert (found.data, found.relaxed) == (b"c", 1)
 
 
+@pytest.mark.parametrize("max_tokens", range(2, 7))
+def test_a_forced_token_that_does_not_fit_leaves_another_spelling(max_tokens: int) -> None:
+    from maskwright.maskstore.canonical.cuts import Cuts
+    from maskwright.maskstore.canonical.merges import Merges
+
+    # of "abcd" the tokenizer makes a, bc, d; within the budget it may have to be one token
+    pieces = [b"", b"a", b"b", b"c", b"d", b"x", b"y", b"bc", b"abcd", b"ab"]
+    vocabulary = mw.Vocabulary.from_tokens(pieces, eos=[0])
+    ids = {data: token for token, data in enumerate(pieces) if data}
+    pairs = {(b"b", b"c"): 0, (b"a", b"b"): 1}
+    tokens = mw.CanonicalTokens(vocabulary, Merges(ids, pairs=pairs), Cuts("(?s:.)+", "v"))
+    under = mw.build_store(mw.parse_grammar('start: "abcd" ("x" | "y")'), vocabulary)
+    row = np.zeros(len(pieces), np.float32)
+    row[[ids[b"y"], ids[b"abcd"], ids[b"a"]]] = 9, 5, 3
+    plain, fast = (
+        mw.generate(lambda _: row, under.matcher(), [0], canonical=tokens, fast_forward=on, max_tokens=max_tokens).run()
+        for on in (False, True)
+    )
+    assert (plain.tokens, plain.reason, plain.relaxed) == (fast.tokens, fast.reason, fast.relaxed)
+    assert plain.data == (b"abcdx" if max_tokens in (2, 4) else b"abcdy")  # these budgets end in the ending at hand
+
+
+def test_a_forced_token_that_is_not_canonical_is_counted() -> None:
+    from maskwright.maskstore.canonical.cuts import Cuts
+    from maskwright.maskstore.canonical.merges import Merges
+
+    vocabulary = mw.Vocabulary.from_tokens([b"", b"a", b"b", b"ab"], eos=[0])
+    tokens = mw.CanonicalTokens(
+        vocabulary, Merges({b"a": 1, b"b": 2, b"ab": 3}, pairs={(b"a", b"b"): 0}), Cuts("(?s:.)+", "v")
+    )
+    under = mw.build_store(mw.parse_grammar('start: "ab"'), vocabulary)
+    for on in (False, True):
+        matcher = under.matcher()
+        matcher.advance(1)  # behind a canonical "a" comes no "b"
+        found = mw.generate(lambda _: np.zeros(4), matcher, [0, 1], canonical=tokens, fast_forward=on).run()
+        assert (found.tokens, found.relaxed) == ((2,), 1)
+
+
 @functools.cache
 def with_calls() -> tuple[mw.Vocabulary, mw.CanonicalTokens, list[int]]:
     """A byte-level tokenizer with two special tokens around a tool call."""

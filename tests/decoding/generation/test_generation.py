@@ -13,7 +13,7 @@ import pytest
 from grammars import json_text
 from shares import share
 
-from maskwright.analysis.errors import LimitError, MaskwrightError
+from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError
 from maskwright.analysis.loading import parse_grammar
 from maskwright.decoding.endings import ending
 from maskwright.decoding.generation.generation import Completion, generate
@@ -260,9 +260,31 @@ def test_what_is_out_of_range_is_said() -> None:
         run(lambda tokens: np.zeros(7))
     with pytest.raises(MaskwrightError, match=r"logits of shape \(1, 7\)"):
         run(lambda tokens: np.zeros((1, 7)))
+    for odd in (["a"], [[1], [1, 2]], {}):
+        with pytest.raises(MaskwrightError, match=r"the model gave .*; expected \(N,\) numbers"):
+            run(lambda tokens, odd=odd: odd)
     generation = generate(random_model(0), store().matcher(), [1])
     with pytest.raises(MaskwrightError, match="under way"):
         _ = generation.completion
+
+
+def test_a_generation_that_has_failed_says_so() -> None:
+    generation = generate(lambda tokens: 1 / 0, store().matcher(), [1])
+    with pytest.raises(ZeroDivisionError):
+        generation.run()
+    for ask in (generation.run, lambda: generation.completion):
+        with pytest.raises(MaskwrightError, match="ended before its text was whole, by an error"):
+            ask()
+
+
+@pytest.mark.parametrize("close", [True, False])
+def test_an_end_of_the_prompt_that_cannot_be_healed_is_not_blamed_on_the_model(close: bool) -> None:
+    with pytest.raises(IllegalTokenError, match="bytes b'x' is not legal here"):
+        run(random_model(0), heal=b"x", close=close)
+    lacking = Vocabulary.from_tokens([b"", b"ab", b"a", b"c"], eos=[0])
+    matcher = compile_store(parse_grammar('start: "ab" | "ac" | "bc"', name="g"), lacking).matcher()
+    with pytest.raises(DeadEndError, match="no token that can come next spells b'b', the healed end"):
+        generate(lambda _: np.zeros(4), matcher, [1], heal=b"b", close=False).run()
 
 
 def test_logits_wider_than_the_vocabulary() -> None:
