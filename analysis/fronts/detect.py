@@ -9,8 +9,9 @@ Lark or llguidance's dialect of it. Without such a name the text decides, in thi
    is EBNF if only that reader takes it, or if it has a macro or options of a rule; else GBNF.
 3. A line ``name: ...`` or a directive such as ``%import`` makes it Lark, or llguidance's dialect if
    it has what only that has: ``%llguidance``, ``%json``, ``%regex``, ``%lark``, ``%if``, ``::``,
-   ``@name``, special tokens ``<...>``, attributes ``rule[...]:``, ``&``, repetitions ``{m,n}``, or
-   comments with ``#``.
+   ``@name``, special tokens ``<...>``, attributes ``rule[...]:``, ``&``, or repetitions ``{m,n}``.
+   A text with an option, ``// maskwright: ...``, is Lark. What literals, patterns and comments hold
+   does not count; both languages have comments with ``//`` and with ``#``.
 4. All else is a regular expression.
 """
 
@@ -27,23 +28,28 @@ from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.fronts.ebnf import MACROS, read_ebnf
 from maskwright.analysis.fronts.gbnf import read_gbnf
 from maskwright.analysis.fronts.reading import Reader
+from maskwright.analysis.grammar.lark_files import COMMENT_OR_LITERAL
+from maskwright.analysis.grammar.options import has_options
 
 Syntax = Literal["lark", "gbnf", "ebnf", "llguidance", "schema", "regex"]
 SYNTAXES: tuple[Syntax, ...] = get_args(Syntax)
 """All languages."""
 
 _BY_SUFFIX: dict[str, Syntax] = {".gbnf": "gbnf", ".ebnf": "ebnf", ".json": "schema"}
-_QUOTED = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|/(?![/*\s])(?:\\.|[^/\\\n])+/|//[^\n]*")
+_QUOTED = re.compile(r"\"(?:\\.|[^\"\\\n])*+\"?|\[(?:\\.|[^\]\\\n])*+\]?|#[^\n]*")
+"""Literals, classes and comments of GBNF and EBNF."""
 _ARROW = re.compile(r"^[ \t]*[\w.-]+(?:\[[^\]\n]*\])?\s*::=", re.MULTILINE)
 _OPTIONS = re.compile(r"^[ \t]*[\w.-]+\[[^\]\n]*\][ \t]*::=", re.MULTILINE)
 _MACRO = re.compile(rf"\b(?:{'|'.join(MACROS)})[ \t]*\(")
 _COLON = re.compile(r"^[ \t]*[?!]*_?[A-Za-z][\w-]*(?:\.-?\d+|\{[\w, ]*\}|\[[^\]\n]*\]|::_)?[ \t]*:(?!:=)", re.MULTILINE)
 _WORD = re.compile(r"^[ \t]*%(?:import|ignore|declare|override|extend|llguidance)\b", re.MULTILINE)
-_DIALECT = re.compile(
-    r"%(?:llguidance|json|regex|lark|if)\b|::|@[\w-]|<[^<>\s]+>|&|[\w)\"\]]\{[ \t]*(?:\d+[ \t]*)?(?:,[ \t]*(?:\d+[ \t]*)?)?\}"
-    r"|^[ \t]*#"
-    r"|^[ \t]*[?!]*_?[a-z][\w-]*\[[^\]\n]*\][ \t]*:",
-    re.MULTILINE,
+_TOKEN = re.compile(
+    COMMENT_OR_LITERAL
+    + r"""
+      | (?P<dialect>
+            %(?:llguidance|json|regex|lark|if)\b | :: | @[\w-] | <[^<>\s]++> | & | \{[ \t]*+[\d,][\d, \t]*+\}
+          | ^[ \t]*+[?!]*+_?[a-z][\w-]*+\[[^\]\n]*+\][ \t]*+: )""",
+    re.VERBOSE | re.MULTILINE,
 )
 
 
@@ -87,7 +93,10 @@ def _is_schema(text: str) -> bool:
 
 
 def _is_dialect(text: str) -> bool:
-    return _DIALECT.search(_QUOTED.sub('""', text)) is not None
+    if has_options(text):
+        return False
+    found = (token.lastgroup for token in _TOKEN.finditer(text))
+    return next((group for group in found if group in ("dialect", "open")), None) == "dialect"
 
 
 def _arrow_language(text: str) -> Syntax:

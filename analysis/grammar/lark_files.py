@@ -233,10 +233,14 @@ def _with_line_feeds(text: str) -> str:
 
 # PERF: linear in blanks, names and literals. Quantifiers are possessive, and a run of `_` that
 # begins no name is passed in one step.
-_TOKEN = re.compile(
-    r"""(?://|\#)[^\n]*
+COMMENT_OR_LITERAL = r"""(?P<comment>(?://|\#)[^\n]*+)
       | (?P<literal>"(?:\\.|[^"\\\n]++)*+"i? | /(?!/)(?:\\[\s\S]|[^/\\]++)*+/[imslux]*)
-      | (?P<open>["/])
+      | (?P<open>["/])"""
+"""What must be passed over as a whole to find anything else in Lark's language, or in llguidance's
+dialect of it; under VERBOSE. `open` is where a literal begins that does not end."""
+_TOKEN = re.compile(
+    COMMENT_OR_LITERAL
+    + r"""
       | %(?P<directive>[a-z]+)
       | _++(?![A-Za-z])
       | (?P<name>_*+[A-Za-z][A-Za-z0-9_]*+)

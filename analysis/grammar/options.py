@@ -54,6 +54,11 @@ _CHOICES = {
 }
 
 
+def has_options(text: str) -> bool:
+    """Whether a text states an option, which only Lark as `parse_grammar` reads it does."""
+    return _LINE.search(text) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class Restriction:
     """A restriction that a grammar file declares and that `restrict` can be asked for by name.

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from maskwright.analysis.grammar.lark_files import line_and_column
+from maskwright.analysis.grammar.lark_files import COMMENT_OR_LITERAL, line_and_column
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding
 
-_TOKEN = re.compile(r'"(?:\\.|[^"\\\n])*"|/(?!/)(?:\\.|[^/\\\n])+/|(?P<comment>(?://|#)[^\n]*)')
-"""Literals and patterns of Lark, in which there are no comments, and comments."""
+_TOKEN = re.compile(COMMENT_OR_LITERAL, re.VERBOSE)
 _OPTION = re.compile(r"(?://|#)[/# \t]*maskwright\b[ \t:]*(?P<stated>\w[^=\n]*=.*)", re.IGNORECASE)
 
 

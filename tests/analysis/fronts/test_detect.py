@@ -25,6 +25,7 @@ PEERS = SHARED / "peer_grammars"
         ('root[max_tokens=3] ::= "a"', "ebnf"),
         ('root ::= "a"\n  "b"', "ebnf"),
         ("root ::= [^]", "ebnf"),
+        ('root ::= [^"] "Regex(" # Token (x)', "gbnf"),
         ('root ::= "\'" ("\\\\" [^\\n]', "gbnf"),
         ('start: "a"', "lark"),
         ("?start: A\nA: /[a-z]{2,3}/\n%import common.INT", "lark"),
@@ -36,7 +37,15 @@ PEERS = SHARED / "peer_grammars"
         ('start: "a"{2,3}', "llguidance"),
         ("start: <|end|>", "llguidance"),
         ("start: x\nx[lazy]: /a/", "llguidance"),
-        ('start: "a"\n# b\n', "llguidance"),
+        ('start: "a"{2}\n# b\n', "llguidance"),
+        ('start: "a" {2}', "llguidance"),
+        ('start: "a" </s>', "llguidance"),
+        ('# my grammar\nstart: "a" "b"\n%ignore " "\n', "lark"),
+        ('start: "a" # R&D, x<y>, "b"{2}\n', "lark"),
+        ("start: LINE WORD\nLINE: / [^\\n]{1,5}\\n/\nWORD: /[a-z]+/\n%ignore /\\t/\n", "lark"),
+        ("start: A\nA: / <b>[^&]*/\n", "lark"),
+        ("start: A\nA: /a\n @b/x\n", "lark"),
+        ("// maskwright: lexing = contextual\nstart: A\nA: /a/ & /b/\n", "lark"),
         ("start: A\nA: /a/ & ~/b/", "llguidance"),
         ("start: @other", "llguidance"),
         ('{"type": "object"}', "schema"),
@@ -82,7 +91,22 @@ MANY = 100_000
 
 @pytest.mark.parametrize(
     "text",
-    ["[" * MANY, "[a]" * MANY, '"' * MANY, "/a" * MANY, "a" * MANY, "a " * MANY, "a\n" * MANY, "a[" * MANY, "%" * MANY],
+    [
+        *(
+            "[" * MANY,
+            "[a]" * MANY,
+            '"' * MANY,
+            "/a" * MANY,
+            "a" * MANY,
+            "a " * MANY,
+            "a\n" * MANY,
+            "a[" * MANY,
+            "%" * MANY,
+        ),
+        *("a:" + part * MANY for part in ("\\/", "/a", "{1", "{ ", "<a", "\na[", "#", "%jso")),
+        "root ::= " + "[" * MANY,
+        "a:{" + " " * MANY + "1" * MANY,
+    ],
 )
 def test_hostile_texts_end_soon(text: str) -> None:
     start = time.process_time()
@@ -96,6 +120,10 @@ def test_read_constraint(tmp_path: Path) -> None:
     assert read_grammar('start: "a"{2}').rules == parse_llguidance('start: "a"{2}').rules
     assert read_grammar('start: "a"').lexing == read_grammar('start: "a"', "llguidance").lexing == "contextual"
     assert read_grammar("json").name == "json"
+    commented = '# mine\nstart: "a" / b{1,2}/ "c"\n%ignore " "\n'
+    assert read_grammar(commented) == mw.read_constraint(commented) == mw.parse_grammar(commented)
+    stated = '# mine\n// maskwright: lexing = longest\nstart: "a" "b"\n'
+    assert read_grammar(stated).lexing == mw.read_constraint(stated).lexing == "longest"
     path = tmp_path / "mine.gbnf"
     path.write_text('root ::= "a" root | "b"', encoding="utf-8")
     assert read_grammar(path).name == read_grammar(str(path)).name == "mine.gbnf"
