@@ -115,7 +115,7 @@ def _regex_problem(raw: str) -> str | None:
     body, _, flags = raw[1:].rpartition("/")
     try:
         re.compile(body, re.VERBOSE if "x" in flags else 0)
-    except (re.error, OverflowError) as error:
+    except (re.error, OverflowError, ValueError) as error:
         return str(error)
     return None
 

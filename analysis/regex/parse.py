@@ -87,8 +87,8 @@ def parse(pattern: str, flags: str = "") -> Node:
     flags : letters of ``aimsux``.
 
     Raises: Unsupported for back-references, conditional groups, and constructs of `re` that this
-    module does not know; `re.error` for what `re` refuses; LimitError for repetitions too large for
-    `re`; TerminalError for a bad letter in `flags`.
+    module does not know; `re.error` for what `re` refuses, be it by a ValueError; LimitError for
+    repetitions too large for `re`; TerminalError for a bad letter in `flags`.
     """
     bits = flag_bits(flags)
     try:
@@ -98,6 +98,10 @@ def parse(pattern: str, flags: str = "") -> Node:
             re.compile(pattern, bits)
     except OverflowError as error:
         raise LimitError(f"the pattern's repetition is too large for Python's re: {error}") from error
+    except ValueError as error:  # of flags that exclude each other, and of `int`
+        if "flag" in str(error):
+            raise re.error(str(error)) from error
+        raise LimitError("it has a number of too many digits for Python's re") from error
     bits = parsed.state.flags
     return _Reader(pattern, bool(bits & re.VERBOSE)).read(parsed, bits)
 

@@ -32,6 +32,11 @@ BAD = [
     ("start: /a\n// no /", "1:8", "You can only use newlines in regular expressions with the `x`"),
     ('start: "\\x1"', "1:8", r"bad escape in a literal: .* truncated \\xXX escape"),
     ('start: "ab".."c"', "1:8", 'a range needs one character on each side, as in "a".."z"'),
+    (
+        "A: /a{" + "9" * 5_000 + "}/\nB." + "9" * 5_000 + ': "b"\nstart: A B',
+        "1:4",
+        "Python's re refuses this pattern: Exceeds",
+    ),
     ('start: "a"~5..2', "1:15", r"Bad Range \(5\.\.2 isn't allowed\)"),
     ('start: "a" "b"~-2..3', "1:20", r"Bad Range \(-2\.\.3 isn't allowed\)"),
     ("%declare foo\nstart: foo", "1:10", "%declare names the rule 'foo'; only terminals can be declared"),

@@ -135,6 +135,8 @@ def test_the_dialects_differ() -> None:
         ("(?<=a$)", "", "python", "inside a look-behind"),
         ("a(", "", "python", "Python's re refuses it"),
         ("a", "z", "python", "flag 'z' is not one of"),
+        ("a", "au", "python", "ASCII and UNICODE flags are incompatible"),
+        ("(?a)(?u)x", "", "python", "ASCII and UNICODE flags are incompatible"),
         ("a", "i", "ecma", "the flags 'i' of ECMA 262 are not known"),
         ("a", "", "posix", "the dialect 'posix' is not known"),
         (r"(a)\1", "", "ecma", "a back-reference, which no automaton reads, at offset 3"),
@@ -154,6 +156,7 @@ def test_what_is_wrong_is_said(pattern: str, flags: str, dialect: str, message: 
         "(?!.*(a|b).{30}c).*",
         ".{20000}",
         "(" * 300 + "a" + ")*" * 300,
+        "a{" + "9" * 5_000 + "}",
     ],
 )
 def test_patterns_that_are_too_large_are_refused_soon(pattern: str) -> None:
