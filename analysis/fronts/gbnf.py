@@ -107,13 +107,18 @@ def _alternatives(reader: Reader, uses: list[Expr], is_nested: bool) -> Expr:
 def _sequence(reader: Reader, uses: list[Expr], is_nested: bool) -> Expr:
     space = _SPACE if is_nested else _BLANKS
     parts: list[Expr] = []
-    while (part := _element(reader, uses)) is not None:
+    while True:
+        is_group = reader.next == "("
+        if (part := _element(reader, uses)) is None:
+            break
+        is_there = is_group or part is not EMPTY  # llama.cpp's parser repeats an empty group, but not ""
         reader.match(space)
         while reader.next and reader.next in "*+?{":
             start = reader.at
-            if part is EMPTY:
+            if not is_there:
                 raise reader.error("there is nothing to repeat before this")
-            part = repetition(part, *reader.counts(_SPACE))
+            least, most = reader.counts(_SPACE)
+            part, is_there = repetition(part, least, most), most != 0
             _check_size(reader, part, start)
             reader.match(space)
         parts.append(part)

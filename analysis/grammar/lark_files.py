@@ -257,7 +257,8 @@ class Offsets:
     definitions : for each rule and terminal, where it is defined.
     imports_and_declarations : for each name, the first `%import` or `%declare` that has it.
     uses : for each name, all other occurrences.
-    literals : for each literal, as written, its first occurrence; in a rule if there is one.
+    literals : for each literal, as written, its first occurrence; in a rule if there is one. For
+        each range, by the pattern that Lark makes of it, the first one.
     ignores : the `%ignore` directives.
     in_terminals : for each name, its first use in the definition of a terminal.
     parts : for each terminal, the names in its definition.
@@ -302,11 +303,15 @@ def offsets_of(text: str) -> Offsets:
     offsets = Offsets()
     in_rule: set[str] = set()
     directive, line_end, defining = "", 0, ""
+    before: re.Match[str] | None = None
     for match in _TOKEN.finditer(text):
         offset, name, literal = match.start(), match["name"], match["literal"]
         if match["open"]:
             offsets.open_literal = offset
             break
+        if literal and before is not None and text[before.end() : offset].strip(" \t") == "..":
+            offsets.literals.setdefault(f"[{before[0][1:-1]}-{literal[1:-1]}]", before.start())
+        before = match if literal else None
         if match["directive"]:
             directive, defining = match["directive"], ""
             if offset >= line_end:

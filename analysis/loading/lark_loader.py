@@ -363,7 +363,7 @@ def _defined(text: str, parts: Sequence[str]) -> str:
 
 def _position_of_terminal(definition: TerminalDef, text: str) -> tuple[int, int]:
     line, column = position_of(text, definition.name)
-    return (line, column) if line else position_of(text, definition.pattern.raw or "")
+    return (line, column) if line else position_of(text, definition.pattern.raw or definition.pattern.value)
 
 
 def _unused(builder: LarkGrammar, terminals: Sequence[Terminal]) -> tuple[str, ...]:

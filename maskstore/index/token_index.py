@@ -92,15 +92,16 @@ class TokenIndex:
         Raises: MaskwrightError if there is no such state.
         Cost: O(V) once for each state, then a look-up.
         """
-        found = self._tokens.get(state)
-        if found is None:
+        try:
+            return self._tokens[state]
+        except (KeyError, TypeError):
             state = self._state(state)
-            flags = self._flags(state)
-            found = np.flatnonzero(flags[: self.vocabulary.size]).astype(np.int32)
-            found.setflags(write=False)
-            if sum(each.nbytes for each in self._tokens.values()) + found.nbytes > MOST_KEPT:
-                self._tokens.clear()
-            self._tokens[state] = found
+        flags = self._flags(state)
+        found = np.flatnonzero(flags[: self.vocabulary.size]).astype(np.int32)
+        found.setflags(write=False)
+        if sum(each.nbytes for each in self._tokens.values()) + found.nbytes > MOST_KEPT:
+            self._tokens.clear()
+        self._tokens[state] = found
         return found
 
     def next_state(self, state: int, token: int) -> int | None:
@@ -146,15 +147,16 @@ class TokenIndex:
 
         Raises: MaskwrightError if there is no such state.
         """
-        found = self._masks.get(state)
-        if found is None:
+        try:
+            return self._masks[state]
+        except (KeyError, TypeError):
             state = self._state(state)
-            packed = np.packbits(self._flags(state), bitorder="little")
-            found = packed.view("<u4").astype(np.uint32)
-            found.setflags(write=False)
-            if (len(self._masks) + 1) * found.nbytes > MOST_KEPT:
-                self._masks.clear()
-            self._masks[state] = found
+        packed = np.packbits(self._flags(state), bitorder="little")
+        found = packed.view("<u4").astype(np.uint32)
+        found.setflags(write=False)
+        if (len(self._masks) + 1) * found.nbytes > MOST_KEPT:
+            self._masks.clear()
+        self._masks[state] = found
         return found
 
     def to_dict(self, most: int = 10_000_000) -> dict[int, dict[int, int]]:

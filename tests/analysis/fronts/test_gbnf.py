@@ -63,6 +63,7 @@ def test_recursion_of_all_kinds() -> None:
         False,
     ]
     assert legal('root ::= (root)? "a"', "a", "aaa", "") == [True, True, False]
+    assert legal('root ::= "a" ()* ("")+ (){2} ("c"{0})? "b"', "ab", "a") == [True, False]
     assert legal("root ::= ws* ws*\nws ::= [ ]*", "", "   ") == [True, True]
 
 
@@ -87,6 +88,7 @@ def test_recursion_of_all_kinds() -> None:
         ('root ::= "a")', "1:13: expected an element of rule 'root' or the end of its line, found ')'"),
         ("root ::= *", "1:10: there is nothing to repeat"),
         ('root ::= ""*', "1:12: there is nothing to repeat"),
+        ('root ::= "a"{0}*', "1:16: there is nothing to repeat"),
         ('root ::= "a"{,3}', "1:14: expected a number of repetitions"),
         ('root ::= "a"{3,1}', "1:13: the repetition {3,1} has fewer at most than at least"),
         ('root ::= "a"{99999999}', "a repetition of more than 1000000 is not supported"),

@@ -9,9 +9,10 @@ import pytest
 from naive import words
 from paths import SHARED, TESTS
 
-from maskwright.analysis.errors import GrammarError, UnknownNameError
+from maskwright.analysis.errors import GrammarError, TerminalError, UnknownNameError
 from maskwright.analysis.grammar import Grammar, Layout
 from maskwright.analysis.grammar.lark_files import position_of
+from maskwright.analysis.lexing.terminals import compile_terminals
 from maskwright.analysis.loading import load_grammar, parse_grammar
 from maskwright.analysis.loading.indenter import Indenter
 
@@ -123,6 +124,7 @@ def test_places_are_those_of_the_definitions(features: Grammar) -> None:
         ("%declare A B\nstart: B", "B", (1, 12)),
         ("start: A\n%override A: B", "A", (2, 11)),
         ('start: "/*" a "*/" // a: \n     | a\n', "a", (1, 13)),
+        ('start: "a" "b" ..  "a"', "[b-a]", (1, 12)),
         ("start: /a\\/b a:/ b\nb: c", "b", (2, 1)),
         ("start: b", "nowhere", (0, 0)),
     ],
@@ -135,6 +137,13 @@ def test_a_literal_is_placed_in_a_rule_rather_than_in_a_terminal() -> None:
     grammar = parse_grammar('A: "b" "c"\nstart: A "b"\n')
     terminal = grammar.terminals[grammar.terminal_number["B"]]
     assert (terminal.line, terminal.column) == (2, 10)
+
+
+def test_a_range_is_placed() -> None:
+    grammar = parse_grammar('start: "b" // "b".."a"\n  | "b".."a"')
+    assert (grammar.terminals[-1].line, grammar.terminals[-1].column) == (2, 5)
+    with pytest.raises(TerminalError, match=r"at <text>:2:5: .*bad character range b-a"):
+        compile_terminals(grammar)
 
 
 def test_display_names() -> None:

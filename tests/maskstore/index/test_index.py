@@ -178,9 +178,11 @@ def test_limits_and_bad_arguments(small):
     index = build_index(regex, small)
     with pytest.raises(mw.LimitError, match="transitions, more than 3"):
         index.to_dict(most=3)
-    for bad in (-1, 41, "a", None, 1.5):
+    for bad in (-1, 41, "a", None, 1.5, [1], {}):
         with pytest.raises(mw.MaskwrightError, match="the state is"):
             index.allowed_tokens(bad)
+        with pytest.raises(mw.MaskwrightError, match="the state is"):
+            index.mask(bad)
         with pytest.raises(mw.MaskwrightError, match="the state is"):
             index.next_state(bad, 1)
     for bad in (-1, small.size, "a", None):
