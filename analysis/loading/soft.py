@@ -13,6 +13,7 @@ from dataclasses import replace
 from maskwright.analysis.errors import GrammarError, LimitError, TerminalError
 from maskwright.analysis.grammar.grammar import Grammar, Rule, Terminal
 from maskwright.analysis.lexing.terminals import compile_terminal
+from maskwright.analysis.regex.dfa import difference
 
 
 def soften(grammar: Grammar, keywords: Iterable[str]) -> Grammar:
@@ -22,29 +23,25 @@ def soften(grammar: Grammar, keywords: Iterable[str]) -> Grammar:
     keywords. A rule that says the same with the keyword instead of P is dropped: it would be a
     second reading of the same text.
 
-    keywords : string literals of the grammar.
+    keywords : string literals of the grammar, without flags: a keyword is each literal of this
+        text. One with the flag i has several texts, and a pattern must match all of them.
 
     Raises: GrammarError for a keyword that is no string literal of the grammar, or that no pattern
     matches.
     """
-    literals = {terminal.literal: number for number, terminal in enumerate(grammar.terminals)}
+    literals: dict[str, list[int]] = {}
+    for number, terminal in enumerate(grammar.terminals):
+        if terminal.literal is not None:
+            literals.setdefault(terminal.literal, []).append(number)
     softened: dict[int, list[int]] = {}
     for keyword in sorted(set(keywords)):
         if keyword not in literals:
             raise GrammarError(
                 f"grammar {grammar.name}: soft keyword {keyword!r} is not a string literal of its rules; write it as it stands there"
             )
-        patterns = [
-            number
-            for number, terminal in enumerate(grammar.terminals)
-            if terminal.literal is None and number not in grammar.ignored and _matches(terminal, keyword, grammar.name)
-        ]
-        if not patterns:
-            raise GrammarError(
-                f"grammar {grammar.name}: no pattern matches soft keyword {keyword!r}, so it cannot be one"
-            )
-        for pattern in patterns:
-            softened.setdefault(pattern, []).append(literals[keyword])
+        for literal in literals[keyword]:
+            for pattern in _patterns_of(grammar, literal):
+                softened.setdefault(pattern, []).append(literal)
     first = grammar.n_terminals + grammar.n_nonterminals
     either = {pattern: first + i for i, pattern in enumerate(sorted(softened))}
     rules = [Rule(rule.lhs, tuple(either.get(symbol, symbol) for symbol in rule.rhs)) for rule in grammar.rules]
@@ -72,13 +69,42 @@ def _with(symbols: tuple[int, ...], old: int, new: int) -> tuple[int, ...]:
     return tuple(new if symbol == old else symbol for symbol in symbols)
 
 
-def _matches(terminal: Terminal, text: str, where: str) -> bool:
-    """Whether the terminal's automaton accepts a text.
+def _patterns_of(grammar: Grammar, literal: int) -> list[int]:
+    """The patterns that match all texts of a literal. Raises: GrammarError if there is none."""
+    keyword = grammar.terminals[literal]
+    others: list[bytes] = []
+    found = []
+    for number, terminal in enumerate(grammar.terminals):
+        if terminal.literal is None and number not in grammar.ignored:
+            other = _unmatched(terminal, keyword, grammar.name)
+            if other is None:
+                found.append(number)
+            else:
+                others.append(other)
+    if found:
+        return found
+    shown = f"{keyword.literal!r}{keyword.flags}"
+    if not keyword.flags:
+        raise GrammarError(f"grammar {grammar.name}: no pattern matches soft keyword {shown}, so it cannot be one")
+    texts = ", ".join(repr(text.decode("utf-8", "replace")) for text in dict.fromkeys(others)) or "none is there"
+    raise GrammarError(
+        f"grammar {grammar.name}: no pattern matches all texts of soft keyword {shown} (not {texts}), so it cannot be one; give the "
+        "pattern the flag, as in /[a-z]+/i"
+    )
+
+
+def _unmatched(terminal: Terminal, keyword: Terminal, where: str) -> bytes | None:
+    """A text of a literal that a pattern does not match; None if it matches all.
 
     A terminal without an automaton accepts nothing; compiling the grammar reports why it has none.
     """
+    text = str(keyword.literal).encode("utf-8", "surrogatepass")
     try:
-        # PERF: not `re`, which may backtrack without end
-        return compile_terminal(terminal, where=where).matches(text.encode("utf-8", "surrogatepass"))
+        pattern = compile_terminal(terminal, where=where)
+        if not keyword.flags:
+            # PERF: not `re`, which may backtrack without end
+            return None if pattern.matches(text) else text
+        rest = difference(compile_terminal(keyword, where=where), pattern)
+        return None if rest.is_empty else rest.shortest()
     except (TerminalError, LimitError):
-        return False
+        return text

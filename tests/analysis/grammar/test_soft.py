@@ -56,6 +56,18 @@ def test_python_takes_its_underscore() -> None:
     assert mw.load_grammar("lark:python", lexing="nfa") == mw.load_grammar("lark:python", lexing="nfa", soft=["_"])
 
 
+def test_a_keyword_of_several_texts() -> None:
+    text = 'start: "match"i NAME | "!" "match" NAME\n%ignore " "\nNAME: '
+    soft = mw.parse_grammar(text + "/[a-z]+/i", soft=["match"])
+    assert accepts(soft, b"MATCH Match") and accepts(soft, b"match match") and accepts(soft, b"! match MATCH")
+    with pytest.raises(
+        mw.GrammarError, match=r"all texts of soft keyword 'match'i \(not 'MATCH'\).*as in /\[a-z\]\+/i"
+    ):
+        mw.parse_grammar(text + "/[a-z]+/", soft=["match"])
+    plain = mw.parse_grammar('start: "match" NAME\nNAME: /[a-z]+/\n%ignore " "', soft=["match"])
+    assert accepts(plain, b"match match") and not accepts(plain, b"match MATCH")
+
+
 def test_what_is_no_keyword() -> None:
     with pytest.raises(mw.GrammarError, match="soft keyword 'else' is not a string literal of its rules"):
         mw.parse_grammar(TEXT, soft=["else"])
