@@ -48,7 +48,7 @@ class LimitError(MaskwrightError):
 
 
 class BackupError(LimitError):
-    """A lexer would have to back up over any number of lexemes or bytes.
+    """A lexer would have to back up over more lexemes or bytes than it can.
 
     terminals : numbers of the terminal that may have ended first and of those that go on, in this
         order.

@@ -242,12 +242,14 @@ class _Builder:
     def _too_many(self, state: _State) -> LimitError:
         name = self.grammar.display_name
         text = f"grammar {self.grammar.name}: longest-match lexing needs more than {self.limit} states"
-        advice = "" if self.has_modes else ", or load the grammar with lexing='contextual'"
+        is_contextual = self.has_modes or self.grammar.lexing == "contextual"
+        advice = "" if is_contextual else ", or load the grammar with lexing='contextual'"
         advice = f"; make the terminals differ sooner{advice}"
         if state.backs_up:
             alive = self.lexemes.live[state.under_way][:6]
+            bounds = f"{MAX_AGAIN} lexemes or {MAX_PENDING} bytes, in {self.limit} states"
             text = (
-                f"grammar {self.grammar.name}: the lexer would have to back up over any number of lexemes or bytes: it cannot tell whether "
+                f"grammar {self.grammar.name}: the lexer would have to back up over more than it can ({bounds}): it cannot tell whether "
                 f"{name(state.winner)} has ended or {', '.join(map(name, alive))} goes on"
             )
             if tuple(alive) == (state.winner,):

@@ -98,7 +98,7 @@ OF_TEXTS = (
         'start: (A | LONG | END)*\nA: "a"\nLONG: /ab/\nEND: "c"',
         3,
         1,
-        ("any number", "LONG"),
+        ("more than it can", "LONG"),
     ),
     Seed(
         "long-backup",

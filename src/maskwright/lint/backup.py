@@ -40,7 +40,11 @@ def backing_up(facts: Facts) -> Iterator[Finding]:
             facts.without_name(error),
             "no store can be built, so no mask can be made",
             "make these terminals differ sooner, or let the rules build what only the longer one can spell"
-            + ("" if len(facts.modes) > 1 else "; lexing='contextual' helps where no parser state accepts both"),
+            + (
+                ""
+                if grammar.lexing == "contextual" or len(facts.modes) > 1
+                else "; lexing='contextual' helps where no parser state accepts both"
+            ),
         )
         return
     except GrammarError as error:

@@ -17,7 +17,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "ambiguity": "a text has two readings",
         "conflict": "an LALR(1) parser may do several things before the same terminal",
         "empty-schema": "no value satisfies a part of a schema",
-        "endless-backup": "the lexer may have to back up over any number of lexemes or bytes",
+        "endless-backup": "the lexer may have to back up over more lexemes or bytes than it can",
         "endless-derivation": "a rule derives itself, so that a text has readings without end",
         "endless-whitespace": "blanks may be emitted without end",
         "equal-terminals": "two terminals match the same texts",
