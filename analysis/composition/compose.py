@@ -153,8 +153,9 @@ def compose(host: Any, parts: Mapping[str, Any], *, name: str | None = None) -> 
     name : what errors call it; by default the host's name.
 
     Raises: GrammarError, SchemaError and others as `load_grammar` and `load_schema`; GrammarError
-    for a part that the host does not declare, and SchemaError for a pointer that leads to something
-    else than a string, or into what no part can be in (`not`, `if`, `contains`, `propertyNames`).
+    for a part that the host does not use or defines itself, and SchemaError for a pointer that
+    leads to something else than a string, or into what no part can be in (`not`, `if`, `contains`,
+    `propertyNames`).
 
     Example:
         >>> compose('start: "x=" NUMBER\\n%declare NUMBER', {"NUMBER": {"type": "integer"}})

@@ -134,7 +134,7 @@ class GrammarFiles:
         LimitError if a terminal has more than MAX_PATTERN_SIZE / 10 symbols once the terminals in
         it are written out.
         """
-        text = _with_line_feeds(text)
+        text = with_line_feeds(text)
         self.shown.append(shown)
         self.texts.append(text)
         if "\x00" in text:
@@ -155,7 +155,7 @@ class GrammarFiles:
 
     def replace_main(self, text: str) -> None:
         """Let errors show another main text than Lark has read, with the same lines."""
-        self.texts[0] = _with_line_feeds(text)
+        self.texts[0] = with_line_feeds(text)
 
     def __call__(self, base_path: Any, grammar_path: str) -> tuple[Any, str]:
         """The path and text of an imported file: Lark's protocol for sources.
@@ -227,7 +227,8 @@ class GrammarFiles:
         return GrammarError(f"{self.main}: {message}")
 
 
-def _with_line_feeds(text: str) -> str:
+def with_line_feeds(text: str) -> str:
+    """The text with a line feed at the end of each line, as Lark must read it."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

@@ -32,7 +32,6 @@ from maskwright.analysis.errors import (
     LimitError,
     MaskwrightError,
     UnknownNameError,
-    UnusedPartError,
 )
 from maskwright.analysis.grammar.grammar import Conflicts, Grammar, Layout, Lexing, Reserved, Rule, Terminal
 from maskwright.analysis.grammar.lark_files import GrammarFiles, position_of, rule_name, short_name, suggestion
@@ -44,6 +43,7 @@ from maskwright.analysis.loading.indenter import Indenter
 from maskwright.analysis.loading.lark_errors import translate
 from maskwright.analysis.loading.lark_limits import check_sizes, literals_used
 from maskwright.analysis.loading.names import find_source
+from maskwright.analysis.loading.parts import defined, with_parts
 from maskwright.analysis.loading.soft import soften
 from maskwright.analysis.loading.stated import (
     check_lengths,
@@ -53,7 +53,6 @@ from maskwright.analysis.loading.stated import (
     with_verbatim,
 )
 from maskwright.analysis.lr.splits import default_conflicts
-from maskwright.analysis.marks import PART_FLAGS, mark
 from maskwright.analysis.restrict.restrict import as_tuple, replacements
 
 _LAYOUT_NAMES = (("_NEWLINE", "_INDENT", "_DEDENT"), ("NEWLINE", "INDENT", "DEDENT"), ("_NL", "_INDENT", "_DEDENT"))
@@ -172,7 +171,7 @@ def parse_grammar(
     main = os.path.join(os.fsdecode(folder) or os.curdir, "main.lark") if folder is not None else "main.lark"
     doing = "reading the text"
     try:
-        to_read = files.add(files.main, _defined(text, parts) if parts else text)
+        to_read = files.add(files.main, defined(text, parts, files) if parts else text)
         options = read_options(files.texts[0], files.at)
         start, lexing = start or options.start, lexing or options.lexing or "contextual"
         soft = options.soft if soft is None else soft
@@ -194,7 +193,7 @@ def parse_grammar(
     except Exception as error:  # Lark raises AssertionError, AttributeError, KeyError, ValueError and others
         raise translate(error, files, doing) from error
     terminals = _terminals(terminal_defs, builder, lark_rules, keep, files.texts[0])
-    terminals = _with_parts(terminals, parts, files, text)
+    terminals = with_parts(terminals, parts, files, text)
     grammar = _to_bnf(name, files, start, terminals, lark_rules, ignored, lexing)
     meant = {name for restriction in options.restrictions for name in restriction.replacements}
     unused = tuple(name for name in _unused(builder, terminals) if name not in meant)
@@ -324,41 +323,6 @@ def _terminals(
             line, column = position_of(text, name)
             found.append(Terminal(name=str(name), pattern=None, line=line, column=column))
     return tuple(found)
-
-
-def _with_parts(
-    terminals: tuple[Terminal, ...], parts: Sequence[str], files: GrammarFiles, text: str
-) -> tuple[Terminal, ...]:
-    """The terminals, of which some stand for parts of other languages, see `_defined`.
-
-    text : without what `_defined` added; errors show it from here on.
-    """
-    files.replace_main(text)
-    named = {terminal.name: terminal for terminal in terminals}
-    for part in [one for one in parts if one not in named]:
-        raise files.error(f"no rule uses {part}, which stands for a part: use it in a rule", part, kind=UnusedPartError)
-    made = {
-        part: replace(
-            named[part], pattern=str(number), flags=PART_FLAGS, literal=mark(number).decode("utf-8", "surrogateescape")
-        )
-        for number, part in enumerate(parts)
-    }
-    return tuple(made.get(terminal.name, terminal) for terminal in terminals)
-
-
-def _defined(text: str, parts: Sequence[str]) -> str:
-    """The text with a definition of each part instead of its `%declare`.
-
-    Lark gives a literal such as "sql" the name SQL unless a terminal of this name is defined.
-    """
-    names = frozenset(parts)
-
-    def declared(line: re.Match[str]) -> str:
-        left = [name for name in line[1].split() if name not in names]
-        return f"%declare {' '.join(left)}" if left else ""
-
-    text = re.sub(r"^[ \t]*%declare[ \t]+([A-Z0-9_ \t]+?)[ \t]*(?://.*)?$", declared, text, flags=re.MULTILINE)
-    return text + "".join(f'\n{part}: "\\ue000 part {number} \\ue000"' for number, part in enumerate(parts)) + "\n"
 
 
 def _position_of_terminal(definition: TerminalDef, text: str) -> tuple[int, int]:

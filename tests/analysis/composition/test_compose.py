@@ -142,6 +142,47 @@ def test_parts_more_than_a_string() -> None:
         mw.compose({"type": "string", "minLength": 2}, {"": mw.load_regex("a")})
 
 
+@pytest.mark.parametrize(
+    "declared",
+    [
+        "%declare A\r\n",
+        "%declare A # one",
+        "%declare B A C // one",
+        "%declare B \\\n A",
+        "  %declare\tA\r",
+        "%declare A\n%declare A",
+    ],
+)
+def test_lines_that_declare_a_part(declared: str) -> None:
+    line_feed = "\r" if declared.endswith("\r") else "\n"
+    made = mw.compose(f'start: "<" A{line_feed}{declared}', {"A": mw.load_regex("x")})
+    assert [terminal.name for terminal in made.host.terminals] == ["A", "LESSTHAN"]  # type: ignore[union-attr]
+
+
+def test_what_only_looks_like_a_declaration_stays() -> None:
+    made = mw.compose("start: A B\nB: /b\n%declare A\n/x // %declare A\n%declare A", {"A": mw.load_regex("x")})
+    assert made.host.terminals[0].pattern == "b\n%declare A\n"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("host", "part", "message"),
+    [
+        ('start: "<" A\nA: "q"', "A", r"<text>:2:1: A stands for a part, and the grammar defines it as well"),
+        ("start: A\n%import common.INT -> A", "A", r"<text>:2:23: A stands for a part, and the grammar defines it"),
+        ("start: a\n%declare a", "a", r"<text>:2:10: 'a' is to stand for a part, but is no name of a terminal"),
+        ("start: A\n%declare A", "", "'' is to stand for a part, but is no name of a terminal"),
+        (
+            "start: A\n%declare A",
+            'A\nB: "x"\n',
+            "is no name of a terminal; write it in upper case, as in %declare ANSWER",
+        ),
+    ],
+)
+def test_names_that_no_part_can_have(host: str, part: str, message: str) -> None:
+    with pytest.raises(mw.GrammarError, match=message):
+        mw.compose(host, {part: mw.load_regex("x")})
+
+
 def test_hosts_that_are_loaded() -> None:
     with pytest.raises(mw.GrammarError, match="was loaded already"):
         mw.compose(mw.parse_grammar('start: "a"'), {"A": "json"})
