@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.fronts.automata import from_pattern, without
+from maskwright.analysis.fronts.competing import Competition
 from maskwright.analysis.fronts.expressions import Expr, literal
 from maskwright.analysis.fronts.lexicon import run_ons
 from maskwright.analysis.fronts.neighbours import neighbours
@@ -24,8 +25,9 @@ def separate(grammar: Grammar, with_ignored: Grammar, language: str, is_lexed_al
     """The expressions of the terminals, by number.
 
     with_ignored : the grammar with what it ignores in its rules. language : for messages.
-    is_lexed_alike : whether the language takes the longest match, too, of the same terminals; then
-    lexemes may run on, but not without coming to an end.
+    is_lexed_alike : whether the language takes the longest match, too, of the terminals that can
+    come; then lexemes may run on, but not without coming to an end, and only where our lexer has
+    the same terminals compete (`competing`).
 
     Raises: GrammarError, which names two terminals, if they compete and `language` cannot say which
         wins; GrammarError for terminals that no rule takes; LimitError if a pattern is too large.
@@ -76,10 +78,14 @@ def separate(grammar: Grammar, with_ignored: Grammar, language: str, is_lexed_al
         if difference(concatenate(automata[t], automata[t]), automata[t]).is_empty:
             # Lexemes of it in a row are one lexeme of it, so none need stand in a row.
             follows[t] &= ~(1 << t)
+    competition: Competition | None = None
     for run_on in run_ons(nfa, union, ending, follows):
-        if not (is_lexed_alike and union.accepting[run_on.state]):
-            raise GrammarError(
-                f"grammar {grammar.name}: terminals compete: a lexeme of {names[run_on.terminal]} may run on into what follows it, as one "
-                f"of {names[run_on.longer[0]]}; the longest match decides here, and {language} cannot say so; put something between them"
-            )
+        if is_lexed_alike:
+            competition = competition or Competition(grammar)
+            if competition.is_alike(run_on, union.accepting[run_on.state]):
+                continue
+        raise GrammarError(
+            f"grammar {grammar.name}: terminals compete: a lexeme of {names[run_on.terminal]} may run on into what follows it, as one "
+            f"of {names[run_on.longer[0]]}; the longest match decides here, and {language} cannot say so; put something between them"
+        )
     return found

@@ -139,6 +139,33 @@ def test_what_llguidance_can_say_and_gbnf_cannot() -> None:
         to_llguidance(mw.parse_grammar('start: ("." | "..." | "a")+'))  # it does not back up
 
 
+COMPETING = {
+    "merged": 'start: "abc" e "a" "b" | "b" e "ab"\ne: "c"',
+    "merged lists": 'start: "<" list "ab" | "[" list "a" "b"\nlist: "x" | list "x"',
+    "merged, behind an empty rule": 'start: "<" e "ab" | "[" e "a" "b"\ne: "x" f\nf: | "f"',
+    "an end that does not compete": 'start: "<" x | "k" ".."\nx: ("." | "..." | "a")+',
+}
+APART = {
+    "read in place": 'start: ("<" | "[") e ("a" "b" | "ab")\ne: "c"',
+    "by the same way": 'start: "<" list ">" | "[" list "]"\nlist: item list |\nitem: "x" | "a" | "ab" | "b"',
+    "never together": 'start: "<" "a" "b" | "[" "ab" "a"',
+    "an end": 'start: "<" x | "k" ".."\nx: ("." | "..." | "a" | "..")+',
+}
+
+
+@pytest.mark.parametrize("name", COMPETING)
+def test_terminals_that_compete_by_merged_states_are_refused(name: str) -> None:
+    """llguidance knows exactly what can come, and would read "ab" as "a", "b" where we read one lexeme."""
+    with pytest.raises(mw.GrammarError, match="terminals compete"):
+        to_llguidance(mw.parse_grammar(COMPETING[name]))
+
+
+@pytest.mark.parametrize("name", APART)
+def test_terminals_that_compete_alike_can_be_said(name: str) -> None:
+    grammar = mw.parse_grammar(APART[name])
+    compare(grammar, parse_llguidance(to_llguidance(grammar)), name)
+
+
 def test_other_types_are_refused() -> None:
     for write in (to_gbnf, to_llguidance):
         with pytest.raises(mw.GrammarError, match="grammar"):
