@@ -4,8 +4,9 @@ JSON Schema says that patterns are ECMA 262. Python's `re` reads many of them ot
 ``\d`` matches Arabic digits, ``$`` matches before a newline at the end, ``\/`` and ``\cJ`` mean
 something else, and ``(?<name>...)`` is an error.
 
-What the flag `u` forbids but most validators take, such as ``\-`` outside a set or a lone ``{``, is
-read as without the flag (ECMA 262, annex B).
+What the flag `u` forbids but most validators take is read as without it (ECMA 262, annex B):
+``\-`` and other signs behind a backslash, a lone ``{``, ``}`` or ``]``, ``a{,2}``, a hyphen beside
+a class, as in ``[\w-a]``, and look-aheads that are repeated.
 
 Source: ECMA 262, 15th edition, sections 22.2.1, 22.2.2 and B.1.2.
 """

@@ -31,7 +31,8 @@ class Regex:
 def load_regex(pattern: str, flags: str = "", dialect: Literal["python", "ecma"] = "python") -> Regex:
     r"""A regular expression, for `build_store`: the texts that it matches as a whole.
 
-    pattern : as `dialect` reads it: Python's `re` for texts, or ECMA 262 with the flag `u`.
+    pattern : as `dialect` reads it: Python's `re` for texts, or ECMA 262 with the flag `u`, and
+        besides what schemas have of annex B, such as ``\-`` and ``a{,2}``.
     flags : letters of ``aimsux`` for Python; "" or "u" for ECMA 262.
 
     Raises: GrammarError for a syntax error, and for what no automaton reads, such as a

@@ -166,6 +166,14 @@ def test_patterns_that_are_too_large_are_refused_soon(pattern: str) -> None:
     assert time.process_time() - before < 5  # a tenth of it on a quiet machine
 
 
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [(r"\-\_\@", "-_@"), ("a{,2}", "a{,2}"), (r"[\w-a]", "-"), (r"[a-\d]", "-"), ("{]}", "{]}"), ("(?=a)+a", "a")],
+)
+def test_what_the_flag_u_refuses_and_schemas_have(pattern: str, text: str) -> None:
+    assert regex_automaton(pattern, dialect="ecma").matches(text.encode())
+
+
 def test_a_second_request_is_a_look_up() -> None:
     found = regex_automaton("a+b")
     assert isinstance(found, Dfa)
