@@ -1,13 +1,14 @@
 """Short endings of a text whose terminal is held to names.
 
 The search for endings knows nothing of names. So its ending is taken if it spells one, or spells no
-lexeme of the terminal; else a name is put in front, or another terminal.
+lexeme of the terminal; else the rest of a name is put in front, or of another terminal.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from maskwright.analysis.errors import DeadEndError, LimitError
@@ -17,9 +18,12 @@ from maskwright.decoding.endings.ending_spelling import spelling_of
 
 if TYPE_CHECKING:
     from maskwright.decoding.names.held import Held
+    from maskwright.decoding.names.lexer import NameLexer
 
 MOST_NAMES = 16
-"""Names that are tried, the shortest first."""
+"""Names that an ending is searched behind: the shortest that the text takes."""
+MOST_TRIED = 256
+"""Names that are tried to find these, the shortest lexemes first."""
 
 
 def short_ending(matcher: Any, held: Held) -> Ending:
@@ -33,11 +37,14 @@ def short_ending(matcher: Any, held: Held) -> Ending:
     if found is not None:
         return found
     spelling = spelling_of(matcher.store.vocabulary)
-    for data in _beginnings(matcher, held):
+    ignored, others = _words(held, b"")
+    for data in _beginnings(matcher, held, ignored, others):
         there = matcher.fork()
         if not there.try_bytes(data):
             continue
-        for between in (b"", *_words(held, ignored=True)):
+        # where the lexeme may grow into one that is held, another word keeps it as it is
+        grows = there._held is not None and there._held.place is not None and there._held.place.typed
+        for between in (b"", *ignored, *(others if grows else ())):
             after = there.fork()
             if between and not after.try_bytes(between):
                 continue
@@ -61,35 +68,63 @@ def fitting(matcher: Any, ending: Ending) -> Ending | None:
     return ending if there.try_bytes(ending.data) and there.is_accepting() else None
 
 
-def _beginnings(matcher: Any, held: Held) -> Iterator[bytes]:
-    """Bytes that may begin an ending: the rest of a name, then other terminals."""
+def _beginnings(matcher: Any, held: Held, ignored: list[bytes], others: list[bytes]) -> Iterator[bytes]:
+    """Bytes that may begin an ending: the rest of a name, then of other terminals.
+
+    ignored, others : as `_words` gives them for whole lexemes.
+    """
     assert held.place is not None
     typed = held.place.typed
-    names = sorted((name for name in held.place.names.texts if name.startswith(typed)), key=len)[:MOST_NAMES]
-    for between in (b"", *_words(held, ignored=True)):
-        yield from (between + name[len(typed) :] for name in names if not (between and typed))
-    if not typed:
-        yield from _words(held, ignored=False)
+    names = sorted((name for name in held.place.names.texts if name.startswith(typed)), key=len)
+    lexemes = list(islice((name[len(typed) :] for name in names if _is_lexeme(held, name)), MOST_TRIED))
+    for between in (b"",) if typed else (b"", *ignored):
+        there = matcher.fork()
+        if not between or there.try_bytes(between):
+            taken = (between + rest for rest in lexemes if there.fork().try_bytes(rest))
+            yield from islice(taken, MOST_NAMES)
+    if typed:
+        ignored, others = _words(held, typed)
+        yield from ignored
+    yield from others
 
 
-def _words(held: Held, ignored: bool) -> list[bytes]:
-    """A shortest spelling of each ignored terminal, or of each other but for the one held."""
+def _is_lexeme(held: Held, name: bytes) -> bool:
+    """Whether a name is a lexeme of the terminal, in some mode."""
+    assert held.place is not None
+    lexer, terminal = held.lexer, held.place.names.terminal
+    return any(lexer.winner[state] == terminal for state in _states_behind(lexer, name))
+
+
+def _states_behind(lexer: NameLexer, data: bytes) -> Iterator[int]:
+    """The union's states behind the beginning of a lexeme, by mode."""
+    for state in lexer.starts:
+        for byte in data:
+            state = int(lexer.next_state[state, byte])
+            if state < 0:
+                break
+        else:
+            yield state
+
+
+def _words(held: Held, typed: bytes) -> tuple[list[bytes], list[bytes]]:
+    """A shortest spelling of each ignored terminal, and of each other but for the one held.
+
+    typed : how the lexemes begin. It is left out, so that a spelling is empty if it is a whole one.
+    """
     assert held.place is not None
     lexer, names = held.lexer, held.place.names
     found: dict[int, bytes] = {}
-    seen = set(lexer.starts)
-    agenda = deque((start, b"") for start in lexer.starts)
+    agenda = deque((state, b"") for state in dict.fromkeys(_states_behind(lexer, typed)))
+    seen = {state for state, _ in agenda}
     while agenda:
         state, text = agenda.popleft()
+        if lexer.winner[state] >= 0:
+            found.setdefault(int(lexer.winner[state]), text)
         for byte in lexer.bytes_of_classes:
             after = int(lexer.next_state[state, byte])
             if after >= 0 and after not in seen:
                 seen.add(after)
                 agenda.append((after, text + bytes([byte])))
-                if lexer.winner[after] >= 0:
-                    found.setdefault(int(lexer.winner[after]), text + bytes([byte]))
-    return [
-        word
-        for terminal, word in found.items()
-        if (terminal in lexer.ignored) == ignored and terminal != names.terminal
-    ]
+    found.pop(names.terminal, None)
+    ignored = [word for terminal, word in found.items() if terminal in lexer.ignored]
+    return ignored, [word for terminal, word in found.items() if terminal not in lexer.ignored]

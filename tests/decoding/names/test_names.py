@@ -250,6 +250,46 @@ def test_forced_bytes_and_endings_spell_names(store: mw.Store) -> None:
         held(store, b"x.", "none").short_ending()
 
 
+@pytest.mark.parametrize(
+    ("grammar", "text", "names", "then", "ending"),
+    [
+        ('start: "x " (NAME | "lambda" ":" NUM)', b"x ", ["abc"], b"la", b"mbda:0"),
+        ('start: "x " (NAME | "lambda" ":" NUM)', b"x ", ["lab"], b"la", b"b"),
+        # the keyword may grow into a name, and only what follows keeps it one
+        ('start: "x " (NAME | "la" ":" NUM)', b"x ", ["abc"], b"la", b":0"),
+        ('start: "x " (NAME | "la" ":" NUM)', b"x ", [], b"", b"la:0"),
+        ('start: "x " NAME ";"', b"x ", [f"id {i}" for i in range(40)] + ["customer"], b"", b"customer;"),
+        ('start: "x " NAME ";"', b"x ", [f"id {i}" for i in range(40)] + ["customer"], b"cu", b"stomer;"),
+    ],
+)
+def test_short_endings_where_the_shortest_spells_no_name(
+    grammar: str, text: bytes, names: list[str], then: bytes, ending: bytes
+) -> None:
+    """What began a keyword had no ending, nor had names behind 16 shorter ones that are no lexemes."""
+    singles = (string.ascii_lowercase + string.digits + " :;").encode()
+    store = compile_store(longest(grammar + "\nNAME: /[a-z]+/\nNUM: /[0-9]/"), vocabulary_of(singles=singles))
+    matcher = held(store, text, *names, then=then)
+    found = matcher.short_ending()
+    assert found.data == ending
+    for token in found.tokens:
+        matcher.advance(token)
+    assert matcher.is_accepting()
+
+
+def test_generate_takes_a_keyword_in_pieces() -> None:
+    grammar = longest('start: "x " (NAME | "lambda" ":" NUM)\nNAME: /[a-z]+/\nNUM: /[0-9]/')
+    store = compile_store(grammar, vocabulary_of(b"la", singles=b"abcdlmx :1"))
+    written = [store.vocabulary.id_of_text[piece] for piece in (b"la", b"m", b"b", b"d", b"a", b":", b"1")]
+    matcher = held(store, b"x ", "abc")
+
+    def model(read: list[int]) -> np.ndarray:
+        logits = np.zeros(store.vocabulary.size)
+        logits[[*written, store.vocabulary.eos[0]][min(len(read) - 1, len(written))]] = 9
+        return logits
+
+    assert mw.generate(model, matcher, [0], max_tokens=20).run().data == b"lambda:1"
+
+
 def test_under_contextual_lexing_names_depend_on_the_place() -> None:
     grammar = contextual(longest('start: "a" NAME | "b" WORD\nNAME: /[a-c]+/\nWORD: /[a-z]+/\n%ignore " "'), "none")
     store = compile_store(grammar, vocabulary_of(b"ab", b"cab", singles=b"abcz "))
