@@ -1,19 +1,23 @@
 """The names that exist in a Python text, as jedi sees them: what `complete --names` holds masks to.
 
 In: a text up to the cursor, and the folder of its project. Out: the names that can come next, or
-None. Jedi reads files and stubs and runs no code of the project.
+None. Jedi reads files and stubs and runs no code of the project. What it leaves open is asked of
+its tree: `maskwright.python_bindings`.
 
 Only such places are held at which the list is whole:
 
-- an attribute behind a module, or behind an instance of a class of the standard library, unless it
-  answers to any name (`__getattr__`);
+- an attribute behind a module, or behind a name whose class of the standard library is certain, and
+  which answers to no other name (`__getattr__`);
 - a module behind `import` and `from`, and a name behind `from ... import` of a module that is
   found;
-- a name in scope behind a keyword such as `return` or `if`, outside brackets;
-- an argument behind a comma, in a call whose parameters are known: their names, and those in scope.
+- a name in scope behind a keyword such as `return` or `and`, outside brackets;
+- an argument behind a comma, in a call of a function whose parameters are known: their names, and
+  those in scope.
 
 What jedi cannot tell stays open: any other object, names that are bound there, texts that it fails
-to read.
+to read. Three texts are refused all the same, which Python may take, since few are such: a new
+attribute of a module (`os.new = 1`), `:=` behind the comma of a call, and in a function's body a
+function that is defined further down.
 """
 
 from __future__ import annotations
@@ -21,10 +25,12 @@ from __future__ import annotations
 import logging
 import os
 import re
+import types
 from pathlib import Path
 from typing import Any
 
 from maskwright.analysis.errors import MissingExtraError, UnknownNameError
+from maskwright.python_bindings import Place, are_whole
 
 TERMINAL = "NAME"
 """The terminal of the library's grammar `python` that names are lexemes of."""
@@ -35,12 +41,22 @@ _IMPORT = re.compile(
 _FROM = re.compile(
     r"(?:^|[\n;:])[ \t]*from[ \t]+(?P<module>\.*[\w.]*\w)[ \t]+import[ \t]*(?:\([ \t\n]*)?(?:\w+(?:[ \t]+as[ \t]+\w+)?[ \t\n]*,[ \t\n]*)*$"
 )
-_SCOPE = re.compile(r"(?:^|[^\w.])(?:return|if|elif|while|assert|raise|in|and|or|not|del|await)[ \t]+$")
+_SCOPE = re.compile(r"(?:^|[^\w.])(?:return|if|assert|raise|in|and|or|not|del|await)[ \t]+$")
+_MAY_BIND = re.compile(r"(?:^|\n)[ \t]*if[ \t]+$")
+"""An `if` statement, where `name := ...` may come."""
 _ARGUMENT = re.compile(r",[ \t\n]*$")
-_ATTRIBUTE = re.compile(r"[\w\])}\"']\.$")
+_ATTRIBUTE = re.compile(r"\w\.$")
 _OPEN = re.compile(r"\b(?:lambda|for)\b")
 _FOR = re.compile(r"^[ \t]*(?:async[ \t]+)?for\b.*?\bin[ \t]")
 """A `for` statement up to what it goes through, where what it binds is no name yet."""
+_OF_MODULES = frozenset(
+    {*dir(types.ModuleType), "__file__", "__path__", "__cached__", "__builtins__", "__annotations__"}
+)
+"""Attributes of any module, of which jedi leaves some out."""
+_OF_SCOPES = frozenset(
+    {"__annotations__", "__builtins__", "__cached__", "__debug__", "__loader__", "__path__", "__qualname__", "__spec__"}
+)
+"""Names that are there in any module or class body, likewise."""
 _MOST_KEPT = 64
 _WORD = "maskwright_name"
 """Stands for the name that is to come."""
@@ -104,36 +120,49 @@ class PythonNames:
         # with a word at the end, and closed, the statement is whole, which jedi reads best
         whole = code + _WORD + (")" if kind == "argument" else "")
         script = self._jedi.Script(whole, path=self._path, project=self._project)
-        if _in_string_or_comment(script, line, column):
+        place = Place(script, line, column, _WORD)
+        if not place.is_name or not self._is_whole(place, kind):
             return None
         objects: list[Any] = []
         if kind == "attribute":
-            objects = script.infer(line, column - 2)
-            if not _is_known(objects):
-                return None
-            objects += script.infer(line, column - 2, prefer_stubs=False)
-        if kind == "from" and not self._is_module(script, code):
-            return None
-        if kind == "argument" and not _has_known_parameters(script.get_signatures(line, column)):
+            objects = place.objects()
+        elif kind == "from":
+            objects = self._modules(script, code)
+        if kind in ("attribute", "from") and not objects:
             return None
         found = script.complete(line, column)
         names = {each.name.rstrip("=") for each in found if each.type != "keyword"}
+        if not names:
+            return None
+        for each in objects:  # what stubs leave out
+            names.update(name.name for name in each.defined_names())
+        if "__getattr__" in names and objects:
+            return None
+        if any(each.type == "module" for each in objects):
+            names |= _OF_MODULES
         if kind == "attribute":
-            if "__getattr__" in names:
-                return None
-            for each in objects:  # what stubs leave out
-                names.update(name.name for name in each.defined_names())
+            names |= place.attributes_given()
+        elif kind in ("scope", "argument"):
+            names |= _OF_SCOPES | place.names_not_read()
         names.discard(_WORD)
         return names
 
-    def _is_module(self, script: Any, code: str) -> bool:
-        """Whether the module of a `from` is found. Relative ones need the path of the text."""
+    def _is_whole(self, place: Place, kind: str) -> bool:
+        """Whether no other name than those of a list may come."""
+        if kind == "scope":
+            return place.is_scope() and place.are_stars_found()
+        return kind != "argument" or (place.is_argument() and place.are_stars_found())
+
+    def _modules(self, script: Any, code: str) -> list[Any]:
+        """The module of a `from`, if it is found. Relative ones need the path of the text."""
         match = _FROM.search(code)
         if match is None or (match["module"].startswith(".") and not self._has_path):
-            return False
-        before = code[: match.end("module")]
-        lines = before.split("\n")
-        return any(each.type == "module" for each in script.infer(len(lines), len(lines[-1]) - 1))
+            return []
+        lines = code[: match.end("module")].split("\n")
+        at = len(lines), len(lines[-1]) - 1
+        found = script.infer(*at)
+        is_whole = any(each.type == "module" for each in found) and are_whole(script, *at)
+        return [*found, *script.infer(*at, prefer_stubs=False)] if is_whole else []
 
 
 def kind_of_place(code: str) -> str | None:
@@ -150,7 +179,7 @@ def kind_of_place(code: str) -> str | None:
     if _ATTRIBUTE.search(code):
         return "attribute"
     depth, inner = _brackets(code)
-    if not depth and _SCOPE.search(code) and not _OPEN.search(_FOR.sub("", inner)):
+    if not depth and _SCOPE.search(code) and not _MAY_BIND.search(code) and not _OPEN.search(_FOR.sub("", inner)):
         return "scope"
     if depth and inner.startswith("(") and _ARGUMENT.search(code) and not _OPEN.search(inner):
         return "argument"
@@ -173,25 +202,3 @@ def _brackets(code: str) -> tuple[int, str]:
                 return 1, code[at:] if is_call and code[at] == "(" else code[at:].replace("(", "[", 1)
             depth -= 1
     return 0, code[code.rfind("\n") + 1 :]
-
-
-def _in_string_or_comment(script: Any, line: int, column: int) -> bool:
-    """Whether the word at a place is none, but part of a string or a comment."""
-    leaf = script._module_node.get_leaf_for_position((line, column + 1), include_prefixes=True)
-    return leaf is None or leaf.type != "name" or leaf.value != _WORD or leaf.start_pos != (line, column)
-
-
-def _is_known(objects: list[Any]) -> bool:
-    """Whether all attributes of some objects are known: of modules, of instances of the library."""
-    return bool(objects) and all(
-        each.type == "module" or (each.type == "instance" and _is_stub(each.module_path)) for each in objects
-    )
-
-
-def _is_stub(path: Path | None) -> bool:
-    return path is not None and path.suffix == ".pyi" and "typeshed" in path.parts
-
-
-def _has_known_parameters(signatures: list[Any]) -> bool:
-    """Whether calls take no keyword that is no parameter's name."""
-    return bool(signatures) and not any(each.kind.name == "VAR_KEYWORD" for one in signatures for each in one.params)
