@@ -86,9 +86,10 @@ def size(value: Any) -> int:
     kind = value.__class__
     if kind in _COUNTED:
         return _TEXT + len(value) if kind is str or kind is bytes else _NUMBER
-    if not isinstance(value, tuple | frozenset):
-        inside = getattr(value, "next_state", value)
-        return _PLAIN + int(getattr(inside, "nbytes", 0))
+    if kind is not tuple and kind is not frozenset:
+        own = getattr(getattr(value, "next_state", value), "nbytes", None)
+        if own is not None or not isinstance(value, tuple | frozenset):
+            return _PLAIN + int(own or 0)
     if len(value) > _MANY:  # PERF: texts are mostly among their like
         first = next(iter(value))
         try:

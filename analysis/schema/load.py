@@ -19,6 +19,7 @@ from urllib.parse import quote, urljoin
 from maskwright.analysis.arguments import a_type, as_boolean, clip, printable
 from maskwright.analysis.errors import MissingExtraError, SchemaError, UnknownNameError
 from maskwright.analysis.files import is_tensors, read_file_bytes
+from maskwright.analysis.kept import Kept
 from maskwright.analysis.regex.dfa import Dfa, intersect
 from maskwright.analysis.regex.whole import regex_automaton
 from maskwright.analysis.schema.documents import draft_named, identifier
@@ -173,6 +174,7 @@ class _Content:
     """A schema's values: equal to another one if the values are the same, of the same types.
 
     schema : the values, None when they are no longer needed.
+    nbytes : how many bytes are kept to compare it.
     """
 
     __slots__ = ("_data", "schema")
@@ -187,6 +189,10 @@ class _Content:
             spelled = _spelled(schema)
             self._data, self.schema = spelled.encode("utf-8", "surrogatepass"), json.loads(spelled)
 
+    @property
+    def nbytes(self) -> int:
+        return len(self._data)
+
     def __hash__(self) -> int:
         return hash(self._data)
 
@@ -194,7 +200,7 @@ class _Content:
         return isinstance(other, _Content) and self._data == other._data
 
 
-@lru_cache(maxsize=256)
+@Kept
 def _graph(content: _Content, key_order: KeyOrder, lenient: bool) -> SchemaGraph:
     """The graph of a schema. It holds nothing of the caller's values, which may change."""
     schema, content.schema = content.schema, None  # the cache keeps what is equal, not the values

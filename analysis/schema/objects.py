@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from typing import NamedTuple, Protocol
 
+from maskwright.analysis.kept import Kept
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema import constraints as c
 from maskwright.analysis.schema.clauses import simplified
@@ -143,7 +143,7 @@ def _class_terms(clause: c.Clause, keys: _Keys, number: int) -> list[int]:
     return found
 
 
-@lru_cache(maxsize=65536)
+@Kept
 def is_found(pattern: str, text: str) -> bool:
     """Whether a pattern is found in a text."""
     return pattern_automaton(pattern).matches(text.encode("utf-8", "surrogatepass"))

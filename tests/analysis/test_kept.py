@@ -8,9 +8,11 @@ import pytest
 from maskwright.analysis.kept import Kept, size
 from maskwright.analysis.lexing import terminals
 from maskwright.analysis.regex import Dfa, whole
-from maskwright.analysis.schema import plain_leaves
+from maskwright.analysis.schema import load, plain_leaves
 from maskwright.analysis.schema.constraints import STRING, Among, Pattern
 from maskwright.analysis.schema.graph import build_graph
+from maskwright.analysis.schema.listed import listed_numbers
+from maskwright.analysis.schema.load import load_schema
 from maskwright.analysis.schema.scalars import scalar_shape
 from maskwright.analysis.schema.shapes import StringLiterals, Strings
 
@@ -100,3 +102,32 @@ def test_schemas_that_each_have_a_list_of_their_own_are_forgotten(monkeypatch: p
         assert len(scalar_shape._kept) < 7 and scalar_shape._held <= 1_000_000
         assert plain_leaves._held[0] < 1_400_000
     assert len(plain_leaves._leaves) < 9
+
+
+def test_what_was_given_is_counted_too() -> None:
+    """An automaton is held as an argument as well, for instance with the few numbers that it has."""
+    assert size((Dfa.literal(b"a" * 1000), "text")) > 1000 * 256 * 4
+    listed_numbers.forget()
+    assert listed_numbers(Dfa.literal(b"1" * 1000)) is not None
+    assert listed_numbers._held > 1000 * 256 * 4
+    listed_numbers.forget()
+
+
+def test_schemas_are_forgotten_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each request may bring another schema, of automata of megabytes."""
+    kept = load._graph
+    kept.forget()
+    monkeypatch.setattr(kept, "_most", 1 << 20)
+
+    def schema(k: int) -> dict[str, object]:
+        member = {"type": "string", "pattern": f"^{k}a[^b]{{100}}$"}
+        return {"properties": {"a": member, "b": member, "c": {"enum": ["x" * 100, k]}}}
+
+    graphs = [load_schema(schema(k)).texts.graph for k in range(10)]
+    strings = [shape for node in graphs[0].nodes for shape in node if isinstance(shape, Strings)]
+    of_pattern = max(shape.automaton.next_state.nbytes for shape in strings if shape.automaton is not None)
+    assert of_pattern < graphs[0].nbytes < 1.5 * of_pattern  # an automaton counts once
+    assert 1 <= len(kept._kept) < 5 and kept._held <= 1 << 20
+    assert load_schema(schema(9)).texts.graph is graphs[9]
+    assert load_schema(schema(0)).texts.graph is not graphs[0]
+    kept.forget()

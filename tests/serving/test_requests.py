@@ -297,6 +297,18 @@ def test_the_least_recently_used_are_dropped() -> None:
     assert len(small) == 0
 
 
+@pytest.mark.parametrize("kind", ["json", "structural_tag", "grammar"])
+def test_all_that_a_store_holds_is_counted(kind: str) -> None:
+    """The tables, the automata of the schema, and the stores of a composition's parts."""
+    compiler = RequestCompiler("python-tiny", cache_bytes=1 << 20, on_disk=False)
+    for k in range(4):
+        schema = {"type": "string", "pattern": f"^{k}[^b]{{300}}$"}
+        tag = {"type": "structural_tag", "format": TAG | {"content": {"type": "json_schema", "json_schema": schema}}}
+        lark = f'start: "x" A\n%schema A {json.dumps(schema)}\n'
+        compiler.compile(kind, {"json": json.dumps(schema), "grammar": lark}.get(kind) or json.dumps(tag))
+        assert len(compiler) < 3
+
+
 def test_equal_requests_at_once_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     compiler = RequestCompiler("python-tiny")
     n_built, barrier = [], threading.Barrier(8)

@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import lru_cache
+from itertools import starmap
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -17,9 +18,12 @@ from maskwright.analysis.composition import Composition
 from maskwright.analysis.composition.compose import InJsonString
 from maskwright.analysis.errors import LimitError, MaskwrightError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.kept import size
 from maskwright.analysis.schema.load import JsonSchema
+from maskwright.analysis.schema.shapes import Texts
 from maskwright.analysis.schema.text_patterns import Regex
 from maskwright.maskstore.automaton.stack_automaton import prepare_automaton
+from maskwright.maskstore.composition.tables import JsonStringPart, TextPart
 from maskwright.maskstore.schema.build import tables_of
 from maskwright.maskstore.table.compiled import Progress
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
@@ -42,6 +46,8 @@ RequestStore: TypeAlias = Store | SchemaStore | ComposedStore
 
 _CHECKED = 4096
 """How many constraints that were checked are remembered, as digests."""
+_SPLIT = 150
+"""About how many bytes a cut of a token takes."""
 
 
 class RequestCompiler:
@@ -55,7 +61,7 @@ class RequestCompiler:
     stores : name -> path of a store. Requests of kind `grammar` may name them. They are read at
         once, mapped, so that processes share their pages.
     cache_entries : how many compiled constraints are kept in this process.
-    cache_bytes : how many bytes their tables take in all; the last one is kept in any case.
+    cache_bytes : how many bytes they take in all, about; the last one is kept in any case.
     limits : see `RequestLimits`.
     options : what holds for requests that do not say otherwise.
     strict_keywords : see `RequestReader`.
@@ -91,7 +97,7 @@ class RequestCompiler:
         self._most_bytes = _at_least_one("cache_bytes", cache_bytes)
         self._stores = {name: _load(name, path, self.vocabulary) for name, path in stores.items()}
         self._lock = threading.Lock()
-        self._kept: OrderedDict[_Key, RequestStore] = OrderedDict()
+        self._kept: OrderedDict[_Key, tuple[RequestStore, int]] = OrderedDict()  # with `_fixed_size`
         self._under_way: dict[_Key, Future[RequestStore]] = {}
         self._checker = RequestChecker(self.reader)
 
@@ -127,10 +133,10 @@ class RequestCompiler:
             return self._stores[name]
         key = request.key
         with self._lock:
-            store = self._kept.get(key)
-            if store is not None:
+            kept = self._kept.get(key)
+            if kept is not None:
                 self._kept.move_to_end(key)
-                return store
+                return kept[0]
             waiting = self._under_way.get(key)
             if waiting is None:
                 mine = self._under_way[key] = Future()
@@ -138,8 +144,9 @@ class RequestCompiler:
             return waiting.result()
         try:
             store = self.build(request, lambda: self.reader.read(request))
+            fixed = _fixed_size(store)
             with self._lock:
-                self._keep(key, store)
+                self._keep(key, store, fixed)
             mine.set_result(store)
         except BaseException as error:
             is_for_all = isinstance(error, MaskwrightError)
@@ -176,12 +183,12 @@ class RequestCompiler:
         store: RequestStore = within(seconds, what, lambda: guarded(request, work))
         return store
 
-    def _keep(self, key: _Key, store: RequestStore) -> None:
+    def _keep(self, key: _Key, store: RequestStore, fixed: int) -> None:
         """Keep a store, and drop those that were not asked for the longest. The lock is held."""
-        self._kept[key] = store
-        size = sum(map(_size, self._kept.values()))
-        while len(self._kept) > 1 and (len(self._kept) > self._most_entries or size > self._most_bytes):
-            size -= _size(self._kept.popitem(last=False)[1])
+        self._kept[key] = store, fixed
+        held = sum(starmap(_size, self._kept.values()))
+        while len(self._kept) > 1 and (len(self._kept) > self._most_entries or held > self._most_bytes):
+            held -= _size(*self._kept.popitem(last=False)[1])
 
     def clear(self) -> None:
         """Let go of all compiled constraints; configured stores stay."""
@@ -291,11 +298,25 @@ def _load(name: str, path: str | os.PathLike[str], vocabulary: Vocabulary) -> Re
     return store
 
 
-def _size(store: RequestStore) -> int:
-    """The bytes of a store's tables. Those of a composition's grammars are in the cache on disk."""
-    if isinstance(store, ComposedStore):
+def _size(store: RequestStore, fixed: int) -> int:
+    """About how many bytes a store holds. fixed : its `_fixed_size`."""
+    return fixed + (int(store.table.nbytes) if isinstance(store, Store) else 0)
+
+
+def _fixed_size(store: Any) -> int:
+    """About how many bytes a store holds but for a grammar's table, which may yet be closed."""
+    if isinstance(store, SchemaStore):
+        held = store.texts.graph if isinstance(store.texts, Texts) else store.texts
+        return int(store.table.nbytes) + int(store.automata.nbytes) + size(held)
+    if not isinstance(store, ComposedStore):
         return 0
-    return int(store.table.nbytes) + (int(store.automata.nbytes) if isinstance(store, SchemaStore) else 0)
+    inside: list[Any] = [
+        store.host,
+        *(part.store for part in store.parts if isinstance(part, TextPart | JsonStringPart)),
+    ]
+    # the host has a vocabulary of its own, whose first tokens are those of the server
+    own = 8 * store.host.vocabulary.size + _SPLIT * sum(1 + len(one.behind) for one in store.beginnings)
+    return own + sum([_size(one, _fixed_size(one)) for one in inside])
 
 
 def guarded(request: Request, work: Callable[[], Any]) -> Any:
