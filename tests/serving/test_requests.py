@@ -214,6 +214,15 @@ def test_options_of_the_compiler_are_those_of_requests_that_say_nothing() -> Non
     assert takes(compiler.compile("json_object", "", RequestOptions()), "{ }")
 
 
+def test_options_of_the_compiler_say_nothing_of_what_is_no_json() -> None:
+    compiler = RequestCompiler("python-tiny", options=RequestOptions("compact", False), on_disk=False)
+    for kind, spec in (("regex", "a+"), ("choice", '["a"]'), ("grammar", 'start: "a"')):
+        compiler.check(kind, spec)
+        assert takes(compiler.compile(kind, spec), "a")
+        with pytest.raises(mw.MaskwrightError, match="something about white space"):
+            compiler.compile(kind, spec, RequestOptions("compact"))
+
+
 def test_a_structural_tag_without_additional_properties(compiler: RequestCompiler) -> None:
     content = {"type": "json_schema", "json_schema": {"type": "object", "properties": {"a": {"type": "integer"}}}}
     tag = json.dumps({"type": "structural_tag", "format": content})
@@ -275,6 +284,12 @@ def test_stores_that_do_not_fit(tmp_path: Path) -> None:
         RequestCompiler("python-tiny", {"ab": tmp_path / "ab.safetensors"})
     with pytest.raises(mw.StoreError):
         RequestCompiler("python-tiny", {"ab": tmp_path / "nothing.safetensors"})
+    longer = mw.Vocabulary.from_tokens([b"a", b"b", b"", *[b""] * 60], eos=[2])
+    mw.build_store(mw.parse_grammar(LARK), longer).save(tmp_path / "long.safetensors")
+    for n_tokens in (None, 50):
+        RequestCompiler(other, {"x": tmp_path / "long.safetensors"}, n_tokens=n_tokens)
+    with pytest.raises(mw.VocabularyError, match="'x' has 63 tokens and the model 32"):
+        RequestCompiler(other, {"x": tmp_path / "long.safetensors"}, n_tokens=32)
     mw.build_store(mw.parse_grammar(LARK, lexing="nfa"), "python-tiny").save(tmp_path / "nfa.safetensors")
     with pytest.raises(mw.MaskwrightError, match="'nfa' and no matchers"):
         RequestCompiler("python-tiny", {"x": tmp_path / "nfa.safetensors"})

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import math
+import os
 import pickle
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from maskwright.analysis.errors import MaskwrightError, MissingExtraError, UnknownNameError
-from maskwright.serving.settings import ServerSettings, read_settings
+from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.serving.options import RequestOptions
+from maskwright.serving.settings import ServerSettings, make_compiler, read_settings
+
+VOCABULARY = Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [b""], eos=[256])
 
 
 def test_nothing_is_set() -> None:
@@ -48,8 +55,10 @@ def test_the_configuration_counts_more() -> None:
         ("stores", '{"a": 1}', "expected an object of names and paths"),
         ("hybrid", "perhaps", "MASKWRIGHT_VLLM_HYBRID is 'perhaps'; expected 1 or 0"),
         ("cache_entries", "0", "expected a number above 0"),
-        ("close_early", "-1", "expected a number above 0"),
-        ("close_early", "1.5", "expected a number above 0"),
+        ("close_early", "-1", "expected 0, or a number above 0"),
+        ("close_early", "1.5", "expected 0, or a number above 0"),
+        ("disk_megabytes", "-1", "expected 0, or a number above 0"),
+        ("stores", "{" * 100_000, "is no JSON"),
         ("cache_entries", "1.5", "expected a number above 0"),
         ("compile_seconds", "nan", "expected a number above 0"),
         ("compile_seconds", "x", "expected a number above 0"),
@@ -60,10 +69,61 @@ def test_a_wrong_value(name: str, value: str, said: str) -> None:
         read_settings(None, {f"MASKWRIGHT_VLLM_{name.upper()}": value})
 
 
-@pytest.mark.parametrize("value", [True, 0, -1, 1.5, "x", None, [1]])
+@pytest.mark.parametrize("value", [True, 0, -1, 1.5, "x", None, [1], math.inf, math.nan, -math.inf])
 def test_a_wrong_value_in_the_configuration(value: Any) -> None:
     with pytest.raises(MaskwrightError, match=r"additional_config\['maskwright'\]\['cache_entries'\]"):
         read_settings({"maskwright": {"cache_entries": value}}, {})
+
+
+def test_numbers_past_all_limits_and_names_that_are_none() -> None:
+    for value in (math.inf, 10**400, "1e999"):
+        with pytest.raises(MaskwrightError, match=r"\['check_seconds'\] is"):
+            read_settings({"maskwright": {"check_seconds": value}}, {})
+    with pytest.raises(UnknownNameError, match="there is no setting 5"):
+        read_settings({"maskwright": {5: 3}}, {})
+
+
+@pytest.mark.parametrize("value", ["compct", "[", 10**30, "[ \t]{" + "0" * 2000 + "1}"])
+def test_white_space_that_no_request_could_have_ends_the_start(value: Any) -> None:
+    settings = read_settings({"maskwright": {"whitespace": value}}, {})
+    with pytest.raises(MaskwrightError, match="for all requests: "):
+        make_compiler(VOCABULARY, settings, RequestOptions(settings.whitespace), VOCABULARY.size)
+
+
+def test_the_cache_on_disk_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stores that were not asked for the longest are deleted when a new one comes; other files stay."""
+    monkeypatch.setenv("MASKWRIGHT_CACHE", str(tmp_path))
+    (tmp_path / "mine.safetensors").write_bytes(b"x" * 2_000_000)
+
+    def stores() -> set[Path]:
+        return set(tmp_path.glob("store-*"))
+
+    def compile_grammar(text: str, **settings: int) -> None:
+        found = read_settings({"maskwright": settings}, {})
+        made = make_compiler(VOCABULARY, found, RequestOptions(), VOCABULARY.size)
+        made.compile("grammar", text).close()
+
+    grammars = [f'start: "{k}" "a"+' for k in range(3)]
+    paths = []
+    for k, text in enumerate(grammars):
+        before = stores()
+        compile_grammar(text)
+        (path,) = stores() - before
+        os.utime(path, (1000 + k, 1000 + k))
+        with path.open("r+b") as file:
+            file.truncate(400_000)  # damaged, and so large
+        os.utime(path, (1000 + k, 1000 + k))
+        paths.append(path)
+    compile_grammar('start: "new"', disk_megabytes=1)
+    assert stores() >= set(paths[1:]) and paths[0] not in stores()
+    paths[1].unlink()
+    compile_grammar(grammars[1])
+    os.utime(paths[1], (500, 500))
+    compile_grammar(grammars[1])  # it is read, and so the newest
+    assert paths[1].stat().st_mtime > 1e9
+    before = stores()
+    compile_grammar('start: "newer"', disk_megabytes=0)
+    assert stores() == before and (tmp_path / "mine.safetensors").exists()
 
 
 def test_closing_early_is_off_by_default() -> None:

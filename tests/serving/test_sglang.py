@@ -12,11 +12,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from maskwright.analysis.errors import DeadEndError, IllegalTokenError, MaskwrightError, MissingExtraError
+from maskwright.analysis.errors import (
+    DeadEndError,
+    IllegalTokenError,
+    MaskwrightError,
+    MissingExtraError,
+    VocabularyError,
+)
 from maskwright.analysis.schema.text_patterns import load_regex
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.serving import sglang as ours
 from maskwright.serving.options import RequestOptions
+from maskwright.serving.settings import ServerSettings
 from maskwright.stores.build import build_store
 
 torch = pytest.importorskip("torch")
@@ -378,3 +385,32 @@ def test_settings_of_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     monkeypatch.setenv("MASKWRIGHT_SGLANG_HYBRID", "1")
     with pytest.raises(MaskwrightError, match="MASKWRIGHT_SGLANG_HYBRID is set"):
         ours.make_backend(None, tokens(), SIZE, {EOS})
+
+
+def test_texts_end_where_the_server_ends_them_whatever_a_store_says(tmp_path: Any) -> None:
+    """A configured store that was built with another end of text; its copy for the next request too."""
+    pieces = [*[bytes([byte]) for byte in range(256)], b"", b""]
+    for end in (256, 257):
+        vocabulary = Vocabulary.from_tokens(pieces, eos=[end])
+        build_store(load_regex("ab?"), vocabulary).save(tmp_path / f"{end}.safetensors")
+    settings = ServerSettings(stores=(("mine", str(tmp_path / "256.safetensors")),))
+    made = ours._classes().backend(Vocabulary.from_tokens(pieces, eos=[257]), SIZE, {257}, settings=settings)
+    grammar = made.dispatch_ebnf("mine")
+    for each in (grammar, grammar.copy()):
+        each.accept_token(ord("a"))
+        mask = each.allocate_vocab_mask(SIZE, 1, "cpu")
+        each.fill_vocab_mask(mask, 0)
+        assert allowed(mask[0]) == [ord("b"), 257]
+        with pytest.raises(IllegalTokenError):
+            each.accept_token(256)
+        each.accept_token(257)
+        assert each.is_terminated()
+
+
+def test_a_store_for_more_tokens_than_the_model_has_ends_the_start(tmp_path: Any) -> None:
+    long = Vocabulary.from_tokens([*[bytes([byte]) for byte in range(256)], b"", *[b""] * 100], eos=[256])
+    build_store(load_regex("ab?"), long).save(tmp_path / "s.safetensors")
+    short = Vocabulary.from_tokens(long.tokens[:257], eos=[256])
+    settings = ServerSettings(stores=(("mine", str(tmp_path / "s.safetensors")),))
+    with pytest.raises(VocabularyError, match="'mine' has 357 tokens and the model 300"):
+        ours._classes().backend(short, SIZE, {EOS}, settings=settings)

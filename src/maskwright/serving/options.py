@@ -13,6 +13,10 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 """What a constraint can be. The words are those of vLLM's requests."""
 
 
+JSON_KINDS: frozenset[Kind] = frozenset({"json", "json_object", "structural_tag"})
+"""Those about which `RequestOptions` say something."""
+
+
 class RequestOptions(NamedTuple):
     """What a request says beside its constraint. All of it is about JSON texts.
 

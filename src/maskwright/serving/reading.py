@@ -29,7 +29,7 @@ from maskwright.analysis.schema.documents import DEFAULT_DRAFT, escaped
 from maskwright.analysis.schema.load import load_schema, parse_schema
 from maskwright.analysis.schema.text_patterns import load_choice, load_regex
 from maskwright.lint.schema_keywords import idle_keywords, places_of
-from maskwright.serving.options import Kind, RequestLimits, RequestOptions, as_kind, check_limits
+from maskwright.serving.options import JSON_KINDS, Kind, RequestLimits, RequestOptions, as_kind, check_limits
 
 if TYPE_CHECKING:
     from maskwright.stores.sources import Constraint
@@ -97,7 +97,7 @@ class RequestReader:
         if isinstance(options.whitespace, str) and len(options.whitespace) > _LONGEST_PATTERN:
             raise LimitError(f"the pattern of white space has more than {_LONGEST_PATTERN:,} characters")
         self._check_text(found, spec)
-        if found in ("regex", "grammar", "choice") and not options.is_default:
+        if found not in JSON_KINDS and not options.is_default:
             what = "white space" if options.whitespace != "any" else "additional properties"
             raise MaskwrightError(
                 f"the request says something about {what} of JSON, but {found} is no JSON: leave it out"

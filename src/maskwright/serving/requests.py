@@ -27,11 +27,12 @@ from maskwright.maskstore.composition.tables import JsonStringPart, TextPart
 from maskwright.maskstore.schema.build import tables_of
 from maskwright.maskstore.table.compiled import Progress
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
-from maskwright.serving.options import RequestLimits, RequestOptions
+from maskwright.maskstore.vocabulary.masks import n_words
+from maskwright.serving.options import JSON_KINDS, RequestLimits, RequestOptions
 from maskwright.serving.reading import Request, RequestReader, library
 from maskwright.serving.time_limit import OutOfTimeError, deadline, within
 from maskwright.stores.build import build_store
-from maskwright.stores.cache import cached_store
+from maskwright.stores.cache import cached_store, trim_cache
 from maskwright.stores.composed_store import ComposedStore, check_tokens
 from maskwright.stores.schema_store import SchemaStore
 from maskwright.stores.store import EntryStore, Store, load_store
@@ -62,19 +63,24 @@ class RequestCompiler:
         once, mapped, so that processes share their pages.
     cache_entries : how many compiled constraints are kept in this process.
     cache_bytes : how many bytes they take in all, about; the last one is kept in any case.
+    disk_bytes : how many bytes the cache on disk has in all, about. When a new store comes there,
+        those that were not asked for the longest are deleted (`trim_cache`).
     limits : see `RequestLimits`.
-    options : what holds for requests that do not say otherwise.
+    options : what holds for requests of JSON that do not say otherwise.
     strict_keywords : see `RequestReader`.
     on_disk : whether grammars whose texts requests bring go through the cache on disk
         (`cached_store`). Those that come along do in any case.
+    n_tokens : how many logits the model gives, which may be more than the vocabulary has ids; None
+        if it does not matter.
 
     Grammars that requests bring are compiled lazily.
     Errors are not kept.
 
     Threads may share a compiler. Equal constraints that come at the same time are compiled once.
 
-    Raises: as `load_vocabulary` and `load_store`; VocabularyError if a store is for other tokens;
-        MaskwrightError for an argument that is out of range.
+    Raises: as `load_vocabulary` and `load_store`; VocabularyError if a store is for other tokens,
+        or for more than the model has; MaskwrightError for an argument that is out of range,
+        or for options that no request could have.
     """
 
     def __init__(
@@ -84,10 +90,12 @@ class RequestCompiler:
         *,
         cache_entries: int = 256,
         cache_bytes: int = 2 << 30,
+        disk_bytes: int = 2 << 30,
         limits: RequestLimits = RequestLimits(),  # noqa: B008 - it cannot change
         options: RequestOptions = RequestOptions(),  # noqa: B008
         strict_keywords: bool = False,
         on_disk: bool = True,
+        n_tokens: int | None = None,
     ) -> None:
         self.vocabulary = as_vocabulary(vocabulary)
         self.reader = RequestReader(stores.keys(), limits, strict_keywords)
@@ -95,11 +103,16 @@ class RequestCompiler:
         self._is_on_disk = on_disk
         self._most_entries = _at_least_one("cache_entries", cache_entries)
         self._most_bytes = _at_least_one("cache_bytes", cache_bytes)
-        self._stores = {name: _load(name, path, self.vocabulary) for name, path in stores.items()}
+        self._most_on_disk = _at_least_one("disk_bytes", disk_bytes)
+        self._stores = {name: _load(name, path, self.vocabulary, n_tokens) for name, path in stores.items()}
         self._lock = threading.Lock()
         self._kept: OrderedDict[_Key, tuple[RequestStore, int]] = OrderedDict()  # with `_fixed_size`
         self._under_way: dict[_Key, Future[RequestStore]] = {}
         self._checker = RequestChecker(self.reader)
+        try:  # what is wrong with them is said now, not of each request
+            self.reader.read(self.reader.request("json_object", "", options))
+        except MaskwrightError as error:
+            raise MaskwrightError(f"whitespace {clip(options.whitespace)}, for all requests: {error}") from error
 
     def check(self, kind: str, spec: str, options: RequestOptions | None = None) -> None:
         """Check a constraint, without what takes long because the vocabulary is large.
@@ -110,14 +123,14 @@ class RequestCompiler:
             other languages, see `read_composition`), llguidance's Lark, EBNF or GBNF, or a JSON
             object with `grammars` (`read_llguidance`) or with `tools` and the other arguments of
             `read_tools`; a JSON list of strings; JSON text.
-        options : what the request says of JSON; None: what holds for all.
+        options : what the request says of JSON; None: what holds for all of JSON.
 
         Raises: SchemaError, whose message and `pointer` name the keyword's JSON pointer; or another
             MaskwrightError, whatever the text is. What passes may yet be refused by `compile`.
         Cost: a fifth of compiling; at most `RequestLimits.check_seconds`, and nothing for what
             passed before.
         """
-        self._checker.check(self.reader.request(kind, spec, options or self.options))
+        self._checker.check(self._request(kind, spec, options))
 
     def compile(self, kind: str, spec: str, options: RequestOptions | None = None) -> RequestStore:
         """The store of a constraint, from this process, from the cache on disk, or compiled now.
@@ -127,7 +140,7 @@ class RequestCompiler:
         Raises: MaskwrightError: as `check`; as `build_store`; OutOfTimeError after
             `RequestLimits.compile_seconds`.
         """
-        request = self.reader.request(kind, spec, options or self.options)
+        request = self._request(kind, spec, options)
         name = self.reader.store_of(request)
         if name is not None:
             return self._stores[name]
@@ -159,6 +172,10 @@ class RequestCompiler:
                 del self._under_way[key]
         return store
 
+    def _request(self, kind: str, spec: str, options: RequestOptions | None) -> Request:
+        """As `RequestReader.request`; where the request says nothing, what holds for its kind."""
+        return self.reader.request(kind, spec, options or (self.options if kind in JSON_KINDS else None))
+
     def build(self, request: Request, read: Callable[[], Constraint | Composition]) -> RequestStore:
         """The store of what `read()` returns, within the limits; it is not kept in this process.
 
@@ -177,6 +194,8 @@ class RequestCompiler:
             is_on_disk = self._is_on_disk or request.spec.strip() in library()
             make = cached_store if is_on_disk else build_store
             store: RequestStore = make(constraint, self.vocabulary, progress=look, lazy=is_lazy)
+            if self._is_on_disk and isinstance(constraint, Grammar | Composition):
+                trim_cache(self._most_on_disk)
             assert not isinstance(store, EntryStore)  # the reader refuses lexing "nfa"
             return store
 
@@ -279,7 +298,7 @@ def _at_least_one(what: str, value: int) -> int:
     return found
 
 
-def _load(name: str, path: str | os.PathLike[str], vocabulary: Vocabulary) -> RequestStore:
+def _load(name: str, path: str | os.PathLike[str], vocabulary: Vocabulary, n_tokens: int | None) -> RequestStore:
     """A configured store. Raises: as `load_store`; VocabularyError if it is for other tokens."""
     store = load_store(path, mapped=True)
     if isinstance(store, EntryStore):
@@ -295,6 +314,10 @@ def _load(name: str, path: str | os.PathLike[str], vocabulary: Vocabulary) -> Re
                     f"the store {clip(name)} is for another tokenizer: token {token} is {there!r} there and {here!r} in the server's; "
                     "build it from the model's own tokenizer"
                 )
+    if n_tokens is not None and store.n_words > n_words(n_tokens):
+        raise VocabularyError(
+            f"the store {clip(name)} has {len(theirs):,} tokens and the model {n_tokens:,}; build it from the model's own tokenizer"
+        )
     return store
 
 

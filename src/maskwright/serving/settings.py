@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -20,6 +21,10 @@ KEY = "maskwright"
 """The key of `additional_config` whose value, a JSON object, has settings by their names."""
 
 
+_OR_ZERO = frozenset({"close_early", "disk_megabytes"})
+"""The settings that 0 turns off."""
+
+
 class ServerSettings(NamedTuple):
     """The settings.
 
@@ -29,6 +34,8 @@ class ServerSettings(NamedTuple):
     whitespace : of JSON, where a request does not say: see `load_schema`.
     strict_keywords : whether to refuse schemas with keywords that JSON Schema does not have.
     cache_entries, cache_megabytes : how much of what was compiled is kept in the process.
+    disk_megabytes : how much of it the cache on disk has; 0 for grammars of requests that do not
+        come to the disk.
     most_bytes, check_seconds, compile_seconds : see `RequestLimits`.
     close_early : how many tokens before the last moment a text is closed with a short ending, so
         that it ends within `max_tokens`: see `TokenBudget`. 0 for texts that are cut off. vLLM's
@@ -41,6 +48,7 @@ class ServerSettings(NamedTuple):
     strict_keywords: bool = False
     cache_entries: int = 256
     cache_megabytes: int = 2048
+    disk_megabytes: int = 2048
     most_bytes: int = RequestLimits().most_bytes
     check_seconds: float = RequestLimits().check_seconds
     compile_seconds: float = RequestLimits().compile_seconds
@@ -81,10 +89,13 @@ def read_settings(
     return ServerSettings(**found)
 
 
-def make_compiler(vocabulary: Vocabulary, settings: ServerSettings, options: RequestOptions) -> RequestCompiler:
+def make_compiler(
+    vocabulary: Vocabulary, settings: ServerSettings, options: RequestOptions, n_tokens: int
+) -> RequestCompiler:
     """The compiler of a server's requests.
 
     options : what holds for requests that do not say otherwise.
+    n_tokens : how many logits the model gives.
 
     Raises: as `RequestCompiler`.
     """
@@ -93,9 +104,12 @@ def make_compiler(vocabulary: Vocabulary, settings: ServerSettings, options: Req
         dict(settings.stores),
         cache_entries=settings.cache_entries,
         cache_bytes=settings.cache_megabytes << 20,
+        on_disk=settings.disk_megabytes > 0,
+        disk_bytes=max(settings.disk_megabytes, 1) << 20,
         limits=settings.limits,
         options=options,
         strict_keywords=settings.strict_keywords,
+        n_tokens=n_tokens,
     )
 
 
@@ -103,7 +117,7 @@ def _value(name: str, where: str, value: Any) -> Any:
     """A setting's value. Strings are read, since an environment has nothing else."""
     if name not in ServerSettings._fields:
         raise UnknownNameError(
-            f"{where}: there is no setting {clip(name)}{suggestion(name[:60], ServerSettings._fields)}"
+            f"{where}: there is no setting {clip(name)}{suggestion(str(name)[:60], ServerSettings._fields)}"
         )
     if name == "stores":
         return _stores(where, value)
@@ -111,16 +125,19 @@ def _value(name: str, where: str, value: Any) -> Any:
         return _whitespace(where, value)
     if name in ("hybrid", "strict_keywords"):
         return _boolean(where, value)
-    wanted = float if name in ("check_seconds", "compile_seconds") else int
+    return _number(where, value, float if name in ("check_seconds", "compile_seconds") else int, name in _OR_ZERO)
+
+
+def _number(where: str, value: Any, wanted: type[int] | type[float], or_zero: bool) -> int | float:
+    """A number above 0, or 0."""
     try:
-        number = wanted(value) if isinstance(value, str) else value
-    except ValueError:
-        number = None
-    if name == "close_early" and number == 0 and not isinstance(number, bool):
-        return 0
-    if isinstance(number, bool) or not isinstance(number, int | float) or not number > 0 or number != wanted(number):
-        raise MaskwrightError(f"{where} is {clip(value)}; expected a number above 0")
-    return wanted(number)
+        found = wanted(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
+    except (ValueError, OverflowError):
+        found = None
+    is_above = found is not None and (0 < found < math.inf or (or_zero and found == 0))
+    if found is None or not is_above or not (isinstance(value, str) or found == value):
+        raise MaskwrightError(f"{where} is {clip(value)}; expected {'0, or ' if or_zero else ''}a number above 0")
+    return found
 
 
 def _stores(where: str, value: Any) -> tuple[tuple[str, str], ...]:
@@ -130,7 +147,7 @@ def _stores(where: str, value: Any) -> tuple[tuple[str, str], ...]:
         if value.lstrip().startswith("{"):
             try:
                 found = json.loads(value)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise MaskwrightError(f"{where} is no JSON: {error}") from None
         else:
             parts = [part.strip().partition("=") for part in value.split(",") if part.strip()]

@@ -129,6 +129,8 @@ class GrammarMasks:
     key : the constraint's kind and text, for messages.
     n_tokens : how many logits the model gives.
     stats : SGLang's `GrammarStats`.
+    ends : the ids that end a text for the server, whatever ends one for the store; none for the
+        store's own.
 
     A mask that cannot be made must not end the server, so `fill_vocab_mask` does not raise. It
     allows the ends alone, and `accept_token` raises then, which aborts this request.
@@ -136,10 +138,12 @@ class GrammarMasks:
 
     current_token: int | None
 
-    def __init__(self, store: RequestStore, key: tuple[str, str], n_tokens: int, stats: Any) -> None:
+    def __init__(
+        self, store: RequestStore, key: tuple[str, str], n_tokens: int, stats: Any, ends: tuple[int, ...] = ()
+    ) -> None:
         super().__init__()
-        self.store, self.key, self.n_tokens, self.grammar_stats = store, key, n_tokens, stats
-        self.matcher = ServerMatcher(store, None, n_tokens, MAX_ROLLBACK)
+        self.store, self.key, self.n_tokens, self.grammar_stats, self.ends = store, key, n_tokens, stats, ends
+        self.matcher = ServerMatcher(store, ends, n_tokens, MAX_ROLLBACK)
         self._failed: str | None = None
 
     def accept_token(self, token: int) -> None:
@@ -226,7 +230,7 @@ class GrammarMasks:
         stats = self.grammar_stats
         if stats is not None:
             stats = dataclasses.replace(stats, is_cache_hit=True, tree_traversal_time=[])
-        return type(self)(self.store, self.key, self.n_tokens, stats)
+        return type(self)(self.store, self.key, self.n_tokens, stats, self.ends)
 
     def __repr__(self) -> str:
         kind, text = self.key
@@ -255,7 +259,7 @@ class BackendMasks:
     ) -> None:
         super().__init__()
         vocabulary = server_vocabulary(tokenizer, vocab_size, eos_token_ids, is_padded=False)
-        self.compiler = make_compiler(vocabulary, settings, options)
+        self.compiler = make_compiler(vocabulary, settings, options, vocab_size)
         self._n_tokens = vocab_size
 
     def dispatch_json(self, key_string: str) -> Any:
@@ -277,12 +281,12 @@ class BackendMasks:
     def _compile(self, kind: str, spec: str) -> Any:
         known = _classes()
         try:
-            is_plain = kind in ("regex", "grammar")  # white space of JSON does not concern them
-            store = self.compiler.compile(kind, spec, RequestOptions() if is_plain else None)
+            store = self.compiler.compile(kind, spec)
+            stats, ends = known.stats(dispatch_type=kind), self.compiler.vocabulary.eos
+            return known.grammar(store, (kind, spec), self._n_tokens, stats, ends)
         except MaskwrightError as error:
             _logger.info("a request with %s is refused: %s", kind, error)
             return known.invalid(str(error))
-        return known.grammar(store, (kind, spec), self._n_tokens, known.stats(dispatch_type=kind))
 
     def set_cache(self, key: tuple[str, str], value: Any) -> None:
         """Keep the grammar object of a constraint, and drop the oldest past `MOST_KEPT`."""

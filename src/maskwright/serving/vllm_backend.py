@@ -53,7 +53,7 @@ class MaskwrightBackend:
         self.settings: ServerSettings = read_settings(getattr(vllm_config, "additional_config", None))
         vocabulary = vocabulary_of(tokenizer, getattr(vllm_config, "model_config", None), vocab_size)
         self.options = options_of(None, vllm_config.structured_outputs_config, self.settings)
-        self.compiler = make_compiler(vocabulary, self.settings, self.options)
+        self.compiler = make_compiler(vocabulary, self.settings, self.options, vocab_size)
         self._rollback = max(ROLLBACK, 2 * (int(getattr(vllm_config, "num_speculative_tokens", 0) or 0) + 1))
         self._rows = BitmaskRows()
         n_drafts = number_of_drafts(vllm_config)
@@ -91,7 +91,9 @@ class MaskwrightBackend:
         try:
             options = options_of(params, self.vllm_config.structured_outputs_config, self.settings)
             store = self.compiler.compile(kind, grammar_spec, options_for(kind, options, params))
-            matcher = ServerMatcher(store, stop_token_ids, self.vocab_size, self._rollback)
+            # a configured store may have been built with other ends than the server's
+            ends = stop_token_ids or self.compiler.vocabulary.eos
+            matcher = ServerMatcher(store, ends, self.vocab_size, self._rollback)
         except MaskwrightError as error:
             if not self.settings.hybrid or params is None:
                 raise

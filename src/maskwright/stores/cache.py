@@ -10,6 +10,7 @@ any time. It is built again when it is needed.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 import os
@@ -67,7 +68,8 @@ BUILD_VERSION = 11
 - 11: nodes that differ in renamed symbols alone are gone.
 """
 
-_OURS = re.compile(rf"store-[0-9a-f]{{64}}\.safetensors|{TEMPORARY.pattern}")
+_STORE = re.compile(r"store-[0-9a-f]{64}\.safetensors")
+_OURS = re.compile(rf"{_STORE.pattern}|{TEMPORARY.pattern}")
 
 _logger = logging.getLogger(__name__)
 _warned: set[Path] = set()
@@ -193,6 +195,8 @@ def _cached(
                 refuse_output(os.stat(path))
                 loaded = load_store(path, vocabulary=vocabulary, grammar=grammar, mapped=True)
                 assert isinstance(loaded, Store | EntryStore)  # it is for a grammar
+                with contextlib.suppress(OSError):
+                    os.utime(path)  # `trim_cache` leaves it there
                 return loaded
             _logger.warning("the cached store is built anew: %s cannot be trusted: %s", path, reason)
         except (OSError, StoreError) as error:
@@ -331,6 +335,29 @@ def clear_cache() -> int:
             f"the cache folder {folder} cannot be emptied: {error.strerror}; check its permissions"
         ) from error
     return len(found)
+
+
+def trim_cache(most_bytes: int) -> int:
+    """Delete the stores in the cache folder that were not asked for the longest, but so many bytes.
+
+    Other files stay, and so does what is being written. Processes that have a deleted store mapped
+    keep it. Returns the number of files deleted. Nothing is raised: what cannot be deleted stays.
+    """
+    found: list[tuple[float, int, str]] = []
+    with contextlib.suppress(OSError), os.scandir(cache_folder()) as entries:
+        for entry in entries:
+            with contextlib.suppress(OSError):  # another process has deleted it
+                if _STORE.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                    status = entry.stat(follow_symlinks=False)
+                    found.append((status.st_mtime, status.st_size, entry.path))
+    total, n_deleted = sum(size for _, size, _ in found), 0
+    for _, size, path in sorted(found):
+        if total <= most_bytes:
+            break
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+            total, n_deleted = total - size, n_deleted + 1
+    return n_deleted
 
 
 def _key(grammar: Grammar, vocabulary: Vocabulary, rules: str) -> str:
