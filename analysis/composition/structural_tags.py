@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from maskwright.analysis.arguments import a_type, clip
 from maskwright.analysis.composition.compose import Composition, compose
-from maskwright.analysis.composition.structural_tags_graph import closed_objects, excluding
+from maskwright.analysis.composition.structural_tags_graph import excluding
 from maskwright.analysis.composition.structural_tags_host import HostRules, characters
 from maskwright.analysis.composition.structural_tags_xml import STYLES, xml_arguments
 from maskwright.analysis.composition.token_parts import MOST_TOKENS, TokenSet, check_token, token_set
@@ -25,6 +25,7 @@ from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
 from maskwright.analysis.fronts.ebnf import parse_ebnf
 from maskwright.analysis.fronts.sources import path_of
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.schema.closed import closed_objects
 from maskwright.analysis.schema.load import JsonSchema, check_escapes, load_schema
 from maskwright.analysis.schema.shapes import Escapes
 from maskwright.analysis.schema.text_patterns import Regex, load_regex
@@ -87,8 +88,8 @@ def read_structural_tag(
         form with `structures` and `triggers`.
     whitespace : what may stand in its JSON, as for `load_schema`, where `max_whitespace_cnt` does
         not say.
-    additional_properties : False closes objects that name members and do not say whether there are
-        others, as xgrammar does. (True is what JSON Schema says.)
+    additional_properties : False closes objects that have `properties` or `patternProperties` and
+        no `additionalProperties`, as xgrammar does. (True is what JSON Schema says.)
     escapes : those that strings and keys of its JSON may have, as for `load_schema`. With
         "minimal" names of arguments can be forced tokens.
 

@@ -1,9 +1,8 @@
-"""Schemas, cut and narrowed: shapes as a root, strings without excluded texts, closed objects."""
+"""Schemas, cut and narrowed: shapes as a root, strings without excluded texts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -24,30 +23,6 @@ from maskwright.analysis.schema.shapes import (
     Strings,
 )
 from maskwright.analysis.schema.strings import lengths_exist, literals, valid_utf8
-
-_OF_SCHEMAS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"})
-_DATA = frozenset({"const", "enum", "default", "examples", "required", "dependentRequired"})
-
-
-def closed_objects(schema: Any) -> Any:
-    """The schema, in which objects that name members have no others, unless it says so.
-
-    As xgrammar reads schemas: a subschema with `properties`, and neither `additionalProperties` nor
-    `unevaluatedProperties`, gets ``"additionalProperties": false``.
-    """
-    if isinstance(schema, list):
-        return [closed_objects(one) for one in schema]
-    if not isinstance(schema, dict):
-        return schema
-    found: dict[str, Any] = {}
-    for key, value in schema.items():
-        if key in _OF_SCHEMAS and isinstance(value, dict):
-            found[key] = {name: closed_objects(one) for name, one in value.items()}
-        else:
-            found[key] = value if key in _DATA else closed_objects(value)
-    if isinstance(schema.get("properties"), dict) and "unevaluatedProperties" not in schema:
-        found.setdefault("additionalProperties", False)
-    return found
 
 
 def rooted(graph: SchemaGraph, shapes: tuple[Shape, ...]) -> SchemaGraph:

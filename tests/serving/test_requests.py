@@ -224,11 +224,13 @@ def test_options_of_the_compiler_say_nothing_of_what_is_no_json() -> None:
 
 
 def test_a_structural_tag_without_additional_properties(compiler: RequestCompiler) -> None:
-    content = {"type": "json_schema", "json_schema": {"type": "object", "properties": {"a": {"type": "integer"}}}}
-    tag = json.dumps({"type": "structural_tag", "format": content})
-    for is_open in (True, False):
-        store = compiler.compile("structural_tag", tag, RequestOptions(additional_properties=is_open))
-        assert takes(store, json.dumps({"a": 1, "b": 2})) == is_open
+    members = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    for schema in (members, {"components": {"schemas": {"a": members}}, "$ref": "#/components/schemas/a"}):
+        tag = json.dumps({"type": "structural_tag", "format": {"type": "json_schema", "json_schema": schema}})
+        for is_open in (True, False):
+            for kind, spec in (("structural_tag", tag), ("json", json.dumps(schema))):
+                store = compiler.compile(kind, spec, RequestOptions(additional_properties=is_open))
+                assert takes(store, json.dumps({"a": 1, "b": 2})) == is_open
 
 
 def test_without_additional_properties(compiler: RequestCompiler) -> None:

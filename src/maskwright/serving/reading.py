@@ -6,7 +6,6 @@ and whatever goes wrong is a MaskwrightError.
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import inspect
 import json
@@ -25,6 +24,7 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.analysis.loading import load_grammar, parse_grammar
 from maskwright.analysis.loading.names import DIRECTIVE, known_grammars
+from maskwright.analysis.schema.closed import closed_objects
 from maskwright.analysis.schema.documents import DEFAULT_DRAFT, escaped
 from maskwright.analysis.schema.load import load_schema, parse_schema
 from maskwright.analysis.schema.text_patterns import load_choice, load_regex
@@ -177,7 +177,7 @@ class RequestReader:
             raise SchemaError(f"the schema is {a_type(schema)}; expected a JSON object or a bool")
         if self._is_strict:
             _refuse_unknown_keywords(schema)
-        return schema if options.additional_properties else _without_others(schema)
+        return schema if options.additional_properties else closed_objects(schema)
 
     def _grammar(self, spec: str) -> Grammar | Composition:
         name = spec.strip()
@@ -261,20 +261,6 @@ def _refuse_unknown_keywords(schema: Any) -> None:
         if keyword.startswith("?"):
             pointer = f"{place.pointer}/{escaped(keyword[1:])}"
             raise SchemaError(f"{pointer}: {why}: {remedy}", pointer)
-
-
-def _without_others(schema: Any) -> Any:
-    """A schema in which objects with named members have no others, unless it says so.
-
-    As vLLM's `disable_additional_properties`: each subschema that has `properties` or
-    `patternProperties`, and no `additionalProperties`, gets ``"additionalProperties": false``.
-    """
-    schema = copy.deepcopy(schema)
-    for place in list(places_of(schema, DEFAULT_DRAFT)):
-        named = any(isinstance(place.schema.get(keyword), dict) for keyword in ("properties", "patternProperties"))
-        if named:
-            place.schema.setdefault("additionalProperties", False)
-    return schema
 
 
 __all__ = ["Request", "RequestReader", "library"]

@@ -1,0 +1,66 @@
+"""Schemas in which objects have no members but those that they name."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote
+
+_MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"})
+"""Keywords whose value has schemas by names."""
+
+_DATA = frozenset({"const", "enum", "default", "examples"})
+"""Keywords whose value is no schema, whatever it looks like."""
+
+_NAMING = ("properties", "patternProperties")
+
+
+def closed_objects(schema: Any) -> Any:
+    """A copy in which objects that name members have no others, unless the schema says so.
+
+    Each subschema that has `properties` or `patternProperties`, and no `additionalProperties`, gets
+    ``"additionalProperties": false``: vLLM's `disable_additional_properties` and xgrammar's
+    `strict_mode`. Schemas may stand anywhere, as OpenAPI's do in ``#/components/schemas``. So what
+    looks like one is closed where no keyword has schemas, and what a reference leads to is one.
+
+    >>> closed_objects({"properties": {"a": True}})
+    {'properties': {'a': True}, 'additionalProperties': False}
+    """
+    schema = copy.deepcopy(schema)
+    seen: set[int] = set()
+    todo = [(schema, schema)]  # with the schema that the pointers of its references begin at
+    while todo:
+        one, base = todo.pop()
+        if isinstance(one, list):
+            todo += [(each, base) for each in one]
+        if not isinstance(one, dict) or id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance(one.get("$id"), str) and not one["$id"].startswith("#"):
+            base = one
+        for key, value in one.items():
+            if key in _MAPS and isinstance(value, dict):
+                todo += [(each, base) for each in value.values()]
+            elif key == "$ref" and isinstance(value, str):
+                todo.append((_pointed(base, value), base))
+            elif key not in _DATA:
+                todo.append((value, base))
+        if any(isinstance(one.get(key), Mapping) for key in _NAMING):
+            one.setdefault("additionalProperties", False)
+    return schema
+
+
+def _pointed(schema: Any, reference: str) -> Any:
+    """What a reference such as ``#/$defs/a`` leads to; None for others, and for nothing."""
+    if not reference.startswith("#/"):
+        return None
+    for part in unquote(reference[2:]).split("/"):
+        key = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(schema, dict) and key in schema:
+            schema = schema[key]
+        elif isinstance(schema, list) and key.isdecimal() and int(key) < len(schema):
+            schema = schema[int(key)]
+        else:
+            return None
+    return schema

@@ -1,0 +1,60 @@
+"""Objects without members that they do not name, wherever their schema stands."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from maskwright.analysis.schema.closed import closed_objects
+
+NAMED = {"type": "object", "properties": {"x": {"type": "integer"}}}
+CLOSED = {**NAMED, "additionalProperties": False}
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda a: a,
+        lambda a: {"$defs": {"a": a}},
+        lambda a: {"allOf": [True, {"not": a}], "if": a, "items": [a]},
+        lambda a: {"components": {"schemas": {"a": a}}, "$ref": "#/components/schemas/a"},
+        # names that are keywords elsewhere, and pointers with escapes
+        lambda a: {"components": {"properties": a, "b~/%": a}, "$ref": "#/components/properties"},
+        lambda a: {"x": {"enum": a, "const": [a]}, "allOf": [{"$ref": "#/x/enum"}, {"$ref": "#/x/const/0"}]},
+        lambda a: {"a%b~/": {"default": a}, "$ref": "#/a%25b~0~1/default"},
+        lambda a: {"$defs": {"in": {"$id": "x:y", "enum": a, "$ref": "#/enum"}}},
+        lambda a: {"patternProperties": {"": a}, "additionalProperties": True},
+    ],
+)
+def test_schemas_are_closed_wherever_they_stand(around: Any) -> None:
+    schema = around(copy.deepcopy(NAMED))
+    before = copy.deepcopy(schema)
+    found = closed_objects(schema)
+    assert schema == before
+    found.get("components", {}).pop("additionalProperties", None)  # it looks like a schema; nobody reads it
+    assert found == around(CLOSED)
+
+
+def test_what_says_so_is_open_and_data_stay() -> None:
+    data = [NAMED, {"patternProperties": {}}]
+    for schema in (
+        {"properties": {}, "additionalProperties": {"type": "null"}},
+        {"const": NAMED, "enum": data, "default": data, "examples": data},
+        {"properties": {"properties": {"const": NAMED}}, "additionalProperties": True},
+        {"type": "object", "required": ["properties"], "$ref": "#/nothing/0/1"},
+        [],
+        True,
+    ):
+        assert closed_objects(schema) == schema
+
+
+def test_patterns_are_names_and_unevaluated_members_are_others() -> None:
+    for schema in ({"patternProperties": {"^a": {}}}, {"properties": {}, "unevaluatedProperties": {"type": "null"}}):
+        assert closed_objects(schema) == {**schema, "additionalProperties": False}
+
+
+def test_a_reference_that_leads_to_itself_ends() -> None:
+    schema: Any = {"properties": {"a": {"$ref": "#"}, "b": {"$ref": "#/properties/b"}}}
+    assert closed_objects(schema) == {**schema, "additionalProperties": False}
