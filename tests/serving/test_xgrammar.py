@@ -202,3 +202,70 @@ def test_grammars_are_compiled_in_time_too() -> None:
     for compiled in (lambda: slow.compile_grammar('root ::= "ab"+'), lambda: slow.compile_lark('start: "ab"+')):
         with pytest.raises(xgr.RefusedError, match="took longer than 1e-09 s"):
             compiled()
+
+
+def of_bytes() -> Any:
+    """A compiler for the single bytes."""
+    return xgr.GrammarCompiler(xgr.TokenizerInfo([*(bytes([byte]) for byte in range(256)), b"</s>"]))
+
+
+def test_a_jump_begins_and_ends_with_whole_characters() -> None:
+    """Within a character nothing can be said: what comes next is no text of its own."""
+    matcher = xgr.GrammarMatcher(of_bytes().compile_grammar('root ::= "\u00e9abc"'))
+    assert matcher.find_jump_forward_string() == "\u00e9abc"
+    assert matcher.accept_token(0xC3) and matcher.find_jump_forward_string() == ""
+    assert matcher.accept_token(0xA9) and matcher.find_jump_forward_string() == "abc"
+    assert matcher.accept_string("abc") and matcher.find_jump_forward_string() == ""
+    half = xgr.GrammarMatcher(of_bytes().compile_regex("a[\u00e9\u00e8]"))
+    assert half.find_jump_forward_string() == "a"
+
+
+def test_a_mask_is_never_empty_without_an_error() -> None:
+    made = of_bytes()
+    size = made._info.vocab_size
+    matcher = xgr.GrammarMatcher(made.compile_regex("ab"), override_stop_tokens=[ord("a")])
+    words = np.zeros((1, -(-size // 32)), np.int32)
+    with pytest.raises(xgr.RefusedError, match="nothing but stop tokens"):
+        matcher.fill_next_token_bitmask(words)
+    bare = xgr.TokenizerInfo([b"a", b"b"])
+    matcher = xgr.GrammarMatcher(xgr.GrammarCompiler(bare).compile_grammar('root ::= "a"'))
+    assert matcher.accept_string("a") and matcher.is_completed()
+    with pytest.raises(xgr.RefusedError, match="there is no stop token"):
+        matcher.fill_next_token_bitmask(words)
+    ended = xgr.GrammarMatcher(made.compile_regex("ab"), terminate_without_stop_token=True)
+    assert ended.accept_string("ab") and ended.is_terminated()
+    assert ended.fill_next_token_bitmask(words) and not words.any()
+
+
+def test_arguments_that_cannot_be_read() -> None:
+    for kind in (xgr.VocabType.BYTE_FALLBACK, xgr.VocabType.BYTE_LEVEL):
+        with pytest.raises(xgr.RefusedError, match=r"b'\\xff' is no UTF-8"):
+            xgr.TokenizerInfo([b"\xff", b"</s>"], kind)
+    made = of_bytes()
+    with pytest.raises(xgr.RefusedError, match="cannot be written as JSON"):
+        made.compile_json_schema({"a": {1}})
+    with pytest.raises(xgr.RefusedError, match="cannot be written as JSON"):
+        made.compile_structural_tag({"a": {1}})
+    grammar = made.compile_regex("a")
+    assert not xgr.GrammarMatcher(grammar).accept_string("\ud800")
+    assert xgr.GrammarMatcher(grammar, override_stop_tokens=np.int64(3)).stop_token_ids == [3]
+    assert xgr.GrammarMatcher(grammar, override_stop_tokens=np.array([3, 4])).stop_token_ids == [3, 4]
+    with pytest.raises(xgr.RefusedError, match="override_stop_tokens is 'x'"):
+        xgr.GrammarMatcher(grammar, override_stop_tokens="x")  # type: ignore[arg-type]
+
+
+def test_a_compiler_keeps_so_many_bytes_of_grammars() -> None:
+    made = xgr.GrammarCompiler(of_bytes()._info, cache_limit_bytes=1)
+    for k in range(3):
+        last = made.compile_grammar(f'root ::= "a{k}"')
+    assert list(made._kept.values()) == [last] and last.memory_size_bytes > 1
+
+
+def test_nodes_below_one_that_is_not_legal_get_zeros() -> None:
+    made = of_bytes()
+    matcher = xgr.GrammarMatcher(made.compile_regex("abc"))
+    words = np.full((5, -(-made._info.vocab_size // 32)), -1, np.int32)
+    # 0 -> 1 (z, illegal) -> {2 -> 4, 3}
+    children, siblings = np.array([1, 2, 4, -1, -1]), np.array([-1, -1, 3, -1, -1])
+    assert matcher.traverse_draft_tree(children, siblings, np.array([0, *b"zbcd"]), words)
+    assert words[0].any() and not words[1:].any()

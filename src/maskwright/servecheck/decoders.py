@@ -85,7 +85,11 @@ def _sentencepiece(path: Path) -> Decoder:
     special = {token for token in range(size) if found.is_control(token) or found.is_unknown(token)}
     end = int(found.eos_id())
     return Decoder(
-        "sentencepiece (tokenizer.model)", size, lambda ids: str(found.decode(ids)), frozenset(special), max(end, 0)
+        "sentencepiece (tokenizer.model)",
+        size,
+        lambda ids: str(found.decode(ids)),
+        frozenset(special),
+        None if end < 0 else end,
     )
 
 

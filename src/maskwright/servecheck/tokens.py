@@ -102,6 +102,8 @@ def _wrong_ids(vocabulary: Vocabulary, decoder: Decoder, anchor: int, texts: lis
 
 
 def _wrong_pairs(vocabulary: Vocabulary, decoder: Decoder, anchor: int, texts: list[int]) -> Iterator[Problem]:
+    if not texts:
+        return
     rng = random.Random(0)
     pairs = [[rng.choice(texts), rng.choice(texts)] for _ in range(PAIRS)]
     pairs = [pair for pair in pairs if _is_comparable(vocabulary, pair)]

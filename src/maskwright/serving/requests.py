@@ -326,6 +326,11 @@ def _size(store: RequestStore, fixed: int) -> int:
     return fixed + (int(store.table.nbytes) if isinstance(store, Store) else 0)
 
 
+def size_of(store: RequestStore) -> int:
+    """About how many bytes a store holds."""
+    return _size(store, _fixed_size(store))
+
+
 def _fixed_size(store: Any) -> int:
     """About how many bytes a store holds but for a grammar's table, which may yet be closed."""
     if isinstance(store, SchemaStore):

@@ -26,6 +26,7 @@ from maskwright.serving.xgrammar_compiler import (
     RefusedError,
     TokenizerInfo,
     VocabType,
+    as_tokens,
 )
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class GrammarMatcher:
             raise RefusedError("default_temperature has no effect here; leave it out, and set the server's temperature")
         stops = compiled_grammar.tokenizer_info.stop_token_ids
         if override_stop_tokens is not None:
-            stops = [override_stop_tokens] if isinstance(override_stop_tokens, int) else list(override_stop_tokens)
+            stops = as_tokens("override_stop_tokens", override_stop_tokens)
         vocabulary = compiled_grammar.store.vocabulary
         wrong = [token for token in stops if not 0 <= token < vocabulary.size]
         if wrong:
@@ -102,10 +103,10 @@ class GrammarMatcher:
         """Add a text as one step. False if it is not allowed, or behind a stop token."""
         if self._has_stopped:
             return False
-        data = input_str.encode() if isinstance(input_str, str) else bytes(input_str)
         try:
+            data = input_str.encode() if isinstance(input_str, str) else bytes(input_str)
             self._matcher.advance_bytes(data)
-        except MaskwrightError:
+        except (MaskwrightError, UnicodeEncodeError):  # half a surrogate pair is no text
             return False
         self._said.append(data)
         return True
@@ -120,7 +121,9 @@ class GrammarMatcher:
         Returns whether a token is refused.
 
         Raises: RefusedError if the bitmask is of another kind, the text has terminated with a stop
-        token, or no exact mask can be made.
+        token, no exact mask can be made, or no token can come: the text is whole and no stop token
+        is known, or it goes on with stop tokens alone. (With `terminate_without_stop_token` a whole
+        text may have a mask of zeros.)
         """
         row = _row(bitmask, index, len(self._words))
         if self._has_stopped:
@@ -145,6 +148,12 @@ class GrammarMatcher:
                 bits[token >> 5] &= ~np.uint32(1 << (token & 31))
             for token in self._stops if is_whole else ():
                 bits[token >> 5] |= np.uint32(1 << (token & 31))
+        if not self._words.any() and not self.is_terminated():
+            raise RefusedError(
+                "no token can come: the text is whole, and there is no stop token; pass stop_token_ids to TokenizerInfo"
+                if self._matcher.is_accepting()
+                else f"the text goes on with nothing but stop tokens: {list(self._stops)}; override others"
+            )
         row[:] = 0
         row[: len(self._words)] = self._words
 
@@ -191,9 +200,13 @@ class GrammarMatcher:
         if self.is_terminated():
             return ""
         try:
-            return self._matcher.forced_bytes(_LONGEST_JUMP).decode(errors="ignore")
+            forced = self._matcher.forced_bytes(_LONGEST_JUMP)
         except LimitError:
             return ""
+        try:
+            return forced.decode()
+        except UnicodeDecodeError as error:  # the text stands within a character, or its end does
+            return forced[: error.start].decode()
 
     def traverse_draft_tree(
         self,
@@ -209,7 +222,8 @@ class GrammarMatcher:
         retrieve_next_token, retrieve_next_sibling : (n,) int64; the first child and the next
             sibling of each node, or -1. Node 0 is the text as it stands.
         draft_tokens : (n,) int64.
-        token_bitmask : (n, W) int32. Nodes that are not legal, or end the text, get zeros.
+        token_bitmask : (n, W) int32. Nodes that are not legal, or end the text, get zeros, and so
+            do those below.
         time_threshold : seconds; at most 0 for no limit.
         temperatures : (n,) float32 or None; filled with -1, which is "none".
 
@@ -245,6 +259,8 @@ class GrammarMatcher:
                 self.rollback(len(self._said) - start - max(depth - 1, 0))
                 rows[node][:] = 0
                 if (node and not self.accept_token(int(drafts[node]))) or self.is_terminated():
+                    for below in _below(node, children, siblings):
+                        rows[below][:] = 0
                     continue
                 self._fill(rows[node])
                 if children[node] >= 0:
@@ -325,6 +341,18 @@ def _pairs(matchers: Sequence[GrammarMatcher], values: Sequence[Any]) -> list[tu
     if len(matchers) != len(values):
         raise RefusedError(f"{len(matchers)} matchers and {len(values)} values are given; expected one for each")
     return list(zip(matchers, values, strict=True))
+
+
+def _below(node: int, children: npt.NDArray[np.int64], siblings: npt.NDArray[np.int64]) -> set[int]:
+    """The nodes of a draft tree below one."""
+    found: set[int] = set()
+    todo = [int(children[node])]
+    while todo:
+        one = todo.pop()
+        if one >= 0 and one not in found:
+            found.add(one)
+            todo += [int(children[one]), int(siblings[one])]
+    return found
 
 
 def _read(matcher: Any, each: int | bytes) -> None:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from enum import Enum
+from operator import index
 from typing import Any, NamedTuple, Self
 
+import numpy as np
+
+from maskwright.analysis.arguments import clip
 from maskwright.analysis.dialects import read_llguidance
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.fronts import parse_ebnf
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.tokenizer_json import byte_level_alphabet
 from maskwright.serving.options import RequestOptions
-from maskwright.serving.requests import RequestCompiler, RequestStore
+from maskwright.serving.requests import RequestCompiler, RequestStore, size_of
 from maskwright.serving.vocabularies import server_vocabulary
 
 _STOPS = ("</s>", "<eos>", "<|endoftext|>", "<|end_of_text|>", "<|eot_id|>", "<|im_end|>", "<end_of_turn>")
@@ -61,7 +65,7 @@ class TokenizerInfo:
         if stop_token_ids is None:
             stops = [token for token, text in enumerate(decoded) if text in {name.encode() for name in _STOPS}]
         else:
-            stops = [stop_token_ids] if isinstance(stop_token_ids, int) else list(stop_token_ids)
+            stops = as_tokens("stop_token_ids", stop_token_ids)
         tokens = [*decoded, *[b""] * (size - len(decoded))]
         for token in stops:
             if not 0 <= token < size:
@@ -128,11 +132,27 @@ def _steps(part: Any) -> set[str]:
     return {str(part.get("type"))}.union(*map(_steps, inside))
 
 
+def as_tokens(what: str, tokens: Any) -> list[int]:
+    """The ids among them: one, or several. Raises: RefusedError for anything else."""
+    try:
+        return [
+            index(token) for token in ([tokens] if hasattr(tokens, "__index__") and not np.ndim(tokens) else tokens)
+        ]
+    except TypeError as error:
+        raise RefusedError(f"{what} is {clip(tokens)}; expected an id, or several") from error
+
+
 def _decoded(text: str | bytes, kind: VocabType) -> bytes:
     """The bytes that a token's text is written for."""
     if kind is VocabType.RAW:
         return text if isinstance(text, bytes) else text.encode()
-    written = text.decode() if isinstance(text, bytes) else text
+    try:
+        written = text.decode() if isinstance(text, bytes) else text
+        written.encode()
+    except UnicodeError as error:
+        raise RefusedError(
+            f"the token {text!r} is no UTF-8, but {kind.name} writes texts in it; pass VocabType.RAW for tokens that are bytes"
+        ) from error
     if kind is VocabType.BYTE_FALLBACK:
         if len(written) == 6 and written.startswith("<0x") and written.endswith(">"):
             try:
@@ -198,9 +218,16 @@ class CompiledGrammar:
 
     @property
     def memory_size_bytes(self) -> int:
-        """The bytes of the store's table."""
-        tables: Any = self.store
-        return int(getattr(getattr(tables, "table", None), "nbytes", 0))
+        """About how many bytes the store holds."""
+        return size_of(self.store)
+
+
+def _as_json(what: str, value: Any) -> str:
+    """JSON text, of text or of Python values. Raises: RefusedError for what is neither."""
+    try:
+        return value if isinstance(value, str) else json.dumps(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise RefusedError(f"the {what} cannot be written as JSON: {error}") from error
 
 
 class GrammarCompiler:
@@ -209,7 +236,8 @@ class GrammarCompiler:
     tokenizer_info : the tokenizer's.
     max_threads : no meaning here.
     cache_enabled : whether what was compiled is kept.
-    cache_limit_bytes : how many bytes are kept; -1 for 2 GB.
+    cache_limit_bytes : about how many bytes are kept of JSON schemas, expressions and tags, and as
+        many of grammars, but the last one in any case; -1 for 2 GB.
 
     Each method raises RefusedError for a constraint that cannot be kept exactly.
     """
@@ -230,9 +258,9 @@ class GrammarCompiler:
 
     def clear_cache(self) -> None:
         """Forget what was compiled."""
-        size = self._limit if self._limit > 0 else 2 << 30
+        self._most_bytes = self._limit if self._limit > 0 else 2 << 30
         self._compiler = RequestCompiler(
-            self._info.vocabulary, cache_entries=256 if self._is_cached else 1, cache_bytes=size
+            self._info.vocabulary, cache_entries=256 if self._is_cached else 1, cache_bytes=self._most_bytes
         )
         self._kept: dict[tuple[str, str, str], CompiledGrammar] = {}
 
@@ -267,7 +295,7 @@ class GrammarCompiler:
             raise RefusedError(f"separators {separators!r} cannot be enforced; pass (',', ':'), or any_whitespace=True")
         if hasattr(schema, "model_json_schema"):
             schema = schema.model_json_schema()
-        text = schema if isinstance(schema, str) else json.dumps(schema)
+        text = _as_json("schema", schema)
         whitespace: str | int = "compact" if not any_whitespace else "any"
         if any_whitespace and max_whitespace_cnt is not None:
             whitespace = max_whitespace_cnt
@@ -285,7 +313,7 @@ class GrammarCompiler:
         """The texts of a structural tag: JSON text, a dict, or an object of xgrammar."""
         if hasattr(structural_tag, "model_dump_json"):
             structural_tag = structural_tag.model_dump_json()
-        text = structural_tag if isinstance(structural_tag, str) else json.dumps(structural_tag)
+        text = _as_json("structural tag", structural_tag)
         return self._request("structural_tag", text)
 
     def compile_lark(self, lark_string: str, *, named_grammars: Any = None) -> CompiledGrammar:
@@ -319,8 +347,9 @@ class GrammarCompiler:
             found = CompiledGrammar(store, self._info)
             if self._is_cached:
                 self._kept[kind, text, root] = found
-                while len(self._kept) > _MOST:
-                    del self._kept[next(iter(self._kept))]
+                held = sum(one.memory_size_bytes for one in self._kept.values())
+                while len(self._kept) > 1 and (len(self._kept) > _MOST or held > self._most_bytes):
+                    held -= self._kept.pop(next(iter(self._kept))).memory_size_bytes
         return found
 
 
