@@ -189,6 +189,9 @@ class MaskwrightLogitsProcessor:
 
         sequences : (B, L), as `generate` returns them.
 
+        Padding at the end of a row is no text: beam search pads before an end of text, and whole
+        rows, where there are fewer texts than it is to return.
+
         max_new_tokens may cut a text off, so that it is only a beginning of a legal text. The bytes
         (or tokens) of the ending, `Matcher.short_ending`, complete it.
 
@@ -209,8 +212,9 @@ class MaskwrightLogitsProcessor:
             origin, start = self._prefixes.origin(ids[row], row, len(ids))
             matcher = make_matcher(origin.store, 0)
             matcher.advance_bytes(origin.prefix)
+            padding = _padding(tokens, origin.store.vocabulary)
             for position in range(start, len(tokens)):
-                if matcher.is_finished():
+                if matcher.is_finished() or (position >= padding and not matcher.is_allowed(tokens[position])):
                     break
                 self._prefixes.advance(matcher, row, position, tokens[position])
             found.append(matcher.short_ending())
@@ -263,6 +267,15 @@ class MaskwrightLogitsProcessor:
             f"processor (suppress_tokens, bad_words_ids, min_new_tokens, a forced token) ruled them all out. Allowed: {some}"
             + (" ..." if len(allowed) > 5 else "")
         )
+
+
+def _padding(tokens: list[int], vocabulary: Vocabulary) -> int:
+    """Where a row ends with one token, once or again and again, that stands for no text."""
+    last, end = tokens[-1] if tokens else 0, len(tokens)
+    if not 0 <= last < vocabulary.size or not vocabulary.tokens[last]:
+        while end and tokens[end - 1] == last:
+            end -= 1
+    return end
 
 
 def _ids(what: str, values: Any) -> Ids:

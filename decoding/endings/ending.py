@@ -35,6 +35,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from maskwright.analysis.errors import DeadEndError, LimitError
+from maskwright.decoding.endings._ending_kernels import COSTLY
 from maskwright.decoding.endings.ending_search import EndingSearch
 from maskwright.decoding.endings.ending_spelling import Spelling
 from maskwright.decoding.engine.alone import Alone
@@ -160,7 +161,9 @@ def is_completable(texts: Texts, slot: int = 0, max_nodes: int = 2_000) -> bool 
     with _LOCK:
         search = _search_of(texts.store, None)
         try:
-            return search.run(search.start_of(texts, slot), max_nodes) is not None
+            return _checked(texts, search.run(search.start_of(texts, slot), max_nodes)) is not None
+        except DeadEndError:
+            return False
         except LimitError:
             return None
 
@@ -186,10 +189,32 @@ def _ending(texts: Texts, slot: int, found_by: Callable[[EndingSearch], tuple[by
 
 def _checked(texts: Texts, found: bytes | None) -> bytes:
     if found is None:
+        _refuse_uncounted(texts.store)
         raise DeadEndError(
             f"grammar {texts.store.grammar.name}: no bytes complete this text; `maskwright lint` says why"
         )
     return found
+
+
+def _refuse_uncounted(store: EngineTable) -> None:
+    """Raises: LimitError if a rule has at least so many bytes as stand for "never"."""
+    grammar, width = store.grammar, _search_of(store, None).lexer.width
+    # a terminal that is no text of its own counts nothing
+    least = {terminal: width[terminal] if width[terminal] < COSTLY else 0 for terminal in range(grammar.n_terminals)}
+    changed = True
+    while changed:
+        changed = False
+        for rule in grammar.rules:
+            if all(symbol in least for symbol in rule.rhs):
+                total = sum(least[symbol] for symbol in rule.rhs)
+                if total < least.get(rule.lhs, total + 1):
+                    least[rule.lhs], changed = total, True
+    longest = max((sum(least.get(symbol, 0) for symbol in rule.rhs) for rule in grammar.rules), default=0)
+    if longest >= COSTLY:
+        raise LimitError(
+            f"grammar {grammar.name}: some texts have at least {longest:,} bytes; endings are searched for up to {COSTLY - 1:,}: repeat "
+            "less often"
+        )
 
 
 _LOCK = threading.Lock()

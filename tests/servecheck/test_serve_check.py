@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import sys
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
@@ -19,7 +20,7 @@ from typer.testing import CliRunner
 import maskwright as mw
 from maskwright.cli import app
 from maskwright.maskstore.vocabulary import Vocabulary
-from maskwright.servecheck import check_serving, runtimes
+from maskwright.servecheck import check_serving, decoders, runtimes
 from maskwright.servecheck.decoders import Decoder, decoders_of
 from maskwright.servecheck.folder import read_folder
 from maskwright.servecheck.report import ServeReport
@@ -301,3 +302,23 @@ def test_a_gguf_file(tmp_path: Path) -> None:
         report = check(source, mw.parse_grammar('start: "ab"+\n'))
         assert report.passed and report.facts["eos"] == [0], str(report)
         assert any("in llama.cpp alone" in said for said in report.skipped)
+
+
+def test_what_a_decoder_lacks_or_cannot_do_is_no_problem(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All tokens of text special; a decoder that raises; a SentencePiece model without an end."""
+    vocabulary = mw.load_vocabulary(folder)
+    everything = decoder_of(vocabulary, special=frozenset(range(vocabulary.size)))
+    assert [each.code for each in compare(vocabulary, everything)] == ["special-text"]
+
+    def fails(ids: list[int]) -> str:
+        raise OverflowError("out of range")
+
+    monkeypatch.setattr("maskwright.servecheck.run.decoders_of", lambda *_: [decoder_of(vocabulary, decode=fails)])
+    report = check(folder)
+    assert report.passed and any("cannot decode them (OverflowError: out of range)" in each for each in report.skipped)
+    processor = SimpleNamespace(
+        get_piece_size=lambda: 3, is_control=bool, is_unknown=bool, eos_id=lambda: -1, decode=str
+    )
+    module = SimpleNamespace(SentencePieceProcessor=lambda model_file: processor)
+    monkeypatch.setitem(sys.modules, "sentencepiece", module)
+    assert decoders._sentencepiece(folder).end is None

@@ -427,3 +427,18 @@ def test_the_tokenizer_is_compared() -> None:
         VocabularyError, match=r"token 256 is b'bb' in the store's vocabulary other \(258 ids\), b'ab' in"
     ):
         MaskwrightLogitsProcessor(compile_store(grammar, other), built)
+
+
+def test_padding_of_beams_is_no_text() -> None:
+    """Fewer texts than beams: rows of padding alone, and padding without an end of text."""
+    processor = MaskwrightLogitsProcessor(store('start: "a" | "b"'))
+    options: dict[str, Any] = {"num_beams": 4, "length_penalty": -2.0, "num_return_sequences": 4}
+    found = generate(processor, [PROMPT], **options)
+    endings = processor.endings(found)
+    rows = found[:, len(PROMPT) :].tolist()
+    assert any(set(row) == {PAD} for row in rows)
+    for row, ending in zip(rows, endings, strict=True):
+        text = text_of([token for token in row if token < EOS])
+        assert text + ending.data in (b"a", b"b") and bool(text) != bool(ending.data)
+    with pytest.raises(IllegalTokenError):
+        processor.endings([[*PROMPT, PAD, ord("a")]] * len(found))

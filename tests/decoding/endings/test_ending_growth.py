@@ -8,11 +8,13 @@ from functools import cache
 import pytest
 from growth import growth
 
+from maskwright.analysis.errors import LimitError
+from maskwright.analysis.fronts import parse_gbnf
 from maskwright.analysis.loading import load_grammar
 from maskwright.decoding.endings import ending_search
 from maskwright.decoding.endings.ending import Ending
 from maskwright.maskstore.vocabulary import Vocabulary
-from maskwright.stores.build import compile_store
+from maskwright.stores.build import build_store, compile_store
 from maskwright.stores.store import Store
 
 
@@ -50,3 +52,13 @@ def test_short_endings_take_time_in_proportion_to_the_depth() -> None:
     ratio = growth(lambda n: short_ending(n)[1], 50_000)
     assert ratio < 2.6
     assert short_ending(200_000)[0].data == b"]" * 200_000
+
+
+@pytest.mark.parametrize("other", ["", "[x] | "])
+def test_texts_longer_than_the_search_counts_are_beyond_a_limit(other: str) -> None:
+    """They are no dead end: a store is made, and the search says what it cannot do."""
+    grammar = parse_gbnf(f"root ::= {other}(([a-c]{{1000}}){{1000}}){{1000}}\n", "long")
+    matcher = build_store(grammar, Vocabulary.from_tokens([b"a", b"x", b""], eos=[2])).matcher()
+    matcher.advance_bytes(b"aa")
+    with pytest.raises(LimitError, match="at least 1,000,000,000 bytes"):
+        matcher.short_ending()
