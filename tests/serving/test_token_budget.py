@@ -192,3 +192,20 @@ def test_a_restricted_mask_holds_the_next_token_of_an_ending(stores: dict[str, A
     budget.restrict(row, len(ending) + 1)
     bits = np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist()
     assert bits == [ending[0]] and json.loads(b"".join(VOCABULARY.tokens[token] for token in ending))
+
+
+def test_an_ending_is_spelled_without_tokens_at_which_the_server_stops() -> None:
+    """A request's stop token that stands for text otherwise cannot close the text."""
+    pieces = [bytes([byte]) for byte in range(256)]
+    for tokens, wanted in (([*pieces, b"]]", b""], {ord("]")}), ([*pieces[:93], *pieces[94:], b"", b"]]", b""], None)):
+        vocabulary = mw.Vocabulary.from_tokens(tokens, eos=[257])
+        matcher = ServerMatcher(mw.build_store(mw.load_regex(r"\[\[a*\]\]"), vocabulary), (256, 257), 258)
+        budget = TokenBudget(matcher, 2)
+        for token in (ord("["), ord("["), vocabulary.tokens.index(b"a")):
+            assert matcher.advance(token)
+            budget.advance(token)
+        row = np.zeros(9, np.uint32)
+        assert matcher.fill(row) is None
+        budget.restrict(row, 3)
+        allowed = set(np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist())
+        assert allowed == (wanted or {vocabulary.tokens.index(b"a")})

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.errors import IllegalTokenError, LimitError, MaskwrightError
+from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError
 from maskwright.decoding.matchers import make_matcher
 from maskwright.stores.composed_store import ComposedStore
 from maskwright.stores.schema_store import SchemaStore
@@ -240,9 +240,38 @@ class ServerMatcher:
     def short_ending(self) -> tuple[int, ...]:
         """Tokens that make the text whole, without the one that ends it: hardly more than must be.
 
-        Raises: as `Matcher.short_ending`.
+        None of them ends the text for the server, even if it stands for text otherwise.
+
+        Raises: as `Matcher.short_ending`; DeadEndError if the other tokens do not spell it.
         """
-        return tuple(self._matcher.short_ending().tokens)
+        found = tuple(self._matcher.short_ending().tokens)
+        if self._more.isdisjoint(found):
+            return found
+        return tuple(
+            other for token in found for other in (self._respelled(token) if token in self._more else (token,))
+        )
+
+    def _respelled(self, token: int) -> list[int]:
+        """The text of an end of the server's own, by the fewest other tokens.
+
+        Raises: DeadEndError if there are none.
+        """
+        tokens = self._matcher.store.vocabulary.tokens
+        data = tokens[token]
+        pieces = {each: other for other, each in enumerate(tokens) if each and each in data and other not in self._more}
+        best: list[list[int] | None] = [[]]
+        for end in range(1, len(data) + 1):
+            ways = [
+                [*before, pieces[data[begin:end]]]
+                for begin, before in enumerate(best)
+                if before is not None and data[begin:end] in pieces
+            ]
+            best.append(min(ways, key=len, default=None))
+        if best[-1] is None:
+            raise DeadEndError(
+                f"the text ends with {data!r}, which only token {token} spells, at which the server stops"
+            )
+        return best[-1]
 
     def is_finished(self) -> bool:
         """Whether a token that ends the text has been read."""
