@@ -13,7 +13,8 @@ playground = Page("docs/playground.md")
 semantics = Page("docs/semantics.md")
 ahead = Page("docs/internals/ahead.md")
 library = Page("docs/grammars/README.md")
-PAGES = (audit, commands, glossary, howto, playground, semantics, ahead, library)
+linting = Page("docs/linting.md")
+PAGES = (audit, commands, glossary, howto, playground, semantics, ahead, library, linting)
 
 audit.given("It was seen in 11 masks", "what is shown above it")
 audit.given("a vocabulary of the 256 bytes", "a byte has 256 values")
@@ -43,6 +44,11 @@ semantics.given("A line 2,147,483,647 columns in", "the largest of C's ints, as 
 semantics.limit("more than # readings at one place", constant("decoding/engine/constants.py", "MAX_STACKS"))
 engine = "decoding/engine/constants.py"
 semantics.limit("or # reductions before one terminal", constant(engine, "MOST_SINCE") * constant(engine, "STRIDE"))
+again = constant("analysis/lexing/transducer.py", "MAX_AGAIN"), constant("analysis/lexing/encoding.py", "MAX_PENDING")
+semantics.limit("backs up over more than # lexemes, or under `contextual` over more than # bytes", *again)
+semantics.limit("more than # states of a lexer", constant("analysis/lexing/transducer.py", "STATE_LIMIT"))
+semantics.limit("more than # terminals under `nfa`", constant("analysis/legality/judge.py", "MAX_TERMINALS"))
+linting.limit("after more than # lexemes or # bytes", *again)
 semantics.limit("a token of more than # bytes", constant("maskstore/vocabulary/vocabulary.py", "LONGEST_TOKEN"))
 
 

@@ -29,6 +29,7 @@ serving.figure(
     "closed stack automaton: some # CPU seconds",
     record("compiling")("cells/grammar=python,vocabulary=mistral-7b-v0.1/maskwright/cpu_s"),
 )
+serving.given("PyTorch (2.13) draws illegal ones", "a version of PyTorch")
 serving.given("16-, 32- and 64-bit floats", "types of floats")
 serving.given("in 16 bits", "a type of floats")
 kilobytes = constant("decoding/engine/texts.py", "_FIRST_RECORDS") * 3 * 4 / 1e3
@@ -47,6 +48,7 @@ vllm.limit("| `hybrid` | # |", constant(settings, "hybrid"))
 vllm.limit("| `strict_keywords` | # |", constant(settings, "strict_keywords"))
 vllm.limit("| `close_early` | # |", constant(settings, "close_early"))
 vllm.limit("`cache_megabytes` | #, # |", constant(settings, "cache_entries"), constant(settings, "cache_megabytes"))
+vllm.limit("| `disk_megabytes` | # |", constant(settings, "disk_megabytes"))
 vllm.limit(
     "`compile_seconds` | #; #; # |",
     *(constant(limits, name) for name in ("most_bytes", "check_seconds", "compile_seconds")),
