@@ -11,7 +11,6 @@ from decimal import Decimal
 from typing import Any
 
 from maskwright.analysis.errors import LimitError, SchemaError
-from maskwright.analysis.kept import size
 from maskwright.analysis.marks import MARK
 from maskwright.analysis.schema import constraints as c
 from maskwright.analysis.schema.clauses import joined
@@ -71,9 +70,28 @@ def leaf_shapes(schema: dict[str, Any], draft: int) -> tuple[Shape, ...] | None:
             found = _made_union(schema[keyword], draft, keyword)
         else:
             found = _made_leaf({name: schema[name] for name in schema if name in _LEAF_KEYS}, draft)
-        _held[0] += size(key) + (size(found) if found else 0)
+        _held[0] += _held_by(key, found or ())
         _leaves[key] = found
     return found  # type: ignore[return-value]
+
+
+def _held_by(key: tuple[Any, ...] | None, shapes: tuple[Shape, ...]) -> int:
+    """About how many bytes a leaf holds: by which it is found, and its texts and automata."""
+    total = 600
+    for one in key or ():
+        kind = one.__class__
+        if kind is str:
+            total += len(one)
+        elif kind is tuple:
+            total += 60 * len(one) + sum([len(text) for text in one if text.__class__ is str])
+    for shape in shapes:
+        kind = shape.__class__
+        if kind is Strings or kind is Numbers:
+            if shape.automaton is not None:  # type: ignore[union-attr]
+                total += shape.automaton.next_state.nbytes  # type: ignore[union-attr]
+        elif isinstance(shape, Spellings | StringLiterals):
+            total += sum(map(len, shape.texts)) + 60 * len(shape.texts)
+    return total
 
 
 def _leaf_key(schema: dict[str, Any], draft: int) -> tuple[Any, ...] | None:

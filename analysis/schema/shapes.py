@@ -10,7 +10,7 @@ of schemas, and the mask store's tables are made of graphs.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -192,23 +192,28 @@ class SchemaGraph(NamedTuple):
     @property
     def nbytes(self) -> int:
         """About how many bytes it holds: its automata, each once, its texts, and some."""
-        automata: dict[int, int] = {}
         total = 0
+        counted = {id(None)}
         # PERF: a schema of 1 kB has some twenty shapes, and is read in 0.1 ms
         for node in self.nodes:
             total += _OF_SHAPE * len(node)
             for shape in node:
-                if isinstance(shape, Objects):
+                kind = shape.__class__
+                if kind is Strings or kind is Numbers:
+                    automaton: Any = shape.automaton  # type: ignore[union-attr]
+                elif isinstance(shape, Objects):
                     total += sum(map(len, shape.keys)) + _EACH * (len(shape.keys) + len(shape.others))
-                    if shape.key_automaton is not None:
-                        automata[id(shape.key_automaton)] = shape.key_automaton.next_state.nbytes
+                    automaton = shape.key_automaton
                 elif isinstance(shape, Arrays):
                     total += _EACH * len(shape.item_nodes)
-                elif isinstance(shape, (Spellings, StringLiterals)):
-                    total += sum(map(len, shape.texts)) + _EACH * len(shape.texts)
-                elif shape.automaton is not None:
-                    automata[id(shape.automaton)] = shape.automaton.next_state.nbytes
-        return total + sum(automata.values())
+                    continue
+                else:
+                    total += sum(map(len, shape.texts)) + _EACH * len(shape.texts)  # type: ignore[union-attr]
+                    continue
+                if id(automaton) not in counted:
+                    counted.add(id(automaton))
+                    total += automaton.next_state.nbytes
+        return total
 
     @property
     def compares_items(self) -> bool:

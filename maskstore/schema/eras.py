@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.kept import size
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.regex.minimise import column_classes
 from maskwright.analysis.schema.lengths import length_table
@@ -39,7 +38,8 @@ MOST_BYTES = 1 << 26
 """BOUND: the bytes of the automata and texts that are kept, and of their arrays."""
 
 _MOST_KEPT = 4096
-_SHORT = 8
+_SHORT, _EACH = 8, 60
+"""As many numbers or texts are a key as they are; what a text takes, its length aside."""
 
 
 class Ids:
@@ -165,8 +165,11 @@ class Era:
         of = self.ids.of
         if isinstance(shape, StringLiterals | Spellings):
             kind = layout.STRING_LITERALS if isinstance(shape, StringLiterals) else layout.SPELLINGS
-            self._hold(size(shape.texts))
-            made = Leaf(shape, [kind, of((kind, digest(shape.texts))), -1, -1], None, None, shape.texts)
+            n_bytes = sum(map(len, shape.texts))
+            self._hold(n_bytes + _EACH * len(shape.texts))
+            is_short = len(shape.texts) <= _SHORT and n_bytes <= _SHORT * _EACH
+            key = shape.texts if is_short else (digest(shape.texts),)
+            made = Leaf(shape, [kind, of((kind, is_short, key)), -1, -1], None, None, shape.texts)
         elif isinstance(shape, Numbers):
             array = self.automaton(shape.automaton)
             content = of(("numbers", int(array[layout.AUTOMATON_ID])))
@@ -174,13 +177,19 @@ class Era:
         else:
             most = -1 if shape.most is None else min(shape.most, 1 << 30)
             least = min(shape.least, 1 << 30)
-            words, lengths, key = None, None, ("string", least, most)
+            words, lengths, of_automaton = None, None, -1
             if shape.automaton is not None:
                 words = self.automaton(shape.automaton)
-                key = (*key, int(words[layout.AUTOMATON_ID]))  # type: ignore[assignment]
+                of_automaton = int(words[layout.AUTOMATON_ID])
                 if least > 0 or most >= 0:
                     lengths = self._kept(self._lengths, shape.automaton, _lengths_array)
-            made = Leaf(shape, [layout.STRINGS, of(key), -1, least, most, -1], words, lengths, None)
+            made = Leaf(
+                shape,
+                [layout.STRINGS, of(("string", least, most, of_automaton)), -1, least, most, -1],
+                words,
+                lengths,
+                None,
+            )
         if len(self.leaves) >= _MOST_KEPT:
             self.leaves.clear()
         self.leaves[id(shape)] = made

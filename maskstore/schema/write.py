@@ -72,7 +72,7 @@ class _Writer:
     def __init__(self, texts: Texts) -> None:
         self.graph = texts.graph
         self.era = current_era()
-        self.new_id = self.era.ids.new
+        self.new_id, self.id_of_node = self.era.ids.new, self.era.ids.of_numbers
         self.parts: list[Array] = []
         self.size = 0
         self._places: dict[int, int] = {}
@@ -119,7 +119,7 @@ class _Writer:
                 else:
                     ids.append(out[found + layout.SHAPE_ID])
             # a node of scalars is the same in all schemas; others name nodes
-            out[at] = self.new_id() if words else self.era.ids.of_numbers("node", ids)
+            out[at] = self.new_id() if words else self.id_of_node("node", ids)
             # a byte may open all of a node's objects and arrays, behind the array's frame around it
             most_words = max(most_words, 4 * words + 64)
             if len(out) > MOST_INTEGERS:

@@ -114,6 +114,10 @@ class _Check:
                 "name it: eos_token_id in generation_config.json",
             )
         most = self.folder.n_logits or vocabulary.size
+        plain = vocabulary
+        if named and not self.folder.is_gguf:
+            with suppress(MaskwrightError):  # in the other one an end stands for no text
+                plain = self.folder.vocabulary_without_ends()
         for name, ids in named.items():
             for token in ids:
                 if not 0 <= token < most:
@@ -122,10 +126,10 @@ class _Check:
                         f"{name} ends texts with token {token}, but ids are 0 to {most - 1}",
                         f"correct eos_token_id in {name}",
                     )
-                elif token < vocabulary.size and vocabulary.tokens[token]:
+                elif token < plain.size and plain.tokens[token]:
                     self.error(
                         "end-is-text",
-                        f"{name} ends texts with token {token}, which stands for {vocabulary.tokens[token]!r}",
+                        f"{name} ends texts with token {token}, which stands for {plain.tokens[token]!r}",
                         "masks would end a text there: mark the token as special in the tokenizer, or take it out of eos_token_id",
                     )
                 elif token not in vocabulary.eos:
