@@ -59,8 +59,8 @@ class Kept(Generic[*Arguments, Result]):
         made = self._make(*arguments)
         with _LOCK:
             self.misses += 1
-            found = self._kept.setdefault(arguments, made)
-            if found is made:
+            if arguments not in self._kept:  # else another thread was faster
+                self._kept[arguments] = made
                 n_bytes = size(made) + size(arguments)
                 self._order.append((arguments, n_bytes))
                 self._held += n_bytes
@@ -68,7 +68,7 @@ class Kept(Generic[*Arguments, Result]):
                     first, n_bytes = self._order.popleft()
                     del self._kept[first]
                     self._held -= n_bytes
-        return found
+            return self._kept.get(arguments, made)
 
     def forget(self) -> None:
         """Forget all results."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import pickle
 import re
 import stat
 import subprocess
@@ -72,6 +73,15 @@ def test_second_time_from_the_cache(folder: Path, builds: list[str]) -> None:
     np.testing.assert_array_equal(first.entry_mask, second.entry_mask)
     assert second.vocabulary is small_vocabulary() and second.grammar is layout_grammar()
     assert len(list(folder.iterdir())) == 1
+
+
+def test_a_cached_store_is_pickled_as_its_file(folder: Path) -> None:
+    """The file is touched when it is read, and is the same file all the same."""
+    made = cached_store("json", "python-tiny")
+    for _ in range(3):
+        stored = cached_store("json", "python-tiny")
+        assert stored.origin is not None and stored.origin.is_there()
+        assert len(pickle.dumps(stored)) < 2_000 < len(pickle.dumps(made))
 
 
 def test_what_the_key_depends_on(folder: Path, builds: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

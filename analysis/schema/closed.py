@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
 
+from maskwright.analysis.errors import SchemaError
+from maskwright.analysis.schema.graph import TOO_DEEP
+
 _MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"})
 """Keywords whose value has schemas by names."""
 
@@ -26,13 +29,18 @@ def closed_objects(schema: Any) -> Any:
 
     >>> closed_objects({"properties": {"a": True}})
     {'properties': {'a': True}, 'additionalProperties': False}
+
+    Raises: SchemaError for a schema that is nested too deeply.
     """
-    schema = copy.deepcopy(schema)
+    try:
+        schema = copy.deepcopy(schema)
+    except RecursionError:
+        raise SchemaError(f"/: {TOO_DEEP}") from None
     seen: set[int] = set()
     todo = [(schema, schema)]  # with the schema that the pointers of its references begin at
     while todo:
         one, base = todo.pop()
-        if isinstance(one, list):
+        if isinstance(one, list | tuple):
             todo += [(each, base) for each in one]
         if not isinstance(one, dict) or id(one) in seen:
             continue
@@ -59,7 +67,7 @@ def _pointed(schema: Any, reference: str) -> Any:
         key = part.replace("~1", "/").replace("~0", "~")
         if isinstance(schema, dict) and key in schema:
             schema = schema[key]
-        elif isinstance(schema, list) and key.isdecimal() and int(key) < len(schema):
+        elif isinstance(schema, list | tuple) and key.isdecimal() and len(key) < 10 and int(key) < len(schema):
             schema = schema[int(key)]
         else:
             return None

@@ -131,3 +131,19 @@ def test_schemas_are_forgotten_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -
     assert load_schema(schema(9)).texts.graph is graphs[9]
     assert load_schema(schema(0)).texts.graph is not graphs[0]
     kept.forget()
+
+
+def test_a_result_that_two_threads_make_is_kept_once() -> None:
+    """Also one that is the same object wherever it is made, as a bool is."""
+    kept: Kept[int, bool]
+
+    def odd(n: int) -> bool:
+        if n < 20 and not kept._kept.get((n,)):  # as if another thread had made it meanwhile
+            kept._kept.setdefault((n,), n % 2 == 1)
+            kept._order.append(((n,), 400))
+            kept._held += 400
+        return n % 2 == 1
+
+    kept = Kept(odd, most_bytes=4000)
+    assert [kept(n) for n in range(200)] == [n % 2 == 1 for n in range(200)]
+    assert len(kept._order) == len(kept._kept) < 20

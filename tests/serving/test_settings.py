@@ -16,6 +16,7 @@ from maskwright.analysis.errors import MaskwrightError, MissingExtraError, Unkno
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.serving.options import RequestOptions
 from maskwright.serving.settings import ServerSettings, make_compiler, read_settings
+from maskwright.stores.cache import warm_cache
 
 VOCABULARY = Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [b""], eos=[256])
 
@@ -94,9 +95,10 @@ def test_the_cache_on_disk_has_a_limit(tmp_path: Path, monkeypatch: pytest.Monke
     """Stores that were not asked for the longest are deleted when a new one comes; other files stay."""
     monkeypatch.setenv("MASKWRIGHT_CACHE", str(tmp_path))
     (tmp_path / "mine.safetensors").write_bytes(b"x" * 2_000_000)
+    warmed = warm_cache('start: "warm"', VOCABULARY)
 
     def stores() -> set[Path]:
-        return set(tmp_path.glob("store-*"))
+        return set(tmp_path.glob("request-*"))
 
     def compile_grammar(text: str, **settings: int) -> None:
         found = read_settings({"maskwright": settings}, {})
@@ -120,10 +122,14 @@ def test_the_cache_on_disk_has_a_limit(tmp_path: Path, monkeypatch: pytest.Monke
     compile_grammar(grammars[1])
     os.utime(paths[1], (500, 500))
     compile_grammar(grammars[1])  # it is read, and so the newest
-    assert paths[1].stat().st_mtime > 1e9
+    assert paths[1].stat().st_atime > 1e9 > paths[1].stat().st_mtime
     before = stores()
     compile_grammar('start: "newer"', disk_megabytes=0)
     assert stores() == before and (tmp_path / "mine.safetensors").exists()
+    with warmed.open("r+b") as file:
+        file.truncate(3_000_000)
+    compile_grammar('start: "newest"', disk_megabytes=1)
+    assert warmed.exists() and (tmp_path / "mine.safetensors").exists()  # what was made ahead stays
 
 
 def test_closing_early_is_off_by_default() -> None:

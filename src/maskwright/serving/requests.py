@@ -28,11 +28,11 @@ from maskwright.maskstore.schema.build import tables_of
 from maskwright.maskstore.table.compiled import Progress
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
 from maskwright.maskstore.vocabulary.masks import n_words
-from maskwright.serving.options import JSON_KINDS, RequestLimits, RequestOptions
+from maskwright.serving.options import JSON_KINDS, RequestLimits, RequestOptions, as_kind
 from maskwright.serving.reading import Request, RequestReader, library
 from maskwright.serving.time_limit import OutOfTimeError, deadline, within
 from maskwright.stores.build import build_store
-from maskwright.stores.cache import cached_store, trim_cache
+from maskwright.stores.cache import cached_for_request, cached_store, trim_cache
 from maskwright.stores.composed_store import ComposedStore, check_tokens
 from maskwright.stores.schema_store import SchemaStore
 from maskwright.stores.store import EntryStore, Store, load_store
@@ -63,8 +63,8 @@ class RequestCompiler:
         once, mapped, so that processes share their pages.
     cache_entries : how many compiled constraints are kept in this process.
     cache_bytes : how many bytes they take in all, about; the last one is kept in any case.
-    disk_bytes : how many bytes the cache on disk has in all, about. When a new store comes there,
-        those that were not asked for the longest are deleted (`trim_cache`).
+    disk_bytes : how many bytes stores of requests take in the cache on disk, about. When a new one
+        comes there, those that were not asked for the longest are deleted (`trim_cache`).
     limits : see `RequestLimits`.
     options : what holds for requests of JSON that do not say otherwise.
     strict_keywords : see `RequestReader`.
@@ -174,7 +174,7 @@ class RequestCompiler:
 
     def _request(self, kind: str, spec: str, options: RequestOptions | None) -> Request:
         """As `RequestReader.request`; where the request says nothing, what holds for its kind."""
-        return self.reader.request(kind, spec, options or (self.options if kind in JSON_KINDS else None))
+        return self.reader.request(kind, spec, options or (self.options if as_kind(kind) in JSON_KINDS else None))
 
     def build(self, request: Request, read: Callable[[], Constraint | Composition]) -> RequestStore:
         """The store of what `read()` returns, within the limits; it is not kept in this process.
@@ -191,8 +191,9 @@ class RequestCompiler:
         def work() -> RequestStore:
             constraint: Any = read()  # of any kind, so that no overload is its own
             is_lazy = isinstance(constraint, Grammar)
-            is_on_disk = self._is_on_disk or request.spec.strip() in library()
-            make = cached_store if is_on_disk else build_store
+            make: Any = cached_for_request if self._is_on_disk else build_store
+            if request.spec.strip() in library():
+                make = cached_store
             store: RequestStore = make(constraint, self.vocabulary, progress=look, lazy=is_lazy)
             if self._is_on_disk and isinstance(constraint, Grammar | Composition):
                 trim_cache(self._most_on_disk)

@@ -15,11 +15,12 @@ import hashlib
 import logging
 import os
 import re
+import time
 import unicodedata
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import platformdirs
 
@@ -68,8 +69,8 @@ BUILD_VERSION = 11
 - 11: nodes that differ in renamed symbols alone are gone.
 """
 
-_STORE = re.compile(r"store-[0-9a-f]{64}\.safetensors")
-_OURS = re.compile(rf"{_STORE.pattern}|{TEMPORARY.pattern}")
+_OF_REQUESTS = re.compile(r"request-[0-9a-f]{64}\.safetensors")
+_OURS = re.compile(rf"(?:store|request)-[0-9a-f]{{64}}\.safetensors|{TEMPORARY.pattern}")
 
 _logger = logging.getLogger(__name__)
 _warned: set[Path] = set()
@@ -172,31 +173,72 @@ def cached_store(
     refresh, lazy = as_boolean("refresh", refresh), as_boolean("lazy", lazy)
     need_rules(rules)
     need_progress(progress)
-    found, vocabulary = as_constraint(grammar), as_vocabulary(vocabulary)
-    if not isinstance(found, Grammar):
+    return _cached_any(as_constraint(grammar), as_vocabulary(vocabulary), rules, progress, refresh, lazy, False)
 
-        def build(each: Grammar, tokens: Vocabulary) -> Store | EntryStore:
-            return _cached(each, tokens, "normalised", progress, refresh, False)
 
-        return schema_store_of(found, vocabulary, True, rules, build)
-    return _cached(found, vocabulary, rules, progress, refresh, lazy)
+def cached_for_request(
+    constraint: Grammar | SchemaSource | Composition,
+    vocabulary: Vocabulary,
+    *,
+    progress: Progress | None = None,
+    lazy: bool = False,
+) -> AnyStore | ComposedStore:
+    """As `cached_store`, for a constraint that anyone may have sent to a server.
+
+    It finds what `cached_store` and `warm_cache` have put into the cache. What it puts there itself
+    `trim_cache` may delete.
+
+    Raises: as `cached_store`.
+    """
+    return _cached_any(as_constraint(constraint), vocabulary, "normalised", progress, False, lazy, True)
+
+
+def _cached_any(
+    found: Any,
+    vocabulary: Vocabulary,
+    rules: Rules,
+    progress: Progress | None,
+    refresh: bool,
+    lazy: bool,
+    of_request: bool,
+) -> AnyStore | ComposedStore:
+    if isinstance(found, Grammar):
+        return _cached(found, vocabulary, rules, progress, refresh, lazy, of_request)
+
+    def build(each: Grammar, tokens: Vocabulary) -> Store | EntryStore:
+        return _cached(each, tokens, "normalised", progress, refresh, False, of_request)
+
+    return schema_store_of(found, vocabulary, True, rules, build)
 
 
 def _cached(
-    grammar: Grammar, vocabulary: Vocabulary, rules: Rules, progress: Progress | None, refresh: bool, lazy: bool
+    grammar: Grammar,
+    vocabulary: Vocabulary,
+    rules: Rules,
+    progress: Progress | None,
+    refresh: bool,
+    lazy: bool,
+    of_request: bool,
 ) -> EntryStore | Store:
     """The store of a grammar, from the cache if it is there."""
     folder = _usable_folder()
-    path = None if folder is None else folder / f"store-{_key(grammar, vocabulary, rules)}.safetensors"
+    path = None
+    if folder is not None:
+        name = f"{_key(grammar, vocabulary, rules)}.safetensors"
+        path = folder / f"store-{name}"
+        if of_request and not os.path.lexists(path):
+            path = folder / f"request-{name}"
     if path is not None and not refresh and os.path.lexists(path):
         try:
             reason = why_not_trusted_file(path)
             if reason is None:
-                refuse_output(os.stat(path))
+                status = os.stat(path)
+                refuse_output(status)
                 loaded = load_store(path, vocabulary=vocabulary, grammar=grammar, mapped=True)
                 assert isinstance(loaded, Store | EntryStore)  # it is for a grammar
                 with contextlib.suppress(OSError):
-                    os.utime(path)  # `trim_cache` leaves it there
+                    # For `trim_cache`. A pickled store knows its file by the time of change.
+                    os.utime(path, ns=(time.time_ns(), status.st_mtime_ns))
                 return loaded
             _logger.warning("the cached store is built anew: %s cannot be trusted: %s", path, reason)
         except (OSError, StoreError) as error:
@@ -338,18 +380,20 @@ def clear_cache() -> int:
 
 
 def trim_cache(most_bytes: int) -> int:
-    """Delete the stores in the cache folder that were not asked for the longest, but so many bytes.
+    """Delete the stores of requests that were not asked for the longest, but so many bytes.
 
-    Other files stay, and so does what is being written. Processes that have a deleted store mapped
-    keep it. Returns the number of files deleted. Nothing is raised: what cannot be deleted stays.
+    They are those that `cached_for_request` wrote. Other files stay, and so does what is being
+    written. Processes that have a deleted store mapped keep it.
+
+    Returns the number of files deleted. Nothing is raised: what cannot be deleted stays.
     """
     found: list[tuple[float, int, str]] = []
     with contextlib.suppress(OSError), os.scandir(cache_folder()) as entries:
         for entry in entries:
             with contextlib.suppress(OSError):  # another process has deleted it
-                if _STORE.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                if _OF_REQUESTS.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
                     status = entry.stat(follow_symlinks=False)
-                    found.append((status.st_mtime, status.st_size, entry.path))
+                    found.append((max(status.st_atime, status.st_mtime), status.st_size, entry.path))
     total, n_deleted = sum(size for _, size, _ in found), 0
     for _, size, path in sorted(found):
         if total <= most_bytes:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from maskwright.analysis.errors import SchemaError
 from maskwright.analysis.schema.closed import closed_objects
 
 NAMED = {"type": "object", "properties": {"x": {"type": "integer"}}}
@@ -58,3 +59,13 @@ def test_patterns_are_names_and_unevaluated_members_are_others() -> None:
 def test_a_reference_that_leads_to_itself_ends() -> None:
     schema: Any = {"properties": {"a": {"$ref": "#"}, "b": {"$ref": "#/properties/b"}}}
     assert closed_objects(schema) == {**schema, "additionalProperties": False}
+
+
+def test_what_is_too_long_or_too_deep_is_no_error_of_another_kind() -> None:
+    assert closed_objects({"$ref": "#/allOf/" + "9" * 5000, "allOf": [True]})["allOf"] == [True]
+    assert closed_objects({"anyOf": ({"properties": {}},)})["anyOf"][0]["additionalProperties"] is False
+    deep: Any = {"properties": {}}
+    for _ in range(100_000):
+        deep = {"not": deep}
+    with pytest.raises(SchemaError, match="too deep"):
+        closed_objects(deep)
