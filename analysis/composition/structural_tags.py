@@ -23,7 +23,6 @@ from maskwright.analysis.composition.structural_tags_xml import STYLES, xml_argu
 from maskwright.analysis.composition.token_parts import MOST_TOKENS, TokenSet, check_token, token_set
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
 from maskwright.analysis.fronts.ebnf import parse_ebnf
-from maskwright.analysis.fronts.sources import path_of
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.schema.closed import closed_objects
 from maskwright.analysis.schema.load import JsonSchema, check_escapes, load_schema
@@ -116,7 +115,8 @@ def read_structural_tag(
         try:
             values = json.loads(source)
         except (ValueError, RecursionError) as error:
-            hint = "; it is a file's name: give the file's text" if path_of(source) else ""
+            # not whether there is such a file: the text may be a stranger's
+            hint = "" if source.lstrip()[:1] == "{" else "; expected JSON text, not a file's name"
             raise GrammarError(f"the structural tag is no JSON: {error}{hint}") from error
     else:
         values = source

@@ -96,7 +96,8 @@ def restrict(grammar: Grammar, restrictions: Iterable[str]) -> Grammar:
     conventional = apply_conventions(grammar, conventions)
     for name in bounds:
         if name in grammar.terminal_number and name not in conventional.terminal_number:
-            about = next(one.name for one in conventions if grammar.terminal_number[name] in _words(grammar, one))
+            number = grammar.terminal_number[name]
+            about = next((one.name for one in conventions if number in _words(grammar, one)), "of its words")
             raise GrammarError(
                 f"grammar {grammar.name}: convention {about} splits terminal {name}, so {PREFIX}{name} cannot bound it; bound the words in "
                 f"the convention, as in {about}=[a-z]{{1,20}}"

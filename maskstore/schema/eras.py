@@ -190,8 +190,7 @@ class Era:
                 lengths,
                 None,
             )
-        if len(self.leaves) >= _MOST_KEPT:
-            self.leaves.clear()
+        self._hold(0, len(self.leaves) >= _MOST_KEPT)
         self.leaves[id(shape)] = made
         return made
 
