@@ -269,3 +269,19 @@ def test_nodes_below_one_that_is_not_legal_get_zeros() -> None:
     children, siblings = np.array([1, 2, 4, -1, -1]), np.array([-1, -1, 3, -1, -1])
     assert matcher.traverse_draft_tree(children, siblings, np.array([0, *b"zbcd"]), words)
     assert words[0].any() and not words[1:].any()
+
+
+@pytest.mark.parametrize("drafts", ["ac", "ca"])
+def test_a_draft_without_a_mask_does_not_end_the_request(drafts: str) -> None:
+    made = of_bytes()
+    matcher = xgr.GrammarMatcher(made.compile_regex("(ab|c)d"), override_stop_tokens=[ord("b")])
+    words = np.full((5, -(-made._info.vocab_size // 32)), -1, np.int32)
+    # 0 -> {1 -> 3, 2 -> 4}; behind `a` comes `b` alone, which is a stop token
+    children, siblings = np.array([1, 3, 4, -1, -1]), np.array([-1, 2, -1, -1, -1])
+    assert matcher.traverse_draft_tree(children, siblings, np.array([0, *drafts.encode(), *b"dd"]), words)
+    legal = [each == "c" for each in drafts]
+    assert words[:3].any(axis=1).tolist() == [True, *legal]
+    assert not words[3 + drafts.index("a")].any()
+    assert np.flatnonzero(np.unpackbits(words[3 + drafts.index("c")].view(np.uint8), bitorder="little")).tolist() == [
+        ord("b")
+    ]

@@ -222,14 +222,14 @@ class GrammarMatcher:
         retrieve_next_token, retrieve_next_sibling : (n,) int64; the first child and the next
             sibling of each node, or -1. Node 0 is the text as it stands.
         draft_tokens : (n,) int64.
-        token_bitmask : (n, W) int32. Nodes that are not legal, or end the text, get zeros, and so
-            do those below.
+        token_bitmask : (n, W) int32. Nodes that are not legal, end the text, or have no mask get
+            zeros, and so do those below.
         time_threshold : seconds; at most 0 for no limit.
         temperatures : (n,) float32 or None; filled with -1, which is "none".
 
         Returns False if the time was up.
 
-        Raises: RefusedError for arrays that do not fit; as `fill_next_token_bitmask`.
+        Raises: RefusedError for arrays that do not fit; as `fill_next_token_bitmask` for node 0.
         """
         children, siblings, drafts = (
             np.asarray(each) for each in (retrieve_next_token, retrieve_next_sibling, draft_tokens)
@@ -258,15 +258,28 @@ class GrammarMatcher:
                     todo.append((int(siblings[node]), depth))
                 self.rollback(len(self._said) - start - max(depth - 1, 0))
                 rows[node][:] = 0
-                if (node and not self.accept_token(int(drafts[node]))) or self.is_terminated():
+                if not self._fill_node(node, int(drafts[node]), rows[node]):
                     for below in _below(node, children, siblings):
                         rows[below][:] = 0
-                    continue
-                self._fill(rows[node])
-                if children[node] >= 0:
+                elif children[node] >= 0:
                     todo.append((int(children[node]), depth + 1))
         finally:
             self.rollback(len(self._said) - start)
+        return True
+
+    def _fill_node(self, node: int, draft: int, row: npt.NDArray[np.int32]) -> bool:
+        """Read a draft, unless the node is 0, and write its mask. False if it has none.
+
+        Raises: as `_fill` for node 0: one draft of several must not end a request.
+        """
+        if (node and not self.accept_token(draft)) or self.is_terminated():
+            return False
+        try:
+            self._fill(row)
+        except RefusedError:
+            if not node:
+                raise
+            return False
         return True
 
     @property
