@@ -323,3 +323,24 @@ def test_what_a_decoder_lacks_or_cannot_do_is_no_problem(folder: Path, monkeypat
     module = SimpleNamespace(SentencePieceProcessor=lambda model_file: processor)
     monkeypatch.setitem(sys.modules, "sentencepiece", module)
     assert decoders._sentencepiece(folder).end is None
+
+
+def test_what_was_found_before_a_decoder_raises_is_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    vocabulary = mw.load_vocabulary(folder)
+
+    def fails(ids: list[int]) -> str:
+        raise OverflowError("out of range")
+
+    end = next(token for token in range(vocabulary.size) if token not in vocabulary.eos)
+    stub = decoder_of(vocabulary, decode=fails, special=frozenset(range(vocabulary.size)), end=end)
+    monkeypatch.setattr("maskwright.servecheck.run.decoders_of", lambda *_: [stub])
+    report = check(folder)
+    assert {"special-text", "other-end"} <= set(codes(report)) and not any("stub" in each for each in report.checked)
+    assert any("cannot decode them (OverflowError: out of range)" in each for each in report.skipped)
+
+    def broken(*_: Any) -> Any:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("maskwright.servecheck.run.compare", broken)
+    with pytest.raises(ZeroDivisionError):  # a fault of the check itself is no decoder's
+        check(folder)

@@ -18,7 +18,7 @@ from maskwright.servecheck.decoders import decoders_of
 from maskwright.servecheck.folder import ModelFolder, read_folder
 from maskwright.servecheck.report import Problem, ServeReport
 from maskwright.servecheck.runtimes import Asked, runtimes_for
-from maskwright.servecheck.tokens import compare
+from maskwright.servecheck.tokens import DecodingError, compare
 from maskwright.serving.requests import RequestCompiler, RequestStore
 from maskwright.serving.vocabularies import server_vocabulary
 from maskwright.stores.cache import cached_store
@@ -54,15 +54,13 @@ class _Check:
         for decoder in decoders_of(self.folder, self.skipped):
             before = len(self.problems)
             try:
-                self.problems += list(compare(found, decoder))
-            except Exception as error:  # whatever a package raises for ids that it cannot decode
-                said = str(error).strip().partition("\n")[0]
-                self.skipped.append(
-                    f"the tokens against {decoder.name}: it cannot decode them ({type(error).__name__}: {said})"
-                )
-                continue
-            if len(self.problems) == before:
-                self.checked.append(f"{found.size:,} ids, pairs and bytes against {decoder.name}")
+                for problem in compare(found, decoder):
+                    self.problems.append(problem)
+            except DecodingError as error:
+                self.skipped.append(f"the tokens against {decoder.name}: it cannot decode them ({error})")
+            else:
+                if len(self.problems) == before:
+                    self.checked.append(f"{found.size:,} ids, pairs and bytes against {decoder.name}")
             if decoder.end is not None and decoder.end not in found.eos:
                 self.note(
                     "other-end",
