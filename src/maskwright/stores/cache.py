@@ -310,7 +310,7 @@ def let_all_read(paths: Sequence[Path], made: Sequence[Path]) -> None:
     Raises: StoreError if the system refuses, or a folder above the cache, which is not ours to
     change, lets nobody else in.
     """
-    folder = paths[0].parent
+    folder = Path(os.path.realpath(paths[0].parent))
     try:
         for path in paths:
             path.chmod(0o644)
