@@ -226,3 +226,23 @@ def test_a_model_with_fewer_logits_than_tokens_is_refused() -> None:
     large = mw.Vocabulary.from_tokens([*PIECES, *([b"x"] * 40)], eos=[0])
     with pytest.raises(mw.MaskwrightError, match="the store has 55 tokens and the model 20"):
         ServerMatcher(mw.build_store(CONSTRAINTS["loop"], large), (0,), 20)
+
+
+def test_an_ending_is_spelled_by_other_tokens_where_that_is_legal() -> None:
+    """A composition takes a token whole; its bytes by other tokens are no such token."""
+    matcher = ServerMatcher(mw.build_store(mw.load_regex("ab"), VOCABULARY), (3,), N_TOKENS)
+    assert matcher.short_ending() == (1, 2) and all(matcher.advance(token) for token in (1, 2))
+    pieces = [b"", *(bytes([byte]) for byte in b"<tol>x"), b"<tool>"]
+    vocabulary = mw.Vocabulary.from_tokens(pieces, eos=[0])
+    whole = len(pieces) - 1
+    for content in ({"type": "token", "token": whole}, {"type": "const_string", "value": "<tool>"}):
+        elements = [{"type": "const_string", "value": "x"}, content]
+        form = {"type": "structural_tag", "format": {"type": "sequence", "elements": elements}}
+        matcher = ServerMatcher(mw.build_store(mw.read_structural_tag(form), vocabulary), (whole,), N_TOKENS)
+        if content["type"] == "token":
+            with pytest.raises(mw.DeadEndError, match=rf"the server stops, \[{whole}\]"):
+                matcher.short_ending()
+        else:
+            ending = matcher.short_ending()
+            assert whole not in ending and all(matcher.advance(token) for token in (*ending, whole))
+            assert matcher.is_finished()

@@ -242,14 +242,30 @@ class ServerMatcher:
 
         None of them ends the text for the server, even if it stands for text otherwise.
 
-        Raises: as `Matcher.short_ending`; DeadEndError if the other tokens do not spell it.
+        Raises: as `Matcher.short_ending`; DeadEndError if other tokens do not spell it, or may not:
+            a composition takes some tokens whole.
         """
         found = tuple(self._matcher.short_ending().tokens)
         if self._more.isdisjoint(found):
             return found
-        return tuple(
+        spelled = tuple(
             other for token in found for other in (self._respelled(token) if token in self._more else (token,))
         )
+        if not self._is_ending(spelled):
+            ends = sorted(self._more.intersection(found))
+            raise DeadEndError(
+                f"the text ends with tokens at which the server stops, {ends}, and other tokens with their text do not stand for them"
+            )
+        return spelled
+
+    def _is_ending(self, tokens: Iterable[int]) -> bool:
+        copy = self._matcher.fork()
+        try:
+            for token in tokens:
+                copy.advance(token)
+        except IllegalTokenError:
+            return False
+        return copy.is_accepting()
 
     def _respelled(self, token: int) -> list[int]:
         """The text of an end of the server's own, by the fewest other tokens.
