@@ -19,7 +19,7 @@ import numpy.typing as npt
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 from maskwright.serving.drafts import Drafts
-from maskwright.serving.options import RequestOptions
+from maskwright.serving.options import JSON_KINDS, RequestOptions
 from maskwright.serving.server_matcher import ROLLBACK, ServerMatcher
 from maskwright.serving.settings import ServerSettings, make_compiler, read_settings
 from maskwright.serving.token_budget import RequestTokens, TokenBudget
@@ -311,7 +311,7 @@ def options_for(kind: str, options: RequestOptions, params: Any) -> RequestOptio
 
     Raises: MaskwrightError if the request itself has an option that says nothing of its kind.
     """
-    if kind in ("json", "json_object", "structural_tag"):
+    if kind in JSON_KINDS:
         return options
     for name in ("disable_any_whitespace", "disable_additional_properties", "whitespace_pattern"):
         if getattr(params, name, None) not in (None, False):
