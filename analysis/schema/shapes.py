@@ -208,7 +208,7 @@ class SchemaGraph(NamedTuple):
                     total += _EACH * len(shape.item_nodes)
                     continue
                 else:
-                    total += sum(map(len, shape.texts)) + _EACH * len(shape.texts)  # type: ignore[union-attr]
+                    total += sum(map(len, shape.texts)) + _EACH * len(shape.texts)  # type: ignore[union-attr, arg-type]
                     continue
                 if id(automaton) not in counted:
                     counted.add(id(automaton))
