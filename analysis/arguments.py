@@ -13,6 +13,7 @@ from __future__ import annotations
 import inspect
 import operator
 import os
+import re
 from collections.abc import Iterable
 from typing import Any, NoReturn, TypeGuard
 
@@ -21,6 +22,8 @@ import numpy as np
 from maskwright.analysis.errors import MaskwrightError
 
 Kind = type[MaskwrightError]
+_COMMANDS = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\\u2069\\ud800-\\udfff]")
+"""What commands a terminal or turns its text around, and what cannot be encoded."""
 
 
 def clip(value: object) -> str:
@@ -37,12 +40,13 @@ def clip(value: object) -> str:
 def printable(text: str) -> str:
     r"""A name as it can be shown: with escapes for what no terminal should get.
 
-    Some characters cannot be encoded, and others move the cursor.
+    Some characters cannot be encoded, and others move the cursor. All others stay, wide and narrow
+    spaces and the joiners of emoji too: names that people write do not change.
 
-    >>> print(printable("a\x1b[2Jb"), printable("naïve"))
-    a\x1b[2Jb naïve
+    >>> print(printable("a\x1b[2Jb"), printable("日本　語"))
+    a\x1b[2Jb 日本　語
     """
-    return text if text.isprintable() else repr(text)[1:-1]
+    return _COMMANDS.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 def a_type(value: object) -> str:

@@ -114,6 +114,23 @@ def test_printing_sends_nothing_but_text(tmp_path: Path, name: str) -> None:
             assert mw.load_store(tmp_path / str(number), grammar=store.grammar).grammar is store.grammar
 
 
+@pytest.mark.parametrize("name", ["日本\u3000語.lark", "a\xa0b\u202fc", "👩\u200d💻\u200b", "\\n\ue000"])
+def test_loading_changes_no_name(tmp_path: Path, name: str) -> None:
+    """A grammar's digest is of its name too, so a loaded store can be saved as one of the same grammar."""
+    vocabulary = Vocabulary.from_tokens([b"", b"1", b"2"], eos=[0], name=name)
+    for lexing in ("longest", "nfa"):
+        grammar = mw.parse_grammar('start: "1"', name=name, lexing=lexing)
+        path = tmp_path / lexing
+        mw.build_store(grammar, vocabulary).save(path)
+        loaded = mw.load_store(path)
+        loaded.save(path)
+        assert loaded.vocabulary.name == name and store_info(path)["grammar"]["name"] == name
+        assert loaded.grammar.digest == mw.load_store(path, grammar=grammar, vocabulary=vocabulary).grammar.digest
+    for constraint in (mw.load_schema({"const": 1}, name=name), Regex(name, mw.load_regex("1").automaton)):
+        mw.build_store(constraint, vocabulary).save(path)
+        assert mw.load_store(path).name == name
+
+
 def test_equal_tokens_are_allowed_together() -> None:
     """Ids with the same bytes, ids without, and padded ids."""
     grammar = random_lexed_grammar(4)
