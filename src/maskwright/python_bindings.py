@@ -20,6 +20,15 @@ _OPENS = {")": "(", "]": "[", "}": "{"}
 _NOT_SURE = re.compile(r"\b(?:_[A-Z]\w*|\w*T|T_\w+|AnyStr|Any|Self|Incomplete|object)\b")
 """Results that depend on the arguments, by the conventions of stubs; or that may be anything."""
 
+_PLAIN = {
+    f"builtins.{name}"
+    for name in ("bool", "bytes", "complex", "dict", "float", "frozenset", "int", "list", "set", "str", "tuple")
+}
+"""Classes whose instances have only the class's names, unless a text asks for a subclass."""
+
+_ASKS = {"callable", "delattr", "getattr", "hasattr", "isinstance", "issubclass", "setattr", "type"}
+"""Functions of the language that tell or change what names an object has."""
+
 _MAKES_NAMES = re.compile(
     r"^[ \t]*from[ \t]+[\w.]+[ \t]+import[ \t]*\*|\b(?:globals|locals|vars)\(\)(?:\[|\.update\b)|\bsys\.modules\[[^\]]*\][ \t]*=",
     re.MULTILINE,
@@ -166,7 +175,9 @@ class Place:
         return not {name.value for name in names} & self.attributes_given()
 
     def _is_certain_instance(self, binding: Any) -> bool:
-        """Whether the one binding of a name tells its class."""
+        """Whether the one binding of a name tells its class, and the text no more of it."""
+        if any(_is_asked(leaf) for leaf in self._module.get_used_names()[binding.value] if not _is_attribute(leaf)):
+            return False
         definition = binding.get_definition()
         if definition.type == "param":
             return not definition.star_count and self._is_class(definition.annotation)
@@ -184,7 +195,10 @@ class Place:
         )
 
     def _is_class(self, annotation: Any) -> bool:
-        """Whether an annotation is a class of the library, whatever its parameters."""
+        """Whether an annotation is a plain class, whatever its parameters.
+
+        What is annotated with another class is often of a subclass, which has more names.
+        """
         if annotation is None:
             return False
         if annotation.type == "atom_expr" and annotation.children[-1].children[0].value == "[":
@@ -195,7 +209,9 @@ class Place:
         if leaf.type != "name" or head.type not in ("name", "atom_expr", "trailer"):
             return False
         found = self._script.infer(*leaf.start_pos, prefer_stubs=True)
-        return bool(found) and all(each.type == "class" and _is_stub(each.module_path) for each in found)
+        return bool(found) and all(
+            each.type == "class" and _is_stub(each.module_path) and each.full_name in _PLAIN for each in found
+        )
 
     def _is_certain_call(self, value: Any) -> bool:
         """Whether a value is a call in the library whose result depends on no argument."""
@@ -296,6 +312,16 @@ def _is_walrus(leaf: Any) -> bool:
 def _is_attribute(leaf: Any) -> bool:
     before = leaf.get_previous_leaf()
     return before is not None and before.value == "."
+
+
+def _is_asked(leaf: Any) -> bool:
+    """Whether a text asks here for what an object has, or gives it an attribute."""
+    after = leaf.get_next_leaf()
+    if after is not None and after.value == ".":
+        attribute = after.get_next_leaf()
+        return attribute.type == "name" and bool(attribute.is_definition())
+    line = [each.value for each in _line_before(leaf)]
+    return line[:1] == ["match"] or (line[-1:] == ["("] and bool(_ASKS & {*line[-2:-1]}))
 
 
 def _is_stub(path: Path | None) -> bool:
