@@ -91,6 +91,15 @@ OF_RULES = (
         15,
         ("// maskwright: length WS = ..8",),
     ),
+    Seed(
+        "unread-option",
+        "warning",
+        'start: "a"\n// Maskwright restriction no_b = a:',
+        'start: "a"\n// maskwright is used with lexing = contextual\n// maskwright and a = b',
+        2,
+        1,
+        ("// Maskwright restriction no_b = a:",),
+    ),
     Seed("unused-terminal", "warning", 'start: "a"\n\nIDLE: "b"', 'start: "a" IDLE\n\nIDLE: "b"', 3, 1, ("IDLE",)),
     Seed(
         "unused-terminal",

@@ -6,11 +6,16 @@ import re
 from collections.abc import Iterator
 
 from maskwright.analysis.grammar.lark_files import COMMENT_OR_LITERAL, line_and_column
+from maskwright.analysis.grammar.options import KEYS
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding
 
 _TOKEN = re.compile(COMMENT_OR_LITERAL, re.VERBOSE)
-_OPTION = re.compile(r"(?://|#)[/# \t]*maskwright\b[ \t:]*(?P<stated>\w[^=\n]*=.*)", re.IGNORECASE)
+_KEY = rf"(?:{'|'.join(KEYS)}|(?:length|restriction|convention|allowed)[ \t]+\w+)"
+_OPTION = re.compile(
+    rf"(?://|#)[/# \t]*maskwright(?:[ \t]*:[ \t:]*(?=\w)|[ \t]+(?={_KEY}[ \t]*=))(?P<stated>[^=\n]*=.*)", re.IGNORECASE
+)
+"""Without the colon only what begins with a known option is one: other words are prose."""
 
 
 def unread_options(facts: Facts) -> Iterator[Finding]:
