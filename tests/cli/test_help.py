@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import json
 import re
 from pathlib import Path
@@ -18,6 +19,7 @@ from typer.testing import CliRunner
 import maskwright
 from maskwright.analysis.loading.names import known_grammars
 from maskwright.cli import app
+from maskwright.cli.constraints import OF_LARK, OF_SCHEMAS, GrammarOptions, option_of
 from maskwright.maskstore.vocabulary.vocabulary import BUILT_IN
 
 MAIN = typer.main.get_command(app)
@@ -57,6 +59,31 @@ def test_the_short_option_shows_the_same(name: str) -> None:
 
 def test_a_pattern_in_the_help_is_not_eaten() -> None:
     assert "function_name=[a-z_]+" in shown("info", "--help")
+
+
+NOT_TAKEN = {
+    "audit": {"syntax", *OF_SCHEMAS},
+    "learn": {*OF_LARK},
+    "validate": {*OF_LARK} - {"restrict"},
+    "verify": {*OF_SCHEMAS},
+    "warm-up": {*OF_SCHEMAS},
+}
+"""The options of how a grammar is read that a command does not have."""
+
+
+def test_commands_pass_on_every_option_of_how_a_grammar_is_read() -> None:
+    """`GrammarOptions.of` finds them by the names of parameters, and leaves out what it does not find."""
+    asked = {
+        name: {each.name: each.opts for each in command.params}
+        for name, command in COMMANDS.items()
+        if "GrammarOptions.of(locals())" in inspect.getsource(inspect.unwrap(command.callback or test_help_is_whole))
+    }
+    assert len(asked) == 12 and asked.keys() >= NOT_TAKEN.keys()
+    for name, options in asked.items():
+        taken = [field for field in GrammarOptions._fields if field not in NOT_TAKEN.get(name, ())]
+        found = [field for field in GrammarOptions._fields if field in options]
+        assert found == taken, name
+        assert all(option_of(field) in options[field] for field in taken), name
 
 
 OF_SERVERS = {
