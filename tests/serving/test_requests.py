@@ -329,14 +329,14 @@ def test_all_that_a_store_holds_is_counted(kind: str) -> None:
 def test_equal_requests_at_once_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     compiler = RequestCompiler("python-tiny")
     n_built, barrier = [], threading.Barrier(8)
-    original = requests_module.cached_store
+    original = requests_module.cached_for_request
 
     def slow(*args: Any, **options: Any) -> Any:
         n_built.append(1)
         time.sleep(0.3)
         return original(*args, **options)
 
-    monkeypatch.setattr(requests_module, "cached_store", slow)
+    monkeypatch.setattr(requests_module, "cached_for_request", slow)
     found: list[Any] = [None] * 8
 
     def work(i: int) -> None:
@@ -353,13 +353,13 @@ def test_equal_requests_at_once_are_compiled_once(monkeypatch: pytest.MonkeyPatc
 
 def test_an_error_reaches_all_that_wait_and_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     compiler = RequestCompiler("python-tiny")
-    original, errors = requests_module.cached_store, []
+    original, errors = requests_module.cached_for_request, []
 
     def fails(*args: Any, **options: Any) -> Any:
         time.sleep(0.3)
         raise ZeroDivisionError("as it happens")
 
-    monkeypatch.setattr(requests_module, "cached_store", fails)
+    monkeypatch.setattr(requests_module, "cached_for_request", fails)
 
     def work() -> None:
         try:
@@ -375,7 +375,7 @@ def test_an_error_reaches_all_that_wait_and_is_not_kept(monkeypatch: pytest.Monk
     assert len(errors) == 4 and all(
         "ZeroDivisionError: 'as it happens'; this is an error of maskwright" in e for e in errors
     )
-    monkeypatch.setattr(requests_module, "cached_store", original)
+    monkeypatch.setattr(requests_module, "cached_for_request", original)
     assert takes(compiler.compile("grammar", LARK), "ab")
 
 
@@ -470,7 +470,7 @@ def test_grammars_of_requests_need_not_come_to_the_disk(tmp_path: Path) -> None:
     """Without `on_disk` only grammars that come along are kept in the cache."""
 
     def files() -> int:
-        return len(list((tmp_path / "cache").glob("store-*")))
+        return len(list((tmp_path / "cache").glob("*.safetensors")))
 
     for on_disk, expected in ((False, 0), (True, 1)):
         store: Any = RequestCompiler("python-tiny", on_disk=on_disk).compile("grammar", LARK)
