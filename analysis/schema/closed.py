@@ -8,10 +8,8 @@ from typing import Any
 from urllib.parse import unquote
 
 from maskwright.analysis.errors import SchemaError
+from maskwright.analysis.schema.documents import BY_NAME
 from maskwright.analysis.schema.graph import TOO_DEEP
-
-_MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"})
-"""Keywords whose value has schemas by names."""
 
 _DATA = frozenset({"const", "enum", "default", "examples"})
 """Keywords whose value is no schema, whatever it looks like."""
@@ -48,7 +46,7 @@ def closed_objects(schema: Any) -> Any:
         if isinstance(one.get("$id"), str) and not one["$id"].startswith("#"):
             base = one
         for key, value in one.items():
-            if key in _MAPS and isinstance(value, dict):
+            if key in BY_NAME and isinstance(value, dict):
                 todo += [(each, base) for each in value.values()]
             elif key == "$ref" and isinstance(value, str):
                 todo.append((_pointed(base, value), base))

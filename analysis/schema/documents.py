@@ -40,9 +40,8 @@ _NAMED = re.compile(
 a string is `u`, its length in four bytes, and its UTF-8."""
 
 _NO_SCHEMAS = frozenset({"enum", "const", "default", "examples", "required", "dependentRequired", "type", "$comment"})
-_BY_NAME = frozenset(
-    {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"}
-)  # whose keys are names, not keywords
+BY_NAME = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"})
+"""Keywords whose value has schemas by names."""
 
 OPAQUE = {"anyOf": ()}
 """A schema whose clauses are known otherwise."""
@@ -97,7 +96,7 @@ def has_names(schema: Any) -> bool:
         if reference is not None and isinstance(reference, str) and reference[:2] != "#/" and reference != "#":
             return True
         todo += [
-            (child, key in _BY_NAME)
+            (child, key in BY_NAME)
             for key, child in value.items()
             if isinstance(child, (dict, list, tuple)) and key not in _NO_SCHEMAS
         ]

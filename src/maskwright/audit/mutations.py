@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from maskwright.analysis.schema.documents import BY_NAME
+
 _CONSTANTS = ("enum", "examples")
 _BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 _PLAIN: tuple[Any, ...] = (None, True, False, 0, -1, 7, Decimal("0.5"), 10**12, "", "a", "a b", "2024-02-29", [], {})
@@ -104,7 +106,6 @@ _SUBSCHEMA = (
 )
 """Keywords with one schema inside of which jsonschema names the keyword that is broken."""
 _LISTS = ("allOf", "prefixItems", "items")
-_MAPS = ("properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions")
 _ASSERTING = (
     "type", "enum", "const", "multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength",
     "maxLength", "pattern", "format", "minItems", "maxItems", "uniqueItems", "contains", "minContains", "maxContains",
@@ -137,7 +138,7 @@ def keywords_of(schema: Any, pointer: str = "") -> Iterator[tuple[str, str]]:
         if key in _ASSERTING and not _says_nothing(key, value):
             yield key, f"{pointer}/{key}"
     for key, value in schema.items():
-        if key in _MAPS and isinstance(value, dict):
+        if key in BY_NAME and isinstance(value, dict):
             for name, each in value.items():
                 yield from keywords_of(each, f"{pointer}/{key}/{name.replace('~', '~0').replace('/', '~1')}")
         elif key in _LISTS and isinstance(value, list):

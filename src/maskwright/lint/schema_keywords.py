@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from maskwright.analysis.schema.documents import escaped
+from maskwright.analysis.schema.documents import BY_NAME, escaped
 from maskwright.analysis.schema.formats import FORMATS, NOT_REGULAR
 from maskwright.lint.finding import Severity
 
@@ -42,7 +42,6 @@ _NO_ASSERTIONS = frozenset({
 """Keywords that describe, and are not meant to assert; the last ones are of OpenAPI."""
 _KNOWN = frozenset({*_TYPE_OF, *_FROM_DRAFT, *_ANYWHERE, *_NO_ASSERTIONS})
 
-_MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies")
 _ONES = (
     "additionalProperties", "items", "additionalItems", "contains", "propertyNames", "not", "if", "then", "else",
     "unevaluatedProperties", "unevaluatedItems",
@@ -83,7 +82,7 @@ def places_of(schema: Any, draft: int) -> Iterator[Place]:
         for key, value in one.items():
             under = is_negated or key in ("not", "if")
             at = f"{pointer}/{escaped(key)}"
-            if key in _MAPS and isinstance(value, dict):
+            if key in BY_NAME and isinstance(value, dict):
                 inside += [(f"{at}/{escaped(name)}", each, under) for name, each in value.items()]
             elif key in _LISTS and isinstance(value, list):
                 inside += [(f"{at}/{i}", each, under) for i, each in enumerate(value)]

@@ -20,7 +20,7 @@ import unicodedata
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import platformdirs
 
@@ -173,7 +173,7 @@ def cached_store(
     refresh, lazy = as_boolean("refresh", refresh), as_boolean("lazy", lazy)
     need_rules(rules)
     need_progress(progress)
-    return _cached_any(as_constraint(grammar), as_vocabulary(vocabulary), rules, progress, refresh, lazy, False)
+    return _cached_any(as_constraint(grammar), as_vocabulary(vocabulary), _How(rules, progress, refresh, lazy))
 
 
 def cached_for_request(
@@ -190,45 +190,39 @@ def cached_for_request(
 
     Raises: as `cached_store`.
     """
-    return _cached_any(as_constraint(constraint), vocabulary, "normalised", progress, False, lazy, True)
+    return _cached_any(as_constraint(constraint), vocabulary, _How(progress=progress, lazy=lazy, of_request=True))
 
 
-def _cached_any(
-    found: Any,
-    vocabulary: Vocabulary,
-    rules: Rules,
-    progress: Progress | None,
-    refresh: bool,
-    lazy: bool,
-    of_request: bool,
-) -> AnyStore | ComposedStore:
+class _How(NamedTuple):
+    """How a store is asked for: as the arguments of `cached_store`, and whether for a request."""
+
+    rules: Rules = "normalised"
+    progress: Progress | None = None
+    refresh: bool = False
+    lazy: bool = False
+    of_request: bool = False
+
+
+def _cached_any(found: Any, vocabulary: Vocabulary, how: _How) -> AnyStore | ComposedStore:
     if isinstance(found, Grammar):
-        return _cached(found, vocabulary, rules, progress, refresh, lazy, of_request)
+        return _cached(found, vocabulary, how)
 
     def build(each: Grammar, tokens: Vocabulary) -> Store | EntryStore:
-        return _cached(each, tokens, "normalised", progress, refresh, False, of_request)
+        return _cached(each, tokens, how._replace(rules="normalised", lazy=False))
 
-    return schema_store_of(found, vocabulary, True, rules, build)
+    return schema_store_of(found, vocabulary, True, how.rules, build)
 
 
-def _cached(
-    grammar: Grammar,
-    vocabulary: Vocabulary,
-    rules: Rules,
-    progress: Progress | None,
-    refresh: bool,
-    lazy: bool,
-    of_request: bool,
-) -> EntryStore | Store:
+def _cached(grammar: Grammar, vocabulary: Vocabulary, how: _How) -> EntryStore | Store:
     """The store of a grammar, from the cache if it is there."""
     folder = _usable_folder()
     path = None
     if folder is not None:
-        name = f"{_key(grammar, vocabulary, rules)}.safetensors"
+        name = f"{_key(grammar, vocabulary, how.rules)}.safetensors"
         path = folder / f"store-{name}"
-        if of_request and not os.path.lexists(path):
+        if how.of_request and not os.path.lexists(path):
             path = folder / f"request-{name}"
-    if path is not None and not refresh and os.path.lexists(path):
+    if path is not None and not how.refresh and os.path.lexists(path):
         try:
             reason = why_not_trusted_file(path)
             if reason is None:
@@ -243,8 +237,8 @@ def _cached(
             _logger.warning("the cached store is built anew: %s cannot be trusted: %s", path, reason)
         except (OSError, StoreError) as error:
             _logger.warning("the cached store is built anew: %s", error)
-    lazy = lazy and grammar.lexing != "nfa"
-    return build_and_keep(grammar, vocabulary, partial(_keep, path), rules=rules, progress=progress, lazy=lazy)
+    lazy = how.lazy and grammar.lexing != "nfa"
+    return build_and_keep(grammar, vocabulary, partial(_keep, path), rules=how.rules, progress=how.progress, lazy=lazy)
 
 
 def _keep(path: Path | None, store: EngineTable | EntryTable) -> None:
