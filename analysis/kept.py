@@ -23,7 +23,7 @@ MOST_BYTES = 1 << 26
 """BOUND: the bytes of the results of one function, and of what it was given."""
 
 _PLAIN, _TEXT, _NUMBER = 200, 60, 16
-"""What something counts that is known no better; what a text and a number count by themselves."""
+"""The bytes of an object whose size is not known, and of a text and a number, content aside."""
 
 _COUNTED = frozenset((str, bytes, int, bool, float, type(None)))
 _MANY = 16

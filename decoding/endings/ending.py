@@ -197,7 +197,7 @@ def _checked(texts: Texts, found: bytes | None) -> bytes:
 
 
 def _refuse_uncounted(store: EngineTable) -> None:
-    """Raises: LimitError if a rule has at least so many bytes as stand for "never"."""
+    """Raises: LimitError if a rule needs COSTLY bytes or more, which the search takes for never."""
     grammar, width = store.grammar, _search_of(store, None).lexer.width
     # a terminal that is no text of its own counts nothing
     least = {terminal: width[terminal] if width[terminal] < COSTLY else 0 for terminal in range(grammar.n_terminals)}
