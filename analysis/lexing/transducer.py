@@ -378,13 +378,8 @@ class _Builder:
                     return START_STATE, self.lexemes.emitted(winner)
                 return self._add(_State(after, winner)), ()
             return self._add(self._unfinished(state, after, byte)), ()
-        if state.winner < 0:
-            return DEAD, ()
-        if self.has_modes:
-            return RESTART, self.lexemes.emitted(state.winner)
-        number = START_STATE if state.reread is None else state.reread[1]
-        target, more = self._step(self.states[number], byte)
-        return (target, self._failed(state, more)) if target >= 0 else (DEAD, ())
+        # `_row` knows what follows where a lexeme fails; only `_read_again` asks here, with modes
+        return (DEAD, ()) if state.winner < 0 else (RESTART, self.lexemes.emitted(state.winner))
 
     def _failed(self, state: _State, more: Output) -> Output:
         """What is emitted if a state's lexeme fails. more : where its bytes are read again."""
