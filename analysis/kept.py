@@ -5,19 +5,17 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from collections import deque
 from collections.abc import Callable
 from functools import update_wrapper
 from typing import Any, Generic, TypeVar, TypeVarTuple, Unpack
 
+from maskwright.analysis.locks import new_lock
+
 Arguments = TypeVarTuple("Arguments")
 Result = TypeVar("Result")
 
-_LOCK = threading.Lock()
-if hasattr(os, "register_at_fork"):  # a fork has no other threads, and so nobody who would give the lock back
-    os.register_at_fork(after_in_child=_LOCK._at_fork_reinit)  # type: ignore[attr-defined]
+_LOCK = new_lock()
 
 MOST_BYTES = 1 << 26
 """BOUND: the bytes of the results of one function, and of what it was given."""

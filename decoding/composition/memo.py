@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.locks import new_lock
 from maskwright.decoding.composition.exits import Exits
 from maskwright.maskstore.composition.tables import ComposedTables
 
@@ -78,7 +78,7 @@ class Memo:
         state.masks[which] = kept
 
 
-_LOCK = threading.Lock()
+_LOCK = new_lock()
 _memos: WeakKeyDictionary[ComposedTables, Memo] = WeakKeyDictionary()
 
 

@@ -8,13 +8,13 @@ the first bytes within the language, the others behind a border.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from maskwright.analysis.errors import LimitError
+from maskwright.analysis.locks import new_rlock
 from maskwright.analysis.marks import MARK, mark
 from maskwright.decoding.composition.cursor import Cursor, has
 from maskwright.decoding.composition.cursors import GrammarCursor, RunCursor, cursor_of
@@ -183,7 +183,7 @@ class Rules:
 
     def __init__(self, tables: ComposedTables, max_rollback: int) -> None:
         self.tables = tables
-        self.lock = threading.RLock()  # texts that were forked share starts and hosts
+        self.lock = new_rlock()  # texts that were forked share starts and hosts
         self.splits: Splits = splits_of(tables.vocabulary)
         self.memo = memo_of(tables)
         self._max_rollback = max_rollback + 2  # a look ahead forgets the oldest token

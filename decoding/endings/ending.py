@@ -28,13 +28,15 @@ generalization of Dijkstra's algorithm" (1977) for least costs of nonterminals.
 
 from __future__ import annotations
 
-import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from maskwright.analysis.errors import DeadEndError, LimitError
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.locks import new_lock
 from maskwright.decoding.endings._ending_kernels import COSTLY
 from maskwright.decoding.endings.ending_search import EndingSearch
 from maskwright.decoding.endings.ending_spelling import Spelling
@@ -89,8 +91,7 @@ def shortest_ending(texts: Texts, slot: int = 0) -> Ending:
     Cost: the first call on a store builds its tables (python: 1.5 s). After that O(depth of the
     stack), and a few ms for each terminal.
     """
-    with _LOCK:
-        return _ending(texts, slot, lambda search: (search.run(_start(search, texts, slot)), True))
+    return _ending(texts, slot, lambda search: (search.run(_start(search, texts, slot)), True))
 
 
 def short_ending(texts: Texts, slot: int = 0, max_nodes: int | None = None, most_bytes: int | None = None) -> Ending:
@@ -124,8 +125,7 @@ def short_ending(texts: Texts, slot: int = 0, max_nodes: int | None = None, most
                 last = error
         raise last
 
-    with _LOCK:
-        return _ending(texts, slot, found_by)
+    return _ending(texts, slot, found_by)
 
 
 def min_bytes_left(texts: Texts, slot: int = 0) -> int:
@@ -137,12 +137,13 @@ def min_bytes_left(texts: Texts, slot: int = 0) -> int:
 
     Cost: as `shortest_ending`.
     """
-    with _LOCK:
+    tools = _tools_of(texts.store)
+    with tools.lock:
         if texts._is_finished(slot) or texts._is_accepting(slot):
             return 0
-        search = _search_of(texts.store, None)
+        search = tools.search()
         found = search.run(_start(search, texts, slot))
-        return len(_checked(texts, found))
+        return len(_checked(tools, texts, found))
 
 
 def _start(search: EndingSearch, texts: Texts, slot: int) -> Any:
@@ -158,10 +159,11 @@ def is_completable(texts: Texts, slot: int = 0, max_nodes: int = 2_000) -> bool 
     texts, slot : as of `shortest_ending`.
     max_nodes : states that may be looked at (and some more for each byte).
     """
-    with _LOCK:
-        search = _search_of(texts.store, None)
+    tools = _tools_of(texts.store)
+    with tools.lock:
+        search = tools.search()
         try:
-            return _checked(texts, search.run(search.start_of(texts, slot), max_nodes)) is not None
+            return _checked(tools, texts, search.run(search.start_of(texts, slot), max_nodes)) is not None
         except DeadEndError:
             return False
         except LimitError:
@@ -173,32 +175,38 @@ def _ending(texts: Texts, slot: int, found_by: Callable[[EndingSearch], tuple[by
 
     found_by : the search; it returns the bytes, and whether they are shortest.
     """
-    if texts._is_finished(slot) or texts._is_accepting(slot):
-        return Ending(b"", ())
-    spelling = _spelling_of(texts.store)
-    found, is_shortest = found_by(_search_of(texts.store, None))
-    data = _checked(texts, found)
-    tokens = spelling.fewest_tokens(data)
-    if tokens is None:
-        found, is_shortest = found_by(_search_of(texts.store, spelling))
-        if found is None or (tokens := spelling.fewest_tokens(found)) is None:
-            raise DeadEndError(spelling.explanation(data))
-        data = found
-    return Ending(data, tokens, is_shortest)
+    tools = _tools_of(texts.store)
+    with tools.lock:
+        if texts._is_finished(slot) or texts._is_accepting(slot):
+            return Ending(b"", ())
+        found, is_shortest = found_by(tools.search())
+        data = _checked(tools, texts, found)
+        tokens = tools.spelling.fewest_tokens(data)
+        if tokens is None:
+            found, is_shortest = found_by(tools.search(spelled=True))
+            if found is None or (tokens := tools.spelling.fewest_tokens(found)) is None:
+                raise DeadEndError(tools.spelling.explanation(data))
+            data = found
+        return Ending(data, tokens, is_shortest)
 
 
-def _checked(texts: Texts, found: bytes | None) -> bytes:
+def _checked(tools: _Tools, texts: Texts, found: bytes | None) -> bytes:
     if found is None:
-        _refuse_uncounted(texts.store)
+        if tools.uncounted is None:
+            tools.uncounted = _uncounted(texts.store.grammar, tools.search().lexer.width)
+        if tools.uncounted:
+            raise LimitError(tools.uncounted)
         raise DeadEndError(
             f"grammar {texts.store.grammar.name}: no bytes complete this text; `maskwright lint` says why"
         )
     return found
 
 
-def _refuse_uncounted(store: EngineTable) -> None:
-    """Raises: LimitError if a rule needs COSTLY bytes or more, which the search takes for never."""
-    grammar, width = store.grammar, _search_of(store, None).lexer.width
+def _uncounted(grammar: Grammar, width: Sequence[int]) -> str:
+    """In words, that a rule needs COSTLY bytes or more, which the search takes for never; else "".
+
+    width : for each terminal its least bytes.
+    """
     # a terminal that is no text of its own counts nothing
     least = {terminal: width[terminal] if width[terminal] < COSTLY else 0 for terminal in range(grammar.n_terminals)}
     changed = True
@@ -210,36 +218,50 @@ def _refuse_uncounted(store: EngineTable) -> None:
                 if total < least.get(rule.lhs, total + 1):
                     least[rule.lhs], changed = total, True
     longest = max((sum(least.get(symbol, 0) for symbol in rule.rhs) for rule in grammar.rules), default=0)
-    if longest >= COSTLY:
-        raise LimitError(
-            f"grammar {grammar.name}: some texts have at least {longest:,} bytes; endings are searched for up to {COSTLY - 1:,}: repeat "
-            "less often"
-        )
+    if longest < COSTLY:
+        return ""
+    return (
+        f"grammar {grammar.name}: some texts have at least {longest:,} bytes; endings are searched for up to {COSTLY - 1:,}: repeat "
+        "less often"
+    )
 
 
-_LOCK = threading.Lock()
-_SEARCHES: dict[tuple[int, bool], EndingSearch] = {}
-_SPELLINGS: dict[int, Spelling] = {}
+class _Tools:
+    """What looks for endings of the texts of a store, one text at a time.
 
-
-def _search_of(store: EngineTable, spelling: Spelling | None) -> EndingSearch:
-    """The search for a store. The first call makes it; it lives as long as the store.
-
-    A store's table may be replaced meanwhile (`EngineTable.is_final`), by one with the same lexer
-    and parser.
+    lock : held meanwhile. uncounted : why nothing follows from a search that found none, where
+        some rule needs COSTLY bytes or more; "" if there is none, None before it was asked.
     """
-    key = (id(store), spelling is not None)
-    found = _SEARCHES.get(key)
-    if found is None:
-        fixed = EngineTable(store.grammar, store.vocabulary, store.table, store.counts)
-        found = _SEARCHES[key] = EndingSearch(fixed, spelling)
-        weakref.finalize(store, _SEARCHES.pop, key, None)
-    return found
+
+    def __init__(self, store: EngineTable) -> None:
+        self.lock = new_lock()
+        # its table may be replaced (`EngineTable.is_final`), by one with the same lexer and parser
+        self._fixed = EngineTable(store.grammar, store.vocabulary, store.table, store.counts)
+        self._searches: dict[bool, EndingSearch] = {}
+        self.uncounted: str | None = None
+
+    @cached_property
+    def spelling(self) -> Spelling:
+        """What spells bytes in tokens."""
+        return Spelling(self._fixed.vocabulary)
+
+    def search(self, *, spelled: bool = False) -> EndingSearch:
+        """The search for bytes, or for those that the vocabulary can spell."""
+        found = self._searches.get(spelled)
+        if found is None:
+            found = self._searches[spelled] = EndingSearch(self._fixed, self.spelling if spelled else None)
+        return found
 
 
-def _spelling_of(store: EngineTable) -> Spelling:
-    found = _SPELLINGS.get(id(store))
-    if found is None:
-        found = _SPELLINGS[id(store)] = Spelling(store.vocabulary)
-        weakref.finalize(store, _SPELLINGS.pop, id(store), None)
+_TOOLS: dict[int, _Tools] = {}
+_LOCK = new_lock()
+
+
+def _tools_of(store: EngineTable) -> _Tools:
+    """The tools of a store. The first call makes them; they live as long as the store."""
+    with _LOCK:
+        found = _TOOLS.get(id(store))
+        if found is None:
+            found = _TOOLS[id(store)] = _Tools(store)
+            weakref.finalize(store, _TOOLS.pop, id(store), None)
     return found

@@ -11,6 +11,7 @@ import weakref
 from collections import deque
 
 from maskwright.analysis.errors import DeadEndError, LimitError
+from maskwright.analysis.locks import new_lock
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema.shapes import Texts
 from maskwright.decoding.endings.ending import Ending
@@ -163,7 +164,7 @@ def _endings_of(store: SchemaTables) -> tuple[PatternEndings | SchemaEndings, th
     if found is None:
         texts, vocabulary = store.texts, store.vocabulary
         made = SchemaEndings(texts, vocabulary) if isinstance(texts, Texts) else PatternEndings(texts, vocabulary)
-        mine = made, threading.Lock()
+        mine = made, new_lock()
         found = _ENDINGS.setdefault(id(store), mine)  # another thread may have been sooner
         if found is mine:
             weakref.finalize(store, _ENDINGS.pop, id(store), None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import threading
 from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.locks import new_lock
 from maskwright.decoding.engine import constants
 from maskwright.decoding.names import layout
 from maskwright.decoding.names.entries import entries
@@ -24,7 +24,7 @@ Words = npt.NDArray[np.int32]
 
 _SPARE_ROWS = 24
 """Rows beside those of a token's bytes: an ignored lexeme that is backed up over takes one."""
-_LOCK = threading.Lock()
+_LOCK = new_lock()
 """Held while counts are added to names, which copies of a matcher share."""
 
 

@@ -7,7 +7,6 @@ where the lexeme began, since ignored ones emit nothing. The union automaton of 
 from __future__ import annotations
 
 import hashlib
-import threading
 import weakref
 from dataclasses import dataclass
 
@@ -18,6 +17,7 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lexing.encoding import START_STATE
 from maskwright.analysis.lexing.lexemes import Lexemes
 from maskwright.analysis.lexing.transducer import STATE_LIMIT
+from maskwright.analysis.locks import new_lock
 from maskwright.decoding.names import layout
 from maskwright.maskstore.automaton.stack_automaton import build_lexer_and_parser
 from maskwright.maskstore.schema.vocabulary_tables import make_trie
@@ -64,7 +64,7 @@ _KNOWN: dict[int, NameLexer] = {}
 """By store."""
 _ALIKE: dict[tuple[str, str, bytes], NameLexer] = {}
 """By what is the same in stores that are alike."""
-_LOCK = threading.Lock()
+_LOCK = new_lock()
 
 
 def name_lexer(store: EngineTable) -> NameLexer:

@@ -20,6 +20,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.locks import new_lock
 from maskwright.decoding.reference.json_places import Quoted, Readings, is_free
 from maskwright.decoding.reference.json_texts import JsonInterpreter, tokens_allowed
 from maskwright.decoding.schema import constants
@@ -31,7 +32,7 @@ from maskwright.maskstore.vocabulary.vocabulary import Vocabulary
 Array = npt.NDArray[np.int32]
 
 _interpreters: WeakKeyDictionary[Any, tuple[JsonInterpreter, threading.Lock]] = WeakKeyDictionary()
-_LOCK = threading.Lock()
+_LOCK = new_lock()
 
 
 class ComparedEntries:
@@ -48,7 +49,7 @@ class ComparedEntries:
         with _LOCK:
             found = _interpreters.get(store)
             if found is None:
-                found = _interpreters[store] = JsonInterpreter(store.texts), threading.Lock()  # type: ignore[arg-type]
+                found = _interpreters[store] = JsonInterpreter(store.texts), new_lock()  # type: ignore[arg-type]
         self._interpreter, self._lock = found
         self._readings: list[Readings] = [self._interpreter.start()]
         """Behind each token of the history, the newest one last."""

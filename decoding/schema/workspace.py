@@ -7,12 +7,12 @@ fills masks.
 from __future__ import annotations
 
 import os
-import threading
 import weakref
 
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.locks import new_lock
 from maskwright.analysis.schema.shapes import Escapes
 from maskwright.decoding.schema import constants
 from maskwright.decoding.schema.entries import entries
@@ -43,7 +43,7 @@ class Workspace:
     __slots__ = ("__weakref__", "lock", "voc", "work")
 
     def __init__(self, voc: Array, work: Array) -> None:
-        self.voc, self.work, self.lock = voc, work, threading.Lock()
+        self.voc, self.work, self.lock = voc, work, new_lock()
         _ALL.add(self)
 
     def forget(self) -> None:
@@ -56,14 +56,12 @@ _ALL: weakref.WeakSet[Workspace] = weakref.WeakSet()
 
 
 _SHARED: dict[tuple[int, Escapes, int], tuple[weakref.ref[Vocabulary], Workspace]] = {}
-_SHARED_LOCK = threading.Lock()
+_SHARED_LOCK = new_lock()
 
 
 def _after_fork() -> None:
     """A fork has no other threads: what one of them had begun is thrown away."""
-    _SHARED_LOCK._at_fork_reinit()  # type: ignore[attr-defined]
     for workspace in list(_ALL):
-        workspace.lock._at_fork_reinit()  # type: ignore[attr-defined]
         entries.forget_all(workspace.work)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.arguments import as_integer, refuse_argument
 from maskwright.analysis.errors import MaskwrightError, VocabularyError
+from maskwright.analysis.locks import new_lock
 from maskwright.maskstore.canonical.cuts import Course, Cuts
 from maskwright.maskstore.canonical.merges import Merges
 from maskwright.maskstore.canonical.spines import Neighbours, Words, as_words
@@ -31,7 +31,7 @@ KEPT_SPOTS = 65_536
 KEPT_GUESSES = 512
 """Guesses whose rows are remembered: 32 kB each at V = 131,072."""
 
-_NUMBERING = threading.Lock()
+_NUMBERING = new_lock()
 """Held while guesses get a number, since threads share a `CanonicalTokens`."""
 
 FREE = -1

@@ -11,15 +11,14 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import os
 import struct
-import threading
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.locks import new_lock
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.regex.minimise import column_classes
 from maskwright.analysis.schema.lengths import length_table
@@ -55,7 +54,7 @@ class Ids:
         self._numbers: dict[Any, int] = {}
         self._next = itertools.count(1)
         self._most = most
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self.last = 0
 
     def of(self, key: Any) -> int:
@@ -74,10 +73,6 @@ class Ids:
         if len(numbers) <= _SHORT:
             return self.of((kind, *numbers))
         return self.of((kind, hashlib.sha256(struct.pack(f"={len(numbers)}i", *numbers)).digest()))
-
-    def renew_lock(self) -> None:
-        """Forget who holds the lock: a fork has no other threads."""
-        self._lock = threading.Lock()
 
     def new(self) -> int:
         """A number that nothing else has. A count needs no lock: its step is not divided."""
@@ -203,17 +198,7 @@ def _lengths_array(automaton: Dfa) -> Array:
 
 
 _now = [Era(0)]
-_LOCK = threading.Lock()
-
-
-def _after_fork() -> None:
-    _LOCK._at_fork_reinit()  # type: ignore[attr-defined]
-    for ids in (_now[0].ids, _now[0].spacings):
-        ids.renew_lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+_LOCK = new_lock()
 
 
 def current_era() -> Era:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -19,6 +18,7 @@ from maskwright.analysis.composition.compose import InJsonString
 from maskwright.analysis.errors import LimitError, MaskwrightError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.kept import size
+from maskwright.analysis.locks import new_lock
 from maskwright.analysis.schema.load import JsonSchema
 from maskwright.analysis.schema.shapes import Texts
 from maskwright.analysis.schema.text_patterns import Regex
@@ -105,7 +105,7 @@ class RequestCompiler:
         self._most_bytes = _at_least_one("cache_bytes", cache_bytes)
         self._most_on_disk = _at_least_one("disk_bytes", disk_bytes)
         self._stores = {name: _load(name, path, self.vocabulary, n_tokens) for name, path in stores.items()}
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._kept: OrderedDict[_Key, tuple[RequestStore, int]] = OrderedDict()  # with `_fixed_size`
         self._under_way: dict[_Key, Future[RequestStore]] = {}
         self._checker = RequestChecker(self.reader)
@@ -233,7 +233,7 @@ class RequestChecker:
 
     def __init__(self, reader: RequestReader) -> None:
         self.reader = reader
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._passed: OrderedDict[_Key, None] = OrderedDict()
 
     def check(self, request: Request, vocabulary: Callable[[], Vocabulary] | None = None) -> None:

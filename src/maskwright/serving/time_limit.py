@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from maskwright.analysis.errors import LimitError
+from maskwright.analysis.locks import new_lock
 
 Result = TypeVar("Result")
 
@@ -49,7 +50,7 @@ class _Work(Generic[Result]):
 
 
 _abandoned: list[threading.Thread] = []
-_lock = threading.Lock()
+_lock = new_lock()
 
 
 def within(seconds: float, what: str, work: Callable[[], Result]) -> Result:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import threading
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import MaskwrightError
+from maskwright.analysis.locks import new_lock
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 from maskwright.serving.drafts import Drafts
 from maskwright.serving.options import JSON_KINDS, RequestOptions
@@ -59,7 +59,7 @@ class MaskwrightBackend:
         n_drafts = number_of_drafts(vllm_config)
         self._drafts = Drafts(vocabulary, n_drafts) if n_drafts else None
         self._xgrammar: Any = None
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         if vocabulary.eos:
             warm_engines(vocabulary, _logger.warning)
         _logger.info("structured outputs by %r, %d configured stores", vocabulary, len(self.settings.stores))

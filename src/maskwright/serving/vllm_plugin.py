@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import functools
 import logging
-import threading
 from collections.abc import Callable
 from typing import Any, Literal, get_args
 
 from maskwright.analysis.errors import MaskwrightError, MissingExtraError
+from maskwright.analysis.locks import new_lock
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.serving.reading import RequestReader
 from maskwright.serving.requests import RequestChecker
@@ -32,7 +32,7 @@ _MARK = "_is_of_maskwright"
 _SETTINGS = "_maskwright_settings"
 
 _logger = logging.getLogger(__name__)
-_lock = threading.Lock()
+_lock = new_lock()
 _has_registered = False
 
 

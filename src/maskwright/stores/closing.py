@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from maskwright.analysis.errors import LimitError
+from maskwright.analysis.locks import new_lock
 from maskwright.maskstore.entries.entry_table import EntryTable
 from maskwright.maskstore.table.compiled import EngineTable, Progress
 
@@ -126,18 +127,8 @@ class Closing:
         self._is_abandoned = True
 
 
-_begin_lock = threading.Lock()
+_begin_lock = new_lock()
 """Held while a fork begins a closing again, so that its threads begin one."""
-
-
-def _renew_lock() -> None:
-    """In a fork: a thread that held the lock is not there to give it back."""
-    global _begin_lock
-    _begin_lock = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_lock)
 
 _closings: weakref.WeakSet[Closing] = weakref.WeakSet()
 

@@ -311,6 +311,7 @@ def test_python_endings() -> None:
     assert shortest_ending(matcher).data == b"\x80"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", share([3, 1], 1))
 def test_python_endings_match_a_search_over_all_bytes(every: int) -> None:
     store = python_store()
@@ -398,7 +399,7 @@ def test_short_endings_end_the_text_where_the_search_may_not_look(name: str) -> 
     store, n_longer = named_store(name), 0
     for matcher in random_texts(store, random.Random(name), 12, 14):
         shortest = shortest_ending(matcher)
-        ending_module._search_of(store, None).forget()
+        ending_module._tools_of(store).search().forget()
         ending = short_ending(matcher, max_nodes=-(10**6))
         assert_spelt(matcher, ending)
         assert ending.is_shortest == matcher.is_accepting() and len(ending.data) >= len(shortest.data)
@@ -412,7 +413,7 @@ def test_a_search_that_takes_too_much_says_so(monkeypatch: pytest.MonkeyPatch) -
     store = named_store("ended")
     matcher = store.matcher()
     matcher.advance_bytes(DEEP)
-    search = ending_module._search_of(store, None)
+    search = ending_module._tools_of(store).search()
     for limit, value, what in (("MAX_NODES", -(10**6), "1 states"), ("MAX_HELD", 20_000, "20,000 bytes of memory")):
         search.forget()
         with monkeypatch.context() as patched:
@@ -429,7 +430,7 @@ def test_a_search_that_takes_too_much_says_so(monkeypatch: pytest.MonkeyPatch) -
 def test_what_was_learnt_is_dropped_when_it_is_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     store = store_of(parse_grammar(JSON, name="json"))
     monkeypatch.setattr(ending_search, "MAX_KEPT", 200_000)
-    matcher, search = store.matcher(), ending_module._search_of(store, None)
+    matcher, search = store.matcher(), ending_module._tools_of(store).search()
     most = 0
     for text in range(200):
         matcher.reset()
