@@ -1,11 +1,13 @@
-(** A validator of LR tables: if it says yes, whatever the parser of these tables accepts is a word of the grammar.
+(** Two validators of LR tables. If the one says yes, whatever the parser of these tables accepts is a word of the grammar;
+    if the other does, the parser accepts every word.
 
     In: a grammar's rules, and tables from anywhere: states and terminals may be merged, reductions may do the work of several.
-    A certificate says which column of the gotos a nonterminal has. Out: [check_tables], a program, and [tables_sound]: its yes
-    is right, so that a wrong table cannot certify itself. Nothing is said of what a parser refuses.
+    A certificate says which column of the gotos a nonterminal has; for the second validator, also the items of each state, and
+    how nonterminals begin. Out: [check_tables] with [tables_sound], [check_complete] with [tables_complete]: two programs whose
+    yes is right, so that a wrong table cannot certify itself.
 
-    Source: Jourdan, Pottier and Leroy, Validating LR(1) parsers (ESOP 2012), the half on soundness. There an item set says
-    what lies on a stack; here each edge between two states has the symbols that may stand there, read off the tables. *)
+    Source: Jourdan, Pottier and Leroy, Validating LR(1) parsers (ESOP 2012). For soundness they have item sets that say what
+    lies on a stack; here each edge between two states has the symbols that may stand there, read off the tables. *)
 
 From Coq Require Import List Bool Arith Lia.
 From Maskwright Require Import grammar.
@@ -208,5 +210,211 @@ Theorem tables_sound fuel : check_tables fuel = true -> forall w, runs [bottom] 
 Proof.
   intros checked w run. apply (runs_sound fuel checked [bottom] w run [] []); [constructor | constructor].
 Qed.
+
+(** * What is derived is accepted *)
+
+(** [(A, done, rest, o)]: of a rule of [A] the part [done] has been read, [rest] is to come, and [o] comes behind the rule. *)
+Definition item : Type := N * list (symbol T N) * list (symbol T N) * option T.
+
+(** The certificate: which items a state has; which nonterminals may be empty, and with which terminals they may begin; and
+    where the parser may be, directly above a state, once it has read a nonterminal there, before which terminal. *)
+Variables (items : state -> list item) (empty : N -> bool) (firsts : N -> list T) (arrivals : state -> N -> list (state * option T)).
+
+Definition eq_lookahead (o o' : option T) : {o = o'} + {o <> o'}.
+Proof. decide equality. Defined.
+Definition eq_item (i j : item) : {i = j} + {i <> j}.
+Proof.
+  destruct i as (((A, d), r), o), j as (((B, e), s), o').
+  destruct (eq_N A B) as [->|]; [|right; congruence].
+  destruct (list_eq_dec eq_symbol d e) as [->|]; [|right; congruence].
+  destruct (list_eq_dec eq_symbol r s) as [->|]; [|right; congruence].
+  destruct (eq_lookahead o o') as [->|]; [left; reflexivity | right; congruence].
+Defined.
+Definition has (q : state) (i : item) : bool := existsb (fun j => if eq_item i j then true else false) (items q).
+
+Fixpoint can_be_empty (Xs : list (symbol T N)) : bool :=
+  match Xs with [] => true | Ter _ :: _ => false | Non A :: Xs => empty A && can_be_empty Xs end.
+Fixpoint begins (Xs : list (symbol T N)) : list T :=
+  match Xs with [] => [] | Ter t :: _ => [t] | Non A :: Xs => firsts A ++ if empty A then begins Xs else [] end.
+(** With what a text goes on, where [Xs] is to come, and [o] behind it. *)
+Definition next (Xs : list (symbol T N)) (o : option T) : list (option T) :=
+  map Some (begins Xs) ++ if can_be_empty Xs then [o] else [].
+
+(** ** The checker *)
+
+Definition check_firsts : bool :=
+  forallb (fun r : N * list (symbol T N) =>
+    (if can_be_empty (snd r) then empty (fst r) else true) &&
+    forallb (fun t => existsb (fun u => if eq_T t u then true else false) (firsts (fst r))) (begins (snd r))) rules.
+
+Definition is_next (Xs : list (symbol T N)) (o o' : option T) : bool :=
+  existsb (fun p => if eq_lookahead p o' then true else false) (next Xs o).
+Definition arrives (q : state) (A : N) (s : state) (o : option T) : bool :=
+  existsb (fun b : state * option T =>
+    (if eq_state (fst b) s then true else false) && (if eq_lookahead (snd b) o then true else false)) (arrivals q A).
+
+(** Where the parser may be once it has read [Xs] above [q], with [o] behind. *)
+Fixpoint reach (q : state) (Xs : list (symbol T N)) (o : option T) : list state :=
+  match Xs with
+  | [] => [q]
+  | Ter t :: Xs => flat_map (fun a => match a with Shift s => reach s Xs o | _ => [] end) (actions q (Some t))
+  | Non B :: Xs => flat_map (fun b : state * option T => if is_next Xs o (snd b) then reach (fst b) Xs o else []) (arrivals q B)
+  end.
+
+(** At [top] a rule of [A] is whole that was begun in [q]: it is reduced, perhaps with renamings behind it, or one symbol of its
+    own has done for [A] already. *)
+Definition closes (q : state) (A : N) (n : nat) (o : option T) (top : state) : bool :=
+  existsb (fun a => match a with
+    | Reduce B m => Nat.eqb m n && match goto q B with Some s => arrives q A s o | None => false end
+    | _ => false end) (actions top o)
+  || Nat.eqb n 1 && arrives q A top o.
+
+Definition check_item (q : state) (i : item) : bool :=
+  match i with
+  | (A, done, rest, o) =>
+      match done with [] => forallb (closes q A (length rest) o) (reach q rest o) | _ => true end &&
+      match rest with
+      | [] => true
+      | Ter t :: rest =>
+          existsb (fun a => match a with Shift s => has s (A, done ++ [Ter t], rest, o) | _ => false end) (actions q (Some t))
+      | Non B :: rest =>
+          forallb (fun b : state * option T =>
+            if is_next rest o (snd b) then has (fst b) (A, done ++ [Non B], rest, o) else true) (arrivals q B) &&
+          forallb (fun r : N * list (symbol T N) =>
+            if eq_N (fst r) B then forallb (fun o' => has q (B, [], snd r, o')) (next rest o) else true) rules
+      end
+  end.
+
+Definition check_start : bool :=
+  forallb (fun b : state * option T =>
+    match snd b with Some _ => true | None => existsb (fun a => match a with Accept => true | _ => false end) (actions (fst b) None) end)
+    (arrivals bottom start_symbol) &&
+  forallb (fun r : N * list (symbol T N) =>
+    if eq_N (fst r) start_symbol then has bottom (start_symbol, [], snd r, None) else true) rules.
+
+Definition check_complete : bool :=
+  check_firsts && check_start && forallb (fun q => forallb (check_item q) (items q)) states.
+
+(** ** It is complete *)
+
+Lemma has_in q i : has q i = true -> In i (items q).
+Proof.
+  unfold has. intros found. apply existsb_exists in found. destruct found as (j & is_in & same).
+  destruct (eq_item i j) as [->|]; [assumption | discriminate].
+Qed.
+
+Lemma begins_right : check_firsts = true -> forall Xs v, yields listed Xs v ->
+  match v with [] => can_be_empty Xs = true | t :: _ => In t (begins Xs) end.
+Proof.
+  intros checked Xs v derivation.
+  induction derivation as [|t alpha w _ _|A rhs alpha u v is_rule _ of_rhs _ of_alpha]; simpl; [reflexivity | now left|].
+  unfold check_firsts in checked. rewrite forallb_forall in checked. specialize (checked (A, rhs) is_rule). simpl in checked.
+  apply andb_prop in checked. destruct checked as (of_empty & of_firsts). destruct u as [|t u]; simpl.
+  - rewrite of_rhs in of_empty. rewrite of_empty. destruct v as [|t v]; [assumption | apply in_or_app; now right].
+  - rewrite forallb_forall in of_firsts. specialize (of_firsts t of_rhs). apply existsb_exists in of_firsts.
+    destruct of_firsts as (t' & is_in & same). destruct (eq_T t t') as [->|]; [|discriminate]. apply in_or_app. now left.
+Qed.
+
+Lemma next_right : check_firsts = true -> forall Xs v w, yields listed Xs v -> In (hd_error (v ++ w)) (next Xs (hd_error w)).
+Proof.
+  intros checked Xs v w derivation. pose proof (begins_right checked Xs v derivation) as right. unfold next.
+  apply in_or_app. destruct v as [|t v]; simpl.
+  - right. rewrite right. now left.
+  - left. now apply in_map.
+Qed.
+
+Lemma skipn_one_more {X} n : forall (l : list X) x rest, skipn n l = x :: rest -> skipn (S n) l = rest.
+Proof.
+  induction n as [|n IH]; intros l x rest cut; simpl in *; [now rewrite cut|].
+  destruct l as [|y l]; [discriminate|]. now apply (IH l x).
+Qed.
+
+Lemma checked_item : check_complete = true -> forall q i, In i (items q) -> check_item q i = true.
+Proof.
+  unfold check_complete. intros checked q i is_in. apply andb_prop in checked. destruct checked as (_ & all).
+  rewrite forallb_forall in all. specialize (all q (all_states q)). rewrite forallb_forall in all. now apply all.
+Qed.
+
+Lemma arrives_in q A s o : arrives q A s o = true -> In (s, o) (arrivals q A).
+Proof.
+  unfold arrives. intros found. apply existsb_exists in found. destruct found as ((s', o') & is_in & same). simpl in same.
+  apply andb_prop in same. destruct same as (one & other). destruct (eq_state s' s) as [->|]; [|discriminate].
+  destruct (eq_lookahead o' o) as [->|]; [assumption | discriminate].
+Qed.
+
+Lemma is_next_true Xs o o' : In o' (next Xs o) -> is_next Xs o o' = true.
+Proof. intros is_in. apply existsb_exists. exists o'. split; [assumption|]. now destruct (eq_lookahead o' o'). Qed.
+
+(** From a whole rule, the parser comes to an arrival. *)
+Lemma closes_runs q A n o top above stack w : closes q A n o top = true -> o = hd_error w ->
+  skipn n (top :: above) = q :: stack ->
+  (forall s, In (s, o) (arrivals q A) -> runs (s :: q :: stack) w) -> runs (top :: above) w.
+Proof.
+  unfold closes. intros closed -> cut go_on. apply orb_prop in closed. destruct closed as [reduces|skips].
+  - apply existsb_exists in reduces. destruct reduces as (a & is_action & fits). destruct a as [|B m|]; try discriminate.
+    apply andb_prop in fits. destruct fits as (long & comes). apply Nat.eqb_eq in long. subst m.
+    destruct (goto q B) as [s|] eqn:goes; [|discriminate]. apply arrives_in in comes.
+    apply (runs_reduce top above w B n q stack s is_action cut goes). now apply go_on.
+  - apply andb_prop in skips. destruct skips as (one & comes). apply Nat.eqb_eq in one. subst n. apply arrives_in in comes.
+    simpl in cut. subst above. now apply go_on.
+Qed.
+
+(** Where an item waits for [Xs], the parser reads whatever [Xs] derives, if it can go on wherever it may be then. *)
+Theorem runs_complete : check_complete = true -> forall Xs v, yields listed Xs v -> forall q stack A done w,
+  In (A, done, Xs, hd_error w) (items q) ->
+  (forall top above, In top (reach q Xs (hd_error w)) -> skipn (length Xs) (top :: above) = q :: stack -> runs (top :: above) w) ->
+  runs (q :: stack) (v ++ w).
+Proof.
+  intros checked Xs v derivation. pose proof (checked_item checked) as all.
+  assert (good : check_firsts = true).
+  { unfold check_complete in checked. apply andb_prop in checked. destruct checked as (both & _). now apply andb_prop in both. }
+  induction derivation as [|t alpha v _ IH|B rhs alpha u v is_rule _ of_rhs further of_alpha];
+    intros q stack A done w is_item whole.
+  - apply whole; [now left | reflexivity].
+  - specialize (all q _ is_item). simpl in all. apply andb_prop in all. destruct all as (_ & all).
+    apply existsb_exists in all. destruct all as (a & is_action & goes_on).
+    destruct a as [s| |]; try discriminate. apply has_in in goes_on.
+    apply (runs_shift q stack t (v ++ w) s is_action). apply (IH s (q :: stack) A (done ++ [Ter t]) w goes_on).
+    intros top above is_reached cut. apply whole.
+    + simpl. apply in_flat_map. now exists (Shift s).
+    + now apply (skipn_one_more (length alpha) (top :: above) s).
+  - pose proof (all q _ is_item) as here. simpl in here. apply andb_prop in here. destruct here as (_ & here).
+    apply andb_prop in here. destruct here as (moves & closed).
+    rewrite forallb_forall in closed. specialize (closed (B, rhs) is_rule). simpl in closed.
+    destruct (eq_N B B) as [_|]; [|contradiction]. rewrite forallb_forall in closed.
+    pose proof (next_right good alpha v w further) as before.
+    specialize (closed _ before). apply has_in in closed.
+    rewrite <- app_assoc. apply (of_rhs q stack B [] (v ++ w) closed). intros top above is_reached cut.
+    pose proof (all q _ closed) as ends. simpl in ends. apply andb_prop in ends. destruct ends as (ends & _).
+    rewrite forallb_forall in ends. specialize (ends top is_reached).
+    apply (closes_runs q B (length rhs) _ top above stack (v ++ w) ends eq_refl cut).
+    intros s arrived. rewrite forallb_forall in moves. specialize (moves _ arrived). simpl in moves.
+    rewrite (is_next_true _ _ _ before) in moves. apply has_in in moves.
+    apply (of_alpha s (q :: stack) A (done ++ [Non B]) w moves). intros top' above' is_reached' cut'. apply whole.
+    + simpl. apply in_flat_map. exists (s, hd_error (v ++ w)). split; [assumption|]. simpl.
+      now rewrite (is_next_true _ _ _ before).
+    + now apply (skipn_one_more (length alpha) (top' :: above') s).
+Qed.
+
+(** If the checker says yes, the parser accepts every word. *)
+Theorem tables_complete : check_complete = true -> forall w, word listed w -> runs [bottom] w.
+Proof.
+  intros checked w is_word. apply yields_one in is_word. destruct is_word as (rhs & is_rule & derivation). simpl in is_rule.
+  pose proof checked as both. unfold check_complete in both. apply andb_prop in both. destruct both as (both & _).
+  apply andb_prop in both. destruct both as (_ & start). unfold check_start in start. apply andb_prop in start.
+  destruct start as (ends & begun).
+  rewrite forallb_forall in begun. specialize (begun (start_symbol, rhs) is_rule). simpl in begun.
+  destruct (eq_N start_symbol start_symbol) as [_|]; [|contradiction]. apply has_in in begun.
+  rewrite <- (app_nil_r w). apply (runs_complete checked rhs w derivation bottom [] start_symbol [] [] begun).
+  intros top above is_reached cut. pose proof (checked_item checked bottom _ begun) as closed. simpl in closed.
+  apply andb_prop in closed. destruct closed as (closed & _). rewrite forallb_forall in closed. specialize (closed top is_reached).
+  apply (closes_runs bottom start_symbol (length rhs) None top above [] [] closed eq_refl cut).
+  intros s arrived. rewrite forallb_forall in ends. specialize (ends _ arrived). simpl in ends.
+  apply existsb_exists in ends. destruct ends as (a & is_action & accepts). destruct a; try discriminate. now apply runs_accept.
+Qed.
+
+(** Both together: the parser accepts the words of the grammar, and nothing else. *)
+Corollary tables_exact fuel : check_tables fuel = true -> check_complete = true -> forall w, runs [bottom] w <-> word listed w.
+Proof. intros sound complete w. split; [now apply tables_sound with fuel | now apply tables_complete]. Qed.
 
 End Tables.

@@ -6,7 +6,8 @@ Each edge between two LR states has *labels*: the symbols that may stand there, 
 gotos say. The condition asks of each reduction: whatever labels stand on the cells that it pops,
 some nonterminal that may stand on the edge that it adds derives them, in one rule, with renaming
 rules (of one symbol) before and behind it. Merged states and terminals, reductions that do the work
-of several, and dropped actions all meet it. What the parser refuses is no matter here.
+of several, and dropped actions all meet it. What the parser refuses is no matter here, but in
+`complete`.
 
 Source: proofs/tables.v, tables_sound; after Jourdan, Pottier and Leroy, Validating LR(1) parsers
 (ESOP 2012), the half on soundness.
@@ -39,12 +40,15 @@ class Certificate:
 
     grammar : the rules that the tables are made of. That they derive what the author's rules derive
         is taken as right.
+    has_conflicts : whether tables leave entries out on purpose. Then those that are missing are no
+        faults, and nothing is known of what the parser refuses.
     columns : for each of its nonterminals the column of the gotos. This proves nothing: a wrong
         column makes right tables fail, and never wrong ones pass.
     """
 
     grammar: Grammar
     columns: tuple[int, ...]
+    has_conflicts: bool = True
 
 
 def unsound_reductions(certificate: Certificate, parser: Parser, lexer: Lexer) -> tuple[str, ...]:

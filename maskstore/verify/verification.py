@@ -16,15 +16,18 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.maskstore.table.check import check_table
 from maskwright.maskstore.verify.asked import Ints
 from maskwright.maskstore.verify.claims import Claims, LineBreaks, Lookup, Masks
+from maskwright.maskstore.verify.complete import TooManyItems, missing_entries
 from maskwright.maskstore.verify.configurations import REFUSED, WHATEVER, Configurations, Continuation
 from maskwright.maskstore.verify.demands import Demands
 from maskwright.maskstore.verify.repeated import check_repeated
-from maskwright.maskstore.verify.tables import Certificate, unsound_reductions
+from maskwright.maskstore.verify.tables import MOST_SHOWN, Certificate, unsound_reductions
 from maskwright.maskstore.verify.trusted import Int32, Lexer, Parser
 from maskwright.maskstore.verify.walks import Found, Items, Origin, Walks
 from maskwright.maskstore.vocabulary import Vocabulary
 
 Progress = Callable[[str, int, int], None]
+NOT_ASKED = "nobody has said which rules they are made of"
+"""Why nothing is known of LALR tables without a certificate."""
 Groups = dict[frozenset[Continuation], int]
 """Classes of tokens as bits, by the continuations of which the parser must accept one."""
 
@@ -65,13 +68,16 @@ class Checked:
 
     differences : none if the automaton is right.
     counts : what was checked, by name.
-    faults : what makes the LALR tables accept what the grammar does not derive, in words; () if
-        nothing does.
+    faults : what makes the LALR tables accept what the grammar does not derive, or refuse what it
+        derives, in words; () if nothing does.
+    not_shown : why it was not shown that the LALR tables accept all that the grammar derives; "" if
+        it was.
     """
 
     differences: tuple[Difference, ...]
     counts: dict[str, int]
     faults: tuple[str, ...] = ()
+    not_shown: str = NOT_ASKED
 
 
 def verify_table(
@@ -83,7 +89,7 @@ def verify_table(
     seconds: float | None = None,
     certificate: Certificate | None = None,
 ) -> Checked:
-    """Check a table's reductions, each look-up, each walk from there, and each mask on the way.
+    """Check a table's LALR tables, each look-up, each walk from there, and each mask on the way.
 
     where : what the table belongs to, as errors name it.
     progress : called with the name of a step, how much is done, and how much there is.
@@ -144,9 +150,7 @@ class _Verification:
 
     def run(self) -> Checked:
         """All checks."""
-        faults: tuple[str, ...] = ()
-        if self.certificate is not None:
-            faults = unsound_reductions(self.certificate, self.parser, self.lexer)
+        faults, not_shown = self._tables()
         groups_of_state, self.masks = self._groups()
         self.walks = Walks(self.claims, self.masks, self.configurations)
         try:
@@ -170,7 +174,22 @@ class _Verification:
             "visits": len(self.walks),
             "early decisions": self.walks.n_early,
         }
-        return Checked(tuple(map(self._difference, self.walks.found[:MOST_FOUND])), counts, faults)
+        return Checked(tuple(map(self._difference, self.walks.found[:MOST_FOUND])), counts, faults, not_shown)
+
+    def _tables(self) -> tuple[tuple[str, ...], str]:
+        """What is wrong with the LALR tables, and why they are not known to be complete."""
+        if self.certificate is None:
+            return (), NOT_ASKED
+        faults = unsound_reductions(self.certificate, self.parser, self.lexer)
+        try:
+            missing = missing_entries(
+                self.certificate, self.parser, self.lexer, lambda n, of: self.clock.report("rules", n, of)
+            )
+        except TooManyItems as error:
+            return faults, str(error)
+        if missing and self.certificate.has_conflicts:
+            return faults, "it has conflicts, where tables leave actions out"
+        return (*faults, *missing[:MOST_SHOWN]), "entries are missing" if missing else ""
 
     def _check_states(self, groups_of_state: dict[int, tuple[Ints, list[tuple[int, ...]]]]) -> None:
         """Check the look-ups of all lexer states."""

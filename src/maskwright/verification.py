@@ -16,7 +16,10 @@ from maskwright.analysis.arguments import need_number, need_path, need_progress
 from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lr.acyclic import parsed_grammar
+from maskwright.analysis.lr.automaton import build_automaton
 from maskwright.analysis.lr.bisimulation import coarsest_partition
+from maskwright.analysis.lr.lookaheads import lookaheads
+from maskwright.analysis.lr.merging import has_conflicts
 from maskwright.analysis.lr.tables import build_lr_tables
 from maskwright.maskstore.table.anew import check_made_anew
 from maskwright.maskstore.table.compiled import Progress
@@ -37,9 +40,12 @@ class VerificationReport:
 
     grammar, vocabulary : their names.
     differences : none if the automaton is right. At most MOST_FOUND: then the search ends.
-    faults : what makes the LALR tables accept what the grammar does not derive, in words.
+    faults : what makes the LALR tables accept what the grammar does not derive, or refuse what it
+        derives, in words.
     has_checked_tables : False where the full LR tables, which the check starts from, are too large:
         then nothing is known of `faults`.
+    not_shown : why it was not shown that the LALR tables accept all that the grammar derives, in
+        words; "" if it was. It is not for most grammars with conflicts.
     tokens : the bytes of each token in `differences`, by id.
     counts : what was checked, by name.
     seconds : wall time.
@@ -53,6 +59,7 @@ class VerificationReport:
     seconds: float
     faults: tuple[str, ...] = ()
     has_checked_tables: bool = True
+    not_shown: str = ""
 
     @property
     def passed(self) -> bool:
@@ -101,6 +108,7 @@ class VerificationReport:
             ],
             "faults": list(self.faults),
             "has_checked_tables": self.has_checked_tables,
+            "not_shown": self.not_shown,
             "seconds": round(self.seconds, 3),
         }
 
@@ -121,9 +129,13 @@ class VerificationReport:
         for fault in self.faults[:SHOWN]:
             yield Text(f"\nLALR tables: {fault}", style="red")
         number = f"{len(self.differences):,}" + " or more" * (len(self.differences) == MOST_FOUND)
-        failures = ["unsound tables"] * bool(self.faults) + [f"{number} differences"] * bool(self.differences)
+        failures = ["wrong LALR tables"] * bool(self.faults) + [f"{number} differences"] * bool(self.differences)
         if not self.has_checked_tables:
             yield Text("\nLALR tables: not checked, since the full LR tables are too large", style="yellow")
+        elif self.not_shown and not self.faults:
+            yield Text(
+                f"\nLALR tables: not shown to accept every text of the grammar: {self.not_shown}", style="yellow"
+            )
         verdict = "passed" if self.passed else f"FAILED: {', '.join(failures)}"
         yield Text(f"\nverify: {verdict}", style="bold green" if self.passed else "bold red")
 
@@ -136,10 +148,10 @@ def verify(
     The walk over the automaton shares no code with its builder. If it passes, the mask is right
     behind every text: it has exactly the tokens that the parser and the lexer of the store accept
     (proofs/stack_automaton.v). The builder makes parser and lexer anew from the grammar, and they
-    are compared. What the parser accepts is a word of the grammar (proofs/tables.v), where
-    `has_checked_tables` says so. That it accepts every word, and that the lexer is the grammar's,
-    is taken as right here; `maskwright validate` checks it on texts. Grammar and vocabulary are
-    those of the store: of a stranger's file, `load_store` must be told yours.
+    are compared. What the parser accepts is a word of the grammar, where `has_checked_tables` says
+    so, and it accepts every word, where `not_shown` is "" (proofs/tables.v). That the lexer is the
+    grammar's is taken as right here; `maskwright validate` checks it on texts. Grammar and
+    vocabulary are those of the store: of a stranger's file, `load_store` must be told yours.
 
     store : a store of a grammar with lexing "longest" or "contextual", or its file.
     seconds : the time after which it is given up, without that of loading and closing the store,
@@ -187,6 +199,7 @@ def verify(
         time.perf_counter() - begin,
         found.faults,
         certificate is not None,
+        found.not_shown,
     )
 
 
@@ -195,6 +208,8 @@ def certificate_of(grammar: Grammar) -> Certificate | None:
     rules = parsed_grammar(grammar, grammar.conflicts)
     try:
         tables = build_lr_tables(rules, grammar.conflicts)
+        automaton = build_automaton(rules)
     except LimitError:
         return None
-    return Certificate(rules, tuple(coarsest_partition(tables).nonterminals.tolist()))
+    columns = tuple(coarsest_partition(tables).nonterminals.tolist())
+    return Certificate(rules, columns, has_conflicts(automaton, lookaheads(automaton)))

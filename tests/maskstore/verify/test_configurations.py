@@ -63,6 +63,7 @@ def test_sets_say_what_the_naive_ones_say(seeds: range, at_once: int, monkeypatc
     assert compared > 1_000 and 0 < decided < compared and with_modes
 
 
+@pytest.mark.slow
 def test_tokens_of_thousands_of_terminals_are_read() -> None:
     tokens = (*(bytes([byte]) for byte in range(256)), b"a" * 3_000, b"")
     vocabulary = Vocabulary("long", tokens, {257: "</s>"}, (257,))

@@ -84,6 +84,7 @@ def test_an_integer_of_the_header_that_no_one_uses_is_0() -> None:
         refused(flipped(store, offset, 1), f"header holds 1 at {offset}, which no one uses")
 
 
+@pytest.mark.slow
 def test_a_rule_of_a_thousand_symbols() -> None:
     """Cells far below are looked at one by one, without recursion."""
     grammar = longest("start: " + '"a" ' * 1200 + '\n| "b"', "long rule")
@@ -106,6 +107,7 @@ def is_read_otherwise(places: Places, altered: Store) -> bool:
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("part", "n"), share([(0, 1), *((part, 6) for part in range(8))], 1))
 def test_a_flip_that_passes_changes_no_mask(part: int, n: int) -> None:
     """Single integers of whole tables: those that `verify` passes are seen nowhere."""

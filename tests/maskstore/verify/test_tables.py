@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.loading import load_grammar
 from maskwright.analysis.loading.names import known_grammars
 from maskwright.maskstore.table import schema
+from maskwright.maskstore.verify.complete import EarleyItems, missing_entries
 from maskwright.maskstore.verify.tables import Certificate, _Tables, unsound_reductions
 from maskwright.maskstore.verify.trusted import ACCEPTS, Lexer, Parser
 from maskwright.maskstore.vocabulary import Vocabulary
@@ -39,6 +40,9 @@ class Case:
 
     def faults(self) -> tuple[str, ...]:
         return unsound_reductions(self.certificate(), *self.read())
+
+    def missing(self) -> tuple[str, ...]:
+        return missing_entries(self.certificate(), *self.read())
 
     def certificate(self) -> Certificate:
         found = certificate_of(self.grammar)
@@ -128,7 +132,9 @@ def accepted(parser: Parser, columns: list[int], max_length: int) -> Iterator[tu
 @pytest.mark.parametrize("name", share(list(known_grammars()), 2))
 def test_tables_of_the_library_pass(name: str) -> None:
     grammar = load_grammar(name)
-    assert Case(grammar, np.array(compile_store(grammar, BYTES).table)).faults() == ()
+    one = Case(grammar, np.array(compile_store(grammar, BYTES).table))
+    assert one.faults() == ()
+    assert one.missing() == () or one.certificate().has_conflicts
 
 
 @pytest.mark.parametrize("seeds", share(parts(400, 16), 1))
@@ -136,6 +142,9 @@ def test_tables_of_random_grammars_pass(seeds: range) -> None:
     cases = [one for one in map(case, seeds) if one is not None]
     assert len(cases) > len(seeds) // 2
     assert [one.faults() for one in cases if one.faults()] == []
+    plain = [one for one in cases if not one.certificate().has_conflicts]
+    assert len(plain) > len(seeds) // 8
+    assert [one.missing() for one in plain if one.missing()] == []
 
 
 @pytest.mark.parametrize("seeds", share(parts(120, 20), 1))
@@ -159,6 +168,28 @@ def test_altered_tables_that_pass_accept_words_only(seeds: range) -> None:
             tally["wrong"] += bool(wrong)
             assert faults or not wrong, (seed, sorted(wrong)[:3])
     assert tally["found"] > tally["passed"] // 2 and tally["wrong"] > 3, tally
+
+
+@pytest.mark.parametrize("seeds", share(parts(120, 20), 1))
+def test_altered_tables_that_lack_nothing_accept_all_words(seeds: range) -> None:
+    rng = random.Random(seeds.start)
+    tally: Counter[str] = Counter()
+    for seed in seeds:
+        one = case(seed)
+        if one is None or one.grammar.n_terminals > 6:
+            continue
+        known = set(words(one.grammar, LONGEST))
+        for other in [one, *(altered(one, rng) for _ in range(12))]:
+            try:
+                parser, lexer = other.read()
+            except IndexError:
+                continue
+            missing = missing_entries(one.certificate(), parser, lexer)
+            refused = known - set(accepted(parser, lexer.column, LONGEST))
+            tally["found" if missing else "passed"] += 1
+            tally["refused"] += bool(refused)
+            assert missing or not refused, (seed, sorted(refused)[:3])
+    assert tally["found"] > 10 and tally["passed"] > 10 and tally["refused"] > 3, tally
 
 
 HEAD = """
@@ -213,6 +244,73 @@ def coq_check(one: Case) -> str:
     )
 
 
+def coq_complete(one: Case) -> str:
+    """A command that prints the verdict of the second checker on these tables, with the items as its certificate."""
+    parser, lexer = one.read()
+    found = EarleyItems(one.certificate(), parser, lexer)
+    found.find(lambda done, known: None)
+    grammar, n = found.grammar, found.grammar.n_terminals
+    of_column: dict[int, list[str]] = {parser.n_columns - 1: ["None"]}
+    for terminal, column in enumerate(lexer.column):
+        if column >= 0:
+            of_column.setdefault(column, []).append(f"Some {terminal}")
+
+    def listed(items: Iterable[str]) -> str:
+        return "[" + "; ".join(items) + "]"
+
+    def symbols(some: Iterable[int]) -> str:
+        return listed(f"n_ {s - n}" if s >= n else f"t_ {s}" for s in some)
+
+    def lookaheads(columns: int) -> list[str]:
+        return [name for column, names in of_column.items() if columns >> column & 1 for name in names]
+
+    def action(a: int) -> str:
+        return f"R_ {parser.lhs[-1 - a]} {parser.length[-1 - a]}" if a < 0 else "A_" if a == ACCEPTS else f"S_ {a - 1}"
+
+    states = range(parser.n_states)
+    items: list[dict[str, None]] = [{} for _ in states]
+    for (_, item, state), columns in found.columns.items():
+        number = found.rule_of[item]
+        rule, read = grammar.rules[number], item - found.begin[number]
+        for name in lookaheads(columns):
+            items[state][f"({rule.lhs - n}, {symbols(rule.rhs[:read])}, {symbols(rule.rhs[read:])}, {name})"] = None
+    arrivals = [
+        listed(
+            listed(
+                f"({after}, {name})"
+                for after, columns in found.arrivals.get((state, n + number), {}).items()
+                for name in lookaheads(columns)
+            )
+            for number in range(grammar.n_nonterminals)
+        )
+        for state in states
+    ]
+    firsts = [
+        listed(name.removeprefix("Some ") for name in lookaheads(columns & ~(1 << parser.n_columns - 1)))
+        for columns in found.firsts
+    ]
+    empties = [str(one).lower() for one in found.can_be_empty]
+    rows = [
+        listed(
+            listed(map(action, parser.acts[state * parser.n_columns + column])) for column in range(parser.n_columns)
+        )
+        for state in states
+    ]
+    goto = [listed("None" if q < 0 else f"Some {q}" for q in row) for row in parser.goto]
+    columns_of = [str(column) if column >= 0 else str(parser.n_columns) for column in lexer.column]
+    rules = [f"({rule.lhs - n}, {symbols(rule.rhs)})" for rule in grammar.rules]
+    return (
+        f"Eval vm_compute in (let rows := {listed(rows)} in let gotos := {listed(goto)} in\n"
+        f"  let columns := {listed(columns_of)} in let items := {listed(listed(each) for each in items)} in\n"
+        f"  let arrivals := {listed(arrivals)} in check_complete {listed(rules)} {grammar.start - n}\n"
+        f"  (fun q o => nth (match o with None => {parser.n_columns - 1} | Some t => nth t columns {parser.n_columns} end)\n"
+        f"    (nth q rows []) []) (fun q a => nth a (nth q gotos []) None) 0 (seq 0 {parser.n_states})\n"
+        "  Nat.eq_dec Nat.eq_dec Nat.eq_dec (fun q => nth q items [])\n"
+        f"  (fun b => nth b {listed(empties)} false) (fun b => nth b {listed(firsts)} [])\n"
+        "  (fun q b => nth b (nth q arrivals []) [])).\n"
+    )
+
+
 def has_idle_entries(one: Case) -> bool:
     """Whether there is a shift that no terminal makes, or a state that accepts and stands on no other."""
     parser, lexer = one.read()
@@ -249,3 +347,23 @@ def test_the_check_says_what_the_proved_one_says(chunk: int, tmp_path: Path) -> 
     for proved, checked, may_be_stricter in zip(found, expected, is_strict, strict=True):
         assert proved == checked or (may_be_stricter and proved)
     assert True in expected and False in expected
+
+
+@needs_coq
+@pytest.mark.slow
+@pytest.mark.parametrize("chunk", range(4))
+def test_what_is_missing_is_what_the_proved_check_misses(chunk: int, tmp_path: Path) -> None:
+    rng = random.Random(chunk)
+    commands, expected = [], []
+    for seed in range(20 * chunk, 20 * chunk + 20):
+        one = case(seed, random_grammar)
+        if one is None or Parser(one.table).n_states > 25:
+            continue
+        for other in [one, *(altered(one, rng) for _ in range(4))]:
+            try:
+                commands.append(coq_complete(other))
+            except IndexError:
+                continue
+            expected.append(not other.missing())
+    assert len(expected) > 20 and True in expected and False in expected
+    assert verdicts(tmp_path, ["grammar", "tables"], HEAD + "".join(commands)) == expected
