@@ -14,6 +14,7 @@ from grammars import random_grammar
 from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.legality.certificate import (
     CertificateError,
+    Claim,
     Node,
     Pending,
     Proof,
@@ -94,12 +95,34 @@ def coq_check(simulator: Simulator, proof: Proof, name: str) -> str:
     )
 
 
+def opposite(proof: Proof, rng: random.Random) -> Proof | None:
+    """The proof's situations under the opposite claim; None where that has other words.
+
+    It fails wherever the context has a stack: a sequence is never legal, or it is legal where
+    nothing at all is.
+    """
+    claim = proof.claim
+    if len(claim.context) > 1 or claim.kind == "jointly":  # type: ignore[arg-type]
+        return None
+    nodes = proof.nodes
+    if claim.kind == "always":
+        kept = tuple(Node(node.cell, node.outcomes[1:]) for node in nodes)
+        return Proof(Claim("never", claim.context, claim.sequences), kept)
+    more = tuple(Node(node.cell, (None, *node.outcomes)) for node in nodes)
+    if rng.random() < 0.5:
+        return Proof(Claim("always", claim.context, claim.sequences), more)
+    return Proof(Claim("jointly", claim.context, ((), *claim.sequences)), more)
+
+
 def damaged(proof: Proof, rng: random.Random) -> Proof:
     """The proof with one thing changed, which may leave it right."""
+    turned = opposite(proof, rng)
+    how = rng.randrange(4)
+    if turned is not None and (how == 3 or not proof.nodes):
+        return turned
     nodes = list(proof.nodes)
     at = rng.randrange(len(nodes))
     node = nodes[at]
-    how = rng.randrange(3)
     if how == 0:
         del nodes[at]
     elif how == 1:
@@ -148,6 +171,17 @@ def says(simulator: Simulator, proof: Proof) -> bool:
     return True
 
 
+def test_the_opposite_of_a_proved_claim_is_refused() -> None:
+    rng, refused = random.Random(1), dict.fromkeys(("never", "always", "jointly"), 0)
+    for _, simulator, proof in proofs(range(40)):
+        turned = opposite(proof, rng)
+        if turned is not None:
+            has_stacks = bool(simulator.tops(proof.claim.context))
+            assert says(simulator, turned) == (not has_stacks), (proof, turned)
+            refused[turned.claim.kind] += has_stacks
+    assert min(refused.values()) > 5
+
+
 @needs_coq
 @pytest.mark.slow
 @pytest.mark.parametrize("chunk", range(6))
@@ -158,7 +192,8 @@ def test_the_checker_says_what_the_proved_one_says(chunk: int, tmp_path: Path) -
         if name not in known:
             known.add(name)
             text += coq_tables(simulator, name)
-        for one in [proof, *([damaged(proof, rng), damaged(proof, rng)] if proof.nodes else [])]:
+        can_be = proof.nodes or opposite(proof, rng) is not None
+        for one in [proof, *([damaged(proof, rng), damaged(proof, rng)] if can_be else [])]:
             text += coq_check(simulator, one, name)
             expected.append(says(simulator, one))
     found = verdicts(tmp_path, MODULES, text)

@@ -131,6 +131,7 @@ class Stacks:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", share(range(5), 1))
 def test_verdicts_beside_all_stacks(chunk: int) -> None:
     """What holds, no stack of any depth tried refutes; what does not is refuted by its certificate. Conflicts or not."""
@@ -354,6 +355,7 @@ def test_all_pairs_of_python() -> None:
     assert 0 < approximate < exact
 
 
+@pytest.mark.slow
 def test_longer_sequences_of_python() -> None:
     approximate, exact = assert_consistent(python_sequences(2000))
     assert 0 < approximate < exact

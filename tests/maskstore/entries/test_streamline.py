@@ -33,7 +33,7 @@ from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar import Grammar
 from maskwright.analysis.legality.deciders import ANYWHERE
 from maskwright.analysis.legality.exact import ExactDeciders
-from maskwright.analysis.legality.judge import Judge
+from maskwright.analysis.legality.judge import ENDED_NEWLINE, Judge
 from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa
 from maskwright.analysis.lexing.terminals import compile_terminals
 from maskwright.analysis.loading import parse_grammar
@@ -220,6 +220,20 @@ def test_steps_by_hand() -> None:
     counts = {name: int(store.counts[name].sum()) for name in ("original", *STEPS)}
     assert list(counts) == ["original", *STEPS] and counts["classes"] < counts["ignored"] <= counts["original"]
     assert counts["follow"] < counts["classes"] and counts["pairs"] < counts["follow"]
+
+
+def test_what_a_line_break_is_followed_by_is_not_certain() -> None:
+    """An indent or a dedent may come first, also where the rules have none."""
+    grammar = parse_grammar(
+        'start: (A | B | _NEWLINE)*\nA: "a"\nB: "b"\n_NEWLINE: /\\n */\n%declare _INDENT _DEDENT', lexing="nfa"
+    )
+    a, b = (grammar.terminal_number[name] for name in "AB")
+    newline, judge = grammar.newline, Judge(grammar)
+    cases = [(a, (b,)), (newline, (b,)), (a, (newline,)), (a, (newline, b)), (a, (ENDED_NEWLINE,))]
+    assert judge.always(cases).tolist() == [True, False, True, False, False]
+    prover = judge.always_deciders.prover()
+    assert judge.jointly(prover, a, (a,), (b,)) and not judge.jointly(prover, newline, (a,), (b,))
+    assert not judge.jointly(prover, a, (newline, b), (b,))
 
 
 def recorder(reports: list[tuple[str, int, int]]) -> Progress:
