@@ -90,12 +90,13 @@ check-gpu-compile: $(STAMP)
 	.venv-gpu/bin/python scripts/compile_gpu_engine.py
 
 test-slow: kernels
-	$(PYTEST) -m slow
+	$(PYTEST) -m slow $(TESTS)
 
-# Everything, for about two hours: the tests and what takes minutes each (slow tests, the GPU engine compiled, pyformlang on python.lark, the
-# Coq proofs where Coq is installed, benchmarks). It goes on where something fails, and ends with one table.
+# Everything, for two or three hours: the tests and what takes minutes each (slow tests, the GPU engine compiled, pyformlang on python.lark,
+# the Coq proofs where Coq is installed, benchmarks). It goes on where something fails, and ends with one table. CHECKS=--resume leaves out
+# what has passed at this commit.
 check-all: $(STAMP)
-	$(BIN)/python scripts/check_all.py
+	$(BIN)/python scripts/check_all.py $(CHECKS)
 
 clean:
 	rm -rf $(VENV) .venv-peers .venv-syncode .venv-gpu .venv-vllm build dist out *.egg-info

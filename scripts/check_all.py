@@ -1,6 +1,7 @@
 """All checks, one after the other, whatever fails: each stage's output as it comes, and one table in the end. Run by `make check-all`.
 
-With arguments only the stages whose names begin with one of them: `check_all.py bench`.
+With arguments only the stages whose names begin with one of them: `check_all.py bench`. With `--resume` without the stages that have
+passed at this commit, so that two hours of checks may be done in parts. Records are not looked at: stages write them.
 
 Exit code 1 if a stage failed. A stage that cannot run here (Coq that is not installed) is shown as skipped, which is no failure. Ctrl-C
 ends the stage under way and shows the table of those before it.
@@ -8,13 +9,15 @@ ends the stage under way and shows the table of those before it.
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
 import resource
 import shutil
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -22,7 +25,11 @@ from rich.table import Table
 
 ROOT = Path(__file__).parents[1]
 BENCHMARKS = ("streamlining", "mask_equality", "engine_replay", "oracle_agreement", "validation", "gpu")
+SLOW = ("tests/analysis", "tests/maskstore", "tests/decoding", "")
+"""Folders whose slow tests are a stage each; the last one is all the rest."""
 INTERRUPTED = 130
+PASSED = ROOT / "out" / "checks.json"
+"""What has passed, and at which commit."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +49,12 @@ class Result:
     code: int | None
     wall: float = 0.0
     cpu: float = 0.0
+    is_earlier: bool = False
 
     @property
     def says(self) -> str:
+        if self.is_earlier:
+            return "passed earlier"
         if self.code is None:
             return f"skipped: {self.stage.needs} is not installed"
         if self.code == INTERRUPTED:
@@ -57,7 +67,7 @@ def stages() -> list[Stage]:
     python = sys.executable
     return [
         *(Stage(name, ("make", name)) for name in ("lint", "test", "check-gpu-compile")),
-        Stage("slow tests", ("make", "test-slow")),
+        *map(_slow_tests, SLOW),
         Stage("wheels", (python, "scripts/check_wheels.py")),
         Stage("calls of compiled code", ("env", "MASKWRIGHT_CHECK_CALLS=1", "make", "test-fast")),
         Stage("website", ("make", "check-site")),
@@ -65,6 +75,44 @@ def stages() -> list[Stage]:
         Stage("Coq proofs", ("make", "-C", "proofs"), needs="coqc"),
         *(Stage(f"bench: {name}", (python, f"reports/bench/{name}.py")) for name in BENCHMARKS),
     ]
+
+
+def _slow_tests(folder: str) -> Stage:
+    if folder:
+        return Stage(f"slow: {folder}", ("make", "test-slow", f"TESTS={folder}"))
+    others = " ".join(f"--ignore={each}" for each in SLOW if each)
+    return Stage("slow: other tests", ("make", "test-slow", f"TESTS={others}"))
+
+
+def commit() -> str | None:
+    """The commit that is checked out; None if files differ from it, records aside, or nobody knows."""
+    asked = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    changed = ["git", "status", "--porcelain", "--", ".", ":!reports/record", ":!docs/records.md", ":!reports/*.svg"]
+    same = subprocess.run(changed, cwd=ROOT, capture_output=True, text=True, check=False)
+    return asked.stdout.strip() if asked.returncode == same.returncode == 0 and not same.stdout.strip() else None
+
+
+class Passed:
+    """The stages that have passed at a commit, kept in a file. commit : None keeps nothing."""
+
+    def __init__(self, commit: str | None, file: Path = PASSED) -> None:
+        self.commit, self._file = commit, file
+        self._found: dict[str, dict[str, float]] = {}
+        if commit is not None and file.exists():
+            kept = json.loads(file.read_text())
+            self._found = kept["passed"] if kept["commit"] == commit else {}
+
+    def earlier(self, stage: Stage) -> Result | None:
+        """The result of a stage that has passed before."""
+        found = self._found.get(stage.name)
+        return None if found is None else Result(stage, 0, found["wall"], found["cpu"], is_earlier=True)
+
+    def add(self, result: Result) -> None:
+        """Keep a result if the stage has passed."""
+        if self.commit is not None and result.code == 0 and not result.is_earlier:
+            self._found[result.stage.name] = {key: asdict(result)[key] for key in ("wall", "cpu")}
+            self._file.parent.mkdir(exist_ok=True)
+            self._file.write_text(json.dumps({"commit": self.commit, "passed": self._found}, indent=1))
 
 
 def run(stage: Stage) -> Result:
@@ -83,14 +131,18 @@ def run(stage: Stage) -> Result:
     return Result(stage, code, time.monotonic() - begin, cpu)
 
 
-def main(wanted: tuple[str, ...]) -> int:
+def main(wanted: tuple[str, ...], *, resumes: bool = False) -> int:
     console = Console()
+    passed = Passed(commit())
+    if resumes and passed.commit is None:
+        console.print("--resume: files differ from the last commit, so all stages are run", style="yellow")
     results: list[Result] = []
     for stage in stages():
         if wanted and not stage.name.startswith(wanted):
             continue
         console.rule(stage.name)
-        results.append(run(stage))
+        results.append((passed.earlier(stage) if resumes else None) or run(stage))
+        passed.add(results[-1])
         if results[-1].code == INTERRUPTED:
             break
     table = Table("stage", "result", "minutes", "CPU minutes", title="checks")
@@ -102,4 +154,8 @@ def main(wanted: tuple[str, ...]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(tuple(sys.argv[1:])))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("stages", nargs="*", help="the beginnings of names; all stages without")
+    parser.add_argument("--resume", action="store_true", help="leave out what has passed at this commit")
+    arguments = parser.parse_args()
+    sys.exit(main(tuple(arguments.stages), resumes=arguments.resume))
