@@ -74,6 +74,7 @@ def work(bench: Any, folder: Path) -> Any:
     return bench.work.load(folder, "json", "bytes")
 
 
+@pytest.mark.slow
 def test_without_a_gpu_it_says_so_and_records_nothing() -> None:
     def written() -> list[tuple[Path, float]]:
         paths = [*BENCH.parent.glob("gpu_*.svg"), *BENCH.parent.glob("record/*-gpu*.json")]
@@ -265,6 +266,7 @@ def rows_as_list(rows: Any) -> list[list[int]]:
     return found
 
 
+@pytest.mark.slow
 def test_forced_tokens_that_a_loop_masks_are_counted(
     bench: Any, work: Any, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from own_process import check_tests
 
 
+@pytest.mark.slow
 def test_kernels_without_jit() -> None:
     """The first seeds of tests that compare with brute force, errors, and the counts of places that are read."""
     chosen = [

@@ -259,6 +259,7 @@ def test_kinds_of_places(code: str, kind: str | None) -> None:
     assert kind_of_place(code) == kind
 
 
+@pytest.mark.slow
 def test_complete_writes_names_that_exist(project: Path) -> None:
     pytest.importorskip("torch")
     pytest.importorskip("transformers")

@@ -37,6 +37,7 @@ def plain(text: str) -> str:
     return re.sub(r"\s+", "", html.unescape(re.sub(r"<style>.*?</style>|<[^>]*>", "", text, flags=re.DOTALL)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["lint", "explain"])
 def test_pictures_of_commands_are_what_they_print(name: str, load: Any) -> None:
     script = load("site_pictures")

@@ -276,6 +276,7 @@ def test_reserved_words_are_names_nowhere() -> None:
     assert all(legal(store, "a is b") for store in (none, words, every))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lexing", share(["longest", "contextual"], 1))
 def test_what_larks_own_grammar_of_python_takes(lexing: Lexing) -> None:
     """The table of docs/grammars/lark.python.md. Read by context, it is what Lark takes."""

@@ -186,6 +186,7 @@ def test_a_literal_longer_than_a_lexer_is_a_short_finding() -> None:
     assert len(str(report)) < 2_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", share([1_001, 20_001], 1))
 def test_more_literals_than_a_lexer_has_states_are_a_finding(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert backup.STATE_LIMIT == 20_000

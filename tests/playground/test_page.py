@@ -145,5 +145,6 @@ def test_it_fits(page: Browser, tmp_path: Path, width: int, is_dark: bool) -> No
     page.size(1280, 900)
 
 
+@pytest.mark.slow
 def test_it_asks_nobody_else_and_breaks_no_policy(page: Browser) -> None:
     assert page.complaints() == []

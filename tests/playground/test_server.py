@@ -73,6 +73,7 @@ def wait_for_workers(server: PlaygroundServer) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 def test_the_page_and_its_policy(server: PlaygroundServer) -> None:
     status, headers, data = send(server, "GET", "/")
     assert status == 200 and b"maskwright playground" in data

@@ -252,6 +252,7 @@ document.getElementById("page").onload = event => {
 };</script>"""
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
 def test_the_page_fits_a_phone(engine_facts: Facts, tmp_path: Path) -> None:
     """390 pixels wide: nothing stands out of the page, and tables with words need no scrolling."""

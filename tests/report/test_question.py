@@ -27,6 +27,7 @@ from maskwright.report.question import ENGINES, Answer, Answers, Question, ask, 
 ANBN = make_grammar("S : a S b | a b")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", share([10, 60], 1))
 def test_all_engines_answer_random_questions_alike(n: int) -> None:
     rng, verdicts = random.Random(4), Counter[str]()

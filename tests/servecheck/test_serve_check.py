@@ -255,6 +255,7 @@ def run(*arguments: str) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
+@pytest.mark.slow
 def test_the_command(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtimes, "version", lambda package: "0.32.0" if package == "vllm" else "0.0.1")
     monkeypatch.setattr(runtimes, "entry_points", lambda group: [SimpleNamespace(name="maskwright")])

@@ -215,6 +215,7 @@ def random_texts(n: int, seed: int) -> list[str]:
     return ["".join(rng.choices(pieces, k=rng.randrange(1, 9))) + rng.choice(["", "\n"]) for _ in range(n)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", share([300, 3000], 1))
 def test_legal_texts_are_those_that_lark_parses(python: Oracle, n: int) -> None:
     """Lark's basic lexer reads python.lark as longest match does, and its Indenter is the definition of layout."""
@@ -270,6 +271,7 @@ def test_every_prefix_of_real_files_is_legal(python: Oracle, n: int) -> None:
             assert state.is_legal, text[: i + 1]
 
 
+@pytest.mark.slow
 def test_broken_python_is_refused(python: Oracle) -> None:
     """Where Lark refuses the whole text, so does the oracle; a prefix that has a legal witness is legal."""
     n_refused = n_witnessed = 0

@@ -49,6 +49,7 @@ def spoil(monkeypatch: pytest.MonkeyPatch, change: Any) -> None:
     monkeypatch.setattr(Matcher, "fill", spoiled)
 
 
+@pytest.mark.slow
 def test_both_kinds_of_error_are_found(
     store: Store, corpus: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -143,6 +143,7 @@ def test_what_a_model_drew_is_drawn_again_to_be_made_short(store: Store) -> None
     assert report.findings[0].more["minimal"]["text"] == "a=(a)\n"
 
 
+@pytest.mark.slow
 def test_what_only_one_cut_off_shows_is_shown_short(store: Store) -> None:
     """A reference that refuses texts of one length: hardly any other prefix of a refused text is refused."""
     command = "sh -c 'if [ $(($(wc -c) % 79)) = 0 ]; then echo of that length; exit 1; fi'"

@@ -147,6 +147,7 @@ def test_stopped_workers_are_not_waited_for_after_ctrl_c(tmp_path: Path) -> None
         assert time.monotonic() - begin < 5
 
 
+@pytest.mark.slow
 @needs_proc
 def test_workers_end_with_a_killed_command(tmp_path: Path) -> None:
     with command(tmp_path) as process:

@@ -208,6 +208,7 @@ def test_masks_of_raw_patches_are_those_of_the_pattern(seed: int) -> None:
         text += VOCABULARY.tokens[token]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", share([GOOD[1], GOOD[3]], 1))
 def test_masks_are_what_is_allowed(text: str, in_json: Any, raw: Any) -> None:
     inside = f"x {call('apply_patch', json.dumps({'input': text}))}"

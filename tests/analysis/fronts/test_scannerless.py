@@ -137,6 +137,7 @@ def test_a_keyword_may_run_into_a_name() -> None:
             assert not is_legal, text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", share([1_200, 3_500], 1))
 def test_thousands_of_words_are_split_at_once(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Reading goes a few rounds, however many of the words have to be split until the automaton of the others fits."""

@@ -410,6 +410,7 @@ BLANK.1: / /
     assert judged(store, "a#bcdef") == "legal"
 
 
+@pytest.mark.slow
 def test_the_api_and_the_commands_keep_to_the_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MASKWRIGHT_CACHE", str(tmp_path / "cache"))
     path, store, text = tmp_path / "words.lark", tmp_path / "store.safetensors", tmp_path / "text.txt"

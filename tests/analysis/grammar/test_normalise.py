@@ -245,6 +245,7 @@ def sentences(grammar: Grammar, rng: random.Random, count: int, longest: int) ->
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", share([6, 15, 45], 1))
 def test_python_normalised_is_the_same_language(n: int) -> None:
     before = load_grammar("lark:python")

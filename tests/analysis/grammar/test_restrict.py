@@ -342,6 +342,7 @@ PYTHON = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "restrictions",
     share(

@@ -58,6 +58,7 @@ def test_refuses(text: bytes, at: int) -> None:
     assert byte_parser("c").refusal(text) == at
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(GCC is None, reason="gcc is not installed")
 def test_gcc_agrees() -> None:
     cases = tomllib.loads((CASES / "c.toml").read_text(encoding="utf-8"))

@@ -85,6 +85,7 @@ def test_gofmt_says_the_same_of_the_cases() -> None:
     assert [text for text, one, other in zip(texts, said, expected, strict=True) if one != other] == []
 
 
+@pytest.mark.slow
 def test_texts_drawn_under_the_masks_are_go() -> None:
     texts = list(drawn(150, 1))
     needs_gofmt()

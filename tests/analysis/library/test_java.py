@@ -72,6 +72,7 @@ def test_files_of_the_data() -> None:
         assert byte_parser("java").refusal(record["text"].encode()) is None, record["id"]
 
 
+@pytest.mark.slow
 def test_drawn_texts() -> None:
     """None is a dead end, and javac accepts them, but for what no context-free grammar can know."""
     texts = list(sampled("java", 60))

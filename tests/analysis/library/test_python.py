@@ -129,6 +129,7 @@ def test_texts_before_the_damage() -> None:
         assert byte_parser("python").refusal(text.encode()) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", share([20, 60], 1))
 def test_drawn_texts(n: int) -> None:
     """None of their prefixes is a dead end."""

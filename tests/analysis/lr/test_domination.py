@@ -193,6 +193,7 @@ def read_on(tables: LrTables, stacks: list[Stack], column: int) -> list[Stack]:
     return shift(tables, stacks, column) if column >= 0 and tables.terminal_column[column] >= 0 else []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", share([2, 10, 30], 1))
 def test_relations_hold_on_stacks(n: int) -> None:
     """The relations, by the definition: what is read on a stack is read on the one that it contracts to, is <= or is covered by."""

@@ -228,6 +228,7 @@ def test_groups_whose_options_begin_alike(levels: int, words: int) -> None:
     assert not dfa.matches(b"a" * (levels * words) + b"b") and not dfa.matches(b"a" * (levels * words) + b"zb")
 
 
+@pytest.mark.slow
 def test_the_innermost_choice_of_deep_groups() -> None:
     """Factored it is too deep for the stack, as it stands it is not."""
     words = "|".join("a" * n + "b" for n in range(100))

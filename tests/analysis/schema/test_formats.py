@@ -155,6 +155,7 @@ def test_patterns_are_told_from_other_strings() -> None:
         assert not conforms("regex", text)
 
 
+@pytest.mark.slow
 def test_a_pattern_that_is_taken_is_one() -> None:
     dfa = format_automaton("regex")
     assert dfa is not None
@@ -165,6 +166,7 @@ def test_a_pattern_that_is_taken_is_one() -> None:
         assert is_pattern(text) or not dfa.matches(text.encode()), text
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_a_browser_takes_these_patterns() -> None:
     dfa = format_automaton("regex")

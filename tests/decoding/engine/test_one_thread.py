@@ -203,6 +203,7 @@ def abused(seconds: float) -> tuple[int, int, int]:
     return through, refused, other
 
 
+@pytest.mark.slow
 def test_abuse_for_a_moment() -> None:
     through, _, _ = abused(2)
     assert through > 20

@@ -362,6 +362,7 @@ def test_the_models_own_choice_may_be_asked_about_first(prompt: bytes, n: int) -
     assert 0 < masks < calls
 
 
+@pytest.mark.slow
 def test_samples_have_the_distribution_of_the_mask_whether_it_is_made_first_or_not() -> None:
     """One token of three that are allowed, most of the weight on others."""
     weights = np.full(vocabulary().size, -np.inf, np.float32)

@@ -144,6 +144,7 @@ def run(code: str, **environment: str) -> None:
     assert done.returncode == 0 and done.stdout.strip().endswith("same"), done.stderr[-2000:]
 
 
+@pytest.mark.slow
 def test_the_triton_kernel_under_its_interpreter() -> None:
     run(TRITON.format(folder=str(TESTS)), TRITON_INTERPRET="1")
 

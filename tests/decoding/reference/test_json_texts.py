@@ -266,6 +266,7 @@ def test_deep_texts_need_no_deep_stack() -> None:
     assert interpreter.is_complete(interpreter.read_bytes(interpreter.start(), b"[" * n + b"]" * n))
 
 
+@pytest.mark.slow
 def test_readings_that_double_are_limited() -> None:
     interpreter = JsonInterpreter(Texts(graph((Arrays((), 0, 0, None), Arrays((), 0, 0, 1)))))
     with pytest.raises(LimitError, match="more than 20,000 readings"):

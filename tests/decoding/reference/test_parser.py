@@ -227,6 +227,7 @@ def test_stacks_are_shared() -> None:
     assert read(parser_of(make_grammar("S : a b")), (1,)) == ()
 
 
+@pytest.mark.slow
 def test_python_goes_past_a_conflict_that_lark_resolves_wrongly() -> None:
     grammar = python_grammar()
     parser = parser_of(grammar)

@@ -133,6 +133,7 @@ def test_illegal_python(decoder: ReferenceDecoder, name: str) -> None:
     assert decoder.hypotheses == before
 
 
+@pytest.mark.slow
 def test_masks_are_those_of_the_tokens(decoder: ReferenceDecoder, original: ReferenceDecoder) -> None:
     """At some places in a text: the mask, that of the store that is not streamlined, and each of many tokens by itself."""
     vocabulary = python_store().vocabulary
@@ -147,6 +148,7 @@ def test_masks_are_those_of_the_tokens(decoder: ReferenceDecoder, original: Refe
         assert tried == mask & set(sample), text[:end]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", share([1, 3], 1))
 def test_real_programs(decoder: ReferenceDecoder, original: ReferenceDecoder, n: int) -> None:
     """Both stores have the same masks before every token of real programs, cut by the tokenizer itself, and allow it."""

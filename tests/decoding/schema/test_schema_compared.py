@@ -221,6 +221,7 @@ WIDE: dict[str, tuple[Any, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", share(WIDE, 2))
 def test_values_that_come_deep_behind_many_others_are_found_soon(vocabulary: mw.Vocabulary, name: str) -> None:
     """Such a search took two to the number of members, or for ever."""

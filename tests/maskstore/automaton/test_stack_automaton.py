@@ -46,6 +46,7 @@ def test_lexing_nfa_has_no_stack_automaton() -> None:
         build_automaton(grammar, vocabulary_of(b"a"))
 
 
+@pytest.mark.slow
 def test_rules_too_long_for_the_table_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     build_automaton(longest("start: " + '"a" ' * 4095), vocabulary_of(b"a"))
     with pytest.raises(LimitError, match="a rule of 4,096 symbols, expected fewer than 262,144 and 4,096"):

@@ -332,6 +332,7 @@ def test_endings_under_tables_that_are_made_up(monkeypatch: pytest.MonkeyPatch) 
     assert kept > 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", share([range(50), *parts(400, 100)], 1), ids=str)
 def test_some_hundred_tables(seeds: range) -> None:
     tally = mutated(7, seeds.start, seeds.stop, {}, 300)

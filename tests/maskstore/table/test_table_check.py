@@ -361,6 +361,7 @@ def test_a_stack_that_is_popped_below_its_bottom() -> None:
     assert re.search(r"state \d+ reduces by rule \d+ on a stack that is too short", refused_table(store, table))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", share([30, 300], 1))
 def test_what_is_let_through_can_be_run(n: int) -> None:
     """The engine in plain Python, over arrays that refuse every index outside them, on tables altered at random."""

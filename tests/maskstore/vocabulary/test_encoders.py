@@ -70,6 +70,7 @@ def test_built_in_tokenizers_spell_every_text(name: str) -> None:
     assert [again.encode(text) for text in TEXTS] == [encoder.encode(text) for text in TEXTS]
 
 
+@pytest.mark.slow
 def test_ids_are_the_packages_own() -> None:
     sentencepiece = pytest.importorskip("sentencepiece")
     common = pytest.importorskip("mistral_common.tokens.tokenizers.mistral")

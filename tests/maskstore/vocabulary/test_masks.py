@@ -26,6 +26,7 @@ def pools(draw: st.DrawFn) -> tuple[int, list[set[int]]]:
     return n_tokens, draw(st.lists(st.one_of(ids, few), max_size=12))
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(pools())
 def test_pool_equals_sets(case: tuple[int, list[set[int]]]) -> None:
