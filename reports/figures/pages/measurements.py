@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..facts import record
+from ..facts import constant, record
 from ..page import About, Page
 
 page = Page("docs/measurements.md")
@@ -53,53 +53,50 @@ page.figure("32,000; # CPU seconds and # MB at V = 131,072", tekken("process_cpu
 
 # The engine beside its peers
 masks = record("masks")
-for work, name in {"python": "python.lark", "json": "JSON"}.items():
-    for size in SIZES:
-        engines = masks.at(f"cells/work={work},vocabulary={size.replace(',', '')}/engines")
-        alone = {engine: engines(f"{engine}/both_us/mean") for engine in ("ours", "llguidance", "xgrammar")}
-        head = f"| {name}, V = {size} |"
-        slower = alone["llguidance"] / alone["ours"]
-        together = {engine: engines(f"{engine}/batches/128/both_us/p50") for engine in alone}
-        if work == "python":
-            kbnf = "failed" if engines("kbnf/status") == "failed" else "#"
-            page.figure(
-                f"{head} # | # (#x) | # | {kbnf} |",
-                alone["ours"],
-                About(alone["llguidance"]),
-                slower,
-                About(alone["xgrammar"]),
-                *([About(engines("kbnf/both_us/mean"))] if kbnf == "#" else []),
-            )
-            page.figure(
-                f"{head} # us | llguidance, # ms (#x) |",
-                together["ours"],
-                together["llguidance"] / 1e3,
-                together["llguidance"] / together["ours"],
-            )
-        else:
-            page.figure(
-                f"{head} # | # (#x) | # (#x) | # |",
-                alone["ours"],
-                alone["llguidance"],
-                slower,
-                alone["xgrammar"],
-                alone["xgrammar"] / alone["ours"],
-                engines("kbnf/both_us/mean"),
-            )
-            unit, scale = ("us", 1) if size == "32,000" else ("ms", 1e3)
-            page.figure(
-                f"{head} # us | xgrammar, # {unit} (#x) |",
-                together["ours"],
-                together["xgrammar"] / scale,
-                together["xgrammar"] / together["ours"],
-            )
-        page.holds(
-            head,
-            min(together["llguidance"], together["xgrammar"])
-            == together["llguidance" if work == "python" else "xgrammar"],
-        )
-page.figure("A step of # texts that stand anywhere", max(masks("cells/0/batches")))
-page.figure("llguidance compiles python.lark in # CPU seconds", masks("cells/0/engines/llguidance/compile_cpu_s"))
+WORKS = [f"cells/work={work},vocabulary={size.replace(',', '')}" for work in ("python", "json") for size in SIZES]
+NAMES = {
+    "ours": "maskwright",
+    "llguidance": "llguidance 1.9.1",
+    "xgrammar": "xgrammar 0.2.8",
+    "glrmask": "glrmask 0.5.0",
+    "kbnf": "kbnf 0.4.2",
+    "outlines": "outlines-core 0.2.14",
+    "syncode": "SynCode 0.4.16",
+}
+
+
+def in_unit(us: float) -> tuple[float, str]:
+    """A time as the page shows it: microseconds without a unit, milliseconds, or seconds."""
+    return (us, "") if us < 1e3 else (us / 1e3, " ms") if us < 1e6 else (us / 1e6, " s")
+
+
+for table, way in {"| alone": "both_us", "| 128 texts": "batches/128/both_us"}.items():
+    for engine, name in NAMES.items():
+        cells, values = [], []
+        for work in WORKS:
+            facts = masks.at(f"{work}/engines/{engine}")
+            if facts("status") != "measured" or ("batches" in way and "both_us" not in facts("batches/128")):
+                cells.append({"failed": "failed", "cannot": "cannot"}.get(facts("status"), "cannot"))
+                continue
+            shown = [in_unit(facts(f"{way}/{key}")) for key in ("mean", "p50")]
+            cells.append("#{} (#{})".format(*(unit for _, unit in shown)))
+            values += [About(value) for value, _ in shown]
+        if values:
+            page.figure(f"| {name} | {' | '.join(cells)} |", *values, within=table)
+documents = {
+    masks(f"{work}/engines/{engine}/replay/documents_begun") for work in WORKS for engine in ("ours", "llguidance")
+}
+page.figure("over # real files, mean (median)", *documents)
+page.limit("window of # tokens are made", constant("reports/bench/peers/process.py", "WINDOW"))
+batch = max(masks(f"{WORKS[0]}/engines/ours/batches"), key=int)
+page.figure("A step of # texts that stand anywhere", int(batch))
+page.figure("| # texts | python.lark, V", int(batch))
+for engine in ("llguidance", "glrmask"):
+    ratios = [masks(f"{work}/engines/{engine}/ratio/of_means") for work in WORKS]
+    page.figure(
+        f"{engine} takes # and # times as long as maskwright on python.lark, # and # on JSON", *map(About, ratios)
+    )
+page.figure("llguidance compiles python.lark in # CPU seconds", masks(f"{WORKS[0]}/engines/llguidance/compile_cpu_s"))
 
 # Building stores
 compiling = record("compiling")
