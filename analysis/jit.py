@@ -15,7 +15,6 @@ import functools
 import glob
 import importlib
 import os
-import threading
 import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -25,11 +24,12 @@ from typing import Any
 from maskwright.analysis import ahead
 from maskwright.analysis.errors import MissingExtraError
 from maskwright.analysis.kernel_sources import PACKAGE, checksum
+from maskwright.analysis.locks import new_rlock
 
 CACHE_VARIABLE = "NUMBA_CACHE_DIR"
 """The environment variable that names a folder for compiled code."""
 
-_LOCK = threading.RLock()
+_LOCK = new_rlock()
 """Held while Numba is told where to keep code.
 
 That is a setting of the whole process.

@@ -1,7 +1,7 @@
 """Locks that are free in a fork.
 
 A fork has no other threads than the one that forked. So a lock that another thread held would never
-be given back there.
+be given back there. The thread that forks must hold none of them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """All checks, one after the other, whatever fails: each stage's output as it comes, and one table in the end. Run by `make check-all`.
 
 With arguments only the stages whose names begin with one of them: `check_all.py bench`. With `--resume` without the stages that have
-passed at this commit, so that two hours of checks may be done in parts. Records are not looked at: stages write them.
+passed at this commit, so that two hours of checks may be done in parts. Records are not looked at, since stages write them; nor is what
+is installed beside (Coq, a browser), without which tests leave themselves out.
 
 Exit code 1 if a stage failed. A stage that cannot run here (Coq that is not installed) is shown as skipped, which is no failure. Ctrl-C
 ends the stage under way and shows the table of those before it.
@@ -86,21 +87,30 @@ def _slow_tests(folder: str) -> Stage:
 
 def commit() -> str | None:
     """The commit that is checked out; None if files differ from it, records aside, or nobody knows."""
-    asked = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
     changed = ["git", "status", "--porcelain", "--", ".", ":!reports/record", ":!docs/records.md", ":!reports/*.svg"]
-    same = subprocess.run(changed, cwd=ROOT, capture_output=True, text=True, check=False)
+    try:
+        asked = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+        same = subprocess.run(changed, cwd=ROOT, capture_output=True, text=True, check=False)
+    except OSError:  # there is no git
+        return None
     return asked.stdout.strip() if asked.returncode == same.returncode == 0 and not same.stdout.strip() else None
 
 
 class Passed:
-    """The stages that have passed at a commit, kept in a file. commit : None keeps nothing."""
+    """The stages that have passed at a commit, kept in a file.
 
-    def __init__(self, commit: str | None, file: Path = PASSED) -> None:
+    commit : None: nothing is known, and nothing kept. is_read : whether what passed before is of interest.
+    """
+
+    def __init__(self, commit: str | None, *, is_read: bool, file: Path = PASSED) -> None:
         self.commit, self._file = commit, file
         self._found: dict[str, dict[str, float]] = {}
-        if commit is not None and file.exists():
-            kept = json.loads(file.read_text())
-            self._found = kept["passed"] if kept["commit"] == commit else {}
+        if commit is not None and is_read:
+            try:
+                kept = json.loads(file.read_text())
+                self._found = dict(kept["passed"]) if kept["commit"] == commit else {}
+            except (OSError, ValueError, KeyError, TypeError):
+                pass  # there is none, or it is none of ours
 
     def earlier(self, stage: Stage) -> Result | None:
         """The result of a stage that has passed before."""
@@ -108,11 +118,14 @@ class Passed:
         return None if found is None else Result(stage, 0, found["wall"], found["cpu"], is_earlier=True)
 
     def add(self, result: Result) -> None:
-        """Keep a result if the stage has passed."""
-        if self.commit is not None and result.code == 0 and not result.is_earlier:
+        """Keep whether a stage has passed, if the commit is still the same."""
+        if self.commit is None or result.is_earlier:
+            return
+        self._found.pop(result.stage.name, None)
+        if result.code == 0 and commit() == self.commit:
             self._found[result.stage.name] = {key: asdict(result)[key] for key in ("wall", "cpu")}
-            self._file.parent.mkdir(exist_ok=True)
-            self._file.write_text(json.dumps({"commit": self.commit, "passed": self._found}, indent=1))
+        self._file.parent.mkdir(exist_ok=True)
+        self._file.write_text(json.dumps({"commit": self.commit, "passed": self._found}, indent=1))
 
 
 def run(stage: Stage) -> Result:
@@ -133,9 +146,9 @@ def run(stage: Stage) -> Result:
 
 def main(wanted: tuple[str, ...], *, resumes: bool = False) -> int:
     console = Console()
-    passed = Passed(commit())
-    if resumes and passed.commit is None:
-        console.print("--resume: files differ from the last commit, so all stages are run", style="yellow")
+    passed = Passed(commit(), is_read=resumes or bool(wanted))
+    if passed.commit is None:
+        console.print("git knows of no commit that these files are, so nothing can be resumed", style="yellow")
     results: list[Result] = []
     for stage in stages():
         if wanted and not stage.name.startswith(wanted):

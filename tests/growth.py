@@ -10,6 +10,10 @@ CLEARLY_LINEAR = 2.2
 """Times as much for twice the size: so little after two rounds is not looked at again. What is quadratic costs 4 times as much."""
 
 
+LINEAR = 3.2
+"""More than what is linear comes to, times as much for twice the size: where tests run beside, large data leave the processor's caches."""
+
+
 def growth(cost: Callable[[int], float], n: int, rounds: int = 4) -> float:
     """How many times as much something costs for twice the size, between n and 4 n. cost : a number -> CPU seconds.
 

@@ -40,11 +40,20 @@ def test_what_has_passed_is_left_out(checks: ModuleType, tmp_path: Path, monkeyp
     monkeypatch.setattr(checks, "stages", lambda: stages)
     monkeypatch.setattr(checks, "commit", lambda: "one")
     file = tmp_path / "out" / "checks.json"
-    monkeypatch.setattr(checks.Passed.__init__, "__defaults__", (file,))
+    monkeypatch.setitem(checks.Passed.__init__.__kwdefaults__, "file", file)
     assert checks.main(()) == 1 and len(ran.read_text()) == 2
     assert checks.main((), resumes=True) == 1 and len(ran.read_text()) == 3  # the bad one again
     assert checks.main(("goo",), resumes=True) == 0 and len(ran.read_text()) == 3
     assert checks.main(("goo",)) == 0 and len(ran.read_text()) == 4
+    stages[0] = checks.Stage("good", (sys.executable, "-c", line + "; raise SystemExit(3)"))
+    assert checks.main(("goo",)) == 1 and len(ran.read_text()) == 5
+    stages[0] = checks.Stage("good", (sys.executable, "-c", line))
+    assert checks.main(("goo",), resumes=True) == 0 and len(ran.read_text()) == 6  # it has failed since
+    for torn in ("{", "[]", '{"commit": "one"}'):
+        file.write_text(torn)
+        assert checks.main(("goo",), resumes=True) == 0
+    assert len(ran.read_text()) == 9
+    ran.write_text("xxxx")
     monkeypatch.setattr(checks, "commit", lambda: "another")
     assert checks.main(("goo",), resumes=True) == 0 and len(ran.read_text()) == 5
     monkeypatch.setattr(checks, "commit", lambda: None)

@@ -28,10 +28,10 @@ generalization of Dijkstra's algorithm" (1977) for least costs of nonterminals.
 
 from __future__ import annotations
 
+import os
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from maskwright.analysis.errors import DeadEndError, LimitError
@@ -235,15 +235,19 @@ class _Tools:
 
     def __init__(self, store: EngineTable) -> None:
         self.lock = new_lock()
-        # its table may be replaced (`EngineTable.is_final`), by one with the same lexer and parser
+        # While these live, the store's table may be replaced (`EngineTable.is_final`), by one with
+        # the same lexer and parser. So they keep to the first one.
         self._fixed = EngineTable(store.grammar, store.vocabulary, store.table, store.counts)
         self._searches: dict[bool, EndingSearch] = {}
+        self._spelling: Spelling | None = None
         self.uncounted: str | None = None
 
-    @cached_property
+    @property
     def spelling(self) -> Spelling:
         """What spells bytes in tokens."""
-        return Spelling(self._fixed.vocabulary)
+        if self._spelling is None:  # no `cached_property`: before Python 3.12 all stores would share its lock
+            self._spelling = Spelling(self._fixed.vocabulary)
+        return self._spelling
 
     def search(self, *, spelled: bool = False) -> EndingSearch:
         """The search for bytes, or for those that the vocabulary can spell."""
@@ -255,6 +259,8 @@ class _Tools:
 
 _TOOLS: dict[int, _Tools] = {}
 _LOCK = new_lock()
+if hasattr(os, "register_at_fork"):  # a search that another thread had begun is half made in the fork
+    os.register_at_fork(after_in_child=_TOOLS.clear)
 
 
 def _tools_of(store: EngineTable) -> _Tools:

@@ -125,12 +125,12 @@ class EndingSearch(EndingMachine):
         if configuration.depth and parser.newline >= 0:
             totals = [lexer.width[t] + value for t, value in enumerate(values)]
             values[parser.newline] = max(0, min(totals))
-        configuration.values = values
         configuration.bounds = self._bounds(values)
         if not configuration.depth and parser.newline >= 0:
             configuration.bounds_without = self._bounds(
                 [*values[: parser.newline], COSTLY, *values[parser.newline + 1 :]]
             )
+        configuration.values = values  # last, since it says that all is there: Ctrl-C may come between
         return values
 
     def _bounds(self, values: list[int]) -> array[int]:

@@ -77,9 +77,11 @@ class Spelling:
         found = frozenset(longer)
         if not found:
             return -1
-        number = self._number.setdefault(found, len(self._states))
-        if number == len(self._states):
-            self._states.append(found)
+        number = self._number.get(found)
+        if number is None:
+            number = len(self._states)
+            self._states.append(found)  # first: Ctrl-C may come between
+            self._number[found] = number
         return number
 
     def is_whole(self, state: int) -> bool:

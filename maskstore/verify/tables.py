@@ -40,8 +40,8 @@ class Certificate:
 
     grammar : the rules that the tables are made of. That they derive what the author's rules derive
         is taken as right.
-    has_conflicts : whether tables leave entries out on purpose. Then those that are missing are no
-        faults, and nothing is known of what the parser refuses.
+    has_conflicts : whether tables may leave entries out on purpose. Then entries that are missing
+        are no faults, and it is not known what the parser refuses.
     columns : for each of its nonterminals the column of the gotos. This proves nothing: a wrong
         column makes right tables fail, and never wrong ones pass.
     """

@@ -142,6 +142,8 @@ class _Verification:
         self.tops = sorted({0}.union(*entered))
         inserted = (self.lexer.newline_column, self.lexer.indent, self.lexer.dedent)
         self.tops_behind_newline = sorted(set[int]().union(*(entered[column] for column in inserted if column >= 0)))
+        self.faults: tuple[str, ...] = ()
+        self.not_shown = NOT_ASKED
         self._done: set[
             tuple[LineBreaks, int, int, frozenset[tuple[frozenset[Continuation], int]], tuple[int, ...]]
         ] = set()
@@ -150,14 +152,19 @@ class _Verification:
 
     def run(self) -> Checked:
         """All checks."""
-        faults, not_shown = self._tables()
-        groups_of_state, self.masks = self._groups()
+        try:
+            self._check_tables()
+            groups_of_state, self.masks = self._groups()
+        except LimitError:
+            if not self.faults:  # else the tables are wrong, whatever the masks are
+                raise
+            return Checked((), {"LR states": self.parser.n_states}, self.faults, self.not_shown)
         self.walks = Walks(self.claims, self.masks, self.configurations)
         try:
             self._check_states(groups_of_state)
             self._follow()
         except (LimitError, RecursionError) as error:
-            if not self.walks.found and not faults:  # else what was found is wrong, whatever else there is
+            if not self.walks.found and not self.faults:  # else what was found is wrong, whatever else there is
                 if isinstance(error, LimitError):
                     raise
                 raise LimitError("a token is read as hundreds of terminals: nothing was decided") from None
@@ -174,22 +181,31 @@ class _Verification:
             "visits": len(self.walks),
             "early decisions": self.walks.n_early,
         }
-        return Checked(tuple(map(self._difference, self.walks.found[:MOST_FOUND])), counts, faults, not_shown)
+        return Checked(tuple(map(self._difference, self.walks.found[:MOST_FOUND])), counts, self.faults, self.not_shown)
 
-    def _tables(self) -> tuple[tuple[str, ...], str]:
-        """What is wrong with the LALR tables, and why they are not known to be complete."""
+    def _check_tables(self) -> None:
+        """Note what is wrong with the LALR tables, and why they are not known to be complete."""
         if self.certificate is None:
-            return (), NOT_ASKED
-        faults = unsound_reductions(self.certificate, self.parser, self.lexer)
+            return
+        self.not_shown = "it was not looked at"
+        self.faults = unsound_reductions(self.certificate, self.parser, self.lexer)
         try:
             missing = missing_entries(
-                self.certificate, self.parser, self.lexer, lambda n, of: self.clock.report("rules", n, of)
+                self.certificate, self.parser, self.lexer, lambda n, of: self.clock.report("steps in rules", n, of)
             )
         except TooManyItems as error:
-            return faults, str(error)
-        if missing and self.certificate.has_conflicts:
-            return faults, "it has conflicts, where tables leave actions out"
-        return (*faults, *missing[:MOST_SHOWN]), "entries are missing" if missing else ""
+            self.not_shown = str(error)
+            return
+        if not missing:
+            self.not_shown = ""
+        elif self.certificate.has_conflicts:
+            self.not_shown = (
+                f"the grammar has conflicts, where tables leave actions out, and {len(missing):,} entries are missing, such as: "
+                f"{missing[0]}"
+            )
+        else:
+            self.not_shown = "entries are missing"
+            self.faults += missing[:MOST_SHOWN]
 
     def _check_states(self, groups_of_state: dict[int, tuple[Ints, list[tuple[int, ...]]]]) -> None:
         """Check the look-ups of all lexer states."""

@@ -25,7 +25,10 @@ from maskwright.maskstore.table.anew import check_made_anew
 from maskwright.maskstore.table.compiled import Progress
 from maskwright.maskstore.verify import MOST_FOUND, Difference, verify_table
 from maskwright.maskstore.verify.tables import Certificate
+from maskwright.maskstore.verify.verification import NOT_ASKED
 from maskwright.stores.store import Store, load_store
+
+TOO_LARGE = "the full LR tables are too large"
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
@@ -45,7 +48,7 @@ class VerificationReport:
     has_checked_tables : False where the full LR tables, which the check starts from, are too large:
         then nothing is known of `faults`.
     not_shown : why it was not shown that the LALR tables accept all that the grammar derives, in
-        words; "" if it was. It is not for most grammars with conflicts.
+        words; "" if it was. For many grammars with conflicts it cannot be shown.
     tokens : the bytes of each token in `differences`, by id.
     counts : what was checked, by name.
     seconds : wall time.
@@ -59,7 +62,7 @@ class VerificationReport:
     seconds: float
     faults: tuple[str, ...] = ()
     has_checked_tables: bool = True
-    not_shown: str = ""
+    not_shown: str = NOT_ASKED
 
     @property
     def passed(self) -> bool:
@@ -131,11 +134,13 @@ class VerificationReport:
         number = f"{len(self.differences):,}" + " or more" * (len(self.differences) == MOST_FOUND)
         failures = ["wrong LALR tables"] * bool(self.faults) + [f"{number} differences"] * bool(self.differences)
         if not self.has_checked_tables:
-            yield Text("\nLALR tables: not checked, since the full LR tables are too large", style="yellow")
+            yield Text(f"\nLALR tables: not checked, since {TOO_LARGE}", style="yellow")
         elif self.not_shown and not self.faults:
             yield Text(
                 f"\nLALR tables: not shown to accept every text of the grammar: {self.not_shown}", style="yellow"
             )
+        elif not self.faults:
+            yield Text("\nLALR tables: accept the texts of the grammar and no others")
         verdict = "passed" if self.passed else f"FAILED: {', '.join(failures)}"
         yield Text(f"\nverify: {verdict}", style="bold green" if self.passed else "bold red")
 
@@ -199,7 +204,7 @@ def verify(
         time.perf_counter() - begin,
         found.faults,
         certificate is not None,
-        found.not_shown,
+        TOO_LARGE if certificate is None else found.not_shown,
     )
 
 

@@ -28,7 +28,8 @@ from maskwright.cli.constraints import FromOption, GrammarOptions
 
 _EPILOG = """Example: maskwright verify python.safetensors
 
-Exit codes: 0 every mask is right; 1 some is not; 2 usage, bad input, or nothing was decided; 130 interrupted."""
+Exit codes: 0 every mask is right; 1 some is not, or the LALR tables are not the grammar's; 2 usage, bad input, or nothing was decided;
+130 interrupted."""
 
 
 @app.command(epilog=_EPILOG)
@@ -53,7 +54,8 @@ def verify(
 ) -> None:
     """Check all of a store's automaton against its parser and lexer, by code that shares nothing with the builder.
 
-    Every look-up, edge and mask is checked, so that no text has to be tried. Takes seconds; for large grammars minutes or hours. Grammar
+    Every look-up, edge and mask is checked, and that the LALR tables accept the texts of the grammar and no others (where that can be
+    told), so that no text has to be tried. Takes seconds; for large grammars minutes or hours. Grammar
     and vocabulary are those in the store: that they are the ones you expect is not checked.
     """
     with clean_errors():

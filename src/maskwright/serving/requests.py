@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -108,6 +109,7 @@ class RequestCompiler:
         self._lock = new_lock()
         self._kept: OrderedDict[_Key, tuple[RequestStore, int]] = OrderedDict()  # with `_fixed_size`
         self._under_way: dict[_Key, Future[RequestStore]] = {}
+        _COMPILERS.add(self)
         self._checker = RequestChecker(self.reader)
         try:  # what is wrong with them is said now, not of each request
             self.reader.read(self.reader.request("json_object", "", options))
@@ -169,7 +171,7 @@ class RequestCompiler:
             raise
         finally:
             with self._lock:
-                del self._under_way[key]
+                self._under_way.pop(key, None)
         return store
 
     def _request(self, kind: str, spec: str, options: RequestOptions | None) -> Request:
@@ -221,6 +223,19 @@ class RequestCompiler:
 
     def __repr__(self) -> str:
         return f"<RequestCompiler for {printable(self.vocabulary.name)}: {len(self._stores)} stores, {len(self)} constraints kept>"
+
+
+_COMPILERS: weakref.WeakSet[RequestCompiler] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    """What other threads were compiling is never finished in a fork, where they are not."""
+    for compiler in list(_COMPILERS):
+        compiler._under_way.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 class RequestChecker:

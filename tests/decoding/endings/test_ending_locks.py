@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import warnings
 
+import pytest
 from engine_cases import vocabulary_of
 
 from maskwright.analysis.loading import parse_grammar
@@ -25,3 +28,31 @@ def test_a_search_of_one_store_does_not_wait_for_another_stores() -> None:
         thread.join(timeout=60)
     assert found == [b"ba"]
     assert shortest_ending(busy).data == b"ab"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_fork_begins_its_searches_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What another thread had begun at the fork is half made, and nobody is there to end it."""
+    is_begun, can_go_on = threading.Event(), threading.Event()
+    store = compile_store(parse_grammar('start: "a" "b"', name="test"), vocabulary_of(b"a", b"b"))
+    busy, other = store.matcher(), store.matcher()
+    bounds = ending_module.EndingSearch._bounds
+
+    def halt(search: ending_module.EndingSearch, values: list[int]) -> object:
+        if threading.current_thread() is not threading.main_thread():
+            is_begun.set()
+            can_go_on.wait()
+        return bounds(search, values)
+
+    monkeypatch.setattr(ending_module.EndingSearch, "_bounds", halt)
+    thread = threading.Thread(target=lambda: shortest_ending(busy))
+    thread.start()
+    assert is_begun.wait(60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forks of processes with threads
+        child = os.fork()
+    if child == 0:
+        os._exit(0 if shortest_ending(other).data == b"ab" else 1)
+    can_go_on.set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
