@@ -31,4 +31,5 @@ page.given("were given up after 200 s", "an option of the command that made the 
 page.figure("they had # to # CPU s by then", min(given_up), max(given_up))
 page.holds("None was found wrong", all(each["passed"] is not False for each in stores.values()))
 page.limit("more than # million visits", constant("maskstore/verify/verification.py", "MOST_VISITS") / 1e6)
+page.limit("a text of more than # readings", constant("decoding/engine/constants.py", "MAX_STACKS"))
 page.given("passed after 37 CPU s and `python` after 207", "run once by hand")
