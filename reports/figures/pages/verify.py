@@ -33,3 +33,4 @@ page.holds("None was found wrong", all(each["passed"] is not False for each in s
 page.limit("more than # million visits", constant("maskstore/verify/verification.py", "MOST_VISITS") / 1e6)
 page.limit("a text of more than # readings", constant("decoding/engine/constants.py", "MAX_STACKS"))
 page.given("passed after 37 CPU s and `python` after 207", "run once by hand")
+page.given("it takes more than 15 GB of memory", "run once by hand")
