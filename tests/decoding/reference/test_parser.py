@@ -66,14 +66,13 @@ def read(parser: Parser, word: tuple[int, ...]) -> Stacks:
 @pytest.mark.parametrize("chunk", share(range(16), 1))
 def test_accepts_what_earley_accepts(chunk: int) -> None:
     """Every word up to some length: is it a prefix, and is it a word of the language?"""
-    n_hidden = n_conflicted = 0
+    n_conflicted = 0
     for seed in range(chunk * CHUNK, (chunk + 1) * CHUNK):
         grammar = random_grammar(seed)
         parser, earley = parser_of(grammar), Earley(grammar)
         n_conflicted += parser.tables.n_conflicts > 0
         length = 4 if grammar.n_terminals < 4 else 3
         known = prefixes(grammar, length)
-        n_hidden += has_hidden_left_recursion(grammar)
         for word in itertools.chain.from_iterable(
             itertools.product(range(grammar.n_terminals), repeat=n) for n in range(length + 1)
         ):
@@ -82,7 +81,11 @@ def test_accepts_what_earley_accepts(chunk: int) -> None:
                 assert bool(stacks) == (word in known), (seed, word)
                 if stacks:
                     assert parser.accepts_end(stacks) == earley.is_word(earley.read_word(word)), (seed, word)
-    assert n_hidden > 0 and n_conflicted > CHUNK // 4
+    assert n_conflicted > CHUNK // 4
+
+
+def test_some_of_these_grammars_have_hidden_left_recursion() -> None:
+    assert sum(has_hidden_left_recursion(random_grammar(seed)) for seed in range(16 * CHUNK)) > 3
 
 
 @pytest.mark.parametrize("chunk", share(range(6), 1))
