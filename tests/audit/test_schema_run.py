@@ -60,7 +60,7 @@ def test_nothing_is_found_of_an_engine_that_is_right(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("keyword", share(["uniqueItems", "required", "minLength", "enum", "additionalProperties"], 1))
 def test_an_ignored_keyword_is_found_and_no_other(keyword: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    report = run(monkeypatch, ignored=keyword)
+    report = run(monkeypatch, ignored=keyword, values=400)
     assert {(one.kind, one.keyword, one.pointer) for one in report.differences} == {
         (ACCEPTS, keyword, POINTERS[keyword])
     }
