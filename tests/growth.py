@@ -10,11 +10,7 @@ CLEARLY_LINEAR = 2.2
 """Times as much for twice the size: so little after two rounds is not looked at again. What is quadratic costs 4 times as much."""
 
 
-LINEAR = 3.2
-"""More than what is linear comes to, times as much for twice the size: where tests run beside, large data leave the processor's caches."""
-
-
-def growth(cost: Callable[[int], float], n: int, rounds: int = 4) -> float:
+def growth(cost: Callable[[int], float], n: int, rounds: int = 8) -> float:
     """How many times as much something costs for twice the size, between n and 4 n. cost : a number -> CPU seconds.
 
     That is the square root of the cost of 4 n over that of n: a machine that is slow for a moment weighs half as much as it would

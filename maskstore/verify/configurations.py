@@ -36,7 +36,6 @@ WHATEVER = -1
 """The set of columns of a continuation that asks for nothing more."""
 
 Ints = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 MOST_LOOKED_AT = 200
 """Most symbols of a continuation that is looked at where only the top of a stack is known."""
 
@@ -57,21 +56,6 @@ class _Move(NamedTuple):
     codes: int
     shifts: frozenset[Cells]
     accepts: bool
-
-
-class _Firsts(NamedTuple):
-    """Sets after the cell on top, where they are not REFUSED: of 1,000 states, often of one.
-
-    tops : int32, ascending; the state on top. sets : int64, for each of them.
-    """
-
-    tops: Int32
-    sets: Ints
-
-    @classmethod
-    def of(cls, tops: list[int], sets: list[int]) -> _Firsts:
-        """From lists."""
-        return cls(np.array(tops, np.int32), np.array(sets, np.int64))
 
 
 class Configurations:
@@ -97,8 +81,8 @@ class Configurations:
         self._codes_number: dict[Codes, int] = {(): 0}
         self._set: list[tuple[tuple[int, Continuation], ...]] = [(), ()]
         self._number: dict[tuple[tuple[int, Continuation], ...], int] = {(): REFUSED}
-        self._first: dict[frozenset[Continuation], _Firsts] = {}
-        self._first_known: dict[Continuation, _Firsts] = {}
+        self._first: dict[frozenset[Continuation], Ints] = {}
+        self._first_known: dict[Continuation, Ints] = {}
         self._taking_known: dict[int, list[int]] = {}
         self._may_known: dict[tuple[int, Continuation], bool] = {}
         self._settled: dict[tuple[int, Continuation], int] = {}
@@ -140,25 +124,15 @@ class Configurations:
         """
         found = self._first.get(continuations)
         if found is None:
-            found = self._first[continuations] = self._first_of_some(continuations)
-        row = np.full(self.parser.n_states, REFUSED, np.int64)
-        row[found.tops] = found.sets
-        return row
+            rows = [self._first_of(each) for each in continuations]
+            found = rows[0] if len(rows) == 1 else np.max(rows, axis=0)
+            if len(rows) > 1:
+                for top in np.flatnonzero((np.array(rows) != REFUSED).sum(axis=0) > 1).tolist():
+                    found[top] = self._union({int(row[top]) for row in rows})
+            self._first[continuations] = found
+        return found
 
-    def _first_of_some(self, continuations: frozenset[Continuation]) -> _Firsts:
-        rows = [self._first_of(each) for each in continuations]
-        if len(rows) == 1:
-            return rows[0]
-        by_top: dict[int, set[int]] = {}
-        for row in rows:
-            for top, number in zip(row.tops.tolist(), row.sets.tolist(), strict=True):
-                by_top.setdefault(top, set()).add(number)
-        tops = sorted(by_top)
-        return _Firsts.of(
-            tops, [self._union(by_top[top]) if len(by_top[top]) > 1 else min(by_top[top]) for top in tops]
-        )
-
-    def _first_of(self, continuation: Continuation) -> _Firsts:
+    def _first_of(self, continuation: Continuation) -> Ints:
         """`first` of one continuation.
 
         Of a long one some ends come first, so that none is read by recursion from start to end.
@@ -173,13 +147,10 @@ class Configurations:
                 for _ in range(MOST_AT_ONCE):
                     one = self._rest[one]
             for one in reversed(agenda):
-                found = {
-                    top: self._alive(self._settle(top, one), top)
-                    for top in self._taking(one)
-                    if self._may_read(top, one)
-                }
-                tops = [top for top in sorted(found) if found[top] != REFUSED]
-                self._first_known[one] = _Firsts.of(tops, [found[top] for top in tops])
+                found = self._first_known[one] = np.full(self.parser.n_states, REFUSED, np.int64)
+                for top in self._taking(one):
+                    if self._may_read(top, one):
+                        found[top] = self._alive(self._settle(top, one), top)
         return self._first_known[continuation]
 
     def _may_read(self, top: int, continuation: Continuation) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -250,44 +250,49 @@ Definition A_ : @action nat nat := Accept.
 """
 
 
-def coq_check(one: Case) -> str:
-    """A command that prints the verdict of the checker in Coq on these tables."""
-    parser, lexer = one.read()
-    tables = _Tables(one.certificate(), parser, lexer)
-    grammar, n = tables.grammar, tables.grammar.n_terminals
+def listed(items: Iterable[str]) -> str:
+    return "[" + "; ".join(items) + "]"
 
-    def symbol(s: int) -> str:
-        return f"n_ {s - n}" if s >= n else f"t_ {s}"
+
+def coq_symbols(grammar: Grammar, symbols: Iterable[int]) -> str:
+    n = grammar.n_terminals
+    return listed(f"n_ {s - n}" if s >= n else f"t_ {s}" for s in symbols)
+
+
+def coq_tables(grammar: Grammar, parser: Parser, lexer: Lexer, checker: str, side: str = "") -> str:
+    """The beginning of a command: a checker with the rules, the tables as functions, and the states. side : the column of a goto."""
 
     def action(a: int) -> str:
         return f"R_ {parser.lhs[-1 - a]} {parser.length[-1 - a]}" if a < 0 else "A_" if a == ACCEPTS else f"S_ {a - 1}"
 
-    def listed(items: list[str]) -> str:
-        return "[" + "; ".join(items) + "]"
-
     rows = [
         listed(
-            [
-                listed([action(a) for a in parser.acts[state * parser.n_columns + column]])
-                for column in range(parser.n_columns)
-            ]
+            listed(map(action, parser.acts[state * parser.n_columns + column])) for column in range(parser.n_columns)
         )
         for state in range(parser.n_states)
     ]
-    rules = [f"({rule.lhs - n}, {listed(list(map(symbol, rule.rhs)))})" for rule in grammar.rules]
-    goto = [listed(["None" if q < 0 else f"Some {q}" for q in row]) for row in parser.goto]
+    n = grammar.n_terminals
+    rules = [f"({rule.lhs - n}, {coq_symbols(grammar, rule.rhs)})" for rule in grammar.rules]
+    goto = [listed("None" if q < 0 else f"Some {q}" for q in row) for row in parser.goto]
     columns = [str(column) if column >= 0 else str(parser.n_columns) for column in lexer.column]
+    return (
+        f"Eval vm_compute in (let rows := {listed(rows)} in let gotos := {listed(goto)} in\n"
+        f"  let columns := {listed(columns)} in {checker} {listed(rules)} {grammar.start - n}\n"
+        f"  (fun q o => nth (match o with None => {parser.n_columns - 1} | Some t => nth t columns {parser.n_columns} end)\n"
+        f"    (nth q rows []) []) (fun q a => nth a (nth q gotos []) None) 0 {side} (seq 0 {parser.n_states})\n"
+    )
+
+
+def coq_check(one: Case) -> str:
+    """A command that prints the verdict of the first checker on these tables."""
+    parser, lexer = one.read()
+    tables = _Tables(one.certificate(), parser, lexer)
+    n = tables.grammar.n_terminals
     column_of = {number - n: column for column, numbers in tables._of_goto.items() for number in numbers}
     sides = [str(column_of[number]) for number in range(len(column_of))]
     terminals = [str(t) for t, column in enumerate(lexer.column) if column >= 0]
-    return (
-        f"Eval vm_compute in (let rows := {listed(rows)} in let gotos := {listed(goto)} in let sides := {listed(sides)} in\n"
-        f"  let columns := {listed(columns)} in check_tables {listed(rules)} {grammar.start - n}\n"
-        f"  (fun q o => nth (match o with None => {parser.n_columns - 1} | Some t => nth t columns {parser.n_columns} end)\n"
-        "    (nth q rows []) [])\n"
-        f"  (fun q a => nth a (nth q gotos []) None) 0 (fun b => nth b sides 0) (seq 0 {parser.n_states}) {listed(terminals)}\n"
-        f"  (seq 0 {len(sides)}) Nat.eq_dec Nat.eq_dec Nat.eq_dec {len(sides) + 1}).\n"
-    )
+    begin = coq_tables(tables.grammar, parser, lexer, "check_tables", f"(fun b => nth b {listed(sides)} 0)")
+    return begin + (f"  {listed(terminals)} (seq 0 {len(sides)}) Nat.eq_dec Nat.eq_dec Nat.eq_dec {len(sides) + 1}).\n")
 
 
 def coq_complete(one: Case) -> str:
@@ -301,25 +306,17 @@ def coq_complete(one: Case) -> str:
         if column >= 0:
             of_column.setdefault(column, []).append(f"Some {terminal}")
 
-    def listed(items: Iterable[str]) -> str:
-        return "[" + "; ".join(items) + "]"
-
-    def symbols(some: Iterable[int]) -> str:
-        return listed(f"n_ {s - n}" if s >= n else f"t_ {s}" for s in some)
-
     def lookaheads(columns: int) -> list[str]:
         return [name for column, names in of_column.items() if columns >> column & 1 for name in names]
-
-    def action(a: int) -> str:
-        return f"R_ {parser.lhs[-1 - a]} {parser.length[-1 - a]}" if a < 0 else "A_" if a == ACCEPTS else f"S_ {a - 1}"
 
     states = range(parser.n_states)
     items: list[dict[str, None]] = [{} for _ in states]
     for (_, item, state), columns in found.columns.items():
         number = found.rule_of[item]
         rule, read = grammar.rules[number], item - found.begin[number]
+        done, rest = coq_symbols(grammar, rule.rhs[:read]), coq_symbols(grammar, rule.rhs[read:])
         for name in lookaheads(columns):
-            items[state][f"({rule.lhs - n}, {symbols(rule.rhs[:read])}, {symbols(rule.rhs[read:])}, {name})"] = None
+            items[state][f"({rule.lhs - n}, {done}, {rest}, {name})"] = None
     arrivals = [
         listed(
             listed(
@@ -336,25 +333,25 @@ def coq_complete(one: Case) -> str:
         for columns in found.firsts
     ]
     empties = [str(one).lower() for one in found.can_be_empty]
-    rows = [
-        listed(
-            listed(map(action, parser.acts[state * parser.n_columns + column])) for column in range(parser.n_columns)
-        )
-        for state in states
-    ]
-    goto = [listed("None" if q < 0 else f"Some {q}" for q in row) for row in parser.goto]
-    columns_of = [str(column) if column >= 0 else str(parser.n_columns) for column in lexer.column]
-    rules = [f"({rule.lhs - n}, {symbols(rule.rhs)})" for rule in grammar.rules]
-    return (
-        f"Eval vm_compute in (let rows := {listed(rows)} in let gotos := {listed(goto)} in\n"
-        f"  let columns := {listed(columns_of)} in let items := {listed(listed(each) for each in items)} in\n"
-        f"  let arrivals := {listed(arrivals)} in check_complete {listed(rules)} {grammar.start - n}\n"
-        f"  (fun q o => nth (match o with None => {parser.n_columns - 1} | Some t => nth t columns {parser.n_columns} end)\n"
-        f"    (nth q rows []) []) (fun q a => nth a (nth q gotos []) None) 0 (seq 0 {parser.n_states})\n"
-        "  Nat.eq_dec Nat.eq_dec Nat.eq_dec (fun q => nth q items [])\n"
+    return coq_tables(grammar, parser, lexer, "check_complete") + (
+        f"  Nat.eq_dec Nat.eq_dec Nat.eq_dec (fun q => nth q {listed(listed(each) for each in items)} [])\n"
         f"  (fun b => nth b {listed(empties)} false) (fun b => nth b {listed(firsts)} [])\n"
-        "  (fun q b => nth b (nth q arrivals []) [])).\n"
+        f"  (fun q b => nth b (nth q {listed(arrivals)} []) [])).\n"
     )
+
+
+def coq_cases(chunk: int, command: Callable[[Case], str]) -> Iterator[tuple[str, Case, Case]]:
+    """Commands on small tables, each as it was made and altered: the command, the case, and the case that was made."""
+    rng = random.Random(chunk)
+    for seed in range(20 * chunk, 20 * chunk + 20):
+        one = case(seed, random_grammar)
+        if one is None or Parser(one.table).n_states > 25:
+            continue
+        for other in [one, *(altered(one, rng) for _ in range(4))]:
+            try:
+                yield command(other), other, one
+            except IndexError:
+                continue
 
 
 def has_idle_entries(one: Case) -> bool:
@@ -375,19 +372,11 @@ def has_idle_entries(one: Case) -> bool:
 @pytest.mark.parametrize("chunk", range(4))
 def test_the_check_says_what_the_proved_one_says(chunk: int, tmp_path: Path) -> None:
     """It may be stricter, and never laxer, where entries stand that no text comes to: it looks at all of them."""
-    rng = random.Random(chunk)
     commands, expected, is_strict = [], [], []
-    for seed in range(20 * chunk, 20 * chunk + 20):
-        one = case(seed, random_grammar)
-        if one is None or Parser(one.table).n_states > 25:
-            continue
-        for other in [one, *(altered(one, rng) for _ in range(4))]:
-            try:
-                commands.append(coq_check(other))
-            except IndexError:
-                continue
-            expected.append(not other.faults())
-            is_strict.append(has_idle_entries(other) or other.read()[1].column != one.read()[1].column)
+    for command, other, one in coq_cases(chunk, coq_check):
+        commands.append(command)
+        expected.append(not other.faults())
+        is_strict.append(has_idle_entries(other) or other.read()[1].column != one.read()[1].column)
     found = verdicts(tmp_path, ["grammar", "tables"], HEAD + "".join(commands))
     assert len(found) == len(expected) > 20 and is_strict.count(False) > 20
     for proved, checked, may_be_stricter in zip(found, expected, is_strict, strict=True):
@@ -399,17 +388,9 @@ def test_the_check_says_what_the_proved_one_says(chunk: int, tmp_path: Path) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("chunk", range(4))
 def test_what_is_missing_is_what_the_proved_check_misses(chunk: int, tmp_path: Path) -> None:
-    rng = random.Random(chunk)
     commands, expected = [], []
-    for seed in range(20 * chunk, 20 * chunk + 20):
-        one = case(seed, random_grammar)
-        if one is None or Parser(one.table).n_states > 25:
-            continue
-        for other in [one, *(altered(one, rng) for _ in range(4))]:
-            try:
-                commands.append(coq_complete(other))
-            except IndexError:
-                continue
-            expected.append(not other.missing())
+    for command, other, _ in coq_cases(chunk, coq_complete):
+        commands.append(command)
+        expected.append(not other.missing())
     assert len(expected) > 20 and True in expected and False in expected
     assert verdicts(tmp_path, ["grammar", "tables"], HEAD + "".join(commands)) == expected
