@@ -157,11 +157,11 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         found = measure(torch, options, Path(folder))
-    console = Console()
-    table = Table("", *next(iter(found.values())))
+    shown = ("tokens", "model_calls", "calls_a_token", "same", "median_ms", "speedup")
+    table = Table("", *shown)
     for name, one in found.items():
-        table.add_row(name, *map(str, one.values()))
-    console.print(table)
+        table.add_row(name, *(str(one[key]) for key in shown))
+    Console().print(table)
     facts = {
         "device": torch.cuda.get_device_name() if options.device == "cuda" else "cpu",
         "torch": torch.__version__,

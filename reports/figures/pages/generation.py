@@ -93,3 +93,13 @@ for name, way in ways.items():
         way["median_ms"] / 1e3,
         way["speedup"],
     )
+
+replay = record("generation_replay-cuda")
+ways = replay("ways")
+budgets.holds("On one NVIDIA H200, in bfloat16", replay("device") == "NVIDIA H200")
+budgets.given("generation_replay.py --device cuda --texts 14", "an option of the command")
+budgets.figure("--texts 14`, # tokens)", ways["masks"]["tokens"])
+budgets.figure("forced tokens are # times as fast as no masks", ways["forced tokens"]["speedup"])
+budgets.figure("counts # times, and both", ways["counts"]["speedup"])
+together = ways["counts and forced tokens"]
+budgets.figure("both together # times, at # passes a token", together["speedup"], together["calls_a_token"])

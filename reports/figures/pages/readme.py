@@ -33,4 +33,4 @@ page.figure(
     engines("ours/both_us/mean"),
     engines("ours/both_us/p50"),
 )
-page.figure("rows on the GPU: # to # % of a step", min(overheads["resident rows"]), max(overheads["resident rows"]))
+page.figure("rows on the GPU: at most # % of a step", max(overheads["resident rows"]))
