@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 from collections.abc import Iterator
@@ -24,12 +25,16 @@ def _see(event: str, arguments: tuple[Any, ...]) -> None:
             opened.append(path)
 
 
-sys.addaudithook(_see)
+@functools.cache
+def _begin() -> None:
+    """From now on every audit event of the process calls `_see`: for its other tests that is time lost, and there is no way back."""
+    sys.addaudithook(_see)
 
 
 @contextlib.contextmanager
 def watched(*paths: str | os.PathLike[str]) -> Iterator[None]:
     """Note in `opened` which files are opened below some paths, as long as the block runs."""
+    _begin()
     _watched[:] = [os.path.realpath(path) for path in paths]
     opened.clear()
     try:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.maskstore.verify.claims import members
 from maskwright.maskstore.verify.configurations import Configurations
 from maskwright.maskstore.verify.reading import Reader, column_of
 
@@ -87,12 +88,11 @@ class Sequences:
     def __init__(self, reader: Reader, configurations: Configurations) -> None:
         self._reader = reader
         self._configurations = configurations
-        self._every = frozenset(range(configurations.parser.n_states))
+        self._every = (1 << configurations.parser.n_states) - 1
         self.events: list[tuple[int, ...]] = [()]
         self._tops = [self._every]
         self._number: dict[tuple[int, ...], int] = {(): 0}
-        self._tops_known: dict[tuple[frozenset[int], int], frozenset[int]] = {}
-        self._sets = {self._every: self._every}
+        self._tops_known: dict[tuple[int, int], int] = {}
 
     def longer(self, number: int, more: tuple[int, ...]) -> int:
         """The number of a sequence and some more events."""
@@ -110,20 +110,21 @@ class Sequences:
             number = found
         return number
 
-    def _after(self, tops: frozenset[int], event: int) -> frozenset[int]:
-        """The states that may be on top after an event; any behind a newline."""
+    def _after(self, tops: int, event: int) -> int:
+        """The states that may be on top after an event, any behind a newline: as bits."""
         if event < 0:
             return self._every
-        key = tops, column_of(event)
-        if key not in self._tops_known:
-            column = key[1]
-            mode = column - self._reader.n_columns
-            if mode >= 0:
-                found = frozenset(top for top in tops if self._configurations.mode_of[top] == mode)
-            else:
-                found = frozenset[int]().union(*(self._configurations.ways.tops_after(top, column) for top in tops))
-            self._tops_known[key] = self._sets.setdefault(found, found)
-        return self._tops_known[key]
+        column = column_of(event)
+        found = self._tops_known.get((tops, column))
+        if found is None:
+            found, mode = 0, column - self._reader.n_columns
+            for top in members(tops):
+                if mode < 0:
+                    found |= self._configurations.ways.tops_after(top, column)
+                elif self._configurations.mode_of[top] == mode:
+                    found |= 1 << top
+            self._tops_known[tops, column] = found
+        return found
 
 
 class TokenReader:

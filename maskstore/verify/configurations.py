@@ -20,6 +20,7 @@ down can tell them apart. tests/naive_configurations.py is the plain form.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -35,7 +36,7 @@ REFUSED, ACCEPTED = 0, 1
 WHATEVER = -1
 """The set of columns of a continuation that asks for nothing more."""
 
-Ints = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.int32]
 MOST_LOOKED_AT = 200
 """Most symbols of a continuation that is looked at where only the top of a stack is known."""
 
@@ -84,9 +85,12 @@ class Configurations:
         self._first: dict[frozenset[Continuation], Ints] = {}
         self._first_known: dict[Continuation, Ints] = {}
         self._taking_known: dict[int, list[int]] = {}
-        self._may_known: dict[tuple[int, Continuation], bool] = {}
-        self._settled: dict[tuple[int, Continuation], int] = {}
-        self._after: dict[int, int] = {}
+        self._may_known: dict[Continuation, int] = {}
+        # by continuation: a number for each state on top, -1 where nobody has asked
+        self._settled: dict[Continuation, array[int]] = {}
+        self._unasked = array("i", [-1]) * parser.n_states
+        # by a set's number * n_states + a cell
+        self._kept: dict[int, int] = {}
         self._raw: dict[int, int] = {}
         self._entered = [sorted(states) for states in parser.entered]
         self._alike_known: dict[Continuation, Continuation] = {}
@@ -120,7 +124,7 @@ class Configurations:
     def first(self, continuations: frozenset[Continuation]) -> Ints:
         """The sets after the cell on top, if one of some continuations must be accepted.
 
-        Returns (n_states,) int64, by the state on top.
+        Returns (n_states,) int32, by the state on top.
         """
         found = self._first.get(continuations)
         if found is None:
@@ -147,28 +151,32 @@ class Configurations:
                 for _ in range(MOST_AT_ONCE):
                     one = self._rest[one]
             for one in reversed(agenda):
-                found = self._first_known[one] = np.full(self.parser.n_states, REFUSED, np.int64)
+                found = self._first_known[one] = np.full(self.parser.n_states, REFUSED, np.int32)
+                may = self._may_read(one)
                 for top in self._taking(one):
-                    if self._may_read(top, one):
+                    if may >> top & 1:
                         found[top] = self._alive(self._settle(top, one), top)
         return self._first_known[continuation]
 
-    def _may_read(self, top: int, continuation: Continuation) -> bool:
-        """Whether a continuation may be read where only the top is known. False is a proof.
+    def _may_read(self, continuation: Continuation) -> int:
+        """The states on which a continuation may be read where only the top is known, as bits.
+
+        That a state is not among them is a proof.
 
         PERF: this is what refuses most of them, and needs no search of stacks.
         """
-        key = top, continuation
-        found = self._may_known.get(key)
+        found = self._may_known.get(continuation)
         if found is None:
             symbol, rest = self._symbol[continuation], self._rest[continuation]
             if symbol in (END, self.parser.n_columns - 1) or self._length[continuation] > MOST_LOOKED_AT:
-                found = True
-            elif symbol >= self.parser.n_columns:
-                found = self.mode_of[top] == symbol - self.parser.n_columns and self._may_read(top, rest)
+                found = (1 << self.parser.n_states) - 1
             else:
-                found = any(self._may_read(after, rest) for after in self.ways.tops_after(top, symbol))
-            self._may_known[key] = found
+                may, found = self._may_read(rest), 0
+                for top in self._taking(continuation):
+                    after = 1 << top if symbol >= self.parser.n_columns else self.ways.tops_after(top, symbol)
+                    if after & may:
+                        found |= 1 << top
+            self._may_known[continuation] = found
         return found
 
     def _taking(self, continuation: Continuation) -> list[int]:
@@ -187,10 +195,13 @@ class Configurations:
 
     def after(self, number: int, cell: int) -> int:
         """The set after one more cell, which lies below those read so far."""
-        key = number * self.parser.n_states + cell
-        found = self._after.get(key)
+        raw = self._read(number, cell)
+        if raw in (REFUSED, ACCEPTED):
+            return raw
+        key = raw * self.parser.n_states + cell
+        found = self._kept.get(key)
         if found is None:
-            found = self._after[key] = self._alive(self._read(number, cell), cell)
+            found = self._kept[key] = self._alive(raw, cell)
         return found
 
     def parts(self, number: int) -> tuple[int, ...]:
@@ -213,23 +224,30 @@ class Configurations:
         """`after`, the configurations that refuse every stack included."""
         if number in (REFUSED, ACCEPTED):
             return number
+        groups = self._set[number]
+        if len(groups) == 1:
+            return self._read_group(number, cell)
         key = number * self.parser.n_states + cell
         found = self._raw.get(key)
         if found is None:
-            groups = self._set[number]
-            if len(groups) == 1:
-                found = self._read_group(*groups[0], cell)
-            else:
-                found = self._union([self._read_group(codes, left, cell) for codes, left in groups])
-            self._raw[key] = found
+            parts = [self._read_group(self._numbered((group,)), cell) for group in groups]
+            found = self._raw[key] = self._union(parts)
         return found
 
-    def _read_group(self, codes: int, left: Continuation, cell: int) -> int:
-        """`_read` of configurations with one continuation."""
+    def _read_group(self, number: int, cell: int) -> int:
+        """`_read` of configurations with one continuation.
+
+        PERF: where no symbol is shifted the answer is at hand; of the others it is kept.
+        """
+        ((codes, left),) = self._set[number]
         move = self._moves(codes, cell, self._symbol[left])
         if not move.shifts and not move.accepts:
             return self._numbered(((move.codes, left),)) if move.codes else REFUSED
-        return self._shifted(move, move.codes, left, (cell,))
+        key = number * self.parser.n_states + cell
+        found = self._raw.get(key)
+        if found is None:
+            found = self._raw[key] = self._shifted(move, move.codes, left, (cell,))
+        return found
 
     def _shifted(self, way: Way | _Move, codes: int, left: Continuation, below: Cells) -> int:
         """What is left of a way when the symbols behind the first are read, too.
@@ -252,9 +270,11 @@ class Configurations:
 
     def _settle(self, cell: int, continuation: Continuation) -> int:
         """Run a parser on the only cell that it knows, as far as it comes."""
-        key = cell, continuation
-        found = self._settled.get(key)
-        if found is None:
+        settled = self._settled.get(continuation)
+        if settled is None:
+            settled = self._settled[continuation] = self._unasked[:]
+        found = settled[cell]
+        if found < 0:
             symbol, rest = self._symbol[continuation], self._rest[continuation]
             if symbol == END:
                 found = self._ahead(cell, rest)
@@ -265,7 +285,7 @@ class Configurations:
                 way = self.ways.before_shift(cell, symbol)
                 codes = self._codes_numbered(tuple(sorted(way.codes)))
                 found = self._shifted(way, codes, self._alike(continuation), ())
-            self._settled[key] = found
+            settled[cell] = found
         return found
 
     def _ahead(self, cell: int, ahead: int) -> int:

@@ -81,9 +81,12 @@ class Walks:
         self.found: list[Found] = []
         self._origins: list[Origin] = []
         self._visits: list[_Step] = []
-        self._agenda: list[tuple[int, Items]] = []
-        self._seen: set[tuple[int, int, Items]] = set()
-        self._after: dict[tuple[Items, int], Items] = {}
+        self._agenda: list[tuple[int, int]] = []
+        self._seen: set[tuple[int, int, int]] = set()
+        self._items: list[Items] = []
+        self._items_number: dict[Items, int] = {}
+        self._pairs: dict[tuple[int, int], tuple[int, int]] = {}
+        self._after: dict[tuple[int, int], int] = {}
         self._early: dict[bool, dict[tuple[int, int], _Note]] = {True: {}, False: {}}
         self._collected = collected(claims, masks)
 
@@ -122,9 +125,9 @@ class Walks:
                 key = items, cell
                 after = self._after.get(key)
                 if after is None:
-                    after = self._after[key] = self._read(items, cell)
+                    after = self._after[key] = self._numbered(self._read(self._items[items], cell))
                 target, mask = self._claims.edge(place.node, cell)
-                self._edge(_Step(place.node, cell, number), target, self._masks.bits(mask), after)
+                self._edge(_Step(place.node, cell, number), target, self._masks.bits(mask), self._items[after])
 
     def _read(self, items: Items, cell: int) -> Items:
         """The items once one more cell is read."""
@@ -167,11 +170,24 @@ class Walks:
         done &= collected
         if collected == done:
             return
-        key = target, place.cell, ((DONE, done), *left) if done else tuple(left)
+        number = self._numbered(((DONE, done), *left) if done else tuple(left))
+        key = target, place.cell, number
         if key not in self._seen:
             self._seen.add(key)
-            self._agenda.append((len(self._visits), key[2]))
+            self._agenda.append((len(self._visits), number))
             self._visits.append(_Step(target, place.cell, place.before))
+
+    def _numbered(self, items: Items) -> int:
+        """The number of items.
+
+        PERF: many visits have the same ones, and many items the same pairs; both are kept once.
+        """
+        number = self._items_number.get(items)
+        if number is None:
+            items = tuple([self._pairs.setdefault(pair, pair) for pair in items])
+            number = self._items_number[items] = len(self._items)
+            self._items.append(items)
+        return number
 
     def _note(self, is_allowed: bool, place: _Step, number: int, classes: int) -> None:
         """Note that an edge decides some classes, which hang on a configuration set, too early."""
