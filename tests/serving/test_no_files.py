@@ -149,11 +149,12 @@ def heard_of_tools(tools: Any, custom: Any) -> str:
         return f"{type(error).__name__}: {error}"
 
 
-@pytest.mark.parametrize("name", share(["common.lark", "/etc/passwd"], 1))
-def test_tools_open_no_file(folder: Path, name: str) -> None:
+@pytest.mark.parametrize(("name", "step"), share([("common.lark", 4), ("common.lark", 1), ("/etc/passwd", 1)], 1))
+def test_tools_open_no_file(folder: Path, name: str, step: int) -> None:
+    """step : each step-th of the tools alone."""
     ways = [name] if name.startswith("/") else [name, str(folder / name)]
     lists: list[Any] = [tools for way in ways for kind, text in texts(way) for tools in tools_of(kind, text)]
-    lists += ways
+    lists = [*lists[::step], *ways]
     before = []
     for tools in lists:
         before.append([heard_of_tools(tools, custom) for custom in ("json", "raw")])

@@ -36,7 +36,7 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Any:
     return module
 
 
-@pytest.mark.parametrize(("n_pairs", "positions"), share([(160, 5), (4000, 40)], 1))
+@pytest.mark.parametrize(("n_pairs", "positions"), share([(60, 3), (160, 5), (4000, 40)], 1))
 def test_sampled_tokens_of_real_files(
     n_pairs: int, positions: int, python: Store, script: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
