@@ -1,13 +1,14 @@
-"""Results that are kept for the whole process, up to a number of bytes.
+"""Results that are kept: for the whole process, up to a number of bytes, or with their object.
 
 `functools.lru_cache` counts results; an automaton may have a hundred bytes or twenty million.
 """
 
 from __future__ import annotations
 
+import functools
 from collections import deque
 from collections.abc import Callable
-from functools import update_wrapper
+from contextlib import nullcontext
 from typing import Any, Generic, TypeVar, TypeVarTuple, Unpack
 
 from maskwright.analysis.locks import new_lock
@@ -25,6 +26,19 @@ _PLAIN, _TEXT, _NUMBER = 200, 60, 16
 
 _COUNTED = frozenset((str, bytes, int, bool, float, type(None)))
 _MANY = 16
+
+
+class cached_property(functools.cached_property[Result]):
+    """`functools.cached_property` as Python 3.12 has it: without a lock.
+
+    In Python 3.11 one lock is shared by all objects of a class. Two threads that look at two
+    grammars would wait for one another, and a fork would wait for ever if another thread was at it.
+    Two threads that ask one object at once may both make the result; they must be equal.
+    """
+
+    def __init__(self, make: Callable[[Any], Result]) -> None:
+        super().__init__(make)
+        self.lock = nullcontext()
 
 
 class Kept(Generic[*Arguments, Result]):
@@ -47,7 +61,7 @@ class Kept(Generic[*Arguments, Result]):
         self._order: deque[tuple[Any, int]] = deque()  # what it was given, and the bytes of both
         self._held = 0
         self.misses = 0
-        update_wrapper(self, make)
+        functools.update_wrapper(self, make)
 
     def __call__(self, *arguments: *Arguments) -> Result:
         """The result of some arguments. Raises: as the function."""

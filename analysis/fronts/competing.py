@@ -14,10 +14,10 @@ way u is read where t is, or sooner.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cached_property
 
 from maskwright.analysis.fronts.lexicon import RunOn
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.kept import cached_property
 from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.automaton import build_automaton
 from maskwright.analysis.lr.digraph import digraph

@@ -15,13 +15,13 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeVar, cast, get_args
 
 from maskwright.analysis.arguments import as_integer, as_pairs, clip
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar.columns import FIRST_COLUMN, TAB_STOP, Column, Tabs, column_after, compare
 from maskwright.analysis.grammar.terminal import INT32, Lengths, Terminal, typed
+from maskwright.analysis.kept import cached_property
 
 __all__ = [
     "INT32",

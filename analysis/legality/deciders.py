@@ -36,13 +36,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.normalise import reduce
+from maskwright.analysis.kept import cached_property
 from maskwright.analysis.legality import _kernels
 from maskwright.analysis.legality.verdict import START, Context, TerminalSequence
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar

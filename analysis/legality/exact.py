@@ -44,7 +44,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -52,6 +51,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.kept import cached_property
 from maskwright.analysis.legality import _exact_kernels as kernels
 from maskwright.analysis.legality.certificate import (
     AnyContext,

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 
 from maskwright.analysis.arguments import need_type
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.kept import cached_property
 from maskwright.analysis.legality import _kernels
 from maskwright.analysis.legality.deciders import MAX_LENGTH, NEVER, Deciders, Query
 from maskwright.analysis.legality.follow import pair_verdicts

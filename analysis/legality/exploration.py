@@ -23,11 +23,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.kept import cached_property
 from maskwright.analysis.legality.drawing import to_svg
 from maskwright.analysis.legality.graph import Graph, Link, Look
 from maskwright.analysis.legality.pushdown import Position, Pushdown

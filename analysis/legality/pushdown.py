@@ -7,11 +7,11 @@ it calls a nonterminal, and returns at the end of the nonterminal's rule.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from maskwright.analysis.grammar.grammar import Grammar, Rule
 from maskwright.analysis.grammar.normalise import productive_symbols, reachable_symbols
+from maskwright.analysis.kept import cached_property
 from maskwright.analysis.legality.drawing import to_svg
 from maskwright.analysis.legality.graph import Graph, Link, Look
 

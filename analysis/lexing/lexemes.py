@@ -6,7 +6,7 @@ The states are those of the union automaton of a lexer's modes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence, Set
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from lark.utils import get_regexp_width
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.columns import column_bytes
 from maskwright.analysis.grammar.grammar import Grammar, Terminal
+from maskwright.analysis.kept import cached_property
 from maskwright.analysis.lexing import _survival_kernels as kernels
 from maskwright.analysis.lexing.modes import Modes
 from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa, build_union_dfa

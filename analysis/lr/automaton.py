@@ -10,7 +10,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -18,6 +17,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.grammar import Grammar, Rule
+from maskwright.analysis.kept import cached_property
 from maskwright.analysis.lr.digraph import digraph
 
 Kernel = tuple[int, ...]

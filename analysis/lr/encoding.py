@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
+
+from maskwright.analysis.kept import cached_property
 
 Array = npt.NDArray[np.int32]
 

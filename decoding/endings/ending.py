@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING, Any
 
 from maskwright.analysis.errors import DeadEndError, LimitError
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.kept import cached_property
 from maskwright.analysis.locks import new_lock
 from maskwright.decoding.endings._ending_kernels import COSTLY
 from maskwright.decoding.endings.ending_search import EndingSearch
@@ -239,15 +240,12 @@ class _Tools:
         # the same lexer and parser. So they keep to the first one.
         self._fixed = EngineTable(store.grammar, store.vocabulary, store.table, store.counts)
         self._searches: dict[bool, EndingSearch] = {}
-        self._spelling: Spelling | None = None
         self.uncounted: str | None = None
 
-    @property
+    @cached_property
     def spelling(self) -> Spelling:
         """What spells bytes in tokens."""
-        if self._spelling is None:  # no `cached_property`: before Python 3.12 all stores would share its lock
-            self._spelling = Spelling(self._fixed.vocabulary)
-        return self._spelling
+        return Spelling(self._fixed.vocabulary)
 
     def search(self, *, spelled: bool = False) -> EndingSearch:
         """The search for bytes, or for those that the vocabulary can spell."""

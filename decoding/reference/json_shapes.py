@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
+from maskwright.analysis.kept import cached_property
 from maskwright.analysis.marks import MARK
 from maskwright.analysis.schema.endless import goes_on_for_ever
 from maskwright.analysis.schema.shapes import (

@@ -6,12 +6,13 @@ and which stacks lead into dead ends, so that its stacks can be compared with th
 
 from __future__ import annotations
 
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar.columns import Column
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.kept import cached_property
 from maskwright.analysis.lexing.lexemes import terminal_rank
 from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa, build_union_dfa
 from maskwright.analysis.lexing.terminals import compile_lexemes

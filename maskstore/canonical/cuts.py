@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import VocabularyError
 from maskwright.analysis.fronts.rust_regex import general_category, perl_class
+from maskwright.analysis.kept import cached_property
 from maskwright.analysis.regex.charset import EVERYTHING, LAST, Ranges, complement, difference, normalise
 from maskwright.analysis.regex.parse import Unsupported, parse
 from maskwright.analysis.regex.tree import Atomic, Chars, Choice, Look, Node, Repeat, Sequence, is_nullable

@@ -11,7 +11,8 @@ import itertools
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+
+from maskwright.analysis.kept import cached_property
 
 NO_MERGE = 1 << 62
 """The rank of two symbols that are never joined."""

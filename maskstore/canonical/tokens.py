@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.arguments import as_integer, refuse_argument
 from maskwright.analysis.errors import MaskwrightError, VocabularyError
+from maskwright.analysis.kept import cached_property
 from maskwright.analysis.locks import new_lock
 from maskwright.maskstore.canonical.cuts import Course, Cuts
 from maskwright.maskstore.canonical.merges import Merges

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.composition.compose import Composition
+from maskwright.analysis.kept import cached_property
 from maskwright.analysis.schema.shapes import Arrays, Numbers, Objects, Spellings, Texts
 from maskwright.maskstore.composition.json_strings import JsonStringTokens
 from maskwright.maskstore.composition.splits import Split

@@ -21,7 +21,6 @@ Source: Tran-Thien's streamlining post (2025); Domino (arXiv 2403.06988), sectio
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -29,6 +28,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.kept import cached_property
 from maskwright.analysis.lexing.terminal_nfa import TerminalNfa, UnionDfa, build_union_dfa
 from maskwright.maskstore.tokens import _kernels
 from maskwright.maskstore.tokens.events import ABSOLUTE, EventCodes, Move, Moves

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.arguments import as_integer, clip
 from maskwright.analysis.errors import LimitError, MaskwrightError
+from maskwright.analysis.kept import cached_property
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.maskstore.index.chains import Chain, chain_from, chains_of
 from maskwright.maskstore.vocabulary import Vocabulary

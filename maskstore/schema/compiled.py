@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.kept import cached_property
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema.shapes import Escapes, Texts
 from maskwright.maskstore.vocabulary import Vocabulary

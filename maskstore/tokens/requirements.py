@@ -18,13 +18,13 @@ Example: with a number under way, JSON's token `]}` requires NUMBER, RSQB, RBRAC
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.kept import cached_property
 from maskwright.analysis.lexing.encoding import RESTART, START_STATE, Transducer
 from maskwright.analysis.lexing.modes import Modes
 from maskwright.analysis.lr.encoding import LrTables

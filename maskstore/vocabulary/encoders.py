@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import MissingExtraError, VocabularyError
+from maskwright.analysis.kept import cached_property
 from maskwright.maskstore.vocabulary.tokenizer_files import _RANK_LINE, _file_in, file_bytes
 from maskwright.maskstore.vocabulary.tokenizer_values import package_errors, parse_json
 from maskwright.maskstore.vocabulary.vocabulary import BUILT_IN, Vocabulary, _locate, load_vocabulary

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.grammar.columns import FORM_FEED, LINE_FEED, SPACE, TAB
+from maskwright.analysis.kept import cached_property
 
 _OTHERS = bytes(set(range(256)) - {LINE_FEED, SPACE, TAB, FORM_FEED})
 

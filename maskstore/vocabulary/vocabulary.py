@@ -10,7 +10,6 @@ import logging
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType, NoneType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
@@ -20,6 +19,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.arguments import a_type, as_integer, clip, need_type, printable
 from maskwright.analysis.errors import MissingExtraError, UnknownNameError, VocabularyError
+from maskwright.analysis.kept import cached_property
 from maskwright.maskstore.vocabulary.sorted_texts import SortedTexts, flatten, sorted_texts
 from maskwright.maskstore.vocabulary.tokenizer_values import encode_text
 

@@ -3,35 +3,79 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import warnings
+from collections.abc import Callable
 
 import pytest
 
+from maskwright.analysis.kept import cached_property
 from maskwright.analysis.locks import new_lock, new_rlock
 
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-@pytest.mark.parametrize("make", [new_lock, new_rlock])
-def test_a_fork_finds_locks_free(make: type[threading.Lock]) -> None:
-    lock, is_held, can_end = make(), threading.Event(), threading.Event()
 
-    def hold() -> None:
-        with lock:
-            is_held.set()
-            can_end.wait()
+def result_in_fork(begin: Callable[[threading.Event, threading.Event], None], ask: Callable[[], bool]) -> bool:
+    """What a fork says to `ask`, within seconds, while another thread is within `begin`.
 
-    holder = threading.Thread(target=hold)
-    holder.start()
-    is_held.wait()
-    assert not lock.acquire(timeout=0.01)
+    begin : sets the first event once it is where the fork shall find it, and waits for the second one.
+    """
+    is_within, can_end = threading.Event(), threading.Event()
+    other = threading.Thread(target=begin, args=(is_within, can_end))
+    other.start()
+    is_within.wait()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of forks of processes with threads
         child = os.fork()
     if child == 0:
-        os._exit(0 if lock.acquire(timeout=5) else 1)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)  # where a lock is waited for, nothing else ends the fork
+        signal.alarm(5)
+        os._exit(0 if ask() else 1)
     _, status = os.waitpid(child, 0)
     can_end.set()
-    holder.join()
-    assert status == 0
+    other.join()
+    return status == 0
+
+
+@pytest.mark.parametrize("make", [new_lock, new_rlock])
+def test_a_fork_finds_locks_free(make: type[threading.Lock]) -> None:
+    lock = make()
+
+    def hold(is_within: threading.Event, can_end: threading.Event) -> None:
+        with lock:
+            is_within.set()
+            can_end.wait()
+            assert lock is not None
+
+    assert result_in_fork(hold, lambda: lock.acquire(timeout=5))
     assert lock.acquire(timeout=5)
+
+
+class Slow:
+    """Its result waits where the events are given."""
+
+    events: tuple[threading.Event, threading.Event] | None = None
+
+    @cached_property
+    def result(self) -> int:
+        if self.events is not None:
+            self.events[0].set()
+            self.events[1].wait()
+        return 1
+
+
+def test_a_fork_asks_what_another_thread_is_at() -> None:
+    def begin(*events: threading.Event) -> None:
+        one = Slow()
+        one.events = (events[0], events[1])
+        assert one.result == 1
+
+    assert result_in_fork(begin, lambda: Slow().result == 1)
+
+
+def test_results_are_made_once() -> None:
+    one = Slow()
+    assert one.result == 1 and vars(one)["result"] == 1
+    vars(one)["result"] = 2
+    assert one.result == 2

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import string
 from collections.abc import Iterable, Sequence
-from functools import cached_property, reduce
+from functools import reduce
 from operator import or_
 
 import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.kept import cached_property
 from maskwright.analysis.lexing.lexemes import terminal_rank
 from maskwright.analysis.lexing.terminal_nfa import UnionDfa, build_terminal_nfa, build_union_dfa
 from maskwright.analysis.lr.automaton import bits

@@ -13,10 +13,10 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeAlias
 
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.kept import cached_property
 from maskwright.analysis.lr.automaton import Automaton
 from maskwright.lint.lexer import Lexer
 

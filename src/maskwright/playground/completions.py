@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib.util
 import threading
 from contextlib import suppress
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import MaskwrightError
+from maskwright.analysis.kept import cached_property
 from maskwright.completion import LanguageModel, load_model, start_completion
 from maskwright.decoding.generation import Completion
 from maskwright.decoding.generation.logits import ModelReader

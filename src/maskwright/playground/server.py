@@ -16,7 +16,6 @@ import re
 import select
 import socket
 import threading
-from functools import cached_property
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
@@ -25,6 +24,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from maskwright.analysis.errors import MaskwrightError
+from maskwright.analysis.kept import cached_property
 from maskwright.playground.examples import examples, library_text
 from maskwright.playground.pool import BusyError, CancelledError, Pool, WorkerError
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.kept import cached_property
 from maskwright.maskstore.vocabulary import Vocabulary
 
 Sort = Literal["likely", "model", "text", "length", "id"]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from maskwright.analysis.errors import LimitError, MissingExtraError
 from maskwright.analysis.grammar.grammar import Terminal
+from maskwright.analysis.kept import cached_property
 
 sre: Any = importlib.import_module("re._parser")  # the parse trees of Python's own `re`
 
