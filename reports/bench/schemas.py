@@ -188,7 +188,7 @@ def ours(vocabulary: mw.Vocabulary, work: list[dict[str, Any]], lenient: bool) -
             self.step = partial(matcher.step, bitmask=words)
 
     def compiled(schema: Any) -> Any:
-        mw.load_schema.__globals__["_graph"].cache_clear()  # what was read before is not looked up
+        mw.load_schema.__globals__["_graph"].forget()  # what was read before is not looked up
         store = build_schema_store(mw.load_schema(schema, lenient=lenient), vocabulary)
         make = partial(Bound, store)
         make.compares_items = store.compares_items  # type: ignore[attr-defined]
