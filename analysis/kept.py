@@ -31,9 +31,10 @@ _MANY = 16
 class cached_property(functools.cached_property[Result]):
     """`functools.cached_property` as Python 3.12 has it: without a lock.
 
-    In Python 3.11 one lock is shared by all objects of a class. Two threads that look at two
-    grammars would wait for one another, and a fork would wait for ever if another thread was at it.
-    Two threads that ask one object at once may both make the result; they must be equal.
+    In Python 3.11 a property has one lock for all objects. Two threads that look at two grammars
+    would wait for one another, and a fork would wait for ever if another thread was at it. Here
+    two threads that ask one object at once may both make the result, and either one is kept. So it
+    must not matter which.
     """
 
     def __init__(self, make: Callable[[Any], Result]) -> None:

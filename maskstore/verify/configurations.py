@@ -15,7 +15,8 @@ only that symbol of a continuation matters: so what a parser does until then is 
 all continuations that begin alike (`Ways`, `_moves`). So is which configurations can come to which
 shifts, a least fixed point over finitely many (`Ways.reach`). And continuations that come to the
 same set in every state that their first symbol leads to are one (`_alike`), since no cell further
-down can tell them apart. tests/naive_configurations.py is the plain form.
+down can tell them apart. `_raw` and `_kept` remember what takes time to work out, and leave out
+what is at hand. tests/naive_configurations.py is the plain form.
 """
 
 from __future__ import annotations

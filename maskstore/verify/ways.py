@@ -63,12 +63,12 @@ class Ways:
         self.parser = parser
         self.n_nonterminals = max(1, len(parser.goto[0]))
         self.shifts = [Shifts() for _ in range(parser.n_columns)]
-        # by all that they depend on, as one number; a way that is known already is kept once
+        # the keys of `before_shift`, `pushes` and `tops_after` are their arguments as one number
         self._before: dict[int, Way] = {}
         self._pushed: dict[int, Way] = {}
-        self._same: dict[Way, Way] = {}
         self._after: dict[int, int] = {}
         self._below: dict[tuple[int, int], frozenset[int]] = {}
+        self._same: dict[Way, Way] = {}
 
     def before_shift(self, cell: int, symbol: int) -> Way:
         """Run a parser on the only cell that it knows, until it shifts a symbol."""

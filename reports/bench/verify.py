@@ -2,9 +2,9 @@
 
     python reports/bench/verify.py [--tokenizer python-tiny] [--seconds 1800]
 
-Each grammar of the library, and Lark's own python.lark and lark.lark, is verified for at most so many seconds, in a process of its own.
-What takes longer is written down as given up: it is neither passed nor refused. Time is CPU time, and memory the most that the process has
-had, the library and the store included.
+Each grammar of the library, and Lark's own python.lark and lark.lark, is verified in a process of its own, for at most so many seconds by
+the clock. What takes longer is written down as given up: it is neither passed nor refused. The times written down are CPU time, and memory
+is the most that the process has had, the library and the store included. A process that is killed ends the script.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import multiprocessing
 import resource
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 from common import write_record
@@ -52,9 +53,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1800.0, help="the most for each grammar")
     options = parser.parse_args()
     found = {}
-    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, spawn, max_tasks_per_child=1) as pool:
         for name in (*library_names(), "lark:lark", "lark:python"):
-            found[name] = pool.apply(verified, (name, options.tokenizer, options.seconds))
+            found[name] = pool.submit(verified, name, options.tokenizer, options.seconds).result()
             print(name, found[name], flush=True)
     command = " ".join(["python", "reports/bench/verify.py", *sys.argv[1:]])
     write_record("verify", command, {"tokenizer": options.tokenizer, "stores": found})
