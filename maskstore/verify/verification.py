@@ -34,7 +34,7 @@ Groups = dict[frozenset[Continuation], int]
 MOST_FOUND = 100
 """Differences after which the search ends."""
 MOST_VISITS = 20_000_000
-"""Visits after which nothing is decided: gigabytes."""
+"""Visits after which nothing is decided. They take gigabytes."""
 PAUSE = 1 << 12
 """Visits between two reports of progress, and looks at the clock."""
 

@@ -81,7 +81,7 @@ class Ways:
     def _kept(self, way: Way) -> Way:
         """The way, or the one that equals it and was found before.
 
-        PERF: of 560,000 ways of the library's `sql` some 5,000 differ.
+        PERF: of 560,000 ways of the library's `sql` fewer than 8,000 differ.
         """
         return self._same.setdefault(way, way)
 

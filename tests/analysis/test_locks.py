@@ -6,7 +6,8 @@ import os
 import signal
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -16,15 +17,22 @@ from maskwright.analysis.locks import new_lock, new_rlock
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 
 
-def result_in_fork(begin: Callable[[threading.Event, threading.Event], None], ask: Callable[[], bool]) -> bool:
-    """What a fork says to `ask`, within seconds, while another thread is within `begin`.
-
-    begin : sets the first event once it is where the fork shall find it, and waits for the second one.
-    """
+@contextmanager
+def another_thread(run: Callable[[threading.Event, threading.Event], None]) -> Iterator[None]:
+    """While the block runs another thread is within `run`, which sets the first event there, and waits for the second one."""
     is_within, can_end = threading.Event(), threading.Event()
-    other = threading.Thread(target=begin, args=(is_within, can_end))
+    other = threading.Thread(target=run, args=(is_within, can_end))
     other.start()
     is_within.wait()
+    try:
+        yield
+    finally:
+        can_end.set()
+        other.join()
+
+
+def said_in_fork(ask: Callable[[], bool]) -> bool:
+    """What `ask` says in a fork, within seconds."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of forks of processes with threads
         child = os.fork()
@@ -36,10 +44,7 @@ def result_in_fork(begin: Callable[[threading.Event, threading.Event], None], as
             said = ask()
         finally:
             os._exit(0 if said else 1)
-    _, status = os.waitpid(child, 0)
-    can_end.set()
-    other.join()
-    return status == 0
+    return os.waitpid(child, 0)[1] == 0
 
 
 @needs_fork
@@ -52,7 +57,9 @@ def test_a_fork_finds_locks_free(make: type[threading.Lock]) -> None:
             is_within.set()
             can_end.wait()
 
-    assert result_in_fork(hold, lambda: lock.acquire(timeout=5))
+    with another_thread(hold):
+        assert not lock.acquire(timeout=0.01)
+        assert said_in_fork(lambda: lock.acquire(timeout=5))
     assert lock.acquire(timeout=5)
 
 
@@ -60,6 +67,10 @@ class Slow:
     """Its result waits where the events are given."""
 
     events: tuple[threading.Event, threading.Event] | None = None
+
+    def ask(self, is_within: threading.Event, can_end: threading.Event) -> None:
+        self.events = is_within, can_end
+        assert self.result == 1
 
     @cached_property
     def result(self) -> int:
@@ -73,23 +84,14 @@ class Slow:
 def test_a_fork_asks_what_another_thread_is_at() -> None:
     """With the property of `functools` it would wait in Python 3.11."""
 
-    def begin(*events: threading.Event) -> None:
-        one = Slow()
-        one.events = (events[0], events[1])
-        assert one.result == 1
-
-    assert result_in_fork(begin, lambda: Slow().result == 1)
+    with another_thread(Slow().ask):
+        assert said_in_fork(lambda: Slow().result == 1)
 
 
 def test_threads_do_not_wait_for_one_another() -> None:
     slow = Slow()
-    slow.events = threading.Event(), threading.Event()
-    other = threading.Thread(target=lambda: slow.result)
-    other.start()
-    slow.events[0].wait()
-    assert Slow().result == 1
-    slow.events[1].set()
-    other.join()
+    with another_thread(slow.ask):
+        assert Slow().result == 1
     assert vars(slow)["result"] == 1
 
 

@@ -76,9 +76,9 @@ overheads = {
         for one in cell["batches"]
         if one["loops"]
     ]
-    for name in ("GpuBatch", "resident rows")
+    for name in ("GpuBatch", "GpuBatch, forked", "resident rows")
 }
-page.figure("a step costs up to # % of a model", max(overheads["GpuBatch"]))
+page.figure("a step costs up to # % of a model", max(overheads["GpuBatch"] + overheads["GpuBatch, forked"]))
 page.figure("where resident rows cost at most # %:", max(overheads["resident rows"]))
 page.figure("what is below 0, down to -# %, is noise", abs(min(overheads["resident rows"])))
 page.holds("what is below 0", min(overheads["resident rows"]) < 0)

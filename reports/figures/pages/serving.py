@@ -18,7 +18,7 @@ serving.figure("some # nodes in # kB:", About(drawn("median_nodes")), drawn("med
 
 
 def longer(path: str) -> float:
-    """Of both vocabularies."""
+    """The figure of the vocabulary that takes longer."""
     return max(float(one(path)) for one in both)
 
 

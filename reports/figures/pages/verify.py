@@ -25,7 +25,7 @@ page.figure("all pass, # of them in less than # CPU s each", sum(each < 3 for ea
 longest = max(stores, key=lambda name: float(stores[name]["cpu_s"]))
 page.holds("`sql` takes longest", longest == "sql")
 for name, text in (("sql", "longest, # CPU s, and # GB of memory"), ("python", "`python` takes # CPU s and # GB")):
-    page.figure(text, stores[name]["cpu_s"], stores[name].get("peak_mb", 0) / 1024)
+    page.figure(text, stores[name]["cpu_s"], stores[name]["peak_mb"] / 1024)
 page.given("verify.py --seconds 1500", "an option of the command that made the record")
 page.limit("more than # million visits", constant("maskstore/verify/verification.py", "MOST_VISITS") / 1e6)
 page.limit("a text of more than # readings", constant("decoding/engine/constants.py", "MAX_STACKS"))

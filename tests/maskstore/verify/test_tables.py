@@ -155,7 +155,7 @@ def test_tables_of_random_grammars_pass(seeds: range) -> None:
     assert [one.missing() for one in plain if one.missing()] == []
 
 
-@pytest.mark.parametrize("seeds", share(parts(120, 20), 1))
+@pytest.mark.parametrize("seeds", share(parts(120, 40), 1))
 def test_altered_tables_that_pass_accept_words_only(seeds: range) -> None:
     rng = random.Random(seeds.start)
     tally: Counter[str] = Counter()
@@ -175,7 +175,7 @@ def test_altered_tables_that_pass_accept_words_only(seeds: range) -> None:
             tally["found" if faults else "passed"] += 1
             tally["wrong"] += bool(wrong)
             assert faults or not wrong, (seed, sorted(wrong)[:3])
-    assert tally["found"] > 20 and tally["wrong"] > 3, tally
+    assert tally["found"] > tally["passed"] // 2 and tally["wrong"] > 3, tally
 
 
 @pytest.mark.parametrize("seeds", share(parts(120, 20), 1))
