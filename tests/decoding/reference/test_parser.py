@@ -85,7 +85,7 @@ def test_accepts_what_earley_accepts(chunk: int) -> None:
 
 
 def test_some_of_these_grammars_have_hidden_left_recursion() -> None:
-    assert sum(has_hidden_left_recursion(random_grammar(seed)) for seed in range(16 * CHUNK)) > 3
+    assert sum(has_hidden_left_recursion(random_grammar(seed)) for seed in range(16 * CHUNK)) >= 16
 
 
 @pytest.mark.parametrize("chunk", share(range(6), 1))
