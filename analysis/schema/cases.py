@@ -7,7 +7,7 @@ with each, and each with "none of the others".
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from maskwright.analysis.schema import constraints as c
@@ -15,18 +15,21 @@ from maskwright.analysis.schema import constraints as c
 Values = frozenset[Any]
 """Scalars, equal where they are the same in JSON."""
 
+_NOTHING: Values = frozenset()
+
 
 class _Lists(NamedTuple):
     """What constraints say of members by lists of scalars.
 
-    among : name -> the values of which the member is one, if it is there.
+    among : name -> the values of which the member is one, if it is there; none for one that may not
+        be there.
     none_of : name -> the values of which it is none.
-    is_all : whether the constraints say nothing else.
+    rest : the constraints that say something else, too.
     """
 
     among: dict[str, Values]
     none_of: dict[str, Values]
-    is_all: bool
+    rest: frozenset[c.Constraint]
 
 
 class Case(NamedTuple):
@@ -54,10 +57,20 @@ class Cases:
             found = self._cases[id(clause)] = clause, self._made(clause)
         return found[1]
 
+    def widest(self, clauses: Iterable[c.Clause]) -> tuple[c.Clause, ...]:
+        """The clauses without those whose every object meets another one, as far as lists tell."""
+        kept: list[tuple[Case, c.Clause]] = []
+        for clause in clauses:
+            case = self.of(clause)
+            if not any([implies(case, other) for other, _ in kept]):
+                kept = [pair for pair in kept if not implies(pair[0], case)]
+                kept.append((case, clause))
+        return tuple([clause for _, clause in kept])
+
     def _made(self, clause: c.Clause) -> Case:
         among: dict[str, Values] = {}
         none_of: dict[str, Values] = {}
-        is_all = True
+        rest: list[c.Constraint] = []
         required = []
         for one in clause:
             if one.__class__ is c.Required:
@@ -68,24 +81,24 @@ class Cases:
                     among[name] = among[name] & some if name in among else some
                 for name, some in lists.none_of.items():
                     none_of[name] = none_of[name] | some if name in none_of else some
-                is_all = is_all and lists.is_all
+                rest += lists.rest
             else:
-                is_all = False
-        return Case(frozenset(required), _Lists(among, none_of, is_all))
+                rest.append(one)
+        return Case(frozenset(required), _Lists(among, none_of, frozenset(rest)))
 
     def _of_members(self, members: c.Members) -> _Lists:
         among: dict[str, Values] = {}
         none_of: dict[str, Values] = {}
-        is_all = members.others == c.TRUE
-        if members.patterns:
-            is_all = False  # a pattern may say more of a name
+        is_all = members.others == c.TRUE and not members.patterns  # a pattern may say more of a name
         for name, term in members.names.items():
             found = self._listed(term >> 1) if term > c.FALSE else None
             if found is not None:
                 (none_of if term & 1 else among)[name] = found
+            elif term == c.FALSE:
+                among[name] = _NOTHING
             elif term != c.TRUE:
                 is_all = False
-        made = self._members[members] = _Lists(among, none_of, is_all)
+        made = self._members[members] = _Lists(among, none_of, frozenset() if is_all else frozenset((members,)))
         return made
 
 
@@ -115,12 +128,12 @@ def _is_left_nothing(one: Case, other: Case) -> bool:
 
 def implies(one: Case, other: Case) -> bool:
     """Whether every object of the one clause meets the other, as far as lists tell."""
-    if not other.lists.is_all or not other.required <= one.required:
+    if not other.required <= one.required or not other.lists.rest <= one.lists.rest:
         return False
-    ours = one.lists.among
+    ours, without = one.lists.among, one.lists.none_of
     for name, values in other.lists.none_of.items():
         mine = ours.get(name)
-        if mine is None or not mine.isdisjoint(values):
+        if (mine is None or not mine.isdisjoint(values)) and not values <= without.get(name, _NOTHING):
             return False
     for name, values in other.lists.among.items():
         mine = ours.get(name)

@@ -21,6 +21,9 @@ MOST_CLAUSES = 2_000
 MOST_WORK = 1_000_000
 """BOUND: the conjunctions of two clauses that are made for a whole schema."""
 
+MOST_COMPARED = 100
+"""BOUND: clauses of objects that are compared with one another for what they say by lists."""
+
 _UNEVALUATED = {"unevaluatedProperties": c.OBJECT, "unevaluatedItems": c.ARRAY}
 
 MOST_SUBSETS = 10
@@ -135,7 +138,18 @@ class Normals:
                 both = self._pair(kind, one, other)
                 if both is not None:
                     clauses[both] = None
-        return self._limited(absorbed(clauses), where)
+        return self._limited(self._widest(kind, clauses), where)
+
+    def _widest(self, kind: str, clauses: Iterable[c.Clause]) -> tuple[c.Clause, ...]:
+        """The clauses without those that ask for more than another one.
+
+        PERF: where members depend on others, many objects meet several clauses of a product.
+        """
+        found = absorbed(clauses)
+        has_cases = kind == c.OBJECT and 1 < len(found) <= MOST_COMPARED and not self.in_order
+        if not has_cases or any([one.__class__ in c.SEEN for clause in found for one in clause]):
+            return found
+        return self.cases.widest(found)
 
     def _pair(self, kind: str, one: c.Clause, other: c.Clause) -> c.Clause | None:
         """The conjunction of two clauses; None if it is plain that no value meets both."""

@@ -28,12 +28,16 @@ def listed(location: int) -> frozenset[Any] | None:
     return frozenset(LISTS[location]) if location in LISTS else None
 
 
-def random_clause(rng: Random) -> c.Clause:
+def random_members(rng: Random) -> c.Members:
+    terms = [c.TRUE, c.FALSE, 2 * rng.randint(1, 5), 2 * rng.randint(1, 5) + 1]
+    return c.Members({name: rng.choice(terms) for name in "xy"}, (), rng.choice([c.TRUE, c.TRUE, c.FALSE]))
+
+
+def random_clause(rng: Random, common: list[c.Constraint]) -> c.Clause:
+    """A clause. common : constraints that others may have, too."""
     found: list[c.Constraint] = [c.Required(name) for name in "xy" if rng.random() < 0.5]
-    for _ in range(rng.randrange(3)):
-        names = {name: rng.choice([0, 2 * rng.randint(1, 5), 2 * rng.randint(1, 5) + 1]) for name in "xy"}
-        found.append(c.Members(names, (), rng.choice([c.TRUE, c.TRUE, c.FALSE])))
-    return tuple(found)
+    found.extend(random_members(rng) for _ in range(rng.randrange(3)))
+    return (*found, *(one for one in common if rng.random() < 0.5))
 
 
 def has(clause: c.Clause, value: dict[str, str]) -> bool:
@@ -44,8 +48,10 @@ def has(clause: c.Clause, value: dict[str, str]) -> bool:
         if isinstance(one, c.Members):
             for name, member in value.items():
                 term = one.names[name]
-                if term > 1 and (member in LISTS[term >> 1]) == bool(term & 1):
+                if term == c.FALSE or (term > 1 and (member in LISTS[term >> 1]) == bool(term & 1)):
                     return False
+        if isinstance(one, c.Size) and len(value) < one.least:
+            return False
     return True
 
 
@@ -54,7 +60,8 @@ def test_cases_exclude_and_imply_only_what_values_do(seed: int) -> None:
     rng = Random(seed)
     n_found = 0
     for _ in range(100):
-        one, other = random_clause(rng), random_clause(rng)
+        common = [random_members(rng), c.Size(rng.randrange(1, 3), None)]
+        one, other = random_clause(rng, common), random_clause(rng, common)
         cases = Cases(listed)
         left, right = cases.of(one), cases.of(other)
         if exclude(left, right):
@@ -64,6 +71,24 @@ def test_cases_exclude_and_imply_only_what_values_do(seed: int) -> None:
             n_found += 1
             assert all(has(other, value) for value in OBJECTS if has(one, value)), (one, other)
     assert n_found > 5
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_widest_clauses_have_the_objects_of_all(seed: int) -> None:
+    rng = Random(seed)
+    n_fewer = 0
+    for _ in range(50):
+        common = [random_members(rng), c.Size(rng.randrange(1, 3), None)]
+        clauses = list(dict.fromkeys(random_clause(rng, common) for _ in range(6)))
+        cases = Cases(listed)
+        kept = cases.widest(clauses)
+        n_fewer += len(kept) < len(clauses)
+        assert kept == tuple(one for one in clauses if one in kept)
+        for value in OBJECTS:
+            assert any(has(one, value) for one in clauses) == any(has(one, value) for one in kept), clauses
+        for one, other in itertools.permutations(kept, 2):
+            assert not implies(cases.of(one), cases.of(other)), (one, other)
+    assert n_fewer > 10
 
 
 def test_one_of_many_required_keys_with_values_of_their_own() -> None:
@@ -109,6 +134,7 @@ def test_dependencies_on_the_values_of_one_member_do_not_multiply() -> None:
     graph = build_graph({"type": "object", **schema}, default_draft=7)
     assert is_instance(graph, {"type": "t1", "p3": 1, "p5": 1}) and is_instance(graph, {"p0": 1, "p17": 1})
     assert is_instance(graph, {"type": "any", **dict.fromkeys(allowed, 0)}) and is_instance(graph, {"type": "t0"})
+    assert len(graph.nodes[graph.root]) == 8  # each value, none of them, and all values at once
     assert not is_instance(graph, {"type": "t1", "p3": 1, "p6": 1}) and not is_instance(graph, {"type": "t0", "p17": 1})
 
 
