@@ -453,3 +453,30 @@ def read_shape(shape: Shape, nodes: Sequence[tuple[ReadShape, ...]]) -> ReadShap
     if isinstance(shape, Strings):
         return AutomatonShape(shape)
     return ObjectShape(shape) if isinstance(shape, Objects) else ArrayShape(shape, nodes)
+
+
+class ReadNodes(Sequence[tuple[ReadShape, ...]]):
+    """The shapes of each node of a graph. They are made when they are asked for: texts meet few.
+
+    is_there_new : what objects and arrays are told, see `ObjectShape`.
+    """
+
+    def __init__(self, nodes: Sequence[tuple[Shape, ...]]) -> None:
+        self._nodes = nodes
+        self._made: dict[int, tuple[ReadShape, ...]] = {}
+        self.is_there_new: Callable[[ReadShape, Known], bool] | None = None
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def __getitem__(self, node: int) -> tuple[ReadShape, ...]:  # type: ignore[override]
+        found = self._made.get(node)
+        if found is None:
+            if node >= len(self._nodes):
+                raise IndexError(node)
+            shapes = tuple([read_shape(shape, self) for shape in self._nodes[node]])
+            for shape in shapes:
+                if isinstance(shape, ObjectShape | ArrayShape):
+                    shape.is_there_new = self.is_there_new
+            found = self._made.setdefault(node, shapes)  # another thread may have been faster
+        return found

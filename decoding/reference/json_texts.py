@@ -35,9 +35,8 @@ from maskwright.decoding.reference.json_shapes import (
     ArrayShape,
     NumberShape,
     ObjectShape,
-    ReadShape,
+    ReadNodes,
     WordShape,
-    read_shape,
 )
 from maskwright.decoding.reference.json_values import ArrayValue, Known, Members, ObjectValue, Value
 from maskwright.decoding.reference.json_words import Refusal
@@ -57,18 +56,14 @@ class JsonInterpreter:
 
     def __init__(self, texts: Texts) -> None:
         self.texts = texts
-        nodes: list[tuple[ReadShape, ...]] = []
-        nodes.extend(tuple(read_shape(shape, nodes) for shape in node) for node in texts.graph.nodes)
-        self.nodes = nodes
+        self.nodes = ReadNodes(texts.graph.nodes)
         spacing = texts.spacing
         self._space = None if spacing is None else spacing.next_state.tolist()
         self._space_ends = [True] if spacing is None else spacing.is_accepting.tolist()
         self._frames: WeakValueDictionary[Any, Frame] = WeakValueDictionary()
         self._values: WeakValueDictionary[Any, ObjectValue | ArrayValue] = WeakValueDictionary()
-        self.completions = Completions(nodes, texts.escapes, self._object_value, self._array_value)
-        for shape in (shape for node in nodes for shape in node):
-            if isinstance(shape, ObjectShape | ArrayShape):
-                shape.is_there_new = self.completions.has_new
+        self.completions = Completions(self.nodes, texts.escapes, self._object_value, self._array_value)
+        self.nodes.is_there_new = self.completions.has_new
 
     def start(self) -> Readings:
         """The readings of the empty text."""
