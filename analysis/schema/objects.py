@@ -239,7 +239,16 @@ def _with_some(clause: c.Clause, some: c.Some, keys: _Keys, nodes: Nodes, in_ord
         if whole is not None:
             found.extend(object_drafts(whole, nodes, in_order))
 
-    covered: list[str] = []  # names that, where they are there, are what is asked for
+    def split(less: Iterable[str]) -> None:
+        """By the free names that are there: one more member than these is what is asked for."""
+        for chosen in range(1 << len(free)):
+            there = [name for i, name in enumerate(free) if chosen >> i & 1]
+            absent = [c.absent(name) for name in (*less, *free) if name not in there]
+            size = c.Size(len(required) + len(there) + 1, None)
+            add((*(c.Required(name) for name in there), *absent, size))
+
+    possible: list[str] = []  # names that may be what is asked for
+    covered: list[str] = []  # those that are that where they are there
     for name in keys.named:
         is_allowed = name not in some.but_names and not any(is_found(text, name) for text in some.but_patterns)
         if some.pattern is not None and not is_found(some.pattern, name):
@@ -248,7 +257,7 @@ def _with_some(clause: c.Clause, some: c.Some, keys: _Keys, nodes: Nodes, in_ord
             is_allowed = False
         terms = member_terms(members, name)
         if is_allowed and not nodes.is_surely_empty([*terms, some.value]):
-            add((c.Required(name), c.Members({name: some.value}, (), c.TRUE)))
+            possible.append(name)
             if _is_implied(some.value, terms, nodes):
                 covered.append(name)
     inside: list[list[int]] = []
@@ -258,24 +267,29 @@ def _with_some(clause: c.Clause, some: c.Some, keys: _Keys, nodes: Nodes, in_ord
         if c.FALSE not in terms and not nodes.is_surely_empty(terms):
             (inside if _is_inside(some, keys, number) else outside).append(terms)
     inside = [terms for terms in inside if not nodes.is_surely_empty([*terms, some.value])]
-    if not inside:
-        return found
-    is_implied = all(_is_implied(some.value, terms, nodes) for terms in inside)
     required = {one.name for one in clause if isinstance(one, c.Required)}
-    if not required.isdisjoint(covered):
-        return found
+    is_there = not required.isdisjoint(covered)
     free = [name for name in keys.named
             if name not in required and name not in covered
             and not nodes.is_surely_empty(member_terms(members, name))]  # fmt: skip
-    if not is_implied or outside or len(free) > MOST_SPLIT:
+    is_implied = all([_is_implied(some.value, terms, nodes) for terms in inside])
+    is_counted = is_implied and not outside and len(free) <= MOST_SPLIT
+    if not in_order and len(possible) == len(covered):  # with an order, `some` gives names their places
+        if is_there:
+            add(())
+            return found
+        if is_counted and (inside or 1 << len(free) <= len(covered)):
+            split(())
+            return found
+    for name in possible:
+        add((c.Required(name), c.Members({name: some.value}, (), c.TRUE)))
+    if is_there or not inside:
+        return found
+    if not is_counted:
         what = "it asks for some member among others, which is not counted"
         add((c.Refused(some.pointer, what),))
         return found
-    for chosen in range(1 << len(free)):
-        there = [name for i, name in enumerate(free) if chosen >> i & 1]
-        less = [c.absent(name) for name in (*covered, *free) if name not in there]
-        size = c.Size(len(required) + len(there) + 1, None)
-        add((*(c.Required(name) for name in there), *less, size))
+    split(covered)
     return found
 
 
