@@ -1,8 +1,8 @@
 """Objects that a constant tells apart, as `kind: "circle"` and `kind: "square"`.
 
 In: clauses of objects. Out: whether two of them have a value in common, and whether one says no
-more than another, as far as lists of scalars decide it. PERF: a schema of n such cases meets each
-with each, and each with "none of the others".
+more than another, as far as names and lists of scalars decide it. PERF: a schema of n such cases
+meets each with each, and each with "none of the others".
 """
 
 from __future__ import annotations
@@ -19,21 +19,23 @@ _NOTHING: Values = frozenset()
 
 
 class _Lists(NamedTuple):
-    """What constraints say of members by lists of scalars.
+    """What constraints say of members by names and by lists of scalars.
 
+    names : those of the members that may be there; None if endlessly many may.
     among : name -> the values of which the member is one, if it is there; none for one that may not
         be there.
     none_of : name -> the values of which it is none.
     rest : the constraints that say something else, too.
     """
 
+    names: frozenset[str] | None
     among: dict[str, Values]
     none_of: dict[str, Values]
     rest: frozenset[c.Constraint]
 
 
 class Case(NamedTuple):
-    """What a clause says by lists of scalars. required : the names of members that are there."""
+    """What a clause says by names and lists. required : the names of members that are there."""
 
     required: frozenset[str]
     lists: _Lists
@@ -58,12 +60,19 @@ class Cases:
         return found[1]
 
     def widest(self, clauses: Iterable[c.Clause]) -> tuple[c.Clause, ...]:
-        """The clauses without those whose every object meets another one, as far as lists tell."""
+        """The clauses without those whose every object meets another one, as far as lists tell.
+
+        PERF: of most pairs names and constraints tell that the one does not imply the other.
+        """
         kept: list[tuple[Case, c.Clause]] = []
         for clause in clauses:
             case = self.of(clause)
-            if not any([implies(case, other) for other, _ in kept]):
-                kept = [pair for pair in kept if not implies(pair[0], case)]
+            required, rest = case.required, case.lists.rest
+            if not any([x.required <= required and x.lists.rest <= rest and implies(case, x) for x, _ in kept]):
+                kept = [
+                    (x, other) for x, other in kept
+                    if not (required <= x.required and rest <= x.lists.rest and implies(x, case))
+                ]  # fmt: skip
                 kept.append((case, clause))
         return tuple([clause for _, clause in kept])
 
@@ -72,6 +81,7 @@ class Cases:
         none_of: dict[str, Values] = {}
         rest: list[c.Constraint] = []
         required = []
+        names: frozenset[str] | None = None
         for one in clause:
             if one.__class__ is c.Required:
                 required.append(one.name)
@@ -82,9 +92,11 @@ class Cases:
                 for name, some in lists.none_of.items():
                     none_of[name] = none_of[name] | some if name in none_of else some
                 rest += lists.rest
+                if lists.names is not None:
+                    names = lists.names if names is None else names & lists.names
             else:
                 rest.append(one)
-        return Case(frozenset(required), _Lists(among, none_of, frozenset(rest)))
+        return Case(frozenset(required), _Lists(names, among, none_of, frozenset(rest)))
 
     def _of_members(self, members: c.Members) -> _Lists:
         among: dict[str, Values] = {}
@@ -98,12 +110,19 @@ class Cases:
                 among[name] = _NOTHING
             elif term != c.TRUE:
                 is_all = False
-        made = self._members[members] = _Lists(among, none_of, frozenset() if is_all else frozenset((members,)))
+        is_closed = members.others == c.FALSE and not members.patterns
+        names = frozenset(members.names) - members.forbidden if is_closed else None
+        rest = frozenset() if is_all else frozenset((members,))
+        made = self._members[members] = _Lists(names, among, none_of, rest)
         return made
 
 
 def exclude(one: Case, other: Case) -> bool:
-    """Whether no object meets both clauses, as far as lists tell."""
+    """Whether no object meets both clauses, as far as names and lists tell."""
+    if (names := other.lists.names) is not None and not one.required <= names:
+        return True
+    if (names := one.lists.names) is not None and not other.required <= names:
+        return True
     return _excludes(one, other) or _is_left_nothing(one, other) or _is_left_nothing(other, one)
 
 

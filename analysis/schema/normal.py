@@ -5,7 +5,7 @@ Combinators become unions and conjunctions, and negations go down to constraints
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from maskwright.analysis.schema import constraints as c
@@ -140,16 +140,15 @@ class Normals:
                     clauses[both] = None
         return self._limited(self._widest(kind, clauses), where)
 
-    def _widest(self, kind: str, clauses: Iterable[c.Clause]) -> tuple[c.Clause, ...]:
+    def _widest(self, kind: str, clauses: Collection[c.Clause]) -> tuple[c.Clause, ...]:
         """The clauses without those that ask for more than another one.
 
         PERF: where members depend on others, many objects meet several clauses of a product.
         """
-        found = absorbed(clauses)
-        has_cases = kind == c.OBJECT and 1 < len(found) <= MOST_COMPARED and not self.in_order
-        if not has_cases or any([one.__class__ in c.SEEN for clause in found for one in clause]):
-            return found
-        return self.cases.widest(found)
+        has_cases = kind == c.OBJECT and len(clauses) <= MOST_COMPARED and not self.in_order
+        if not has_cases or any([one.__class__ in c.SEEN for clause in clauses for one in clause]):
+            return absorbed(clauses)
+        return self.cases.widest(clauses)
 
     def _pair(self, kind: str, one: c.Clause, other: c.Clause) -> c.Clause | None:
         """The conjunction of two clauses; None if it is plain that no value meets both."""
@@ -333,9 +332,10 @@ class Normals:
                 meets[i][j] = meets[j][i] = bool(self.meet(normals[i], normals[j], location))
         found: list[c.Normal] = []
         for i in range(n):
-            branch = self.normal(terms[i], seen)
+            branch = whole = self.normal(terms[i], seen)
             for j in range(n):
-                if meets[i][j] and branch:
+                # what is left of a branch may meet fewer ones
+                if meets[i][j] and (branch is whole or self.meet(branch, normals[j], location)):
                     branch = self.meet(branch, self.normal(terms[j] ^ 1), location)
             found.append(branch)
         return self.join(found, location)
