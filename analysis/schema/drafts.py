@@ -245,8 +245,11 @@ def all_live(nodes: Sequence[Sequence[Draft]]) -> bool:
     nodes : the drafts of each node: scalars, `Objects` and `Arrays` without `contained`, each with
         a value if all nodes have some. Most nodes stand behind those whose parts they are.
     """
-    alive = [False] * (len(nodes) + 1)  # the last one is `NO_NODE`'s
+    alive = [bool(drafts) and drafts[0].__class__ in SCALARS for drafts in nodes]
+    alive.append(False)  # that of `NO_NODE`
     for node in range(len(nodes) - 1, -1, -1):
+        if alive[node]:
+            continue
         for draft in nodes[node]:
             if draft.__class__ is Objects:
                 if draft.least > draft.required.count(True):

@@ -35,10 +35,31 @@ def _named(clause: c.Clause) -> set[str]:
     return {name for one in clause if isinstance(one, c.Members) for name in one.names}
 
 
+class _Listed:
+    """The values of subschemas that list some strings and say nothing else.
+
+    document : where they stand.
+    """
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._found: dict[int, frozenset[Any] | None] = {}
+
+    def __call__(self, location: int) -> frozenset[Any] | None:
+        """The values of the subschema at a location; None for one that says anything else."""
+        if location not in self._found:
+            document = self._document
+            schema = document.schemas[location]
+            is_known = schema.__class__ is dict and location not in document.unknown
+            self._found[location] = listed_values(schema, document.drafts[location]) if is_known else None
+        return self._found[location]
+
+
 class Normals:
     """The clauses of terms, each made once.
 
     document : whose terms they are.
+    listed : the scalars that locations list.
     cases : of their clauses of objects.
     in_order : whether the order matters in which clauses name their keys.
     """
@@ -47,8 +68,8 @@ class Normals:
 
     def __init__(self, document: Document) -> None:
         self.document = document
+        self.listed = _Listed(document)
         self.cases = Cases(self.listed)
-        self._listed: dict[int, frozenset[Any] | None] = {}
         self._normals: dict[tuple[int, bool], c.Normal] = {}
         self._open: set[tuple[int, bool]] = set()
         self._work = MOST_WORK
@@ -56,14 +77,6 @@ class Normals:
     def is_plainly_empty(self, kind: str, clause: c.Clause, left: c.Clause, right: c.Clause) -> bool:
         """Whether a clause, which joins two, has no value, as far as a short look tells."""
         return False
-
-    def listed(self, location: int) -> frozenset[Any] | None:
-        """The values of a subschema that lists some strings and says nothing else; else None."""
-        if location not in self._listed:
-            schema = self.document.schemas[location]
-            is_known = schema.__class__ is dict and location not in self.document.unknown
-            self._listed[location] = listed_values(schema, self.document.drafts[location]) if is_known else None
-        return self._listed[location]
 
     def normal(self, term: int, seen: bool = False) -> c.Normal:
         """The clauses of a term.

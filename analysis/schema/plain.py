@@ -44,13 +44,15 @@ def plain_drafts(nodes: Plain, location: int) -> list[Draft] | None:
         schema = {}
     if schema.__class__ is not dict:
         return None
-    groups = {GROUPS.get(name) for name in schema}
+    groups = {*map(GROUPS.get, schema)}
     if "x" in groups:
         keyword = next((name for name in _COMBINED if name in schema), None)
         if keyword is None or not is_union(schema, keyword):
             return None
         return _union(nodes, location, keyword)
     types = schema.get("type", nodes)
+    if types == "object":  # PERF: most are such; keywords of other types are to be checked
+        return None if "s" in groups or "a" in groups else _object(nodes, location, schema)
     if types is nodes:
         names = [*_SCALAR_LIST, "array", "object"]
     elif types.__class__ is str:
@@ -224,13 +226,10 @@ def _object(nodes: Plain, location: int, schema: dict[str, Any]) -> list[Draft] 
         if found is None or any([is_found(text, name) for text, _ in found for name in named]):
             return None
         patterns = found
-    keys: list[bytes] = []
     values: list[int] = []
-    flags: list[bool] = []
     try:
         order = sorted(named)
-        for name in order:
-            keys.append(name.encode())
+        keys = [name.encode() for name in order]
     except (TypeError, AttributeError, UnicodeEncodeError):
         return None
     for name in order:
@@ -238,13 +237,10 @@ def _object(nodes: Plain, location: int, schema: dict[str, Any]) -> list[Draft] 
             node = child_node(nodes, location, named[name], "properties", name)
         else:
             node = child_node(nodes, location, others, "additionalProperties")
-        if name in needed:
-            if node == NO_NODE:
-                return []
-            flags.append(True)
-        else:
-            flags.append(False)
+        if node == NO_NODE and name in needed:
+            return []
         values.append(node)
+    flags = [name in needed for name in order]
     node = NO_NODE
     if others is not False and not patterns:
         node = child_node(nodes, location, others, "additionalProperties")
