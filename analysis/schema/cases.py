@@ -150,12 +150,14 @@ def implies(one: Case, other: Case) -> bool:
     if not other.required <= one.required or not other.lists.rest <= one.lists.rest:
         return False
     ours, without = one.lists.among, one.lists.none_of
-    for name, values in other.lists.none_of.items():
-        mine = ours.get(name)
-        if (mine is None or not mine.isdisjoint(values)) and not values <= without.get(name, _NOTHING):
-            return False
     for name, values in other.lists.among.items():
         mine = ours.get(name)
-        if mine is None or not mine <= values:
+        if mine is not values and (mine is None or not mine <= values):  # PERF: most are the same list
             return False
+    for name, values in other.lists.none_of.items():
+        excluded = without.get(name)
+        if excluded is not values and (excluded is None or not values <= excluded):
+            mine = ours.get(name)
+            if mine is None or not mine.isdisjoint(values):
+                return False
     return True
