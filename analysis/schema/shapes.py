@@ -212,12 +212,12 @@ class SchemaGraph(NamedTuple):
                     continue
                 if automaton is not None:
                     automata[id(automaton)] = automaton
-        return total + sum([automaton.next_state.nbytes for automaton in automata.values()])
+        return total + int(sum([automaton.next_state.nbytes for automaton in automata.values()]))
 
     @property
     def compares_items(self) -> bool:
         """Whether items of any kind must differ in some array (`Arrays.is_deep`)."""
-        return any([one.__class__ is Arrays and one.is_deep for node in self.nodes for one in node])  # type: ignore[union-attr]
+        return any([one.__class__ is Arrays and one.is_deep for node in self.nodes for one in node])
 
 
 class Texts(NamedTuple):
