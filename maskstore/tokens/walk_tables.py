@@ -347,7 +347,8 @@ class Outcomes(NamedTuple):
     """What texts do, from one lexer state or from all at once.
 
     after : (n, n_classes) int32; for the first n vectors, but those that emit, 1 + the vector after
-        each class of bytes; 0 where that is not known. It is in `steps` too.
+        each class of bytes; 0 where that is not known. It is in `steps` too. Row 0 has the vectors
+        of single bytes.
     emits : (n_states,) int32; 1 if a byte read in a lexer state may make a newline end.
     found : (capacity,) int32; scratch, configurations.
     items : (2 n_states,) int32; scratch, the components and values of a vector.
