@@ -24,13 +24,15 @@ def productive_symbols(grammar: Grammar) -> frozenset[int]:
 
     Cost: O(size of the grammar).
     """
-    missing = [sum(grammar.is_nonterminal(s) for s in rule.rhs) for rule in grammar.rules]
+    n_terminals = grammar.n_terminals
+    missing = [0] * len(grammar.rules)
     uses: dict[int, list[int]] = {}
     for number, rule in enumerate(grammar.rules):
         for symbol in rule.rhs:
-            if grammar.is_nonterminal(symbol):
+            if symbol >= n_terminals:
+                missing[number] += 1
                 uses.setdefault(symbol, []).append(number)
-    found = set(range(grammar.n_terminals))
+    found = set(range(n_terminals))
     agenda = [rule.lhs for rule, count in zip(grammar.rules, missing, strict=True) if count == 0]
     while agenda:
         symbol = agenda.pop()
@@ -83,7 +85,8 @@ def reachable_symbols(grammar: Grammar) -> frozenset[int]:
 def reduce(grammar: Grammar) -> Grammar:
     """The grammar without unproductive and unreachable nonterminals and without duplicate rules.
 
-    The language is the same, and so are the terminals.
+    The language is the same, and so are the terminals. A grammar that is reduced already, and whose
+    nonterminals are numbered as `renumber` does, is returned itself.
 
     Raises: GrammarError if the start symbol is unproductive, that is, if the language is empty.
     """
@@ -98,7 +101,12 @@ def reduce(grammar: Grammar) -> Grammar:
     if len(kept) < len(grammar.rules):
         grammar = grammar.with_rules(grammar.nonterminals, tuple(kept), grammar.start)
     reachable = reachable_symbols(grammar)
-    return renumber(grammar, [rule for rule in grammar.rules if rule.lhs in reachable], {})
+    rules = [rule for rule in grammar.rules if rule.lhs in reachable]
+    order = dict.fromkeys([grammar.start, *(rule.lhs for rule in rules)])
+    n_terminals = grammar.n_terminals
+    if len(rules) == len(grammar.rules) and list(order) == [*range(n_terminals, n_terminals + grammar.n_nonterminals)]:
+        return grammar
+    return renumber(grammar, rules, {})
 
 
 def renumber(grammar: Grammar, rules: Sequence[Rule], new_names: dict[int, str]) -> Grammar:

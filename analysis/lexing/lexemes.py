@@ -119,7 +119,8 @@ class Lexemes:
     byte_class : (256,) uint8; the class of each byte. Bytes of one class have the same transitions.
         Each byte that moves a layout's column is a class of its own.
     byte_of_class : for each class one of its bytes.
-    next_by_class : for each state the next state by byte class, -1 for none.
+    after_class : (n_states, n_classes) int32; for each state the next state by byte class, -1 for
+        none. next_by_class : the same as lists.
     reads_on : for each state whether any byte leads on.
 
     Raises: as `build_transducer`.
@@ -148,8 +149,9 @@ class Lexemes:
         self.byte_class = byte_class.astype(np.uint8)
         self._class_of_byte: list[int] = byte_class.tolist()
         self.byte_of_class: list[int] = first_of_each(byte_class).tolist()
-        self.next_by_class: list[list[int]] = union.next_state[:, self.byte_of_class].tolist()
-        self.reads_on = [max(row) >= 0 for row in self.next_by_class]
+        self.after_class = union.next_state[:, self.byte_of_class]
+        self.next_by_class: list[list[int]] = self.after_class.tolist()
+        self.reads_on: list[bool] = (self.after_class >= 0).any(axis=1).tolist()
         wins = [1 << winner if winner >= 0 else 0 for winner in self.winner]
         self.live = [
             _members(found) for found in _union_over_reachable(wins, [set(row) - {-1} for row in self.next_by_class])
@@ -301,7 +303,7 @@ class Lexemes:
         """The union automaton for `can_survive`."""
         starts = [self.starts_after(ended) if ended else [] for ended in self.union.accepting]
         return kernels.Union(
-            np.array(self.next_by_class, np.int32),
+            np.ascontiguousarray(self.after_class),
             np.array(self.winner, np.int32),
             self._is_end,
             np.concatenate([[0], np.cumsum([len(each) for each in starts])]).astype(np.int32),

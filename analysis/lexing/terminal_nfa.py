@@ -96,7 +96,7 @@ def build_terminal_nfa(automata: Sequence[Dfa | None]) -> TerminalNfa:
         offsets += [offset] * dfa.n_states
         offset += dfa.n_states
     next_state = np.concatenate([np.zeros((0, 256), np.int32), *parts])
-    np.add(next_state, np.array(offsets, np.int32)[:, None], out=next_state, where=next_state >= 0)
+    next_state = np.where(next_state >= 0, next_state + np.array(offsets, np.int32)[:, None], np.int32(-1))
     is_resting = np.zeros(offset + 1, np.bool_)  # the last one for no transition
     is_resting[next_state] = True
     return TerminalNfa(
@@ -158,7 +158,8 @@ def build_union_dfa(
         starts = [tuple(int(s) for s in nfa.initial if s >= 0)]
     members = list(dict.fromkeys(starts))
     number: dict[tuple[int, ...], int] = {start: i for i, start in enumerate(members)}
-    rows: list[list[int]] = []
+    n_rows = 0
+    several: dict[int, list[int]] = {}  # the rows of sets that have not just one member
 
     def number_of(reached: tuple[int, ...]) -> int:
         if not reached:
@@ -172,23 +173,28 @@ def build_union_dfa(
         return found
 
     # PERF: classes that lead to the same states are looked at once, in the order of their first
-    # class. Most sets have one member.
-    of_one = {-1: -1}
-    while len(rows) < len(members):
-        set_ = members[len(rows)]
+    # class. Most sets have one member: their rows are renamed all at once.
+    of_one = np.full(nfa.n_states + 1, -1, np.int32)  # the last one for no transition
+    met = [False] * nfa.n_states + [True]
+    while n_rows < len(members):
+        set_ = members[n_rows]
         if len(set_) == 1:
-            row = columns[set_[0]]
-            for state in dict.fromkeys(row):
-                if state not in of_one:
+            for state in dict.fromkeys(columns[set_[0]]):
+                if not met[state]:
+                    met[state] = True
                     of_one[state] = number_of((state,))
-            rows.append([of_one[state] for state in row])
         else:
             targets = list(zip(*[columns[state] for state in set_], strict=True))
             found = {each: number_of(tuple(sorted(set(each) - {-1}))) for each in dict.fromkeys(targets)}
-            rows.append([found[each] for each in targets] or [-1] * len(representatives))
+            several[n_rows] = [found[each] for each in targets] or [-1] * len(representatives)
+        n_rows += 1
     ended = np.where(nfa.is_accepting, nfa.terminal, -1).tolist()
     accepting = tuple(tuple(sorted({ended[s] for s in set_} - {-1})) for set_ in members)
-    table = np.array(rows, np.int32)
+    table = np.empty((len(members), len(representatives)), np.int32)
+    alone = [number for number in range(len(members)) if number not in several]
+    table[alone] = of_one[nfa.next_state[[members[number][0] for number in alone]][:, representatives]]
+    if several:
+        table[list(several)] = list(several.values())
     class_of, _ = sorted_columns(table)  # PERF: of as many columns as the NFA has classes, not of 256
     return UnionDfa(
         _read_only(table[:, byte_class]),

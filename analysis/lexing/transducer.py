@@ -118,17 +118,18 @@ class _State:
 class _Other(NamedTuple):
     """How the reading goes on that begins where a lexeme could have ended last.
 
-    target, behind : (n_classes,) int32; for each class of bytes the state after it, and what is
-        emitted behind the lexeme, as an index of `output`.
-    output : int32; the number of the output with the lexeme in front, or _UNKNOWN.
-    targets, behinds : `target` and `behind` as lists.
+    row : (2, n_classes) int32; for each class of bytes the state after it, and the number of the
+        output with the lexeme in front, or _UNKNOWN.
+    behind : (n_classes,) int32; what is emitted behind the lexeme, an index of `output`.
+    output : the number of the output with the lexeme in front, or _UNKNOWN.
+    targets, behinds : the states, and `behind`, as lists.
     unended : the union automaton's state, target and what is emitted behind -> the state in which
         both readings go on.
     """
 
-    target: npt.NDArray[np.int32]
+    row: npt.NDArray[np.int32]
     behind: npt.NDArray[np.int32]
-    output: npt.NDArray[np.int32]
+    output: list[int]
     targets: list[int]
     behinds: list[int]
     unended: dict[tuple[int, int, int], int]
@@ -155,9 +156,10 @@ class _Builder:
         self.output_of: list[Output] = []
         self._output(())
         self._stepped: dict[tuple[int, int], tuple[int, Output]] = {}
-        self._after = np.array(lexemes.next_by_class, np.int32)
+        self._after = lexemes.after_class
         self._wins = np.array(lexemes.winner, np.int32) >= 0
         self._arrivals = np.full((2, len(self._after)), _UNKNOWN, np.int32)
+        self._arrival: list[tuple[int, int] | None] = [None] * len(self._after)
         self._others: dict[tuple[int, Reread | None, bytes], _Other] = {}
         self._rows: dict[int, npt.NDArray[np.int32]] = {}
 
@@ -308,27 +310,28 @@ class _Builder:
         other = self._others.get(key)
         if other is None:
             other = self._others[key] = self._other(state)
-        row = self._arrivals[:, after]
-        np.copyto(row[0], other.target, where=fails)
-        np.copyto(row[1], other.output[other.behind], where=fails)
+        row = np.where(fails, other.row, self._arrivals[:, after])
         is_new = row[1] == _UNKNOWN
         if state.winner >= 0:
             is_new |= ~fails & ~self._wins[after]
         next_by_class = self.lexemes.next_by_class[state.under_way]
-        for klass in np.flatnonzero(is_new).tolist():
+        for klass in is_new.nonzero()[0].tolist():
             arrived = next_by_class[klass]
             if arrived < 0:
-                behind = other.behind[klass]
+                behind = other.behinds[klass]
                 if other.output[behind] == _UNKNOWN:
                     other.output[behind] = self._output(self._failed(state, self.output_of[behind]))
+                    other.row[1, other.behind == behind] = other.output[behind]
                 row[1, klass] = other.output[behind]
             elif state.winner >= 0 and winners[arrived] < 0:
-                row[:, klass] = self._go_on(state, arrived, klass, other), 0
+                row[0, klass], row[1, klass] = self._go_on(state, arrived, klass, other), 0
             else:
-                if self._arrivals[1, arrived] == _UNKNOWN:
+                found = self._arrival[arrived]
+                if found is None:
                     target, emitted = self._grow(state, self.lexemes.byte_of_class[klass])
-                    self._arrivals[:, arrived] = target, self._output(emitted)
-                row[:, klass] = self._arrivals[:, arrived]
+                    found = self._arrival[arrived] = target, self._output(emitted)
+                    self._arrivals[0, arrived], self._arrivals[1, arrived] = found
+                row[0, klass], row[1, klass] = found
         return row
 
     def _other(self, state: _State) -> _Other:
@@ -339,10 +342,10 @@ class _Builder:
             behind = np.zeros(n_classes, np.int32)
         else:
             target, behind = self._row_of(START_STATE if state.reread is None else state.reread[1])
-        output = np.full(int(behind.max()) + 2, _UNKNOWN, np.int32)
-        output[-1] = 0
+        output = [_UNKNOWN] * (int(behind.max()) + 1) + [0]
         behind = np.where(target == DEAD, len(output) - 1, behind)  # nothing is emitted
-        return _Other(target, behind, output, target.tolist(), behind.tolist(), {})
+        row = np.stack([target, np.where(target == DEAD, 0, _UNKNOWN)], dtype=np.int32)
+        return _Other(row, behind, output, target.tolist(), behind.tolist(), {})
 
     def _go_on(self, state: _State, after: int, klass: int, other: _Other) -> int:
         """The state after a class of bytes that the lexeme reads, and behind which it cannot end.

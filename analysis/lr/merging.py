@@ -419,11 +419,16 @@ class _Merger:
         column: list[int] = classes.columns.tolist()
         columns_of = [np.array(sorted({column[t] for t in bits(found)}), np.intp) for found in self.distinct]
         rule_class: list[int] = classes.rules.tolist()
-        for merged, state in enumerate(state_of.tolist()):
-            for rule, terminals in self.reduces[state]:
-                columns = columns_of[terminals]
-                assert not action[merged, columns].any(), "a cell has one action"
-                action[merged, columns] = -rule_class[rule] - 1
+        reductions = [
+            (merged, rule_class[rule], columns_of[terminals])
+            for merged, state in enumerate(state_of.tolist())
+            for rule, terminals in self.reduces[state]
+        ]
+        sizes = [len(columns) for *_, columns in reductions]
+        rows, rules = (np.repeat(np.array([each[i] for each in reductions], np.intp), sizes) for i in (0, 1))
+        n_before = np.count_nonzero(action)
+        action[rows, np.concatenate([np.zeros(0, np.intp), *(columns for *_, columns in reductions)])] = -rules - 1
+        assert np.count_nonzero(action) == n_before + len(rows), "a cell has one action"
 
 
 def _by_least(keys: Sequence[Hashable]) -> Array:

@@ -29,6 +29,7 @@ The states on top are over-approximated: all stacks of the LR(0) automaton count
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 
 import numpy as np
 
@@ -120,15 +121,16 @@ class Positions:
         of_set, members = np.nonzero(is_member)
         self.set_start = np.searchsorted(of_set, np.arange(len(number) + 1)).astype(np.int32)
         self.members = members.astype(np.int32)
-        parts = components([self._successors(number, n) for number in range(self.n_sets)])
+        parts = components(self._successors(n))
         self.order = np.array([number for component in parts for number in component], np.int32)
         self.is_cyclic = len(parts) < self.n_sets
 
-    def _successors(self, number: int, n_states: int) -> list[int]:
-        """The sets that a set's states are in after a reduction; of several states: each alone."""
-        begins, ends = (self.rule_start, self.set_after) if number < n_states else (self.set_start, self.members)
-        found: list[int] = ends[begins[number] : begins[number + 1]].tolist()
-        return found
+    def _successors(self, n_states: int) -> list[list[int]]:
+        """The sets that each set's states are in after a reduction; of several states: each alone."""
+        after: list[int] = self.set_after.tolist()
+        members: list[int] = self.members.tolist()
+        found = [after[i:j] for i, j in pairwise(self.rule_start.tolist())]
+        return found + [members[i:j] for i, j in pairwise(self.set_start[n_states:].tolist())]
 
     @property
     def n_sets(self) -> int:

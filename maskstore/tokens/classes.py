@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.kept import cached_property
 from maskwright.maskstore.tokens import _kernels
 
 Int32 = npt.NDArray[np.int32]
@@ -52,7 +54,7 @@ class TokenClasses:
         """The number of classes."""
         return len(self.start) - 1
 
-    @property
+    @cached_property
     def sizes(self) -> Int64:
         """The number of tokens of each class: (n_classes,) int64."""
         return np.diff(self.start)
@@ -119,24 +121,28 @@ def token_classes(
 
     Cost: O(tokens of all groups). This is the refinement of a partition by one set after another.
     """
+    n_groups = [len(starts) - 1 for _, starts in groups_of_state]
+    # PERF: the groups of all states at once
+    ids = np.concatenate([np.zeros(0, np.int32), *(each for each, _ in groups_of_state)])
+    before = [0, *accumulate(len(each) for each, _ in groups_of_state)]
+    starts = np.concatenate([*(each[:-1] for _, each in groups_of_state), np.zeros(1, np.int64)])
+    starts += np.repeat(np.array(before, np.int64), [*n_groups, 1])
     class_of = np.zeros(n_tokens, np.int32)
     sizes, met, counts, after = np.zeros((4, n_tokens + 1), np.int32)
     sizes[0] = n_tokens
-    n_classes = 1
-    for ids, starts in groups_of_state:
-        n_classes = _kernels.split_classes(ids, starts, class_of, sizes, n_classes, met, counts, after)
+    n_classes = _kernels.split_classes(ids, starts, class_of, sizes, 1, met, counts, after)
     is_allowed = np.zeros(n_tokens, np.bool_)
-    for ids, _ in groups_of_state:
-        is_allowed[ids] = True
+    is_allowed[ids] = True
     class_of[~is_allowed] = n_classes
     class_of = numbers_by_first(class_of, n_classes)[class_of]
     classes = TokenClasses.of(class_of, np.arange(n_tokens, dtype=np.int32))
-    start = classes.start
     first_token = np.zeros(n_tokens, np.bool_)
-    first_token[classes.ids[start[:-1]]] = True
-    found = []
-    for ids, starts in groups_of_state:
-        members, begins = np.empty(len(ids), np.int32), np.zeros(len(starts), np.int64)
-        _kernels.join_groups(ids, starts, class_of, first_token, members, begins)
-        found.append((members[: begins[-1]].copy(), begins))
-    return classes, found
+    first_token[classes.ids[classes.start[:-1]]] = True
+    members, begins = np.empty(len(ids), np.int32), np.zeros(len(starts), np.int64)
+    _kernels.join_groups(ids, starts, class_of, first_token, members, begins)
+    members = members[: begins[-1]].copy()
+    bounds = [0, *accumulate(n_groups)]
+    at: list[int] = begins[bounds].tolist()
+    return classes, [
+        (members[at[i] : at[i + 1]], begins[bounds[i] : bounds[i + 1] + 1] - at[i]) for i in range(len(n_groups))
+    ]

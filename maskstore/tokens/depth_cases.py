@@ -112,7 +112,8 @@ def _with_end(groups_of_state: Sequence[tuple[Int32, Int64]], end_class: int) ->
     """The groups of each state and one more, with the class of the tokens that end the text."""
     last = np.array([end_class], np.int32)
     members = np.concatenate([each for classes, _ in groups_of_state for each in (classes, last)])
-    starts = np.concatenate([each for _, starts in groups_of_state for each in (starts, starts[-1:] + 1)])
+    ends = np.array([len(classes) + 1 for classes, _ in groups_of_state], np.int64)
+    starts = np.concatenate([each for i, (_, own) in enumerate(groups_of_state) for each in (own, ends[i : i + 1])])
     found, begin, first = [], 0, 0
     for classes, own in groups_of_state:
         end, next_first = begin + len(classes) + 1, first + len(own) + 1
