@@ -151,7 +151,8 @@ class Lexemes:
         self.byte_of_class: list[int] = first_of_each(byte_class).tolist()
         self.after_class = union.next_state[:, self.byte_of_class]
         self.next_by_class: list[list[int]] = self.after_class.tolist()
-        self.reads_on: list[bool] = (self.after_class >= 0).any(axis=1).tolist()
+        leads_on: npt.NDArray[np.bool_] = np.any(self.after_class >= 0, axis=1)
+        self.reads_on: list[bool] = leads_on.tolist()
         wins = [1 << winner if winner >= 0 else 0 for winner in self.winner]
         self.live = [
             _members(found) for found in _union_over_reachable(wins, [set(row) - {-1} for row in self.next_by_class])

@@ -48,7 +48,7 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa, build_union_dfa
 from maskwright.analysis.lexing.terminals import compile_terminals
 from maskwright.analysis.marks import PART_FLAGS
-from maskwright.analysis.regex.minimise import first_of_each, number_rows
+from maskwright.analysis.regex.minimise import numbered_rows
 
 MODE_LIMIT = 256
 """The most modes of a grammar."""
@@ -148,8 +148,7 @@ def _distinct_rows(flags: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.bool_],
     PERF: ``np.unique(flags, axis=0)`` gives the same but compares rows flag by flag. For many wide
         rows it takes minutes, during which Ctrl-C has no effect.
     """
-    numbers = number_rows(np.packbits(flags, axis=1))
-    first = first_of_each(numbers)
+    numbers, first = numbered_rows(np.packbits(flags, axis=1))
     keys = [np.packbits(flags[row]).tobytes() for row in first.tolist()]
     order = np.array(sorted(range(len(keys)), key=keys.__getitem__), np.intp)
     rank = np.empty_like(order)

@@ -37,7 +37,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,8 +88,7 @@ def build_transducer(
     return _Builder(Lexemes(grammar, can_follow, modes, limit), limit).build()
 
 
-@dataclass(frozen=True, slots=True)
-class _State:
+class _State(NamedTuple):
     """What a state of the transducer records.
 
     under_way : the union automaton's state, -1 where no lexeme is under way.

@@ -136,18 +136,23 @@ def _bnf_size(tree: Any, helpers: list[_Size]) -> _Size:
 
     helpers : the sizes of helper rules; appended to.
     """
-    if not isinstance(tree, Tree) or tree.data == "value":
-        return _Size(1, 1, 1)
+    # PERF: Lark compares its tokens in Python
+    data = str(tree.data) if isinstance(tree, Tree) else "value"
+    if data == "value":
+        return _ONE
     inner = [_bnf_size(child, helpers) for child in tree.children if isinstance(child, Tree)]
+    n = len(inner)
+    if data == "expansion" and inner.count(_ONE) == n:  # PERF: as most are
+        return _Size(1, min(n, MAX_RULE_SIZE + 1), n)
     written = sum(part.written for part in inner)
     largest = max((part.largest for part in inner), default=0)
     if largest > MAX_RULE_SIZE:
         return _Size(1, largest, written)
-    if tree.data == "expansion":
+    if data == "expansion":
         return functools.reduce(_concatenated, inner, _NOTHING)._replace(written=written)
-    if tree.data == "maybe":
+    if data == "maybe":
         return inner[0]._replace(alternatives=inner[0].alternatives + 1)
-    if tree.data != "expr":
+    if data != "expr":
         return _either(inner)._replace(written=written)
     operator, body = str(tree.children[1]), inner[0]
     if operator == "?":
@@ -168,6 +173,7 @@ def _bnf_size(tree: Any, helpers: list[_Size]) -> _Size:
 
 
 _NOTHING = _Size(1, 0, 0)
+_ONE = _Size(1, 1, 1)
 
 
 def _copies(body: _Size, n: int) -> _Size:

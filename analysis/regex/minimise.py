@@ -94,8 +94,7 @@ def column_classes(next_state: Table) -> tuple[npt.NDArray[np.intp], npt.NDArray
     Returns classes : (n_columns,) intp, the class of each column, numbered by first occurrence; and
     representatives : (n_classes,) intp, the first column of each class.
     """
-    classes = number_rows(next_state.T)
-    return classes, first_of_each(classes)
+    return numbered_rows(next_state.T)
 
 
 def sorted_columns(next_state: Table) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
@@ -136,15 +135,21 @@ def number_rows(rows: npt.NDArray[np.generic]) -> npt.NDArray[np.intp]:
 
     Returns (n,) intp.
     """
+    return numbered_rows(rows)[0]
+
+
+def numbered_rows(rows: npt.NDArray[np.generic]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """`number_rows`, and the first row of each number: (n_numbers,) intp."""
     rows = np.ascontiguousarray(rows)
     # PERF: of equal neighbours, as most bytes of an automaton are, only the first is hashed
     is_bound = np.ones(len(rows) + 1, np.bool_)
     is_bound[1:-1] = (rows[1:] != rows[:-1]).any(axis=1)
     bounds = np.flatnonzero(is_bound)
     data, width = rows.tobytes(), rows.shape[1] * rows.itemsize
-    number: dict[bytes, int] = {}
-    numbers = [number.setdefault(data[i * width : (i + 1) * width], len(number)) for i in bounds[:-1].tolist()]
-    return np.repeat(np.array(numbers, dtype=np.intp), bounds[1:] - bounds[:-1])
+    first: dict[bytes, int] = {}
+    firsts_of = [first.setdefault(data[i * width : (i + 1) * width], i) for i in bounds[:-1].tolist()]
+    firsts = np.array(list(first.values()), np.intp)  # ascending
+    return firsts.searchsorted(firsts_of).repeat(bounds[1:] - bounds[:-1]), firsts
 
 
 def distances(table: Table, is_accepting: Flags) -> npt.NDArray[np.int64]:

@@ -244,8 +244,9 @@ def explore(
         fresh = np.flatnonzero(first_continuation[mine] == _NO_CONTINUATION)[::-1]
         first_continuation[mine[fresh]] = continuation_new[fresh]
         needed = levels.is_inner(continuation_new, top_new)
-        levels.learn(continuation_new[needed], top_new[needed], classes.least[mine[needed]])
-        work.learn(continuation_new[needed], top_new[needed], first_continuation[mine[needed]])
+        continuation_new, top_new, mine = continuation_new[needed], top_new[needed], mine[needed]
+        levels.learn(continuation_new, top_new, classes.least[mine])
+        work.learn(continuation_new, top_new, first_continuation[mine])
     work.check_size()
     none = np.zeros(0, np.int32)
     continuation_of, top_of, pair_of = (

@@ -126,7 +126,7 @@ class Positions:
         self.is_cyclic = len(parts) < self.n_sets
 
     def _successors(self, n_states: int) -> list[list[int]]:
-        """The sets that each set's states are in after a reduction; of several states: each alone."""
+        """The sets that a set's states are in after a reduction; of several states: each alone."""
         after: list[int] = self.set_after.tolist()
         members: list[int] = self.members.tolist()
         found = [after[i:j] for i, j in pairwise(self.rule_start.tolist())]
@@ -217,4 +217,5 @@ class Equivalence:
         while len(self.outcomes) < self._n_outcomes:
             self.outcomes = np.concatenate([self.outcomes, np.zeros_like(self.outcomes)])
         self.outcomes[start : self._n_outcomes] = part.reshape(-1)
-        self.outcomes[continuations] = start + np.arange(len(continuations), dtype=np.int32) * part.shape[1]
+        # INVARIANT: each column is shifted to some list of states, be it an empty one
+        self.outcomes[continuations] = np.arange(start, self._n_outcomes, part.shape[1], dtype=np.int32)

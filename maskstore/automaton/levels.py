@@ -76,6 +76,7 @@ class Levels:
             n_columns,
         )
         self._n_entered: list[int] = np.diff(self._facts.entered_start).tolist()
+        self._behind = np.arange(1, max(self._n_entered) + 1)
         begin, end = np.zeros((2, n_all), np.int64)
         tops, results = np.zeros((2, FIRST_ROOM), np.int32)
         self._known = kernels.Known(begin, end, tops, results, np.zeros(1, np.int64))
@@ -164,12 +165,12 @@ class Levels:
             return
         begin = leaders.start[fresh]
         symbols = leaders.items[begin]
-        by_column = np.argsort(symbols, kind="stable")
+        by_column = symbols.argsort(kind="stable")
         columns = symbols[by_column]
-        bounds = [0, *(np.flatnonzero(columns[1:] != columns[:-1]) + 1).tolist(), len(columns)]
+        bounds = [0, *((columns[1:] != columns[:-1]).nonzero()[0] + 1).tolist(), len(columns)]
         for i, j in pairwise(bounds):
             mine, column = by_column[i:j], int(columns[i])
-            results = leaders.items[begin[mine, None] + np.arange(1, self._n_entered[column] + 1)]
+            results = leaders.items[begin[mine, None] + self._behind[: self._n_entered[column]]]
             yield column, leaders.leader[fresh[mine]], results
         self._fresh = fresh[:0]
 

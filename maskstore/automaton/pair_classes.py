@@ -68,7 +68,7 @@ class PairClasses:
         met, lowest, stack, calls, block = np.zeros((5, n_new), np.int32)
         colors, fresh = np.zeros((2, n_new), np.uint64)
         search = kernels.Search(met, lowest, np.zeros(n_new, np.int64), stack, calls, block, colors, fresh)
-        cursor[[kernels.NEXT_ROOT, kernels.N_CALLS, kernels.N_STACK, kernels.N_MET]] = 0
+        cursor[kernels.NEXT_ROOT : kernels.N_MET + 1] = 0  # N_CALLS and N_STACK are between them
         graph = kernels.Pairs(n_cells, keys, *edges)
         while (code := kernels.classify(pairs, graph, self._tables, search, cursor, PAUSE)) != 0:
             if code == kernels.UNDECIDABLE:

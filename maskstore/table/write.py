@@ -38,7 +38,7 @@ class _Table:
         """Add the next part, in the order of `PARTS`. offset : its own in the header."""
         if offset != self._order[len(self.parts)]:
             raise AssertionError(f"part {schema.PARTS[offset].name} is not the next one of the schema")
-        array = np.ascontiguousarray(part, np.int32).ravel()
+        array = np.asarray(part, np.int32).ravel()  # C-contiguous
         self.header[offset] = self.size
         self.parts.append(array)
         self.size += len(array)

@@ -168,7 +168,7 @@ def surely_shifted(tables: LrTables, reductions: Reductions | None = None) -> Wo
     shifts = (tables.action > 0) & (tables.action < ACCEPT)
     of_state = np.repeat(np.arange(tables.n_states), np.diff(starts))
     reduces = tables.action[of_state] == -1 - rules[:, None]
-    for state, column in np.argwhere(tables.action >= CONFLICT).tolist():
+    for state, column in conflicts_of(tables):
         actions = tables.actions(state, column)
         shifts[state, column] = any(0 < each < ACCEPT for each in actions)
         mine = slice(int(starts[state]), int(starts[state + 1]))
@@ -217,13 +217,20 @@ def reductions_of(tables: LrTables) -> Reductions:
     return Reductions(starts, rules, target_start, targets[: target_start[-1]])
 
 
+def conflicts_of(tables: LrTables) -> list[list[int]]:
+    """The cells of the parser's actions that have several: a state and a column of each."""
+    if not len(tables.alternatives):
+        return []
+    found: list[list[int]] = np.argwhere(tables.action >= CONFLICT).tolist()
+    return found
+
+
 def reducing_states(tables: LrTables) -> tuple[Int32, Int32]:
     """The states that may reduce, and by which rules: two arrays (n,) int32, which ascend."""
     n_rules = tables.n_rules
     keys = np.flatnonzero(tables.action < 0)
     keys = keys // tables.action.shape[1] * n_rules - 1 - tables.action.reshape(-1)[keys]
-    several = np.argwhere(tables.action >= CONFLICT)
-    more = [at * n_rules - 1 - each for at, c in several.tolist() for each in tables.actions(at, c) if each < 0]
+    more = [at * n_rules - 1 - each for at, c in conflicts_of(tables) for each in tables.actions(at, c) if each < 0]
     keys = np.unique(np.concatenate([keys, np.array(more, np.int64)]))
     return (keys // n_rules).astype(np.int32), (keys % n_rules).astype(np.int32)
 

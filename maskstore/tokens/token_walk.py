@@ -35,7 +35,7 @@ MOST_BYTES = 1 << 30
 FIRST_CAPACITY = 1 << 9
 """Sequences that there is room for at first."""
 FIRST_ROWS = 1 << 10
-"""Rows that the other tables have room for at first: a power of two."""
+"""Rows that the other tables have room for at first: a power of two. There are more steps."""
 FIRST_FOUND = 256
 """Configurations after one token that there is room for at first."""
 
@@ -272,7 +272,7 @@ def _no_outcomes(transducer: Transducer, newline: int, n_tokens: int, longest: i
             np.zeros(n, np.int32),
             free_slots(n),
         ),
-        steps=walk_tables.Steps(np.zeros(n, np.int64), np.zeros(n, np.int32), free_slots(n)),
+        steps=walk_tables.Steps(np.zeros(2 * n, np.int64), np.zeros(2 * n, np.int32), free_slots(2 * n)),
         firsts=walk_tables.Firsts(
             np.full(transducer.next_state.shape[1], -1, np.int32),
             np.full((transducer.next_state.shape[1], n_states), -1, np.int32),
