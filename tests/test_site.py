@@ -102,6 +102,25 @@ def test_each_page_is_in_the_navigation(tmp_path: Path, load: Any) -> None:
             assert path.relative_to(ROOT).with_suffix("").as_posix() in listed
 
 
+def test_engines_of_a_chart_have_colours_of_their_own(load: Any) -> None:
+    pytest.importorskip("matplotlib")
+    charts = load("charts")
+    for names in (["maskwright", "GpuBatch", "GpuBatch, forked", "xgrammar"], [*charts.COLOURS], [*map(str, range(9))]):
+        found = charts.colours(names)
+        alike = len({"maskwright, index", "maskwright, lazy"} & set(names)) == 2  # two forms of one engine
+        assert list(found) == names or set(found) == set(names)
+        assert len(set(found.values())) == len(names) - alike
+
+
+def test_labels_of_a_chart_do_not_touch(load: Any) -> None:
+    pytest.importorskip("matplotlib")
+    charts = load("charts")
+    rows = {"maskwright": {"median": 50.0, "mean": 100.0, "p99": 110.0}, "another": {"median": 200.0}}
+    drawn = charts.ranges("A title that is as long as the chart is wide", rows)
+    shown = re.findall(r">([\d.]+) us</text>", drawn)
+    assert "100" in shown and "110" not in shown
+
+
 def test_reports_are_made_of_the_records(tmp_path: Path, load: Any) -> None:
     pytest.importorskip("matplotlib")
     load("reports").write(tmp_path)

@@ -24,13 +24,13 @@ ROOT = Path(__file__).resolve().parents[1]
 def main(more: list[str]) -> int:
     begin = time.monotonic()
     staged, out = ROOT / "out" / "pages", ROOT / "out" / "site"
-    for folder in (staged, out):
-        shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(staged, ignore_errors=True)
     staged.mkdir(parents=True)
     pages.gather(staged)
     api.write(staged / "api")
     reports.write(staged / "reports")
     pages.write_navigation(staged)
+    shutil.rmtree(out, ignore_errors=True)  # only now: a site is worth more than none
     options = ("--fail-on-warning", "--keep-going", "--quiet", "--fresh-env", "--jobs", "auto")
     command = [sys.executable, "-m", "sphinx", *options, "-c", str(Path(__file__).parent), *more, str(staged), str(out)]
     code = subprocess.run(command, cwd=ROOT, check=False).returncode

@@ -44,9 +44,11 @@ COLOURS = {
     "kbnf": "#a566d1",
     "outlines": "#a5832f",
     "glrmask": "#d0508f",
+    "syncode": "#3aa6b9",
 }
 """Each engine's colour, which can be seen on white and on black."""
-OTHERS = ("#0d9268", "#4a7df0", "#d9622b", "#a566d1", "#a5832f", "#d0508f", "#3aa6b9", "#8a8f98")
+OTHERS = ("#0d9268", "#4a7df0", "#d9622b", "#a566d1", "#a5832f", "#d0508f", "#3aa6b9", "#8a8f98", "#b0342f", "#5fae5b")
+"""Colours of what is no engine, in this order."""
 MARKS = "o^sDv"
 WIDTH = 4.0
 """Inches, of 72 units."""
@@ -54,8 +56,16 @@ INK, GRID = "#000000", "#b0b0b0"
 Curves = Mapping[str, Sequence[tuple[float, float]]]
 
 
-def colour(name: str, number: int) -> str:
-    return COLOURS.get(name, OTHERS[number % len(OTHERS)])
+def colours(names: Sequence[str]) -> dict[str, str]:
+    """A colour for each name of a chart, no two alike as long as there are enough.
+
+    >>> colours(["syncode", "glrmask", "a", "b"])["a"]
+    '#0d9268'
+    """
+    found = {name: COLOURS[name] for name in names if name in COLOURS}
+    free = [each for each in OTHERS if each not in found.values()]
+    others = [name for name in dict.fromkeys(names) if name not in found]
+    return found | {name: free[number % len(free)] for number, name in enumerate(others)}
 
 
 def seconds(value: float, _: Any = None) -> str:
@@ -91,7 +101,24 @@ def _around(low: float, high: float) -> tuple[float, float]:
     return max(rung for rung in rungs if rung <= low), min(rung for rung in rungs if rung >= high)
 
 
+def _thin_out(figure: Any) -> None:
+    """Leave out the ticks' labels that would touch the one before. The page's font may be wider than the one that is measured."""
+    figure.draw_without_rendering()
+    for axis in (each for axes in figure.axes for each in (axes.xaxis, axes.yaxis)):
+        is_x, end = axis.axis_name == "x", float("-inf")
+        labels = [tick.label1 for tick in axis.get_major_ticks() if tick.label1.get_text() and not tick.label1.get_rotation()]
+        boxes = [(label.get_window_extent(), label) for label in labels]
+        for box, label in sorted(boxes, key=lambda each: each[0].x0 if is_x else each[0].y0):
+            begin, size = (box.x0, box.width) if is_x else (box.y0, box.height)
+            margin = (0.15 if is_x else 0.05) * size + 2
+            if begin - margin < end:
+                label.set_visible(False)
+            else:
+                end = begin + size + margin
+
+
 def _svg(figure: Any, title: str, about: str) -> str:
+    _thin_out(figure)
     out = io.StringIO()
     figure.savefig(
         out, format="svg", transparent=True, metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
@@ -110,7 +137,7 @@ def _svg(figure: Any, title: str, about: str) -> str:
 
 def _axes(title: str, height: float = 2.7) -> tuple[Any, Any]:
     figure, axes = pyplot.subplots(figsize=(WIDTH, height))
-    axes.set_title(title, loc="left")
+    figure.suptitle(title, x=0.01, ha="left", fontsize=10)
     axes.grid(color=GRID)
     return figure, axes
 
@@ -134,8 +161,9 @@ def _log(axis: Any, shown: Any, values: Sequence[float]) -> None:
 def lines(title: str, curves: Curves, across: str, *, y: Any = seconds, is_joined: bool = True) -> str:
     """Values over a quantity, both on logarithmic axes. across : what the quantity is. y : how values are shown."""
     figure, axes = _axes(title)
-    for number, (name, points) in enumerate(curves.items()):
-        style = {"linestyle": "-" if is_joined else "", "color": colour(name, number), "label": name}
+    ink = colours(list(curves))
+    for name, points in curves.items():
+        style = {"linestyle": "-" if is_joined else "", "color": ink[name], "label": name}
         axes.plot(*zip(*points, strict=True), marker="o", markersize=3, **style)
     points = [point for curve in curves.values() for point in curve]
     _log(axes.yaxis, y, [value for _, value in points])
@@ -149,8 +177,9 @@ def lines(title: str, curves: Curves, across: str, *, y: Any = seconds, is_joine
 def shares(title: str, curves: Curves) -> str:
     """The share of steps that take at most so long. curves : (us, per cent)."""
     figure, axes = _axes(title)
-    for number, (name, points) in enumerate(curves.items()):
-        axes.plot(*zip(*points, strict=True), label=name, color=colour(name, number))
+    ink = colours(list(curves))
+    for name, points in curves.items():
+        axes.plot(*zip(*points, strict=True), label=name, color=ink[name])
     _log(axes.xaxis, seconds, [value for curve in curves.values() for value, _ in curve])
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g} %"))
     axes.set_xlabel("a step takes at most", loc="right")
@@ -169,8 +198,9 @@ def ranges(title: str, rows: Mapping[str, Mapping[str, float]], shown: Any = sec
     """A row for each name: its values as marks on a logarithmic axis. rows : name -> what a value is -> it."""
     figure, axes = _axes(title, 1.0 + 0.24 * len(rows))
     kinds = list(dict.fromkeys(kind for values in rows.values() for kind in values))
+    inks = colours([name.split(":")[0] for name in rows])
     for number, (name, values) in enumerate(rows.items()):
-        ink = colour(name.split(":")[0], number)
+        ink = inks[name.split(":")[0]]
         axes.plot(list(values.values()), [number] * len(values), color=ink)
         for kind, value in values.items():
             axes.plot([value], [number], MARKS[kinds.index(kind)], color=ink)
@@ -190,9 +220,10 @@ def ranges(title: str, rows: Mapping[str, Mapping[str, float]], shown: Any = sec
 
 def steps(title: str, names: Sequence[str], curves: Mapping[str, Sequence[float]]) -> str:
     """Values after each step, on a logarithmic axis. names : of the steps."""
-    figure, axes = _axes(title, 3.2)
-    for number, (name, values) in enumerate(curves.items()):
-        axes.plot(range(len(names)), values, label=name, color=colour(name, number), marker="o", markersize=3)
+    figure, axes = _axes(title, 4.6)
+    ink = colours(list(curves))
+    for name, values in curves.items():
+        axes.plot(range(len(names)), values, label=name, color=ink[name], marker="o", markersize=3)
     _log(axes.yaxis, count, [value for values in curves.values() for value in values])
     axes.set_xticks(range(len(names)), names, rotation=35, ha="right", rotation_mode="anchor")
     figure.legend(loc="outside lower center", ncols=1)

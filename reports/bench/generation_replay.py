@@ -1,6 +1,6 @@
 """Passes of a model of 0.5 B shape that each way of generating saves, and what that is in time: texts that the model is made to want.
 
-python reports/bench/generation_replay.py [--device cpu|cuda] [--texts N]
+python reports/bench/generation_replay.py [--device cpu|cuda] [--int8] [--texts N]
 
 The model has the shape of Qwen 2.5 0.5B, random weights, and the columns of Mistral 7B's tokenizer. At each place its likeliest token is
 made to be the next one of a text. So each way writes the same text, as a model does that knows what it wants, and all that differs is how
@@ -9,6 +9,9 @@ often it is asked, and how many tokens a pass reads. `same` counts the texts tha
 Texts: random instances of generation.py's schema; counts are those of LEARNED others. The time is the wall clock's of whole completions, in
 turns, the median of each way: passes and masks, without what compiles the schema or loads the model. Without PyTorch, or a GPU where one is
 asked for, it says so and ends well.
+
+Weights are bfloat16 on a GPU and float32 on a CPU. With --int8 they are bytes there, as where models run on CPUs: PyTorch reads those
+once for several tokens. Its product of float32 weights and two tokens takes several times as long as that of one token.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import statistics
 import sys
 import tempfile
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +51,7 @@ BEGIN = 1
 """The tokenizer's begin-of-text token."""
 
 
-def wanting(torch: Any, columns: int, device: str) -> Any:
+def wanting(torch: Any, columns: int, device: str, *, is_int8: bool) -> Any:
     """A model that wants `text`, ids: at each place its likeliest token is the one that stands there next."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -73,7 +77,12 @@ def wanting(torch: Any, columns: int, device: str) -> Any:
             model = Wanting(LlamaConfig(vocab_size=columns, max_position_embeddings=2048, pad_token_id=None, **SHAPE))
     finally:
         torch.set_default_dtype(before)
-    return model.eval().requires_grad_(False)
+    model.eval().requires_grad_(False)
+    if is_int8:
+        with warnings.catch_warnings():  # torchao is to have it one day
+            warnings.simplefilter("ignore")
+            model = torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8, inplace=True)
+    return model
 
 
 def measure(torch: Any, options: argparse.Namespace, scratch: Path) -> dict[str, Any]:
@@ -95,7 +104,7 @@ def measure(torch: Any, options: argparse.Namespace, scratch: Path) -> dict[str,
     saved = scratch / "counts.json"
     counts.save(saved)
     texts = [tokenize(instance(rng)) for _ in range(options.texts)]
-    model = wanting(torch, vocabulary.size, options.device)
+    model = wanting(torch, vocabulary.size, options.device, is_int8=options.int8)
     end = vocabulary.eos[0]
     ways: dict[str, dict[str, Any]] = {
         "without masks": {},
@@ -144,8 +153,11 @@ def measure(torch: Any, options: argparse.Namespace, scratch: Path) -> dict[str,
 def main() -> None:
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--int8", action="store_true", help="weights of a byte each, on the CPU")
     parser.add_argument("--texts", type=int, default=20)
     options = parser.parse_args()
+    if options.int8 and options.device != "cpu":
+        parser.error("--int8 is for --device cpu")
     try:
         import torch
         import transformers
@@ -167,12 +179,13 @@ def main() -> None:
         "torch": torch.__version__,
         "transformers": transformers.__version__,
         "threads": torch.get_num_threads(),
+        "weights": "int8" if options.int8 else "bfloat16" if options.device == "cuda" else "float32",
         "shape": SHAPE,
         "learned": LEARNED,
         "ways": found,
     }
     command = " ".join(["python", "reports/bench/generation_replay.py", *sys.argv[1:]])
-    write_record(f"generation_replay-{options.device}", command, facts)
+    write_record(f"generation_replay-{'int8' if options.int8 else options.device}", command, facts)
 
 
 if __name__ == "__main__":

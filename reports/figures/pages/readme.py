@@ -19,10 +19,11 @@ of_python, of_json = (
 )
 page.figure("Compiling python.lark takes # CPU seconds at 32,000 tokens", of_lark("cpu_s"))
 page.figure(
-    '(`"python"` #), once, and # to a first mask with `lazy=True`; JSON takes #',
+    '(`"python"` #), and # to a first mask with `lazy=True`; JSON takes #. Before, a process takes # for the vocabulary',
     of_python("cpu_s"),
     of_lark("open_cpu_s"),
     of_json("cpu_s"),
+    of_lark("prepare_cpu_s"),
 )
 engines = record("masks").at("cells/work=python,vocabulary=32000/engines")
 page.figure(
