@@ -6,15 +6,36 @@ of distinct items has already. All else is exact.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from maskwright.analysis.schema.shapes import NO_NODE, Escapes
-from maskwright.decoding.reference.json_characters import ALL, QUOTE, Characters, Ranges, is_in, spelled
+from maskwright.analysis.schema.shapes import NO_NODE
+from maskwright.decoding.reference.json_characters import ALL, Characters, spelled
 from maskwright.decoding.reference.json_item_states import bytes_to_end
 from maskwright.decoding.reference.json_numbers import Number
-from maskwright.decoding.reference.json_places import Digits, Frame, Gap, ObjectFrame, Quoted, Reading, Word, known_of
+from maskwright.decoding.reference.json_places import (
+    ArrayFrame,
+    Digits,
+    Frame,
+    Gap,
+    ObjectFrame,
+    Quoted,
+    Reading,
+    Word,
+    known_of,
+)
+from maskwright.decoding.reference.json_scalar_costs import (
+    MOST_DIGITS,
+    NEVER,
+    CharacterCosts,
+    ShortNumbers,
+    distances,
+    left,
+    rest_of,
+    text_cost,
+    written,
+)
 from maskwright.decoding.reference.json_shapes import (
     OTHER,
     ArrayShape,
@@ -24,105 +45,12 @@ from maskwright.decoding.reference.json_shapes import (
     ObjectShape,
     ReadShape,
     WordShape,
-    goes_on,
 )
 from maskwright.decoding.reference.json_texts import JsonInterpreter
 from maskwright.decoding.reference.json_values import Known
 
-NEVER = 1 << 60
-"""More bytes than anything takes."""
-
 MOST_COST = 64
 """BOUND: bytes of keys and items up to which it is counted how many there are of each length."""
-
-_ESCAPED: Ranges = ((8, 10), (12, 13), (QUOTE, QUOTE), (0x5C, 0x5C))
-_COSTS: tuple[tuple[int, Ranges], ...] = (
-    (1, ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0x7F))),
-    (2, (*_ESCAPED, (0x80, 0x7FF))),
-    (3, ((0x800, 0xD7FF), (0xE000, 0xFFFF))),
-    (4, ((0x10000, 0x10FFFF),)),
-    (6, ((0, 7), (11, 11), (14, 0x1F))),
-)
-"""The bytes of a shortest spelling, and the characters that take as many."""
-
-
-def character_cost(character: int) -> int:
-    """The bytes of a shortest spelling of a character within a string."""
-    return next(cost for cost, ranges in _COSTS if is_in(character, ranges))
-
-
-def text_cost(text: bytes) -> int:
-    """The bytes of a shortest spelling of a text within a string. text : UTF-8."""
-    return sum(character_cost(ord(character)) for character in text.decode())
-
-
-def distances(rows: list[list[int]], accepting: Iterable[bool]) -> list[int]:
-    """For each state of an automaton over bytes, how many bytes the nearest end is away."""
-    found = [0 if accepts else NEVER for accepts in accepting]
-    changed = True
-    while changed:
-        changed = False
-        for state, row in enumerate(rows):
-            least = min((found[after] for after in set(row) if after >= 0), default=NEVER) + 1
-            if least < found[state]:
-                found[state] = least
-                changed = True
-    return found
-
-
-class CharacterCosts:
-    """Bytes of shortest spellings of the strings of an automaton, and of what comes behind them.
-
-    behind : what comes behind a string that ends in each state, in bytes; NEVER for states that do
-        not accept.
-    """
-
-    def __init__(self, characters: Characters, behind: list[int]) -> None:
-        self.characters = characters
-        self._behind = behind
-        self._edges: dict[int, list[tuple[int, int, int]]] = {}
-        self._layers: list[dict[int, int]] = []
-        self._counts: list[dict[int, int]] = []
-        todo = [0]
-        for state in todo:  # grows while it is read
-            edges = self._edges[state] = [
-                (cost, after, n) for cost, ranges in _COSTS for after, n in characters.steps(state, ranges).items()
-            ]
-            todo.extend(dict.fromkeys(after for _, after, _ in edges if after not in self._edges and after not in todo))
-
-    def rest(self, state: int, least: int) -> int:
-        """The bytes to the end of a string that has at least so many more characters."""
-        layers = self._layers
-        if not layers:
-            first = {one: self._behind[one] for one in self._edges}
-            changed = True
-            while changed:
-                changed = False
-                for one, edges in self._edges.items():
-                    best = min((cost + first[after] for cost, after, _ in edges), default=NEVER)
-                    if best < first[one]:
-                        first[one], changed = best, True
-            layers.append(first)
-        while len(layers) <= least:
-            before = layers[-1]
-            layers.append(
-                {
-                    one: min((cost + before[after] for cost, after, _ in edges), default=NEVER)
-                    for one, edges in self._edges.items()
-                }
-            )
-        return layers[max(least, 0)][state]
-
-    def n_of(self, cost: int) -> int:
-        """The number of strings that take just so many bytes, with what comes behind them."""
-        while len(self._counts) <= cost:
-            k = len(self._counts)
-            row = {}
-            for state, edges in self._edges.items():
-                n = int(self._behind[state] == k)
-                row[state] = n + sum(many * self._counts[k - c][after] for c, after, many in edges if c <= k)
-            self._counts.append(row)
-        return self._counts[cost][0]
 
 
 class Costs:
@@ -141,6 +69,7 @@ class Costs:
         self._digits: dict[ReadShape, list[int]] = {}
         self._names: dict[ReadShape, list[int]] = {}
         self._numbers: dict[ReadShape, list[list[int]]] = {}
+        self._short: dict[ReadShape, ShortNumbers] = {}
         self._rests: WeakKeyDictionary[Frame, int] = WeakKeyDictionary()
         self._tails: dict[Any, int] = {}
         self.node_cost = [NEVER] * len(interpreter.nodes)
@@ -259,12 +188,12 @@ class Costs:
         lowest = costs.rest(0, 0)
         if lowest >= NEVER:
             return []
-        taken = [text_cost(key) + self._behind_key(shape, key) for key in sorted(others)]
+        taken = Counter([text_cost(key) + self._behind_key(shape, key) for key in others])
         if shape.automaton is None:
-            taken += [text_cost(key) + self._behind_key(shape, key) for key in shape.shape.keys]
+            taken.update([text_cost(key) + self._behind_key(shape, key) for key in shape.shape.keys])
         found: list[int] = []
         for cost in range(lowest, lowest + MOST_COST):
-            free = min(costs.n_of(cost) - taken.count(cost), n - len(found))
+            free = min(costs.n_of(cost) - taken[cost], n - len(found))
             found += [self._member(cost, 0)] * free
             if len(found) == n:
                 return found
@@ -346,7 +275,8 @@ class Costs:
     def _n_of(self, shape: ReadShape, cost: int, known: Known) -> int:
         """The number of scalars of a shape that take just so many bytes and are not known.
 
-        Of numbers it may be more: their spellings, but for the plain ones of those that are known.
+        Of long numbers it may be more: their spellings, but for the plain ones of those that are
+        known.
         """
         if isinstance(shape, WordShape):
             return sum(len(text) == cost and shape.values[text] not in known for text in shape.texts)
@@ -356,9 +286,18 @@ class Costs:
             there = [one for one in known if isinstance(one, bytes) and text_cost(one) + 2 == cost and shape.has(one)]
             return self._of_strings(shape).n_of(cost - 2) - len(there) if cost >= 2 else 0
         if isinstance(shape, NumberShape):
+            shortest = self._of_numbers(shape)
+            if cost <= MOST_DIGITS:
+                return shortest.n_of[cost] - sum(shortest.length_of.get(one) == cost for one in known)
             texts = [one.plain() for one in known if isinstance(one, Number) and abs(one.exponent) < MOST_COST]
             return self._n_spellings(shape, cost) - sum(len(one) == cost and shape.has(one) for one in texts)
         return 0
+
+    def _of_numbers(self, shape: NumberShape) -> ShortNumbers:
+        found = self._short.get(shape)
+        if found is None:
+            found = self._short[shape] = ShortNumbers(shape)
+        return found
 
     def _n_spellings(self, shape: NumberShape, length: int) -> int:
         """The number of spellings of so many bytes."""
@@ -377,10 +316,20 @@ class Costs:
         if isinstance(place, Word):
             texts = place.shape.texts
             rest = min(len(text) - len(place.text) for text in texts if text.startswith(place.text))
-            return rest + self.rest(frame)
+            return max(rest + self.rest(frame), self._of_items(frame) - len(place.text))
         if isinstance(place, Digits):
-            return self._of_digits(frame, place) + self.rest(frame)
+            return max(self._of_digits(frame, place) + self.rest(frame), self._of_items(frame) - len(place.text))
         return self._of_quoted(frame, place)
+
+    def _of_items(self, frame: Frame | None) -> int:
+        """The bytes from the beginning of an item on that must differ from others; 0 elsewhere.
+
+        It is one of the shortest that are left, or they all come behind it.
+        """
+        if not isinstance(frame, ArrayFrame) or not frame.shape.shape.is_unique or frame.shape.shape.states:
+            return 0
+        tail = self._array_tail(frame.shape, frame.count - 1, frame.contained, 1, frame.known)
+        return tail - 1 - self.gap + self.rest(frame.parent)
 
     def _of_digits(self, frame: Frame | None, place: Digits) -> int:
         """The bytes to the end of a number."""
@@ -436,11 +385,11 @@ class Costs:
             return self._of_key(frame, shape, place) + self.rest(frame.parent)
         known = known_of(frame)
         if isinstance(shape, LiteralShape):
-            inside = min(_rest_of(text, place, self._escapes) for text in shape.texts if text not in known)
+            inside = min(rest_of(text, place, self._escapes) for text in shape.texts if text not in known)
         else:
             least = max(shape.least - place.length, int(place.content in known))
             inside = self._of_automaton(self._of_strings(shape), place, least)
-        return inside + 1 + self.rest(frame)
+        return max(inside + 1 + self.rest(frame), self._of_items(frame) - 1 - written(place))
 
     def _of_automaton(self, costs: CharacterCosts, place: Quoted, least: int) -> int:
         """The bytes to the end of a string or key."""
@@ -449,7 +398,7 @@ class Costs:
         ranges = spelled(place.spelling, self._escapes) or ALL
         states = costs.characters.steps(place.state, ranges)
         after = min((costs.rest(state, least - 1) for state in states), default=NEVER)
-        return min(NEVER, _left(place.spelling) + after)
+        return min(NEVER, left(place.spelling) + after)
 
     def _of_key(self, frame: ObjectFrame, shape: ObjectShape, place: Quoted) -> int:
         """The bytes to the end of an object, from within a key."""
@@ -460,7 +409,7 @@ class Costs:
         whole = self._object_tail(shape, frame.used, frame.others)
         is_enough = len(frame.used) + len(frame.others) + len(missing) >= shape.shape.least
         for i in sorted(addable - {OTHER}):
-            rest = _rest_of(shape.shape.keys[i], place, self._escapes)
+            rest = rest_of(shape.shape.keys[i], place, self._escapes)
             if rest < NEVER:
                 if i in missing:
                     tail = whole - self._named(shape, i)
@@ -472,25 +421,7 @@ class Costs:
             is_taken = place.content in frame.others or place.content in shape.index
             rest = self._of_automaton(self._of_keys(shape), place, int(is_taken))
             best = min(best, rest + behind + self.gap + tail)
+        if not is_enough and best < NEVER:
+            one_more = self._object_tail(shape, frame.used, frame.others, 1)
+            best = max(best, one_more - 1 - self.gap - 1 - written(place))
         return best
-
-
-def _rest_of(text: bytes, place: Quoted, escapes: Escapes) -> int:
-    """The bytes that complete a certain text from within it, or NEVER."""
-    ranges = spelled(place.spelling, escapes) if place.spelling else None
-    if not goes_on(text, place.content, ranges):
-        return NEVER
-    behind = text[len(place.content) :]
-    if ranges is None:
-        return text_cost(behind)
-    first = behind.decode()[0]
-    return _left(place.spelling) + text_cost(behind[len(first.encode()) :])
-
-
-def _left(spelling: bytes) -> int:
-    """The fewest bytes that complete a character's spelling."""
-    if spelling[0] < 0x80:
-        if len(spelling) == 1:
-            return 1
-        return 6 - len(spelling) if len(spelling) < 6 else 12 - len(spelling)
-    return 1 + (spelling[0] >= 0xE0) + (spelling[0] >= 0xF0) + 1 - len(spelling)

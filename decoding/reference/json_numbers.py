@@ -60,6 +60,7 @@ class NumberAutomaton:
     def __init__(self, rows: list[list[int]], accepting: list[bool]) -> None:
         self.rows = rows
         self.accepting = accepting
+        self._ends_with_zeros = _only_zeros(rows)
 
     def has_new(self, state: int, text: bytes, known: Collection[Number]) -> bool:
         """Whether some number that begins with `text` is accepted, and equal to none of `known`.
@@ -92,6 +93,8 @@ class NumberAutomaton:
                 return value_of(begun)
             if _is_zero_with_exponent(begun):
                 continue  # that number is known
+            if self._ends_with_zeros[at] and b"." in begun and value_of(begun) in known:
+                continue  # PERF: more zeros do not change the number
             for byte in b"0123456789.+-eE":
                 after = self.rows[at][byte]
                 longer = _shortened(begun + bytes([byte]))
@@ -146,6 +149,18 @@ class NumberAutomaton:
         ours = value_of(mantissa.encode())
         limit = max((abs(one.exponent - ours.exponent) for one in near if one.digits == ours.digits), default=-1)
         return abs(_integer(exponent)) > limit
+
+
+def _only_zeros(rows: list[list[int]]) -> list[bool]:
+    """For each state of an automaton over bytes, whether no byte but zeros can come any more."""
+    found = [all(after < 0 or byte == ord("0") for byte, after in enumerate(row)) for row in rows]
+    changed = True
+    while changed:
+        changed = False
+        for state, row in enumerate(rows):
+            if found[state] and not all(found[after] for after in row if after >= 0):
+                found[state], changed = False, True
+    return found
 
 
 def _integer(text: str) -> int:

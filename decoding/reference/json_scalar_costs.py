@@ -1,0 +1,161 @@
+"""The fewest bytes that strings, keys and numbers take, and how many of them take so many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from maskwright.analysis.schema.shapes import Escapes
+from maskwright.decoding.reference.json_characters import QUOTE, Characters, Ranges, is_in, spelled
+from maskwright.decoding.reference.json_numbers import value_of
+from maskwright.decoding.reference.json_places import Quoted
+from maskwright.decoding.reference.json_shapes import NumberShape, goes_on
+from maskwright.decoding.reference.json_values import Value
+
+NEVER = 1 << 60
+"""More bytes than anything takes."""
+
+MOST_DIGITS = 3
+"""BOUND: bytes up to which numbers are told from their spellings; some thousand have no more."""
+
+_ESCAPED: Ranges = ((8, 10), (12, 13), (QUOTE, QUOTE), (0x5C, 0x5C))
+_COSTS: tuple[tuple[int, Ranges], ...] = (
+    (1, ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0x7F))),
+    (2, (*_ESCAPED, (0x80, 0x7FF))),
+    (3, ((0x800, 0xD7FF), (0xE000, 0xFFFF))),
+    (4, ((0x10000, 0x10FFFF),)),
+    (6, ((0, 7), (11, 11), (14, 0x1F))),
+)
+"""The bytes of a shortest spelling, and the characters that take as many."""
+
+
+def character_cost(character: int) -> int:
+    """The bytes of a shortest spelling of a character within a string."""
+    return next(cost for cost, ranges in _COSTS if is_in(character, ranges))
+
+
+@lru_cache(maxsize=1 << 15)
+def text_cost(text: bytes) -> int:
+    """The bytes of a shortest spelling of a text within a string. text : UTF-8."""
+    return sum(character_cost(ord(character)) for character in text.decode())
+
+
+def distances(rows: list[list[int]], accepting: Iterable[bool]) -> list[int]:
+    """For each state of an automaton over bytes, how many bytes the nearest end is away."""
+    found = [0 if accepts else NEVER for accepts in accepting]
+    changed = True
+    while changed:
+        changed = False
+        for state, row in enumerate(rows):
+            least = min((found[after] for after in set(row) if after >= 0), default=NEVER) + 1
+            if least < found[state]:
+                found[state] = least
+                changed = True
+    return found
+
+
+class CharacterCosts:
+    """Bytes of shortest spellings of the strings of an automaton, and of what comes behind them.
+
+    behind : what comes behind a string that ends in each state, in bytes; NEVER for states that do
+        not accept.
+    """
+
+    def __init__(self, characters: Characters, behind: list[int]) -> None:
+        self.characters = characters
+        self._behind = behind
+        self._edges: dict[int, list[tuple[int, int, int]]] = {}
+        self._layers: list[dict[int, int]] = []
+        self._counts: list[dict[int, int]] = []
+        todo = [0]
+        for state in todo:  # grows while it is read
+            edges = self._edges[state] = [
+                (cost, after, n) for cost, ranges in _COSTS for after, n in characters.steps(state, ranges).items()
+            ]
+            todo.extend(dict.fromkeys(after for _, after, _ in edges if after not in self._edges and after not in todo))
+
+    def rest(self, state: int, least: int) -> int:
+        """The bytes to the end of a string that has at least so many more characters."""
+        layers = self._layers
+        if not layers:
+            first = {one: self._behind[one] for one in self._edges}
+            changed = True
+            while changed:
+                changed = False
+                for one, edges in self._edges.items():
+                    best = min((cost + first[after] for cost, after, _ in edges), default=NEVER)
+                    if best < first[one]:
+                        first[one], changed = best, True
+            layers.append(first)
+        while len(layers) <= least:
+            before = layers[-1]
+            layers.append(
+                {
+                    one: min((cost + before[after] for cost, after, _ in edges), default=NEVER)
+                    for one, edges in self._edges.items()
+                }
+            )
+        return layers[max(least, 0)][state]
+
+    def n_of(self, cost: int) -> int:
+        """The number of strings that take just so many bytes, with what comes behind them."""
+        while len(self._counts) <= cost:
+            k = len(self._counts)
+            row = {}
+            for state, edges in self._edges.items():
+                n = int(self._behind[state] == k)
+                row[state] = n + sum(many * self._counts[k - c][after] for c, after, many in edges if c <= k)
+            self._counts.append(row)
+        return self._counts[cost][0]
+
+
+class ShortNumbers:
+    """The numbers of a shape that take few bytes, and the fewest bytes of each.
+
+    length_of : each of them -> the bytes of its shortest spelling.
+    n_of : for each number of bytes up to `MOST_DIGITS`, how many have it as the shortest.
+    """
+
+    def __init__(self, shape: NumberShape) -> None:
+        rows, accepting = shape.automaton.rows, shape.automaton.accepting
+        self.length_of: dict[Value, int] = {}
+        self.n_of: list[int] = []
+        begun = [(0, b"")]
+        while len(self.n_of) <= MOST_DIGITS:
+            before = len(self.length_of)
+            for state, text in begun:
+                if accepting[state]:
+                    self.length_of.setdefault(value_of(text), len(text))
+            self.n_of.append(len(self.length_of) - before)
+            begun = [
+                (after, text + bytes([byte]))
+                for state, text in begun
+                for byte, after in enumerate(rows[state])
+                if after >= 0
+            ]
+
+
+def rest_of(text: bytes, place: Quoted, escapes: Escapes) -> int:
+    """The bytes that complete a certain text from within it, or NEVER."""
+    ranges = spelled(place.spelling, escapes) if place.spelling else None
+    if not goes_on(text, place.content, ranges):
+        return NEVER
+    behind = text[len(place.content) :]
+    if ranges is None:
+        return text_cost(behind)
+    first = behind.decode()[0]
+    return left(place.spelling) + text_cost(behind[len(first.encode()) :])
+
+
+def written(place: Quoted) -> int:
+    """The bytes of a shortest spelling of what a string or key says; not more than it took."""
+    return text_cost(place.content) + len(place.spelling)
+
+
+def left(spelling: bytes) -> int:
+    """The fewest bytes that complete a character's spelling."""
+    if spelling[0] < 0x80:
+        if len(spelling) == 1:
+            return 1
+        return 6 - len(spelling) if len(spelling) < 6 else 12 - len(spelling)
+    return 1 + (spelling[0] >= 0xE0) + (spelling[0] >= 0xF0) + 1 - len(spelling)
