@@ -12,7 +12,7 @@ from maskwright.decoding.composition.cursor import Cursor
 from maskwright.decoding.composition.readings import Reading, Rules
 from maskwright.decoding.endings.ending import Ending
 from maskwright.decoding.endings.ending_spelling import spelling_of
-from maskwright.decoding.endings.json_ending import shortest_ending
+from maskwright.decoding.endings.json_ending import short_ending
 from maskwright.decoding.schema.matcher import SchemaMatcher
 from maskwright.maskstore.composition.tables import TokenPart, TokenRunPart
 
@@ -59,7 +59,7 @@ def _host_ending(rules: Rules, host: Cursor) -> list[bytes | int]:
     """The host's ending, with a shortest text of its part, or its token, for each mark."""
     matcher = host.matcher
     if isinstance(matcher, SchemaMatcher) and isinstance(matcher.store.texts, Texts):
-        data = shortest_ending(matcher.store.texts, matcher.said()).data  # the vocabulary need not spell marks
+        data = short_ending(matcher.store.texts, matcher.said()).data  # the vocabulary need not spell marks
     else:
         data = host.ending()
     pieces: list[bytes | int] = []

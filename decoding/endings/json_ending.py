@@ -10,6 +10,7 @@ with partial expansion" (2000).
 
 from __future__ import annotations
 
+import time
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,11 @@ MAX_STEPS = 200_000
 """Bytes that a search may try beyond `STEPS_OF_A_BYTE` for each byte of the ending."""
 COMPARED_STEPS = 2_000
 """Instead of `MAX_STEPS` where items are compared: bounds are less exact there; near is enough."""
+SHORT_STEPS = 20_000
+"""Instead of `MAX_STEPS` where any short ending will do."""
 STEPS_OF_A_BYTE = 200
+SECONDS, SECONDS_OF_A_BYTE = 1.5, 2e-4
+"""BOUND: processor time of a search, and beyond for each byte of the bound: most take far less."""
 MOST_BYTES = 20_000
 """BOUND: the bytes of an ending that is searched for."""
 
@@ -70,18 +75,28 @@ class JsonEndings:
         shortest one: `Ending.is_shortest` says which it is.
 
         Raises: DeadEndError if no tokens spell an ending; LimitError if none is found among so many
-            bytes.
+            bytes, or within `SECONDS`.
         Cost: some 100 us a byte of the ending.
         """
-        limit = MAX_STEPS if max_steps is None else max_steps
-        data, is_shortest = self._found(readings, None, limit)
+        return self._ending(readings, MAX_STEPS if max_steps is None else max_steps, self._compares)
+
+    def short(self, readings: Readings) -> Ending:
+        """As `shortest`; but one that is near is taken wherever the search is given up.
+
+        Raises: DeadEndError as `shortest`; LimitError if no ending was found near, either.
+        """
+        return self._ending(readings, SHORT_STEPS, True)
+
+    def _ending(self, readings: Readings, limit: int, may_be_near: bool) -> Ending:
+        """As `shortest`. may_be_near : whether an ending that is near is better than none."""
+        data, is_shortest = self._found(readings, None, limit, may_be_near)
         if data is None:
             raise DeadEndError("no bytes complete this text")
         if self.spelling is None or not data:
             return Ending(data, (), is_shortest)
         tokens = self.spelling.fewest_tokens(data)
         if tokens is None:
-            found, is_shortest = self._found(readings, self.spelling, limit)
+            found, is_shortest = self._found(readings, self.spelling, limit, may_be_near)
             if found is None or (tokens := self.spelling.fewest_tokens(found)) is None:
                 raise DeadEndError(self.spelling.explanation(data))
             data = found
@@ -89,20 +104,33 @@ class JsonEndings:
 
     def min_bytes_left(self, readings: Readings) -> int:
         """The length of the ending of `shortest`, whether or not the vocabulary can spell it."""
-        found, _ = self._found(readings, None, MAX_STEPS)
+        found, _ = self._found(readings, None, MAX_STEPS, self._compares)
         return 0 if found is None else len(found)
 
-    def _found(self, readings: Readings, spelling: Spelling | None, limit: int) -> tuple[bytes | None, bool]:
+    def _found(
+        self, readings: Readings, spelling: Spelling | None, limit: int, may_be_near: bool
+    ) -> tuple[bytes | None, bool]:
         """An ending, or None if there is none, and whether it is a shortest one."""
-        if not self._compares:
-            return self._search(readings, spelling, limit), True
+        least = min(map(self.costs.of, readings))
+        if least > MOST_BYTES:
+            raise LimitError(f"the shortest ending has more than {MOST_BYTES:,} bytes, so it is not searched for")
+        seconds = SECONDS + SECONDS_OF_A_BYTE * least
+        if self._compares:
+            limit = min(limit, COMPARED_STEPS)
         try:
-            return self._search(readings, spelling, min(limit, COMPARED_STEPS)), True
+            return self._search(readings, spelling, limit, time.thread_time() + seconds), True
         except LimitError:
-            return self._straight(readings, spelling), False
+            if not may_be_near:
+                raise
+            found = self._straight(readings, spelling, time.thread_time() + seconds)
+            if found is None:
+                raise  # that way came to no end, which says nothing of others
+            return found, len(found) == least
 
-    def _search(self, readings: Readings, spelling: Spelling | None, limit: int) -> bytes | None:
+    def _search(self, readings: Readings, spelling: Spelling | None, limit: int, until: float) -> bytes | None:
         """A shortest ending, or None if there is none.
+
+        until : the thread's time at which it is given up.
 
         Entries of the queue are (bound of the whole, minus its length so far, number, node, the
         next byte to try, by its place); of equal ones the deepest and oldest comes first.
@@ -113,10 +141,6 @@ class JsonEndings:
         nodes: list[tuple[Readings, int, int, int]] = []  # readings; bytes so far; spelling's state; node before
         last: list[int] = []  # the byte that led to each node
         length_of: dict[tuple[Readings, int], int] = {}
-
-        least = min(map(costs.of, readings))
-        if least > MOST_BYTES:
-            raise LimitError(f"the shortest ending has more than {MOST_BYTES:,} bytes, so it is not searched for")
 
         def add(found: Readings, length: int, state: int, before: int, byte: int) -> int:
             """Take up a node unless it is known. Returns its bound."""
@@ -151,24 +175,24 @@ class JsonEndings:
                 if after and add(after, length + 1, after_state, node, byte) <= bound:
                     heappush(queue, (bound, -length, len(nodes) + (1 << 40), node, place))
                     break
-            if steps > limit + STEPS_OF_A_BYTE * length:
+            if steps > limit + STEPS_OF_A_BYTE * length or time.thread_time() > until:
                 raise LimitError(
                     f"no shortest ending was found among {steps:,} bytes that could follow: the search was given up"
                 )
         return None
 
-    def _straight(self, readings: Readings, spelling: Spelling | None) -> bytes | None:
+    def _straight(self, readings: Readings, spelling: Spelling | None, until: float) -> bytes | None:
         """An ending by bytes behind which the fewest are needed, as the bounds say.
 
         Of equal ones others are taken each time that none is nearer; and after some such bytes what
         ends a value, if that may come. So it does not write digits for ever.
 
         Returns None where the vocabulary cannot spell what comes so.
-        Raises: LimitError past `MOST_BYTES`.
+        Raises: LimitError past `MOST_BYTES`, and past `until`, the thread's time.
         """
         alphabet = PREFERRED if spelling is None else spelling.alphabet
         data, state, stuck = bytearray(), 0, 0
-        while len(data) <= MOST_BYTES:
+        while len(data) <= MOST_BYTES and time.thread_time() <= until:
             if self.interpreter.is_complete(readings) and (spelling is None or spelling.is_whole(state)):
                 return bytes(data)
             wanted, now = _may_follow(readings), min(map(self.costs.of, readings))
@@ -189,7 +213,7 @@ class JsonEndings:
             cost, byte, readings, state = best
             data.append(byte)
             stuck = 0 if cost < now or byte in _ENDS else stuck + 1
-        raise LimitError(f"no ending of at most {MOST_BYTES:,} bytes was found on a straight way")
+        raise LimitError(f"no ending was found near: the search was given up behind {len(data):,} bytes")
 
     def _bytes_to(self, node: int, nodes: list[tuple[Readings, int, int, int]], last: list[int]) -> bytes:
         data = bytearray()
@@ -224,3 +248,12 @@ def shortest_ending(texts: Texts, prefix: bytes, vocabulary: Vocabulary | None =
     """
     endings = JsonEndings(texts, vocabulary)
     return endings.shortest(endings.readings(prefix))
+
+
+def short_ending(texts: Texts, prefix: bytes) -> Ending:
+    """A short ending of a text so far, of any bytes; see `JsonEndings.short`.
+
+    Raises: as `shortest_ending`.
+    """
+    endings = JsonEndings(texts)
+    return endings.short(endings.readings(prefix))

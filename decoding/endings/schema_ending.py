@@ -123,6 +123,10 @@ class SchemaEndings:
         """A shortest ending of a text. Raises: as `JsonEndings.shortest`."""
         return self._endings.shortest(self._readings(text))
 
+    def short_after(self, text: bytes) -> Ending:
+        """A short ending of a text. Raises: as `JsonEndings.short`."""
+        return self._endings.short(self._readings(text))
+
     def length_after(self, text: bytes) -> int:
         """The length of a shortest ending. Raises: as `JsonEndings.min_bytes_left`."""
         return self._endings.min_bytes_left(self._readings(text))
@@ -132,11 +136,12 @@ _ENDINGS: dict[int, tuple[PatternEndings | SchemaEndings, threading.Lock]] = {}
 """By the number of a store: its endings, and the lock of whoever asks for one, for a long time."""
 
 
-def ending_after(store: SchemaTables, text: bytes) -> Ending:
+def ending_after(store: SchemaTables, text: bytes, *, may_be_near: bool = False) -> Ending:
     """A shortest byte string that completes a text, and the fewest tokens that spell it.
 
     store : of a schema or a pattern.
     text : a beginning of a legal text.
+    may_be_near : whether one that need not be the shortest will do, where the search takes long.
 
     Of several shortest endings it is always the same one; it prefers printable ASCII.
 
@@ -145,6 +150,8 @@ def ending_after(store: SchemaTables, text: bytes) -> Ending:
     """
     endings, lock = _endings_of(store)
     with lock:
+        if may_be_near and isinstance(endings, SchemaEndings):
+            return endings.short_after(text)
         return endings.after(text)
 
 

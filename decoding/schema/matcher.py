@@ -357,17 +357,26 @@ class SchemaMatcher(NoNamesInSchemas, SchemaText):
         Raises: DeadEndError if the vocabulary cannot spell any ending; LimitError if the search
         would take too long.
         """
+        return self._ending(False)
+
+    def short_ending(self) -> Ending:
+        """A legal ending that is short: the shortest one, unless that would take long to find.
+
+        It is for callers that need some ending in time. `Ending.is_shortest` says which it is.
+
+        Raises: as `shortest_ending`.
+        """
+        return self._ending(True)
+
+    def _ending(self, may_be_near: bool) -> Ending:
+        """A shortest ending. may_be_near : whether a short one will do."""
         from maskwright.decoding.endings.ending import Ending
         from maskwright.decoding.endings.schema_ending import ending_after
 
         with Alone(self):
             if self._memory[constants.FINISHED] or self._can_end():
                 return Ending(b"", ())
-            return ending_after(self.store, self.said())
-
-    def short_ending(self) -> Ending:
-        """The same as `shortest_ending`, which is found soon here."""
-        return self.shortest_ending()
+            return ending_after(self.store, self.said(), may_be_near=may_be_near)
 
     def min_bytes_left(self) -> int:
         """The length of the shortest ending, in bytes. Raises: as `shortest_ending`."""
