@@ -1,7 +1,7 @@
 """Shortest endings of JSON texts: the fewest bytes that make a text so far legal, and their tokens.
 
 The search goes over the readings of the reference interpreter, byte by byte, under a lower bound
-that is nearly exact (`json_costs`). A state is looked at again only as far as its bytes are needed:
+that is nearly exact (`json_costs`). Where it takes long it is given up, and one straight way is gone. A state is looked at again only as far as its bytes are needed:
 of the bytes that may follow, the next one is tried only when nothing nearer is left.
 
 Source: Hart, Nilsson, Raphael (1968) for search under a lower bound; Yoshizumi, Miura, Ishida, "A*
@@ -18,8 +18,9 @@ from maskwright.analysis.errors import DeadEndError, LimitError
 from maskwright.analysis.schema.shapes import Texts
 from maskwright.decoding.endings.ending import Ending
 from maskwright.decoding.endings.ending_spelling import PREFERRED, Spelling
-from maskwright.decoding.reference.json_costs import NEVER, Costs
+from maskwright.decoding.reference.json_costs import Costs
 from maskwright.decoding.reference.json_places import Gap, Quoted, Readings, Word
+from maskwright.decoding.reference.json_scalar_costs import NEVER
 from maskwright.decoding.reference.json_texts import JsonInterpreter
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ COMPARED_STEPS = 2_000
 SHORT_STEPS = 20_000
 """Instead of `MAX_STEPS` where any short ending will do."""
 STEPS_OF_A_BYTE = 200
-SECONDS, SECONDS_OF_A_BYTE = 1.5, 2e-4
-"""BOUND: processor time of a search, and beyond for each byte of the bound: most take far less."""
+SECONDS, SECONDS_OF_A_BYTE = 0.7, 2e-4
+"""BOUND: processor time of a search, and more for each byte that it must find at least."""
 MOST_BYTES = 20_000
 """BOUND: the bytes of an ending that is searched for."""
 
@@ -120,11 +121,11 @@ class JsonEndings:
         try:
             return self._search(readings, spelling, limit, time.thread_time() + seconds), True
         except LimitError:
-            if not may_be_near:
-                raise
+            if not may_be_near and limit < MAX_STEPS:
+                raise  # so few bytes were asked for
             found = self._straight(readings, spelling, time.thread_time() + seconds)
-            if found is None:
-                raise  # that way came to no end, which says nothing of others
+            if found is None or (len(found) > least and not may_be_near):
+                raise  # that one way came to no end says nothing of others
             return found, len(found) == least
 
     def _search(self, readings: Readings, spelling: Spelling | None, limit: int, until: float) -> bytes | None:
@@ -187,17 +188,23 @@ class JsonEndings:
         Of equal ones others are taken each time that none is nearer; and after some such bytes what
         ends a value, if that may come. So it does not write digits for ever.
 
+        PERF: behind the same beginning of a scalar, the bytes before the last one that was taken
+        have mostly led to values that are there already, so they are tried last.
+
         Returns None where the vocabulary cannot spell what comes so.
         Raises: LimitError past `MOST_BYTES`, and past `until`, the thread's time.
         """
         alphabet = PREFERRED if spelling is None else spelling.alphabet
         data, state, stuck = bytearray(), 0, 0
+        begun, last = b"", dict[bytes | str, int]()  # the scalar so far; the place of the byte taken behind it
         while len(data) <= MOST_BYTES and time.thread_time() <= until:
             if self.interpreter.is_complete(readings) and (spelling is None or spelling.is_whole(state)):
                 return bytes(data)
             wanted, now = _may_follow(readings), min(map(self.costs.of, readings))
             best: tuple[int, int, Readings, int] | None = None
-            turn = 11 * stuck % len(alphabet)
+            at = readings[0].place
+            context = at.awaited if isinstance(at, Gap) else begun
+            turn = 11 * stuck % len(alphabet) if stuck else last.get(context, 0)
             for byte in (*alphabet[turn:], *alphabet[:turn]):
                 after_state = 0 if spelling is None else spelling.after(state, byte)
                 after = self.interpreter.read(readings, byte) if byte in wanted and after_state >= 0 else ()
@@ -212,6 +219,10 @@ class JsonEndings:
                 return None
             cost, byte, readings, state = best
             data.append(byte)
+            last[context] = alphabet.index(byte)
+            if cost >= now and len(begun) > 1:  # nothing short is left behind this beginning
+                last[begun[:-1]] = (alphabet.index(begun[-1]) + 1) % len(alphabet)
+            begun = b"" if isinstance(readings[0].place, Gap) else begun + bytes([byte])
             stuck = 0 if cost < now or byte in _ENDS else stuck + 1
         raise LimitError(f"no ending was found near: the search was given up behind {len(data):,} bytes")
 
