@@ -1,8 +1,9 @@
 """Shortest endings of JSON texts: the fewest bytes that make a text so far legal, and their tokens.
 
 The search goes over the readings of the reference interpreter, byte by byte, under a lower bound
-that is nearly exact (`json_costs`). Where it takes long it is given up, and one straight way is gone. A state is looked at again only as far as its bytes are needed:
-of the bytes that may follow, the next one is tried only when nothing nearer is left.
+that is nearly exact (`json_costs`). A state is looked at again only as far as its bytes are needed:
+of the bytes that may follow, the next one is tried only when nothing nearer is left. Where it takes
+long the search is given up, and an ending is written straight on.
 
 Source: Hart, Nilsson, Raphael (1968) for search under a lower bound; Yoshizumi, Miura, Ishida, "A*
 with partial expansion" (2000).
