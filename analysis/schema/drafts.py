@@ -10,6 +10,7 @@ from itertools import compress
 from typing import NamedTuple
 
 from maskwright.analysis.regex.dfa import Dfa
+from maskwright.analysis.schema.keys import n_keys
 from maskwright.analysis.schema.shapes import (
     Arrays,
     ItemState,
@@ -74,7 +75,8 @@ def has_value(draft: Draft, is_there: Callable[[int], bool]) -> bool:
     if isinstance(draft, Doubtful):
         draft = draft.shape
     if isinstance(draft, Patterned):
-        return _object_exists(draft.objects, any(is_there(node) for node in draft.classes.values()), is_there)
+        sets = [number for number, node in draft.classes.items() if is_there(node)]
+        return _object_exists(draft.objects, bool(sets), is_there) and _has_keys(draft, sets, is_there)
     if isinstance(draft, Objects):
         return _object_exists(draft, any(is_there(node) for node in draft.others), is_there)
     if isinstance(draft, Arrays):
@@ -93,6 +95,21 @@ def _object_exists(objects: Objects, has_others: bool, is_there: Callable[[int],
     if has_others or objects.least <= n_required:
         return True
     return sum(is_there(node) for node in objects.values) >= objects.least
+
+
+def _has_keys(draft: Patterned, sets: Sequence[int], is_there: Callable[[int], bool]) -> bool:
+    """Whether there are as many keys as members are asked for. sets : the classes that have values.
+
+    PERF: keys are only counted where one of a class is not enough.
+    """
+    objects = draft.objects
+    if objects.least < 2 or not sets:
+        return True
+    missing = objects.least - sum([is_there(node) for node in objects.values])
+    if missing < 2:  # of each class there is a key
+        return True
+    count = n_keys(draft.automata, sets, objects.keys)
+    return count is None or count >= missing
 
 
 def _array_exists(arrays: Arrays, is_there: Callable[[int], bool]) -> bool:

@@ -125,11 +125,34 @@ def key_sets(patterns: Sequence[Dfa], but: Iterable[bytes]) -> tuple[int, ...]:
     counts = _counts(tuple(patterns))
     if None in counts.values() and all(count is None for count in counts.values()):
         return tuple(counts)
-    named: dict[int, int] = {}
-    for key in set(but):
-        number = sum([1 << i for i, pattern in enumerate(patterns) if pattern.matches(key)])
-        named[number] = named.get(number, 0) + 1
+    named = _named(tuple(patterns), tuple(sorted(set(but))))
     return tuple(number for number, count in counts.items() if count is None or count > named.get(number, 0))
+
+
+@Kept
+def _named(patterns: tuple[Dfa, ...], but: tuple[bytes, ...]) -> dict[int, int]:
+    """How many of some keys just these patterns match, by set."""
+    found: dict[int, int] = {}
+    for key in but:
+        number = sum([1 << i for i, pattern in enumerate(patterns) if pattern.matches(key)])
+        found[number] = found.get(number, 0) + 1
+    return found
+
+
+def n_keys(patterns: Sequence[Dfa], sets: Sequence[int], but: Iterable[bytes]) -> int | None:
+    """The number of keys that match just the patterns of one of some sets; None for endlessly many.
+
+    patterns, but : as for `key_automaton`. Keys in `but` are not counted.
+    sets : of those that `key_sets` gives, each once.
+
+    Raises: LimitError as `key_automaton`.
+    """
+    counts = _counts(tuple(patterns))
+    found = [counts.get(number) for number in sets]
+    if None in found:
+        return None
+    named = _named(tuple(patterns), tuple(sorted(set(but))))
+    return sum([count for count in found if count is not None]) - sum([named.get(number, 0) for number in sets])
 
 
 def few_keys(
