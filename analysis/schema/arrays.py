@@ -9,6 +9,7 @@ from maskwright.analysis.schema import constraints as c
 from maskwright.analysis.schema.counted import Counted, item_states
 from maskwright.analysis.schema.drafts import Doubtful, Draft
 from maskwright.analysis.schema.listed import n_values
+from maskwright.analysis.schema.numerous import are_fewer
 from maskwright.analysis.schema.objects import Nodes
 from maskwright.analysis.schema.shapes import NO_NODE, Arrays, Contained, ItemState
 
@@ -49,6 +50,8 @@ def array_drafts(clause: c.Clause, nodes: Nodes) -> list[Draft]:
         unique = None
     prefix = [item_terms(clause, i) for i in range(n)]
     items = item_terms(clause, -1)
+    if unique and not prefix and any(_are_too_few([*items, one.term], one.least, nodes) for one in counted):
+        return []
     if len(counted) > 1 or (counted and unique):
         try:
             states = _states(Counted(least, most, n, tuple(counted), unique is not None), prefix, items, nodes)
@@ -90,6 +93,12 @@ def _states(counted: Counted, prefix: list[list[int]], items: list[int], nodes: 
             "`contains` with `uniqueItems` cannot be counted where the first items have schemas of their own"
         )
     return item_states(counted, node, lambda one: n_values(nodes.drafts(one)))
+
+
+def _are_too_few(terms: list[int], least: int, nodes: Nodes) -> bool:
+    """Whether surely fewer than `least` values satisfy some terms."""
+    node = nodes.node(terms) if least > 1 else NO_NODE
+    return node != NO_NODE and are_fewer(nodes.drafts(node), least)
 
 
 def _merged(clause: c.Clause) -> list[c.Contains]:

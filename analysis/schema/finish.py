@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from maskwright.analysis.errors import LimitError, SchemaError
@@ -11,6 +12,7 @@ from maskwright.analysis.schema.drafts import SCALARS, Doubtful, Draft, Patterne
 from maskwright.analysis.schema.endless import endless, goes_on_for_ever
 from maskwright.analysis.schema.keys import with_classes
 from maskwright.analysis.schema.listed import is_long, listed_numbers, listed_strings, n_values
+from maskwright.analysis.schema.numerous import are_fewer
 from maskwright.analysis.schema.scalars import merged
 from maskwright.analysis.schema.shapes import (
     NO_NODE,
@@ -236,6 +238,11 @@ class Finisher:
             counts[node] = None if has_containers else self._list(node)
         if final.states:
             return self._unique_states(final, counts)
+        first = [*final.prefix, final.items][: final.least]
+        needed = Counter(final.prefix[: final.least])
+        needed[final.items] += max(0, final.least - len(final.prefix))
+        if any(n > 1 and are_fewer(self._alive_shapes(node), n) for node, n in needed.items()):
+            return None, ""
         limits = [count for count in counts.values() if count is not None]
         listed = final._replace(
             prefix=tuple(self._listed.get(node, node) for node in final.prefix),
@@ -249,7 +256,6 @@ class Finisher:
             if listed.least > most:
                 return None, ""
             return listed._replace(most=most), ""
-        first = [*final.prefix, final.items][: final.least]
         if final.least > 1 and not all(self._is_endless(node) for node in first):
             return arrays._replace(is_unique=False), "items of different finite sets are compared"
         return final._replace(is_deep=True), ""

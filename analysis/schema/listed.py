@@ -81,8 +81,12 @@ def is_long(shape: Shape | Patterned) -> bool:
 @Kept
 def listed_numbers(dfa: Dfa) -> tuple[bytes, ...] | None:
     """One spelling of each number, None if there are more than `MOST_LISTED`."""
-    plain = pattern_automaton(r"^(?:0|-?[1-9]\d*|-?(?:0|[1-9]\d*)\.\d*[1-9])$")
-    return finite_language(both(dfa, plain), MOST_LISTED)
+    return finite_language(plain_numbers(dfa), MOST_LISTED)
+
+
+def plain_numbers(dfa: Dfa) -> Dfa:
+    """The one spelling of each number that `listed_numbers` takes."""
+    return both(dfa, pattern_automaton(r"^(?:0|-?[1-9]\d*|-?(?:0|[1-9]\d*)\.\d*[1-9])$"))
 
 
 @Kept
