@@ -106,7 +106,9 @@ def _thin_out(figure: Any) -> None:
     figure.draw_without_rendering()
     for axis in (each for axes in figure.axes for each in (axes.xaxis, axes.yaxis)):
         is_x, end = axis.axis_name == "x", float("-inf")
-        labels = [tick.label1 for tick in axis.get_major_ticks() if tick.label1.get_text() and not tick.label1.get_rotation()]
+        labels = [
+            tick.label1 for tick in axis.get_major_ticks() if tick.label1.get_text() and not tick.label1.get_rotation()
+        ]
         boxes = [(label.get_window_extent(), label) for label in labels]
         for box, label in sorted(boxes, key=lambda each: each[0].x0 if is_x else each[0].y0):
             begin, size = (box.x0, box.width) if is_x else (box.y0, box.height)

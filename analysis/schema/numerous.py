@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+import numpy as np
+
 from maskwright.analysis.kept import Kept
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema.drafts import SCALARS, Doubtful, Draft, Patterned
@@ -46,11 +48,23 @@ def _counted(shape: Shape, n: int) -> int:
         count = _n_texts(plain_numbers(shape.automaton))
         if count is None or count >= n:
             return n
-        # in draft 4, 1.0 may be a value where 1 is none
-        whole, pointed = (both(shape.automaton, pattern_automaton(text)) for text in (r"^-?\d+$", r"^-?\d+\.0$"))
-        extra = _n_texts(pointed)
-        return count if extra == 0 or extra == _n_texts(whole) else n
+        return n if _has_other_wholes(shape.automaton) else count
     return _n_strings(shape, n) if isinstance(shape, Strings) else n
+
+
+def _has_other_wholes(numbers: Dfa) -> bool:
+    """Whether some k.0 is there without k, as it can be in draft 4, where they are two values.
+
+    >>> patterns = (r"^[123]$", r"^[123](\\.0)?$", r"^([123]|[45]\\.0)$")
+    >>> [_has_other_wholes(pattern_automaton(text)) for text in patterns]
+    [False, False, True]
+    """
+    table = np.where(numbers.next_state < 0, numbers.n_states, numbers.next_state)
+    table = np.vstack([table, np.full((1, 256), numbers.n_states)])  # the last state for no transition
+    accepts = np.append(numbers.is_accepting, False)
+    pointed = Dfa.minimal(numbers.next_state, accepts[table[table[:-1, ord(".")], ord("0")]])
+    pointed = both(pointed, pattern_automaton(r"^-?\d+$"))
+    return both(pointed, numbers) != pointed
 
 
 def _n_texts(dfa: Dfa) -> int | None:

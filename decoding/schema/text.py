@@ -138,6 +138,11 @@ class SchemaText(Shared):
                 "end-of-text token to say so: ask is_accepting before fill, or give the vocabulary one"
             )
         allowed = self._next_bytes(b"")
+        if not allowed:
+            raise DeadEndError(
+                f"no text of {self.store.name} begins so: all names or values that can stand here are there already, as names of "
+                "bounded length can be; give them more room"
+            )
         raise DeadEndError(
             f"no token of vocabulary {vocabulary} can come next, and the text is not complete under {self.store.name}. The bytes "
             f"{allowed[:20]!r} may come next, but no token that begins with one of them is legal: use a vocabulary that has them"

@@ -54,6 +54,34 @@ def test_the_name_is_taken_beside_vllms_own() -> None:
         StructuredOutputsConfig(backend="other")
 
 
+def nested(depth: int) -> dict[str, Any]:
+    found: dict[str, Any] = {"type": "string"}
+    for _ in range(depth):
+        found = {"type": "object", "properties": {"a": found}}
+    return found
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [{"type": "integer"}, {"type": "integer", "maximum": 1 << 64}, {"title": "\ud800", "type": "integer"}, nested(150)],
+    ids=["small", "large number", "half a surrogate pair", "nested"],
+)
+def test_schemas_go_to_the_engine_as_text(schema: dict[str, Any]) -> None:
+    """vLLM ended where one that is nested came to its engine as an object, and could not write some others."""
+    params = params_of(json=schema)
+    check(params)
+    assert isinstance(params.structured_outputs.json, str)
+    assert json.loads(params.structured_outputs.json) == schema
+
+
+def test_schemas_that_are_nested_too_deeply_are_refused() -> None:
+    from vllm.exceptions import VLLMValidationError
+
+    for depth in (2_000, 100_000):
+        with pytest.raises(VLLMValidationError, match="maskwright"):
+            check(params_of(json=nested(depth)))
+
+
 def test_registering_twice_changes_nothing() -> None:
     from vllm.sampling_params import SamplingParams
     from vllm.v1.structured_output import StructuredOutputManager

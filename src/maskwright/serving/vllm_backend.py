@@ -174,7 +174,13 @@ class MaskwrightGrammar:
             if self._matcher.is_finished():
                 break
             if not self._matcher.advance(token):
-                _logger.error("request %s: token %d is not allowed by %r", request_id, token, self._matcher)
+                _logger.error(
+                    "request %s: token %d is not allowed by %r; other options of the request, such as allowed_token_ids or bad_words, "
+                    "may have left no token that is",
+                    request_id,
+                    token,
+                    self._matcher,
+                )
                 return False
             n_read += 1
             if self._drafts is not None:

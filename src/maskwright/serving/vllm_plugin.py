@@ -210,7 +210,7 @@ def _validate(original: Callable[..., Any]) -> Callable[..., Any]:
             )
         settings = getattr(config, _SETTINGS, None)
         try:
-            check_params(
+            spec = check_params(
                 params,
                 config,
                 read_settings() if settings is None else settings,
@@ -219,14 +219,20 @@ def _validate(original: Callable[..., Any]) -> Callable[..., Any]:
         except MaskwrightError as error:
             raise VLLMValidationError(f"maskwright: {error}", parameter="structured_outputs") from error
         params._backend = NAME
+        if params.json is not None and not isinstance(params.json, str):
+            # as text on its way to the engine: vLLM ends where it cannot pickle a nested object, nor
+            # can it write large integers
+            params.json = spec
 
     return validate
 
 
 def check_params(
     params: Any, config: Any, settings: ServerSettings, vocabulary: Callable[[], Vocabulary] | None = None
-) -> None:
+) -> str:
     """Check what a request asks for. In a hybrid server xgrammar may take what is refused here.
+
+    Returns the constraint's text, that of JSON where it is a schema.
 
     params : a `StructuredOutputsParams`. config : the engine's `StructuredOutputsConfig`.
     vocabulary : returns the server's; see `RequestChecker.check`.
@@ -250,6 +256,7 @@ def check_params(
         if not settings.hybrid:
             raise
         _check_with_xgrammar(params, error)
+    return str(spec)
 
 
 def _check_with_xgrammar(params: Any, refusal: MaskwrightError) -> None:
