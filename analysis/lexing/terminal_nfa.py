@@ -96,7 +96,7 @@ def build_terminal_nfa(automata: Sequence[Dfa | None]) -> TerminalNfa:
         offsets += [offset] * dfa.n_states
         offset += dfa.n_states
     next_state = np.concatenate([np.zeros((0, 256), np.int32), *parts])
-    next_state = np.where(next_state >= 0, next_state + np.array(offsets, np.int32)[:, None], np.int32(-1))
+    np.add(next_state, np.array(offsets, np.int32)[:, None], out=next_state, where=next_state >= 0)
     is_resting = np.zeros(offset + 1, np.bool_)  # the last one for no transition
     is_resting[next_state] = True
     return TerminalNfa(
