@@ -94,6 +94,16 @@ for name, way in ways.items():
         way["speedup"],
     )
 
+replay = record("generation_replay-int8")
+ways = replay("ways")
+budgets.holds("With weights of a byte each", replay("weights") == "int8")
+budgets.given("generation_replay.py --int8 --texts 6", "an option of the command")
+budgets.figure("the same # tokens)", ways["masks"]["tokens"])
+budgets.figure(
+    "a text takes 1/# of the time without masks, with counts 1/#, and with both 1/#",
+    *(ways[name]["speedup"] for name in ("forced tokens", "counts", "counts and forced tokens")),
+)
+
 replay = record("generation_replay-cuda")
 ways = replay("ways")
 budgets.holds("On one NVIDIA H200, in bfloat16", replay("device") == "NVIDIA H200")
