@@ -23,7 +23,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 vars(typer.testing)["_get_command"] = functools.cache(typer.main.get_command)
 
 LIST = TESTS / "data" / "long_tests.txt"
-SECONDS = 60.0
+SECONDS = 25.0
 """CPU seconds that are left for the tests, after what it takes to collect them: the shortest that fit are fast."""
 
 

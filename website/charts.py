@@ -57,7 +57,7 @@ Curves = Mapping[str, Sequence[tuple[float, float]]]
 
 
 def colours(names: Sequence[str]) -> dict[str, str]:
-    """A colour for each name of a chart, no two alike as long as there are enough.
+    """A colour for each name of a chart; two are alike only where `COLOURS` says so, or has too few.
 
     >>> colours(["syncode", "glrmask", "a", "b"])["a"]
     '#0d9268'

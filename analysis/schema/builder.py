@@ -377,7 +377,7 @@ class Builder(Normals):
             if not self.has_plain_only:
                 return None
         if any([draft.__class__ is Patterned and draft.objects.least > 1 for drafts in found for draft in drafts]):
-            return None  # which nodes have values may be a matter of how many keys there are
+            return None  # whether a node has values may depend on how many keys there are: see `_has_keys`
         try:
             return [
                 [with_classes(*draft) if draft.__class__ is Patterned else draft for draft in drafts]

@@ -25,7 +25,7 @@ class _Lists(NamedTuple):
     among : name -> the values of which the member is one, if it is there; none for one that may not
         be there.
     none_of : name -> the values of which it is none.
-    rest : the constraints that say something else, too.
+    rest : the constraints of which these tell only a part, or nothing; compared as they stand.
     """
 
     names: frozenset[str] | None
@@ -60,7 +60,7 @@ class Cases:
         return found[1]
 
     def widest(self, clauses: Iterable[c.Clause]) -> tuple[c.Clause, ...]:
-        """The clauses without those whose every object meets another one, as far as lists tell.
+        """The clauses without each that another one contains, as far as lists tell.
 
         PERF: of most pairs names and constraints tell that the one does not imply the other.
         """

@@ -36,7 +36,7 @@ def _named(clause: c.Clause) -> set[str]:
 
 
 class _Listed:
-    """The values of subschemas that list some strings and say nothing else.
+    """The values of subschemas that list some scalars and say nothing else.
 
     document : where they stand.
     """
@@ -347,7 +347,7 @@ class Normals:
         for i in range(n):
             branch = whole = self.normal(terms[i], seen)
             for j in range(n):
-                # what is left of a branch may meet fewer ones
+                # what is left of the branch may no longer meet the other one: nothing to take away
                 if meets[i][j] and (branch is whole or self.meet(branch, normals[j], location)):
                     branch = self.meet(branch, self.normal(terms[j] ^ 1), location)
             found.append(branch)

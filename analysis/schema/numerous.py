@@ -1,4 +1,4 @@
-"""Whether scalars are as many as items that must differ: counted on automata, as far as asked."""
+"""Whether there are as many scalars as items that must differ: counted on automata, up to there."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def are_fewer(drafts: Sequence[Draft | Patterned], n: int) -> bool:
 
 
 def _counted(shape: Shape, n: int) -> int:
-    """The number of values of a shape of scalars; any number from `n` on for more than that."""
+    """The number of a shape's scalars if it is below `n`; else some number of `n` or more."""
     if isinstance(shape, (Spellings, StringLiterals)):
         return len(shape.texts)
     if isinstance(shape, Numbers):
@@ -73,10 +73,16 @@ def _n_texts(dfa: Dfa) -> int | None:
 
 @Kept
 def _n_strings(shape: Strings, n: int) -> int:
-    """The number of strings, as far as `n`."""
+    """The number of strings if it is below `n`; else some number of `n` or more."""
     dfa, least, most = shape
     if dfa is None:
-        return n if most is None else sum([_CHARACTERS**k for k in range(least, min(most, least + 4) + 1)])
+        if most is None or 20 * least > n.bit_length():  # there are more than 2 ** 20 characters
+            return n
+        found, length = 0, least
+        while found < n and length <= most:
+            found += _CHARACTERS**length
+            length += 1
+        return found
     is_inside = characters(dfa)[0].tolist()
     rows = dfa.next_state.tolist()
     ways: dict[int, int] = {0: 1}

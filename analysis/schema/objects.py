@@ -240,15 +240,18 @@ def _with_some(clause: c.Clause, some: c.Some, keys: _Keys, nodes: Nodes, in_ord
             found.extend(object_drafts(whole, nodes, in_order))
 
     def split(less: Iterable[str]) -> None:
-        """By the free names that are there: one more member than these is what is asked for."""
+        """By which free names are there. All other members satisfy `some`: one more is asked for.
+
+        less : names that are not there.
+        """
         for chosen in range(1 << len(free)):
             there = [name for i, name in enumerate(free) if chosen >> i & 1]
             absent = [c.absent(name) for name in (*less, *free) if name not in there]
             size = c.Size(len(required) + len(there) + 1, None)
             add((*(c.Required(name) for name in there), *absent, size))
 
-    possible: list[str] = []  # names that may be what is asked for
-    covered: list[str] = []  # those that are that where they are there
+    possible: list[str] = []  # names whose member can satisfy `some`
+    covered: list[str] = []  # those whose member always does
     for name in keys.named:
         is_allowed = name not in some.but_names and not any(is_found(text, name) for text in some.but_patterns)
         if some.pattern is not None and not is_found(some.pattern, name):
@@ -274,11 +277,13 @@ def _with_some(clause: c.Clause, some: c.Some, keys: _Keys, nodes: Nodes, in_ord
             and not nodes.is_surely_empty(member_terms(members, name))]  # fmt: skip
     is_implied = all([_is_implied(some.value, terms, nodes) for terms in inside])
     is_counted = is_implied and not outside and len(free) <= MOST_SPLIT
-    if not in_order and len(possible) == len(covered):  # with an order, `some` gives names their places
+    # if each name that can satisfy `some` always does, members are counted; with an order, `some`
+    # gives names their places
+    if not in_order and len(possible) == len(covered):
         if is_there:
             add(())
             return found
-        if is_counted and (inside or 1 << len(free) <= len(covered)):
+        if is_counted and (inside or 1 << len(free) <= len(covered)):  # fewer objects than by name
             split(())
             return found
     for name in possible:

@@ -30,12 +30,14 @@ if TYPE_CHECKING:
 MAX_STEPS = 200_000
 """Bytes that a search may try beyond `STEPS_OF_A_BYTE` for each byte of the ending."""
 COMPARED_STEPS = 2_000
-"""Instead of `MAX_STEPS` where items are compared: bounds are less exact there; near is enough."""
+"""Instead of `MAX_STEPS` where items are compared: bounds are less exact there."""
 SHORT_STEPS = 20_000
 """Instead of `MAX_STEPS` where any short ending will do."""
 STEPS_OF_A_BYTE = 200
 SECONDS, SECONDS_OF_A_BYTE = 0.7, 2e-4
-"""BOUND: processor time of a search, and more for each byte that it must find at least."""
+"""BOUND: processor time of a search, and more for each byte that it must find at least; and as much
+again for what is written straight on. Where the vocabulary cannot spell what was found, both again.
+"""
 MOST_BYTES = 20_000
 """BOUND: the bytes of an ending that is searched for."""
 
@@ -72,33 +74,34 @@ class JsonEndings:
             `interpreter.read_bytes`.
         max_steps : the bytes that may be tried; `MAX_STEPS` by default.
 
-        Of several shortest endings it is always the same one; it prefers printable ASCII. Where
-        items of any kind must differ, one that is near is taken if `COMPARED_STEPS` find no
-        shortest one: `Ending.is_shortest` says which it is.
+        Of several shortest endings it is always the same one; it prefers printable ASCII. Where the
+        search is given up, one is written straight on, and taken if the bound proves that none is
+        shorter. Where items of any kind must differ it is taken in any case: `Ending.is_shortest`
+        says which it is. The search has a limit of time, so on a slower machine it may be given up.
 
         Raises: DeadEndError if no tokens spell an ending; LimitError if none is found among so many
-            bytes, or within `SECONDS`.
+            bytes, or in the time that `SECONDS` and `SECONDS_OF_A_BYTE` give.
         Cost: some 100 us a byte of the ending.
         """
         return self._ending(readings, MAX_STEPS if max_steps is None else max_steps, self._compares)
 
     def short(self, readings: Readings) -> Ending:
-        """As `shortest`; but one that is near is taken wherever the search is given up.
+        """As `shortest`; but where the search is given up, what is written straight on is taken.
 
-        Raises: DeadEndError as `shortest`; LimitError if no ending was found near, either.
+        Raises: DeadEndError as `shortest`; LimitError if that comes to no end, either.
         """
         return self._ending(readings, SHORT_STEPS, True)
 
-    def _ending(self, readings: Readings, limit: int, may_be_near: bool) -> Ending:
-        """As `shortest`. may_be_near : whether an ending that is near is better than none."""
-        data, is_shortest = self._found(readings, None, limit, may_be_near)
+    def _ending(self, readings: Readings, limit: int, may_be_longer: bool) -> Ending:
+        """As `shortest`. may_be_longer : whether one that is not proved shortest will do."""
+        data, is_shortest = self._found(readings, None, limit, may_be_longer)
         if data is None:
             raise DeadEndError("no bytes complete this text")
         if self.spelling is None or not data:
             return Ending(data, (), is_shortest)
         tokens = self.spelling.fewest_tokens(data)
         if tokens is None:
-            found, is_shortest = self._found(readings, self.spelling, limit, may_be_near)
+            found, is_shortest = self._found(readings, self.spelling, limit, may_be_longer)
             if found is None or (tokens := self.spelling.fewest_tokens(found)) is None:
                 raise DeadEndError(self.spelling.explanation(data))
             data = found
@@ -110,7 +113,7 @@ class JsonEndings:
         return 0 if found is None else len(found)
 
     def _found(
-        self, readings: Readings, spelling: Spelling | None, limit: int, may_be_near: bool
+        self, readings: Readings, spelling: Spelling | None, limit: int, may_be_longer: bool
     ) -> tuple[bytes | None, bool]:
         """An ending, or None if there is none, and whether it is a shortest one."""
         least = min(map(self.costs.of, readings))
@@ -122,11 +125,11 @@ class JsonEndings:
         try:
             return self._search(readings, spelling, limit, time.thread_time() + seconds), True
         except LimitError:
-            if not may_be_near and limit < MAX_STEPS:
-                raise  # so few bytes were asked for
+            if not may_be_longer and limit < MAX_STEPS:
+                raise  # the caller wants no more tried than `max_steps`
             found = self._straight(readings, spelling, time.thread_time() + seconds)
-            if found is None or (len(found) > least and not may_be_near):
-                raise  # that one way came to no end says nothing of others
+            if found is None or (len(found) > least and not may_be_longer):
+                raise  # other endings may exist, and be shorter
             return found, len(found) == least
 
     def _search(self, readings: Readings, spelling: Spelling | None, limit: int, until: float) -> bytes | None:
@@ -189,15 +192,16 @@ class JsonEndings:
         Of equal ones others are taken each time that none is nearer; and after some such bytes what
         ends a value, if that may come. So it does not write digits for ever.
 
-        PERF: behind the same beginning of a scalar, the bytes before the last one that was taken
-        have mostly led to values that are there already, so they are tried last.
+        PERF: `taken` has, for each beginning of a scalar, the place in the alphabet of the byte
+        that was written behind it last. Those before it were mostly used up by earlier items, so
+        they are tried last.
 
         Returns None where the vocabulary cannot spell what comes so.
         Raises: LimitError past `MOST_BYTES`, and past `until`, the thread's time.
         """
         alphabet = PREFERRED if spelling is None else spelling.alphabet
         data, state, stuck = bytearray(), 0, 0
-        begun, last = b"", dict[bytes | str, int]()  # the scalar so far; the place of the byte taken behind it
+        begun, taken = b"", dict[bytes | str, int]()  # the scalar so far, b"" between them
         while len(data) <= MOST_BYTES and time.thread_time() <= until:
             if self.interpreter.is_complete(readings) and (spelling is None or spelling.is_whole(state)):
                 return bytes(data)
@@ -205,7 +209,7 @@ class JsonEndings:
             best: tuple[int, int, Readings, int] | None = None
             at = readings[0].place
             context = at.awaited if isinstance(at, Gap) else begun
-            turn = 11 * stuck % len(alphabet) if stuck else last.get(context, 0)
+            turn = 11 * stuck % len(alphabet) if stuck else taken.get(context, 0)
             for byte in (*alphabet[turn:], *alphabet[:turn]):
                 after_state = 0 if spelling is None else spelling.after(state, byte)
                 after = self.interpreter.read(readings, byte) if byte in wanted and after_state >= 0 else ()
@@ -220,12 +224,12 @@ class JsonEndings:
                 return None
             cost, byte, readings, state = best
             data.append(byte)
-            last[context] = alphabet.index(byte)
+            taken[context] = alphabet.index(byte)
             if cost >= now and len(begun) > 1:  # nothing short is left behind this beginning
-                last[begun[:-1]] = (alphabet.index(begun[-1]) + 1) % len(alphabet)
+                taken[begun[:-1]] = (alphabet.index(begun[-1]) + 1) % len(alphabet)
             begun = b"" if isinstance(readings[0].place, Gap) else begun + bytes([byte])
             stuck = 0 if cost < now or byte in _ENDS else stuck + 1
-        raise LimitError(f"no ending was found near: the search was given up behind {len(data):,} bytes")
+        raise LimitError(f"no ending was found: the search was given up after {len(data):,} bytes")
 
     def _bytes_to(self, node: int, nodes: list[tuple[Readings, int, int, int]], last: list[int]) -> bytes:
         data = bytearray()

@@ -136,21 +136,22 @@ _ENDINGS: dict[int, tuple[PatternEndings | SchemaEndings, threading.Lock]] = {}
 """By the number of a store: its endings, and the lock of whoever asks for one, for a long time."""
 
 
-def ending_after(store: SchemaTables, text: bytes, *, may_be_near: bool = False) -> Ending:
+def ending_after(store: SchemaTables, text: bytes, *, may_be_longer: bool = False) -> Ending:
     """A shortest byte string that completes a text, and the fewest tokens that spell it.
 
     store : of a schema or a pattern.
     text : a beginning of a legal text.
-    may_be_near : whether one that need not be the shortest will do, where the search takes long.
+    may_be_longer : whether one that need not be the shortest will do, where the search takes long;
+        see `JsonEndings.short`.
 
-    Of several shortest endings it is always the same one; it prefers printable ASCII.
+    It prefers printable ASCII.
 
     Raises: DeadEndError if no tokens complete the text; LimitError if none are found in time.
     Cost: some 100 us for each byte of the ending, and 10 for each new byte of the text.
     """
     endings, lock = _endings_of(store)
     with lock:
-        if may_be_near and isinstance(endings, SchemaEndings):
+        if may_be_longer and isinstance(endings, SchemaEndings):
             return endings.short_after(text)
         return endings.after(text)
 

@@ -1,7 +1,8 @@
 """The fewest bytes that the rest of a JSON text takes: lower bounds, nearly exact.
 
-Not taken into account are the greatest numbers of characters and items, and which values an array
-of distinct items has already. All else is exact.
+Not taken into account are the greatest numbers of characters and items. Of the values that an array
+of distinct items has already only scalars are, in arrays without states; numbers that take more
+than `MOST_DIGITS` bytes, and values that take more than `MOST_COST`, are counted too often.
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ def rest_of(text: bytes, place: Quoted, escapes: Escapes) -> int:
 
 
 def written(place: Quoted) -> int:
-    """The bytes of a shortest spelling of what a string or key says; not more than it took."""
+    """The bytes of a shortest spelling of what a string says so far: at most those it took."""
     return text_cost(place.content) + len(place.spelling)
 
 

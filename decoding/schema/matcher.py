@@ -368,15 +368,15 @@ class SchemaMatcher(NoNamesInSchemas, SchemaText):
         """
         return self._ending(True)
 
-    def _ending(self, may_be_near: bool) -> Ending:
-        """A shortest ending. may_be_near : whether a short one will do."""
+    def _ending(self, may_be_longer: bool) -> Ending:
+        """A shortest ending. may_be_longer : whether a short one will do."""
         from maskwright.decoding.endings.ending import Ending
         from maskwright.decoding.endings.schema_ending import ending_after
 
         with Alone(self):
             if self._memory[constants.FINISHED] or self._can_end():
                 return Ending(b"", ())
-            return ending_after(self.store, self.said(), may_be_near=may_be_near)
+            return ending_after(self.store, self.said(), may_be_longer=may_be_longer)
 
     def min_bytes_left(self) -> int:
         """The length of the shortest ending, in bytes. Raises: as `shortest_ending`."""

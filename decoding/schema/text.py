@@ -140,8 +140,8 @@ class SchemaText(Shared):
         allowed = self._next_bytes(b"")
         if not allowed:
             raise DeadEndError(
-                f"no text of {self.store.name} begins so: all names or values that can stand here are there already, as names of "
-                "bounded length can be; give them more room"
+                f"this text is a dead end under {self.store.name}: another member or item must follow, but all names or values that "
+                "could stand here have been used; allow longer names (maxLength, pattern), or ask for fewer members"
             )
         raise DeadEndError(
             f"no token of vocabulary {vocabulary} can come next, and the text is not complete under {self.store.name}. The bytes "

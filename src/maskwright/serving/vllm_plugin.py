@@ -220,8 +220,8 @@ def _validate(original: Callable[..., Any]) -> Callable[..., Any]:
             raise VLLMValidationError(f"maskwright: {error}", parameter="structured_outputs") from error
         params._backend = NAME
         if params.json is not None and not isinstance(params.json, str):
-            # as text on its way to the engine: vLLM ends where it cannot pickle a nested one, and
-            # cannot write large integers
+            # as text from here on, also for the caller: vLLM ends where it cannot pickle a deeply
+            # nested dict, and cannot write integers of more than 64 bits
             params.json = spec
 
     return validate

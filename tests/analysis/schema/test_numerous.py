@@ -14,6 +14,13 @@ SOME_A = {"type": "string", "pattern": "^a*$", "maxLength": 100}
 EVEN = {"type": "string", "pattern": "^(aa)*$"}
 
 
+@pytest.mark.parametrize("length", [2, 1_000_000_000])
+def test_long_strings_are_enough_at_once(length: int) -> None:
+    """Their number was once worked out whole, which took minutes."""
+    items = {"type": "string", "minLength": length, "maxLength": length}
+    assert build_graph({"type": "array", "uniqueItems": True, "minItems": 5, "items": items}).nodes
+
+
 @pytest.mark.parametrize(
     ("schema", "keyword", "n"),
     [
