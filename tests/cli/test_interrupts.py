@@ -38,6 +38,7 @@ HELD = [
     frame(("contextlib", "inner"), ("llvmlite.binding.ffi", "_lib_fn_wrapper.__call__"), ("__main__", "<module>")),
     frame(("llvmlite.binding", "<module>"), ("__main__", "<module>")),
     frame(("numba.core.codegen", "CPUCodeLibrary._raw_object_cache_notify"), ("__main__", "<module>")),
+    frame(("numpy._core._internal", "_promote_fields"), ("numpy", "_unique1d"), ("__main__", "<module>")),
     frame(("somewhere", "Thing.close"), ("weakref", "finalize.__call__"), ("__main__", "<module>")),
     frame(("somewhere", "__del__"), ("__main__", "<module>")),
 ]
@@ -129,6 +130,38 @@ def test_a_callback_from_c_comes_to_its_end() -> None:
     with pytest.raises(subprocess.TimeoutExpired) as swallowed:  # what Python does by itself
         subprocess.run([*run, "not"], capture_output=True, timeout=3, preexec_fn=obey)
     assert b"KeyboardInterrupt" in (swallowed.value.stderr or b"")
+
+
+COMPARED = """
+import os, signal, sys
+import numpy as np
+from maskwright.cli.interrupts import Interrupts
+if sys.argv[1] == "install":
+    Interrupts().install()
+def press(frame, event, argument):
+    if frame.f_code.co_name == "_promote_fields":
+        sys.setprofile(None)
+        os.kill(os.getpid(), signal.SIGINT)
+rows = np.zeros((4, 2), np.int32).view([("", np.int32)] * 2)
+try:
+    sys.setprofile(press)
+    rows[1:] != rows[:-1]
+    while True:
+        pass
+except BaseException as error:
+    print(type(error).__name__)
+"""
+
+
+def test_what_numpy_calls_comes_to_its_end() -> None:
+    """NumPy made a TypeError of Ctrl-C while `np.unique` compared rows, and the command failed with a traceback."""
+    run = [sys.executable, "-c", COMPARED]
+    held, bare = (
+        subprocess.run([*run, how], capture_output=True, text=True, timeout=60, preexec_fn=obey)
+        for how in ("install", "not")
+    )
+    assert (held.stdout, held.stderr) == ("KeyboardInterrupt\n", "")
+    assert bare.stdout == "TypeError\n", "what NumPy does by itself"
 
 
 def test_what_left_the_text_of_an_exec_has_the_exit_code_too(tmp_path: Path) -> None:

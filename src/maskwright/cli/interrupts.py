@@ -25,8 +25,9 @@ from types import FrameType
 AGAIN = 0.003
 """Seconds until the handler looks at the stack again."""
 
-_MODULES = ("llvmlite.binding", "numba.core.codegen")
-"""Modules, with submodules, of LLVM's objects and of Numba's callbacks and libraries for them."""
+_MODULES = ("llvmlite.binding", "numba.core.codegen", "numpy._core._internal", "numpy.core._internal")
+"""Modules, with submodules, of LLVM's objects, of Numba's callbacks and libraries for them, and of what
+NumPy's C code calls: it turns whatever is raised there into an error of its own."""
 _FUNCTIONS = (
     "__del__",  # an exception cannot propagate from here
     "_get_module_lock.<locals>.cb",  # of importlib, called when a lock is freed
