@@ -22,6 +22,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from maskwright.analysis import ahead
+from maskwright.analysis.addresses import teach_numba
 from maskwright.analysis.errors import MissingExtraError
 from maskwright.analysis.kernel_sources import PACKAGE, checksum
 from maskwright.analysis.locks import new_rlock
@@ -43,15 +44,18 @@ class Kernel:
     calls the function. Other attributes are those of Numba's dispatcher.
 
     py_func : the function.
-    is_entry, allocates, forceinline : see `kernel`.
+    is_entry, allocates, forceinline, holds_gil : see `kernel`.
     """
 
-    def __init__(self, function: Callable[..., Any], is_entry: bool, allocates: bool, forceinline: bool) -> None:
+    def __init__(
+        self, function: Callable[..., Any], is_entry: bool, allocates: bool, forceinline: bool, holds_gil: bool
+    ) -> None:
         functools.update_wrapper(self, function)
         self.py_func = function
         self.is_entry = is_entry
         self.allocates = allocates
         self.forceinline = forceinline
+        self.holds_gil = holds_gil
         self._dispatcher: Any = None
         self._ready: Any = None
 
@@ -86,7 +90,7 @@ class Kernel:
 
     def _made(self) -> Any:
         if self._dispatcher is None:
-            self._dispatcher = _dispatcher_of(self.py_func, self.allocates, self.forceinline)
+            self._dispatcher = _dispatcher_of(self)
             names = {self.py_func.__name__, *_used(self.py_func.__code__)}
             for place in [self.py_func.__globals__, *_modules(self.py_func.__globals__, names)]:
                 for name in names:
@@ -124,6 +128,7 @@ def kernel(
     entry: bool = False,
     allocates: bool = False,
     forceinline: bool = False,
+    holds_gil: bool = False,
 ) -> Any:
     """A function that Numba compiles at its first call, without Python objects and without the GIL.
 
@@ -135,6 +140,8 @@ def kernel(
         Without it Numba counts no references: if such a function returns a slice, the slice is
         taken for the whole array.
     forceinline : see `numba.njit`.
+    holds_gil : whether a call from Python keeps the GIL. It is for functions that take a
+        microsecond, and for those that no other thread may interrupt.
 
     PERF: references to arrays are counted only in functions that allocate. Counting costs some 10
     ns for each array of each call, arrays in tuples included, and kernels such as ours pass thirty.
@@ -144,17 +151,18 @@ def kernel(
     Example: with `@kernel` above `def add(a, b): return a + b`, `add(1, 2)` runs compiled code.
     """
     if function is None:
-        return functools.partial(kernel, entry=entry, allocates=allocates, forceinline=forceinline)
-    return Kernel(function, entry, allocates, forceinline)
+        return functools.partial(kernel, entry=entry, allocates=allocates, forceinline=forceinline, holds_gil=holds_gil)
+    return Kernel(function, entry, allocates, forceinline, holds_gil)
 
 
-def _dispatcher_of(function: Callable[..., Any], allocates: bool, forceinline: bool) -> Any:
-    """Numba's object for a function, which keeps machine code where `checksum` says.
+def _dispatcher_of(kernel: Kernel) -> Any:
+    """Numba's object for a kernel, which keeps machine code where `checksum` says.
 
     The caller holds `_LOCK`.
 
     Raises: MissingExtraError without Numba.
     """
+    function = kernel.py_func
     try:
         njit: Any = importlib.import_module("numba").njit  # its stub does not know `_nrt`
     except ModuleNotFoundError as error:
@@ -164,11 +172,13 @@ def _dispatcher_of(function: Callable[..., Any], allocates: bool, forceinline: b
         ) from error
     config: Any = importlib.import_module("numba.core.config")  # its names come from the environment: no stub
     path = function.__code__.co_filename
+    teach_numba()
+    options = {"nogil": not kernel.holds_gil, "forceinline": kernel.forceinline, "_nrt": kernel.allocates}
     named = config.CACHE_DIR
     folder = os.path.join(_folder(named), f"{_stem(path)}-{checksum(path):08x}")
     config.CACHE_DIR = folder
     try:
-        made = njit(cache=True, nogil=True, forceinline=forceinline, _nrt=allocates)(function)
+        made = njit(cache=True, **options)(function)
     except RuntimeError:
         made = None
     finally:
@@ -180,7 +190,7 @@ def _dispatcher_of(function: Callable[..., Any], allocates: bool, forceinline: b
         return made
     # Numba cannot write there after all: it found no folder at all, or one without our checksum.
     _warn_once(folder)
-    return njit(nogil=True, forceinline=forceinline, _nrt=allocates)(function)
+    return njit(**options)(function)
 
 
 def _forget_lost_types(file: Any) -> None:

@@ -78,11 +78,12 @@ def as_kernels(kernels: list[Kernel]) -> Iterator[None]:
 
     plain = compiler.compile_extra
     allocating = {kernel.py_func for kernel in kernels if kernel.allocates}
+    holding = {kernel.py_func for kernel in kernels if kernel.holds_gil}
 
     def compile_extra(
         typing: Any, target: Any, function: Any, types: Any, returned: Any, flags: Any, **more: Any
     ) -> Any:
-        flags.release_gil = True
+        flags.release_gil = function not in holding
         flags.nrt = function in allocating
         return plain(typing, target, function, types, returned, flags, **more)
 

@@ -10,5 +10,6 @@ what is around them), `_walk_kernels.py` (a trie of tokens),
 `_memo_kernels.py` (kept results), `_row_kernels.py`, `_base_kernels.py` (most of a row at once),
 `_mask_kernels.py` from its end (a mask), `_union_kernels.py` (the masks of several readings),
 `_repeat_kernels.py` (what must not come twice), `_text_kernels.py` (what Python calls),
+`_quick_kernels.py` (what it calls most),
 `compared.py` (items that the plain interpreter compares), `text.py`, `matcher.py`.
 """

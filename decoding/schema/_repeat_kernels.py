@@ -39,6 +39,7 @@ from maskwright.decoding.schema.constants import (
     MODE,
     N_PLACES,
     NO_ESCAPE,
+    NOT_QUICK,
     OK,
     PARENT,
     REMEMBERED,
@@ -121,8 +122,12 @@ def clear_if_refused(
 
 
 @kernel
-def refuse_repeats(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, words: Int32) -> int:
+def refuse_repeats(
+    voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, words: Int32, may_read: bool
+) -> int:
     """Take out of a mask what would say a remembered key or item again.
+
+    may_read : whether a great many tokens may be read for that; NOT_QUICK is the error where not.
 
     Returns OK, NOTHING_LEFT or an error.
     """
@@ -141,19 +146,23 @@ def refuse_repeats(voc: Int32, table: Int32, automata: Int32, memory: Int32, wor
         is_asked = is_asked or (not is_inside and has_repeats(memory, link))
     if not is_limited and not is_asked:
         return OK
-    note_remembered(memory, work)
-    for k in range(memory[state]):
-        work[work[MASKS] + k] = 0
-    is_outside = False
+    if is_limited and not may_read:
+        return NOT_QUICK
+    is_outside, is_noted = False, False
     for k in range(memory[state]):
         at = state + 1 + k * THREAD
         mode = memory[at + MODE]
-        if mode != STRING and mode != KEY_STRING:
-            is_outside = True
-            continue
-        code = refuse_closers(voc, table, automata, memory, work, words, k)
-        if code != OK:
-            return code
+        is_inside = mode in (STRING, KEY_STRING)
+        is_outside = is_outside or not is_inside
+        work[work[MASKS] + k] = 1 if is_inside and may_end_said(table, memory, at) else 0
+        is_noted = is_noted or work[work[MASKS] + k] != 0
+    if is_outside or is_noted:
+        note_remembered(memory, work)
+    for k in range(memory[state]):
+        if work[work[MASKS] + k] != 0:
+            code = refuse_closers(voc, table, automata, memory, work, words, k)
+            if code != OK:
+                return code
     if is_outside:
         code = refuse_outside(voc, table, automata, memory, work, words, is_limited)
         if code != OK:
@@ -260,10 +269,6 @@ def refuse_closers(
     at = memory[STATE] + 1 + thread * THREAD
     frame, shape = memory[at + LINK], memory[at + SHAPE_OF]
     is_key = memory[at + MODE] == KEY_STRING
-    is_said = memory[at + LENGTH] != 0 if is_key else memory[at + IS_OFF] != 0
-    is_limited = not is_key and has_limits(table, memory, frame)
-    if not is_said or (memory[frame + REMEMBERED] < 0 and not is_limited):
-        return OK
     if not is_key and table[shape + KIND] == STRINGS:
         most = table[shape + STRING_MOST]
         is_near = 0 <= most <= memory[at + LENGTH] + voc[MOST_BYTES]
@@ -294,10 +299,20 @@ def refuse_closers(
 
 
 @kernel
+def may_end_said(table: Int32, memory: Int32, at: int) -> bool:
+    """Whether a thread's string may end as a key or an item that has been there."""
+    if memory[at + MODE] == KEY_STRING:
+        return memory[at + LENGTH] != 0 and memory[memory[at + LINK] + REMEMBERED] >= 0
+    if memory[at + IS_OFF] == 0:
+        return False
+    return memory[memory[at + LINK] + REMEMBERED] >= 0 or has_limits(table, memory, memory[at + LINK])
+
+
+@kernel
 def is_among(memory: Int32, work: Int32, thread: int) -> bool:
     """Whether a thread before one says the same, so that the tokens that end it are the same.
 
-    A note of the threads that were asked about stands in MASKS.
+    A note of the threads that `refuse_closers` looks at stands in MASKS.
     """
     state, asked = memory[STATE] + 1, work[MASKS]
     at = state + thread * THREAD
@@ -306,7 +321,6 @@ def is_among(memory: Int32, work: Int32, thread: int) -> bool:
         is_same = memory[one + HASH_1] == memory[at + HASH_1] and memory[one + HASH_2] == memory[at + HASH_2]
         if is_same and work[asked + before] != 0:
             return True
-    work[asked + thread] = 1
     return False
 
 

@@ -1,7 +1,4 @@
-"""What Python calls: a text begins, is masked, takes tokens or bytes, and moves to new memory.
-
-PERF: a call passes five arrays, for some 50 ns each.
-"""
+"""What Python calls: a text begins, is masked, takes tokens or bytes, and moves to new memory."""
 
 from __future__ import annotations
 
@@ -141,6 +138,14 @@ def fill(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, 
 
     words : (at least N_ROW_WORDS,) int32; written.
     """
+    return fill_text(voc, table, automata, memory, work, words, True)
+
+
+@kernel(forceinline=True)
+def fill_text(
+    voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, words: Int32, may_take_long: bool
+) -> int:
+    """`fill`. may_take_long : whether what is not kept may be made; if not, that is NOT_QUICK."""
     n_words = voc[N_ROW_WORDS]
     if memory[FINISHED] != 0:
         for k in range(len(words)):
@@ -148,12 +153,12 @@ def fill(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, 
         return OK
     if memory[TOP] + 8 * table[MOST_WORDS] > len(memory):
         return NO_ROOM
-    found = write_masks(voc, table, automata, memory, work, words)
+    found = write_masks(voc, table, automata, memory, work, words, may_take_long)
     if found < 0:
         return -1 - found
     for k in range(n_words, len(words)):
         words[k] = 0
-    code = refuse_repeats(voc, table, automata, memory, work, words)
+    code = refuse_repeats(voc, table, automata, memory, work, words, may_take_long)
     if code > OK:
         return code
     is_any = found > 0 and code == OK
@@ -191,21 +196,6 @@ def read_token(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: I
                 memory[FINISHED] = 1
             return OK
     return NO_TEXT
-
-
-@kernel(entry=True)
-def step_and_fill(
-    voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, token: int, words: Int32
-) -> int:
-    """`read_token`, then `fill`.
-
-    Returns twice an error of the first, or 1 + twice that of the second, or 0.
-    """
-    code = read_token(voc, table, automata, memory, work, token, True)
-    if code != OK:
-        return 2 * code
-    code = fill(voc, table, automata, memory, work, words)
-    return 0 if code == OK else 1 + 2 * code
 
 
 @kernel(entry=True)

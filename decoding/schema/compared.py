@@ -26,6 +26,7 @@ from maskwright.decoding.reference.json_texts import JsonInterpreter, tokens_all
 from maskwright.decoding.schema import constants
 from maskwright.decoding.schema.dropped import has_dropped, is_alike_inside
 from maskwright.decoding.schema.entries import entries
+from maskwright.decoding.schema.workspace import Workspace
 from maskwright.maskstore.schema.compiled import SchemaTables
 from maskwright.maskstore.vocabulary.vocabulary import Vocabulary
 
@@ -39,13 +40,13 @@ class ComparedEntries:
     """The engine's entry points for one text of a schema that compares items.
 
     store : the schema's tables.
-    engine_lock : held while the engine works; it is the vocabulary's.
+    workspace : where the engine works.
 
     The interpreter of a schema is one for all its texts, which wait for one another.
     """
 
-    def __init__(self, store: SchemaTables, engine_lock: threading.Lock) -> None:
-        self._store, self._engine_lock = store, engine_lock
+    def __init__(self, store: SchemaTables, workspace: Workspace) -> None:
+        self._store, self._workspace = store, workspace
         with _LOCK:
             found = _interpreters.get(store)
             if found is None:
@@ -56,14 +57,13 @@ class ComparedEntries:
 
     def copy(self) -> Self:
         """Those of a second text in the same state."""
-        other = type(self)(self._store, self._engine_lock)
+        other = type(self)(self._store, self._workspace)
         other._readings = self._readings.copy()
         return other
 
     def begin(self, table: Array, memory: Array, work: Array, max_history: int) -> None:
         """As the engine's `begin`."""
-        with self._engine_lock:
-            entries.begin(table, memory, work, max_history)
+        self._workspace.call(entries.begin, table, memory, work, max_history)
         self._readings = [self._interpreter.start()]
 
     def rollback(self, memory: Array, n: int) -> None:
@@ -93,8 +93,7 @@ class ComparedEntries:
         self, voc: Array, table: Array, automata: Array, memory: Array, work: Array, token: int, commit: bool
     ) -> int:
         """As the engine's `read_token`."""
-        with self._engine_lock:
-            code = int(entries.read_token(voc, table, automata, memory, work, token, False))
+        code = int(self._workspace.call(entries.read_token, voc, table, automata, memory, work, token, False))
         if code != constants.OK:
             return code
         vocabulary = self._store.vocabulary
@@ -106,32 +105,28 @@ class ComparedEntries:
         elif self.can_end(table, automata, memory) != constants.OK:
             return constants.NOT_COMPLETE
         if commit:
-            with self._engine_lock:
-                code = int(entries.read_token(voc, table, automata, memory, work, token, True))
+            code = int(self._workspace.call(entries.read_token, voc, table, automata, memory, work, token, True))
             if code == constants.OK:
                 self._keep(memory, readings)
         return code
 
     def read_bytes(self, table: Array, automata: Array, memory: Array, work: Array, data: Array, commit: bool) -> int:
         """As the engine's `read_bytes`."""
-        with self._engine_lock:
-            code = int(entries.read_bytes(table, automata, memory, work, data, False))
+        code = int(self._workspace.call(entries.read_bytes, table, automata, memory, work, data, False))
         if code != constants.OK:
             return code
         readings = self._behind(bytes(data.astype(np.uint8)))
         if not readings:
             return constants.ILLEGAL
         if commit:
-            with self._engine_lock:
-                code = int(entries.read_bytes(table, automata, memory, work, data, True))
+            code = int(self._workspace.call(entries.read_bytes, table, automata, memory, work, data, True))
             if code == constants.OK:
                 self._keep(memory, readings)
         return code
 
     def fill(self, voc: Array, table: Array, automata: Array, memory: Array, work: Array, words: Array) -> int:
         """As the engine's `fill`."""
-        with self._engine_lock:
-            code = int(entries.fill(voc, table, automata, memory, work, words))
+        code = int(self._workspace.call(entries.fill, voc, table, automata, memory, work, words))
         if code != constants.OK or memory[constants.FINISHED]:
             return code
         vocabulary = self._store.vocabulary
@@ -155,16 +150,6 @@ class ComparedEntries:
             for token in asked[~np.array(found)].tolist():
                 bits[token >> 5] &= ~np.uint32(1 << (token & 31))
         return constants.OK if words.any() else constants.DEAD_END
-
-    def step_and_fill(
-        self, voc: Array, table: Array, automata: Array, memory: Array, work: Array, token: int, words: Array
-    ) -> int:
-        """As the engine's `step_and_fill`."""
-        code = self.read_token(voc, table, automata, memory, work, token, True)
-        if code != constants.OK:
-            return 2 * code
-        code = self.fill(voc, table, automata, memory, work, words)
-        return 0 if code == constants.OK else 1 + 2 * code
 
 
 def _doubtful(

@@ -111,6 +111,8 @@ N_PLACES, CLASS = 4096, 3
 LEADS, BASES, UTF8_STATES, MASKS = 27, 28, 29, 30
 """For the base of a row: the states that groups of characters lead to, what stands for these, and
 the states within a character. The masks of a text's threads."""
+BUSY = 31
+"""Whether somebody works there without the GIL."""
 WORK_HEADER = 32
 
 SLOT = 3
@@ -125,6 +127,7 @@ MASK_HEADER = MASK_ROWS + 2 * MOST_ROWS
 
 # ---- Results.
 
-OK, ILLEGAL, NO_ROOM, TOO_MANY, DEAD_END, AFTER_END, NOT_COMPLETE, NO_TEXT, OUT_OF_RANGE = range(9)
+OK, ILLEGAL, NO_ROOM, TOO_MANY, DEAD_END, AFTER_END, NOT_COMPLETE, NO_TEXT, OUT_OF_RANGE, NOT_QUICK = range(10)
 """NO_ROOM: the text's memory is full; the same call succeeds with more. TOO_MANY: more readings
-than MOST_READINGS, or a walk that is too deep."""
+than MOST_READINGS, or a walk that is too deep. NOT_QUICK: nothing was done, since it would take
+long; see `_quick_kernels.py`."""

@@ -15,11 +15,11 @@ entries = EntryPoints(
             "fill",
             "read_token",
             "read_bytes",
-            "step_and_fill",
             "rollback",
             "can_end",
             "forget_all",
             "move",
-        )
+        ),
+        "_quick_kernels": ("quick_fill", "quick_read", "quick_step"),
     },
 )

@@ -47,7 +47,6 @@ class SchemaMatcher(NoNamesInSchemas, SchemaText):
         self, store: SchemaTables, max_rollback: int = DEFAULT_ROLLBACK, workspace: Workspace | None = None
     ) -> None:
         super().__init__(store, max_rollback, workspace)
-        self._words: npt.NDArray[np.int32] = np.zeros(0, np.int32)
         self._checked: object = self  # the matcher itself, which is no bitmask
 
     def fill(self, bitmask: Any) -> None:
@@ -67,16 +66,14 @@ class SchemaMatcher(NoNamesInSchemas, SchemaText):
         try:
             if bitmask is not self._checked:
                 self._take_bitmask(bitmask)
-            with self._lock:
-                code = self._entries.fill(self._voc, self._table, self._automata, self._memory, self._work, self._words)
-            if code:
+            if self._quick.quick_fill(self._bound[0]):
                 self._fill(self._words)
         finally:
             self._is_busy = False
 
     def _take_bitmask(self, bitmask: Any) -> None:
         self._checked = self  # for whoever interrupts here
-        self._words = check_words(bitmask, (), self.store.n_words)
+        self._bind(self._memory, check_words(bitmask, (), self.store.n_words))
         self._checked = bitmask
 
     def advance(self, token: int) -> None:
@@ -92,20 +89,22 @@ class SchemaMatcher(NoNamesInSchemas, SchemaText):
         number = token if token.__class__ is int and -1 <= token < 1 << 31 else as_id(token)
         self._is_busy = True
         try:
-            with self._lock:
-                code = self._entries.read_token(
-                    self._voc, self._table, self._automata, self._memory, self._work, number, True
-                )
+            code = self._quick.quick_read(self._bound[0], number)
             if code:
-                code = self._read_token(number, True) if code == constants.NO_ROOM else code
-                if code:
-                    self._refuse(token, code)
+                self._advance_slowly(token, number, code)
             self._said.append(number)
         except BaseException:
             self._note_said(number)
             raise
         finally:
             self._is_busy = False
+
+    def _advance_slowly(self, token: int, number: int, code: int) -> None:
+        """Do what a quick call left to be done, or raise the error that its code means."""
+        if code in (constants.NO_ROOM, constants.NOT_QUICK):
+            code = self._read_token(number, True)
+        if code:
+            self._refuse(token, code)
 
     def step(self, token: int, bitmask: Any) -> None:
         """`advance`, then `fill`. token, bitmask : as there.
@@ -120,16 +119,9 @@ class SchemaMatcher(NoNamesInSchemas, SchemaText):
         try:
             if bitmask is not self._checked:
                 self._take_bitmask(bitmask)
-            with self._lock:
-                code = self._entries.step_and_fill(
-                    self._voc, self._table, self._automata, self._memory, self._work, number, self._words
-                )
-            if code & 1 == 0 and code:
-                code >>= 1
-                code = self._read_token(number, True) if code == constants.NO_ROOM else code
-                if code:
-                    self._refuse(token, code)
-                code = 1
+            code = self._quick.quick_step(self._bound[0], number)
+            if code and not code & 1:
+                self._advance_slowly(token, number, code >> 1)
             self._said.append(number)
             if code:
                 self._fill(self._words)
@@ -245,8 +237,8 @@ class SchemaMatcher(NoNamesInSchemas, SchemaText):
 
     def reset(self) -> None:
         """Put the text back to its start, with no history."""
-        with Alone(self), self._lock:
-            self._entries.begin(self._table, self._memory, self._work, self.max_rollback)
+        with Alone(self):
+            self._call(self._entries.begin, self._table, self._memory, self._work, self.max_rollback)
             self._said.clear()
 
     def fork(self) -> SchemaMatcher:
@@ -267,7 +259,8 @@ class SchemaMatcher(NoNamesInSchemas, SchemaText):
             raise MaskwrightError("a matcher can take over the state of another one of the same store only")
         with Alone(other):
             self.max_rollback = other.max_rollback
-            self._memory, self._said = other._memory.copy(), other._said.copy()
+            self._bind(other._memory.copy(), self._words)
+            self._said = other._said.copy()
             if self.store.compares_items:
                 self._entries = other._entries.copy()
 

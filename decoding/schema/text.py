@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from contextlib import nullcontext
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.addresses import address_of
 from maskwright.analysis.arguments import as_integer, clip, refuse_argument
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError
 from maskwright.decoding.engine.alone import Shared
@@ -27,6 +29,18 @@ FIRST_ARENA = 12_000
 
 MOST_INTEGERS = 1 << 30
 """BOUND: the integers of a text's memory, so that all offsets are int32."""
+
+
+def _plainly(entry: Callable[..., Any], *arguments: Any) -> Any:
+    return entry(*arguments)
+
+
+_NOTHING_QUICK: Any = SimpleNamespace(
+    quick_fill=lambda addresses: constants.NOT_QUICK,
+    quick_read=lambda addresses, token: constants.NOT_QUICK,
+    quick_step=lambda addresses, token: 2 * constants.NOT_QUICK,
+)
+"""The quick entry points where there are none: Numba would compile the engine twice for them."""
 
 
 class SchemaText(Shared):
@@ -55,26 +69,44 @@ class SchemaText(Shared):
             workspace = shared_workspace(store.vocabulary, store.escapes, store.era)
         self._workspace = workspace
         self._voc, self._work = self._workspace.voc, self._workspace.work
-        self._lock: Any = self._workspace.lock
         self._table, self._automata = store.table, store.automata
         self._entries: Any = entries
+        self._call: Callable[..., Any] = workspace.call
+        self._quick: Any = entries if entries.is_compiled_ahead else _NOTHING_QUICK
         if store.compares_items:  # the others need not wait for its interpreter
-            self._entries, self._lock = ComparedEntries(store, self._workspace.lock), nullcontext()
+            self._entries, self._call, self._quick = ComparedEntries(store, workspace), _plainly, _NOTHING_QUICK
         self._said: list[int | bytes] = []  # the tokens and bytes of the text, in order
         room = max(FIRST_ARENA, 10 * int(self._table[layout.MOST_WORDS]))
         if max_rollback + room > MOST_INTEGERS // 2:
             raise LimitError(
                 f"a text that remembers {clip(max_rollback)} tokens takes more memory than can be numbered; give a smaller max_rollback"
             )
-        self._memory = _memory(constants.HISTORY + max_rollback + room)
-        with self._lock:
-            self._entries.begin(self._table, self._memory, self._work, max_rollback)
+        self._bind(_memory(constants.HISTORY + max_rollback + room), np.zeros(0, np.int32))
+        self._call(self._entries.begin, self._table, self._memory, self._work, max_rollback)
+
+    def _bind(self, memory: Array, words: Array) -> None:
+        """Take other memory, or other words for masks.
+
+        INVARIANT: addresses and what keeps their arrays alive are replaced together, whoever
+        interrupts.
+        """
+        tables = (self._table, self._automata, memory, words)
+        table, automata, *others = ((address_of(one), len(one)) for one in tables)
+        voc, work = self._workspace.addresses[:2], self._workspace.addresses[2:]
+        pairs = (voc, table, automata, others[0], work, others[1])
+        self._bound = np.array(pairs, np.int64).reshape(-1), memory, words
+
+    @property
+    def _memory(self) -> Array:
+        return self._bound[1]
+
+    @property
+    def _words(self) -> Array:
+        """Where masks are written."""
+        return self._bound[2]
 
     def _give_room(self, tries: int) -> None:
-        """Move the text to memory with twice the room for what is in use.
-
-        The caller holds the lock.
-        """
+        """Move the text to memory with twice the room for what is in use."""
         if tries > 40 or 2 * len(self._memory) > MOST_INTEGERS:
             raise LimitError(
                 f"{self.store.name}: the text takes more than {MOST_INTEGERS:,} integers of memory; it is too long, nested too deeply, or "
@@ -84,7 +116,7 @@ class SchemaText(Shared):
         larger = self._moved(size)
         if 2 * int(larger[constants.TOP]) > size:
             larger = self._moved(2 * size)
-        self._memory = larger
+        self._bind(larger, self._words)
 
     def _moved(self, size: int) -> Array:
         """The text in new memory; its own is left as it is, for whoever interrupts."""
@@ -94,23 +126,30 @@ class SchemaText(Shared):
 
     def _read_token(self, token: int, commit: bool) -> int:
         for tries in itertools.count():
-            with self._lock:
-                code = self._entries.read_token(
-                    self._voc, self._table, self._automata, self._memory, self._work, token, commit
-                )
-                if code != constants.NO_ROOM:
-                    return int(code)
-                self._give_room(tries)
+            code = self._call(
+                self._entries.read_token,
+                self._voc,
+                self._table,
+                self._automata,
+                self._memory,
+                self._work,
+                token,
+                commit,
+            )
+            if code != constants.NO_ROOM:
+                return int(code)
+            self._give_room(tries)
         raise AssertionError
 
     def _read_bytes(self, data: bytes, commit: bool) -> int:
         array = np.frombuffer(data, np.uint8).astype(np.int32)
         for tries in itertools.count():
-            with self._lock:
-                code = self._entries.read_bytes(self._table, self._automata, self._memory, self._work, array, commit)
-                if code != constants.NO_ROOM:
-                    return int(code)
-                self._give_room(tries)
+            code = self._call(
+                self._entries.read_bytes, self._table, self._automata, self._memory, self._work, array, commit
+            )
+            if code != constants.NO_ROOM:
+                return int(code)
+            self._give_room(tries)
         raise AssertionError
 
     def _fill(self, words: Array) -> None:
@@ -120,11 +159,12 @@ class SchemaText(Shared):
 
     def _fill_code(self, words: Array) -> int:
         for tries in itertools.count():
-            with self._lock:
-                code = self._entries.fill(self._voc, self._table, self._automata, self._memory, self._work, words)
-                if code != constants.NO_ROOM:
-                    return int(code)
-                self._give_room(tries)
+            code = self._call(
+                self._entries.fill, self._voc, self._table, self._automata, self._memory, self._work, words
+            )
+            if code != constants.NO_ROOM:
+                return int(code)
+            self._give_room(tries)
         raise AssertionError
 
     def _refuse_fill(self, code: int) -> NoReturn:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import os
 import weakref
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.addresses import address_of
 from maskwright.analysis.locks import new_lock
 from maskwright.analysis.schema.shapes import Escapes
 from maskwright.decoding.schema import constants
@@ -37,19 +40,29 @@ class Workspace:
 
     voc : (n,) int32, read-only; the vocabulary's tables.
     work : (m,) int32; see `constants`.
-    lock : held during each call.
+    lock : held while `call` calls.
+    addresses : of voc and work, each with its size.
     """
 
-    __slots__ = ("__weakref__", "lock", "voc", "work")
+    __slots__ = ("__weakref__", "addresses", "lock", "voc", "work")
 
     def __init__(self, voc: Array, work: Array) -> None:
         self.voc, self.work, self.lock = voc, work, new_lock()
+        self.addresses = address_of(voc), len(voc), address_of(work), len(work)
         _ALL.add(self)
+
+    def call(self, entry: Callable[..., Any], *arguments: Any) -> Any:
+        """What an entry point returns; nobody else uses the workspace meanwhile."""
+        with self.lock:
+            self.work[constants.BUSY] = 1
+            try:
+                return entry(*arguments)
+            finally:
+                self.work[constants.BUSY] = 0
 
     def forget(self) -> None:
         """Forget all masks that were kept."""
-        with self.lock:
-            entries.forget_all(self.work)
+        self.call(entries.forget_all, self.work)
 
 
 _ALL: weakref.WeakSet[Workspace] = weakref.WeakSet()
@@ -62,6 +75,7 @@ _SHARED_LOCK = new_lock()
 def _after_fork() -> None:
     """A fork has no other threads: what one of them had begun is thrown away."""
     for workspace in list(_ALL):
+        workspace.work[constants.BUSY] = 0
         entries.forget_all(workspace.work)
 
 

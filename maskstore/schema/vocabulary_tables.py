@@ -73,6 +73,11 @@ def can_stand_outside(token: bytes) -> bool:
     return all(any(word in each for each in (b"true", b"false", b"null", b"e", b"E")) for word in _WORDS.findall(head))
 
 
+def can_stand_behind_string(tail: bytes) -> bool:
+    """Whether bytes may stand behind a string's end. True for some that may not as well."""
+    return tail.lstrip(b" \t\n\r")[:1] in (b"", b",", b":", b"]", b"}") and can_stand_outside(tail)
+
+
 class _Writer:
     """Parts of an array end to end."""
 
@@ -210,6 +215,7 @@ def vocabulary_tables(vocabulary: Vocabulary, escapes: Escapes = "any") -> Array
     content = [(text, number, match) for text, number in texts if (match := _CONTENT[escapes].match(text))]
     inside = [(number, match) for text, number, match in content if match.end() == len(text) and not _is_closing(match)]
     closing = [(text, number, match.end(1)) for text, number, match in content if _is_closing(match)]
+    closing = [one for one in closing if can_stand_behind_string(one[0][one[2] + 1 :])]
     header[layout.CLOSING] = writer.add_trie(make_trie((text, number) for text, number, _ in closing))
     header[layout.SPECIAL] = writer.add_trie(make_trie(pair for pair in texts if b'"' in pair[0] or b"\\" in pair[0]))
     tails = sorted({text[at + 1 :] for text, _, at in closing})

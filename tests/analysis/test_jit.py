@@ -115,7 +115,7 @@ def add(x):
 
 def copy_jit(folder: Path) -> None:
     """What `kernel` needs."""
-    for name in ("jit", "ahead", "kernel_sources", "errors", "locks"):
+    for name in ("jit", "addresses", "ahead", "arrays", "kernel_sources", "errors", "locks"):
         shutil.copy(Path(jit.__file__).with_name(f"{name}.py"), folder)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import maskwright as mw
+from maskwright.decoding.schema import constants
 from maskwright.stores.schema_store import SchemaStore, build_schema_store
 
 SCHEMA = {
@@ -343,10 +344,13 @@ def test_a_fork_while_another_thread_fills(store: SchemaStore) -> None:
     if not hasattr(os, "fork"):
         pytest.skip("this system has no fork")
     matcher = store.matcher()
-    with matcher._lock:
+    workspace = matcher._workspace
+    with workspace.lock:
+        workspace.work[constants.BUSY] = 1
         child = os.fork()
         if child == 0:
             legal = allowed(store.matcher())
             os._exit(0 if b"{" in legal else 1)
+        workspace.work[constants.BUSY] = 0
         _, status = os.waitpid(child, 0)
     assert status == 0

@@ -1,0 +1,146 @@
+"""Calls that keep the GIL beside those that do not, on random graphs; several threads in one workspace; addresses."""
+
+from __future__ import annotations
+
+import random
+import sys
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from random_graphs import random_graph
+from schema_masks import SPACINGS, VOCABULARY
+from shares import share
+
+import maskwright as mw
+from maskwright.analysis.addresses import address_of, int32_at
+from maskwright.analysis.schema.shapes import Texts
+from maskwright.decoding.schema import constants, text
+from maskwright.decoding.schema.entries import entries
+from maskwright.decoding.schema.matcher import SchemaMatcher
+from maskwright.maskstore.schema.compiled import SchemaTables
+from maskwright.maskstore.schema.write import write_schema
+
+needs_quick_calls = pytest.mark.skipif(
+    not entries.is_compiled_ahead, reason="no extension, so there are no quick calls"
+)
+
+
+def outcome(call: Any, *arguments: Any) -> str:
+    """The error of a call, or "" """
+    try:
+        call(*arguments)
+    except mw.MaskwrightError as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+@needs_quick_calls
+@pytest.mark.parametrize("seed", share([*range(30)], 5))
+def test_quick_calls_do_what_the_others_do(seed: int) -> None:
+    """Masks, tokens, errors, rollbacks and forks of two texts, one of which has no quick calls."""
+    rng = random.Random(31_000 + seed)
+    texts = Texts(random_graph(rng), rng.choice(SPACINGS), "any")
+    store = SchemaTables("random", texts, VOCABULARY, *write_schema(texts))
+    quick, slow = SchemaMatcher(store, 8), SchemaMatcher(store, 8)
+    slow._quick = text._NOTHING_QUICK
+    words = [np.zeros(store.n_words, np.uint32) for _ in range(2)]
+    n_quick = 0
+    for _ in range(150):
+        n_quick += quick._quick.quick_fill(bound(quick, words[0])) == constants.OK
+        assert outcome(quick.fill, words[0]) == outcome(slow.fill, words[1])
+        assert (words[0] == words[1]).all(), quick.said()
+        bits = np.flatnonzero(np.unpackbits(words[0].view(np.uint8), bitorder="little")).tolist()
+        token = rng.choice(bits) if bits and rng.random() < 0.9 else rng.randrange(-1, store.vocabulary.size + 1)
+        if rng.random() < 0.3:
+            assert outcome(quick.step, token, words[0]) == outcome(slow.step, token, words[1])
+        else:
+            assert outcome(quick.advance, token) == outcome(slow.advance, token)
+        assert quick.said_so_far() == slow.said_so_far()
+        if not bits or rng.random() < 0.2:
+            n = rng.randint(0, quick.remembered())
+            quick.rollback(n)
+            slow.rollback(n)
+        if rng.random() < 0.1:
+            quick = quick.fork()
+        if rng.random() < 0.05:
+            quick.reset()
+            slow.reset()
+    assert n_quick > 20
+
+
+def bound(matcher: Any, words: Any) -> Any:
+    """The addresses of a matcher that writes masks to some words."""
+    matcher._take_bitmask(words)
+    return matcher._bound[0]
+
+
+@needs_quick_calls
+def test_threads_that_share_a_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some make masks without the GIL, and forget them, while others look kept ones up."""
+    vocabulary = mw.load_vocabulary("python-tiny")
+    schema = {"type": "object", "properties": {"name": {"maxLength": 9}, "n": {"enum": [1, 22, 333]}}}
+    store = mw.build_store(mw.load_schema(schema), vocabulary)
+    tokens = list(b'{"name": "ab\\u0020cd", "n": 333, "other": [1, {"a": null}]}')
+    ids = [vocabulary.tokens.index(bytes([byte])) for byte in tokens]
+
+    def follow() -> list[bytes]:
+        matcher, words, found = store.matcher(), np.zeros(store.n_words, np.uint32), []
+        for token in ids:
+            matcher.fill(words)
+            found.append(words.tobytes())
+            matcher.advance(token)
+        return found
+
+    wanted, wrong, end = follow(), [], threading.Event()
+
+    def go_on() -> None:
+        while not end.is_set():
+            try:
+                if follow() != wanted:
+                    wrong.append("another mask")
+            except Exception as error:
+                wrong.append(repr(error))
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    threads = [threading.Thread(target=go_on) for _ in range(4)]
+    try:
+        for thread in threads:
+            thread.start()
+        workspace = store.matcher()._workspace
+        for _ in range(300):
+            workspace.forget()
+    finally:
+        end.set()
+        for thread in threads:
+            thread.join()
+        sys.setswitchinterval(before)
+    assert not wrong, wrong[:3]
+
+
+@needs_quick_calls
+def test_nothing_is_quick_while_another_thread_works() -> None:
+    store = mw.build_store(mw.load_choice(["yes", "no"]), mw.load_vocabulary("python-tiny"))
+    matcher, words = store.matcher(), np.zeros(store.n_words, np.uint32)
+    matcher.fill(words)
+    assert matcher._quick.quick_fill(matcher._bound[0]) == constants.OK
+    matcher._work[constants.BUSY] = 1
+    try:
+        assert matcher._quick.quick_fill(matcher._bound[0]) == constants.NOT_QUICK
+        assert matcher._quick.quick_read(matcher._bound[0], 5) == constants.NOT_QUICK
+        assert matcher._quick.quick_step(matcher._bound[0], 5) == 2 * constants.NOT_QUICK
+    finally:
+        matcher._work[constants.BUSY] = 0
+    with pytest.raises(ZeroDivisionError):
+        matcher._workspace.call(lambda: 1 // 0)
+    assert matcher._work[constants.BUSY] == 0 and not matcher._workspace.lock.locked()
+
+
+def test_an_array_by_its_address() -> None:
+    numbers = np.arange(7, dtype=np.int32)
+    found = int32_at(address_of(numbers) + 4, 5)
+    assert found.tolist() == [1, 2, 3, 4, 5]
+    found[0] = 9
+    assert numbers[1] == 9
