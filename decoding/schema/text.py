@@ -42,6 +42,9 @@ _NOTHING_QUICK: Any = SimpleNamespace(
 )
 """The quick entry points where there are none: Numba would compile the engine twice for them."""
 
+_NOWHERE = np.zeros(12, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32)
+"""The addresses of a text, its memory, and the words of its masks, before it has any."""
+
 
 class SchemaText(Shared):
     """One text under a schema's tables, for one thread at a time.
@@ -75,26 +78,33 @@ class SchemaText(Shared):
         self._quick: Any = entries if entries.is_compiled_ahead else _NOTHING_QUICK
         if store.compares_items:  # the others need not wait for its interpreter
             self._entries, self._call, self._quick = ComparedEntries(store, workspace), _plainly, _NOTHING_QUICK
+        self._bound = _NOWHERE
         self._said: list[int | bytes] = []  # the tokens and bytes of the text, in order
         room = max(FIRST_ARENA, 10 * int(self._table[layout.MOST_WORDS]))
         if max_rollback + room > MOST_INTEGERS // 2:
             raise LimitError(
                 f"a text that remembers {clip(max_rollback)} tokens takes more memory than can be numbered; give a smaller max_rollback"
             )
-        self._bind(_memory(constants.HISTORY + max_rollback + room), np.zeros(0, np.int32))
+        self._bind(_memory(constants.HISTORY + max_rollback + room))
         self._call(self._entries.begin, self._table, self._memory, self._work, max_rollback)
 
-    def _bind(self, memory: Array, words: Array) -> None:
-        """Take other memory, or other words for masks.
+    def _bind(self, memory: Array) -> None:
+        """Take other memory.
 
         INVARIANT: addresses and what keeps their arrays alive are replaced together, whoever
         interrupts.
         """
-        tables = (self._table, self._automata, memory, words)
-        table, automata, *others = ((address_of(one), len(one)) for one in tables)
-        voc, work = self._workspace.addresses[:2], self._workspace.addresses[2:]
-        pairs = (voc, table, automata, others[0], work, others[1])
-        self._bound = np.array(pairs, np.int64).reshape(-1), memory, words
+        old = self._bound
+        voc, n_voc, work, n_work = self._workspace.addresses
+        tables = address_of(self._table), len(self._table), address_of(self._automata), len(self._automata)
+        text = address_of(memory), len(memory), work, n_work, *old[0][10:].tolist()
+        self._bound = np.array((voc, n_voc, *tables, *text), np.int64), memory, old[2]
+
+    def _bind_words(self, words: Array) -> None:
+        """Write masks to other words from now on."""
+        addresses = self._bound[0].copy()
+        addresses[10], addresses[11] = address_of(words), len(words)
+        self._bound = addresses, self._bound[1], words
 
     @property
     def _memory(self) -> Array:
@@ -116,7 +126,7 @@ class SchemaText(Shared):
         larger = self._moved(size)
         if 2 * int(larger[constants.TOP]) > size:
             larger = self._moved(2 * size)
-        self._bind(larger, self._words)
+        self._bind(larger)
 
     def _moved(self, size: int) -> Array:
         """The text in new memory; its own is left as it is, for whoever interrupts."""
