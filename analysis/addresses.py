@@ -10,14 +10,8 @@ import functools
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from maskwright.analysis.arrays import Int32
-
-
-def address_of(array: npt.NDArray[Any]) -> int:
-    """Where an array's first element stands in memory."""
-    return int(array.__array_interface__["data"][0])
 
 
 def int32_at(address: int, n: int) -> Int32:

@@ -10,29 +10,57 @@ uses it while these run.
 from __future__ import annotations
 
 from maskwright.analysis.addresses import int32_at
-from maskwright.analysis.arrays import Int64
+from maskwright.analysis.arrays import Int32, Int64
 from maskwright.analysis.jit import kernel
 from maskwright.decoding.schema._text_kernels import fill_text, read_token
-from maskwright.decoding.schema.constants import BUSY, NOT_QUICK, OK, STATE
+from maskwright.decoding.schema.constants import (
+    AUTOMATA_AT,
+    BUSY,
+    MEMORY_AT,
+    NOT_QUICK,
+    OK,
+    STATE,
+    TABLE_AT,
+    VOC_AT,
+    WORDS_AT,
+    WORK_AT,
+)
 
 MOST_QUICK = 32
 """The most readings of a text that are followed while the GIL is held."""
+
+
+@kernel(entry=True)
+def note_addresses(
+    voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, words: Int32, addresses: Int64
+) -> int:
+    """Write what the others take. Returns OK. They need the arrays, which must be kept alive."""
+    addresses[VOC_AT], addresses[VOC_AT + 1] = voc.ctypes.data, len(voc)
+    addresses[TABLE_AT], addresses[TABLE_AT + 1] = table.ctypes.data, len(table)
+    addresses[AUTOMATA_AT], addresses[AUTOMATA_AT + 1] = automata.ctypes.data, len(automata)
+    addresses[MEMORY_AT], addresses[MEMORY_AT + 1] = memory.ctypes.data, len(memory)
+    addresses[WORK_AT], addresses[WORK_AT + 1] = work.ctypes.data, len(work)
+    addresses[WORDS_AT], addresses[WORDS_AT + 1] = words.ctypes.data, len(words)
+    return OK
 
 
 @kernel(entry=True, holds_gil=True)
 def quick_fill(addresses: Int64) -> int:
     """`fill`, of what has been kept. Returns what it does, or NOT_QUICK.
 
-    addresses : those of voc, table, automata, memory, work and words, each with its size.
+    addresses : see `note_addresses`.
     """
-    work = int32_at(addresses[8], addresses[9])
+    work = int32_at(addresses[WORK_AT], addresses[WORK_AT + 1])
     if work[BUSY] != 0:
         return NOT_QUICK
-    voc, table = int32_at(addresses[0], addresses[1]), int32_at(addresses[2], addresses[3])
-    automata, memory = int32_at(addresses[4], addresses[5]), int32_at(addresses[6], addresses[7])
+    voc = int32_at(addresses[VOC_AT], addresses[VOC_AT + 1])
+    table = int32_at(addresses[TABLE_AT], addresses[TABLE_AT + 1])
+    automata = int32_at(addresses[AUTOMATA_AT], addresses[AUTOMATA_AT + 1])
+    memory = int32_at(addresses[MEMORY_AT], addresses[MEMORY_AT + 1])
     if memory[memory[STATE]] > MOST_QUICK:
         return NOT_QUICK
-    return fill_text(voc, table, automata, memory, work, int32_at(addresses[10], addresses[11]), False)
+    words = int32_at(addresses[WORDS_AT], addresses[WORDS_AT + 1])
+    return fill_text(voc, table, automata, memory, work, words, False)
 
 
 @kernel(entry=True, holds_gil=True)
@@ -41,11 +69,13 @@ def quick_read(addresses: Int64, token: int) -> int:
 
     addresses : as for `quick_fill`.
     """
-    work = int32_at(addresses[8], addresses[9])
+    work = int32_at(addresses[WORK_AT], addresses[WORK_AT + 1])
     if work[BUSY] != 0:
         return NOT_QUICK
-    voc, table = int32_at(addresses[0], addresses[1]), int32_at(addresses[2], addresses[3])
-    automata, memory = int32_at(addresses[4], addresses[5]), int32_at(addresses[6], addresses[7])
+    voc = int32_at(addresses[VOC_AT], addresses[VOC_AT + 1])
+    table = int32_at(addresses[TABLE_AT], addresses[TABLE_AT + 1])
+    automata = int32_at(addresses[AUTOMATA_AT], addresses[AUTOMATA_AT + 1])
+    memory = int32_at(addresses[MEMORY_AT], addresses[MEMORY_AT + 1])
     if memory[memory[STATE]] > MOST_QUICK:
         return NOT_QUICK
     return read_token(voc, table, automata, memory, work, token, True)

@@ -125,6 +125,10 @@ N_MASK_ROWS, IS_ANY, N_IDS, MASK_ROWS, MOST_ROWS = 0, 1, 2, 3, 4
 is in `work` and not in `voc`, and its offset; then the ids."""
 MASK_HEADER = MASK_ROWS + 2 * MOST_ROWS
 
+# ---- Addresses, each with the size of the array.
+
+VOC_AT, TABLE_AT, AUTOMATA_AT, MEMORY_AT, WORK_AT, WORDS_AT, N_ADDRESSES = range(0, 14, 2)
+
 # ---- Results.
 
 OK, ILLEGAL, NO_ROOM, TOO_MANY, DEAD_END, AFTER_END, NOT_COMPLETE, NO_TEXT, OUT_OF_RANGE, NOT_QUICK = range(10)

@@ -20,6 +20,6 @@ entries = EntryPoints(
             "forget_all",
             "move",
         ),
-        "_quick_kernels": ("quick_fill", "quick_read", "quick_step"),
+        "_quick_kernels": ("note_addresses", "quick_fill", "quick_read", "quick_step"),
     },
 )

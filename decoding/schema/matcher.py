@@ -73,7 +73,7 @@ class SchemaMatcher(NoNamesInSchemas, SchemaText):
 
     def _take_bitmask(self, bitmask: Any) -> None:
         self._checked = self  # for whoever interrupts here
-        self._bind_words(check_words(bitmask, (), self.store.n_words))
+        self._bind(self._memory, check_words(bitmask, (), self.store.n_words))
         self._checked = bitmask
 
     def advance(self, token: int) -> None:
@@ -259,7 +259,7 @@ class SchemaMatcher(NoNamesInSchemas, SchemaText):
             raise MaskwrightError("a matcher can take over the state of another one of the same store only")
         with Alone(other):
             self.max_rollback = other.max_rollback
-            self._bind(other._memory.copy())
+            self._bind(other._memory.copy(), self._words)
             self._said = other._said.copy()
             if self.store.compares_items:
                 self._entries = other._entries.copy()

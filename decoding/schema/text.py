@@ -10,7 +10,6 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.addresses import address_of
 from maskwright.analysis.arguments import as_integer, clip, refuse_argument
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError
 from maskwright.decoding.engine.alone import Shared
@@ -41,9 +40,6 @@ _NOTHING_QUICK: Any = SimpleNamespace(
     quick_step=lambda addresses, token: 2 * constants.NOT_QUICK,
 )
 """The quick entry points where there are none: Numba would compile the engine twice for them."""
-
-_NOWHERE = np.zeros(12, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32)
-"""The addresses of a text, its memory, and the words of its masks, before it has any."""
 
 
 class SchemaText(Shared):
@@ -78,33 +74,25 @@ class SchemaText(Shared):
         self._quick: Any = entries if entries.is_compiled_ahead else _NOTHING_QUICK
         if store.compares_items:  # the others need not wait for its interpreter
             self._entries, self._call, self._quick = ComparedEntries(store, workspace), _plainly, _NOTHING_QUICK
-        self._bound = _NOWHERE
         self._said: list[int | bytes] = []  # the tokens and bytes of the text, in order
         room = max(FIRST_ARENA, 10 * int(self._table[layout.MOST_WORDS]))
         if max_rollback + room > MOST_INTEGERS // 2:
             raise LimitError(
                 f"a text that remembers {clip(max_rollback)} tokens takes more memory than can be numbered; give a smaller max_rollback"
             )
-        self._bind(_memory(constants.HISTORY + max_rollback + room))
+        self._bind(_memory(constants.HISTORY + max_rollback + room), np.zeros(0, np.int32))
         self._call(self._entries.begin, self._table, self._memory, self._work, max_rollback)
 
-    def _bind(self, memory: Array) -> None:
-        """Take other memory.
+    def _bind(self, memory: Array, words: Array) -> None:
+        """Take memory, and words for masks.
 
         INVARIANT: addresses and what keeps their arrays alive are replaced together, whoever
         interrupts.
         """
-        old = self._bound
-        voc, n_voc, work, n_work = self._workspace.addresses
-        tables = address_of(self._table), len(self._table), address_of(self._automata), len(self._automata)
-        text = address_of(memory), len(memory), work, n_work, *old[0][10:].tolist()
-        self._bound = np.array((voc, n_voc, *tables, *text), np.int64), memory, old[2]
-
-    def _bind_words(self, words: Array) -> None:
-        """Write masks to other words from now on."""
-        addresses = self._bound[0].copy()
-        addresses[10], addresses[11] = address_of(words), len(words)
-        self._bound = addresses, self._bound[1], words
+        addresses = np.zeros(constants.N_ADDRESSES, np.int64)
+        if self._quick is entries:
+            entries.note_addresses(self._voc, self._table, self._automata, memory, self._work, words, addresses)
+        self._bound = addresses, memory, words
 
     @property
     def _memory(self) -> Array:
@@ -126,7 +114,7 @@ class SchemaText(Shared):
         larger = self._moved(size)
         if 2 * int(larger[constants.TOP]) > size:
             larger = self._moved(2 * size)
-        self._bind(larger)
+        self._bind(larger, self._words)
 
     def _moved(self, size: int) -> Array:
         """The text in new memory; its own is left as it is, for whoever interrupts."""

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.addresses import address_of
 from maskwright.analysis.locks import new_lock
 from maskwright.analysis.schema.shapes import Escapes
 from maskwright.decoding.schema import constants
@@ -41,14 +40,12 @@ class Workspace:
     voc : (n,) int32, read-only; the vocabulary's tables.
     work : (m,) int32; see `constants`.
     lock : held while `call` calls.
-    addresses : of voc and work, each with its size.
     """
 
-    __slots__ = ("__weakref__", "addresses", "lock", "voc", "work")
+    __slots__ = ("__weakref__", "lock", "voc", "work")
 
     def __init__(self, voc: Array, work: Array) -> None:
         self.voc, self.work, self.lock = voc, work, new_lock()
-        self.addresses = address_of(voc), len(voc), address_of(work), len(work)
         _ALL.add(self)
 
     def call(self, entry: Callable[..., Any], *arguments: Any) -> Any:

@@ -14,7 +14,7 @@ from schema_masks import SPACINGS, VOCABULARY
 from shares import share
 
 import maskwright as mw
-from maskwright.analysis.addresses import address_of, int32_at
+from maskwright.analysis.addresses import int32_at
 from maskwright.analysis.schema.shapes import Texts
 from maskwright.decoding.schema import constants, text
 from maskwright.decoding.schema.entries import entries
@@ -140,7 +140,7 @@ def test_nothing_is_quick_while_another_thread_works() -> None:
 
 def test_an_array_by_its_address() -> None:
     numbers = np.arange(7, dtype=np.int32)
-    found = int32_at(address_of(numbers) + 4, 5)
+    found = int32_at(numbers.ctypes.data + 4, 5)
     assert found.tolist() == [1, 2, 3, 4, 5]
     found[0] = 9
     assert numbers[1] == 9
