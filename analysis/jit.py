@@ -130,7 +130,7 @@ def kernel(
     forceinline: bool = False,
     holds_gil: bool = False,
 ) -> Any:
-    """A function that Numba compiles at its first call, without Python objects and without the GIL.
+    """A function that Numba compiles at its first call, without Python objects.
 
     function : the function, or None where the decorator is written with options,
         `@kernel(allocates=True)`.
@@ -140,8 +140,8 @@ def kernel(
         Without it Numba counts no references: if such a function returns a slice, the slice is
         taken for the whole array.
     forceinline : see `numba.njit`.
-    holds_gil : whether a call from Python keeps the GIL. It is for functions that take a
-        microsecond, and for those that no other thread may interrupt.
+    holds_gil : whether a call from Python keeps the GIL, which others release. It is for functions
+        that take a microsecond, and for those that no other thread may interrupt.
 
     PERF: references to arrays are counted only in functions that allocate. Counting costs some 10
     ns for each array of each call, arrays in tuples included, and kernels such as ours pass thirty.
@@ -172,7 +172,8 @@ def _dispatcher_of(kernel: Kernel) -> Any:
         ) from error
     config: Any = importlib.import_module("numba.core.config")  # its names come from the environment: no stub
     path = function.__code__.co_filename
-    teach_numba()
+    if kernel.holds_gil:  # no others use addresses
+        teach_numba()
     options = {"nogil": not kernel.holds_gil, "forceinline": kernel.forceinline, "_nrt": kernel.allocates}
     named = config.CACHE_DIR
     folder = os.path.join(_folder(named), f"{_stem(path)}-{checksum(path):08x}")

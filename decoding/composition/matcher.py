@@ -30,7 +30,7 @@ from maskwright.decoding.composition.readings import (
 from maskwright.decoding.composition.replay import replay, restored
 from maskwright.decoding.composition.words import dead_end, refusal, why_not
 from maskwright.decoding.engine.alone import Alone
-from maskwright.decoding.engine.arguments import as_id, check_words, plain_bytes
+from maskwright.decoding.engine.arguments import NO_BITMASK, as_id, check_words, plain_bytes
 from maskwright.decoding.names.refused import NoNamesInCompositions
 from maskwright.maskstore.composition.tables import ComposedTables, TokenPart
 
@@ -77,7 +77,7 @@ class ComposedMatcher(NoNamesInCompositions, Answers):
         self._is_ended = False
         self._masks = Masks(self._rules)
         self._words: Words = np.zeros(0, np.uint32)
-        self._checked: object = self  # the matcher itself, which is no bitmask
+        self._checked = NO_BITMASK
 
     # -- masks
 
@@ -97,7 +97,7 @@ class ComposedMatcher(NoNamesInCompositions, Answers):
         self._is_busy = True
         try:
             if bitmask is not self._checked:
-                self._checked = self  # for whoever interrupts here
+                self._checked = NO_BITMASK  # for whoever interrupts here
                 self._words = check_words(bitmask, (), self.store.n_words).view(np.uint32)
                 self._checked = bitmask
             with self._rules.lock:
@@ -446,7 +446,7 @@ class ComposedMatcher(NoNamesInCompositions, Answers):
             )
             self._said = other._said.copy()
             self._masks = Masks(other._rules)
-            self._words, self._checked = np.zeros(0, np.uint32), self
+            self._words, self._checked = np.zeros(0, np.uint32), NO_BITMASK
 
     __copy__ = fork
 

@@ -35,8 +35,8 @@ class Alone:
 
     Raises: MaskwrightError if somebody uses it already.
 
-    INVARIANT: nothing that may be interrupted stands between setting the flag and the block that
-    clears it.
+    Ctrl-C at the first instruction of `__exit__` leaves the owner in use: make it anew then.
+    Nothing else that may be interrupted stands between setting the flag and clearing it.
     """
 
     __slots__ = ("_owner",)

@@ -132,6 +132,10 @@ def as_int64(array: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     return found
 
 
+NO_BITMASK: object = object()
+"""What stands for the bitmask that was checked last where there is none. No caller can pass it."""
+
+
 def check_words(bitmask: Any, leading: tuple[int, ...], n_words: int) -> npt.NDArray[np.int32]:
     """A caller's bitmask as int32, in the same memory, after checks.
 

@@ -17,7 +17,7 @@ from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitErr
 from maskwright.analysis.grammar.columns import Column
 from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.alone import Alone, Shared
-from maskwright.decoding.engine.arguments import as_id, check_words, plain_bytes
+from maskwright.decoding.engine.arguments import NO_BITMASK, as_id, check_words, plain_bytes
 from maskwright.decoding.engine.entries import entries
 from maskwright.decoding.engine.pickles import SOURCE
 from maskwright.maskstore.table.compiled import EngineTable
@@ -82,7 +82,7 @@ class Texts(Shared):
             self._memory[region + constants.CAPACITY] = _FIRST_RECORDS
             entries.reset(self._table, self._memory, region)
         self._words: Words = np.zeros(0, np.int32)
-        self._checked: object = self  # the texts themselves, which are no bitmask
+        self._checked = NO_BITMASK
 
     def _take_table(self) -> None:
         """Read the store's table from now on. It may change once (`EngineTable.is_final`).
@@ -102,7 +102,7 @@ class Texts(Shared):
 
         PERF: called only where the bitmask is new, or the table may be.
         """
-        self._checked = self  # for whoever interrupts here
+        self._checked = NO_BITMASK  # for whoever interrupts here
         self._words = check_words(bitmask, leading, self._n_words)
         if self._is_provisional:
             self._take_table()

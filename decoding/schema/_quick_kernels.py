@@ -3,8 +3,9 @@
 These do what `fill` and `read_token` do, and both, where that takes microseconds. Where a mask
 would have to be made, or much be read, they leave it and return `NOT_QUICK`.
 
-INVARIANT: whoever uses the workspace without the GIL sets `BUSY` while he has it. So nobody else
-uses it while these run.
+INVARIANT: these keep the GIL, and whoever uses the workspace without it sets `BUSY` while he has it
+still. So nobody else uses the workspace while these run. (A fork forgets without `BUSY`; it has one
+thread.)
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from maskwright.decoding.schema.constants import (
     WORK_AT,
 )
 
-MOST_QUICK = 32
+MOST_QUICK = 16
 """The most readings of a text that are followed while the GIL is held."""
 
 

@@ -82,6 +82,10 @@ from maskwright.maskstore.schema.layout import (
 BITS_OF_HASH = 1 << 12
 """The bits in which hashes are looked up first."""
 
+QUICK_CELLS, QUICK_READINGS = 200, 4
+"""The most remembered keys and items, and the most readings, that are asked about while the GIL is
+held."""
+
 NOTHING_LEFT = -1
 """What `refuse_repeats` returns where no token is left."""
 
@@ -127,7 +131,8 @@ def refuse_repeats(
 ) -> int:
     """Take out of a mask what would say a remembered key or item again.
 
-    may_read : whether a great many tokens may be read for that; NOT_QUICK is the error where not.
+    may_read : whether that may take more than some microseconds; NOT_QUICK is the error where it
+        would.
 
     Returns OK, NOTHING_LEFT or an error.
     """
@@ -157,7 +162,9 @@ def refuse_repeats(
         work[work[MASKS] + k] = 1 if is_inside and may_end_said(table, memory, at) else 0
         is_noted = is_noted or work[work[MASKS] + k] != 0
     if is_outside or is_noted:
-        note_remembered(memory, work)
+        n_cells = note_remembered(memory, work)
+        if not may_read and (n_cells > QUICK_CELLS or memory[state] > QUICK_READINGS or has_partial(memory, work)):
+            return NOT_QUICK
     for k in range(memory[state]):
         if work[work[MASKS] + k] != 0:
             code = refuse_closers(voc, table, automata, memory, work, words, k)
@@ -209,8 +216,23 @@ def refuse_outside(
 
 
 @kernel
-def note_remembered(memory: Int32, work: Int32) -> None:
-    """Write which hashes a text remembers, as bits of their lowest part: to LOOPS."""
+def has_partial(memory: Int32, work: Int32) -> bool:
+    """Whether a thread that `refuse_closers` looks at is within an escape or a character."""
+    state = memory[STATE]
+    for k in range(memory[state]):
+        at = state + 1 + k * THREAD
+        if work[work[MASKS] + k] != 0 and (memory[at + ESCAPE] != NO_ESCAPE or memory[at + UTF8] != 0):
+            return True
+    return False
+
+
+@kernel
+def note_remembered(memory: Int32, work: Int32) -> int:
+    """Write which hashes a text remembers, as bits of their lowest part: to LOOPS.
+
+    Returns how many cells were seen; those of several readings count several times.
+    """
+    n = 0
     for k in range(BITS_OF_HASH >> 5):
         work[work[LOOPS] + k] = 0
     state = memory[STATE]
@@ -223,13 +245,14 @@ def note_remembered(memory: Int32, work: Int32) -> None:
             below = 0
             for number in range(size):
                 frame = work[above + number]
-                note_cells(memory, work, frame)
+                n += note_cells(memory, work, frame)
                 if frame != ROOT_FRAME:
                     below = add_frames(memory, work, here, below, memory[frame + PARENT])
             size = below
         if size < 0:  # more frames than fit: any hash may be there
             for word in range(BITS_OF_HASH >> 5):
                 work[work[LOOPS] + word] = -1
+    return n
 
 
 @kernel
@@ -253,19 +276,24 @@ def add_frames(memory: Int32, work: Int32, frames: int, n: int, link: int) -> in
 
 
 @kernel
-def note_cells(memory: Int32, work: Int32, frame: int) -> None:
-    """`note_remembered` of a frame's own cells."""
-    cell = memory[frame + REMEMBERED]
+def note_cells(memory: Int32, work: Int32, frame: int) -> int:
+    """`note_remembered` of a frame's own cells. Returns how many there are."""
+    n, cell = 0, memory[frame + REMEMBERED]
     while cell >= 0:
+        n += 1
         set_bit(work, work[LOOPS], memory[cell + 2] & (BITS_OF_HASH - 1))
         cell = memory[cell]
+    return n
 
 
 @kernel
 def refuse_closers(
     voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, words: Int32, thread: int
 ) -> int:
-    """`refuse_repeats` for a thread within a string, by number. Returns OK or an error."""
+    """`refuse_repeats` for a thread within a string, by number. Returns OK or an error.
+
+    thread : one of those that `may_end_said` names.
+    """
     at = memory[STATE] + 1 + thread * THREAD
     frame, shape = memory[at + LINK], memory[at + SHAPE_OF]
     is_key = memory[at + MODE] == KEY_STRING
@@ -300,7 +328,10 @@ def refuse_closers(
 
 @kernel
 def may_end_said(table: Int32, memory: Int32, at: int) -> bool:
-    """Whether a thread's string may end as a key or an item that has been there."""
+    """Whether a thread's string may end as a key or an item that has been there.
+
+    True for some that may not: where items have limits, whatever has been there.
+    """
     if memory[at + MODE] == KEY_STRING:
         return memory[at + LENGTH] != 0 and memory[memory[at + LINK] + REMEMBERED] >= 0
     if memory[at + IS_OFF] == 0:

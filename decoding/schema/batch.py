@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from maskwright.analysis.arguments import as_integer, clip
 from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.decoding.engine.alone import Alone, Shared
-from maskwright.decoding.engine.arguments import as_int64, check_words, integers
+from maskwright.decoding.engine.arguments import NO_BITMASK, as_int64, check_words, integers
 from maskwright.decoding.names.refused import NoNamesInSchemas
 from maskwright.decoding.schema.matcher import DEFAULT_ROLLBACK, SchemaMatcher
 from maskwright.decoding.schema.workspace import make_workspace, shared_workspace
@@ -33,7 +33,8 @@ class SchemaBatch(NoNamesInSchemas, Shared):
     size : the number of slots, which are numbered from 0.
     max_rollback : the number of tokens of each text that `rollback` can take back.
     n_threads : the number of threads that share a `fill`, 1 to `MOST_THREADS`. Each has its own
-        workspace, and keeps its own masks: the result is the same.
+        workspace, and keeps its own masks: the result is the same. Masks that have to be made are
+        made at once; others are looked up one after the other, half a microsecond each.
 
     Raises: MaskwrightError and LimitError as `SchemaMatcher`; MaskwrightError also if size is no
     integer or less than 1, or n_threads is out of range.
@@ -68,7 +69,7 @@ class SchemaBatch(NoNamesInSchemas, Shared):
         self._texts[0] = first
         self._pool = ThreadPoolExecutor(self._n_threads) if self._n_threads > 1 else None
         self._process = os.getpid()
-        self._checked: object = self
+        self._checked = NO_BITMASK
         self._rows: list[Any] = []
 
     def fill(self, bitmasks: Any, slots: Sequence[int] | None = None) -> None:

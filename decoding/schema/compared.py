@@ -55,9 +55,9 @@ class ComparedEntries:
         self._readings: list[Readings] = [self._interpreter.start()]
         """Behind each token of the history, the newest one last."""
 
-    def copy(self) -> Self:
-        """Those of a second text in the same state."""
-        other = type(self)(self._store, self._workspace)
+    def copy(self, workspace: Workspace) -> Self:
+        """Those of a second text in the same state. workspace : where its engine works."""
+        other = type(self)(self._store, workspace)
         other._readings = self._readings.copy()
         return other
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import IllegalTokenError, MaskwrightError
 from maskwright.decoding.engine.alone import Alone
-from maskwright.decoding.engine.arguments import as_id, as_int64, check_words, integer_row
+from maskwright.decoding.engine.arguments import NO_BITMASK, as_id, as_int64, check_words, integer_row
 from maskwright.decoding.engine.forced import MOST_BYTES, forced_bytes
 from maskwright.decoding.names.refused import NoNamesInSchemas
 from maskwright.decoding.schema import constants
@@ -47,7 +47,7 @@ class SchemaMatcher(NoNamesInSchemas, SchemaText):
         self, store: SchemaTables, max_rollback: int = DEFAULT_ROLLBACK, workspace: Workspace | None = None
     ) -> None:
         super().__init__(store, max_rollback, workspace)
-        self._checked: object = self  # the matcher itself, which is no bitmask
+        self._checked = NO_BITMASK
 
     def fill(self, bitmask: Any) -> None:
         """Write the mask of the tokens allowed next, in place: zero after the end of the text.
@@ -72,8 +72,8 @@ class SchemaMatcher(NoNamesInSchemas, SchemaText):
             self._is_busy = False
 
     def _take_bitmask(self, bitmask: Any) -> None:
-        self._checked = self  # for whoever interrupts here
-        self._bind(self._memory, check_words(bitmask, (), self.store.n_words))
+        self._checked = NO_BITMASK  # for whoever interrupts here
+        self._bound = self._bound_to(self._memory, check_words(bitmask, (), self.store.n_words))
         self._checked = bitmask
 
     def advance(self, token: int) -> None:
@@ -86,16 +86,17 @@ class SchemaMatcher(NoNamesInSchemas, SchemaText):
         """
         if self._is_busy:
             self._refuse_sharing()
-        number = token if token.__class__ is int and -1 <= token < 1 << 31 else as_id(token)
         self._is_busy = True
         try:
-            code = self._quick.quick_read(self._bound[0], number)
-            if code:
-                self._advance_slowly(token, number, code)
-            self._said.append(number)
-        except BaseException:
-            self._note_said(number)
-            raise
+            number = token if token.__class__ is int and -1 <= token < 1 << 31 else as_id(token)
+            try:
+                code = self._quick.quick_read(self._bound[0], number)
+                if code:
+                    self._advance_slowly(token, number, code)
+                self._said.append(number)
+            except BaseException:
+                self._note_said(number)
+                raise
         finally:
             self._is_busy = False
 
@@ -114,20 +115,21 @@ class SchemaMatcher(NoNamesInSchemas, SchemaText):
         """
         if self._is_busy:
             self._refuse_sharing()
-        number = token if token.__class__ is int and -1 <= token < 1 << 31 else as_id(token)
         self._is_busy = True
         try:
+            number = token if token.__class__ is int and -1 <= token < 1 << 31 else as_id(token)
             if bitmask is not self._checked:
                 self._take_bitmask(bitmask)
-            code = self._quick.quick_step(self._bound[0], number)
-            if code and not code & 1:
-                self._advance_slowly(token, number, code >> 1)
-            self._said.append(number)
+            try:
+                code = self._quick.quick_step(self._bound[0], number)
+                if code and not code & 1:
+                    self._advance_slowly(token, number, code >> 1)
+                self._said.append(number)
+            except BaseException:
+                self._note_said(number)
+                raise
             if code:
                 self._fill(self._words)
-        except BaseException:
-            self._note_said(number)
-            raise
         finally:
             self._is_busy = False
 
@@ -257,12 +259,12 @@ class SchemaMatcher(NoNamesInSchemas, SchemaText):
         """
         if other.store is not self.store:
             raise MaskwrightError("a matcher can take over the state of another one of the same store only")
-        with Alone(other):
-            self.max_rollback = other.max_rollback
-            self._bind(other._memory.copy(), self._words)
-            self._said = other._said.copy()
-            if self.store.compares_items:
-                self._entries = other._entries.copy()
+        if other is self:
+            return
+        with Alone(other), Alone(self):
+            engine = other._entries.copy(self._workspace) if self.store.compares_items else self._entries
+            bound, said = self._bound_to(other._memory.copy(), self._words), other._said.copy()
+            self.max_rollback, self._bound, self._said, self._entries = other.max_rollback, bound, said, engine
 
     __copy__ = fork
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, NoReturn
@@ -28,6 +29,11 @@ FIRST_ARENA = 12_000
 
 MOST_INTEGERS = 1 << 30
 """BOUND: the integers of a text's memory, so that all offsets are int32."""
+
+
+def _has_gil() -> bool:
+    """Whether one thread at a time runs Python: quick calls rely on it."""
+    return bool(getattr(sys, "_is_gil_enabled", lambda: True)())
 
 
 def _plainly(entry: Callable[..., Any], *arguments: Any) -> Any:
@@ -71,7 +77,7 @@ class SchemaText(Shared):
         self._table, self._automata = store.table, store.automata
         self._entries: Any = entries
         self._call: Callable[..., Any] = workspace.call
-        self._quick: Any = entries if entries.is_compiled_ahead else _NOTHING_QUICK
+        self._quick: Any = entries if entries.is_compiled_ahead and _has_gil() else _NOTHING_QUICK
         if store.compares_items:  # the others need not wait for its interpreter
             self._entries, self._call, self._quick = ComparedEntries(store, workspace), _plainly, _NOTHING_QUICK
         self._said: list[int | bytes] = []  # the tokens and bytes of the text, in order
@@ -80,19 +86,19 @@ class SchemaText(Shared):
             raise LimitError(
                 f"a text that remembers {clip(max_rollback)} tokens takes more memory than can be numbered; give a smaller max_rollback"
             )
-        self._bind(_memory(constants.HISTORY + max_rollback + room), np.zeros(0, np.int32))
+        self._bound = self._bound_to(_memory(constants.HISTORY + max_rollback + room), np.zeros(0, np.int32))
         self._call(self._entries.begin, self._table, self._memory, self._work, max_rollback)
 
-    def _bind(self, memory: Array, words: Array) -> None:
-        """Take memory, and words for masks.
+    def _bound_to(self, memory: Array, words: Array) -> tuple[npt.NDArray[np.int64], Array, Array]:
+        """What `_bound` is with some memory, and words for masks.
 
         INVARIANT: addresses and what keeps their arrays alive are replaced together, whoever
-        interrupts.
+        interrupts: by one assignment.
         """
         addresses = np.zeros(constants.N_ADDRESSES, np.int64)
         if self._quick is entries:
             entries.note_addresses(self._voc, self._table, self._automata, memory, self._work, words, addresses)
-        self._bound = addresses, memory, words
+        return addresses, memory, words
 
     @property
     def _memory(self) -> Array:
@@ -114,7 +120,7 @@ class SchemaText(Shared):
         larger = self._moved(size)
         if 2 * int(larger[constants.TOP]) > size:
             larger = self._moved(2 * size)
-        self._bind(larger, self._words)
+        self._bound = self._bound_to(larger, self._words)
 
     def _moved(self, size: int) -> Array:
         """The text in new memory; its own is left as it is, for whoever interrupts."""

@@ -95,9 +95,9 @@ LENGTHS_HEADER = 2
 # ---- The header of a vocabulary's tables.
 
 N_TOKENS, N_ROW_WORDS, N_EOS, EOS = 0, 1, 2, 3
-FULL, STRUCTURE, CLOSING, SPECIAL, TAILS = 4, 5, 6, 7, 8
-"""The tries: of all tokens; of those that can stand outside of strings; of those that end a string;
-of those with a quotation mark or a backslash; of what stands behind the first quotation mark."""
+FULL, STRUCTURE, SPECIAL, TAILS = 4, 5, 7, 8
+"""The tries: of all tokens; of those that can stand outside of strings; of those
+with a quotation mark or a backslash; of what stands behind the first quotation mark."""
 CONTENT_ROW = 9
 """The row of the tokens that are string content."""
 LENGTH_ROWS, N_LENGTHS = 10, 11

@@ -216,7 +216,6 @@ def vocabulary_tables(vocabulary: Vocabulary, escapes: Escapes = "any") -> Array
     inside = [(number, match) for text, number, match in content if match.end() == len(text) and not _is_closing(match)]
     closing = [(text, number, match.end(1)) for text, number, match in content if _is_closing(match)]
     closing = [one for one in closing if can_stand_behind_string(one[0][one[2] + 1 :])]
-    header[layout.CLOSING] = writer.add_trie(make_trie((text, number) for text, number, _ in closing))
     header[layout.SPECIAL] = writer.add_trie(make_trie(pair for pair in texts if b'"' in pair[0] or b"\\" in pair[0]))
     tails = sorted({text[at + 1 :] for text, _, at in closing})
     header[layout.TAILS] = writer.add_trie(make_trie((tail, number) for number, tail in enumerate(tails)))

@@ -77,7 +77,7 @@ def bound(matcher: Any, words: Any) -> Any:
 
 
 @needs_quick_calls
-def test_threads_that_share_a_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_that_share_a_workspace() -> None:
     """Some make masks without the GIL, and forget them, while others look kept ones up."""
     vocabulary = mw.load_vocabulary("python-tiny")
     schema = {"type": "object", "properties": {"name": {"maxLength": 9}, "n": {"enum": [1, 22, 333]}}}
@@ -136,6 +136,117 @@ def test_nothing_is_quick_while_another_thread_works() -> None:
     with pytest.raises(ZeroDivisionError):
         matcher._workspace.call(lambda: 1 // 0)
     assert matcher._work[constants.BUSY] == 0 and not matcher._workspace.lock.locked()
+
+
+KEYS = {"anyOf": [{"type": "object", "properties": {"a": {"enum": list(range(n))}}} for n in range(2, 32)]}
+LIMITED = {"type": "array", "uniqueItems": True, "items": {"type": "string", "maxLength": 3}}
+
+
+@needs_quick_calls
+@pytest.mark.parametrize(
+    ("schema", "data"),
+    [
+        (KEYS, b'{"k1": 1, "k2": 1, "k'),
+        ({}, b"{" + b"".join(b'"k%d": 1, ' % k for k in range(300)) + b'"k'),
+        ({}, b'{"k": 1, "k\\'),
+        (LIMITED, b'["a", "b'),
+    ],
+)
+def test_what_takes_long_is_not_quick(schema: Any, data: bytes) -> None:
+    """Many readings, many keys, an escape, items that their length ends: many tokens are asked about."""
+    store = mw.build_store(mw.load_schema(schema), mw.load_vocabulary("python-tiny"))
+    matcher, words = store.matcher(), np.zeros(store.n_words, np.uint32)
+    matcher.advance_bytes(data)
+    matcher.fill(words)
+    wanted = words.copy()
+    assert matcher._quick.quick_fill(matcher._bound[0]) == constants.NOT_QUICK
+    matcher.fill(words)
+    assert (words == wanted).all()
+
+
+@needs_quick_calls
+def test_quick_calls_keep_the_gil() -> None:
+    """So no other thread runs while they do: this one's count of its rounds stands still."""
+    store = mw.build_store(mw.load_choice(["yes", "no"]), mw.load_vocabulary("python-tiny"))
+    matcher, words = store.matcher(), np.zeros(store.n_words, np.uint32)
+    matcher.fill(words)
+    address, rounds, end = matcher._bound[0], [0], threading.Event()
+
+    def go_on() -> None:
+        while not end.is_set():
+            rounds[0] += 1
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(100)
+    thread = threading.Thread(target=go_on)
+    try:
+        thread.start()
+        n, quick = rounds[0], matcher._quick.quick_fill
+        for _ in range(2_000):
+            quick(address)
+        moved = rounds[0] - n
+    finally:
+        sys.setswitchinterval(before)
+        end.set()
+        thread.join()
+    assert moved == 0
+
+
+def test_a_copy_works_in_its_own_workspace() -> None:
+    """Texts that compare items have an engine of their own, in the workspace of their thread."""
+    store = mw.build_store(mw.load_schema({"uniqueItems": True}), mw.load_vocabulary("python-tiny"))
+    batch = store.batch(4, n_threads=2)
+    batch.advance_bytes(3, b"[1, [2]")
+    batch.copy(3, 0)
+    first = batch._texts[0]
+    assert first._entries._workspace is first._workspace is not batch._texts[3]._workspace
+    assert batch.is_allowed(0, store.vocabulary.tokens.index(b"]"))
+    assert not first.try_bytes(b", 1]") and first.try_bytes(b", 2]")
+
+
+@pytest.mark.parametrize("make", [lambda: mw.load_choice(["yes", "no"]), lambda: mw.load_grammar("json")])
+def test_a_matcher_is_no_bitmask(make: Any) -> None:
+    """Once it stood for the bitmask that there was not, and its memory was written to."""
+    store = mw.build_store(make(), mw.load_vocabulary("python-tiny"))
+    for each in (store.matcher(), store.batch(2)):
+        for _ in range(2):
+            with pytest.raises(mw.MaskwrightError, match="bitmask"):
+                each.fill(each)
+
+
+def test_what_ends_become_leaves_all_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = mw.build_store(mw.load_choice(["yes", "no"]), mw.load_vocabulary("python-tiny"))
+    one, other = store.matcher(), store.matcher(3)
+    one.advance_bytes(b"y")
+    other.advance_bytes(b"n")
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+
+        def interrupt(*_: Any) -> None:
+            raise KeyboardInterrupt
+
+        patched.setattr(one, "_bound_to", interrupt)
+        one.become(other)
+    assert (one.said(), one.max_rollback, one.remembered()) == (b"y", 256, 1)
+    one.become(one)
+    one.become(other)
+    assert (one.said(), one.max_rollback) == (b"n", 3)
+
+
+def test_a_token_that_calls_the_matcher() -> None:
+    """An id's own `__index__` runs while the matcher is in use."""
+    store = mw.build_store(mw.load_choice(["yes", "no"]), mw.load_vocabulary("python-tiny"))
+    matcher, words = store.matcher(), np.zeros(store.n_words, np.uint32)
+
+    class Token:
+        def __index__(self) -> int:
+            matcher.advance_bytes(b"y")
+            return 0
+
+    for call in (lambda: matcher.advance(Token()), lambda: matcher.step(Token(), words)):
+        with pytest.raises(mw.MaskwrightError, match="in use"):
+            call()
+    matcher.advance_bytes(b"n")
+    assert matcher.said() == b"n"
 
 
 def test_an_array_by_its_address() -> None:
