@@ -82,9 +82,9 @@ from maskwright.maskstore.schema.layout import (
 BITS_OF_HASH = 1 << 12
 """The bits in which hashes are looked up first."""
 
-QUICK_CELLS, QUICK_READINGS = 200, 4
-"""The most remembered keys and items, and the most readings, that are asked about while the GIL is
-held."""
+QUICK_CELLS = 400
+"""The most remembered keys and items that are asked about while the GIL is held, those of several
+readings counted several times."""
 
 NOTHING_LEFT = -1
 """What `refuse_repeats` returns where no token is left."""
@@ -163,7 +163,7 @@ def refuse_repeats(
         is_noted = is_noted or work[work[MASKS] + k] != 0
     if is_outside or is_noted:
         n_cells = note_remembered(memory, work)
-        if not may_read and (n_cells > QUICK_CELLS or memory[state] > QUICK_READINGS or has_partial(memory, work)):
+        if not may_read and (n_cells > QUICK_CELLS or has_partial(memory, work)):
             return NOT_QUICK
     for k in range(memory[state]):
         if work[work[MASKS] + k] != 0:

@@ -147,7 +147,7 @@ LIMITED = {"type": "array", "uniqueItems": True, "items": {"type": "string", "ma
     ("schema", "data"),
     [
         (KEYS, b'{"k1": 1, "k2": 1, "k'),
-        ({}, b"{" + b"".join(b'"k%d": 1, ' % k for k in range(300)) + b'"k'),
+        ({}, b"{" + b"".join(b'"k%d": 1, ' % k for k in range(500)) + b'"k'),
         ({}, b'{"k": 1, "k\\'),
         (LIMITED, b'["a", "b'),
     ],
@@ -177,7 +177,7 @@ def test_quick_calls_keep_the_gil() -> None:
             rounds[0] += 1
 
     before = sys.getswitchinterval()
-    sys.setswitchinterval(100)
+    sys.setswitchinterval(0.3)  # the calls take a millisecond together
     thread = threading.Thread(target=go_on)
     try:
         thread.start()
