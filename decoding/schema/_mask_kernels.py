@@ -446,17 +446,17 @@ def has_any(voc: Int32, work: Int32, mask: int) -> int:
 
 
 @kernel
-def mask_of(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, at: int, may_make: bool) -> int:
+def mask_of(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, at: int, may_take_long: bool) -> int:
     """The mask of a thread, kept or new. Returns its offset, or -1 - an error.
 
-    may_make : whether a new one may be made; NOT_QUICK is the error where it may not.
+    may_take_long : whether a new one may be made; NOT_QUICK is the error where not.
     """
     link = work[at + LINK]
     n = write_thread_key(voc, table, automata, work, at, MASK)
     found, asked, n, _ = ask(voc, table, memory, work, link, n)
     if found >= 0:
         return found
-    if not may_make:
+    if not may_take_long:
         return -1 - NOT_QUICK
     keep_room(work)
     begin_marks(memory, link)

@@ -45,23 +45,41 @@ def note_addresses(
     return OK
 
 
+@kernel(forceinline=True)
+def read_and_fill(addresses: Int64, token: int, is_read: bool, is_filled: bool) -> int:
+    """Read a token, write a mask, or both.
+
+    Returns twice an error of the first, or 1 + twice that of the second, or 0. Each may be
+    NOT_QUICK.
+    """
+    work = int32_at(addresses[WORK_AT], addresses[WORK_AT + 1])
+    if work[BUSY] != 0:
+        return 2 * NOT_QUICK
+    voc = int32_at(addresses[VOC_AT], addresses[VOC_AT + 1])
+    table = int32_at(addresses[TABLE_AT], addresses[TABLE_AT + 1])
+    automata = int32_at(addresses[AUTOMATA_AT], addresses[AUTOMATA_AT + 1])
+    memory = int32_at(addresses[MEMORY_AT], addresses[MEMORY_AT + 1])
+    if is_read:
+        is_long = memory[memory[STATE]] > MOST_QUICK
+        code = NOT_QUICK if is_long else read_token(voc, table, automata, memory, work, token, True)
+        if code != OK:
+            return 2 * code
+    if is_filled:
+        words = int32_at(addresses[WORDS_AT], addresses[WORDS_AT + 1])
+        is_long = memory[memory[STATE]] > MOST_QUICK
+        code = NOT_QUICK if is_long else fill_text(voc, table, automata, memory, work, words, False)
+        if code != OK:
+            return 1 + 2 * code
+    return 0
+
+
 @kernel(entry=True, holds_gil=True)
 def quick_fill(addresses: Int64) -> int:
     """`fill`, of what has been kept. Returns what it does, or NOT_QUICK.
 
     addresses : see `note_addresses`.
     """
-    work = int32_at(addresses[WORK_AT], addresses[WORK_AT + 1])
-    if work[BUSY] != 0:
-        return NOT_QUICK
-    voc = int32_at(addresses[VOC_AT], addresses[VOC_AT + 1])
-    table = int32_at(addresses[TABLE_AT], addresses[TABLE_AT + 1])
-    automata = int32_at(addresses[AUTOMATA_AT], addresses[AUTOMATA_AT + 1])
-    memory = int32_at(addresses[MEMORY_AT], addresses[MEMORY_AT + 1])
-    if memory[memory[STATE]] > MOST_QUICK:
-        return NOT_QUICK
-    words = int32_at(addresses[WORDS_AT], addresses[WORDS_AT + 1])
-    return fill_text(voc, table, automata, memory, work, words, False)
+    return read_and_fill(addresses, 0, False, True) >> 1
 
 
 @kernel(entry=True, holds_gil=True)
@@ -70,26 +88,10 @@ def quick_read(addresses: Int64, token: int) -> int:
 
     addresses : as for `quick_fill`.
     """
-    work = int32_at(addresses[WORK_AT], addresses[WORK_AT + 1])
-    if work[BUSY] != 0:
-        return NOT_QUICK
-    voc = int32_at(addresses[VOC_AT], addresses[VOC_AT + 1])
-    table = int32_at(addresses[TABLE_AT], addresses[TABLE_AT + 1])
-    automata = int32_at(addresses[AUTOMATA_AT], addresses[AUTOMATA_AT + 1])
-    memory = int32_at(addresses[MEMORY_AT], addresses[MEMORY_AT + 1])
-    if memory[memory[STATE]] > MOST_QUICK:
-        return NOT_QUICK
-    return read_token(voc, table, automata, memory, work, token, True)
+    return read_and_fill(addresses, token, True, False) >> 1
 
 
 @kernel(entry=True, holds_gil=True)
 def quick_step(addresses: Int64, token: int) -> int:
-    """`quick_read`, then `quick_fill`. addresses : as there.
-
-    Returns twice an error of the first, or 1 + twice that of the second, or 0.
-    """
-    code = quick_read(addresses, token)
-    if code != OK:
-        return 2 * code
-    code = quick_fill(addresses)
-    return 0 if code == OK else 1 + 2 * code
+    """`quick_read`, then `quick_fill`. addresses : as there. Returns: see `read_and_fill`."""
+    return read_and_fill(addresses, token, True, True)

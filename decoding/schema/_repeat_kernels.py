@@ -127,12 +127,12 @@ def clear_if_refused(
 
 @kernel
 def refuse_repeats(
-    voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, words: Int32, may_read: bool
+    voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, words: Int32, may_take_long: bool
 ) -> int:
     """Take out of a mask what would say a remembered key or item again.
 
-    may_read : whether that may take more than some microseconds; NOT_QUICK is the error where it
-        would.
+    may_take_long : whether many tokens, keys and items may be asked about; NOT_QUICK is the error
+        where not.
 
     Returns OK, NOTHING_LEFT or an error.
     """
@@ -151,7 +151,7 @@ def refuse_repeats(
         is_asked = is_asked or (not is_inside and has_repeats(memory, link))
     if not is_limited and not is_asked:
         return OK
-    if is_limited and not may_read:
+    if is_limited and not may_take_long:
         return NOT_QUICK
     is_outside, is_noted = False, False
     for k in range(memory[state]):
@@ -163,7 +163,7 @@ def refuse_repeats(
         is_noted = is_noted or work[work[MASKS] + k] != 0
     if is_outside or is_noted:
         n_cells = note_remembered(memory, work)
-        if not may_read and (n_cells > QUICK_CELLS or has_partial(memory, work)):
+        if not may_take_long and (n_cells > QUICK_CELLS or has_partial(memory, work)):
             return NOT_QUICK
     for k in range(memory[state]):
         if work[work[MASKS] + k] != 0:

@@ -145,7 +145,7 @@ def fill(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, 
 def fill_text(
     voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, words: Int32, may_take_long: bool
 ) -> int:
-    """`fill`. may_take_long : whether what is not kept may be made; if not, that is NOT_QUICK."""
+    """`fill`. may_take_long : whether what takes long may be done; if not, that is NOT_QUICK."""
     n_words = voc[N_ROW_WORDS]
     if memory[FINISHED] != 0:
         for k in range(len(words)):

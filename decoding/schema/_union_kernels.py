@@ -78,29 +78,29 @@ def write_mask(voc: Int32, work: Int32, words: Int32, mask: int, is_added: bool,
 
 @kernel(forceinline=True)
 def mask_of_thread(
-    voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, number: int, may_make: bool
+    voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, number: int, may_take_long: bool
 ) -> int:
     """The mask of a text's thread. Returns its offset, or -1 - an error.
 
-    may_make : see `mask_of`.
+    may_take_long : see `mask_of`.
     """
     at, thread = work[THREADS_1], memory[STATE] + 1 + number * THREAD
     for k in range(THREAD):
         work[at + k] = memory[thread + k]
-    return mask_of(voc, table, automata, memory, work, at, may_make)
+    return mask_of(voc, table, automata, memory, work, at, may_take_long)
 
 
 @kernel
 def write_masks(
-    voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, words: Int32, may_make: bool
+    voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, words: Int32, may_take_long: bool
 ) -> int:
-    """Write the union of the masks of a text's threads. may_make : see `mask_of`.
+    """Write the union of the masks of a text's threads. may_take_long : see `mask_of`.
 
     Returns 1 if it has a token, 0 if it has none, or -1 - an error.
     """
     n, masks, resets = memory[memory[STATE]], work[MASKS], work[N_RESETS]
     if n == 1:
-        mask = mask_of_thread(voc, table, automata, memory, work, 0, may_make)
+        mask = mask_of_thread(voc, table, automata, memory, work, 0, may_take_long)
         if mask < 0:
             return mask
         write_mask(voc, work, words, mask, False, -1)
@@ -108,7 +108,7 @@ def write_masks(
     is_any = False
     n_written, last = 0, -1
     for thread in range(n):
-        mask = mask_of_thread(voc, table, automata, memory, work, thread, may_make)
+        mask = mask_of_thread(voc, table, automata, memory, work, thread, may_take_long)
         if mask < 0:
             return mask
         is_any = is_any or work[mask + IS_ANY] != 0
@@ -120,7 +120,7 @@ def write_masks(
     last = -1
     if work[N_RESETS] != resets:  # the first masks are gone, so each is written before the next one
         for thread in range(n):
-            mask = mask_of_thread(voc, table, automata, memory, work, thread, may_make)
+            mask = mask_of_thread(voc, table, automata, memory, work, thread, may_take_long)
             if mask < 0:
                 return mask
             last = write_mask(voc, work, words, mask, thread > 0, last)

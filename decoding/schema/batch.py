@@ -34,7 +34,7 @@ class SchemaBatch(NoNamesInSchemas, Shared):
     max_rollback : the number of tokens of each text that `rollback` can take back.
     n_threads : the number of threads that share a `fill`, 1 to `MOST_THREADS`. Each has its own
         workspace, and keeps its own masks: the result is the same. Masks that have to be made are
-        made at once; others are looked up one after the other, half a microsecond each.
+        made at once; others are looked up one after the other, in a microsecond each.
 
     Raises: MaskwrightError and LimitError as `SchemaMatcher`; MaskwrightError also if size is no
     integer or less than 1, or n_threads is out of range.

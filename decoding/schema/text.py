@@ -31,11 +31,6 @@ MOST_INTEGERS = 1 << 30
 """BOUND: the integers of a text's memory, so that all offsets are int32."""
 
 
-def _has_gil() -> bool:
-    """Whether one thread at a time runs Python: quick calls rely on it."""
-    return bool(getattr(sys, "_is_gil_enabled", lambda: True)())
-
-
 def _plainly(entry: Callable[..., Any], *arguments: Any) -> Any:
     return entry(*arguments)
 
@@ -46,6 +41,11 @@ _NOTHING_QUICK: Any = SimpleNamespace(
     quick_step=lambda addresses, token: 2 * constants.NOT_QUICK,
 )
 """The quick entry points where there are none: Numba would compile the engine twice for them."""
+
+_HAS_GIL: bool = getattr(sys, "_is_gil_enabled", lambda: True)()
+"""Whether one thread at a time runs Python, as quick calls need it."""
+
+_QUICK: Any = entries if entries.is_compiled_ahead and _HAS_GIL else _NOTHING_QUICK
 
 
 class SchemaText(Shared):
@@ -77,7 +77,7 @@ class SchemaText(Shared):
         self._table, self._automata = store.table, store.automata
         self._entries: Any = entries
         self._call: Callable[..., Any] = workspace.call
-        self._quick: Any = entries if entries.is_compiled_ahead and _has_gil() else _NOTHING_QUICK
+        self._quick = _QUICK
         if store.compares_items:  # the others need not wait for its interpreter
             self._entries, self._call, self._quick = ComparedEntries(store, workspace), _plainly, _NOTHING_QUICK
         self._said: list[int | bytes] = []  # the tokens and bytes of the text, in order
