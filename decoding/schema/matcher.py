@@ -261,10 +261,16 @@ class SchemaMatcher(NoNamesInSchemas, SchemaText):
             raise MaskwrightError("a matcher can take over the state of another one of the same store only")
         if other is self:
             return
-        with Alone(other), Alone(self):
-            engine = other._entries.copy(self._workspace) if self.store.compares_items else self._entries
-            bound, said = self._bound_to(other._memory.copy(), self._words), other._said.copy()
-            self.max_rollback, self._bound, self._said, self._entries = other.max_rollback, bound, said, engine
+        with Alone(other):
+            if self._is_busy:
+                self._refuse_sharing()
+            self._is_busy = True
+            try:
+                engine = other._entries.copy(self._workspace) if self.store.compares_items else self._entries
+                bound, said = self._bound_to(other._memory.copy(), self._words), other._said.copy()
+                self.max_rollback, self._bound, self._said, self._entries = other.max_rollback, bound, said, engine
+            finally:
+                self._is_busy = False
 
     __copy__ = fork
 
