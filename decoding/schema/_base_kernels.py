@@ -153,8 +153,9 @@ def write_bases(voc: Int32, automata: Int32, automaton: int, start: int, work: I
     """
     leads, bases, n_words, groups = work[LEADS], work[BASES], voc[N_ROW_WORDS], voc[GROUP_ROWS]
     find_leads(voc, automata, automaton, start, work)
+    words = work[row : row + n_words]
     for k in range(n_words):
-        work[row + k] = 0
+        words[k] = 0
     for first in range(32):
         state = work[leads + first]
         is_new, n = state > 0, 0
