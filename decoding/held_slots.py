@@ -104,8 +104,9 @@ class HeldSlots(HeldTexts):
         region = int(self._regions[slot])
         n = int(self._memory[region + constants.ARENA])
         n += constants.RECORD * int(self._memory[region + constants.CAPACITY])
-        found._memory = self._memory[region : region + n].copy()
-        found._memory[constants.CACHE] = 0
+        memory = self._memory[region : region + n].copy()
+        memory[constants.CACHE] = 0
+        found._bound = found._bound_to(found._table, memory, found._words)
         held = self._held_slots.get(slot)
         found._held = None if held is None else held.copy(found)
         return found

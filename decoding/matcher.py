@@ -12,9 +12,11 @@ import numpy.typing as npt
 from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.alone import Alone
 from maskwright.decoding.engine.arguments import as_int64, integer_row
+from maskwright.decoding.engine.bound import Bound, Words
 from maskwright.decoding.engine.entries import entries
 from maskwright.decoding.engine.forced import MOST_BYTES, forced_bytes
 from maskwright.decoding.engine.pickles import restored
+from maskwright.decoding.engine.quick import NOT_QUICK, quick_calls
 from maskwright.decoding.engine.spelling import Question
 from maskwright.decoding.engine.texts import LIMITS
 from maskwright.decoding.held_texts import HeldText
@@ -49,9 +51,16 @@ class Matcher(HeldText):
 
     _what = "this matcher"
     _remedy = "store.matcher() or fork()"
+    _quick = quick_calls(entries)
 
     def __init__(self, store: EngineTable, max_rollback: int = DEFAULT_ROLLBACK) -> None:
         super().__init__(store, 1, max_rollback)
+
+    def _bound_to(self, table: Words, memory: Words, words: Words) -> Bound:
+        addresses = np.zeros(constants.N_ADDRESSES, np.int64)
+        if self._quick is entries and not self._is_provisional:
+            entries.note_addresses(table, memory, words, addresses)
+        return addresses, table, memory, words
 
     def fill(self, bitmask: Any) -> None:
         """Write the mask of the tokens allowed next, in place: zero after the end of the text.
@@ -73,9 +82,9 @@ class Matcher(HeldText):
             # each step
             if bitmask is not self._checked:
                 self._take_bitmask(bitmask, ())
-            code = entries.fill(self._table, self._memory, 0, self._words)
+            code = self._quick.quick_fill(self._bound[0])
             if code:
-                self._finish_fill(0, code, self._words)
+                self._finish_quick_fill(code)
             if self._held is not None:
                 self._narrow(self._held, self._words)
         finally:
@@ -97,13 +106,26 @@ class Matcher(HeldText):
             if self._held is not None:
                 self._advance_held(self._held, token, number)
                 return
-            code = entries.read_token(self._table, self._memory, 0, number, True)
+            code = self._quick.quick_read(self._bound[0], number)
             if code:
-                code = self._retry(0, number, code)
-                if code:
-                    self._refuse(0, token, code)
+                self._finish_quick_read(token, number, code)
         finally:
             self._is_busy = False
+
+    def _finish_quick_fill(self, code: int) -> None:
+        """Do what a quick call left to be done of a `fill`, or raise its error."""
+        if code == NOT_QUICK:
+            code = entries.fill(self._table, self._memory, 0, self._words)
+        if code:
+            self._finish_fill(0, code, self._words)
+
+    def _finish_quick_read(self, token: int, number: int, code: int) -> None:
+        """Do what a quick call left to be done of an `advance`, or raise its error."""
+        if code == NOT_QUICK:
+            code = entries.read_token(self._table, self._memory, 0, number, True)
+        code = self._retry(0, number, code)
+        if code:
+            self._refuse(0, token, code)
 
     def step(self, token: int, bitmask: Any) -> None:
         """`advance`, then `fill`, in one call. token, bitmask : as there.
@@ -122,22 +144,14 @@ class Matcher(HeldText):
                 self._advance_held(self._held, token, number)
                 self._fill(0, self._words)
                 return
-            code = entries.step(self._table, self._memory, 0, number, self._words)
-            if code:
-                self._finish_step(token, number, code)
+            code = self._quick.quick_step(self._bound[0], number)
+            if code & 1:
+                self._finish_quick_fill(code >> 1)
+            elif code:
+                self._finish_quick_read(token, number, code >> 1)
+                self._fill(0, self._words)
         finally:
             self._is_busy = False
-
-    def _finish_step(self, token: int, number: int, code: int) -> None:
-        """Do what compiled code left to be done in a `step`, or raise its error."""
-        was_fill, code = code & 1, code >> 1
-        if not was_fill:
-            code = self._retry(0, number, code)
-            if code:
-                self._refuse(0, token, code)
-            self._fill(0, self._words)
-        else:
-            self._finish_fill(0, code, self._words)
 
     def replay(self, tokens: Any) -> int:
         """Add tokens to the text as long as the masks have them. Returns how many were added.
@@ -308,7 +322,7 @@ class Matcher(HeldText):
         other = Matcher(self.store, self.max_rollback)
         with Alone(self):
             entries.collect(self._table, self._memory, 0, np.empty(int(self._memory[constants.CAPACITY]), np.int32))
-            other._memory = self._memory.copy()
+            other._bound = other._bound_to(other._table, self._memory.copy(), other._words)
             other._regions = self._regions.copy()
             if self._held is not None:
                 other._held = self._held.copy(other)

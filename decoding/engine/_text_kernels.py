@@ -167,20 +167,6 @@ def read_token(table: Int32, memory: Int32, region: int, token: int, commit: boo
     return NO_TEXT
 
 
-@kernel(entry=True)
-def step(table: Int32, memory: Int32, region: int, token: int, words: Int32) -> int:
-    """`read_token` and then `fill`, in one call.
-
-    Returns 0 if both are done. Else twice the result that is not OK, and one more if it is that of
-    `fill`.
-    """
-    code = read_token(table, memory, region, token, True)
-    if code != OK:
-        return 2 * code
-    code = fill(table, memory, region, words)
-    return 2 * code + 1 if code != OK else OK
-
-
 @kernel
 def fill_one(table, memory, words):  # type: ignore[no-untyped-def]
     """`fill` for the text of a matcher, whose region is at 0. If need be, it frees records."""

@@ -136,6 +136,9 @@ NO_BITMASK: object = object()
 """What stands for the bitmask that was checked last where there is none. No caller can pass it."""
 
 
+_UINT32, _INT32 = np.dtype(np.uint32), np.dtype(np.int32)
+
+
 def check_words(bitmask: Any, leading: tuple[int, ...], n_words: int) -> npt.NDArray[np.int32]:
     """A caller's bitmask as int32, in the same memory, after checks.
 
@@ -148,6 +151,8 @@ def check_words(bitmask: Any, leading: tuple[int, ...], n_words: int) -> npt.NDA
     Raises: MaskwrightError if the bitmask is no such array, not C-contiguous, not aligned or
     read-only.
     """
+    if type(bitmask) is np.ndarray and _fits(bitmask, leading, n_words):
+        return bitmask.view(_INT32)
     expected = (
         f"expected shape {(*leading, n_words)} or wider, dtype uint32 or int32, C-contiguous and writable, on the CPU"
     )
@@ -163,10 +168,25 @@ def check_words(bitmask: Any, leading: tuple[int, ...], n_words: int) -> npt.NDA
     if not isinstance(bitmask, np.ndarray):
         raise MaskwrightError(f"the bitmask is {a_type(bitmask)}; {expected}")
     array: npt.NDArray[Any] = bitmask
-    if array.dtype not in (np.dtype(np.uint32), np.dtype(np.int32)):
+    if array.dtype not in (_UINT32, _INT32):
         raise MaskwrightError(f"the bitmask has dtype {array.dtype}; {expected}")
     if array.ndim != len(leading) + 1 or array.shape[:-1] != leading or array.shape[-1] < n_words:
         raise MaskwrightError(f"the bitmask has shape {array.shape}; {expected}")
     if not array.flags.c_contiguous or not array.flags.writeable or not array.flags.aligned:
         raise MaskwrightError(f"the bitmask is not contiguous, not writable or not aligned; {expected}")
-    return array.view(np.ndarray).view(np.int32)
+    return array.view(np.ndarray).view(_INT32)
+
+
+def _fits(array: npt.NDArray[Any], leading: tuple[int, ...], n_words: int) -> bool:
+    """Whether an array is all that `check_words` asks for.
+
+    PERF: decoders that pass a new view at each step wait for this, and for no message.
+    """
+    shape = array.shape
+    return (
+        array.dtype in (_UINT32, _INT32)
+        and shape[:-1] == leading
+        and len(shape) == len(leading) + 1
+        and shape[-1] >= n_words
+        and array.flags.carray
+    )

@@ -146,6 +146,12 @@ TOO_LONG = -12
 WANTS_CACHE = 1
 """Success, and a cache of walks would help."""
 
+TABLE_AT, MEMORY_AT, WORDS_AT, N_ADDRESSES = range(0, 8, 2)
+"""What a matcher's quick calls take: the address and the size of each array."""
+
+MOST_QUICK_FRAMES, MOST_QUICK_BYTES = 256, 256
+"""The most frames of a stack, and bytes of a token, that are followed while the GIL is held."""
+
 LIST = -16
 """Stacks of this value or less are lists. Values between this and 0 are results."""
 

@@ -13,9 +13,10 @@ entries = EntryPoints(
     {
         "_mask_kernels": ("fill",),
         "_string_kernels": ("fill_part", "read_strings"),
-        "_text_kernels": ("read_token", "read_bytes", "replay", "step"),
+        "_text_kernels": ("read_token", "read_bytes", "replay"),
         "_memory_kernels": ("reset", "rollback", "collect", "forget_walks"),
         "_end_kernels": ("can_end",),
         "_batch_kernels": ("fill_batch", "advance_batch"),
+        "_quick_kernels": ("note_addresses", "quick_fill", "quick_read", "quick_step"),
     },
 )

@@ -32,5 +32,5 @@ def restored(
             "the matcher or batch was pickled by another version of maskwright, which stores texts differently; read the texts again"
         )
     texts = cls(*arguments)
-    texts._memory, texts._regions = memory, regions
+    texts._bound, texts._regions = texts._bound_to(texts._table, memory, texts._words), regions
     return texts

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -16,13 +16,12 @@ from maskwright.analysis.arguments import as_integer, clip, refuse_argument
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError
 from maskwright.analysis.grammar.columns import Column
 from maskwright.decoding.engine import constants
-from maskwright.decoding.engine.alone import Alone, Shared
-from maskwright.decoding.engine.arguments import NO_BITMASK, as_id, check_words, plain_bytes
+from maskwright.decoding.engine.alone import Alone
+from maskwright.decoding.engine.arguments import NO_BITMASK, as_id, plain_bytes
+from maskwright.decoding.engine.bound import BoundTexts, Words
 from maskwright.decoding.engine.entries import entries
 from maskwright.decoding.engine.pickles import SOURCE
 from maskwright.maskstore.table.compiled import EngineTable
-
-Words = npt.NDArray[np.int32]
 
 _FIRST_RECORDS = 4096
 """The records of a new text: enough for some 400 tokens; 48 KB."""
@@ -37,7 +36,7 @@ To find them, all bytes before it are read 256 times.
 """
 
 
-class Texts(Shared):
+class Texts(BoundTexts):
     """Some texts under one store, for one thread at a time (`alone`).
 
     store : the engine's table with its grammar and vocabulary.
@@ -65,49 +64,24 @@ class Texts(Shared):
         self.store = store
         self.size = size
         self.max_rollback = max_rollback
-        self._take_table()
+        table = self._newest_table()
         self._n_words = store.n_words
-        arena = constants.REGION_HEADER + max_rollback * constants.SAVED + constants.scratch_size(self._table)
+        arena = constants.REGION_HEADER + max_rollback * constants.SAVED + constants.scratch_size(table)
         width = arena + constants.RECORD * _FIRST_RECORDS
         if size * width >= 1 << 31:
             raise LimitError(
                 f"{clip(size)} texts that remember {clip(max_rollback)} tokens each are more than can be numbered in 31 bits; make several "
                 "batches, or give a smaller max_rollback"
             )
-        self._memory = _zeros(size * width)
+        memory = _zeros(size * width)
         self._regions = np.arange(size, dtype=np.int64) * width
         for region in self._regions.tolist():
-            self._memory[region + constants.MAX_HISTORY] = max_rollback
-            self._memory[region + constants.ARENA] = arena
-            self._memory[region + constants.CAPACITY] = _FIRST_RECORDS
-            entries.reset(self._table, self._memory, region)
-        self._words: Words = np.zeros(0, np.int32)
+            memory[region + constants.MAX_HISTORY] = max_rollback
+            memory[region + constants.ARENA] = arena
+            memory[region + constants.CAPACITY] = _FIRST_RECORDS
+            entries.reset(table, memory, region)
+        self._bound = self._bound_to(table, memory, np.zeros(0, np.int32))
         self._checked = NO_BITMASK
-
-    def _take_table(self) -> None:
-        """Read the store's table from now on. It may change once (`EngineTable.is_final`).
-
-        States and records mean the same under both tables. (Walks would not, but none is cached
-        while the parser is asked.)
-        """
-        # in this order: a table that is taken too early is taken again
-        self._is_provisional = not self.store.is_final
-        # PERF: compiled code is specialised on whether an array is read-only. A mapped file is, so
-        # all tables are.
-        self._table = self.store.table.view()
-        self._table.setflags(write=False)
-
-    def _take_bitmask(self, bitmask: Any, leading: tuple[int, ...]) -> None:
-        """Write to this bitmask from now on. Raises: as `check_words`.
-
-        PERF: called only where the bitmask is new, or the table may be.
-        """
-        self._checked = NO_BITMASK  # for whoever interrupts here
-        self._words = check_words(bitmask, leading, self._n_words)
-        if self._is_provisional:
-            self._take_table()
-        if not self._is_provisional:
-            self._checked = bitmask
 
     def _state(self) -> tuple[int, Words, npt.NDArray[np.int64]]:
         """The texts as `restored` takes them: the code's checksum, the memory and the regions."""
@@ -395,7 +369,7 @@ class Texts(Shared):
             memory[into + constants.CAPACITY] = capacities.get(slot, int(old[region + constants.CAPACITY]))
             memory[into + constants.CACHE] = cache if has_cache[slot] else 0
             cache += width * has_cache[slot]
-        self._memory, self._regions = memory, begins[:-1].copy()
+        self._bound, self._regions = self._bound_to(self._table, memory, self._words), begins[:-1].copy()
 
     @property
     def n_bytes(self) -> int:

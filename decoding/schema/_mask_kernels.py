@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
+from maskwright.decoding.engine.quick import NOT_QUICK
 from maskwright.decoding.schema._frame_kernels import begin_marks, frame_at, has_bit, note_mark, set_bit
 from maskwright.decoding.schema._literal_kernels import literal_length, narrow
 from maskwright.decoding.schema._memo_kernels import (
@@ -51,7 +52,6 @@ from maskwright.decoding.schema.constants import (
     N_MISSES,
     NO_ESCAPE,
     NO_ROOM,
-    NOT_QUICK,
     NUMBER,
     OK,
     PARENT,

@@ -13,12 +13,12 @@ from __future__ import annotations
 from maskwright.analysis.addresses import int32_at
 from maskwright.analysis.arrays import Int32, Int64
 from maskwright.analysis.jit import kernel
+from maskwright.decoding.engine.quick import NOT_QUICK
 from maskwright.decoding.schema._text_kernels import fill_text, read_token
 from maskwright.decoding.schema.constants import (
     AUTOMATA_AT,
     BUSY,
     MEMORY_AT,
-    NOT_QUICK,
     OK,
     STATE,
     TABLE_AT,

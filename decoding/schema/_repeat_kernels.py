@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
+from maskwright.decoding.engine.quick import NOT_QUICK
 from maskwright.decoding.schema._frame_kernels import (
     frame_at,
     has_bit,
@@ -39,7 +40,6 @@ from maskwright.decoding.schema.constants import (
     MODE,
     N_PLACES,
     NO_ESCAPE,
-    NOT_QUICK,
     OK,
     PARENT,
     REMEMBERED,

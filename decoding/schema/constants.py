@@ -131,7 +131,6 @@ VOC_AT, TABLE_AT, AUTOMATA_AT, MEMORY_AT, WORK_AT, WORDS_AT, N_ADDRESSES = range
 
 # ---- Results.
 
-OK, ILLEGAL, NO_ROOM, TOO_MANY, DEAD_END, AFTER_END, NOT_COMPLETE, NO_TEXT, OUT_OF_RANGE, NOT_QUICK = range(10)
+OK, ILLEGAL, NO_ROOM, TOO_MANY, DEAD_END, AFTER_END, NOT_COMPLETE, NO_TEXT, OUT_OF_RANGE = range(9)
 """NO_ROOM: the text's memory is full; the same call succeeds with more. TOO_MANY: more readings
-than MOST_READINGS, or a walk that is too deep. NOT_QUICK: not done, since it would take long, or
-others work in the workspace; what is written of a mask may be anything. See `_quick_kernels.py`."""
+than MOST_READINGS, or a walk that is too deep."""

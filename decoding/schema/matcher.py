@@ -12,6 +12,7 @@ from maskwright.analysis.errors import IllegalTokenError, MaskwrightError
 from maskwright.decoding.engine.alone import Alone
 from maskwright.decoding.engine.arguments import NO_BITMASK, as_id, as_int64, check_words, integer_row
 from maskwright.decoding.engine.forced import MOST_BYTES, forced_bytes
+from maskwright.decoding.engine.quick import NOT_QUICK
 from maskwright.decoding.names.refused import NoNamesInSchemas
 from maskwright.decoding.schema import constants
 from maskwright.decoding.schema.text import SchemaText
@@ -102,7 +103,7 @@ class SchemaMatcher(NoNamesInSchemas, SchemaText):
 
     def _advance_slowly(self, token: int, number: int, code: int) -> None:
         """Do what a quick call left to be done, or raise the error that its code means."""
-        if code in (constants.NO_ROOM, constants.NOT_QUICK):
+        if code in (constants.NO_ROOM, NOT_QUICK):
             code = self._read_token(number, True)
         if code:
             self._refuse(token, code)

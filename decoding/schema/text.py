@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import sys
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -15,6 +13,7 @@ from maskwright.analysis.arguments import as_integer, clip, refuse_argument
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError
 from maskwright.decoding.engine.alone import Shared
 from maskwright.decoding.engine.arguments import plain_bytes
+from maskwright.decoding.engine.quick import NOTHING_QUICK, quick_calls
 from maskwright.decoding.schema import constants
 from maskwright.decoding.schema.compared import ComparedEntries
 from maskwright.decoding.schema.entries import entries
@@ -35,17 +34,7 @@ def _plainly(entry: Callable[..., Any], *arguments: Any) -> Any:
     return entry(*arguments)
 
 
-_NOTHING_QUICK: Any = SimpleNamespace(
-    quick_fill=lambda addresses: constants.NOT_QUICK,
-    quick_read=lambda addresses, token: constants.NOT_QUICK,
-    quick_step=lambda addresses, token: 2 * constants.NOT_QUICK,
-)
-"""The quick entry points where there are none: Numba would compile the engine twice for them."""
-
-_HAS_GIL: bool = getattr(sys, "_is_gil_enabled", lambda: True)()
-"""Whether one thread at a time runs Python, as quick calls need it."""
-
-_QUICK: Any = entries if entries.is_compiled_ahead and _HAS_GIL else _NOTHING_QUICK
+_QUICK = quick_calls(entries)
 
 
 class SchemaText(Shared):
@@ -79,7 +68,7 @@ class SchemaText(Shared):
         self._call: Callable[..., Any] = workspace.call
         self._quick = _QUICK
         if store.compares_items:  # the others need not wait for its interpreter
-            self._entries, self._call, self._quick = ComparedEntries(store, workspace), _plainly, _NOTHING_QUICK
+            self._entries, self._call, self._quick = ComparedEntries(store, workspace), _plainly, NOTHING_QUICK
         self._said: list[int | bytes] = []  # the tokens and bytes of the text, in order
         room = max(FIRST_ARENA, 10 * int(self._table[layout.MOST_WORDS]))
         if max_rollback + room > MOST_INTEGERS // 2:

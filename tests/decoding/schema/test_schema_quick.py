@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from quick_cases import outcome, rounds_meanwhile
 from random_graphs import random_graph
 from schema_masks import SPACINGS, VOCABULARY
 from shares import share
@@ -16,7 +17,8 @@ from shares import share
 import maskwright as mw
 from maskwright.analysis.addresses import int32_at
 from maskwright.analysis.schema.shapes import Texts
-from maskwright.decoding.schema import constants, text
+from maskwright.decoding.engine.quick import NOT_QUICK, NOTHING_QUICK
+from maskwright.decoding.schema import constants
 from maskwright.decoding.schema.entries import entries
 from maskwright.decoding.schema.matcher import SchemaMatcher
 from maskwright.maskstore.schema.compiled import SchemaTables
@@ -27,15 +29,6 @@ needs_quick_calls = pytest.mark.skipif(
 )
 
 
-def outcome(call: Any, *arguments: Any) -> str:
-    """The error of a call, or "" """
-    try:
-        call(*arguments)
-    except mw.MaskwrightError as error:
-        return f"{type(error).__name__}: {error}"
-    return ""
-
-
 @needs_quick_calls
 @pytest.mark.parametrize("seed", share([*range(30)], 5))
 def test_quick_calls_do_what_the_others_do(seed: int) -> None:
@@ -44,7 +37,7 @@ def test_quick_calls_do_what_the_others_do(seed: int) -> None:
     texts = Texts(random_graph(rng), rng.choice(SPACINGS), "any")
     store = SchemaTables("random", texts, VOCABULARY, *write_schema(texts))
     quick, slow = SchemaMatcher(store, 8), SchemaMatcher(store, 8)
-    slow._quick = text._NOTHING_QUICK
+    slow._quick = NOTHING_QUICK
     words = [np.zeros(store.n_words, np.uint32) for _ in range(2)]
     n_quick = 0
     for _ in range(150):
@@ -128,9 +121,9 @@ def test_nothing_is_quick_while_another_thread_works() -> None:
     assert matcher._quick.quick_fill(matcher._bound[0]) == constants.OK
     matcher._work[constants.BUSY] = 1
     try:
-        assert matcher._quick.quick_fill(matcher._bound[0]) == constants.NOT_QUICK
-        assert matcher._quick.quick_read(matcher._bound[0], 5) == constants.NOT_QUICK
-        assert matcher._quick.quick_step(matcher._bound[0], 5) == 2 * constants.NOT_QUICK
+        assert matcher._quick.quick_fill(matcher._bound[0]) == NOT_QUICK
+        assert matcher._quick.quick_read(matcher._bound[0], 5) == NOT_QUICK
+        assert matcher._quick.quick_step(matcher._bound[0], 5) == 2 * NOT_QUICK
     finally:
         matcher._work[constants.BUSY] = 0
     with pytest.raises(ZeroDivisionError):
@@ -159,37 +152,19 @@ def test_what_takes_long_is_not_quick(schema: Any, data: bytes) -> None:
     matcher.advance_bytes(data)
     matcher.fill(words)
     wanted = words.copy()
-    assert matcher._quick.quick_fill(matcher._bound[0]) == constants.NOT_QUICK
+    assert matcher._quick.quick_fill(matcher._bound[0]) == NOT_QUICK
     matcher.fill(words)
     assert (words == wanted).all()
 
 
 @needs_quick_calls
 def test_quick_calls_keep_the_gil() -> None:
-    """So no other thread runs while they do: this one's count of its rounds stands still."""
+    """So no other thread runs while they do."""
     store = mw.build_store(mw.load_choice(["yes", "no"]), mw.load_vocabulary("python-tiny"))
     matcher, words = store.matcher(), np.zeros(store.n_words, np.uint32)
     matcher.fill(words)
-    address, rounds, end = matcher._bound[0], [0], threading.Event()
-
-    def go_on() -> None:
-        while not end.is_set():
-            rounds[0] += 1
-
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(0.3)  # the calls take a millisecond together
-    thread = threading.Thread(target=go_on)
-    try:
-        thread.start()
-        n, quick = rounds[0], matcher._quick.quick_fill
-        for _ in range(2_000):
-            quick(address)
-        moved = rounds[0] - n
-    finally:
-        sys.setswitchinterval(before)
-        end.set()
-        thread.join()
-    assert moved == 0
+    address, quick = matcher._bound[0], matcher._quick.quick_fill
+    assert rounds_meanwhile(lambda: quick(address)) == 0
 
 
 def test_a_copy_works_in_its_own_workspace() -> None:

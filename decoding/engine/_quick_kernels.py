@@ -1,0 +1,108 @@
+"""What Python calls most, at the least cost: one array of addresses, and the GIL is not released.
+
+These do what `fill`, `read_token` and `step` do to the text of a matcher, where that takes
+microseconds. Else they leave it and return NOT_QUICK.
+
+PERF: besides the 50 ns that releasing the GIL takes, a thread that is busy with Python code would
+take it for a switch interval, 5 ms.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maskwright.analysis.addresses import int32_at
+from maskwright.analysis.arrays import Int32, Int64
+from maskwright.analysis.jit import kernel
+from maskwright.decoding.engine._mask_kernels import fill
+from maskwright.decoding.engine._stack_kernels import height_of
+from maskwright.decoding.engine._text_kernels import read_token
+from maskwright.decoding.engine.constants import (
+    ARENA,
+    LIST,
+    MEMORY_AT,
+    MOST_QUICK_BYTES,
+    MOST_QUICK_FRAMES,
+    OK,
+    STACKS,
+    TABLE_AT,
+    WORDS_AT,
+)
+from maskwright.decoding.engine.quick import NOT_QUICK
+from maskwright.maskstore.table.schema import N_TOKENS, TOKEN_START
+
+
+@kernel(entry=True)
+def note_addresses(table: Int32, memory: Int32, words: Int32, addresses: Int64) -> int:
+    """Write what the others take. Returns OK. They need the arrays, which must be kept alive."""
+    addresses[TABLE_AT], addresses[TABLE_AT + 1] = table.ctypes.data, len(table)
+    addresses[MEMORY_AT], addresses[MEMORY_AT + 1] = memory.ctypes.data, len(memory)
+    addresses[WORDS_AT], addresses[WORDS_AT + 1] = words.ctypes.data, len(words)
+    return OK
+
+
+@kernel(forceinline=True)
+def is_quick(memory: Int32) -> bool:
+    """Whether the text has one parse, which is not nested deeply."""
+    stacks = memory[STACKS]
+    return stacks > LIST and height_of(memory, memory[ARENA], stacks) <= MOST_QUICK_FRAMES
+
+
+@kernel(forceinline=True)
+def is_short(table: Int32, token: int) -> bool:
+    """Whether a token has few bytes, or the vocabulary lacks it."""
+    if token < 0 or token >= table[N_TOKENS]:
+        return True
+    start = np.int64(table[TOKEN_START])
+    return table[start + token + 1] - table[start + token] <= MOST_QUICK_BYTES
+
+
+@kernel(forceinline=True)
+def read_and_fill(addresses: Int64, token: int, is_read: bool, is_filled: bool) -> int:
+    """Read a token, write a mask, or both.
+
+    Returns twice what `read_token` does if that is not OK, or 1 + twice what `fill` does, or 0.
+    Each may be NOT_QUICK.
+    """
+    if addresses[TABLE_AT] == 0:
+        return 2 * NOT_QUICK
+    table = int32_at(addresses[TABLE_AT], addresses[TABLE_AT + 1])
+    memory = int32_at(addresses[MEMORY_AT], addresses[MEMORY_AT + 1])
+    if is_read:
+        if not is_quick(memory) or not is_short(table, token):
+            return 2 * NOT_QUICK
+        code = read_token(table, memory, np.int64(0), token, True)
+        if code != OK:
+            return 2 * code
+    if is_filled:
+        if not is_quick(memory):
+            return 1 + 2 * NOT_QUICK
+        words = int32_at(addresses[WORDS_AT], addresses[WORDS_AT + 1])
+        code = fill(table, memory, np.int64(0), words)
+        if code != OK:
+            return 1 + 2 * code
+    return OK
+
+
+@kernel(entry=True, holds_gil=True)
+def quick_fill(addresses: Int64) -> int:
+    """Write the mask. Returns what `fill` does, or NOT_QUICK.
+
+    addresses : see `note_addresses`; all 0, and nothing is quick.
+    """
+    return read_and_fill(addresses, 0, False, True) >> 1
+
+
+@kernel(entry=True, holds_gil=True)
+def quick_read(addresses: Int64, token: int) -> int:
+    """Read a token, for good. Returns what `read_token` does, or NOT_QUICK.
+
+    addresses : as for `quick_fill`.
+    """
+    return read_and_fill(addresses, token, True, False) >> 1
+
+
+@kernel(entry=True, holds_gil=True)
+def quick_step(addresses: Int64, token: int) -> int:
+    """`quick_read`, then `quick_fill`. addresses : as there. Returns: see `read_and_fill`."""
+    return read_and_fill(addresses, token, True, True)

@@ -1,0 +1,27 @@
+"""Which calls are quick: those that keep the GIL, see `_quick_kernels.py` of each engine."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+NOT_QUICK = 9
+"""What a quick call returns that has done nothing, but may have spoilt the words of a mask:
+it would have taken long, or another thread works in what it needs. No other result has this number.
+"""
+
+NOTHING_QUICK: Any = SimpleNamespace(
+    quick_fill=lambda addresses: NOT_QUICK,
+    quick_read=lambda addresses, token: NOT_QUICK,
+    quick_step=lambda addresses, token: 2 * NOT_QUICK,
+)
+"""The quick calls where there are none: Numba would compile the engine twice for them."""
+
+_HAS_GIL: bool = getattr(sys, "_is_gil_enabled", lambda: True)()
+"""Whether one thread at a time runs Python, as quick calls need it."""
+
+
+def quick_calls(entries: Any) -> Any:
+    """The quick calls among an engine's entry points: `quick_fill`, `quick_read`, `quick_step`."""
+    return entries if entries.is_compiled_ahead and _HAS_GIL else NOTHING_QUICK

@@ -1,0 +1,141 @@
+"""Calls by addresses, which keep the GIL, beside those that do neither, on random grammars; what is not quick."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from engine_cases import MAKERS, ids, longest, random_vocabulary, vocabulary_of
+from quick_cases import outcome, rounds_meanwhile
+from shares import share
+
+import maskwright as mw
+from maskwright.decoding.engine import constants
+from maskwright.decoding.engine.entries import entries
+from maskwright.decoding.engine.quick import NOT_QUICK, NOTHING_QUICK
+from maskwright.decoding.matcher import Matcher
+from maskwright.stores.build import compile_store
+from maskwright.stores.store import Store
+
+needs_quick_calls = pytest.mark.skipif(
+    not entries.is_compiled_ahead, reason="no extension, so there are no quick calls"
+)
+
+DEEP = 'start: "(" start ")" | "a"'
+AMBIGUOUS = '// maskwright: conflicts = all\nstart: s*\ns: "x" | "x" "x"'
+
+
+def check_addresses(matcher: Any) -> None:
+    """What the quick calls take is where the arrays are."""
+    addresses, *arrays = matcher._bound
+    assert addresses.tolist() == [number for each in arrays for number in (each.ctypes.data, each.size)]
+
+
+def small_store(text: str, *tokens: bytes, singles: bytes = b"") -> Store:
+    return compile_store(longest(text), vocabulary_of(*tokens, singles=singles))
+
+
+@needs_quick_calls
+@pytest.mark.parametrize("make", MAKERS)
+@pytest.mark.parametrize("seed", share([*range(100, 160)], 8))
+def test_quick_calls_do_what_the_others_do(seed: int, make: Any) -> None:
+    """Masks, tokens, errors, rollbacks, forks, pickles and resets of two texts, one of which has no quick calls."""
+    rng = random.Random(seed)
+    try:
+        grammar = make(seed)
+        store = compile_store(grammar, random_vocabulary(grammar, seed))
+    except mw.MaskwrightError:
+        pytest.skip("the grammar is refused")
+    quick, slow = Matcher(store, 8), Matcher(store, 8)
+    slow._quick = NOTHING_QUICK
+    words = [np.zeros(store.n_words + seed % 3, np.uint32) for _ in range(2)]
+    for _ in range(150):
+        assert outcome(quick.fill, words[0]) == outcome(slow.fill, words[1])
+        check_addresses(quick)
+        assert (words[0] == words[1]).all()
+        allowed = sorted(ids(words[0]))
+        token = rng.choice(allowed) if allowed and rng.random() < 0.9 else rng.randrange(-1, store.vocabulary.size + 1)
+        if rng.random() < 0.3:
+            assert outcome(quick.step, token, words[0]) == outcome(slow.step, token, words[1])
+        else:
+            assert outcome(quick.advance, token) == outcome(slow.advance, token)
+        n_kept = int(quick._memory[constants.N_HISTORY])
+        assert n_kept == int(slow._memory[constants.N_HISTORY])
+        if n_kept and (not allowed or rng.random() < 0.2):
+            n = rng.randint(0, n_kept)
+            quick.rollback(n)
+            slow.rollback(n)
+        if rng.random() < 0.1:
+            quick = quick.fork()
+        if rng.random() < 0.02:
+            quick = pickle.loads(pickle.dumps(quick))
+        if quick.is_finished() or rng.random() < 0.05:
+            quick.reset()
+            slow.reset()
+
+
+@needs_quick_calls
+def test_addresses_move_with_the_memory() -> None:
+    """A text outgrows its memory, and gets a cache of walks: quick calls go on in the new one."""
+    store = small_store(DEEP, singles=b"()a")
+    matcher, twin, words = store.matcher(), store.matcher(), np.zeros(store.n_words, np.uint32)
+    twin._quick = NOTHING_QUICK
+    places = set()
+    for _ in range(8_000):
+        matcher.step(0, words)
+        twin.advance(0)
+        places.add(matcher._memory.ctypes.data)
+    check_addresses(matcher)
+    assert len(places) > 1 and (matcher._memory[: constants.CACHE] == twin._memory[: constants.CACHE]).all()
+
+
+@needs_quick_calls
+def test_what_may_take_long_is_not_quick() -> None:
+    """Deep stacks, long tokens, several parses, tables that are not closed."""
+    long = b"(" * (constants.MOST_QUICK_BYTES + 1)
+    store = small_store(DEEP, long, long[1:], singles=b"()a")
+    for n, expected in ((1, constants.OK), (constants.MOST_QUICK_FRAMES + 9, NOT_QUICK)):
+        matcher, words = store.matcher(), np.zeros(store.n_words, np.uint32)
+        matcher.fill(words)
+        assert matcher._quick.quick_read(matcher._bound[0], 0) == NOT_QUICK
+        matcher.advance_bytes(b"(" * n)
+        assert matcher._quick.quick_fill(matcher._bound[0]) == expected
+        assert matcher._quick.quick_read(matcher._bound[0], 2) == expected
+    matcher = store.matcher()
+    matcher.fill(words)
+    assert matcher._quick.quick_read(matcher._bound[0], 1) == constants.OK
+
+    store = small_store(AMBIGUOUS, singles=b"x")
+    matcher, words = store.matcher(), np.zeros(store.n_words, np.uint32)
+    matcher.fill(words)
+    assert matcher._quick.quick_fill(matcher._bound[0]) == constants.OK
+    matcher.advance_bytes(b"xxx")
+    assert len(matcher._stacks(0)) > 1
+    assert matcher._quick.quick_fill(matcher._bound[0]) == NOT_QUICK
+    assert matcher._quick.quick_step(matcher._bound[0], 0) == 2 * NOT_QUICK
+
+
+@needs_quick_calls
+def test_tables_that_are_not_closed_are_not_quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = small_store(DEEP, singles=b"()a")
+    words = np.zeros(store.n_words, np.uint32)
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "is_final", property(lambda self: False))
+        matcher = store.matcher()
+        matcher.fill(words)
+        assert matcher._quick.quick_fill(matcher._bound[0]) == NOT_QUICK
+    matcher.fill(words)
+    assert matcher._quick.quick_fill(matcher._bound[0]) == constants.OK
+
+
+@needs_quick_calls
+def test_quick_calls_keep_the_gil() -> None:
+    """So no other thread runs while they do."""
+    store = small_store(DEEP, singles=b"()a")
+    matcher, words = store.matcher(), np.zeros(store.n_words, np.uint32)
+    matcher.fill(words)
+    address, quick = matcher._bound[0], matcher._quick.quick_fill
+    assert rounds_meanwhile(lambda: quick(address)) == 0
