@@ -32,6 +32,29 @@ DEFAULT_ROLLBACK = 256
 """The number of tokens that can be taken back, unless the caller says otherwise."""
 
 
+class _ByArrays:
+    """What stands for quick calls where there is no extension: it takes the arrays themselves.
+
+    Numba would compile the engine once more for arrays that it makes of addresses.
+    """
+
+    @staticmethod
+    def quick_fill(arrays: tuple[Words, Words, Words]) -> int:
+        return int(entries.fill(arrays[0], arrays[1], 0, arrays[2]))
+
+    @staticmethod
+    def quick_read(arrays: tuple[Words, Words, Words], token: int) -> int:
+        return int(entries.read_token(arrays[0], arrays[1], 0, token, True))
+
+    @staticmethod
+    def quick_step(arrays: tuple[Words, Words, Words], token: int) -> int:
+        code = _ByArrays.quick_read(arrays, token)
+        if code:
+            return 2 * code
+        code = _ByArrays.quick_fill(arrays)
+        return 2 * code + 1 if code else 0
+
+
 class Matcher(HeldText):
     """One text under a store: fill a bitmask, advance by a token, and so on.
 
@@ -51,14 +74,16 @@ class Matcher(HeldText):
 
     _what = "this matcher"
     _remedy = "store.matcher() or fork()"
-    _quick = quick_calls(entries)
+    _quick: Any = quick_calls(entries, _ByArrays)
 
     def __init__(self, store: EngineTable, max_rollback: int = DEFAULT_ROLLBACK) -> None:
         super().__init__(store, 1, max_rollback)
 
     def _bound_to(self, table: Words, memory: Words, words: Words) -> Bound:
+        if self._quick is _ByArrays:
+            return (table, memory, words), table, memory, words
         addresses = np.zeros(constants.N_ADDRESSES, np.int64)
-        if self._quick is entries and not self._is_provisional:
+        if not self._is_provisional:
             entries.note_addresses(table, memory, words, addresses)
         return addresses, table, memory, words
 

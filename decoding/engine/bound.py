@@ -13,10 +13,8 @@ from maskwright.maskstore.table.compiled import EngineTable
 
 Words = npt.NDArray[np.int32]
 
-Bound = tuple[npt.NDArray[np.int64], Words, Words, Words]
-"""The addresses that quick calls take, and the arrays: the table, the memory, and the bitmask."""
-
-_NO_ADDRESSES = np.zeros(0, np.int64)
+Bound = tuple[Any, Words, Words, Words]
+"""What quick calls take, such as addresses; and the arrays: the table, the memory, the bitmask."""
 
 
 class BoundTexts(Shared):
@@ -38,7 +36,7 @@ class BoundTexts(Shared):
         INVARIANT: addresses and what keeps their arrays alive are replaced together, whoever
         interrupts: by one assignment.
         """
-        return _NO_ADDRESSES, table, memory, words
+        return None, table, memory, words
 
     @property
     def _table(self) -> Words:

@@ -22,6 +22,10 @@ _HAS_GIL: bool = getattr(sys, "_is_gil_enabled", lambda: True)()
 """Whether one thread at a time runs Python, as quick calls need it."""
 
 
-def quick_calls(entries: Any) -> Any:
-    """The quick calls among an engine's entry points: `quick_fill`, `quick_read`, `quick_step`."""
-    return entries if entries.is_compiled_ahead and _HAS_GIL else NOTHING_QUICK
+def quick_calls(entries: Any, otherwise: Any = NOTHING_QUICK) -> Any:
+    """An engine's `quick_fill`, `quick_read` and `quick_step`.
+
+    entries : its entry points.
+    otherwise : what has calls of these names, for where there are no quick ones.
+    """
+    return entries if entries.is_compiled_ahead and _HAS_GIL else otherwise
