@@ -141,7 +141,7 @@ def kernel(
         taken for the whole array.
     forceinline : see `numba.njit`.
     holds_gil : whether a call from Python keeps the GIL, which others release. It is for functions
-        that take a microsecond, and for those that no other thread may interrupt.
+        that take microseconds, and for those that no other thread may interrupt.
 
     PERF: references to arrays are counted only in functions that allocate. Counting costs some 10
     ns for each array of each call, arrays in tuples included, and kernels such as ours pass thirty.
@@ -172,7 +172,7 @@ def _dispatcher_of(kernel: Kernel) -> Any:
         ) from error
     config: Any = importlib.import_module("numba.core.config")  # its names come from the environment: no stub
     path = function.__code__.co_filename
-    if kernel.holds_gil:  # no others use addresses
+    if kernel.holds_gil:  # only what such kernels call uses addresses
         teach_numba()
     options = {"nogil": not kernel.holds_gil, "forceinline": kernel.forceinline, "_nrt": kernel.allocates}
     named = config.CACHE_DIR

@@ -33,7 +33,7 @@ DEFAULT_ROLLBACK = 256
 
 
 class _ByArrays:
-    """What stands for quick calls where there is no extension: it takes the arrays themselves.
+    """What stands for quick calls where there are none (`quick_calls`). It takes the arrays.
 
     Numba would compile the engine once more for arrays that it makes of addresses.
     """
@@ -67,9 +67,9 @@ class Matcher(HeldText):
     max_rollback is no integer or negative; LimitError if so much history takes too much memory.
 
     A matcher is for one thread at a time. A call while another has not returned is a
-    MaskwrightError and changes nothing. (Compiled code lets other threads run, and two calls in one
-    text's memory would ruin it.) Threads that take turns may share a matcher; otherwise give each
-    thread its own.
+    MaskwrightError and changes nothing. (Compiled code may let other threads run, and two calls in
+    one text's memory would ruin it.) Threads that take turns may share a matcher; otherwise give
+    each thread its own.
     """
 
     _what = "this matcher"
@@ -83,8 +83,7 @@ class Matcher(HeldText):
         if self._quick is _ByArrays:
             return (table, memory, words), table, memory, words
         addresses = np.zeros(constants.N_ADDRESSES, np.int64)
-        if not self._is_provisional:
-            entries.note_addresses(table, memory, words, addresses)
+        entries.note_addresses(table, memory, words, addresses)
         return addresses, table, memory, words
 
     def fill(self, bitmask: Any) -> None:

@@ -36,6 +36,7 @@ from maskwright.decoding.engine.constants import (
     NO_ROOM,
     OK,
     SPENT,
+    SPENT_BEFORE,
     STRIDE,
     TOO_LONG,
     TOO_MANY,
@@ -64,7 +65,7 @@ def begin_draft(memory, region):  # type: ignore[no-untyped-def]
 @kernel(forceinline=True)
 def spend_nothing(memory, region):  # type: ignore[no-untyped-def]
     """Begin to count steps, see N_BELOW_ARENA."""
-    memory[region + (memory[region + ARENA] & NATURAL) - SPENT] = 0
+    memory[region + (memory[region + ARENA] & NATURAL) - SPENT] = memory[region + SPENT_BEFORE]
 
 
 @kernel

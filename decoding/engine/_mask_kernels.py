@@ -178,8 +178,8 @@ def write_collected(table, memory, region, words):  # type: ignore[no-untyped-de
 def clear(words):  # type: ignore[no-untyped-def]
     """Set words to 0.
 
-    PERF: a loop from `n` on is not vectorised, since `n` might be negative (1,400 against 150 ns
-    for 4,096 words).
+    PERF: a loop over a part, as `for w in range(n, words.shape[0])`, is not vectorised, since n
+    might be negative (1,400 against 150 ns for 4,096 words). So callers pass a view of that part.
     """
     for w in range(words.shape[0]):
         words[w] = 0

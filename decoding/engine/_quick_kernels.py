@@ -1,10 +1,10 @@
 """What Python calls most, at the least cost: one array of addresses, and the GIL is not released.
 
-These do what `fill`, `read_token` and `step` do to the text of a matcher, where that takes
-microseconds. Else they leave it and return NOT_QUICK.
+These do what `fill`, `read_token` and both do to the text of a matcher, where that takes
+microseconds. Else the result is NOT_QUICK, and the state and the history are as they were.
 
-PERF: besides the 50 ns that releasing the GIL takes, a thread that is busy with Python code would
-take it for a switch interval, 5 ms.
+PERF: releasing the GIL takes 50 ns, and while another thread is busy with Python code, a whole
+switch interval, 5 ms.
 """
 
 from __future__ import annotations
@@ -23,27 +23,42 @@ from maskwright.decoding.engine.constants import (
     MEMORY_AT,
     MOST_QUICK_BYTES,
     MOST_QUICK_FRAMES,
+    MOST_QUICK_SPENT,
+    MOST_SPENT,
     OK,
+    SPENT_BEFORE,
     STACKS,
     TABLE_AT,
+    TOO_LONG,
     WORDS_AT,
 )
 from maskwright.decoding.engine.quick import NOT_QUICK
-from maskwright.maskstore.table.schema import N_TOKENS, TOKEN_START
+from maskwright.maskstore.table.schema import (
+    N_TOKENS,
+    OPEN_ITEMS,
+    OPEN_START,
+    TOKEN_START,
+)
 
 
 @kernel(entry=True)
 def note_addresses(table: Int32, memory: Int32, words: Int32, addresses: Int64) -> int:
-    """Write what the others take. Returns OK. They need the arrays, which must be kept alive."""
-    addresses[TABLE_AT], addresses[TABLE_AT + 1] = table.ctypes.data, len(table)
-    addresses[MEMORY_AT], addresses[MEMORY_AT + 1] = memory.ctypes.data, len(memory)
-    addresses[WORDS_AT], addresses[WORDS_AT + 1] = words.ctypes.data, len(words)
+    """Write what the others take. Returns OK. They need the arrays, which must be kept alive.
+
+    Nothing is quick if the parser is asked about tokens at each mask (`EngineTable.is_closed`).
+
+    addresses : (N_ADDRESSES,) int64, all 0.
+    """
+    if table[OPEN_ITEMS] - table[OPEN_START] == 1:
+        addresses[TABLE_AT], addresses[TABLE_AT + 1] = table.ctypes.data, len(table)
+        addresses[MEMORY_AT], addresses[MEMORY_AT + 1] = memory.ctypes.data, len(memory)
+        addresses[WORDS_AT], addresses[WORDS_AT + 1] = words.ctypes.data, len(words)
     return OK
 
 
 @kernel(forceinline=True)
-def is_quick(memory: Int32) -> bool:
-    """Whether the text has one parse, which is not nested deeply."""
+def is_shallow(memory: Int32) -> bool:
+    """Whether the text has one stack, of few frames."""
     stacks = memory[STACKS]
     return stacks > LIST and height_of(memory, memory[ARENA], stacks) <= MOST_QUICK_FRAMES
 
@@ -61,34 +76,37 @@ def is_short(table: Int32, token: int) -> bool:
 def read_and_fill(addresses: Int64, token: int, is_read: bool, is_filled: bool) -> int:
     """Read a token, write a mask, or both.
 
-    Returns twice what `read_token` does if that is not OK, or 1 + twice what `fill` does, or 0.
-    Each may be NOT_QUICK.
+    Returns 0 if that is done; twice the result of `read_token` if that is not OK; else 1 + twice
+    that of `fill`. Each may be NOT_QUICK.
     """
     if addresses[TABLE_AT] == 0:
         return 2 * NOT_QUICK
     table = int32_at(addresses[TABLE_AT], addresses[TABLE_AT + 1])
     memory = int32_at(addresses[MEMORY_AT], addresses[MEMORY_AT + 1])
+    code = np.int64(OK)
+    # INVARIANT: nobody else sees this value, and TOO_LONG is kept nowhere (`know_newline`)
+    memory[SPENT_BEFORE] = MOST_SPENT - MOST_QUICK_SPENT
     if is_read:
-        if not is_quick(memory) or not is_short(table, token):
-            return 2 * NOT_QUICK
-        code = read_token(table, memory, np.int64(0), token, True)
+        code = np.int64(TOO_LONG)
+        if is_shallow(memory) and is_short(table, token):
+            code = read_token(table, memory, np.int64(0), token, True)
+        code = 2 * (NOT_QUICK if code == TOO_LONG else code)
+    if is_filled and code == OK:
+        code = np.int64(TOO_LONG)
+        if is_shallow(memory):
+            words = int32_at(addresses[WORDS_AT], addresses[WORDS_AT + 1])
+            code = fill(table, memory, np.int64(0), words)
         if code != OK:
-            return 2 * code
-    if is_filled:
-        if not is_quick(memory):
-            return 1 + 2 * NOT_QUICK
-        words = int32_at(addresses[WORDS_AT], addresses[WORDS_AT + 1])
-        code = fill(table, memory, np.int64(0), words)
-        if code != OK:
-            return 1 + 2 * code
-    return OK
+            code = 1 + 2 * (NOT_QUICK if code == TOO_LONG else code)
+    memory[SPENT_BEFORE] = 0
+    return code
 
 
 @kernel(entry=True, holds_gil=True)
 def quick_fill(addresses: Int64) -> int:
     """Write the mask. Returns what `fill` does, or NOT_QUICK.
 
-    addresses : see `note_addresses`; all 0, and nothing is quick.
+    addresses : (N_ADDRESSES,) int64; see there.
     """
     return read_and_fill(addresses, 0, False, True) >> 1
 

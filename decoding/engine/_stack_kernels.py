@@ -283,7 +283,7 @@ def shift_all(table, memory, arena, used, capacity, stacks, column):  # type: ig
     n_found = 0
     columns = table[N_COLUMNS]
     steps = 0
-    popped = 0
+    unpaid = 0
     if memory[arena - SPENT] > MOST_SPENT:
         return TOO_LONG
     while stacks != 0:
@@ -294,6 +294,7 @@ def shift_all(table, memory, arena, used, capacity, stacks, column):  # type: ig
             n -= 1
             frame = np.int64(memory[agenda + n])
             steps += 1
+            unpaid += 1
             if n + 16 > 4 * MAX_STACKS or steps > 64 * MAX_STACKS:
                 return TOO_MANY
             state = state_of(memory, arena, frame)
@@ -318,6 +319,7 @@ def shift_all(table, memory, arena, used, capacity, stacks, column):  # type: ig
                     return NO_ROOM
                 if each > 0:
                     push(memory, arena, used, np.int64(each - 1), frame)
+                    unpaid += n_found >> 4
                     if is_new(memory, arena, found_at, n_found, used):
                         if n_found + 1 > MAX_STACKS:
                             return TOO_MANY
@@ -327,11 +329,11 @@ def shift_all(table, memory, arena, used, capacity, stacks, column):  # type: ig
                     continue
                 below = frame
                 length = table[table[RULE_LENGTH] - each - 1]
-                popped += length
-                if popped > 16 * STRIDE:
+                unpaid += length
+                if unpaid > 16 * STRIDE:
                     # many stacks may pop long rules
-                    memory[arena - SPENT] += popped // 16
-                    popped = 0
+                    memory[arena - SPENT] += unpaid // 16
+                    unpaid = 0
                     if memory[arena - SPENT] > MOST_SPENT:
                         return TOO_LONG
                 for _ in range(length):
@@ -342,7 +344,7 @@ def shift_all(table, memory, arena, used, capacity, stacks, column):  # type: ig
                 memory[agenda + n] = used
                 n += 1
                 used += 1
-    memory[arena - SPENT] += steps // 16
+    memory[arena - SPENT] += unpaid // 16
     if n_found == 0:
         return ILLEGAL
     if n_found == 1:

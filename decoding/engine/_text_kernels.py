@@ -1,14 +1,15 @@
-"""Tokens: the engine reads them byte by byte. Also the functions that a matcher calls from Python.
+"""Tokens: the engine reads them byte by byte.
 
 `table` is one flat int32 array with everything that does not change (`maskstore/table/schema.py`).
 `memory` and `region` are described in `constants`.
 
-PERF: a call from Python costs about 100 ns, and 50 ns more for each array; so there are two or
-three arrays (numba 0.68). To return several values, or to pass long lists of arguments, costs as
-much as the work itself (620 against 220 ns a token of python.lark, when both were tried). So the
-draft is in the region too, and functions return one number. A call from compiled code passes each
-array as seven numbers, which costs 10 ns and more. So functions that most tokens call are inlined
-(`forceinline`), as long as that does not take long to compile.
+PERF: a call from Python costs about 100 ns, and 40 to 50 ns more for each array; so there are two
+or three arrays (numba 0.68), and one where it counts (`_quick_kernels.py`). To return several
+values, or to pass long lists of arguments, costs as much as the work itself (620 against 220 ns a
+token of python.lark, when both were tried). So the draft is in the region too, and functions return
+one number. A call from compiled code passes each array as seven numbers, which costs 10 ns and
+more. So functions that most tokens call are inlined (`forceinline`), as long as that does not take
+long to compile.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One call at a time: two calls in one text's memory would ruin it.
 
-Compiled code lets other threads run. So whoever works in a matcher, a batch or resident rows says
-so first, and a second caller gets an error instead of waiting. A flag is enough: under the
+Compiled code may let other threads run. So whoever works in a matcher, a batch or resident rows
+says so first, and a second caller gets an error instead of waiting. A flag is enough: under the
 interpreter's lock no other thread runs between the question and the answer.
 
 PERF: calls of `fill` and `advance` set and clear the flag themselves, for some 15 ns; `Alone` costs

@@ -102,7 +102,10 @@ N_COLLECTED, COLLECTED = 26, 27
 MOST_COLLECTED = 16
 """The most masks that can be noted. When there are more, those noted are written first."""
 
-REGION_HEADER = COLLECTED + MOST_COLLECTED
+SPENT_BEFORE = COLLECTED + MOST_COLLECTED
+"""What SPENT begins with: 0, or more while a call may spend less than MOST_SPENT."""
+
+REGION_HEADER = SPENT_BEFORE + 1
 """The number of fields."""
 
 N_STATE_FIELDS = 6
@@ -147,10 +150,14 @@ WANTS_CACHE = 1
 """Success, and a cache of walks would help."""
 
 TABLE_AT, MEMORY_AT, WORDS_AT, N_ADDRESSES = range(0, 8, 2)
-"""What a matcher's quick calls take: the address and the size of each array."""
+"""What a matcher's quick calls take: the address of each array, and the number of its elements.
 
-MOST_QUICK_FRAMES, MOST_QUICK_BYTES = 256, 256
-"""The most frames of a stack, and bytes of a token, that are followed while the GIL is held."""
+All are 0 if nothing is to be quick.
+"""
+
+MOST_QUICK_FRAMES, MOST_QUICK_BYTES, MOST_QUICK_SPENT = 256, 256, 256
+"""Of what is done while the GIL is held: the most frames of a stack, bytes of a token, and units of
+SPENT, which are 16,000 reductions. That is some 50 us."""
 
 LIST = -16
 """Stacks of this value or less are lists. Values between this and 0 are results."""
@@ -192,10 +199,11 @@ The lowest N_DRAFT of them hold a copy of the draft. Above these are the counter
 SPENT, LOWEST and SINCE are their offsets from the arena, counted downwards.
 
 A table from a file may reduce for ever, and a text may make work without end. So every function
-that reads or fills begins with SPENT = 0. All loops whose steps are not bounded by the load-time
-checks (`maskstore/table/check.py`) pay for them: one unit for STRIDE reductions, for CACHE_STRIDE
-steps of a walk down the stack, for a symbol of a continuation or of line breaks, and for 16 steps
-of `shift_all`. Past MOST_SPENT the result is TOO_LONG.
+that reads or fills begins with SPENT = SPENT_BEFORE. All loops whose steps are not bounded by the
+load-time checks (`maskstore/table/check.py`) pay for them: one unit for STRIDE reductions, for
+CACHE_STRIDE steps of a walk down the stack, for a symbol of a continuation or of line breaks, and
+for 16 steps of `shift_all`, or 256 stacks that it compares a new one with. Past MOST_SPENT the
+result is TOO_LONG.
 """
 
 MOST_SPENT = 1 << 24

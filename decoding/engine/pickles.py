@@ -32,5 +32,6 @@ def restored(
             "the matcher or batch was pickled by another version of maskwright, which stores texts differently; read the texts again"
         )
     texts = cls(*arguments)
-    texts._bound, texts._regions = texts._bound_to(texts._table, memory, texts._words), regions
+    # a copy: the pickle's may be read-only, or shared
+    texts._bound, texts._regions = texts._bound_to(texts._table, np.array(memory), texts._words), regions
     return texts

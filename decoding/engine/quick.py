@@ -7,8 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 NOT_QUICK = 9
-"""What a quick call returns that has done nothing, but may have spoilt the words of a mask:
-it would have taken long, or another thread works in what it needs. No other result has this number.
+"""What a quick call returns if a token or a mask is left to be done: it would take long, or another
+thread works in what it needs. The words of the mask may be spoilt. No other result has this number.
 """
 
 NOTHING_QUICK: Any = SimpleNamespace(

@@ -64,7 +64,7 @@ class Texts(BoundTexts):
         self.store = store
         self.size = size
         self.max_rollback = max_rollback
-        table = self._newest_table()
+        table, self._is_provisional = self._newest_table()
         self._n_words = store.n_words
         arena = constants.REGION_HEADER + max_rollback * constants.SAVED + constants.scratch_size(table)
         width = arena + constants.RECORD * _FIRST_RECORDS

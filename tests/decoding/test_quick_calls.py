@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import random
+import threading
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.entries import entries
 from maskwright.decoding.engine.quick import NOT_QUICK, NOTHING_QUICK
 from maskwright.decoding.matcher import Matcher
+from maskwright.maskstore.table.build import prepare_engine_table
 from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store
 
@@ -94,7 +96,7 @@ def test_addresses_move_with_the_memory() -> None:
 
 @needs_quick_calls
 def test_what_may_take_long_is_not_quick() -> None:
-    """Deep stacks, long tokens, several parses, tables that are not closed."""
+    """Deep stacks, long tokens."""
     long = b"(" * (constants.MOST_QUICK_BYTES + 1)
     store = small_store(DEEP, long, long[1:], singles=b"()a")
     for n, expected in ((1, constants.OK), (constants.MOST_QUICK_FRAMES + 9, NOT_QUICK)):
@@ -108,6 +110,30 @@ def test_what_may_take_long_is_not_quick() -> None:
     matcher.fill(words)
     assert matcher._quick.quick_read(matcher._bound[0], 1) == constants.OK
 
+
+def many_reductions(n: int) -> str:
+    """A grammar of no conflicts whose every letter takes 2^n reductions of rules that match nothing."""
+    rules = [f"e{k}: e{k + 1} e{k + 1}" for k in range(n)]
+    return "\n".join(['start: item*\nitem: "x" e0 "y" e0', *rules, f"e{n}: "])
+
+
+@needs_quick_calls
+@pytest.mark.parametrize(("n", "is_quick"), [(3, True), (16, False)])
+def test_what_reduces_much_is_not_quick(n: int, is_quick: bool) -> None:
+    store = small_store(many_reductions(n), b"xy" * 20, singles=b"xy")
+    matcher, words = store.matcher(), np.zeros(store.n_words, np.uint32)
+    matcher.fill(words)
+    expected = constants.OK if is_quick else NOT_QUICK
+    assert matcher._quick.quick_read(matcher._bound[0], 0) == expected
+    if not is_quick:  # nothing has changed, and nothing is remembered of the attempt
+        assert matcher._memory[constants.N_HISTORY] == matcher._memory[constants.SPENT_BEFORE] == 0
+        matcher.advance(0)
+    assert matcher._memory[constants.N_HISTORY] == 1 and matcher.is_allowed(0)
+
+
+@needs_quick_calls
+def test_many_parses_are_not_quick() -> None:
+    """Neither those of the text, nor those that a token comes to on the way."""
     store = small_store(AMBIGUOUS, singles=b"x")
     matcher, words = store.matcher(), np.zeros(store.n_words, np.uint32)
     matcher.fill(words)
@@ -117,18 +143,78 @@ def test_what_may_take_long_is_not_quick() -> None:
     assert matcher._quick.quick_fill(matcher._bound[0]) == NOT_QUICK
     assert matcher._quick.quick_step(matcher._bound[0], 0) == 2 * NOT_QUICK
 
+    store = small_store('// maskwright: conflicts = all\nstart: e\ne: "x" | e "x" e | "x" e', b"x" * 200, singles=b"x")
+    matcher, words = store.matcher(), np.zeros(store.n_words, np.uint32)
+    matcher.fill(words)
+    assert matcher._quick.quick_read(matcher._bound[0], 0) == NOT_QUICK
+    assert matcher._quick.quick_read(matcher._bound[0], 1) == constants.OK
+    matcher.advance(0)
+    assert len(matcher._stacks(0)) > 100
+
+
+def lazy_store(is_closed: bool = True) -> tuple[Store, threading.Event]:
+    """A store that is open until the event is set; then it is closed, or stays open for good."""
+    grammar, vocabulary = mw.load_grammar("json"), mw.load_vocabulary("python-tiny")
+    found, close = prepare_engine_table(grammar, vocabulary)
+    end = threading.Event()
+
+    def finish(progress: Any) -> Any:
+        end.wait()
+        return close(progress) if is_closed else found
+
+    return Store.of(found).close_in_background(finish), end
+
 
 @needs_quick_calls
-def test_tables_that_are_not_closed_are_not_quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    store = small_store(DEEP, singles=b"()a")
-    words = np.zeros(store.n_words, np.uint32)
-    with monkeypatch.context() as patched:
-        patched.setattr(Store, "is_final", property(lambda self: False))
-        matcher = store.matcher()
+def test_open_tables_are_not_quick() -> None:
+    """While the store is being closed, and after that failed; quick calls begin with the closed table."""
+    for is_closed in (True, False):
+        store, end = lazy_store(is_closed)
+        matcher, words = store.matcher(), np.zeros(store.n_words, np.uint32)
         matcher.fill(words)
-        assert matcher._quick.quick_fill(matcher._bound[0]) == NOT_QUICK
+        wanted = words.copy()
+        assert not store.is_closed and matcher._quick.quick_fill(matcher._bound[0]) == NOT_QUICK
+        end.set()
+        store.close()
+        matcher.fill(words)
+        assert store.is_final and store.is_closed == is_closed and (words == wanted).all()
+        assert matcher._quick.quick_fill(matcher._bound[0]) == (constants.OK if is_closed else NOT_QUICK)
+
+
+@needs_quick_calls
+def test_an_interrupt_does_not_keep_a_text_on_the_open_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, end = lazy_store()
+    matcher, words = store.matcher(), np.zeros(store.n_words, np.uint32)
     matcher.fill(words)
-    assert matcher._quick.quick_fill(matcher._bound[0]) == constants.OK
+    end.set()
+    store.close()
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+
+        def interrupt(*_: Any) -> None:
+            raise KeyboardInterrupt
+
+        patched.setattr(entries, "note_addresses", interrupt)
+        matcher.fill(words)
+    matcher.fill(words)
+    assert matcher._table.ctypes.data == store.table.ctypes.data
+    check_addresses(matcher)
+
+
+@needs_quick_calls
+def test_a_text_from_a_pickle_has_memory_of_its_own() -> None:
+    """Buffers that are kept beside a pickle may be read-only, and may be used twice."""
+    store = small_store(DEEP, singles=b"()a")
+    matcher = store.matcher()
+    matcher.advance(0)
+    buffers: list[Any] = []
+    data = pickle.dumps(matcher, protocol=5, buffer_callback=buffers.append)
+    kept = [bytes(each) for each in buffers]
+    before = [hash(each[:]) for each in kept]
+    one, other = (pickle.loads(data, buffers=kept) for _ in range(2))
+    one.advance(0)
+    other.advance(2)
+    assert len(one._stacks(0)[0]) == 3 and other.is_allowed(1) and not one.is_allowed(1)
+    assert before == [hash(bytes(bytearray(each))) for each in kept]
 
 
 @needs_quick_calls
