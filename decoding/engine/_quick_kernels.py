@@ -3,8 +3,7 @@
 These do what `fill`, `read_token` and both do to the text of a matcher, where that takes
 microseconds. Else the result is NOT_QUICK, and the state and the history are as they were.
 
-PERF: releasing the GIL takes 50 ns, and while another thread is busy with Python code, a whole
-switch interval, 5 ms.
+PERF: releasing the GIL and taking it again takes 40 ns.
 """
 
 from __future__ import annotations
@@ -33,12 +32,7 @@ from maskwright.decoding.engine.constants import (
     WORDS_AT,
 )
 from maskwright.decoding.engine.quick import NOT_QUICK
-from maskwright.maskstore.table.schema import (
-    N_TOKENS,
-    OPEN_ITEMS,
-    OPEN_START,
-    TOKEN_START,
-)
+from maskwright.maskstore.table.schema import N_TOKENS, OPEN_ITEMS, OPEN_START, TOKEN_START
 
 
 @kernel(entry=True)
