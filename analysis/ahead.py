@@ -194,6 +194,8 @@ def _check(where: str, hint: Any, value: Any) -> None:
         assert isinstance(value, hint | {int: np.integer, bool: np.bool_, float: np.floating}[hint]), (
             f"{where}: {type(value)}"
         )
+    elif issubclass(hint, np.integer):
+        assert isinstance(value, (int, hint)), f"{where}: {type(value)}"
     else:
         assert isinstance(value, tuple) and len(value) == len(field_types(hint)), f"{where} is no {hint}"
         for (name, inner), item in zip(field_types(hint).items(), value, strict=True):

@@ -61,20 +61,25 @@ def read_texts(store: Store, rng: random.Random) -> None:
         words = np.zeros(store.n_words, np.int32).view(Strict)
         for _ in range(12):
             Strict.reads = 0
-            matcher._memory = matcher._memory.view(Strict)
+            read_strictly(matcher, words)
             try:
-                matcher._words, matcher._checked = words, words
                 matcher.fill(words)
                 bits = np.unpackbits(np.asarray(words).view(np.uint8), bitorder="little")
                 allowed = np.flatnonzero(bits).tolist()
                 token = rng.choice(allowed) if allowed and rng.random() < 0.9 else rng.randrange(store.vocabulary.size)
-                matcher._memory = matcher._memory.view(Strict)
+                read_strictly(matcher, words)
                 matcher.is_accepting()
                 matcher.advance(token)
                 if rng.random() < 0.1:
                     matcher.rollback(1)
             except MaskwrightError:
                 pass
+
+
+def read_strictly(matcher: Any, words: Any) -> None:
+    """Have the matcher's memory checked, wherever it is now, and the words of its masks."""
+    matcher._bound = matcher._bound_to(matcher._table, matcher._memory.view(Strict), words)
+    matcher._checked = words
 
 
 def altered(store: Store, rng: random.Random) -> Store:
