@@ -331,7 +331,7 @@ def shift_all(table, memory, arena, used, capacity, stacks, column):  # type: ig
                 length = table[table[RULE_LENGTH] - each - 1]
                 unpaid += length
                 if unpaid > 16 * STRIDE:
-                    # many stacks may pop long rules
+                    # many stacks may pop long rules, and are compared with one another
                     memory[arena - SPENT] += unpaid // 16
                     unpaid = 0
                     if memory[arena - SPENT] > MOST_SPENT:

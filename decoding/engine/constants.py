@@ -156,8 +156,8 @@ All are 0 if nothing is to be quick.
 """
 
 MOST_QUICK_FRAMES, MOST_QUICK_BYTES, MOST_QUICK_SPENT = 256, 256, 256
-"""Of what is done while the GIL is held: the most frames of a stack, bytes of a token, and units of
-SPENT, which are 16,000 reductions. That is some 50 us."""
+"""The most that quick calls follow: frames of a stack, bytes of a token, and units of SPENT, which
+are 16,000 reductions and take 80 us."""
 
 LIST = -16
 """Stacks of this value or less are lists. Values between this and 0 are results."""
