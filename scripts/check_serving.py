@@ -127,7 +127,7 @@ def part_texts(model: str) -> dict[str, Any]:
     begin = time.perf_counter()
     outputs = llm.generate([PROMPTS[i % len(PROMPTS)] for i in range(len(cases))], params, use_tqdm=False)
     seconds = time.perf_counter() - begin
-    compiler = RequestCompiler(AutoTokenizer.from_pretrained(model))
+    compiler = RequestCompiler(AutoTokenizer.from_pretrained(model, trust_remote_code=False))
     n_ended, wrong = 0, []
     for case, output in zip(cases, outputs, strict=True):
         reason, is_right = verdict(case, compiler, output.outputs[0])
@@ -183,7 +183,7 @@ def part_closed(model: str, temperature: float, speculation: dict[str, Any] | No
 
     settings = {"additional_config": {"maskwright": {"close_early": CLOSE_EARLY}}}
     llm = engine(model, **settings, **({} if speculation is None else {"speculative_config": speculation}))
-    compiler = RequestCompiler(AutoTokenizer.from_pretrained(model))
+    compiler = RequestCompiler(AutoTokenizer.from_pretrained(model, trust_remote_code=False))
     cases, params = [], []
     for case in CASES:
         if case.name == "pattern":

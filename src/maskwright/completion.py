@@ -94,7 +94,7 @@ class LanguageModel:
 def load_model(name: str | os.PathLike[str] = BUNDLED, device: str | None = None) -> LanguageModel:
     """Load a language model and its tokenizer.
 
-    No code that comes with a model is executed.
+    No code that comes with a model is executed, and nobody is asked whether it should be.
 
     name : the bundled model (python-tiny), a folder, or a name on the Hugging Face hub.
     device : "cpu", "cuda", ...; by default CUDA if there is such a device, else the CPU. On the
@@ -102,8 +102,8 @@ def load_model(name: str | os.PathLike[str] = BUNDLED, device: str | None = None
 
     Raises: MissingExtraError if torch or transformers is not installed; UnknownNameError if there
         is no such model, or if the hub cannot be reached; MaskwrightError if a folder's model
-        cannot be loaded, or if it cannot be put on the device; VocabularyError if the model has
-        fewer logits than its tokenizer has tokens; and as `load_vocabulary`.
+        cannot be loaded, needs code of its own, or cannot be put on the device; VocabularyError if
+        the model has fewer logits than its tokenizer has tokens; and as `load_vocabulary`.
     """
     need_type("the name of a model", name, (str, os.PathLike), "a str or a Path")
     need_type("device", device, (str, NoneType), "a str or None")
@@ -119,9 +119,9 @@ def load_model(name: str | os.PathLike[str] = BUNDLED, device: str | None = None
     if not Path(source).is_dir():
         _check_hub(str(name))
     try:
-        tokenizer = AutoTokenizer.from_pretrained(source)
-        model: Any = AutoModelForCausalLM.from_pretrained(source, dtype="auto")
-    except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
+        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
+        model: Any = AutoModelForCausalLM.from_pretrained(source, trust_remote_code=False, dtype="auto")
+    except Exception as error:  # whatever a package raises for files that are not as it expects
         raise _explained(name, source, error) from error
     if device == "cpu" and model.dtype == torch.float16:
         model = model.float()
@@ -455,7 +455,18 @@ def _unknown(name: str, why: str) -> str:
     )
 
 
+def needs_own_code(error: BaseException | None) -> bool:
+    """Whether transformers refuses a model or tokenizer because it would have to run its code."""
+    return isinstance(error, ValueError) and "trust_remote_code" in str(error)
+
+
 def _explained(name: str | os.PathLike[str], source: str, error: Exception) -> MaskwrightError:
+    if needs_own_code(error):
+        return MaskwrightError(
+            f"model {name} can only be loaded by running code that comes with it (auto_map in its config.json or "
+            "tokenizer_config.json), which is never done here; use a model that transformers has classes for, or load "
+            "it yourself if you trust the code, and give MaskwrightLogitsProcessor to its generate"
+        )
     first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     if Path(source).is_dir():
         return MaskwrightError(f"the model in {source} cannot be loaded: {type(error).__name__}: {first}")

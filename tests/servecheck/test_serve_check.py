@@ -23,7 +23,7 @@ from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.servecheck import check_serving, decoders, runtimes
 from maskwright.servecheck.decoders import Decoder, decoders_of
 from maskwright.servecheck.folder import read_folder
-from maskwright.servecheck.report import ServeReport
+from maskwright.servecheck.report import Problem, ServeReport
 from maskwright.servecheck.run import _Check
 from maskwright.servecheck.runtimes import Asked, runtimes_for
 from maskwright.servecheck.tokens import compare
@@ -134,8 +134,9 @@ def test_no_folder_and_no_json(tmp_path: Path) -> None:
     with pytest.raises(mw.UnknownNameError, match="there is no model folder"):
         check(tmp_path / "nowhere")
     (tmp_path / "config.json").write_text("[")
-    with pytest.raises(mw.MaskwrightError, match=r"config\.json is no JSON"):
-        read_folder(tmp_path)
+    problem, weights = read_folder(tmp_path).problems
+    assert problem.code == "config-unreadable" and "config.json is no JSON" in problem.message
+    assert weights.code == "no-weights"
 
 
 def test_a_model_of_another_size_fails_to_generate(folder: Path) -> None:
@@ -198,13 +199,18 @@ def test_other_disagreements(folder: Path) -> None:
 
 def test_decoders_of_a_folder(folder: Path) -> None:
     skipped: list[str] = []
-    assert [each.name for each in decoders_of(read_folder(folder), skipped)] == [
+    problems: list[Problem] = []
+    assert [each.name for each in decoders_of(read_folder(folder), skipped, problems)] == [
         "transformers",
         "tokenizers (tokenizer.json)",
     ]
-    assert skipped == []
+    assert not skipped and not problems
     (folder / "tokenizer.json").write_text("{")
-    assert list(decoders_of(read_folder(folder), skipped)) == [] and len(skipped) == 2
+    assert list(decoders_of(read_folder(folder), skipped, problems)) == [] and len(skipped) == 2
+    assert [problem.code for problem in problems] == ["tokenizer-not-loaded"]
+    (folder / "tekken.json").write_text("{}")  # servers read it with mistral-common
+    problems.clear()
+    assert list(decoders_of(read_folder(folder), skipped, problems)) == [] and not problems
 
 
 def test_runtimes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

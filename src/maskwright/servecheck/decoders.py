@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from maskwright.servecheck.folder import ModelFolder
+from maskwright.servecheck.loading import package_lacking, said, tokenizer_refused
+from maskwright.servecheck.report import Problem
 
 
 class Decoder(NamedTuple):
@@ -27,10 +29,12 @@ class Decoder(NamedTuple):
     end: int | None
 
 
-def decoders_of(folder: ModelFolder, skipped: list[str]) -> Iterator[Decoder]:
+def decoders_of(folder: ModelFolder, skipped: list[str], problems: list[Problem]) -> Iterator[Decoder]:
     """Each decoder that is installed and can read the folder's tokenizer.
 
     skipped : gets a sentence for each that is not, or cannot.
+    problems : gets one where transformers, by which servers load tokenizers, refuses a folder whose
+        files are otherwise well.
     """
     if folder.is_gguf:
         skipped.append("the tokens against a decoder: a GGUF file's is in llama.cpp alone")
@@ -47,11 +51,22 @@ def decoders_of(folder: ModelFolder, skipped: list[str]) -> Iterator[Decoder]:
         if importlib.util.find_spec(package) is None:
             skipped.append(f"the tokens against {package}: it is not installed")
             continue
+        if file is None and "config.json" in folder.broken:
+            skipped.append(f"the tokens against {package}: it needs config.json, which cannot be read")
+            continue
         try:
-            yield make(path)
+            found = make(path)
         except Exception as error:  # whatever a package raises for a tokenizer that is not its own
-            said = str(error).strip().partition("\n")[0]
-            skipped.append(f"the tokens against {package}: it cannot read the folder ({type(error).__name__}: {said})")
+            problem = tokenizer_refused(folder, error) if file is None else None
+            if file is None and problem is None and (lacking := package_lacking(folder)):
+                skipped.append(f"the tokens against {package}: it needs {lacking} for them: pip install {lacking}")
+            elif problem is None:
+                skipped.append(f"the tokens against {package}: it cannot read the folder ({said(error)})")
+            else:
+                skipped.append(f"the tokens against {package}: it does not load the tokenizer")
+                problems.append(problem)
+        else:
+            yield found
 
 
 def _transformers(path: Path) -> Decoder:

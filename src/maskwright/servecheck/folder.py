@@ -1,22 +1,27 @@
-"""What the files of a model's folder say of its tokens."""
+"""What the files of a model's folder say of its tokens, and what is wrong with them."""
 
 from __future__ import annotations
 
-import json
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from maskwright.analysis.errors import MaskwrightError, UnknownNameError
-from maskwright.analysis.files import read_file_bytes
+from maskwright.analysis.arguments import clip
+from maskwright.analysis.errors import UnknownNameError
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
+from maskwright.servecheck.configurations import UnreadableError, read_object
+from maskwright.servecheck.report import Problem
+from maskwright.servecheck.weights import can_be_loaded, weights_problem
 
-LARGEST = 1 << 26
-"""The most bytes of a configuration that is read."""
-_NAMING_ENDS = ("generation_config.json", "config.json")
-_WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
+CONFIG, GENERATION = "config.json", "generation_config.json"
+_NAMING_ENDS = (GENERATION, CONFIG)
+_NAMING_TEXTS = ("tokenizer_config.json", "special_tokens_map.json")
+_REMEDIES = {
+    CONFIG: "download config.json again, as the model's authors published it: no server starts without it",
+    GENERATION: "download generation_config.json again, or delete it: config.json says then what ends a text",
+}
 
 
 class ModelFolder(NamedTuple):
@@ -26,34 +31,54 @@ class ModelFolder(NamedTuple):
     n_logits : how many logits the model gives, as its configuration says; None if it does not.
     ends : the ids that end texts, by the file that says so.
     has_weights : whether there is a model that transformers can load.
+    end_texts : the texts of tokens that end texts, by the tokenizer's file that says so.
+    broken : the configurations that cannot be read.
+    left_out : those, and the ones that say something else than ids to end texts.
+    problems : what is wrong with the files, whatever the tokens are.
     """
 
     path: Path
     n_logits: int | None
     ends: Mapping[str, tuple[int, ...]]
     has_weights: bool
+    end_texts: Mapping[str, str] = {}
+    broken: frozenset[str] = frozenset()
+    left_out: frozenset[str] = frozenset()
+    problems: tuple[Problem, ...] = ()
 
     @property
     def is_gguf(self) -> bool:
         """Whether it is a GGUF file."""
         return self.path.is_file()
 
+    @property
+    def has_error(self) -> bool:
+        """Whether a file is at fault, so that nothing can be loaded as a server would."""
+        return any(problem.severity == "error" for problem in self.problems)
+
     def vocabulary(self) -> Vocabulary:
-        """The tokens. Raises: as `load_vocabulary` and `load_vocabulary_from_gguf`."""
+        """The tokens, without the configurations that are `left_out`.
+
+        Raises: as `load_vocabulary` and `load_vocabulary_from_gguf`.
+        """
         if self.is_gguf:
             from maskwright.serving.llama_cpp import load_vocabulary_from_gguf
 
             return load_vocabulary_from_gguf(self.path)
-        return load_vocabulary(self.path)
+        return self._vocabulary_without(self.left_out) if self.left_out else load_vocabulary(self.path)
 
     def vocabulary_without_ends(self) -> Vocabulary:
         """The tokens, whatever the model's configurations say of ends.
 
         Raises: as `load_vocabulary`.
         """
+        return self._vocabulary_without(_NAMING_ENDS)
+
+    def _vocabulary_without(self, names: Container[str]) -> Vocabulary:
         with tempfile.TemporaryDirectory() as folder:
             for file in self.path.iterdir():
-                if file.is_file() and file.name not in _NAMING_ENDS and file.suffix in (".json", ".model", ".tiktoken"):
+                is_tokenizer = file.suffix in (".json", ".model", ".tiktoken") or ".model.v" in file.name
+                if is_tokenizer and file.name not in names and file.is_file():
                     shutil.copy(file, folder)
             return load_vocabulary(folder, name=self.path.name)
 
@@ -63,42 +88,110 @@ def read_folder(source: str | Path) -> ModelFolder:
 
     source : a folder as `save_pretrained` writes it, a GGUF file, or a folder with nothing else.
 
-    Raises: UnknownNameError if there is no such folder; MaskwrightError for a file that is no JSON.
+    Raises: UnknownNameError if there is no such folder. Files that cannot be read are problems.
     """
     path = Path(source).expanduser()
-    if path.is_dir() and not (path / "config.json").exists() and len(files := sorted(path.glob("*.gguf"))) == 1:
-        path = files[0]
+    several = sorted(path.glob("*.gguf")) if path.is_dir() else []
+    if len(several) == 1 and not (path / CONFIG).exists():
+        path = several[0]
     if path.is_file() and path.suffix.lower() == ".gguf":
         return ModelFolder(path, None, {}, False)
     if not path.is_dir():
         raise UnknownNameError(f"there is no model folder {path}; expected a folder with a tokenizer, or a .gguf file")
-    config, generation = (_object(path / name) for name in ("config.json", "generation_config.json"))
+    problems: list[Problem] = []
+    broken: set[str] = set()
+    found: dict[str, dict[str, Any] | None] = {}
+    for name in (CONFIG, GENERATION):
+        try:
+            found[name] = read_object(path / name)
+        except UnreadableError as error:
+            broken.add(name)
+            problems.append(Problem("error", "config-unreadable", str(error), _REMEDIES[name]))
+    if CONFIG not in broken:
+        problems += _config_problems(path, found[CONFIG], len(several))
+    config = found.get(CONFIG) or _object(path / "params.json")
     text = config.get("text_config")
     inner = {**config, **text} if isinstance(text, dict) else config
+    ends: dict[str, tuple[int, ...]] = {}
+    left_out = set(broken)
+    for name, values in ((GENERATION, found.get(GENERATION) or {}), (CONFIG, inner)):
+        if wrong := _end_problems(name, values):
+            problems += wrong
+            left_out.add(name)
+        elif ids := _ids(values.get("eos_token_id")):
+            ends[name] = ids
+    if (problem := weights_problem(path)) is not None:
+        problems.append(problem)
     size = inner.get("vocab_size")
-    ends = {
-        name: found
-        for name, values in (("generation_config.json", generation), ("config.json", inner))
-        if (found := _ids(values.get("eos_token_id")))
-    }
-    has_weights = bool(config) and any(any(path.glob(pattern)) for pattern in _WEIGHTS)
-    return ModelFolder(path, size if isinstance(size, int) and size > 0 else None, ends, has_weights)
+    return ModelFolder(
+        path,
+        size if isinstance(size, int) and not isinstance(size, bool) and size > 0 else None,
+        ends,
+        bool(found.get(CONFIG)) and can_be_loaded(path),
+        {name: end for name in _NAMING_TEXTS if (end := _end_text(_object(path / name)))},
+        frozenset(broken),
+        frozenset(left_out),
+        tuple(problems),
+    )
 
 
-def _object(path: Path) -> dict[str, Any]:
-    """The JSON object in a file; empty if there is no such file."""
-    if not path.is_file():
-        return {}
-    try:
-        found = json.loads(read_file_bytes(path, LARGEST, "a configuration"))
-    except (ValueError, RecursionError) as error:
-        raise MaskwrightError(f"{path} is no JSON: {error}; download the model again") from None
-    return found if isinstance(found, dict) else {}
+def _config_problems(path: Path, config: dict[str, Any] | None, n_gguf: int) -> list[Problem]:
+    """What is wrong with a config.json that can be read, or is not there."""
+    if config is None and n_gguf:
+        remedy = "name one of them: maskwright serve-check MODEL.gguf"
+        return [Problem("error", "no-config", f"{path} has no config.json, but {n_gguf} GGUF files", remedy)]
+    if config is None and (path / "params.json").is_file():
+        return [
+            Problem(
+                "note",
+                "no-config",
+                f"{path} has no config.json, but params.json, which transformers does not read",
+                "vLLM serves it with --config-format mistral; add config.json for the others",
+            )
+        ]
+    if config is None:
+        return [Problem("error", "no-config", f"{path} has no config.json", _REMEDIES[CONFIG])]
+    kind = config.get("model_type")
+    if isinstance(kind, str) and kind:
+        return []
+    what = "names no model_type" if kind is None else f"has the model_type {clip(kind)}, which is no name"
+    return [
+        Problem("error", "no-model-type", f"{path / CONFIG} {what}, so no server knows the model", _REMEDIES[CONFIG])
+    ]
+
+
+def _end_problems(name: str, values: Mapping[str, Any]) -> list[Problem]:
+    """What is said to end texts, and is no token's id. To say null, or nothing, is no problem."""
+    value = values.get("eos_token_id")
+    several = value if isinstance(value, list) else [value]
+    if value is None or (several and len(several) == sum(map(_is_id, several))):
+        return []
+    message = f"{name} says that eos_token_id is {clip(value)}; expected the id of a token, or a list of ids"
+    return [Problem("error", "end-no-id", message, f"correct eos_token_id in {name}")]
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _ids(value: Any) -> tuple[int, ...]:
     several = value if isinstance(value, list) else [value]
-    return tuple(sorted({each for each in several if isinstance(each, int) and not isinstance(each, bool)}))
+    return tuple(sorted({each for each in several if _is_id(each)}))
 
 
-__all__ = ["ModelFolder", "read_folder"]
+def _end_text(values: Mapping[str, Any]) -> str:
+    """The text of the token that a tokenizer's file says to end texts; "" if it says none."""
+    end = values.get("eos_token")
+    text = end.get("content") if isinstance(end, dict) else end
+    return text if isinstance(text, str) else ""
+
+
+def _object(path: Path) -> dict[str, Any]:
+    """The JSON object in a file; empty if there is none."""
+    try:
+        return read_object(path) or {}
+    except UnreadableError:
+        return {}
+
+
+__all__ = ["CONFIG", "GENERATION", "ModelFolder", "read_folder"]

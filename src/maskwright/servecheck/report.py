@@ -105,7 +105,10 @@ class ServeReport:
         if absent := [runtime.name for runtime in self.runtimes if runtime.version is None]:
             yield f"not installed: {', '.join(absent)}"
         errors = sum(problem.severity == "error" for problem in self.problems)
-        yield f"{errors} error{'' if errors == 1 else 's'}: {'fit to serve' if self.passed else 'not fit to serve'}"
+        verdict = "fit to serve" if self.passed else "not fit to serve"
+        if self.passed and any(problem.code == "no-weights" for problem in self.problems):
+            verdict = "tokens and constraint fit; no weights to serve"
+        yield f"{errors} error{'' if errors == 1 else 's'}: {verdict}"
 
 
 __all__ = ["Problem", "Runtime", "ServeReport"]

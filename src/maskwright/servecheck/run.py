@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maskwright.analysis.arguments import clip
-from maskwright.analysis.errors import DeadEndError, MaskwrightError
+from maskwright.analysis.errors import DeadEndError, MaskwrightError, MissingExtraError
+from maskwright.completion import load_model, needs_own_code
 from maskwright.decoding.adapters.huggingface import MaskwrightLogitsProcessor
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.servecheck.decoders import decoders_of
-from maskwright.servecheck.folder import ModelFolder, read_folder
+from maskwright.servecheck.folder import CONFIG, GENERATION, ModelFolder, read_folder
+from maskwright.servecheck.loading import config_problem, own_code, package_lacking, said
 from maskwright.servecheck.report import Problem, ServeReport
 from maskwright.servecheck.runtimes import Asked, runtimes_for
 from maskwright.servecheck.tokens import DecodingError, compare
@@ -27,11 +29,15 @@ if TYPE_CHECKING:
     from maskwright.stores.sources import Constraint
 
 
+_NOT_LOADED = ("custom-code", "config-not-loaded", "tokenizer-not-loaded")
+
+
 class _Check:
     """What has been found so far."""
 
     def __init__(self, folder: ModelFolder) -> None:
         self.folder = folder
+        self.loading: list[Problem] = []
         self.problems: list[Problem] = []
         self.checked: list[str] = []
         self.skipped: list[str] = []
@@ -47,11 +53,15 @@ class _Check:
         """The vocabulary, compared with what decodes it; None if it cannot be read."""
         try:
             found = self.folder.vocabulary()
+        except MissingExtraError as error:
+            extra = "llama-cpp" if self.folder.is_gguf else "tokenizers"
+            self.error("no-package", error, f"install it, and check again: pip install 'maskwright[{extra}]'")
+            return None
         except MaskwrightError as error:
             self._without_ends(error)
             return None
         self.facts |= {"tokens": found.size, "special": len(found.special), "eos": list(found.eos)}
-        for decoder in decoders_of(self.folder, self.skipped):
+        for decoder in decoders_of(self.folder, self.skipped, self.problems):
             before = len(self.problems)
             try:
                 for problem in compare(found, decoder):
@@ -116,6 +126,8 @@ class _Check:
         if named and not self.folder.is_gguf:
             with suppress(MaskwrightError):  # in the other one an end stands for no text
                 plain = self.folder.vocabulary_without_ends()
+        by_tokenizer = self._ends_of_tokenizer(plain)
+        self._compare_ends(by_tokenizer, named)
         for name, ids in named.items():
             for token in ids:
                 if not 0 <= token < most:
@@ -137,8 +149,30 @@ class _Check:
                         "servers that read this file stop there: masks of vLLM's and SGLang's plug-ins follow the server",
                     )
         if not any(problem.code in ("no-end", "end-out-of-range", "end-is-text") for problem in self.problems):
-            names = ", ".join(named) or "the tokenizer"
-            self.checked.append(f"end of text: tokens {list(vocabulary.eos)}, by {names}")
+            self.checked.append(f"end of text: tokens {_attributed(vocabulary.eos, {**named, **by_tokenizer})}")
+
+    def _ends_of_tokenizer(self, vocabulary: Vocabulary) -> dict[str, tuple[int, ...]]:
+        """The tokens that end texts, by the tokenizer's files that name them."""
+        found = {
+            name: tuple(sorted(token for token, text in vocabulary.special.items() if text == end))
+            for name, end in self.folder.end_texts.items()
+        }
+        return {name: ids for name, ids in found.items() if ids}
+
+    def _compare_ends(self, by_tokenizer: Mapping[str, tuple[int, ...]], named: Mapping[str, tuple[int, ...]]) -> None:
+        """Note what ends texts by the tokenizer's files alone."""
+        counted = next((name for name in (GENERATION, CONFIG) if name in named), None)
+        if counted is None:
+            return
+        seen = {*named[counted]}
+        for name, ids in by_tokenizer.items():
+            if other := [token for token in ids if token not in seen]:
+                seen |= {*other}
+                self.note(
+                    "other-end",
+                    f"{name} ends texts with {other}, but {counted} with {list(named[counted])}",
+                    f"masks let each of them end a text, transformers stops at the latter alone: name all in {counted}",
+                )
 
     def store(self, constraint: Constraint | Any, vocabulary: Vocabulary) -> RequestStore | None:
         """The store for the model as a server has it; None if there is none."""
@@ -167,6 +201,9 @@ class _Check:
 
     def generate(self, store: RequestStore, n_tokens: int) -> None:
         """A few tokens of the model, by transformers' own loop."""
+        if self.folder.has_error or any(problem.code in _NOT_LOADED for problem in [*self.loading, *self.problems]):
+            self.skipped.append("generation: the folder's files cannot be loaded as they are")
+            return
         if not self.folder.has_weights:
             self.skipped.append("generation: the folder has no model that transformers can load")
             return
@@ -174,21 +211,24 @@ class _Check:
             if importlib.util.find_spec(package) is None:
                 self.skipped.append(f"generation: {package} is not installed: pip install 'maskwright[hf]'")
                 return
+        if lacking := package_lacking(self.folder):
+            self.skipped.append(f"generation: transformers needs {lacking} for the tokenizer: pip install {lacking}")
+            return
         from transformers.utils import logging
-
-        from maskwright.completion import load_model
 
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         try:
             loaded = load_model(self.folder.path, "cpu")
             self._generate(loaded, store, n_tokens)
         except MaskwrightError as error:
+            if needs_own_code(error.__cause__):
+                self.problems.append(own_code("the model", CONFIG))
+                return
             self.error("generation", error, "the model cannot be used with this store as it is")
         except Exception as error:  # whatever a model's own code raises
-            said = str(error).strip().partition("\n")[0]
             self.error(
                 "generation",
-                f"transformers failed: {type(error).__name__}: {said}",
+                f"transformers failed: {said(error)}",
                 "see whether model.generate works without a processor",
             )
 
@@ -229,10 +269,12 @@ def check_serving(
     n_tokens : how many tokens the model writes, if there is one; 0 for none.
     progress : called with what is done next.
 
-    Raises: UnknownNameError if there is no such folder; MaskwrightError for a configuration that is
-        no JSON. All else that is wrong is a problem of the report.
+    Raises: UnknownNameError if there is no such folder. All else that is wrong is a problem of the
+        report.
     """
     check = _Check(read_folder(model))
+    if (problem := config_problem(check.folder)) is not None:
+        check.loading.append(problem)
     progress("comparing tokens")
     vocabulary = check.vocabulary()
     store = None
@@ -251,11 +293,36 @@ def check_serving(
         str(model),
         name,
         check.facts,
-        tuple(sorted(check.problems, key=lambda problem: problem.severity != "error")),
+        tuple(
+            sorted(
+                [*check.folder.problems, *check.loading, *check.problems],
+                key=lambda problem: problem.severity != "error",
+            )
+        ),
         tuple(check.checked),
         tuple(check.skipped),
         runtimes_for(check.folder, asked or Asked("", name, "it is no text of a request")),
     )
+
+
+def _attributed(ends: tuple[int, ...], named: Mapping[str, tuple[int, ...]]) -> str:
+    """The tokens that end texts, each with the files that say so.
+
+    >>> _attributed((0, 1), {"a.json": (1,), "b.json": (1,), "c.json": (0,)})
+    '[0, 1]: [1] by a.json, b.json; [0] by c.json'
+    >>> _attributed((0,), {"a.json": (0, 7), "b.json": (0,)}), _attributed((0,), {})
+    ('[0], by a.json, b.json', '[0], by the tokenizer')
+    """
+    files: dict[tuple[int, ...], list[str]] = {}
+    for name, ids in named.items():
+        if used := tuple(token for token in ids if token in ends):
+            files.setdefault(used, []).append(name)
+    if unnamed := tuple(token for token in ends if not any(token in used for used in files)):
+        files[unnamed] = ["the tokenizer"]
+    said_by = [(list(used), ", ".join(names)) for used, names in files.items()]
+    if len(said_by) == 1:
+        return f"{list(ends)}, by {said_by[0][1]}"
+    return f"{list(ends)}: {'; '.join(f'{used} by {names}' for used, names in said_by)}"
 
 
 def refusal_of(kind: str, text: str, vocabulary: Vocabulary) -> str:
