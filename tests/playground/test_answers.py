@@ -217,6 +217,25 @@ def test_what_a_constraint_looks_like(spec: str, kind: str, syntax: str) -> None
     assert (found.kind, found.syntax) == (kind, syntax)
 
 
+def test_kinds_are_also_named_as_commands_name_them(answers: Answers) -> None:
+    for kind, spec, before in (
+        ("lark", SUM, "1+2"),
+        ("lark", "json", "1"),
+        ("schema", '{"type": "integer"}', "12"),
+        ("gbnf", 'root ::= "a"', "a"),
+        ("ebnf", 'root ::= "a"', "a"),
+        ("llguidance", 'start: "a"{2,3}', "aa"),
+    ):
+        assert ask(answers, "mask", spec, kind=kind, before=before)["is_whole"], kind
+    assert (
+        "read as grammar in GBNF, not as grammar in Lark"
+        in error(answers, "mask", 'root ::= "a"', kind="lark")["message"]
+    )
+    assert "did you mean 'lark'" in error(answers, "mask", SUM, kind="larkk")["message"]
+    assert "1,000,001 characters; at most 1,000,000" in error(answers, "mask", "x" * 1_000_001)["message"]
+    assert ask(answers, "lint", 'root ::= "a"', kind="ebnf")["passed"]
+
+
 def test_a_choice_is_a_text_a_line(answers: Answers) -> None:
     for spec in ("yes\nno\n", '["yes", "no"]'):
         assert ask(answers, "mask", spec, kind="choice", before="no")["is_whole"]

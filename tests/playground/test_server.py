@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,9 @@ import pytest
 from shares import share
 
 from maskwright.playground.examples import examples
+from maskwright.playground.members import QUESTIONS
 from maskwright.playground.pool import Pool
-from maskwright.playground.server import MOST_BODY, QUESTIONS, PlaygroundServer
+from maskwright.playground.server import MOST_BODY, MOST_CONNECTIONS, PlaygroundServer
 from maskwright.playground.worker import WorkerSettings
 
 SUM = 'start: N ("+" N)*\nN: /[0-9]+/\n'
@@ -224,6 +225,81 @@ def test_a_client_that_says_nothing_does_not_keep_others_out(server: PlaygroundS
     assert post(server, "about")[0] == 200
     for connection in held:
         connection.close()
+
+
+def bare(server: PlaygroundServer, head: bytes = b"") -> socket.socket:
+    """A connection that sends what it is told, and waits."""
+    connection = socket.create_connection(("127.0.0.1", server.server_port), timeout=60)
+    connection.sendall(head)
+    return connection
+
+
+def read_all(connection: socket.socket) -> tuple[bytes, Any]:
+    """The first line of an answer, and its JSON."""
+    with connection:
+        data = b"".join(iter(lambda: connection.recv(1 << 16), b""))
+    head, _, body = data.partition(b"\r\n\r\n")
+    return head.split(b"\r\n")[0], json.loads(body)
+
+
+def test_all_workers_are_busy(server: PlaygroundServer) -> None:
+    """Those that come then hear it, also who sends a long body; who does not send a request is dropped."""
+    held = [bare(server, b"POST /api/mask HTTP/1.1\r\nHost: ") for _ in range(MOST_CONNECTIONS)]
+    begin = time.monotonic()
+    while server._places._value:
+        assert time.monotonic() < begin + 4
+        time.sleep(0.01)
+    for body in (None, {"constraint": "x" * 1_000_000}):
+        status, headers, data = send(server, "POST" if body else "GET", "/api/mask" if body else "/", body)
+        assert status == 503 and headers["Content-Type"] == "application/json" and "Content-Security-Policy" in headers
+        assert "busy" in json.loads(data)["error"]["message"]
+    line, found = read_all(held[0])
+    assert b" 408 " in line and "within 5 s" in found["error"]["message"] and time.monotonic() < begin + 8
+    held[1].recv(1)
+    assert send(server, "GET", "/")[0] == 200
+    for connection in held:
+        connection.close()
+
+
+def test_bytes_that_trickle_in_do_not_keep_a_place(server: PlaygroundServer) -> None:
+    connection, begin = bare(server, b"GET / HTTP/1.1\r\nX: "), time.monotonic()
+    connection.settimeout(0.2)
+    answer = b""
+    while not answer:
+        assert time.monotonic() < begin + 8
+        connection.sendall(b"x")
+        with suppress(TimeoutError):
+            answer = connection.recv(100)
+    assert b" 408 " in answer
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"BREW / HTTP/1.1\r\n\r\n", 501),
+        (b"GET /" + b"x" * 70_000 + b" HTTP/1.1\r\n\r\n", 414),
+        (b"GET / HTTP/1.1\r\nX: " + b"x" * 70_000 + b"\r\n\r\n", 431),
+        (b"GET / HTTP/x\r\n\r\n", 400),
+        (b"POST /api/mask HTTP/1.1\r\nHost: x\r\n\r\n" + b"x" * 1_000_000, 421),
+    ],
+)
+def test_all_errors_are_json_and_arrive(server: PlaygroundServer, head: bytes, status: int) -> None:
+    line, found = read_all(bare(server, head))
+    assert f" {status} ".encode() in line and found["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"constraint": SUM, "befor": "1"}, "did you mean 'before'"),
+        ({"constraint": SUM, "ask": "lint"}, "no member 'ask'"),
+        (b'{"constraint": "a", "constraint": "b"}', "member 'constraint' twice"),
+    ],
+)
+def test_members_that_are_unknown_or_come_twice_are_refused(server: PlaygroundServer, body: Any, said: str) -> None:
+    status, _, data = send(server, "POST", "/api/mask", body)
+    assert status == 400 and said in json.loads(data)["error"]["message"]
 
 
 @pytest.mark.parametrize(("host", "shown"), [("::1", "[::1]"), ("localhost", "localhost"), ("0.0.0.0", "127.0.0.1")])

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import EmptyLanguageError, MaskwrightError, SchemaError
+from maskwright.analysis.fronts import parse_ebnf, parse_gbnf
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.schema.load import JsonSchema, parse_schema
 from maskwright.analysis.schema.text_patterns import Regex
@@ -47,6 +48,9 @@ MOST_ON_A_PAGE = 500
 """The most tokens of one page of a list."""
 
 
+_ARROWS: Mapping[str, Callable[[str, str], Grammar]] = {"gbnf": parse_gbnf, "ebnf": parse_ebnf}
+
+
 class Read(NamedTuple):
     """A text under a constraint.
 
@@ -73,6 +77,7 @@ class Answers:
         self.seconds = seconds
         limits = RequestLimits(compile_seconds=seconds)
         self.compiler = RequestCompiler(vocabulary, cache_entries=MOST_KEPT, limits=limits, on_disk=False)
+        self._kept: dict[tuple[str, str], RequestStore] = {}
         self.vocabulary = self.compiler.vocabulary
         self.lists = TokenLists(self.vocabulary)
         self.completions = Completions(self.vocabulary)
@@ -125,7 +130,17 @@ class Answers:
     def store(self, question: Mapping[str, Any]) -> RequestStore:
         """The store of a question's constraint. Raises: as `RequestCompiler.compile`."""
         asked = constraint_of(question)
-        return self.compiler.compile(asked.kind, asked.spec, asked.options)
+        if not asked.language:
+            return self.compiler.compile(asked.kind, asked.spec, asked.options)
+        key = asked.language, asked.spec
+        found = self._kept.pop(key, None)
+        if found is None:
+            request = self.compiler.reader.request(asked.kind, asked.spec)
+            found = self.compiler.build(request, lambda: _ARROWS[asked.language](asked.spec, "<request>"))
+        self._kept[key] = found
+        if len(self._kept) > MOST_KEPT:
+            del self._kept[next(iter(self._kept))]
+        return found
 
     def mask(self, question: Mapping[str, Any]) -> dict[str, Any]:
         """The mask at the cursor, or where the text before it stops being legal.
@@ -225,7 +240,8 @@ class Answers:
             if isinstance(schema, dict | bool):
                 return _findings(lint_schema(schema, self.vocabulary, file="schema"))
         try:
-            found = reader.read(request)
+            read = _ARROWS.get(asked.language)
+            found = reader.read(request) if read is None else read(asked.spec, "<request>")
         except EmptyLanguageError as error:
             if error.grammar is None:
                 raise

@@ -9,11 +9,16 @@ from typing import Any, NamedTuple
 from maskwright.analysis.arguments import a_type, clip
 from maskwright.analysis.errors import MaskwrightError, UnknownNameError
 from maskwright.analysis.fronts import detect
-from maskwright.serving.options import KINDS, RequestOptions
+from maskwright.analysis.grammar.lark_files import suggestion
+from maskwright.serving.options import KINDS, RequestLimits, RequestOptions
 from maskwright.serving.reading import library
 
 MOST_TEXT = 100_000
 """The most characters of a text whose mask is asked for."""
+
+
+MOST_CONSTRAINT = RequestLimits().most_bytes
+"""The most characters of a constraint; in UTF-8 it has no more bytes either."""
 
 
 class Asked(NamedTuple):
@@ -23,23 +28,27 @@ class Asked(NamedTuple):
     spec : its text.
     syntax : in words, for the page.
     options : what is said of JSON.
+    language : "gbnf" or "ebnf" for a grammar that is read so, whatever it looks like.
     """
 
     kind: str
     spec: str
     syntax: str
     options: RequestOptions = RequestOptions()
+    language: str = ""
 
 
 def constraint_of(question: Mapping[str, Any]) -> Asked:
-    """The constraint of a question: `constraint`, `kind`, which may be "detect", `whitespace`.
+    """The constraint of a question: `constraint`, `kind`, `whitespace`.
+
+    kind : "detect", as for `RequestCompiler`, or as for the option `--from` of commands.
 
     Raises: MaskwrightError for values of another type; UnknownNameError for an unknown kind.
 
     >>> constraint_of({"constraint": "[a-z]+", "kind": "detect"})[:3]
     ('regex', '[a-z]+', 'regular expression')
     """
-    found = _read_as(text_of(question, "constraint", 1 << 20), question.get("kind", "detect"))
+    found = _read_as(text_of(question, "constraint", MOST_CONSTRAINT), question.get("kind", "detect"))
     spaces = name_of(question, "whitespace", ("any", "compact", "1"))
     if found.kind in ("json", "json_object", "structural_tag"):
         return found._replace(options=RequestOptions(int(spaces) if spaces.isdecimal() else spaces))
@@ -49,8 +58,11 @@ def constraint_of(question: Mapping[str, Any]) -> Asked:
 def _read_as(spec: str, kind: object) -> Asked:
     if kind == "detect":
         return _detected(spec)
+    if kind in _GRAMMARS:
+        return _written_in(spec, str(kind))
+    kind = "json" if kind == "schema" else kind
     if kind not in KINDS:
-        raise UnknownNameError(f"no kind of constraint is named {clip(kind)}; expected detect or one of {list(KINDS)}")
+        raise UnknownNameError(f"no kind of constraint is named {clip(kind)}{suggestion(str(kind)[:60], _ALL_KINDS)}")
     if kind == "grammar":
         return Asked("grammar", spec, _language(spec))
     if kind == "choice" and not spec.lstrip().startswith("["):
@@ -58,7 +70,23 @@ def _read_as(spec: str, kind: object) -> Asked:
     return Asked(str(kind), spec, _WORDS[str(kind)])
 
 
+def _written_in(spec: str, syntax: str) -> Asked:
+    """A grammar that is said to be in one of the languages of grammars."""
+    found = "lark" if spec.strip() in library() else detect(spec)
+    if syntax in _ARROWS and found in _ARROWS:  # a text may be right in both
+        return Asked("grammar", spec, _WORDS[syntax], language=syntax)
+    if found != syntax:
+        raise MaskwrightError(
+            f"the text is read as {_WORDS[found]}, not as {_WORDS[syntax]}; ask for the kind {found!r}, or for 'detect'"
+        )
+    return Asked("grammar", spec, _language(spec))
+
+
+_ARROWS = ("gbnf", "ebnf")
+_GRAMMARS = ("lark", "llguidance", *_ARROWS)
+_ALL_KINDS = ("detect", *KINDS, "schema", *_GRAMMARS)
 _WORDS = {
+    "schema": "JSON schema",
     "json": "JSON schema",
     "json_object": "any JSON object",
     "regex": "regular expression",

@@ -16,6 +16,7 @@ import re
 import select
 import socket
 import threading
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
@@ -25,16 +26,19 @@ from urllib.parse import urlsplit
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.kept import cached_property
+from maskwright.playground.connections import Connections
 from maskwright.playground.examples import examples, library_text
+from maskwright.playground.members import QUESTIONS, members_of
 from maskwright.playground.pool import BusyError, CancelledError, Pool, WorkerError
 
 MOST_BODY = 2_000_000
 """The most bytes of a request's body."""
 MOST_CONNECTIONS = 32
 """The most requests at a time; others are turned away."""
+HEADER_SECONDS = 5
+"""How long a client may take to send the headers of its request."""
 READ_SECONDS = 20
-"""How long a client may take to send its request."""
-QUESTIONS = ("about", "mask", "explain", "ending", "lint", "complete")
+"""How long a client may take to send the body of its request."""
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -57,6 +61,7 @@ class PlaygroundServer(ThreadingHTTPServer):
         self.pool = pool
         self._named = host.strip("[]").lower()
         self._places = threading.BoundedSemaphore(MOST_CONNECTIONS)
+        self.connections = Connections()
         found = socket.getaddrinfo(self._named, port, type=socket.SOCK_STREAM)
         self.address_family = found[0][0]
         super().__init__((self._named, port), _Handler)
@@ -123,11 +128,51 @@ class PlaygroundServer(ThreadingHTTPServer):
         return self._named in ("", "0.0.0.0", "::")
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Take a request on in a thread of its own, unless there are too many."""
+        """Take a request on in a thread of its own; where there are too many, answer here."""
         if not self._places.acquire(blocking=False):
+            request.setblocking(False)
+            with suppress(OSError):  # a new connection has room for these few bytes
+                request.send(self._busy)
             self.shutdown_request(request)
             return
+        self.connections.wait_for(request, HEADER_SECONDS)
         super().process_request(request, client_address)
+
+    @cached_property
+    def _busy(self) -> bytes:
+        """The answer to a request that comes while too many are under way."""
+        body = _error(f"all {MOST_CONNECTIONS} workers for requests are busy; try again later")
+        status = HTTPStatus.SERVICE_UNAVAILABLE
+        lines = [f"HTTP/1.0 {status.value} {status.phrase}"]
+        lines += [f"{name}: {value}" for name, value in self.headers_of(_JSON, body)]
+        return "\r\n".join([*lines, "", ""]).encode() + body
+
+    def headers_of(self, kind: str, body: bytes) -> list[tuple[str, str]]:
+        """The headers of an answer."""
+        return [
+            ("Content-Type", kind),
+            ("Content-Length", str(len(body))),
+            ("Connection", "close"),
+            ("Cache-Control", "no-store"),
+            ("Content-Security-Policy", self.policy),
+            ("Cross-Origin-Opener-Policy", "same-origin"),
+            ("Cross-Origin-Resource-Policy", "same-origin"),
+            ("Referrer-Policy", "no-referrer"),
+            ("X-Content-Type-Options", "nosniff"),
+        ]
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection so that its client gets the answer."""
+        self.connections.close(request)
+
+    def service_actions(self) -> None:
+        """Look after the connections; `serve_forever` calls it many times a second."""
+        self.connections.look()
+
+    def server_close(self) -> None:
+        """Listen no more."""
+        super().server_close()
+        self.connections.end()
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """Answer a request."""
@@ -157,6 +202,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: PlaygroundServer
     server_version = "maskwright"
     sys_version = ""
+    default_request_version = "HTTP/1.0"  # an answer to what is no request has headers too
     timeout = READ_SECONDS
 
     def do_GET(self) -> None:
@@ -170,13 +216,19 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _respond(self, method: Any) -> None:
         try:
+            self._check_time()
             self._check_sender()
             status, kind, body = method()
         except _RefusedError as refused:
-            status, kind, body = refused.status, "application/json", _json({"error": {"message": refused.message}})
+            status, kind, body = refused.status, _JSON, _error(refused.message)
         except TimeoutError:
-            return
+            status, kind, body = HTTPStatus.REQUEST_TIMEOUT, _JSON, _error(_LATE)
         self._send(status, kind, body)
+
+    def _check_time(self) -> None:
+        """Refuse what has not come as a whole in time."""
+        if not self.server.connections.has_spoken(self.connection):
+            raise _RefusedError(HTTPStatus.REQUEST_TIMEOUT, _LATE)
 
     def _check_sender(self) -> None:
         """Refuse what does not come to this server by its own name, or from another page."""
@@ -195,18 +247,18 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path == "/":
             return HTTPStatus.OK, "text/html; charset=utf-8", self.server.page
         if self.path == "/api/examples":
-            return HTTPStatus.OK, "application/json", _json({"examples": [each._asdict() for each in examples()]})
+            return HTTPStatus.OK, _JSON, _json({"examples": [each._asdict() for each in examples()]})
         if self.path.startswith("/api/library/"):
             text = library_text(self.path.removeprefix("/api/library/"))
             if text is not None:
-                return HTTPStatus.OK, "application/json", _json({"text": text})
+                return HTTPStatus.OK, _JSON, _json({"text": text})
         raise _RefusedError(HTTPStatus.NOT_FOUND, "there is nothing here")
 
     def _post(self) -> tuple[HTTPStatus, str, bytes]:
         name = self.path.removeprefix("/api/")
         if not self.path.startswith("/api/") or name not in QUESTIONS:
             raise _RefusedError(HTTPStatus.NOT_FOUND, "there is nothing here")
-        question = self._question()
+        question = self._question(name)
         try:
             found = self.server.pool.ask({**question, "ask": name}, self._has_gone)
         except CancelledError as error:
@@ -219,10 +271,10 @@ class _Handler(BaseHTTPRequestHandler):
         if "error" in found:
             is_late = found["error"].get("is_late", False)
             status = HTTPStatus.GATEWAY_TIMEOUT if is_late else HTTPStatus.UNPROCESSABLE_ENTITY
-        return status, "application/json", _json(found)
+        return status, _JSON, _json(found)
 
-    def _question(self) -> dict[str, Any]:
-        """The body, which is a JSON object."""
+    def _question(self, name: str) -> dict[str, Any]:
+        """The body: a JSON object with the members of a question."""
         if self.headers.get_content_type() != "application/json":
             raise _RefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "the body is not said to be application/json")
         length = self.headers.get("Content-Length", "")
@@ -233,13 +285,13 @@ class _Handler(BaseHTTPRequestHandler):
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
                 f"the body has more than {MOST_BODY:,} bytes, the most that is taken",
             )
+        self.server.connections.wait_for(self.connection, READ_SECONDS)
+        body = self.rfile.read(int(length))
+        self._check_time()
         try:
-            found = json.loads(self.rfile.read(int(length)))
-        except (ValueError, RecursionError):
-            raise _RefusedError(HTTPStatus.BAD_REQUEST, "the body is no JSON") from None
-        if not isinstance(found, dict):
-            raise _RefusedError(HTTPStatus.BAD_REQUEST, "the body is no JSON object")
-        return found
+            return members_of(name, body)
+        except MaskwrightError as error:
+            raise _RefusedError(HTTPStatus.BAD_REQUEST, str(error)) from None
 
     def _has_gone(self) -> bool:
         """Whether the client has closed the connection."""
@@ -250,16 +302,17 @@ class _Handler(BaseHTTPRequestHandler):
         except (OSError, ValueError):
             return True
 
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Answer what is no request that is known here, in JSON like the rest."""
+        status = HTTPStatus(code)
+        if not self.server.connections.has_spoken(self.connection):
+            status, message = HTTPStatus.REQUEST_TIMEOUT, _LATE
+        self._send(status, _JSON, _error(message or status.phrase))
+
     def _send(self, status: HTTPStatus, kind: str, body: bytes) -> None:
         self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("Cache-Control", "no-store")
-        self.send_header("Content-Security-Policy", self.server.policy)
-        self.send_header("Cross-Origin-Opener-Policy", "same-origin")
-        self.send_header("Cross-Origin-Resource-Policy", "same-origin")
-        self.send_header("Referrer-Policy", "no-referrer")
-        self.send_header("X-Content-Type-Options", "nosniff")
+        for name, value in self.server.headers_of(kind, body):
+            self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)
@@ -268,8 +321,16 @@ class _Handler(BaseHTTPRequestHandler):
         """Nothing: requests are no news."""
 
 
+_JSON = "application/json"
+_LATE = f"the request did not come within {HEADER_SECONDS} s, its body within {READ_SECONDS} s"
+
+
 def _json(value: Any) -> bytes:
     return json.dumps(value).encode()
 
 
-__all__ = ["MOST_BODY", "PlaygroundServer"]
+def _error(message: str) -> bytes:
+    return _json({"error": {"message": message}})
+
+
+__all__ = ["MOST_BODY", "MOST_CONNECTIONS", "PlaygroundServer"]
