@@ -17,17 +17,26 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError
-from maskwright.decoding.logits import apply_rows, need_torch
+from maskwright.decoding.logits import need_torch
 from maskwright.decoding.matchers import make_matcher
+from maskwright.serving.xgrammar_bitmasks import (
+    allocate_token_bitmask,
+    apply_token_bitmask_inplace,
+    as_words,
+    get_bitmask_shape,
+    reset_token_bitmask,
+    row_of,
+)
 from maskwright.serving.xgrammar_compiler import (
     CompiledGrammar,
     Grammar,
     GrammarCompiler,
-    RefusedError,
     TokenizerInfo,
     VocabType,
     as_tokens,
 )
+from maskwright.serving.xgrammar_missing import MissingError, Partial, RefusedError
+from maskwright.serving.xgrammar_tags import StructuralTagItem
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -39,7 +48,7 @@ _LONGEST_JUMP = 4096
 """The most bytes of a jump-forward string."""
 
 
-class GrammarMatcher:
+class GrammarMatcher(Partial):
     """The text of one request: xgrammar's `GrammarMatcher`.
 
     compiled_grammar : what a `GrammarCompiler` returned.
@@ -125,7 +134,7 @@ class GrammarMatcher:
         is known, or it goes on with stop tokens alone. (With `terminate_without_stop_token` a whole
         text may have a mask of zeros.)
         """
-        row = _row(bitmask, index, len(self._words))
+        row = row_of(bitmask, index, len(self._words))
         if self._has_stopped:
             raise RefusedError("the text has ended with a stop token, so nothing comes next; reset() begins a new one")
         self._fill(row)
@@ -239,7 +248,7 @@ class GrammarMatcher:
             raise RefusedError("the arrays of the draft tree do not fit; expected three of (n,) int64, n > 0")
         if (children >= n).any() or (siblings >= n).any():
             raise RefusedError(f"the draft tree names nodes past its last, {n - 1}")
-        rows = [_row(token_bitmask, node, len(self._words)) for node in range(n)]
+        rows = [row_of(token_bitmask, node, len(self._words)) for node in range(n)]
         if temperatures is not None:
             temperatures.fill_(-1.0)
         began = time.monotonic()
@@ -304,7 +313,7 @@ class GrammarMatcher:
         return f"<GrammarMatcher {self._matcher!r}>"
 
 
-class BatchGrammarMatcher:
+class BatchGrammarMatcher(Partial):
     """Several matchers in one call. max_threads : no meaning here."""
 
     def __init__(self, max_threads: int | str = "auto") -> None:
@@ -324,7 +333,7 @@ class BatchGrammarMatcher:
 
         Raises: RefusedError if they are not as many; as `GrammarMatcher.fill_next_token_bitmask`.
         """
-        array = _array(bitmask)
+        array = as_words(bitmask)
         for matcher, index in _pairs(matchers, range(len(matchers)) if indices is None else indices):
             matcher.fill_next_token_bitmask(array, index)
 
@@ -375,86 +384,6 @@ def _read(matcher: Any, each: int | bytes) -> None:
         matcher.advance(each)
 
 
-def _array(bitmask: Any) -> npt.NDArray[np.int32]:
-    """The bitmask's own memory. Raises: RefusedError if it is elsewhere or of another dtype."""
-    if isinstance(bitmask, np.ndarray):
-        array: npt.NDArray[Any] = bitmask
-    else:
-        try:
-            array = bitmask.numpy() if hasattr(bitmask, "numpy") else np.from_dlpack(bitmask, copy=False)
-        except (TypeError, RuntimeError, ValueError, AttributeError, BufferError) as error:
-            raise RefusedError(f"the bitmask cannot be written to ({error}); expected int32 on the CPU") from None
-    if array.dtype != np.int32 or not array.flags.writeable:
-        raise RefusedError(f"the bitmask has dtype {array.dtype}; expected int32, writable, on the CPU")
-    return array
-
-
-def _row(bitmask: Any, index: int, n_words: int) -> npt.NDArray[np.int32]:
-    array = _array(bitmask)
-    if array.ndim == 1:
-        array = array[None, :]
-    if array.ndim != 2 or array.shape[1] < n_words:
-        raise RefusedError(f"the bitmask has shape {array.shape}; expected (B, {n_words}) or wider")
-    if not 0 <= index < len(array):
-        raise RefusedError(f"row {index} is out of range: the bitmask has {len(array)}")
-    row: npt.NDArray[np.int32] = array[index]
-    return row
-
-
-def get_bitmask_shape(batch_size: int, vocab_size: int) -> tuple[int, int]:
-    """(batch_size, ceil(vocab_size / 32))."""
-    return batch_size, -(-vocab_size // 32)
-
-
-def allocate_token_bitmask(batch_size: int, vocab_size: int) -> Any:
-    """A bitmask that allows all: a tensor of `get_bitmask_shape`, int32, on the CPU."""
-    torch = need_torch()
-    return torch.full(get_bitmask_shape(batch_size, vocab_size), -1, dtype=torch.int32)
-
-
-def reset_token_bitmask(bitmask: Any) -> None:
-    """Let a bitmask allow all."""
-    bitmask.fill_(-1)
-
-
-def apply_token_bitmask_inplace(
-    logits: Any,
-    bitmask: Any,
-    *,
-    vocab_size: int | None = None,
-    indices: Sequence[int] | None = None,
-    backend: str = "auto",
-) -> None:
-    """Write -inf over the logits of refused tokens.
-
-    logits : (B, N) or (N,).
-    bitmask : (B, W) or (W,) int32, on the same device.
-    vocab_size : how many columns are looked at; None for all. Columns past the bitmask are refused
-        then, where xgrammar leaves them.
-    indices : the rows to look at, of both; None for all.
-    backend : no meaning here; the device of the logits decides.
-
-    Raises: RefusedError if the devices differ, a row is out of range, or there are more logits than
-    rows; MaskwrightError as `apply_rows`.
-    """
-    if logits.device != bitmask.device:
-        raise RefusedError(f"logits are on {logits.device}, the bitmask on {bitmask.device}; move one of them")
-    torch = need_torch()
-    values, words = (each[None] if each.ndim == 1 else each for each in (logits, bitmask))
-    if vocab_size is not None:
-        values, words = values[:, :vocab_size], words[:, : -(-vocab_size // 32)]
-    rows = list(range(len(values)) if indices is None else indices)
-    most = min(len(values), len(words))
-    if any(not 0 <= row < most for row in rows):
-        raise RefusedError(
-            f"rows {rows[:8]} are given for {len(values)} rows of logits and {len(words)} of the bitmask"
-        )
-    numbers = torch.full((len(values),), -1, dtype=torch.int32)
-    if rows:
-        numbers[rows] = torch.tensor(rows, dtype=torch.int32)
-        apply_rows(values, numbers.to(logits.device), words.contiguous())
-
-
 def install(*, replace: bool = False) -> ModuleType:
     """Put this module in xgrammar's place for this program. Returns it.
 
@@ -478,7 +407,7 @@ def install(*, replace: bool = False) -> ModuleType:
 def __getattr__(name: str) -> Any:
     if name == "bitmask_dtype":
         return need_torch().int32
-    raise AttributeError(f"maskwright stands in for xgrammar here, and has no {name!r}")
+    raise MissingError(f"maskwright stands in for xgrammar here, and has no {name!r}")
 
 
 __all__ = [
@@ -487,7 +416,9 @@ __all__ = [
     "Grammar",
     "GrammarCompiler",
     "GrammarMatcher",
+    "MissingError",
     "RefusedError",
+    "StructuralTagItem",
     "TokenizerInfo",
     "VocabType",
     "allocate_token_bitmask",

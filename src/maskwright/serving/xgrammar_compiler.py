@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from operator import index
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -19,16 +20,14 @@ from maskwright.maskstore.vocabulary.tokenizer_json import byte_level_alphabet
 from maskwright.serving.options import RequestOptions
 from maskwright.serving.requests import RequestCompiler, RequestStore, size_of
 from maskwright.serving.vocabularies import server_vocabulary
+from maskwright.serving.xgrammar_missing import Partial, RefusedError
+from maskwright.serving.xgrammar_tags import as_json, tag_text
 
 _STOPS = ("</s>", "<eos>", "<|endoftext|>", "<|end_of_text|>", "<|eot_id|>", "<|im_end|>", "<end_of_turn>")
 """Names of tokens that end a text, where nobody says which do."""
 
 _MOST = 256
 """The most grammars that a compiler keeps beside those of `RequestCompiler`."""
-
-
-class RefusedError(MaskwrightError, RuntimeError):
-    """What xgrammar would have raised as a RuntimeError; the message says what to do."""
 
 
 class VocabType(Enum):
@@ -39,7 +38,7 @@ class VocabType(Enum):
     BYTE_LEVEL = 2
 
 
-class TokenizerInfo:
+class TokenizerInfo(Partial):
     """A tokenizer's tokens: xgrammar's `TokenizerInfo`.
 
     encoded_vocab : the text of each id, as the tokenizer writes it; "" for none.
@@ -166,7 +165,8 @@ def _decoded(text: str | bytes, kind: VocabType) -> bytes:
     return written.encode()  # an added token
 
 
-class Grammar(NamedTuple):
+@dataclass(frozen=True)
+class Grammar(Partial):
     """A grammar that is not compiled yet: xgrammar's `Grammar`, made by its methods alone.
 
     method : the name of the compiler's method.
@@ -197,9 +197,10 @@ class Grammar(NamedTuple):
         return cls("compile_json_schema", (("schema", schema), *options.items()))
 
     @classmethod
-    def from_structural_tag(cls, structural_tag: Any) -> Grammar:
-        """The texts of a structural tag."""
-        return cls("compile_structural_tag", (("structural_tag", structural_tag),))
+    def from_structural_tag(cls, structural_tag: Any = None, triggers: Any = None, *, tags: Any = None) -> Grammar:
+        """The texts of a structural tag. See `GrammarCompiler.compile_structural_tag`."""
+        given = (("structural_tag", structural_tag), ("triggers", triggers), ("tags", tags))
+        return cls("compile_structural_tag", given)
 
     @classmethod
     def builtin_json_grammar(cls) -> Grammar:
@@ -207,7 +208,7 @@ class Grammar(NamedTuple):
         return cls("compile_builtin_json_grammar", ())
 
 
-class CompiledGrammar:
+class CompiledGrammar(Partial):
     """A store, as xgrammar's `CompiledGrammar`.
 
     store, tokenizer_info : the store, and what it was compiled for.
@@ -222,15 +223,7 @@ class CompiledGrammar:
         return size_of(self.store)
 
 
-def _as_json(what: str, value: Any) -> str:
-    """JSON text, of text or of Python values. Raises: RefusedError for what is neither."""
-    try:
-        return value if isinstance(value, str) else json.dumps(value)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise RefusedError(f"the {what} cannot be written as JSON: {error}") from error
-
-
-class GrammarCompiler:
+class GrammarCompiler(Partial):
     """Compiles constraints for one tokenizer: xgrammar's `GrammarCompiler`.
 
     tokenizer_info : the tokenizer's.
@@ -264,6 +257,14 @@ class GrammarCompiler:
         )
         self._kept: dict[tuple[str, str, str], CompiledGrammar] = {}
 
+    def get_cache_size_bytes(self) -> int:
+        """About how many bytes of what was compiled are kept."""
+        if not self._is_cached:
+            return 0
+        with self._compiler._lock:
+            stores = [store for store, _ in self._compiler._kept.values()]
+        return sum(map(size_of, stores)) + sum(one.memory_size_bytes for one in self._kept.values())
+
     @property
     def cache_limit_bytes(self) -> int:
         """How many bytes are kept; -1 where nobody said."""
@@ -295,7 +296,7 @@ class GrammarCompiler:
             raise RefusedError(f"separators {separators!r} cannot be enforced; pass (',', ':'), or any_whitespace=True")
         if hasattr(schema, "model_json_schema"):
             schema = schema.model_json_schema()
-        text = _as_json("schema", schema)
+        text = as_json("schema", schema)
         whitespace: str | int = "compact" if not any_whitespace else "any"
         if any_whitespace and max_whitespace_cnt is not None:
             whitespace = max_whitespace_cnt
@@ -309,12 +310,14 @@ class GrammarCompiler:
         """The texts that an expression matches as a whole."""
         return self._request("regex", regex)
 
-    def compile_structural_tag(self, structural_tag: Any) -> CompiledGrammar:
-        """The texts of a structural tag: JSON text, a dict, or an object of xgrammar."""
-        if hasattr(structural_tag, "model_dump_json"):
-            structural_tag = structural_tag.model_dump_json()
-        text = _as_json("structural tag", structural_tag)
-        return self._request("structural_tag", text)
+    def compile_structural_tag(
+        self, structural_tag: Any = None, triggers: Sequence[str] | None = None, *, tags: Any = None
+    ) -> CompiledGrammar:
+        """The texts of a structural tag: JSON text, a dict, or an object of xgrammar.
+
+        triggers : with these the first argument, or `tags`, is a list of `StructuralTagItem`.
+        """
+        return self._request("structural_tag", tag_text(structural_tag, triggers, tags))
 
     def compile_lark(self, lark_string: str, *, named_grammars: Any = None) -> CompiledGrammar:
         """A grammar in llguidance's Lark. `named_grammars` are refused."""
