@@ -248,3 +248,14 @@ def test_vocabularies() -> None:
     assert vocabulary_of(TOKENIZER, config([10**6]), SIZE).eos == (EOS,)
     short = vocabulary_of(TOKENIZER, config([OTHER]), 200)
     assert short.size == 200 and short.eos == (EOS, OTHER) and short.tokens == VOCABULARY.tokens[:200]
+
+
+def test_the_log_says_what_ends_a_text_that_has_too_many_readings(caplog: pytest.LogCaptureFixture) -> None:
+    manager = manager_of()
+    text = 'root ::= sentence{1,30}\nsentence ::= word{1,20} "."?\nword ::= [a-z]{1,15} " "?\n'
+    request = request_of(manager, "a", grammar=text)
+    grammar = request.structured_output_request.grammar
+    assert grammar is not None
+    a = ids("a")[0]
+    assert not all(grammar.accept_tokens("r", [a]) for _ in range(60))
+    assert "1024 readings" in caplog.text and "other options of the request" not in caplog.text

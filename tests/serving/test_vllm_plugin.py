@@ -305,3 +305,24 @@ def test_a_hybrid_server_hands_to_xgrammar_what_is_refused(
     assert manager.accept_tokens(request, ids("yes"))
     with pytest.raises(VLLMValidationError, match="xgrammar, which was asked next, says"):
         check(params_of(regex="("))
+
+
+def test_tags_are_not_shown_to_xgrammar_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """vLLM's API server compiles each by xgrammar, which refuses some patterns and those that name tokens."""
+    from vllm.entrypoints.generate.base import protocol
+    from vllm.exceptions import VLLMValidationError
+
+    from maskwright.serving.vllm_plugin import leave_tags_to_us
+
+    tag = {"type": "structural_tag", "format": {"type": "regex", "pattern": "(?i)a+"}}
+    monkeypatch.setattr(protocol, "validate_structural_tag_payload", protocol.validate_structural_tag_payload)
+    with pytest.raises(VLLMValidationError):
+        protocol.validate_structured_outputs_structural_tag({"structural_tag": json.dumps(tag)})
+    leave_tags_to_us()
+    protocol.validate_structured_outputs_structural_tag({"structural_tag": json.dumps(tag)})
+    for wrong in ("", 5, "[" * 5_000 + "]" * 5_000):
+        with pytest.raises(VLLMValidationError):
+            protocol.validate_structured_outputs_structural_tag({"structural_tag": wrong})
+    check(params_of(structural_tag=json.dumps(tag)))
+    with pytest.raises(VLLMValidationError, match="maskwright: .*/format"):
+        check(params_of(structural_tag=json.dumps({"type": "structural_tag", "format": {"type": "what"}})))

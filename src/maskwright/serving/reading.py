@@ -41,6 +41,15 @@ _AFTER_BRACE = re.compile(r"\{([ \t\d,]+)")
 _MOST_AFTER_BRACES = 1 << 22
 """BOUND: the sum of the cubes of the lengths; a fifth of a second."""
 
+_LARK_PIECE = re.compile(r'//[^\n]*|(?P<literal>"(?:\\.|[^"\\\n])*+"?)|/(?:\\.|[^/\\\n])*+/?|(?P<open>[(\[])|[)\]]')
+"""A comment, a string, a pattern, a bracket. PERF: what does not end is read to its line's end."""
+_HAS_JSON = re.compile(r"%(json|schema)\b")
+"""What brings strings of another language, which are no literals of the grammar's lexer."""
+_DEEPEST = 1_000
+"""BOUND: brackets in each other; Lark's loader, which takes seconds to say so, has fewer."""
+_MOST_LITERALS = 20_000
+"""BOUND: different string literals, each of which is a state of the lexer at least."""
+
 _TOOLS = tuple(inspect.signature(read_tools).parameters)
 """The members of a grammar that is a JSON object with tools."""
 _ARROWS: Mapping[str, Callable[[str, str], Grammar]] = {"gbnf": parse_gbnf, "ebnf": parse_ebnf}
@@ -195,6 +204,8 @@ class RequestReader:
                 f"the grammar {clip(name)} is no grammar in Lark, GBNF or EBNF, and no store or grammar has this name"
                 f"{suggestion(name[:60], sorted({*self.stores, *library()}))}"
             )
+        if syntax in ("lark", "llguidance"):
+            check_size_of_lark(spec)
         if syntax in ("lark", "llguidance") and "\n" in spec and DIRECTIVE.search(spec):
             return read_composition(spec, name=_NAME, paths=False)
         if syntax == "llguidance":
@@ -206,6 +217,30 @@ class RequestReader:
                 "the grammar asks for lexing 'nfa', which a server does not have; ask for 'contextual' or 'longest'"
             )
         return found
+
+
+def check_size_of_lark(spec: str) -> None:
+    """Refuse what Lark's loader would read for seconds, in one call that holds up other requests.
+
+    Raises: LimitError for a text past `_DEEPEST` or `_MOST_LITERALS`.
+    """
+    depth, literals = 0, set[str]()
+    for piece in _LARK_PIECE.finditer(spec):
+        if piece["literal"]:
+            literals.add(piece["literal"])
+        elif piece["open"]:
+            depth += 1
+            if depth > _DEEPEST:
+                raise LimitError(
+                    f"the grammar has more than {_DEEPEST:,} brackets in each other; split its longest rule"
+                )
+        elif piece[0] in ")]":
+            depth -= 1
+    if len(literals) > _MOST_LITERALS and not _HAS_JSON.search(spec):
+        raise LimitError(
+            f"the grammar has {len(literals):,} different string literals; at most {_MOST_LITERALS:,} are taken: write a terminal "
+            "with a pattern for what they have in common, or send a choice"
+        )
 
 
 @lru_cache(maxsize=1)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.errors import MaskwrightError
+from maskwright.analysis.errors import IllegalTokenError, MaskwrightError
 from maskwright.analysis.locks import new_lock
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 from maskwright.serving.drafts import Drafts
@@ -173,14 +173,7 @@ class MaskwrightGrammar:
         for token in tokens:
             if self._matcher.is_finished():
                 break
-            if not self._matcher.advance(token):
-                _logger.error(
-                    "request %s: token %d is not allowed by %r; other options of the request, such as allowed_token_ids or bad_words, "
-                    "may have left no token that is",
-                    request_id,
-                    token,
-                    self._matcher,
-                )
+            if not self._accept(request_id, token):
                 return False
             n_read += 1
             if self._drafts is not None:
@@ -189,6 +182,27 @@ class MaskwrightGrammar:
                 self._budget.advance(token)
         if self._tokens is not None:
             self._tokens.read(n_read)
+        return True
+
+    def _accept(self, request_id: str, token: int) -> bool:
+        """Add a token to the text. False, and the reason in the log, if it cannot be."""
+        try:
+            self._matcher.read(token)
+        except IllegalTokenError:
+            _logger.error(
+                "request %s: token %d is not allowed by %r; other options of the request, such as allowed_token_ids or bad_words, "
+                "may have left no token that is",
+                request_id,
+                token,
+                self._matcher,
+            )
+            return False
+        except MaskwrightError as error:
+            _logger.error("request %s ends with an error: its text cannot go on: %s", request_id, error)
+            return False
+        except Exception:  # a server must go on, whatever one request does
+            _logger.exception("request %s ends with an error: token %d cannot be read", request_id, token)
+            return False
         return True
 
     def validate_tokens(self, tokens: Iterable[int]) -> list[int]:

@@ -1,16 +1,18 @@
 """Makes the backend selectable in vLLM, which has no registry of backends.
 
 Three places of vLLM are widened: the names that its configuration takes, the validation of a
-request in the process that takes requests, and the manager in the engine's. Whoever uses another
-backend notices nothing. Where vLLM does not have these places as expected, nothing is changed, and
-the log says so; vLLM then refuses the name.
+request in the process that takes requests, and the manager in the engine's. In a server of ours
+structural tags are not shown to xgrammar before. Whoever uses another backend notices nothing.
+Where vLLM does not have these places as expected, nothing is changed, and the log says so; vLLM
+then refuses the name.
 """
 
 from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, get_args
 
 from maskwright.analysis.errors import MaskwrightError, MissingExtraError
@@ -30,6 +32,7 @@ from maskwright.serving.vllm_backend import (
 
 _MARK = "_is_of_maskwright"
 _SETTINGS = "_maskwright_settings"
+_PROTOCOL = "vllm.entrypoints.generate.base.protocol"
 
 _logger = logging.getLogger(__name__)
 _lock = new_lock()
@@ -105,8 +108,8 @@ def _places() -> list[Callable[[], None]]:
     return changes
 
 
-def _wrap(cls: type[Any], name: str, original: Callable[..., Any], make: Callable[..., Callable[..., Any]]) -> None:
-    """Put a function around a method, once."""
+def _wrap(cls: Any, name: str, original: Callable[..., Any], make: Callable[..., Callable[..., Any]]) -> None:
+    """Put a function around a method, or a module's function, once."""
     if not hasattr(original, _MARK):
         found = functools.wraps(original)(make(original))
         setattr(found, _MARK, True)
@@ -125,8 +128,34 @@ def _processor_init(original: Callable[..., Any]) -> Callable[..., Any]:
         if _is_ours(vllm_config.structured_outputs_config):
             settings = read_settings(getattr(vllm_config, "additional_config", None))
             setattr(vllm_config.structured_outputs_config, _SETTINGS, settings)
+            leave_tags_to_us()
 
     return init
+
+
+def leave_tags_to_us() -> None:
+    """Keep vLLM's API server from asking xgrammar about each structural tag, whatever the backend.
+
+    xgrammar, which is given no tokenizer there, refuses tags that name tokens and patterns that it
+    does not read, without a reason. What is no tag at all stays refused. An engine without an API
+    server has not loaded the module.
+    """
+    protocol = sys.modules.get(_PROTOCOL)
+    original = getattr(protocol, "validate_structural_tag_payload", None)
+    if original is not None:
+        _wrap(protocol, "validate_structural_tag_payload", original, _tag_payload)
+
+
+def _tag_payload(original: Callable[..., Any]) -> Callable[..., Any]:
+    def validate(payload: Any, *, parameter: str) -> None:
+        if not payload or not isinstance(payload, str | Mapping):
+            original(payload, parameter=parameter)
+        elif isinstance(payload, str):
+            from vllm.sampling_params import check_json_nesting
+
+            check_json_nesting(payload, structural_tag=True)
+
+    return validate
 
 
 def _manager_init(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -300,4 +329,4 @@ def _checker(settings: ServerSettings) -> RequestChecker:
     return _checkers[key]
 
 
-__all__ = ["check_params", "register"]
+__all__ = ["check_params", "leave_tags_to_us", "register"]
