@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
-from maskwright.analysis.arguments import a_type
+from maskwright.analysis.arguments import refuse_argument
 from maskwright.analysis.errors import MaskwrightError, VocabularyError
 from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.schema.compiled import SchemaTables
@@ -70,6 +70,15 @@ def name_of(store: AnyTable) -> str:
     return store.grammar.name if isinstance(store, EngineTable) else store.name
 
 
+def refuse_store(value: object) -> NoReturn:
+    """Raises MaskwrightError for what has no matcher: it says what is wrong with it."""
+    if not hasattr(value, "vocabulary"):
+        refuse_argument("the store", value, "a store, as mw.build_store(grammar, tokenizer) returns")
+    raise MaskwrightError(
+        f"{value!r} cannot be used for decoding: a store with lexing 'nfa' has no matcher; load the grammar with lexing='longest'"
+    )
+
+
 def check_tables(stores: Sequence[Any]) -> None:
     """Check that these stores have matchers, of any kind, and are for one tokenizer.
 
@@ -80,10 +89,7 @@ def check_tables(stores: Sequence[Any]) -> None:
         raise MaskwrightError("no store is given; expected one, or one for each sequence")
     for store in stores:
         if not isinstance(store, EngineTable | SchemaTables) and not is_composed(store):
-            what = repr(store) if hasattr(store, "vocabulary") else a_type(store)
-            raise MaskwrightError(
-                f"{what} cannot be used for decoding: a store with lexing 'nfa' has no matcher; load the grammar with lexing='longest'"
-            )
+            refuse_store(store)
         if store.vocabulary.digest != stores[0].vocabulary.digest:
             raise VocabularyError(
                 f"the stores of one batch are for different vocabularies, {stores[0].vocabulary.name} and {store.vocabulary.name}; "
@@ -91,4 +97,4 @@ def check_tables(stores: Sequence[Any]) -> None:
             )
 
 
-__all__ = ["check_tables", "is_composed", "is_matcher", "make_matcher", "name_of"]
+__all__ = ["check_tables", "is_composed", "is_matcher", "make_matcher", "name_of", "refuse_store"]

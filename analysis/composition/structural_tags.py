@@ -469,6 +469,11 @@ def _texts(form: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
     value = form.get(key, [])
     if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
         raise GrammarError(f"structural tag, {where}/{key} is {clip(value)}; expected a list of strings")
+    if key == "excludes" and "" in value:
+        at = f"{where}/{key}/{value.index('')}"
+        raise GrammarError(
+            f"structural tag, {at} is empty, and every text holds it; take it out, or give what to exclude"
+        )
     return tuple(value)
 
 

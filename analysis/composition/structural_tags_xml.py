@@ -45,7 +45,7 @@ KINDS: tuple[Kind, ...] = ("string", "number", "boolean", "null", "object", "arr
 MOST_CHARACTERS = 2_000
 """BOUND: the characters that `minLength` and `maxLength` of an argument may count."""
 
-_JSON_SPACE = r"[ \t\n\r]*"
+JSON_SPACE = r"[ \t\n\r]*"
 _IDENTIFIER = "[A-Za-z_][A-Za-z0-9_]*"
 _PLAIN_NAME = r'[^\x00-\x20"&<>]+'
 _NO_KINDS: Mapping[Kind, str] = MappingProxyType({})
@@ -158,7 +158,7 @@ class _Arguments:
             raise SchemaError(f"the style {style} has no excludes: leave them out")
         self._excluded = excluded
         self._graph = schema.texts.graph
-        self._spacing = schema.texts.spacing or regex_automaton(_JSON_SPACE)
+        self._spacing = schema.texts.spacing or regex_automaton(JSON_SPACE)
         self._space = self._space_part()
         self._rest: dict[tuple[int, str], str | None] = {}
         self._parts: dict[tuple[int, str], str] = {}

@@ -58,7 +58,8 @@ def read_tools(
     separator : what stands between calls where free text may not; None: there is at most one call.
     whitespace : what may stand in JSON, as for `load_schema`.
     escapes : those that strings and keys of arguments may have, as for `load_schema`; with
-        "minimal" names of arguments can be forced tokens. The input of a custom tool may have all.
+        "minimal" names of arguments can be forced tokens. The input of a custom tool may have
+        all, but not its key.
 
     A custom tool's grammar is a regular expression, as `load_regex` reads it, or Lark in the
     dialect of llguidance (`parse_llguidance`), which is OpenAI's; with an option such as

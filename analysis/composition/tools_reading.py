@@ -7,13 +7,15 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from maskwright.analysis.arguments import a_type, clip, need_type
-from maskwright.analysis.composition.compose import Composition, compose
-from maskwright.analysis.composition.structural_tags_host import without
+from maskwright.analysis.composition.compose import Composition, compose, in_json_string
+from maskwright.analysis.composition.structural_tags_host import HostRules, characters, without
+from maskwright.analysis.composition.structural_tags_xml import JSON_SPACE
 from maskwright.analysis.errors import GrammarError, MaskwrightError, SchemaError
 from maskwright.analysis.fronts import parse_llguidance
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.loading.lark_loader import parse_grammar
-from maskwright.analysis.regex.dfa import intersect
+from maskwright.analysis.regex.dfa import Dfa, difference, intersect
+from maskwright.analysis.regex.whole import regex_automaton
 from maskwright.analysis.schema.load import JsonSchema, load_schema
 from maskwright.analysis.schema.shapes import Escapes
 from maskwright.analysis.schema.text_patterns import Regex, load_regex
@@ -23,6 +25,7 @@ _KNOWN = {
     "function": ("name", "description", "parameters", "strict"),
     "custom": ("name", "description", "format"),
 }
+_ANY_TEXT = r"[\s\S]*"
 _OPTIONS = re.compile(r"^[ \t]*//[ \t]*maskwright:", re.MULTILINE)
 Language: TypeAlias = Grammar | JsonSchema | Composition | Regex
 Read = TypeVar("Read")
@@ -63,7 +66,7 @@ def read_tool(values: Any, where: str, whitespace: str | int, escapes: Escapes, 
     if kind == "function":
         return Tool(kind, name, where, _arguments(fields, where, whitespace, escapes))
     end = None if raw_end is None else raw_end.replace("{name}", name)
-    return Tool(kind, name, where, _input(fields, where, whitespace, end))
+    return Tool(kind, name, where, _input(fields, where, whitespace, escapes, end))
 
 
 def kind_and_fields(values: Any, where: str) -> tuple[str, Mapping[str, Any], str]:
@@ -103,8 +106,13 @@ def _arguments(fields: Mapping[str, Any], where: str, whitespace: str | int, esc
     return _reading(where, lambda: load_schema(values, whitespace=whitespace, key_order="schema", escapes=escapes))
 
 
-def _input(fields: Mapping[str, Any], where: str, whitespace: str | int, raw_end: str | None) -> Language | None:
-    """The language of a custom tool's input; None for any text."""
+def _input(
+    fields: Mapping[str, Any], where: str, whitespace: str | int, escapes: Escapes, raw_end: str | None
+) -> Language | None:
+    """The language of a custom tool's input; None for any text.
+
+    escapes : of the key `input`. The input itself may have all.
+    """
     form = fields.get("format")
     where = f"{where}/format"
     language = None if form is None else _language(form, where)
@@ -113,9 +121,26 @@ def _input(fields: Mapping[str, Any], where: str, whitespace: str | int, raw_end
     text = {"type": "string"}
     host = {"type": "object", "properties": {"input": text}, "required": ["input"], "additionalProperties": False}
     schema = load_schema(host, whitespace=whitespace)
+    if escapes != "any":
+        inside = load_regex(_ANY_TEXT) if language is None else language
+        return _reading(where, lambda: _with_plain_key(schema, inside))
     if language is None:
         return schema
     return _reading(where, lambda: compose(schema, {"/properties/input": language}))
+
+
+def _with_plain_key(schema: JsonSchema, language: Language) -> Composition:
+    """The objects ``{"input": TEXT}`` whose key has no escapes. schema : has their white space."""
+    rules = HostRules()
+    spacing = schema.texts.spacing or regex_automaton(JSON_SPACE)
+    some = difference(spacing, Dfa.literal(b""))
+    space = ""
+    if not some.is_empty:
+        space = rules.part("SPACE", Regex("white space", some)) + ("?" if spacing.matches(b"") else "")
+    text = rules.part("INPUT", in_json_string(language))
+    pieces = (characters("{"), characters('"input"'), characters(":"), text, characters("}"))
+    start = [part for piece in pieces for part in (space, piece)]
+    return compose(rules.grammar(" ".join(filter(None, [*start, space]))), rules.parts, name="input")
 
 
 def _ending(language: Regex, end: str) -> Regex:

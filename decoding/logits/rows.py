@@ -28,6 +28,7 @@ from maskwright.decoding.logits.apply import apply_rows
 from maskwright.decoding.logits.optional import need_torch
 from maskwright.decoding.logits.staging import Staging, StreamEvent, checked_device
 from maskwright.decoding.matcher import Matcher
+from maskwright.decoding.matchers import refuse_store
 from maskwright.maskstore.schema.compiled import SchemaTables
 from maskwright.maskstore.table import schema
 from maskwright.maskstore.table.compiled import EngineTable
@@ -309,9 +310,7 @@ def check_stores(stores: Sequence[Any]) -> None:
                 "with store.batch(n), or use MaskwrightLogitsProcessor"
             )
         if not isinstance(store, EngineTable):
-            raise MaskwrightError(
-                f"{store!r} cannot be used for decoding: a store with lexing 'nfa' has no matcher; load the grammar with lexing='longest'"
-            )
+            refuse_store(store)
         if store.vocabulary.digest != stores[0].vocabulary.digest:
             raise VocabularyError(
                 f"the stores of one batch are for different vocabularies, {stores[0].vocabulary.name} and {store.vocabulary.name}; "

@@ -239,7 +239,7 @@ def test_rows_of_what_is_none() -> None:
         raises(lambda wrong=wrong: ResidentRows(store(), "cpu", wrong), "^capacity is .*expected an integer")  # type: ignore[misc]
     raises(lambda: ResidentRows(store(), "cpu", 10**5000), "^capacity is .* rows; expected more than twice")
     for wrong in (None, 5, "ab", [None]):
-        raises(lambda wrong=wrong: ResidentRows(wrong, "cpu"), "cannot be used for decoding")  # type: ignore[misc]
+        raises(lambda wrong=wrong: ResidentRows(wrong, "cpu"), "^the store is .*; expected a store, as mw.build_store")  # type: ignore[misc]
     raises(lambda: ResidentRows(store(), "nowhere"), "'nowhere' is not a device")
     rows = ResidentRows(store(), "cpu", 8)
     batch = store().batch(2)
@@ -280,7 +280,8 @@ OF_THE_PROCESSOR: list[tuple[str, list[Any], str]] = [
     ("constrain_prompt", ["no", 0, None, []], "^constrain_prompt is .*; expected True or False"),
     ("in_place", ["no", 1, None, []], "^in_place is .*; expected True or False"),
     ("drafts", ["no", 0, [], 1.5], "^drafts is .*; expected True or False"),
-    ("given", [5, None, b"nowhere/s"], "cannot be used for decoding|cannot be read|no such file|not found|there is no"),
+    ("given", [5, None, [None]], "^the store is .*; expected a store, as mw.build_store"),
+    ("given", [b"nowhere/s"], "cannot be read|no such file|not found|there is no"),
 ]  # fmt: skip
 
 

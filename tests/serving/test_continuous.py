@@ -218,6 +218,8 @@ def test_finished_requests_are_forgotten() -> None:
 
 def test_what_is_refused_says_what_to_do() -> None:
     masks = ContinuousMasks(vocabulary())
+    with pytest.raises(MaskwrightError, match=r"the store is 'json', a str; expected a store, as mw.build_store"):
+        masks.check("json")
     with pytest.raises(MaskwrightError, match=r"init_continuous_batching"):
         masks.attach(SimpleNamespace())
     ahead = manager(None)

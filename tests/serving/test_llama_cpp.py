@@ -11,8 +11,14 @@ import numpy as np
 import pytest
 from huggingface_cases import EOS, N_ROWS, PAIRS_TEXT, store
 
-from maskwright.analysis.errors import IllegalTokenError, MissingExtraError, VocabularyError
+from maskwright.analysis.errors import IllegalTokenError, MaskwrightError, MissingExtraError, VocabularyError
 from maskwright.serving.llama_cpp import LlamaCppMasks, load_vocabulary_from_gguf
+
+
+def test_what_is_no_store_is_named() -> None:
+    for wrong in (None, 5):
+        with pytest.raises(MaskwrightError, match=f"^the store is {wrong}, .*; expected a store, as mw.build_store"):
+            LlamaCppMasks(wrong)  # type: ignore[arg-type]
 
 
 def test_a_generation_is_masked_and_padding_too() -> None:

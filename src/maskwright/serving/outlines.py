@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -85,7 +87,12 @@ class BackendMasks:
 
     def get_regex_logits_processor(self, regex: str) -> Any:
         """The processor of an expression that whole texts match."""
-        return self._processor(self._compiler.compile("regex", regex))
+        try:
+            return self._processor(self._compiler.compile("regex", regex))
+        except MaskwrightError:
+            if _is_in_brackets(regex):
+                self._compiler.compile("regex", regex[1:-1])  # so that the message shows what the user wrote
+            raise
 
     def get_cfg_logits_processor(self, grammar: str) -> Any:
         """The processor of a grammar, in Lark, GBNF or EBNF."""
@@ -93,6 +100,15 @@ class BackendMasks:
 
     def _processor(self, store: RequestStore) -> Any:
         return _classes()[1](store, self._library)
+
+
+def _is_in_brackets(regex: str) -> bool:
+    """Whether one pair of brackets holds a whole expression, as that which Outlines adds."""
+    if not (regex.startswith("(") and regex.endswith(")")) or regex.startswith("(?"):
+        return False
+    plain = re.sub(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", "", regex, flags=re.DOTALL)
+    depths = accumulate({"(": 1, ")": -1}.get(character, 0) for character in plain)
+    return plain.endswith(")") and all(depth > 0 for depth in list(depths)[:-1])
 
 
 class ProcessorMasks:

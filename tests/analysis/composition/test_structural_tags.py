@@ -164,6 +164,7 @@ def test_special_tokens() -> None:
         ({"type": "repeat", "min": 10**6, "max": -1, "content": TAG}, "the limit is 20,000"),
         ({"type": "any_text", "max_token": 2}, "any_text has no member 'max_token'; known: excludes, max_tokens"),
         ({"type": "const_string", "value": "a", "excludes": ["b"]}, "const_string has no member 'excludes'"),
+        ({"type": "any_text", "excludes": ["a", ""]}, "/format/excludes/1 is empty, and every text holds it"),
         ({**TAG, "begin": {"type": "token", "token": 1, "id": 2}}, "/format/begin: token has no member 'id'"),
         ({**triggered(), "at_least_one": "false"}, "/format/at_least_one is 'false'; expected true or false"),
         ({**triggered(), "stop_after_first": 0}, "/format/stop_after_first is 0"),

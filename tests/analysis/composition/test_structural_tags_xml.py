@@ -65,6 +65,22 @@ def test_the_record_is_what_xgrammar_says(case: dict[str, Any]) -> None:
     assert verdicts_of_xgrammar(case["tag"], texts_of(case["model"])) == case["verdicts"]
 
 
+@pytest.mark.parametrize("style", sorted(STYLES))
+def test_white_space_around_a_value_is_no_part_of_it(style: str) -> None:
+    """As docs/composition.md says it, style by style."""
+    tag = tagged({**members(a={"maxLength": 2, "type": "string"}), "required": ["a"]}, style)
+    texts = [
+        f"<f>{argument(style, 'a', value, 'string')}</f>"
+        for value in ("ab", " \n\tab\r  ", "abc", "\u00a0ab", "\x0bab")
+    ]
+    is_spaced = style not in ("deepseek_xml", "deepseek_v4_1_xml", "minimax_m3_xml")
+    assert verdicts(tag, texts) == ("ww---" if is_spaced else "w----")
+    assert verdicts(tag, texts, whitespace="compact") == "w----"
+    number = tagged({**members(a={"type": "integer"}), "required": ["a"]}, style)
+    texts = [f"<f>{argument(style, 'a', value, 'number')}</f>" for value in ("12", " \n12 ")]
+    assert verdicts(number, texts) == ("w-" if style == "minimax_m3_xml" else "ww")
+
+
 # -- style by style; the verdicts are xgrammar's
 
 SCALARS = members(

@@ -357,6 +357,22 @@ def test_arguments_with_the_escapes_that_json_wants() -> None:
         assert matcher.forced_bytes() == forced
 
 
+@pytest.mark.parametrize("whitespace", ["any", "compact", 1, "[ ]+"])
+def test_the_key_of_an_input_with_the_escapes_that_json_wants(whitespace: str | int) -> None:
+    """The input itself may have all, and nothing else changes."""
+    said = {"compact": '{"input":"%s"}', "[ ]+": ' { "input" : "%s" } '}.get(str(whitespace), '{"input": "%s"}')
+    inputs = ["2024-01", r"\u0032024-01", "2024", "", r"\n\"\\", "é"]
+    texts = [call(name, said % text) for name in ("date", "note") for text in inputs]
+    texts += [call("date", each) for each in ("{}", '{"input" :"2024-01"}', '\n{"input":  "2024-01"}', '{"input": 1}')]
+    for choice in ("required", "auto"):
+        plain = verdicts(texts, choice=choice, whitespace=whitespace)
+        assert verdicts(texts, choice=choice, whitespace=whitespace, escapes="minimal") == plain
+        assert plain.startswith("ww----ww" if choice == "required" else "ww--")
+    with_escape = [call(name, (said % "2024-01").replace("inp", r"in\u0070")) for name in ("date", "note")]
+    assert verdicts(with_escape, whitespace=whitespace) == "ww"
+    assert verdicts(with_escape, whitespace=whitespace, escapes="minimal") == "--"
+
+
 @pytest.mark.parametrize("style", ["json", "deepseek_xml"])
 def test_escapes_of_a_structural_tag(style: str) -> None:
     schema = {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "string"}}}, "required": ["a"]}

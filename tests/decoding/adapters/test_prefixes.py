@@ -11,7 +11,7 @@ from shares import share
 
 from maskwright.analysis.errors import IllegalTokenError, MaskwrightError
 from maskwright.analysis.loading import parse_grammar
-from maskwright.decoding.adapters.prefixes import Prefixes, Rules
+from maskwright.decoding.adapters.prefixes import Prefixes, Rules, sequence_of
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store
@@ -291,3 +291,12 @@ def test_drafts_behind_the_end_of_a_text() -> None:
     for drafted in drafts:
         followed.follow(ids([BOS, OPEN, *drafted]))
     check(followed, [[OPEN, ONE]], [store()])
+
+
+def test_rows_of_a_prompt_follow_one_another() -> None:
+    """As docs/serving.md says it: store i is that of the rows k i to k i + k - 1."""
+    assert [sequence_of(row, 4, 2, "stores") for row in range(4)] == [0, 0, 1, 1]
+    assert [sequence_of(row, 4, 4, "stores") for row in range(4)] == [0, 1, 2, 3]
+    for n in (3, 5, 8):
+        with pytest.raises(MaskwrightError, match=f"{n} stores are given for 4 rows"):
+            sequence_of(0, 4, n, "stores")
