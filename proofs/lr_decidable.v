@@ -1,11 +1,12 @@
-(** Always, never and jointly legal are decidable for every LR automaton with finitely many states.
+(** Always, never and jointly legal are decidable for LR automata with finitely many states.
 
     In: finitely many cells, which of them can lie below which, and a function that reads configurations cell by cell.
     Out: [never_dec], [always_dec], [jointly_dec]: each verdict, over all stacks that the tables allow, is decided by a search
-    over finitely many pairs of a cell and a configuration; and [waiting_finite]: the configurations of a sequence are
-    finitely many, since a configuration forgets the cells that it has read. *)
+    over finitely many pairs of a cell and a configuration; [waiting_finite]: the configurations of a sequence are finitely
+    many, since a configuration forgets the cells that it has read; and both together for LR tables: [never_takes_dec],
+    [always_takes_dec], [jointly_takes_dec], about what the parser takes on whole stacks. *)
 
-From Coq Require Import List Bool Arith Lia.
+From Coq Require Import List Bool Arith Lia Eqdep_dec.
 Import ListNotations.
 From Maskwright Require Import stack_automaton partial_stacks.
 
@@ -204,7 +205,7 @@ Variable all_C : list C.
 Hypothesis all_C_in : forall c, In c all_C.
 Variable step : C -> cell -> outcome C.
 Variables (below : cell -> cell -> bool) (is_bottom : cell -> bool).
-Hypothesis bottom_decides : forall c x d, is_bottom x = true -> step c x <> More d.
+Hypothesis bottom_last : forall x y, is_bottom x = true -> below x y = false.
 
 (** The stacks below a cell that is no bottom, down to a bottom. *)
 Definition stack_below (x : cell) (stack : list cell) : Prop :=
@@ -217,7 +218,11 @@ Definition jointly_accepted (x : cell) (c d : C) : Prop :=
 
 (** Two outcomes, each of which waits until both are known; it accepts where they differ. *)
 Definition both : Type := (outcome C * outcome C)%type.
-Definition further (o : outcome C) (x : cell) : outcome C := match o with More c => step c x | decided => decided end.
+Definition further (o : outcome C) (x : cell) : outcome C :=
+  match o with
+  | More c => match step c x with More d => if is_bottom x then No else More d | decided => decided end
+  | decided => decided
+  end.
 Definition differ (p : both) (x : cell) : outcome both :=
   match further (fst p) x, further (snd p) x with
   | Yes, Yes | No, No => No
@@ -227,17 +232,23 @@ Definition differ (p : both) (x : cell) : outcome both :=
 Definition verdict (o : outcome C) (stack : list cell) : bool :=
   match o with Yes => true | No => false | More c => accepts step c stack end.
 
-Lemma verdict_further o x stack : verdict o (x :: stack) = verdict (further o x) stack.
-Proof. now destruct o. Qed.
+(** What still waits at the bottom waits for a cell that never comes. *)
+Lemma verdict_further o x stack : viable (lies_below below) x stack -> verdict o (x :: stack) = verdict (further o x) stack.
+Proof.
+  intros is_viable. destruct o as [| |c]; [reflexivity..|]. simpl.
+  destruct (step c x) as [| |d]; [reflexivity..|]. destruct (is_bottom x) eqn:at_end; [|reflexivity].
+  destruct stack as [|y stack]; [reflexivity|]. destruct is_viable as (lies & _).
+  unfold lies_below in lies. now rewrite bottom_last in lies.
+Qed.
 
 Lemma decided_at_bottom o x d : is_bottom x = true -> further o x <> More d.
-Proof. destruct o; simpl; intros is_bottom'; try discriminate. now apply bottom_decides. Qed.
+Proof. destruct o as [| |c]; simpl; intros is_bottom'; try discriminate. destruct (step c x); rewrite ?is_bottom'; discriminate. Qed.
 
 Lemma differ_exact stack : forall x o p, viable (lies_below below) x stack -> whole (at_bottom is_bottom) x stack -> stack <> [] ->
   (accepts differ (o, p) stack = true <-> verdict o stack <> verdict p stack).
 Proof.
   induction stack as [|y stack IH]; intros x o p is_viable is_whole not_empty; [contradiction|].
-  destruct is_viable as (lies & deeper). simpl in is_whole. rewrite !verdict_further.
+  destruct is_viable as (lies & deeper). simpl in is_whole. rewrite !verdict_further by exact deeper.
   cbn [accepts]. unfold differ at 1. cbn [fst snd].
   destruct stack as [|z stack].
   - pose proof (decided_at_bottom o y) as o_decided. pose proof (decided_at_bottom p y) as p_decided. simpl in is_whole.
@@ -373,3 +384,200 @@ Proof.
   - destruct is_in as (short & is_one & of_w). now apply (leads_waiting [s; x] v o leads_on).
 Qed.
 End Waiting.
+
+(** * Every LR automaton with finitely many states
+
+    All of the above together, for an automaton as [partial_stacks] has it. What is asked of it, beside finitely many states: that
+    what a configuration can come to on one more cell is finite, and can be listed. Tables whose reductions of nothing go round for
+    ever have no such list, and no checker or builder takes them. *)
+Section Automaton.
+Context {state terminal nonterminal : Type}.
+Variable eq_state : forall p q : state, {p = q} + {p <> q}.
+Variable eq_terminal : forall s t : terminal, {s = t} + {s <> t}.
+Variable eq_nonterminal : forall A B : nonterminal, {A = B} + {A <> B}.
+Variable acts : state -> terminal -> @action state nonterminal -> Prop.
+Variable goto : state -> nonterminal -> state -> Prop.
+Variables (nonterminals : list nonterminal) (longest : nat).
+Hypothesis rules_bounded : forall q t A n, acts q t (Reduce A n) -> In A nonterminals /\ n <= longest.
+Variable states : list state.
+Hypothesis all_states : forall q, In q states.
+Variables (below : state -> state -> bool) (is_bottom : state -> bool).
+Hypothesis bottom_last : forall p q, is_bottom p = true -> below p q = false.
+Notation configuration := (@configuration terminal nonterminal).
+Variable outcomes : configuration -> state -> list (option configuration).
+Hypothesis outcomes_exact : forall c q o, In o (outcomes c q) <-> steps acts goto c q o.
+
+(** The stacks that can lie below the state [q], down to a bottom. *)
+Definition lies_under (q : state) (rest : list state) : Prop :=
+  viable (lies_below below) q rest /\ whole (at_bottom is_bottom) q rest.
+
+Definition eq_configuration (c d : configuration) : {c = d} + {c <> d}.
+Proof. decide equality; try apply Nat.eq_dec; apply list_eq_dec; exact eq_terminal. Defined.
+
+(** ** The sets of configurations, finitely many *)
+Fixpoint sublists {X} (l : list X) : list (list X) :=
+  match l with [] => [[]] | x :: rest => sublists rest ++ map (cons x) (sublists rest) end.
+
+Lemma filter_sublists {X} (f : X -> bool) l : In (filter f l) (sublists l).
+Proof.
+  induction l as [|x l IH]; simpl; [now left|]. apply in_or_app.
+  destruct (f x); [right; now apply in_map | now left].
+Qed.
+
+Lemma sublists_incl {X} (l : list X) : forall k, In k (sublists l) -> incl k l.
+Proof.
+  induction l as [|x l IH]; simpl; intros k is_in.
+  - destruct is_in as [<-|[]]. intros z [].
+  - apply in_app_or in is_in. destruct is_in as [is_in|is_in].
+    + intros z of_k. right. now apply (IH k).
+    + apply in_map_iff in is_in. destruct is_in as (k' & <- & is_in). intros z [<-|of_k]; [now left | right; now apply (IH k')].
+Qed.
+
+Section Words.
+Variable words : list (list terminal).
+Definition universe : list configuration := flat_map (waiting nonterminals longest) words.
+Definition is_set (cs : list configuration) : bool :=
+  if in_dec (list_eq_dec eq_configuration) cs (sublists universe) then true else false.
+Definition set : Type := {cs : list configuration | is_set cs = true}.
+Definition members (c : set) : list configuration := proj1_sig c.
+
+Definition keep (cs : list configuration) : list configuration :=
+  filter (fun c => if in_dec eq_configuration c cs then true else false) universe.
+Lemma keep_is_set cs : is_set (keep cs) = true.
+Proof.
+  unfold is_set. destruct (in_dec _ (keep cs) (sublists universe)) as [|wrong]; [reflexivity|].
+  destruct (wrong (filter_sublists _ universe)).
+Qed.
+Definition kept (cs : list configuration) : set := exist _ (keep cs) (keep_is_set cs).
+
+Lemma kept_in cs c : In c (members (kept cs)) <-> In c universe /\ In c cs.
+Proof.
+  unfold kept, members, keep. simpl. rewrite filter_In. destruct (in_dec eq_configuration c cs); intuition discriminate.
+Qed.
+
+Lemma members_universe (c : set) : incl (members c) universe.
+Proof.
+  destruct c as (cs & found). unfold is_set in found. simpl.
+  destruct (in_dec _ cs (sublists universe)) as [is_in|]; [|discriminate]. now apply sublists_incl.
+Qed.
+
+Definition eq_set (c d : set) : {c = d} + {c <> d}.
+Proof.
+  destruct c as (c & p), d as (d & q). destruct (list_eq_dec eq_configuration c d) as [->|differs].
+  - left. f_equal. apply UIP_dec. apply bool_dec.
+  - right. intros same. apply differs. exact (f_equal (@proj1_sig _ _) same).
+Defined.
+
+Definition all_sets : list set :=
+  flat_map (fun cs => match bool_dec (is_set cs) true with left found => [exist _ cs found] | right _ => [] end) (sublists universe).
+Lemma all_sets_in (c : set) : In c all_sets.
+Proof.
+  destruct c as (cs & found). apply in_flat_map. exists cs. split.
+  - unfold is_set in found. destruct (in_dec _ cs (sublists universe)); [assumption | discriminate].
+  - destruct (bool_dec (is_set cs) true) as [again|wrong]; [|contradiction]. left. f_equal. apply UIP_dec. apply bool_dec.
+Qed.
+
+(** ** What a set says of one more cell *)
+Definition is_end (o : option configuration) : bool := match o with None => true | Some _ => false end.
+Definition waits (o : option configuration) : list configuration := match o with None => [] | Some d => [d] end.
+Definition read_set (c : set) (q : state) : outcome set :=
+  let found := flat_map (fun c => outcomes c q) (members c) in
+  if existsb is_end found then Yes else match found with [] => No | _ => More (kept (flat_map waits found)) end.
+
+Lemma found_in c q o :
+  In o (flat_map (fun c => outcomes c q) (members c)) <-> exists d, In d (members c) /\ steps acts goto d q o.
+Proof.
+  rewrite in_flat_map. split; intros (d & is_in & says); exists d; (split; [assumption | now apply outcomes_exact]).
+Qed.
+
+Lemma read_set_follows : follows_sets acts goto members read_set.
+Proof.
+  split; intros c q; unfold read_set.
+  - destruct (existsb is_end _) eqn:ends; [intros _|destruct (flat_map _ (members c)); discriminate].
+    apply existsb_exists in ends. destruct ends as ([d|] & is_in & is_ended); [discriminate|]. now apply found_in.
+  - destruct (existsb is_end _) eqn:ends; [discriminate|].
+    destruct (flat_map (fun c => outcomes c q) (members c)) as [|o os] eqn:none; [intros _|discriminate].
+    intros d o is_in stepped. assert (wrong : In o (flat_map (fun c => outcomes c q) (members c))) by (apply found_in; now exists d).
+    now rewrite none in wrong.
+  - intros ds. destruct (existsb is_end (flat_map (fun c => outcomes c q) (members c))) eqn:ends; [discriminate|].
+    destruct (flat_map (fun c => outcomes c q) (members c)) as [|o os] eqn:some; [discriminate|]. rewrite <- some in *. clear o os some.
+    intros same. injection same as <-. split.
+    + intros d is_in stepped. assert (wrong : existsb is_end (flat_map (fun c => outcomes c q) (members c)) = true).
+      { apply existsb_exists. exists None. split; [apply found_in; now exists d | reflexivity]. }
+      congruence.
+    + intros d. rewrite kept_in, in_flat_map. split.
+      * intros (_ & [e|] & is_in & is_one); [|destruct is_one]. destruct is_one as [<-|[]]. now apply found_in.
+      * intros (e & is_in & stepped). split.
+        -- apply members_universe in is_in. apply in_flat_map in is_in. destruct is_in as (w & is_word & of_w).
+           apply in_flat_map. exists w. split; [assumption|].
+           exact (waiting_finite acts goto nonterminals longest rules_bounded w e q d of_w stepped).
+        -- exists (Some d). split; [apply found_in; now exists e | now left].
+Qed.
+
+Definition first (w : list terminal) : set := kept [Reads w].
+
+Lemma first_takes w q rest : In w words -> (verdict read_set (read_set (first w) q) rest = true <-> takes acts goto (q :: rest) w).
+Proof.
+  intros is_word. change (verdict read_set (read_set (first w) q) rest) with (accepts read_set (first w) (q :: rest)).
+  rewrite (accepts_exact acts goto members read_set read_set_follows) by (left; discriminate). split.
+  - intros (c & is_in & says). apply kept_in in is_in. destruct is_in as (_ & [<-|[]]). exact says.
+  - intros says. exists (Reads w). split; [|exact says]. apply kept_in. split; [|now left].
+    apply in_flat_map. exists w. split; [assumption|]. apply in_or_app. left. apply in_map. apply suffixes_self.
+Qed.
+
+(** Whether two outcomes at the state [q] come to the same on all stacks below it. *)
+Lemma same_dec q (o p : outcome set) :
+  {forall rest, lies_under q rest -> verdict read_set o rest = verdict read_set p rest} +
+  {exists rest, lies_under q rest /\ verdict read_set o rest <> verdict read_set p rest}.
+Proof.
+  destruct (is_bottom q) eqn:at_end.
+  - assert (empty : forall rest, lies_under q rest -> rest = []).
+    { intros [|r rest] (is_viable & _); [reflexivity|]. destruct is_viable as (lies & _). unfold lies_below in lies.
+      now rewrite bottom_last in lies. }
+    destruct (bool_dec (verdict read_set o []) (verdict read_set p [])) as [same|differs].
+    + left. intros rest under. now rewrite (empty rest under).
+    + right. exists []. split; [|assumption]. split; [exact I | exact at_end].
+  - destruct (differ_dec eq_set eq_state states all_states all_sets all_sets_in read_set below is_bottom bottom_last q o p at_end)
+      as [same|found].
+    + left. intros rest (is_viable & is_whole). apply same. split; [assumption|]. split; [assumption|].
+      intros ->. unfold whole, at_bottom in is_whole. congruence.
+    + right. destruct found as (rest & (is_viable & is_whole & _) & differs). exists rest. now split.
+Qed.
+End Words.
+
+(** ** Each verdict about a state on top of the stack and words to read, over all stacks below *)
+
+Notation can_read := (takes acts goto).
+
+Theorem never_takes_dec q w :
+  {forall rest, lies_under q rest -> ~ can_read (q :: rest) w} + {exists rest, lies_under q rest /\ can_read (q :: rest) w}.
+Proof.
+  pose proof (fun rest => first_takes [w] w q rest (or_introl eq_refl)) as means.
+  destruct (same_dec [w] q (read_set [w] (first [w] w) q) No) as [same|found].
+  - left. intros rest is_under says. apply means in says. rewrite (same rest is_under) in says. discriminate.
+  - right. destruct found as (rest & is_under & differs). exists rest. split; [assumption|]. apply means.
+    now apply not_false_is_true.
+Qed.
+
+Theorem always_takes_dec q w :
+  {forall rest, lies_under q rest -> can_read (q :: rest) w} + {exists rest, lies_under q rest /\ ~ can_read (q :: rest) w}.
+Proof.
+  pose proof (fun rest => first_takes [w] w q rest (or_introl eq_refl)) as means.
+  destruct (same_dec [w] q (read_set [w] (first [w] w) q) Yes) as [same|found].
+  - left. intros rest is_under. apply means. exact (same rest is_under).
+  - right. destruct found as (rest & is_under & differs). exists rest. split; [assumption|]. intros says. apply means in says.
+    exact (differs says).
+Qed.
+
+Theorem jointly_takes_dec q v w :
+  {forall rest, lies_under q rest -> (can_read (q :: rest) v <-> can_read (q :: rest) w)} +
+  {exists rest, lies_under q rest /\ ~ (can_read (q :: rest) v <-> can_read (q :: rest) w)}.
+Proof.
+  pose proof (fun rest => first_takes [v; w] v q rest (or_introl eq_refl)) as means_v.
+  pose proof (fun rest => first_takes [v; w] w q rest (or_intror (or_introl eq_refl))) as means_w.
+  destruct (same_dec [v; w] q (read_set [v; w] (first [v; w] v) q) (read_set [v; w] (first [v; w] w) q)) as [same|found].
+  - left. intros rest is_under. rewrite <- (means_v rest), <- (means_w rest), (same rest is_under). reflexivity.
+  - right. destruct found as (rest & is_under & differs). exists rest. split; [assumption|]. intros both_ways. apply differs.
+    apply eq_true_iff_eq. now rewrite (means_v rest), (means_w rest).
+Qed.
+End Automaton.

@@ -130,18 +130,21 @@ Qed.
 
 Definition means_some (cs : list configuration) (stack : list state) : Prop := exists c, In c cs /\ means c stack.
 
-(** A function that follows a set: what the code computes and memoises. *)
-Variable step : list configuration -> state -> outcome (list configuration).
+(** A function that follows a set: what the code computes and memoises. [members c]: the configurations of the set [c], which
+    may be a list or a number. *)
+Context {C : Type}.
+Variable members : C -> list configuration.
+Variable step : C -> state -> outcome C.
 Record follows_sets : Prop := {
-  step_yes : forall cs x, step cs x = Yes -> exists c, In c cs /\ steps c x None;
-  step_no : forall cs x, step cs x = No -> forall c o, In c cs -> ~ steps c x o;
+  step_yes : forall cs x, step cs x = Yes -> exists c, In c (members cs) /\ steps c x None;
+  step_no : forall cs x, step cs x = No -> forall c o, In c (members cs) -> ~ steps c x o;
   step_more : forall cs x ds, step cs x = More ds ->
-    (forall c, In c cs -> ~ steps c x None) /\
-    forall d, In d ds <-> exists c, In c cs /\ steps c x (Some d)
+    (forall c, In c (members cs) -> ~ steps c x None) /\
+    forall d, In d (members ds) <-> exists c, In c (members cs) /\ steps c x (Some d)
 }.
 
-Theorem accepts_exact : follows_sets -> forall stack cs, stack <> [] \/ ~ means_some cs [] ->
-  (accepts step cs stack = true <-> means_some cs stack).
+Theorem accepts_exact : follows_sets -> forall stack cs, stack <> [] \/ ~ means_some (members cs) [] ->
+  (accepts step cs stack = true <-> means_some (members cs) stack).
 Proof.
   intros follows stack. induction stack as [|x rest IH]; intros cs not_empty.
   - simpl. destruct not_empty as [wrong|none]; [contradiction|]. split; [discriminate | intros some; contradiction].
@@ -151,7 +154,7 @@ Proof.
     + split; [discriminate|]. intros (c & is_in & says). apply means_step in says. destruct says as (o & moved & _).
       destruct (step_no follows cs x stepped c o is_in moved).
     + destruct (step_more follows cs x ds stepped) as (none_ends & all_in).
-      assert (nothing : rest <> [] \/ ~ means_some ds []).
+      assert (nothing : rest <> [] \/ ~ means_some (members ds) []).
       { destruct rest as [|y rest]; [|left; discriminate]. right. intros (d & is_in & says).
         apply all_in in is_in. destruct is_in as (c & _ & _).
         destruct d as [w|k A w]; simpl in says; [inversion says|].
@@ -165,12 +168,36 @@ Proof.
 Qed.
 
 (** The question of a mask: can the parser read [w] on a stack that is not empty? *)
-Corollary reads_exact : follows_sets -> forall x rest w,
-  accepts step [Reads w] (x :: rest) = true <-> takes (x :: rest) w.
+Corollary reads_exact : follows_sets -> forall c w, members c = [Reads w] -> forall x rest,
+  accepts step c (x :: rest) = true <-> takes (x :: rest) w.
 Proof.
-  intros follows x rest w. rewrite (accepts_exact follows) by (left; discriminate). split.
-  - intros (c & [<-|[]] & says). exact says.
+  intros follows c w is_one x rest. rewrite (accepts_exact follows) by (left; discriminate). rewrite is_one. split.
+  - intros (d & [<-|[]] & says). exact says.
   - intros says. exists (Reads w). split; [now left | exact says].
+Qed.
+
+(** ** The masks of a stack automaton that follows such sets
+
+    The two halves together. [wants t w]: the token [t] asks the parser to read [w], which depends on the lexer. Where the tokens
+    hang on a node as what they ask, a walk from it collects exactly those that the parser can read on this stack. *)
+Theorem masks_exact {node token : Type} (below : state -> state -> Prop) (bottom : state -> Prop)
+    (always never : state -> C -> Prop) (alike : state -> C -> C -> Prop) (hangs : node -> token -> C -> Prop)
+    (mask : node -> state -> token -> Prop) (next : node -> state -> node) (follows : node -> state -> Prop)
+    (wants : token -> list terminal -> Prop) :
+  follows_sets -> decisions_closed step below bottom always never alike ->
+  closed step below always never alike hangs mask next follows ->
+  forall x rest n, follows n x -> viable below x rest -> whole bottom x rest ->
+  (forall t c, hangs n t c -> exists w, wants t w /\ members c = [Reads w]) ->
+  (forall t w, wants t w -> exists c, hangs n t c /\ members c = [Reads w]) ->
+  forall t, walk mask next n (x :: rest) t <-> exists w, wants t w /\ takes (x :: rest) w.
+Proof.
+  intros exact_sets decided is_closed x rest n is_read is_viable is_whole asked all_asked t.
+  rewrite (walk_exact step below bottom always never alike decided hangs mask next follows is_closed rest x n is_read is_viable is_whole t).
+  split.
+  - intros (c & on & says). destruct (asked t c on) as (w & is_wanted & is_one). exists w. split; [assumption|].
+    now apply (reads_exact exact_sets c w is_one).
+  - intros (w & is_wanted & says). destruct (all_asked t w is_wanted) as (c & on & is_one). exists c. split; [assumption|].
+    now apply (reads_exact exact_sets c w is_one).
 Qed.
 
 End Parser.

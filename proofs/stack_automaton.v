@@ -66,9 +66,20 @@ Record decisions_closed : Prop := {
   always_step : forall x c y, always x c -> below x y -> says_yes y (step c y);
   never_step : forall x c y, never x c -> below x y -> says_no y (step c y);
   alike_step : forall x c d y, alike x c d -> below x y -> say_alike y (step c y) (step d y);
-  bottom_decides : forall c y, bottom y -> forall d, step c y <> More d;
   always_open : forall x c, always x c -> ~ bottom x
 }.
+
+(** Without decisions, where only a configuration is like itself, the condition holds of every [step]. *)
+Lemma no_decisions : (forall x c, ~ always x c) -> (forall x c, ~ never x c) -> (forall x c d, alike x c d <-> c = d) ->
+  decisions_closed.
+Proof.
+  intros no_always no_never same. split; intros x c.
+  - intros y is_always. destruct (no_always x c is_always).
+  - intros y is_never. destruct (no_never x c is_never).
+  - intros d y are_same _. apply same in are_same. subst d. destruct (step c y) as [| |c']; simpl; [now left | now right|].
+    left. now apply same.
+  - intros is_always. destruct (no_always x c is_always).
+Qed.
 
 Hypothesis decided : decisions_closed.
 
@@ -159,7 +170,7 @@ Proof.
     simpl in is_whole. cbn [walk]. split.
     + intros [is_allowed|[]]. destruct (allowed n x edge t is_allowed) as (c & on & says). exists c. split; [assumption|].
       simpl. destruct (step c x) as [| |c'] eqn:of_c; simpl in says; [reflexivity | contradiction|].
-      destruct (bottom_decides decided c x is_whole c' of_c).
+      destruct (always_open decided x c' says is_whole).
     + intros (c & on & says). left. simpl in says.
       destruct (step c x) as [| |c'] eqn:of_c; [now apply (accepted n x edge t c) | discriminate | discriminate].
   - destruct is_viable as (lies & deeper). simpl in is_whole.

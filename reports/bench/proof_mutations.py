@@ -246,14 +246,14 @@ CHANGES = (
         f"{OF_VERIFY} {OF_CLOSURE}",
     ),
     Change(
-        ("stack_automaton.walk_exact",),
+        ("stack_automaton.walk_exact", "partial_stacks.masks_exact"),
         "maskstore/automaton/closure.py",
         "c.edges.mask[:n_edges],",
         "np.roll(c.edges.mask[:n_edges], 1),",
         OF_CLOSURE,
     ),
     Change(
-        ("stack_automaton.walk_exact",),
+        ("stack_automaton.walk_exact", "partial_stacks.masks_exact"),
         "maskstore/verify/walks.py",
         "if classes & ~mask:",
         "if False:",

@@ -152,7 +152,7 @@ def verify(
 
     The walk over the automaton shares no code with its builder. If it passes, the mask is right
     behind every text: it has exactly the tokens that the parser and the lexer of the store accept
-    (proofs/stack_automaton.v). The builder makes parser and lexer anew from the grammar, and they
+    (`masks_exact` of proofs/partial_stacks.v). The builder makes parser and lexer anew from the grammar, and they
     are compared. What the parser accepts is a word of the grammar, where `has_checked_tables` says
     so, and it accepts every word, where `not_shown` is "" (proofs/tables.v). That the lexer is the
     grammar's is taken as right here; `maskwright validate` checks it on texts. Grammar and
