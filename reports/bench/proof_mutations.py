@@ -51,6 +51,7 @@ OF_SETS, OF_TRANSDUCER = (
     "tests/analysis/lexing/test_transducer.py",
 )
 OF_CERTIFICATES = "tests/analysis/legality/test_certificates_in_coq.py -k 0"
+OF_EXACT = "tests/analysis/legality/test_exact.py"
 OF_CLAIMS = "tests/analysis/legality/test_certificates_in_coq.py -k opposite"
 OF_CLOSURE, OF_VERIFY = "tests/maskstore/automaton/test_closure.py", "tests/maskstore/verify/test_verify.py"
 OF_TABLES = "tests/maskstore/verify/test_tables.py"
@@ -343,6 +344,13 @@ CHANGES = (
         "return below == [0] and self.labels(0, state) <= start",
         "return True",
         f"{OF_TABLES} -k altered",
+    ),
+    Change(
+        ("certificate.settle_right",),
+        CERTIFICATE,
+        "alternatives[start : start + alternatives[start - 1]] if",
+        "alternatives[start : start + 1] if",
+        OF_EXACT,
     ),
     Change(
         ("certificate.settle_right",),
