@@ -1,8 +1,9 @@
 """Checks the website in out/site: `python scripts/check_site.py [--browser]`. Exit code 1 if something is wrong.
 
-Links: each leads to a page or file, and to a place on it, that is there; nothing that a page loads comes from another host. With
-`--browser` a headless Chromium opens each page at 1,280 and 400 pixels, light and dark: no page is wider than the window, no script fails,
-nothing is asked of another host, and text and background have the scheme's colours.
+Links: each leads to a page or file, and to a place on it, that is there; nothing that a page loads comes from another host.
+Images: each has an alternative text, which is no file's name. Ids: none stands on a page twice.
+With `--browser` a headless Chromium opens each page at 1,280 and 400 pixels, light and dark: no page is wider than the
+window, no script fails, nothing is asked of another host, and text and background have the scheme's colours.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import re
 import sys
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -25,6 +27,12 @@ from headless_browser import Browser, browser, chromium  # noqa: E402
 
 WIDTHS = (1280, 400)
 LOADS = {("script", "src"), ("link", "href"), ("img", "src"), ("iframe", "src"), ("source", "src"), ("object", "data")}
+LINKS = {("a", "href"), ("use", "href"), ("use", "xlink:href")}
+LABELS = ("aria-labelledby", "aria-describedby")
+WITHIN = re.compile(r"url\(['\"]?(#[^'\")]+)")
+"""A reference to a place on the page in an attribute's value, as SVG has them."""
+FILE = re.compile(r"\S*\.(?:svg|png|jpe?g|gif|webp|avif)", re.IGNORECASE)
+"""An alternative text that tells nothing."""
 BRIGHTNESS = """(() => {
   const of = (text) => text.match(/[\\d.]+/g).slice(0, 3).map(Number).reduce((a, b) => a + b, 0) / 765;
   const text = of(getComputedStyle(document.querySelector('article')).color);
@@ -36,30 +44,60 @@ BRIGHTNESS = """(() => {
 
 
 class Page(HTMLParser):
-    """ids : the places that links may lead to. links : what is linked. loads : what is loaded with the page."""
+    """ids, names : the places that links may lead to, and how often each id stands there. loads : what is loaded with the page.
+    links : what is linked, by pictures within themselves too. images : source and alternative text of each."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
-        self.ids: set[str] = set()
+        self.ids: Counter[str] = Counter()
+        self.names: set[str] = set()
         self.links: list[str] = []
         self.loads: list[str] = []
+        self.images: list[tuple[str, str]] = []
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        for name, value in attrs:
-            if value is None:
-                continue
-            if name in ("id", "name"):
-                self.ids.add(value)
-            elif (tag, name) == ("a", "href"):
+        given = {name: value or "" for name, value in attrs}
+        if tag == "img":
+            self.images.append((given.get("src", ""), given.get("alt", "").strip()))
+        for name, value in given.items():
+            if name == "id":
+                self.ids[value] += 1
+            elif name == "name":
+                self.names.add(value)
+            elif (tag, name) in LINKS:
                 self.links.append(value)
             elif (tag, name) in LOADS:
                 self.loads.append(value)
+            elif name in LABELS:
+                self.links += (f"#{one}" for one in value.split())
+            self.links += WITHIN.findall(value)
+
+    def has(self, place: str) -> bool:
+        return place in self.ids or place in self.names
+
+
+def pages_of(site: Path) -> dict[Path, Page]:
+    return {path: Page(path.read_text(encoding="utf-8")) for path in sorted(site.rglob("*.html"))}
+
+
+def unclear(site: Path) -> Iterator[str]:
+    """Images of a folder of pages that say nothing to who does not see them, and ids that stand on a page twice."""
+    for path, page in pages_of(site).items():
+        where = path.relative_to(site)
+        for source, text in page.images:
+            if not text:
+                yield f"{where} shows {source} without an alternative text"
+            elif text in (source, unquote(source)) or FILE.fullmatch(text):
+                yield f"{where} shows {source} with a file's name as the alternative text, {text}"
+        for name, times in page.ids.items():
+            if times > 1:
+                yield f"{where} has the id {name} {times} times"
 
 
 def broken(site: Path) -> Iterator[str]:
     """What is wrong with the links of a folder of pages."""
-    pages = {path: Page(path.read_text(encoding="utf-8")) for path in sorted(site.rglob("*.html"))}
+    pages = pages_of(site)
     if site / "index.html" not in pages:
         yield f"{site} has no index.html"
     for path, page in pages.items():
@@ -74,7 +112,7 @@ def broken(site: Path) -> Iterator[str]:
             file = (path.parent / unquote(urlsplit(target).path)).resolve() if target else path
             if not file.is_file() or not file.is_relative_to(site):
                 yield f"{where} links to {link}, which is not there"
-            elif place and file in pages and unquote(place) not in pages[file].ids:
+            elif place and file in pages and not pages[file].has(unquote(place)):
                 yield f"{where} links to {link}: the page has no such place"
     for path in sorted(site.rglob("*.css")):
         for link in re.findall(r"(?:@import|url\()\s*[\"']?((?:https?:)?//[^\"')]+)", path.read_text(encoding="utf-8")):
@@ -119,6 +157,9 @@ def main(options: list[str]) -> int:
     site = ROOT / "out" / "site"
     found = list(broken(site))
     print(f"links: {len(list(site.rglob('*.html')))} pages, {len(found)} broken")
+    wrong = list(unclear(site))
+    print(f"images and ids: {len(wrong)} complaints")
+    found += wrong
     if "--browser" in options and chromium() is None:
         print("browser: skipped, there is no Chromium")
     elif "--browser" in options:

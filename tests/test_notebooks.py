@@ -1,6 +1,7 @@
 """The committed notebooks are what running them gives, and hold nothing of the machine that ran them.
 
 A cell with the tag "measured" shows times, or what a model draws: it has to run and to show something of the same kind, no more.
+A cell that shows a picture says in its metadata what is to be seen, for who does not see it on the website.
 
 Run as a script to run the notebooks again and write them: python tests/test_notebooks.py [NAME ...]
 """
@@ -56,12 +57,23 @@ def executed(name: str) -> Any:
     notebook.metadata = METADATA
     for number, cell in enumerate(notebook.cells, start=1):
         cell["id"] = f"cell-{number}"
-        cell.metadata = MEASURED if is_measured(cell) else {}
+        cell.metadata = expected_metadata(cell)
     return notebook
 
 
 def is_measured(cell: Any) -> bool:
     return cell.metadata.get("tags") == MEASURED["tags"]
+
+
+def alternative(cell: Any) -> str:
+    """What the metadata say for a picture, where myst-nb looks for it."""
+    return str(cell.metadata.get("mystnb", {}).get("image", {}).get("alt", ""))
+
+
+def expected_metadata(cell: Any) -> dict[str, Any]:
+    """All that a cell's metadata may hold."""
+    about = {"mystnb": {"image": {"alt": alternative(cell)}}} if alternative(cell) else {}
+    return (MEASURED if is_measured(cell) else {}) | about
 
 
 def code_cells(notebook: Any) -> list[Any]:
@@ -95,7 +107,7 @@ def test_a_notebook_is_committed_with_all_outputs_and_no_error(name: str) -> Non
     notebook = committed(name)
     nbformat.validate(notebook)
     code = code_cells(notebook)
-    assert all(cell.metadata == (MEASURED if is_measured(cell) else {}) for cell in notebook.cells)
+    assert all(cell.metadata == expected_metadata(cell) for cell in notebook.cells)
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
     for cell in code:
         assert all(output.output_type != "error" for output in cell.outputs), cell.source
@@ -103,6 +115,14 @@ def test_a_notebook_is_committed_with_all_outputs_and_no_error(name: str) -> Non
         assert cell.outputs or all(line.startswith(("import", "from", "#")) for line in cell.source.split("\n") if line)
     assert notebook.metadata == METADATA
     assert (FOLDER / f"{name}.ipynb").stat().st_size < MAX_BYTES
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_pictures_of_a_notebook_are_described(name: str) -> None:
+    notebook = committed(name)
+    for cell, shown in zip(code_cells(notebook), outputs(notebook), strict=True):
+        is_picture = any(kind.startswith("image/") for part in shown for kind in part)
+        assert (len(alternative(cell).split()) > 5) == is_picture, cell.source
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)

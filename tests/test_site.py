@@ -74,6 +74,31 @@ def test_broken_links_are_found(tmp_path: Path, load: Any) -> None:
     ]
 
 
+def test_broken_links_within_pictures_are_found(tmp_path: Path, load: Any) -> None:
+    (tmp_path / "index.html").write_text(
+        '<svg aria-labelledby="a b"><g id="a" clip-path="url(#c)"/><use xlink:href="#d"/><use href="#a"/>'
+        '<path style="fill: url(#a)"/></svg>'
+    )
+    assert list(load("check_site").broken(tmp_path)) == [
+        f"index.html links to #{name}: the page has no such place" for name in "bcd"
+    ]
+
+
+def test_images_without_words_and_repeated_ids_are_found(tmp_path: Path, load: Any) -> None:
+    (tmp_path / "index.html").write_text(
+        '<p id=a><p id=b><img src="x.svg" alt="A curve"><img src="x.svg"><img src="y.png" alt=" "><img src="z" alt="z">'
+        '<img src="../_images/0ad0.svg" alt="../_images/0ad0.svg"><svg><g id="a"/></svg><a name=b>see b.png</a>'
+    )
+    (tmp_path / "other.html").write_text("<p id=b>")
+    assert list(load("check_site").unclear(tmp_path)) == [
+        "index.html shows x.svg without an alternative text",
+        "index.html shows y.png without an alternative text",
+        "index.html shows z with a file's name as the alternative text, z",
+        "index.html shows ../_images/0ad0.svg with a file's name as the alternative text, ../_images/0ad0.svg",
+        "index.html has the id a 2 times",
+    ]
+
+
 def test_docstrings_become_restructured_text(load: Any) -> None:
     module: ModuleType = load("docstrings")
     assert doctest.testmod(module).failed == 0
@@ -128,5 +153,9 @@ def test_reports_are_made_of_the_records(tmp_path: Path, load: Any) -> None:
     for engine in ("maskwright", "llguidance", "xgrammar", "kbnf", "outlines"):
         assert engine in text
     assert "currentColor" in text and "#000000" not in text
+    for path in tmp_path.glob("*.md"):
+        page = load("check_site").Page(path.read_text(encoding="utf-8"))
+        assert set(page.ids.values()) <= {1}, path
+        assert {link[1:] for link in page.links if link.startswith("#")} <= page.ids.keys(), path
     for name in re.findall(r"\(record/([\w.-]+)\)", "".join(path.read_text() for path in tmp_path.iterdir())):
         assert (ROOT / "reports" / "record" / name).is_file()

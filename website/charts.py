@@ -6,6 +6,7 @@ Matplotlib draws. Texts stay texts, and what is black becomes the page's own col
 from __future__ import annotations
 
 import io
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -52,6 +53,9 @@ OTHERS = ("#0d9268", "#4a7df0", "#d9622b", "#a566d1", "#a5832f", "#d0508f", "#3a
 MARKS = "o^sDv"
 WIDTH = 4.0
 """Inches, of 72 units."""
+SVG = re.compile(r"<svg\b.*?</svg>", re.DOTALL)
+IDS = re.compile(r"""(?<=\sid=")|(?<=href="#)|(?<=url\(#)""")
+"""Where the ids of an SVG begin, and the references to them."""
 INK, GRID = "#000000", "#b0b0b0"
 Curves = Mapping[str, Sequence[tuple[float, float]]]
 
@@ -135,6 +139,16 @@ def _svg(figure: Any, title: str, about: str) -> str:
     head = f"<title>{escape(title)}</title><desc>{escape(about)}</desc>"
     text = re.sub(r"(<svg[^>]*>)", lambda found: found[1].replace("<svg", '<svg role="img"', 1) + head, text, count=1)
     return text
+
+
+def apart(page: str) -> str:
+    """A page whose charts have no id in common: matplotlib begins anew in each, and a reference means the first on the page.
+
+    >>> print(apart('<svg><g id="a"/><use xlink:href="#a"/></svg><svg><g id="a" clip-path="url(#b)"/></svg>'))
+    <svg><g id="chart-1-a"/><use xlink:href="#chart-1-a"/></svg><svg><g id="chart-2-a" clip-path="url(#chart-2-b)"/></svg>
+    """
+    numbers = itertools.count(1)
+    return SVG.sub(lambda found: IDS.sub(f"chart-{next(numbers)}-", found[0]), page)
 
 
 def _axes(title: str, height: float = 2.7) -> tuple[Any, Any]:

@@ -29,7 +29,7 @@ def write(folder: Path) -> None:
     """folder : the pages'."""
     found = Records()
     for name, page in PAGES.items():
-        (folder / f"{name}.md").write_text("\n".join(page(found)), encoding="utf-8")
+        (folder / f"{name}.md").write_text(charts.apart("\n".join(page(found))), encoding="utf-8")
     (folder / "README.md").write_text("\n".join(index(found)), encoding="utf-8")
 
 
