@@ -16,14 +16,23 @@ ROOT = Path(__file__).resolve().parents[2]
 
 _READ = ("analysis/grammar", "analysis/loading", "analysis/regex")
 _PARSE = (*_READ, "analysis/lexing", "analysis/lr")
-_STORE = (*_PARSE, "maskstore/tokens", "maskstore/automaton", "maskstore/table")
-_ENGINE = ("decoding/engine", "decoding/matcher.py", "decoding/batch.py")
-_ENTRIES = (*_READ, "analysis/lexing", "analysis/legality", "maskstore/entries", "decoding/reference")
-_SCHEMA = ("analysis/regex", "analysis/schema", "maskstore/schema", "decoding/schema", "decoding/reference")
+_TOKENS = ("maskstore/vocabulary", "maskstore/tokens")
+_STORE = (*_PARSE, *_TOKENS, "maskstore/automaton", "maskstore/table", "src/maskwright/stores")
+_ENGINE = ("decoding/engine", "decoding/matcher.py", "decoding/batch.py", "decoding/dead.py")
+_ENTRIES = (*_PARSE, *_TOKENS, "analysis/legality", "maskstore/automaton", "maskstore/entries", "decoding/reference")
+_SCHEMA = (
+    "analysis/regex",
+    "analysis/schema",
+    "maskstore/schema",
+    "maskstore/vocabulary",
+    "decoding/schema",
+    "decoding/reference",
+    "src/maskwright/stores",
+)
 _GPU = (*_ENGINE, "maskstore/table", "decoding/gpu", "decoding/logits")
 
 MEASURED: dict[str, tuple[str, ...]] = {
-    "ahead": ("analysis/ahead.py", "analysis/kernel_sources.py", *_ENGINE, "decoding/names"),
+    "ahead": ("analysis/ahead.py", "analysis/jit.py", "analysis/kernel_sources.py", *_ENGINE, "decoding/names"),
     "canonical": ("maskstore/canonical", "maskstore/vocabulary", "decoding/generation"),
     "check_serving": (
         "src/maskwright/serving",
@@ -58,12 +67,12 @@ MEASURED: dict[str, tuple[str, ...]] = {
     "perplexity": ("decoding/generation", "maskstore/canonical", *_ENGINE, *_SCHEMA),
     "proof_mutations": ("analysis", "maskstore", "decoding"),
     "pyformlang_agreement": (*_READ, "analysis/legality"),
-    "reach": (*_STORE, *_ENGINE),
+    "reach": (*_STORE, *_ENGINE, "src/maskwright/validation/reach.py"),
     "regexes": ("analysis/regex", "maskstore/index", *_SCHEMA),
     "restrictions": ("analysis/restrict", *_STORE, *_ENGINE),
     "schema_coverage": _SCHEMA,
     "schemas": _SCHEMA,
-    "selective": ("decoding/logits", "decoding/adapters"),
+    "selective": ("decoding/logits", "decoding/adapters", *_ENGINE),
     "serving_fill": ("src/maskwright/serving", *_ENGINE, *_SCHEMA),
     "streamlining": (*_ENTRIES, "src/maskwright/report"),
     "validation": (
@@ -75,8 +84,8 @@ MEASURED: dict[str, tuple[str, ...]] = {
         "decoding/reference",
     ),
     "scaling": (*_STORE, *_ENGINE),
-    "verify": ("maskstore/verify", *_STORE),
-    "verify_flips": ("maskstore/verify", "maskstore/table"),
+    "verify": ("maskstore/verify", "src/maskwright/verification.py", *_STORE),
+    "verify_flips": ("maskstore/verify", "src/maskwright/verification.py", "decoding/endings", *_STORE, *_ENGINE),
 }
 """By the script's name. Paths are in the repository."""
 

@@ -9,7 +9,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 
 from .facts import newest
-from .prose import NUMBER, figures, visible
+from .prose import NUMBER, figures, numbers, visible
 
 ROOT = Path(__file__).resolve().parents[2]
 VOCABULARIES = ("32,000", "131,072")
@@ -135,7 +135,11 @@ class Page:
                     whys.update({place.span(i): saying.why for i in range(1, len(saying.values) + 1)})
                 else:
                     whys.update(
-                        {number.span(): saying.why for number in re.finditer(NUMBER, text) if _is_in(number, place)}
+                        {
+                            span: saying.why
+                            for span in numbers(text)
+                            if place.start() <= span[0] and span[1] <= place.end()
+                        }
                     )
         found = {}
         for begin, end in figures(text):
@@ -144,7 +148,3 @@ class Page:
             around = " ".join(visible(text)[max(0, begin - 30) : end + 20].split())
             found[f"{self.name}:{text.count(chr(10), 0, begin) + 1}: {number} in: {around} ({begin})"] = why
         return found
-
-
-def _is_in(number: re.Match[str], place: re.Match[str]) -> bool:
-    return place.start() <= number.start() and number.end() <= place.end()

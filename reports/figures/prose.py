@@ -1,4 +1,7 @@
-"""Where a page says a figure: numbers with a unit, numbers of a decimal point or of thousands, and cells of tables that are all numbers."""
+"""Where a page says a figure: numbers with a unit, numbers of a decimal point or of thousands, and cells of tables that are all numbers.
+
+Code, and what commands print in it, are examples: their numbers are no figures.
+"""
 
 from __future__ import annotations
 
@@ -40,6 +43,14 @@ _HIDDEN = re.compile(
     r"^\#+ [^\n]*$",
     re.DOTALL | re.MULTILINE,
 )
+_SPELLED = re.compile(
+    r"\b(?:half an?|one and a half|"
+    r"an? (?:third|quarter|fifth|tenth|hundredth) of an?|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty|"
+    r"thirty|forty|fifty|sixty|ninety|(?:a|some|two|three|a few) hundred|hundreds of|(?:a|some|a few) thousand|thousands of) "
+    r"(?:CPU[ -])?(?:(?:micro|milli|nano)?seconds?|minutes?|hours?|(?:kilo|mega|giga)?bytes?|[kKMG]i?B)\b",
+    re.IGNORECASE,
+)
+"""A number in words that has a unit of time or memory."""
 _CELL = re.compile(rf"[\s\d.,/()x%*~:+-]|{_MEASURES}")
 
 
@@ -55,6 +66,17 @@ def figures(text: str) -> Iterator[tuple[int, int]]:
     for found in _NUMBER.finditer(shown):
         if found.span() in cells or _is_figure(shown, found):
             yield found.span()
+    yield from _spelled(shown)
+
+
+def numbers(text: str) -> Iterator[tuple[int, int]]:
+    """Begin and end of each number, a figure or not."""
+    yield from (found.span() for found in re.finditer(NUMBER, text))
+    yield from _spelled(text)
+
+
+def _spelled(text: str) -> Iterator[tuple[int, int]]:
+    yield from (found.span() for found in _SPELLED.finditer(text.replace("\n", " ")))
 
 
 def _is_figure(shown: str, found: re.Match[str]) -> bool:

@@ -9,6 +9,7 @@ from ..page import Page
 
 page = Page("docs/gpu.md")
 PAGES = (page,)
+page.given("Four bytes a text cross the bus", "an int32")
 
 gpu = record("gpu")
 page.given("4 bytes a text, the number of a row", "an int32")

@@ -32,12 +32,19 @@ commands.figure("NumPy # to #, maskwright #", min(numpy), max(numpy), max(sizes[
 commands.figure("The commands take # more", max(wheel["megabytes_of_cli"] for wheel in wheels))
 
 glossary.given("bits in 32-bit words", "a definition")
+glossary.given("three bytes that no UTF-8 text holds", "a definition")
 howto.limit("which may have #.", constant("analysis/lexing/transducer.py", "STATE_LIMIT"))
 
 playground.given("one of the 256 bytes", "a byte has 256 values")
 server = "src/maskwright/playground/server.py"
 playground.limit("Bodies have at most # bytes", constant(server, "MOST_BODY"))
 playground.limit("texts # characters", constant("src/maskwright/playground/questions.py", "MOST_TEXT"))
+playground.given("constraints 1,000,000 (in UTF-8)", "what a server takes of a request by default")
+playground.limit(
+    "A request has # seconds for its headers and # for its body",
+    constant(server, "HEADER_SECONDS"),
+    constant(server, "READ_SECONDS"),
+)
 playground.limit("At most # requests are under way", constant(server, "MOST_CONNECTIONS"))
 
 semantics.given("A line 2,147,483,647 columns in", "the largest of C's ints, as CPython counts columns")

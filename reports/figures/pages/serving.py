@@ -37,6 +37,10 @@ serving.figure(
     "closed stack automaton: some # CPU seconds",
     record("compiling")("cells/grammar=python,vocabulary=mistral-7b-v0.1/maskwright/cpu_s"),
 )
+serving.figure(
+    "The store: from milliseconds to # CPU seconds of building",
+    max(cell["maskwright"]["cpu_s"] for cell in record("compiling")("cells")),
+)
 serving.given("PyTorch (2.13) draws illegal ones", "a version of PyTorch")
 serving.given("16-, 32- and 64-bit floats", "types of floats")
 serving.given("in 16 bits", "a type of floats")
