@@ -29,7 +29,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from serving_cases import ARITHMETIC, CASES, DATE, PERSON, REFUSED, SUM, SUMS, TOOLS, Case, calls
+from serving_cases import ARITHMETIC, CASES, DATE, PERSON, REFUSED, SUM, SUMS, TOKEN_TAG, TOOLS, Case, calls
 
 ROOT = Path(__file__).resolve().parent.parent
 PROMPTS = ("The answer as asked for:", "A mask is", "def f(x):", "1, 2, 3, 1, 2, 3, 1, 2,")
@@ -260,7 +260,7 @@ def ask(model: str, port: int) -> dict[str, Any]:
     messages = [{"role": "user", "content": "A person:"}]
     n_asked = 0
     for seed in range(4):
-        n_asked += 3
+        n_asked += 4
         status, answer = post(
             port, "/v1/chat/completions", {**plain, "messages": messages, "seed": seed, "response_format": schema}
         )
@@ -276,6 +276,10 @@ def ask(model: str, port: int) -> dict[str, Any]:
         choice = answer["choices"][0] if status == 200 else {}
         if status != 200 or (choice["finish_reason"] == "stop" and not SUMS.judge(choice["text"])):
             wrong.append(f"store: {status} {answer}")
+        body = {**plain, "prompt": "x", "seed": seed, "structured_outputs": TOKEN_TAG, "skip_special_tokens": False}
+        status, answer = post(port, "/v1/completions", body)
+        if status != 200 or re.fullmatch(r"<\|call\|> ?(?i:yes|no)(</s>)?", answer["choices"][0]["text"]) is None:
+            wrong.append(f"a tag that names a token: {status} {answer}")
     wrong += ask_for_calls(plain, port)
     n_asked += 2
     for params, said in REFUSED:

@@ -206,6 +206,12 @@ CASES = (
 
 SUMS = next(case for case in CASES if case.name == "arithmetic")
 
+_PARTS = [{"type": "token", "token": "<|call|>"}, {"type": "regex", "pattern": "(?i)yes|no"}]
+TOKEN_TAG = {
+    "structural_tag": json.dumps({"type": "structural_tag", "format": {"type": "sequence", "elements": _PARTS}})
+}
+"""What vLLM's API server would refuse by xgrammar: a token by its name, and a pattern that is not its own."""
+
 BACK = {"properties": {"a": {"pattern": "(.)\\1"}}}
 REFUSED = (
     ({"json": '{"properties": {"a": {"pattern": "(.)\\\\1"}}}'}, "/properties/a/pattern"),
@@ -218,5 +224,7 @@ REFUSED = (
     ({"grammar": 'start: %json "schema.json"'}, "expected a schema"),
     ({"grammar": 'start: A\n%schema A schema.json\n'}, "may not be read here"),
     ({"structural_tag": json.dumps({"type": "structural_tag", "format": {"type": "json_schema", "json_schema": BACK}})}, "back-reference"),
+    ({"structural_tag": json.dumps({"type": "structural_tag", "format": {"type": "what"}})}, "/format"),
+    ({"grammar": "start: " + "(" * 100_000 + '"a"' + ")" * 100_000}, "brackets in each other"),
     ({"regex": "a", "whitespace_pattern": " "}, "whitespace_pattern"),
 )  # fmt: skip

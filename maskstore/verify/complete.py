@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from maskwright.analysis.errors import LimitError
 from maskwright.maskstore.verify.tables import Certificate
-from maskwright.maskstore.verify.trusted import ACCEPTS, Lexer, Parser
+from maskwright.maskstore.verify.trusted import ACCEPTS, Actions, Columns
 
 MOST_ITEMS = 5_000_000
 """The most items: one to two gigabytes."""
@@ -51,7 +51,7 @@ class EarleyItem(NamedTuple):
 
 
 def missing_entries(
-    certificate: Certificate, parser: Parser, lexer: Lexer, report: Report = lambda done, known: None
+    certificate: Certificate, parser: Actions, lexer: Columns, report: Report = lambda done, known: None
 ) -> tuple[str, ...]:
     """The entries that a table lacks so as to accept every word of the grammar, in words.
 
@@ -81,7 +81,7 @@ class EarleyItems:
     The items of rule r are the numbers from ``begin[r]`` on, by how many symbols have been read.
     """
 
-    def __init__(self, certificate: Certificate, parser: Parser, lexer: Lexer) -> None:
+    def __init__(self, certificate: Certificate, parser: Actions, lexer: Columns) -> None:
         self.grammar, self._column_of_goto = certificate.grammar, certificate.columns
         self.parser, self._column_of = parser, lexer.column
         self._end = 1 << parser.n_columns - 1

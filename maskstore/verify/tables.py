@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.maskstore.table import schema
-from maskwright.maskstore.verify.trusted import ACCEPTS, Lexer, Parser
+from maskwright.maskstore.verify.trusted import ACCEPTS, Actions, Columns
 
 MOST_SHOWN = 20
 """Most faults that are listed."""
@@ -51,7 +51,7 @@ class Certificate:
     has_conflicts: bool = True
 
 
-def unsound_reductions(certificate: Certificate, parser: Parser, lexer: Lexer) -> tuple[str, ...]:
+def unsound_reductions(certificate: Certificate, parser: Actions, lexer: Columns) -> tuple[str, ...]:
     """What makes the tables unsound, in words; () if they are sound.
 
     Raises: LimitError if a reduction has too many labels to choose from.
@@ -64,7 +64,7 @@ def unsound_reductions(certificate: Certificate, parser: Parser, lexer: Lexer) -
 class _Tables:
     """The labels of the edges, and what derives what."""
 
-    def __init__(self, certificate: Certificate, parser: Parser, lexer: Lexer) -> None:
+    def __init__(self, certificate: Certificate, parser: Actions, lexer: Columns) -> None:
         self.parser, self.lexer = parser, lexer
         self.grammar = certificate.grammar
         self.layout = self.grammar.layout

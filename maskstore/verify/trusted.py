@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +31,58 @@ def runs_of(table: Int32, starts: int, part: int, n: int) -> list[list[int]]:
     at = run_of(table, starts, n + 1).tolist()
     members: list[int] = table[begin : begin + at[-1]].tolist()
     return [members[first:last] for first, last in pairwise(at)]
+
+
+class Actions(Protocol):
+    """What a parser does, as in `Parser`, whose words these are."""
+
+    @property
+    def n_states(self) -> int:
+        """The number of LR states."""
+
+    @property
+    def n_columns(self) -> int:
+        """The number of columns, that of the end of the text included."""
+
+    @property
+    def acts(self) -> list[tuple[int, ...]]:
+        """Plain actions, by state and column."""
+
+    @property
+    def goto(self) -> list[list[int]]:
+        """By state and nonterminal."""
+
+    @property
+    def lhs(self) -> list[int]:
+        """By rule."""
+
+    @property
+    def length(self) -> list[int]:
+        """By rule."""
+
+    @property
+    def below(self) -> list[list[int]]:
+        """By state."""
+
+
+class Columns(Protocol):
+    """The columns of terminals, as in `Lexer`, whose words these are."""
+
+    @property
+    def column(self) -> list[int]:
+        """By terminal, -1 for none."""
+
+    @property
+    def indent(self) -> int:
+        """A column, NONE without a layout."""
+
+    @property
+    def dedent(self) -> int:
+        """A column, NONE without a layout."""
+
+    @property
+    def newline(self) -> int:
+        """A terminal, NONE without a layout."""
 
 
 class Parser:

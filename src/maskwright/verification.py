@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from maskwright.analysis.arguments import need_number, need_path, need_progress
-from maskwright.analysis.errors import LimitError, MaskwrightError
+from maskwright.analysis.arguments import clip, need_number, need_path, need_progress
+from maskwright.analysis.errors import LimitError, MaskwrightError, StoreError
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.loading.sources import GrammarSource, as_grammar
 from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.automaton import build_automaton
 from maskwright.analysis.lr.bisimulation import coarsest_partition
@@ -27,6 +28,9 @@ from maskwright.maskstore.verify import MOST_FOUND, Difference, verify_table
 from maskwright.maskstore.verify.tables import Certificate
 from maskwright.maskstore.verify.verification import NOT_ASKED
 from maskwright.stores.store import Store, load_store
+
+_FIRST_COMPARED = ("rules", "terminals", "nonterminals", "start", "lexing", "conflicts", "layout", "ignored")
+"""Parts of a grammar that are compared before the others: those that change masks."""
 
 TOO_LARGE = "the full LR tables are too large"
 
@@ -41,7 +45,10 @@ SHOWN = 5
 class VerificationReport:
     """The result of `maskwright.verify`.
 
-    grammar, vocabulary : their names.
+    grammar, vocabulary : their names, as the store has them.
+    grammar_sha256 : the digest of the store's grammar, its name and text included.
+    is_given_grammar : whether it was compared with a grammar that the caller gave. If not, the name
+        and the text are what the file says.
     differences : none if the automaton is right. At most MOST_FOUND: then the search ends.
     faults : what makes the LALR tables accept what the grammar does not derive, or refuse what it
         derives, in words.
@@ -63,6 +70,8 @@ class VerificationReport:
     faults: tuple[str, ...] = ()
     has_checked_tables: bool = True
     not_shown: str = NOT_ASKED
+    grammar_sha256: str = ""
+    is_given_grammar: bool = False
 
     @property
     def passed(self) -> bool:
@@ -94,6 +103,8 @@ class VerificationReport:
         return {
             "passed": self.passed,
             "store": {"grammar": self.grammar, "vocabulary": self.vocabulary},
+            "grammar_sha256": self.grammar_sha256,
+            "is_given_grammar": self.is_given_grammar,
             "counts": dict(self.counts),
             "differences": [
                 {
@@ -121,6 +132,8 @@ class VerificationReport:
 
         table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 0))
         table.add_row("store", Text(f"{self.grammar} x {self.vocabulary}"))
+        whose = "the one that was named" if self.is_given_grammar else "named so by the store; see --grammar"
+        table.add_row("grammar", Text(f"{self.grammar}, sha256 {self.grammar_sha256[:16]}: {whose}"))
         for name, count in self.counts.items():
             table.add_row(name, f"{count:,}")
         table.add_row("wall time", f"{self.seconds:.1f} s")
@@ -146,26 +159,34 @@ class VerificationReport:
 
 
 def verify(
-    store: Store | str | os.PathLike[str], *, seconds: float | None = None, progress: Progress | None = None
+    store: Store | str | os.PathLike[str],
+    *,
+    grammar: GrammarSource | None = None,
+    seconds: float | None = None,
+    progress: Progress | None = None,
 ) -> VerificationReport:
     """Check every look-up, edge and mask of a store's automaton against its parser and lexer.
 
     The walk over the automaton shares no code with its builder. If it passes, the mask is right
     behind every text: it has exactly the tokens that the parser and the lexer of the store accept
-    (`masks_exact` of proofs/partial_stacks.v). The builder makes parser and lexer anew from the grammar, and they
-    are compared. What the parser accepts is a word of the grammar, where `has_checked_tables` says
-    so, and it accepts every word, where `not_shown` is "" (proofs/tables.v). That the lexer is the
-    grammar's is taken as right here; `maskwright validate` checks it on texts. Grammar and
-    vocabulary are those of the store: of a stranger's file, `load_store` must be told yours.
+    (`masks_exact` of proofs/partial_stacks.v). The builder makes parser and lexer anew from the
+    grammar, and they are compared. What the parser accepts is a word of the grammar, where
+    `has_checked_tables` says so, and it accepts every word, where `not_shown` is ""
+    (proofs/tables.v). That the lexer is the grammar's is taken as right here; `maskwright validate`
+    checks it on texts. Grammar and vocabulary are those of the store: of a stranger's file, give
+    the grammar that you expect, and your vocabulary to `load_store`.
 
     store : a store of a grammar with lexing "longest" or "contextual", or its file.
+    grammar : a grammar, or what `load_grammar` takes, that the store must be of; None if its own is
+        believed, name and text included.
     seconds : the time after which it is given up, without that of loading and closing the store,
         and of making its parser, its lexer and the full LR tables; None for no limit.
     progress : called with the name of a step, how much is done, and how much there is.
 
     Raises: MaskwrightError for a store without a closed automaton: of a schema, a pattern, a
         composition, lexing "nfa", or over its budget; StoreError for a table that no engine may
-        read, or whose parser or lexer is not the grammar's; LimitError if the time is over, or
+        read, or whose parser or lexer is not the grammar's, or which is not of the given grammar,
+        naming what differs; LimitError if the time is over, or
         nothing was decided.
     """
     need_progress(progress)
@@ -183,20 +204,22 @@ def verify(
             f"{type(loaded).__name__} has no stack automaton to verify: only stores of grammars with lexing 'longest' or 'contextual' "
             "have one; maskwright validate checks others on texts"
         )
+    own, vocabulary = loaded.grammar, loaded.vocabulary
+    name = f"{own.name} x {vocabulary.name}"
+    if grammar is not None:
+        check_is_of(name, own, as_grammar(grammar))
     loaded.close(progress)
-    grammar, vocabulary = loaded.grammar, loaded.vocabulary
-    name = f"{grammar.name} x {vocabulary.name}"
     if not loaded.is_closed:
         raise MaskwrightError(
             f"the automaton of {name} is open, since it went over its budget: its masks ask the parser, and there are no edges to verify"
         )
     begin = time.perf_counter()
-    check_made_anew(name, grammar, loaded.table)
-    certificate = certificate_of(grammar)
-    found = verify_table(name, grammar, vocabulary, loaded.table, progress, seconds, certificate)
+    check_made_anew(name, own, loaded.table)
+    certificate = certificate_of(own)
+    found = verify_table(name, own, vocabulary, loaded.table, progress, seconds, certificate)
     tokens = {token: vocabulary.tokens[token] for each in found.differences for token in each.tokens}
     return VerificationReport(
-        grammar.name,
+        own.name,
         vocabulary.name,
         found.differences,
         tokens,
@@ -205,6 +228,46 @@ def verify(
         found.faults,
         certificate is not None,
         TOO_LARGE if certificate is None else found.not_shown,
+        own.digest,
+        grammar is not None,
+    )
+
+
+def check_is_of(where: str, own: Grammar, given: Grammar) -> None:
+    """Refuse a store whose grammar is not the given one, in any part, name and text included.
+
+    where : the store, as errors name it. own : its grammar.
+
+    Raises: StoreError naming the first part that differs.
+    """
+    if own.digest == given.digest:
+        return
+    of_store, expected = own.to_dict(), given.to_dict()
+    differing = [
+        name
+        for name in dict.fromkeys((*_FIRST_COMPARED, *of_store, *expected))
+        if of_store.get(name) != expected.get(name)
+    ]
+    part = differing[0]
+    one, other = of_store.get(part), expected.get(part)
+    at = ""
+    if part == "text":
+        assert isinstance(one, str) and isinstance(other, str)
+        lines, others = one.splitlines(), other.splitlines()
+        number = next(
+            (i for i, pair in enumerate(zip(lines, others, strict=False)) if pair[0] != pair[1]),
+            min(len(lines), len(others)),
+        )
+        at, one, other = f" in line {number + 1}", (lines[number:] or [""])[0], (others[number:] or [""])[0]
+    elif isinstance(one, list) and isinstance(other, list):
+        number = next(
+            (i for i, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), min(len(one), len(other))
+        )
+        at, one, other = f" at {number}", (one[number:] or [None])[0], (other[number:] or [None])[0]
+    more = f"; also in {', '.join(differing[1:])}" if len(differing) > 1 else ", and in nothing else"
+    raise StoreError(
+        f"{where} is not of the grammar {clip(given.name)} (sha256 {given.digest[:16]}) but of {clip(own.name)} "
+        f"({own.digest[:16]}). They differ in {part}{at}, where the store has {clip(one)}, expected {clip(other)}{more}"
     )
 
 

@@ -7,6 +7,7 @@ import json
 import random
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -18,8 +19,12 @@ from shares import share
 from typer.testing import CliRunner
 
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, MissingExtraError, UnknownNameError
+from maskwright.analysis.grammar import Grammar
+from maskwright.analysis.legality import exact
 from maskwright.analysis.legality.verdict import START
 from maskwright.analysis.loading import load_grammar, parse_grammar
+from maskwright.analysis.lr.encoding import LrTables
+from maskwright.analysis.lr.tables import build_lr_tables
 from maskwright.cli import app
 from maskwright.report import question
 from maskwright.report.question import ENGINES, Answer, Answers, Question, ask, terminals_of
@@ -158,6 +163,48 @@ def test_without_pyformlang(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_contradiction_is_said() -> None:
     answers = Answers(Question(ANBN, (0,), (1,)), (Answer("paths", True, False), Answer("exact", False, None)))
     assert answers.contradictions == ("exact and paths disagree on never",)
+
+
+def without_column(monkeypatch: pytest.MonkeyPatch, terminal: str) -> None:
+    """Let the builder forget all actions before a terminal."""
+    real = build_lr_tables
+
+    def forgetful(grammar: Grammar, conflicts: Any = "all") -> LrTables:
+        tables = real(grammar, conflicts)
+        action = tables.action.copy()
+        action[:, grammar.terminal_number[terminal]] = 0
+        return replace(tables, action=action)
+
+    monkeypatch.setattr(exact, "build_lr_tables", forgetful)
+
+
+def test_wrong_tables_do_not_certify_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A decider and its checker share the tables, so that both are wrong together where these are."""
+    right = ask("json", "LSQB", "RSQB", ["exact"])
+    assert right.verdict == "always" and right.answers[0].tables == "validated" and right.faults == ()
+    assert all("checked, on LR tables that are validated" in each for each in right.answers[0].grounds)
+    without_column(monkeypatch, "RSQB")
+    wrong = ask("json", "LSQB", "RSQB", ["exact"])
+    assert wrong.verdict == "unknown" and wrong.answers[0].certificates == ()
+    assert "LR tables are WRONG: state 7 does not shift RSQB" in wrong.faults[0]
+    both = ask("json", "LSQB", "RSQB")
+    assert both.verdict == "always" and both.faults and both.to_dict()["faults"] == list(both.faults)
+    monkeypatch.setenv("COLUMNS", "200")
+    run = CliRunner().invoke(
+        app, ["analyze", "json", "--after", "LSQB", "--then", "RSQB", "--engine", "exact", "--certificates", "-"]
+    )
+    assert run.exit_code == 1 and "nothing is known" in run.output and "FAULT: exact has no verdict" in run.output
+
+
+def test_tables_that_are_not_validated_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With conflicts a missing action may be meant, so it is no fault."""
+    grammar = make_grammar("S : a S a | b S b | a | b")
+    assert ask(grammar, "b", "a", ["exact"]).answers[0].tables == "validated"
+    without_column(monkeypatch, "a")
+    answer = ask(grammar, "b", "a", ["exact"]).answers[0]
+    assert answer.never is True and answer.tables == "sound, but not shown to be complete"
+    assert "does not shift a" in answer.grounds[-1]
+    assert "checked, on LR tables that are sound, but not shown to be complete" in answer.grounds[0]
 
 
 def test_drawings(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,6 +104,14 @@ def analyze(
         Path | None,
         typer.Option(metavar="FILE", help="With --then: draw the exploration with unlimited credit as SVG."),
     ] = None,
+    certificates: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="With --then: write the certificates of the engine exact as JSON."),
+    ] = None,
+    check_certificates: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Only check a file of --certificates, on LR tables made anew and validated."),
+    ] = None,
 ) -> None:
     """Analyse a grammar; with a tokenizer, how far its mask store shrinks and why.
 
@@ -114,23 +122,32 @@ def analyze(
         from maskwright.maskstore.vocabulary import load_vocabulary
         from maskwright.report.analysis import analyze as run
 
-        check_writable(json_file, html, drawing, inputs=(grammar, tokenizer))
-        if then is None and (after is not None or engine or drawing is not None):
-            raise MaskwrightError("--after, --engine and --drawing are about a question: add --then TERMINALS")
+        check_writable(json_file, html, drawing, certificates, inputs=(grammar, tokenizer, check_certificates))
+        if then is None and (after is not None or engine or drawing is not None or certificates is not None):
+            raise MaskwrightError(
+                "--after, --engine, --drawing and --certificates are about a question: add --then TERMINALS"
+            )
+        if check_certificates is not None and (then is not None or tokenizer is not None or html is not None or exact):
+            raise MaskwrightError(
+                "--check-certificates checks a file, without --then, --tokenizer, --html and --exact: leave these out"
+            )
         if then is not None and (tokenizer is not None or html is not None or exact):
             raise MaskwrightError("--then asks one question, without --tokenizer, --html and --exact: leave these out")
         options = GrammarOptions.of(locals())
         loaded = load_any(grammar, options)
         vocabulary = None if tokenizer is None else load_vocabulary(tokenizer)
         if not isinstance(loaded, Grammar):
-            if then is not None or html is not None or exact:
+            if then is not None or html is not None or exact or check_certificates is not None:
                 raise MaskwrightError(
-                    f"{grammar} is no grammar: --then, --html and --exact are for one; leave them out"
+                    f"{grammar} is no grammar: --check-certificates, --then, --html and --exact are for one; leave them out"
                 )
             _of_others(loaded, vocabulary, json_file)
             return
+        if check_certificates is not None:
+            _check(loaded, check_certificates, json_file)
+            return
         if then is not None:
-            _ask(loaded, after or "START", then, engine or ENGINES, json_file, drawing)
+            _ask(loaded, (after or "START", then), engine or ENGINES, json_file, drawing, certificates)
             return
         with progress_bars() as progress:
             report = run(loaded, vocabulary, pairs=pairs, exact=exact, forecast=forecast, lint=lint, progress=progress)
@@ -166,19 +183,40 @@ def _of_others(
 
 
 def _ask(
-    grammar: Grammar, after: str, then: str, engines: Sequence[str], json_file: Path | None, drawing: Path | None
+    grammar: Grammar,
+    question: tuple[str, str],
+    engines: Sequence[str],
+    json_file: Path | None,
+    drawing: Path | None,
+    certificates: Path | None,
 ) -> None:
-    """Answer one question; exit code 1 if the engines contradict each other."""
+    """Answer one question; exit code 1 if the engines contradict each other, or one's LR tables are wrong.
+
+    question : the terminals of --after and of --then.
+    """
     from maskwright.report.question import ask
 
-    answers = ask(grammar, after, then, engines)
+    answers = ask(grammar, *question, engines)
+    if certificates is not None and not answers.faults:
+        from maskwright.report.certificates import certificates_to_dict
+
+        write_json(certificates, certificates_to_dict(answers))
     if drawing is not None:
         write_text(drawing, answers.question.drawing())
     if write_json(json_file, answers.to_dict()):
         console = Console()
         console.print(answers)
-        for path in (drawing, json_file):
+        for path in (drawing, certificates if not answers.faults else None, json_file):
             if path is not None:
                 console.print(f"wrote {path}", highlight=False)
-    if answers.contradictions:
+    if answers.contradictions or answers.faults:
         raise typer.Exit(1)
+
+
+def _check(grammar: Grammar, path: Path, json_file: Path | None) -> None:
+    """Check a file of certificates."""
+    from maskwright.report.certificates import check_certificates
+
+    checked = check_certificates(path, grammar)
+    if write_json(json_file, checked.to_dict()):
+        Console().print(str(checked), markup=False, highlight=False, soft_wrap=True)

@@ -30,7 +30,7 @@ from rich.progress import (
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.files import declare_outputs, keeping_inputs
-from maskwright.cli.constraints import GrammarOptions, is_constraint, option_of
+from maskwright.cli.constraints import GrammarOptions, is_constraint, is_pipe, option_of
 from maskwright.version import version
 
 if TYPE_CHECKING:
@@ -410,13 +410,18 @@ def load_or_build_store(
     rules : as for `cached_store`.
     refresh : build the store even if the cache has it.
 
-    Raises: MaskwrightError if `source` is a grammar and no tokenizer is given, or if it is a store
-        file and options for a grammar are given; and as `load_store`, `load_grammar`,
+    Raises: MaskwrightError if `source` is a grammar or a pipe and no tokenizer is given, or if it is
+        a store file and options for a grammar are given; and as `load_store`, `load_grammar`,
         `load_vocabulary` and `cached_store`.
     """
     if tokenizer is None:
         from maskwright.stores.store import load_store
 
+        if is_pipe(source):
+            raise MaskwrightError(
+                f"{source} is a pipe, and a store is read from a regular file: write it to one; if the pipe brings a grammar, "
+                "name the tokenizer (--tokenizer)"
+            )
         if is_constraint(source, options):
             raise MaskwrightError(f"{source} is a grammar, not a store: name the tokenizer (--tokenizer)")
         check_no_grammar_options(source, options)

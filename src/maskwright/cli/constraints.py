@@ -241,6 +241,11 @@ def _pipe(source: str) -> int | None:
     return found.st_ino if stat.S_ISFIFO(found.st_mode) else None
 
 
+def is_pipe(source: str) -> bool:
+    """Whether a command's argument names a pipe."""
+    return _pipe(source) is not None
+
+
 @cache  # what was read from a pipe is gone, and several questions are asked about it
 def _text_of_pipe(source: str, pipe: int) -> str:
     from maskwright.analysis.grammar.lark_files import read_file
@@ -255,13 +260,13 @@ def syntax_of(source: str, options: GrammarOptions) -> Syntax:
 
     if options.syntax is not None:
         return options.syntax
-    is_pipe = _pipe(source) is not None
-    is_path = "\n" not in source and not is_pipe
+    is_piped = is_pipe(source)
+    is_path = "\n" not in source and not is_piped
     if source in known_grammars() or source.startswith("lark:"):
         return "lark"
     if is_path and (found := _SUFFIXES.get(PurePath(source).suffix.lower())) is not None:
         return found
-    if is_pipe or os.path.isfile(source) or source.lstrip().startswith("{") or "::=" in source:
+    if is_piped or os.path.isfile(source) or source.lstrip().startswith("{") or "::=" in source:
         from maskwright.analysis.fronts import detect
 
         return detect(text_of(source), source if is_path else None)
@@ -281,5 +286,5 @@ def is_constraint(source: str, options: GrammarOptions) -> bool:
         or source.lstrip().startswith("{")
         or "::=" in source
         or is_text(source)
-        or _pipe(source) is not None
+        or is_pipe(source)
     )

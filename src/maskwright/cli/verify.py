@@ -44,6 +44,14 @@ def verify(
     restrict: RestrictOption = None,
     syntax: FromOption = None,
     refresh: RefreshOption = False,
+    grammar: Annotated[
+        str | None,
+        typer.Option(
+            "--grammar",
+            metavar="G",
+            help="The grammar that the store must be of; the options for grammars are of it. By default the store's own is believed.",
+        ),
+    ] = None,
     seconds: Annotated[
         float | None,
         typer.Option(
@@ -56,16 +64,20 @@ def verify(
 
     Every look-up, edge and mask is checked, and that the LALR tables accept the texts of the grammar and no others (where that can be
     told), so that no text has to be tried. Takes seconds; for large grammars minutes or hours. Grammar
-    and vocabulary are those in the store: that they are the ones you expect is not checked.
+    and vocabulary are those in the store, by the names that it gives them: that the grammar is the one you expect, --grammar checks.
     """
     with clean_errors():
         from maskwright.verification import verify as run
 
-        check_writable(json_file, inputs=(store, tokenizer))
+        check_writable(json_file, inputs=(store, tokenizer, grammar))
         options = GrammarOptions.of(locals())
-        loaded: Any = load_or_build_store(store, tokenizer, options, refresh=refresh)
+        given = None if grammar is None else options.load(grammar)
+        is_file = tokenizer is None and given is not None
+        loaded: Any = load_or_build_store(store, tokenizer, GrammarOptions() if is_file else options, refresh=refresh)
+        if tokenizer is not None and given is None:
+            given = getattr(loaded, "grammar", None)  # it has been built from the very grammar that was named
         with progress_bars() as progress:
-            report = run(loaded, seconds=seconds, progress=progress)
+            report = run(loaded, grammar=given, seconds=seconds, progress=progress)
         if write_json(json_file, report.to_dict()):
             Console().print(report)
     if not report.passed:

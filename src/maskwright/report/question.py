@@ -2,6 +2,8 @@
 
 In: a grammar, names of terminals. Out: what each of the engines of `analysis.legality` answers,
 with its grounds. The engines share no code beyond the grammar, so each is a check of the others.
+The LR tables of `exact` are validated first, by code that shares nothing with their builder
+(`lr_tables`).
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from maskwright.analysis.arguments import as_integer, clip
@@ -18,13 +20,14 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.legality.bar_hillel import never_legal_pyformlang
-from maskwright.analysis.legality.certificate import Proof, check_certificate, spell
+from maskwright.analysis.legality.certificate import Certificate, Proof, check_certificate, spell
 from maskwright.analysis.legality.deciders import Deciders
-from maskwright.analysis.legality.exact import ExactDeciders, ExactVerdict
+from maskwright.analysis.legality.exact import ExactDeciders
 from maskwright.analysis.legality.explain import Explainer
 from maskwright.analysis.legality.exploration import Exploration
 from maskwright.analysis.legality.verdict import START, Context, TerminalSequence, Verdict
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar
+from maskwright.report.lr_tables import Validation, validate_lr_tables
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -57,6 +60,10 @@ class Answer:
     refused_after : one after which it is not; likewise.
     grounds : sentences.
     seconds : CPU seconds that the answer took.
+    tables : what is known of the LR tables that the answer rests on: "validated"; "sound, but not
+        shown to be complete"; "not validated"; or "WRONG", and then the engine says nothing, and
+        the grounds name the first fault. "" if there are none.
+    certificates : of never and always, if the engine has any, checked.
     """
 
     engine: Engine
@@ -66,6 +73,24 @@ class Answer:
     refused_after: str | None = None
     grounds: tuple[str, ...] = ()
     seconds: float = 0.0
+    tables: str = ""
+    certificates: tuple[Certificate, ...] = field(default=(), repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All but the certificates, JSON-ready; these `report.certificates` writes."""
+        facts = {name: value for name, value in vars(self).items() if name != "certificates"}
+        return {**facts, "grounds": list(self.grounds)}
+
+
+def said_of(certificate: Certificate, tables: Validation) -> str:
+    """What a certificate shows, in words, once it has been checked. tables : those it rests on."""
+    kind = certificate.claim.kind
+    checked = f"checked, on LR tables that are {tables}"
+    if isinstance(certificate, Proof):
+        return f"{kind}: a certificate of {len(certificate.nodes)} situations, {checked}"
+    if certificate.is_real:
+        return f"not {kind}: a stack of {len(certificate.stack)} states, {checked}"
+    return f"{kind}: unknown; a conflict hides whether any text leads to the stack that was found"
 
 
 @dataclass(frozen=True)
@@ -120,7 +145,7 @@ class Question:
         }
         begin = time.process_time()
         answer = answerers[engine]()
-        return Answer(**{**asdict(answer), "seconds": round(time.process_time() - begin, 6)})
+        return replace(answer, seconds=round(time.process_time() - begin, 6))
 
     def exploration(self, max_stack: int = 8) -> Exploration | None:
         """The post's exploration; None if the context has START and more.
@@ -166,34 +191,33 @@ class Question:
 
     def _exactly(self) -> Answer:
         deciders = ExactDeciders(self.grammar)
+        tables = validate_lr_tables(deciders.grammar, deciders.tables)
+        if tables.faults:
+            return _without_verdict(tables)
         never, always = (
-            decide(self.context, self.sequence) for decide in (deciders.never_legal, deciders.always_legal)
+            decide(self.context, self.sequence).certificate for decide in (deciders.never_legal, deciders.always_legal)
         )
-        for verdict in (never, always):
-            check_certificate(deciders.tables, verdict.certificate)
+        for found in (never, always):
+            check_certificate(deciders.tables, found)
 
-        def holds(verdict: ExactVerdict) -> bool | None:
-            return verdict.holds if verdict.is_proof else None
+        def holds(found: Certificate) -> bool | None:
+            return True if isinstance(found, Proof) else False if found.is_real else None
 
-        def after(verdict: ExactVerdict) -> str | None:
-            found = verdict.certificate
-            return None if isinstance(found, Proof) or not verdict.is_proof else spell(self.grammar, found.text)
+        def after(found: Certificate) -> str | None:
+            return spell(self.grammar, found.text) if holds(found) is False and not isinstance(found, Proof) else None
 
-        def grounds(kind: str, verdict: ExactVerdict) -> str:
-            found = verdict.certificate
-            if isinstance(found, Proof):
-                return f"{kind}: a certificate of {len(found.nodes)} situations, checked"
-            if verdict.is_proof:
-                return f"not {kind}: a stack of {len(found.stack)} states, checked"
-            return f"{kind}: unknown; a conflict hides whether any text leads to the stack that was found"
-
+        grounds = tuple(said_of(found, tables) for found in (never, always))
+        if tables.not_shown:
+            grounds += (f"LR tables: {tables}: {tables.not_shown}",)
         return Answer(
             "exact",
             holds(never),
             holds(always),
             after(never),
             after(always),
-            (grounds("never", never), grounds("always", always)),
+            grounds,
+            tables=str(tables),
+            certificates=(never, always),
         )
 
     def _by_exploration(self) -> Answer:
@@ -256,17 +280,28 @@ class Answers:
             if {getattr(one, what), getattr(other, what)} == {True, False}
         )
 
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """Why an engine's tables are wrong, so that it said nothing; there should be none."""
+        return tuple(
+            f"{answer.engine} has no verdict, since its {ground}"
+            for answer in self.answers
+            if answer.tables == "WRONG"
+            for ground in answer.grounds[:1]
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """All of it, JSON-ready. Terminals stand by the names that messages use."""
         question = self.question
         return {
             "grammar": question.grammar.name,
-            "context": _names(question.grammar, question.context),
-            "sequence": _names(question.grammar, question.sequence),
+            "context": names_of(question.grammar, question.context),
+            "sequence": names_of(question.grammar, question.sequence),
             "verdict": self.verdict,
-            "answers": [{**asdict(answer), "grounds": list(answer.grounds)} for answer in self.answers],
+            "answers": [answer.to_dict() for answer in self.answers],
             "skipped": self.skipped,
             "contradictions": list(self.contradictions),
+            "faults": list(self.faults),
         }
 
     def __rich__(self) -> RenderableType:
@@ -283,6 +318,8 @@ class Answers:
         }
         if self.verdict == "unknown" and all(answer.never is None for answer in self.answers):
             said["unknown"] = "is not proved to follow always; whether ever, was not asked"
+            if self.faults:
+                said["unknown"] = "nothing is known, see the fault below"
         table = Table("engine", "never", "always", "seconds", "grounds", box=None, padding=(0, 2, 0, 0))
         words = {True: "yes", False: "no", None: "?"}
         for answer in self.answers:
@@ -306,7 +343,8 @@ class Answers:
         head = Text(
             f"{facts['grammar']}: {' '.join(facts['sequence'])} {where}{' '.join(facts['context'])}: {said[self.verdict]}"
         )
-        return Group(head, "", table, *(Text(f"contradiction: {each}", style="red") for each in self.contradictions))
+        wrong = [f"FAULT: {each}" for each in self.faults] + [f"contradiction: {each}" for each in self.contradictions]
+        return Group(head, "", table, *(Text(each, style="red") for each in wrong))
 
 
 def ask(
@@ -352,6 +390,14 @@ def ask(
     return Answers(question, tuple(answers), skipped)
 
 
+def _without_verdict(tables: Validation) -> Answer:
+    """The answer of an engine whose LR tables are wrong."""
+    more = f" (and {len(tables.faults) - 1} more faults)" if len(tables.faults) > 1 else ""
+    return Answer(
+        "exact", None, None, grounds=(f"LR tables are {tables}: {tables.faults[0]}{more}",), tables=str(tables)
+    )
+
+
 def _as_terminals(grammar: Grammar, name: str, given: str | Sequence[int]) -> tuple[int, ...]:
     """The numbers of terminals that are given by number or by name."""
     if isinstance(given, str):
@@ -394,5 +440,6 @@ def terminals_of(grammar: Grammar, text: str) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _names(grammar: Grammar, terminals: Iterable[int]) -> list[str]:
+def names_of(grammar: Grammar, terminals: Iterable[int]) -> list[str]:
+    """The names of terminals as messages have them, START included."""
     return ["START" if number == START else grammar.display_name(number) for number in terminals]

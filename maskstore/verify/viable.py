@@ -1,0 +1,83 @@
+"""Does each stack of an LR parser spell the beginning of a sentential form?
+
+In: reduced rules, a parser, its columns. Out: LR states on which no rule of the grammar may go on.
+
+A path of LR states from the start spells symbols, those of its edges. An item, a rule of which some
+symbols have been read, is *valid* for a path if the grammar derives a sentential form, by rightmost
+steps, in which the symbols of the path come first and end in those that the item has read. The rule
+of the whole text is valid for the empty path. If an item is valid for a path, the same with one
+symbol more is valid for the path with this symbol more, and where a nonterminal comes next, its
+rules begin. For each state we find the most items that all paths to it make valid in this way: what
+one edge does not pass on is taken out, until nothing changes. If each state that a path leads to
+keeps an item, each path spells the beginning of a sentential form. In reduced rules every symbol
+derives a text, so a text that the symbols of a stack derive begins a word.
+
+Source: valid items and viable prefixes, Aho and Ullman, "The Theory of Parsing, Translation, and
+Compiling I" (1972), section 5.2.3.
+"""
+
+from __future__ import annotations
+
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.maskstore.verify.trusted import Actions, Columns
+
+MOST_SHOWN = 20
+"""Most faults that are listed."""
+
+Item = tuple[int, int]
+"""A rule, -1 for that of the whole text, and how many of its symbols have been read."""
+
+
+def stuck_states(rules: Grammar, parser: Actions, lexer: Columns) -> tuple[str, ...]:
+    """The states with no item that is valid for all paths to them, in words; () if there are none.
+
+    rules : reduced. The parser has a column for each terminal, and a goto for each nonterminal.
+
+    Cost: O(items of all states), a second for grammars of programming languages.
+    """
+    rules_of: dict[int, list[int]] = {}
+    for number, rule in enumerate(rules.rules):
+        rules_of.setdefault(rule.lhs, []).append(number)
+    edges = [_edges(rules, parser, lexer, state) for state in range(parser.n_states)]
+    kernels: dict[int, frozenset[Item]] = {0: frozenset({(-1, 0)})}
+    agenda = [0]
+    while agenda:
+        state = agenda.pop()
+        after = _read(rules, rules_of, kernels[state])
+        for symbol, above in edges[state]:
+            passed = frozenset(after.get(symbol, ()))
+            known = kernels.get(above)
+            left = passed if known is None else known & passed
+            if left != known:
+                kernels[above] = left
+                agenda.append(above)
+    stuck = [state for state in sorted(kernels) if not kernels[state]]
+    return tuple(f"what leads to state {state} may begin no text of the grammar" for state in stuck[:MOST_SHOWN])
+
+
+def _edges(rules: Grammar, parser: Actions, lexer: Columns, state: int) -> list[tuple[int, int]]:
+    """What may be read in a state, and the states above it."""
+    found = [(rules.n_terminals + number, after) for number, after in enumerate(parser.goto[state]) if after >= 0]
+    for terminal, column in enumerate(lexer.column):
+        if column >= 0:
+            actions = parser.acts[state * parser.n_columns + column]
+            found += [(terminal, action - 1) for action in actions if 0 < action <= parser.n_states]
+    return found
+
+
+def _read(rules: Grammar, rules_of: dict[int, list[int]], kernel: frozenset[Item]) -> dict[int, list[Item]]:
+    """For each symbol that may come next the items with this symbol read."""
+    after: dict[int, list[Item]] = {}
+    agenda = list(kernel)
+    begun: set[int] = set()
+    while agenda:
+        rule, n_read = agenda.pop()
+        body = rules.rules[rule].rhs if rule >= 0 else (rules.start,)
+        if n_read == len(body):
+            continue
+        symbol = body[n_read]
+        after.setdefault(symbol, []).append((rule, n_read + 1))
+        if symbol not in begun:
+            begun.add(symbol)
+            agenda += [(number, 0) for number in rules_of.get(symbol, ())]
+    return after
