@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
 import sys
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError
@@ -14,7 +13,7 @@ from typing import Any
 
 import pytest
 import small_tokenizers
-from random_model import save_model
+from serve_check_cases import GRAMMAR, change
 from typer.testing import CliRunner
 
 import maskwright as mw
@@ -27,25 +26,6 @@ from maskwright.servecheck.report import Problem, ServeReport
 from maskwright.servecheck.run import _Check
 from maskwright.servecheck.runtimes import Asked, runtimes_for
 from maskwright.servecheck.tokens import compare
-
-GRAMMAR = 'start: "[" ("true" ",")* "]"\n'
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("model")
-    save_model(folder)
-    return folder
-
-
-@pytest.fixture
-def folder(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("MASKWRIGHT_CACHE", str(tmp_path / "cache"))
-    return Path(shutil.copytree(made, tmp_path / "model"))
-
-
-def change(path: Path, **values: Any) -> None:
-    path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
 
 
 def check(folder: Path, constraint: Any = None, **more: Any) -> ServeReport:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from random_model import save_model
+from serve_check_cases import GRAMMAR, change
 from typer.testing import CliRunner
 
 import maskwright as mw
@@ -24,25 +23,6 @@ from maskwright.servecheck.folder import read_folder
 from maskwright.servecheck.loading import package_lacking, tokenizer_refused
 from maskwright.servecheck.report import Problem, ServeReport
 from maskwright.servecheck.run import _Check
-
-GRAMMAR = 'start: "[" ("true" ",")* "]"\n'
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("model")
-    save_model(folder)
-    return folder
-
-
-@pytest.fixture
-def folder(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("MASKWRIGHT_CACHE", str(tmp_path / "cache"))
-    return Path(shutil.copytree(made, tmp_path / "model"))
-
-
-def change(path: Path, **values: Any) -> None:
-    path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
 
 
 def check(folder: Path, **more: Any) -> ServeReport:

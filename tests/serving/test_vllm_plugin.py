@@ -324,5 +324,5 @@ def test_tags_are_not_shown_to_xgrammar_before(monkeypatch: pytest.MonkeyPatch) 
         with pytest.raises(VLLMValidationError):
             protocol.validate_structured_outputs_structural_tag({"structural_tag": wrong})
     check(params_of(structural_tag=json.dumps(tag)))
-    with pytest.raises(VLLMValidationError, match="maskwright: .*/format"):
+    with pytest.raises(VLLMValidationError, match=r"maskwright: .*/format"):
         check(params_of(structural_tag=json.dumps({"type": "structural_tag", "format": {"type": "what"}})))

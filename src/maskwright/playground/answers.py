@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import EmptyLanguageError, MaskwrightError, SchemaError
-from maskwright.analysis.fronts import parse_ebnf, parse_gbnf
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.schema.load import JsonSchema, parse_schema
 from maskwright.analysis.schema.text_patterns import Regex
@@ -32,6 +31,7 @@ from maskwright.playground.completions import Completions
 from maskwright.playground.questions import bytes_of, constraint_of, name_of, number_of, text_of
 from maskwright.playground.tokens import SORTS, TokenLists
 from maskwright.serving.options import RequestLimits
+from maskwright.serving.reading import ARROWS
 from maskwright.serving.requests import RequestCompiler
 from maskwright.serving.time_limit import OutOfTimeError, within
 from maskwright.stores.composed_store import ComposedStore
@@ -46,9 +46,6 @@ MOST_KEPT = 16
 """The most compiled constraints that a worker keeps."""
 MOST_ON_A_PAGE = 500
 """The most tokens of one page of a list."""
-
-
-_ARROWS: Mapping[str, Callable[[str, str], Grammar]] = {"gbnf": parse_gbnf, "ebnf": parse_ebnf}
 
 
 class Read(NamedTuple):
@@ -136,7 +133,7 @@ class Answers:
         found = self._kept.pop(key, None)
         if found is None:
             request = self.compiler.reader.request(asked.kind, asked.spec)
-            found = self.compiler.build(request, lambda: _ARROWS[asked.language](asked.spec, "<request>"))
+            found = self.compiler.build(request, lambda: ARROWS[asked.language](asked.spec, "<request>"))
         self._kept[key] = found
         if len(self._kept) > MOST_KEPT:
             del self._kept[next(iter(self._kept))]
@@ -240,7 +237,7 @@ class Answers:
             if isinstance(schema, dict | bool):
                 return _findings(lint_schema(schema, self.vocabulary, file="schema"))
         try:
-            read = _ARROWS.get(asked.language)
+            read = ARROWS.get(asked.language)
             found = reader.read(request) if read is None else read(asked.spec, "<request>")
         except EmptyLanguageError as error:
             if error.grammar is None:

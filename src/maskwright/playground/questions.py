@@ -11,7 +11,7 @@ from maskwright.analysis.errors import MaskwrightError, UnknownNameError
 from maskwright.analysis.fronts import detect
 from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.serving.options import KINDS, RequestLimits, RequestOptions
-from maskwright.serving.reading import library
+from maskwright.serving.reading import ARROWS, library
 
 MOST_TEXT = 100_000
 """The most characters of a text whose mask is asked for."""
@@ -73,7 +73,7 @@ def _read_as(spec: str, kind: object) -> Asked:
 def _written_in(spec: str, syntax: str) -> Asked:
     """A grammar that is said to be in one of the languages of grammars."""
     found = "lark" if spec.strip() in library() else detect(spec)
-    if syntax in _ARROWS and found in _ARROWS:  # a text may be right in both
+    if syntax in ARROWS and found in ARROWS:  # a text may be right in both
         return Asked("grammar", spec, _WORDS[syntax], language=syntax)
     if found != syntax:
         raise MaskwrightError(
@@ -82,8 +82,7 @@ def _written_in(spec: str, syntax: str) -> Asked:
     return Asked("grammar", spec, _language(spec))
 
 
-_ARROWS = ("gbnf", "ebnf")
-_GRAMMARS = ("lark", "llguidance", *_ARROWS)
+_GRAMMARS = ("lark", "llguidance", *ARROWS)
 _ALL_KINDS = ("detect", *KINDS, "schema", *_GRAMMARS)
 _WORDS = {
     "schema": "JSON schema",

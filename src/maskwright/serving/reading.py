@@ -52,7 +52,8 @@ _MOST_LITERALS = 20_000
 
 _TOOLS = tuple(inspect.signature(read_tools).parameters)
 """The members of a grammar that is a JSON object with tools."""
-_ARROWS: Mapping[str, Callable[[str, str], Grammar]] = {"gbnf": parse_gbnf, "ebnf": parse_ebnf}
+ARROWS: Mapping[str, Callable[[str, str], Grammar]] = {"gbnf": parse_gbnf, "ebnf": parse_ebnf}
+"""Languages whose rules have arrows (`::=`), and what reads them; a text may be right in both."""
 
 _logger = logging.getLogger(__name__)
 
@@ -210,7 +211,7 @@ class RequestReader:
             return read_composition(spec, name=_NAME, paths=False)
         if syntax == "llguidance":
             return read_llguidance(spec, name=_NAME)
-        read = _ARROWS.get(syntax)
+        read = ARROWS.get(syntax)
         found = parse_grammar(spec, name=_NAME, must_compile=True) if read is None else read(spec, _NAME)
         if found.lexing == "nfa":
             raise GrammarError(
@@ -298,4 +299,4 @@ def _refuse_unknown_keywords(schema: Any) -> None:
             raise SchemaError(f"{pointer}: {why}: {remedy}", pointer)
 
 
-__all__ = ["Request", "RequestReader", "library"]
+__all__ = ["ARROWS", "Request", "RequestReader", "library"]

@@ -217,6 +217,13 @@ class RequestCompiler:
         with self._lock:
             self._kept.clear()
 
+    @property
+    def n_bytes(self) -> int:
+        """About how many bytes the compiled constraints take that are kept."""
+        with self._lock:
+            kept = list(self._kept.values())
+        return sum(starmap(_size, kept))
+
     def __len__(self) -> int:
         """The number of compiled constraints that are kept, configured stores not among them."""
         return len(self._kept)

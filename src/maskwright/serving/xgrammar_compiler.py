@@ -261,9 +261,7 @@ class GrammarCompiler(Partial):
         """About how many bytes of what was compiled are kept."""
         if not self._is_cached:
             return 0
-        with self._compiler._lock:
-            stores = [store for store, _ in self._compiler._kept.values()]
-        return sum(map(size_of, stores)) + sum(one.memory_size_bytes for one in self._kept.values())
+        return self._compiler.n_bytes + sum(one.memory_size_bytes for one in self._kept.values())
 
     @property
     def cache_limit_bytes(self) -> int:
