@@ -80,7 +80,11 @@ def test_what_a_figure_is() -> None:
     found = [text[begin:end] for begin, end in figures(text)]
     assert found == ["1.5", "3", "4", "1,000", "2", "5", "6", "3", "12", "13"]
     text = "It takes half a\nminute or a tenth of a second, some hundred bytes, three times the two files, and `two seconds`."
-    assert [text[begin:end] for begin, end in figures(text)] == ["half a\nminute", "a tenth of a second", "some hundred bytes"]
+    assert [text[begin:end] for begin, end in figures(text)] == [
+        "half a\nminute",
+        "a tenth of a second",
+        "some hundred bytes",
+    ]
 
 
 def test_a_value_is_rounded_as_it_is_shown() -> None:
