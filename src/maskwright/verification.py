@@ -253,7 +253,7 @@ def check_is_of(where: str, own: Grammar, given: Grammar) -> None:
     at = ""
     if part == "text":
         assert isinstance(one, str) and isinstance(other, str)
-        lines, others = one.splitlines(), other.splitlines()
+        lines, others = one.splitlines(keepends=True), other.splitlines(keepends=True)
         number = next(
             (i for i, pair in enumerate(zip(lines, others, strict=False)) if pair[0] != pair[1]),
             min(len(lines), len(others)),

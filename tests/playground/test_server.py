@@ -242,6 +242,17 @@ def read_all(connection: socket.socket) -> tuple[bytes, Any]:
     return head.split(b"\r\n")[0], json.loads(body)
 
 
+def test_a_thread_that_cannot_start_takes_no_place(server: PlaygroundServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", start)
+        for _ in range(MOST_CONNECTIONS + 1):
+            bare(server, b"GET / HTTP/1.1\r\n\r\n").recv(1)
+    assert send(server, "GET", "/")[0] == 200
+
+
 def test_all_workers_are_busy(server: PlaygroundServer) -> None:
     """Those that come then hear it, also who sends a long body; who does not send a request is dropped."""
     held = [bare(server, b"POST /api/mask HTTP/1.1\r\nHost: ") for _ in range(MOST_CONNECTIONS)]

@@ -223,6 +223,10 @@ def test_weights_that_are_missing(folder: Path) -> None:
     index = folder / "model.safetensors.index.json"
     index.write_text(json.dumps({"weight_map": {"a": shards[0].name, "b": shards[1].name}}))
     assert read_folder(folder).problems == ()
+    other = folder / "pytorch_model.bin.index.json"  # downloads that leave out the other form bring it all the same
+    other.write_text(json.dumps({"weight_map": {"a": "pytorch_model-00001-of-00001.bin"}}))
+    assert read_folder(folder).problems == ()
+    other.unlink()
     shards[1].unlink()
     report = check(folder)
     assert codes(report) == ["lost-weights"] and "1 of 2 files of weights" in report.problems[0].message

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 import maskwright as mw
@@ -29,3 +31,9 @@ def test_brackets_that_are_around_all_of_it() -> None:
         assert ours._is_in_brackets(pattern), pattern
     for pattern in (r"(a)\1", "(a)|(b)", "(?:a)", r"(a\)", "a"):
         assert not ours._is_in_brackets(pattern), pattern
+
+
+def test_brackets_without_an_end_cost_nothing_unusual() -> None:
+    begin = time.process_time()
+    ours._is_in_brackets("(" + "[" * 100_000 + ")")
+    assert time.process_time() - begin < 1

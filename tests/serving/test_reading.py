@@ -23,8 +23,20 @@ def check(spec: str, kind: str = "grammar") -> None:
         ("start: " + "(" * 100_000 + '"a"' + ")" * 100_000, "more than 1,000 brackets in each other"),
         ("start: " + "[" * 2_000 + '"a"' + "]" * 2_000, "more than 1,000 brackets in each other"),
         ("start: " + " | ".join(f'"a{i}"' for i in range(70_000)), "70,000 different string literals"),
+        ("start: x\n# " + ")" * 300_000 + "\nx: " + "(" * 300_000 + '"a"' + ")" * 300_000, "more than 1,000 brackets"),
+        ("start: /a" + "\n)" * 2_000 + "/ " + "(" * 2_000 + '"a"' + ")" * 2_000, "more than 1,000 brackets"),
+        ("// %json {\nstart: " + " | ".join(f'"a{i}"' for i in range(70_000)), "70,000 different string literals"),
+        ('start: %json {"a": {}} ' + "".join(f'| "a{i}"' for i in range(70_000)), "70,000 different string literals"),
     ],
-    ids=["deep", "deep options", "literals"],
+    ids=[
+        "deep",
+        "deep options",
+        "literals",
+        "closed in a comment",
+        "closed in a pattern",
+        "schema in a comment",
+        "behind a schema",
+    ],
 )
 def test_what_larks_loader_would_read_for_seconds_is_refused_at_once(spec: str, said: str) -> None:
     begin = time.process_time()
@@ -39,10 +51,11 @@ def test_what_larks_loader_would_read_for_seconds_is_refused_at_once(spec: str, 
         'start: "' + "(" * 3_000 + '"',
         "start: /" + "[(]" * 600 + "/",
         "start: A // " + "(" * 3_000 + '\nA: "a"',
+        "start: A # " + "(" * 3_000 + '\nA: "a"',
         "start: " + '("a") ' * 1_500,
         "start: " + '"a" ' * 21_000,
     ],
-    ids=["string", "pattern", "comment", "beside each other", "one literal"],
+    ids=["string", "pattern", "comment", "other comment", "beside each other", "one literal"],
 )
 def test_brackets_and_literals_that_are_none_do_not_count(spec: str) -> None:
     check(spec)

@@ -197,13 +197,14 @@ def _ask(
     from maskwright.report.question import ask
 
     answers = ask(grammar, *question, engines)
+    to_read = True
     if certificates is not None and not answers.faults:
         from maskwright.report.certificates import certificates_to_dict
 
-        write_json(certificates, certificates_to_dict(answers))
+        to_read = write_json(certificates, certificates_to_dict(answers))
     if drawing is not None:
         write_text(drawing, answers.question.drawing())
-    if write_json(json_file, answers.to_dict()):
+    if write_json(json_file, answers.to_dict()) and to_read:
         console = Console()
         console.print(answers)
         for path in (drawing, certificates if not answers.faults else None, json_file):

@@ -136,7 +136,11 @@ class PlaygroundServer(ThreadingHTTPServer):
             self.shutdown_request(request)
             return
         self.connections.wait_for(request, HEADER_SECONDS)
-        super().process_request(request, client_address)
+        try:
+            super().process_request(request, client_address)
+        except BaseException:  # no thread could be started, which would give the place back
+            self._places.release()
+            raise
 
     @cached_property
     def _busy(self) -> bytes:

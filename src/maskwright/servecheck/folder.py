@@ -111,7 +111,8 @@ def read_folder(source: str | Path) -> ModelFolder:
         problems += _config_problems(path, found[CONFIG], len(several))
     config = found.get(CONFIG) or _object(path / "params.json")
     text = config.get("text_config")
-    inner = {**config, **text} if isinstance(text, dict) else config
+    said = {name: value for name, value in text.items() if value is not None} if isinstance(text, dict) else {}
+    inner = {**config, **said}
     ends: dict[str, tuple[int, ...]] = {}
     left_out = set(broken)
     for name, values in ((GENERATION, found.get(GENERATION) or {}), (CONFIG, inner)):

@@ -38,19 +38,23 @@ def weights_problem(folder: Path) -> Problem | None:
         )
     if any((folder / name).is_file() for name in _WHOLE):
         return None
+    problems: list[Problem] = []
     for whole in _WHOLE:
         index = folder / f"{whole}.index.json"
         remedy = f"download the model again: {index.name} says which files belong to it"
         try:
             named = (read_object(index) or {}).get("weight_map", {})
         except UnreadableError as error:
-            return Problem("error", "lost-weights", str(error), remedy)
+            problems.append(Problem("error", "lost-weights", str(error), remedy))
+            continue
         files = sorted({str(name) for name in named.values()}) if isinstance(named, dict) else []
         lost = [name for name in files if not os.path.isfile(folder / name)]
         if lost:
             message = f"{len(lost)} of {len(files)} files of weights are not in {folder}, such as {clip(lost[0])}"
-            return Problem("error", "lost-weights", message, remedy)
-    return None
+            problems.append(Problem("error", "lost-weights", message, remedy))
+        elif files:
+            return None  # one form is whole; of another one an index may be left over
+    return problems[0] if problems else None
 
 
 def _files(folder: Path, patterns: tuple[str, ...]) -> Iterator[Path]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from maskwright.analysis.errors import MaskwrightError, MissingExtraError
+from maskwright.analysis.errors import LimitError, MaskwrightError, MissingExtraError
 from maskwright.serving.llama_cpp import load_vocabulary_from_gguf
 from maskwright.serving.options import RequestOptions
 from maskwright.serving.prefix_masks import PrefixMasks
@@ -89,6 +89,8 @@ class BackendMasks:
         """The processor of an expression that whole texts match."""
         try:
             return self._processor(self._compiler.compile("regex", regex))
+        except LimitError:
+            raise
         except MaskwrightError:
             if _is_in_brackets(regex):
                 self._compiler.compile("regex", regex[1:-1])  # so that the message shows what the user wrote
@@ -106,7 +108,7 @@ def _is_in_brackets(regex: str) -> bool:
     """Whether one pair of brackets holds a whole expression, as that which Outlines adds."""
     if not (regex.startswith("(") and regex.endswith(")")) or regex.startswith("(?"):
         return False
-    plain = re.sub(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", "", regex, flags=re.DOTALL)
+    plain = re.sub(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*+\]?", "", regex, flags=re.DOTALL)
     depths = accumulate({"(": 1, ")": -1}.get(character, 0) for character in plain)
     return plain.endswith(")") and all(depth > 0 for depth in list(depths)[:-1])
 

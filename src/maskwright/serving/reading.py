@@ -41,10 +41,15 @@ _AFTER_BRACE = re.compile(r"\{([ \t\d,]+)")
 _MOST_AFTER_BRACES = 1 << 22
 """BOUND: the sum of the cubes of the lengths; a fifth of a second."""
 
-_LARK_PIECE = re.compile(r'//[^\n]*|(?P<literal>"(?:\\.|[^"\\\n])*+"?)|/(?:\\.|[^/\\\n])*+/?|(?P<open>[(\[])|[)\]]')
-"""A comment, a string, a pattern, a bracket. PERF: what does not end is read to its line's end."""
-_HAS_JSON = re.compile(r"%(json|schema)\b")
-"""What brings strings of another language, which are no literals of the grammar's lexer."""
+_LARK_PIECE = re.compile(
+    r'//[^\n]*|#[^\n]*|(?P<literal>"(?:\\.|[^"\\\n])*+"?)|/(?:\\.|[^/\\])*+/?|(?P<open>[(\[])|[)\]]'
+    r"|(?P<json>%(?:json|schema[ \t]+\w+)\s*+\{)|(?P<brace>\{)|\}",
+    re.DOTALL,
+)
+"""A comment, a string, a pattern, a bracket, the beginning of a schema.
+
+PERF: what does not end is read once, to the end of its line or of the text.
+"""
 _DEEPEST = 1_000
 """BOUND: brackets in each other; Lark's loader, which takes seconds to say so, has fewer."""
 _MOST_LITERALS = 20_000
@@ -225,19 +230,21 @@ def check_size_of_lark(spec: str) -> None:
 
     Raises: LimitError for a text past `_DEEPEST` or `_MOST_LITERALS`.
     """
-    depth, literals = 0, set[str]()
+    depth, braces, literals = 0, 0, set[str]()  # braces: those of a schema, whose strings are no literals
     for piece in _LARK_PIECE.finditer(spec):
-        if piece["literal"]:
+        if braces or piece["json"]:
+            braces += bool(piece["json"] or piece["brace"]) - (piece[0] == "}")
+        elif piece["literal"]:
             literals.add(piece["literal"])
-        elif piece["open"]:
+        if piece["open"]:
             depth += 1
             if depth > _DEEPEST:
                 raise LimitError(
                     f"the grammar has more than {_DEEPEST:,} brackets in each other; split its longest rule"
                 )
         elif piece[0] in ")]":
-            depth -= 1
-    if len(literals) > _MOST_LITERALS and not _HAS_JSON.search(spec):
+            depth = max(0, depth - 1)
+    if len(literals) > _MOST_LITERALS:
         raise LimitError(
             f"the grammar has {len(literals):,} different string literals; at most {_MOST_LITERALS:,} are taken: write a terminal "
             "with a pattern for what they have in common, or send a choice"

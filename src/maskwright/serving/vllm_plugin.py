@@ -141,19 +141,25 @@ def leave_tags_to_us() -> None:
     server has not loaded the module.
     """
     protocol = sys.modules.get(_PROTOCOL)
+    if protocol is None:
+        return
     original = getattr(protocol, "validate_structural_tag_payload", None)
-    if original is not None:
-        _wrap(protocol, "validate_structural_tag_payload", original, _tag_payload)
+    try:
+        from vllm.sampling_params import check_json_nesting
+    except ImportError:
+        check_json_nesting = None
+    if original is None or check_json_nesting is None:
+        _logger.warning("this vLLM shows structural tags to xgrammar first, and refuses what it does not read")
+        return
+    _wrap(protocol, "validate_structural_tag_payload", original, functools.partial(_tag_payload, check_json_nesting))
 
 
-def _tag_payload(original: Callable[..., Any]) -> Callable[..., Any]:
+def _tag_payload(check_nesting: Callable[..., Any], original: Callable[..., Any]) -> Callable[..., Any]:
     def validate(payload: Any, *, parameter: str) -> None:
         if not payload or not isinstance(payload, str | Mapping):
             original(payload, parameter=parameter)
         elif isinstance(payload, str):
-            from vllm.sampling_params import check_json_nesting
-
-            check_json_nesting(payload, structural_tag=True)
+            check_nesting(payload, structural_tag=True)
 
     return validate
 

@@ -15,6 +15,7 @@ from maskwright.analysis.arguments import clip
 from maskwright.analysis.dialects import read_llguidance
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.fronts import parse_ebnf
+from maskwright.analysis.locks import new_lock
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.tokenizer_json import byte_level_alphabet
 from maskwright.serving.options import RequestOptions
@@ -256,12 +257,15 @@ class GrammarCompiler(Partial):
             self._info.vocabulary, cache_entries=256 if self._is_cached else 1, cache_bytes=self._most_bytes
         )
         self._kept: dict[tuple[str, str, str], CompiledGrammar] = {}
+        self._lock = new_lock()
 
     def get_cache_size_bytes(self) -> int:
         """About how many bytes of what was compiled are kept."""
         if not self._is_cached:
             return 0
-        return self._compiler.n_bytes + sum(one.memory_size_bytes for one in self._kept.values())
+        with self._lock:
+            kept = list(self._kept.values())
+        return self._compiler.n_bytes + sum(one.memory_size_bytes for one in kept)
 
     @property
     def cache_limit_bytes(self) -> int:
@@ -347,11 +351,16 @@ class GrammarCompiler(Partial):
                 raise RefusedError(str(error)) from error
             found = CompiledGrammar(store, self._info)
             if self._is_cached:
-                self._kept[kind, text, root] = found
-                held = sum(one.memory_size_bytes for one in self._kept.values())
-                while len(self._kept) > 1 and (len(self._kept) > _MOST or held > self._most_bytes):
-                    held -= self._kept.pop(next(iter(self._kept))).memory_size_bytes
+                with self._lock:
+                    self._keep((kind, text, root), found)
         return found
+
+    def _keep(self, key: tuple[str, str, str], found: CompiledGrammar) -> None:
+        """Keep a grammar, and drop the oldest ones past the limits. The lock is held."""
+        self._kept[key] = found
+        held = sum(one.memory_size_bytes for one in self._kept.values())
+        while len(self._kept) > 1 and (len(self._kept) > _MOST or held > self._most_bytes):
+            held -= self._kept.pop(next(iter(self._kept))).memory_size_bytes
 
 
 __all__ = ["CompiledGrammar", "Grammar", "GrammarCompiler", "RefusedError", "TokenizerInfo", "VocabType"]
