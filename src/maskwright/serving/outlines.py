@@ -108,7 +108,9 @@ def _is_in_brackets(regex: str) -> bool:
     """Whether one pair of brackets holds a whole expression, as that which Outlines adds."""
     if not (regex.startswith("(") and regex.endswith(")")) or regex.startswith("(?"):
         return False
-    plain = re.sub(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*+\]?", "", regex, flags=re.DOTALL)
+    # PERF: a class without an end is read once, to the end of the text, and stays
+    of_class = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*+\]?", re.DOTALL)
+    plain = of_class.sub(lambda found: found[0] if found[0].endswith(")") and found[0][0] == "[" else "", regex)
     depths = accumulate({"(": 1, ")": -1}.get(character, 0) for character in plain)
     return plain.endswith(")") and all(depth > 0 for depth in list(depths)[:-1])
 
