@@ -36,7 +36,9 @@ NODES_OF_A_BYTE = 8
 VISITS_OF_A_NODE = 16
 """The most visits of a state, on average, while the bound is raised byte by byte.
 
-Where there is no ending the bound rises for ever.
+As many visits as states are allowed come on top. Where there is no ending, the bound may rise for
+ever over a few states; a table says where there is none, so only a table that no compiler wrote
+does so. The most in the tests is 14.
 """
 MAX_READINGS = 50_000
 """Stacks beyond the first, in all states looked at: how ambiguous a text may be."""
@@ -261,7 +263,8 @@ class EndingSearch(EndingMachine):
 
         start : the state of the text, from `start_of`.
         max_nodes : states that may be looked at beyond `NODES_OF_A_BYTE` for each byte; `MAX_NODES`
-            by default.
+            by default. They may be visited as often, and `VISITS_OF_A_NODE` times for each state
+            that no search before has looked at.
 
         Raises: LimitError if these are too few, or take more memory than `MAX_HELD`, or the text
         has more readings than `MAX_READINGS`.
@@ -269,7 +272,7 @@ class EndingSearch(EndingMachine):
         self._readings = MAX_READINGS
         far = self._estimated(start)
         self._nodes_left = (MAX_NODES if max_nodes is None else max_nodes) + NODES_OF_A_BYTE * far
-        self._visits_left = VISITS_OF_A_NODE * self._nodes_left
+        self._visits_left = self._nodes_left
         # PERF: the memory of the first of at least `far` states tells what will not fit, long
         # before the last
         self._check_at = len(self._children) + _SAMPLE if far > _SAMPLE else -1
@@ -296,6 +299,7 @@ class EndingSearch(EndingMachine):
     def _count_node(self, moves: list[Move]) -> None:
         self._held += _NODE + _MOVE * len(moves)
         self._nodes_left -= 1
+        self._visits_left += VISITS_OF_A_NODE
         is_far = len(self._children) == self._check_at and self._held - self._held_before > self._most_a_state * _SAMPLE
         if self._nodes_left < 0 or self._held > MAX_HELD or is_far:
             if self._nodes_left < 0:
@@ -393,7 +397,7 @@ class EndingSearch(EndingMachine):
                         self._count_node(moves)
                     self._visits_left -= 1
                     if self._visits_left < 0:
-                        self._give_up("states of lexer and parser", len(self._children))
+                        self._give_up("states of lexer and parser, each visited often", len(self._children))
                     agenda.append((entered, key, moves, [0]))
             node, key, moves, at = agenda[-1]
             entered = None

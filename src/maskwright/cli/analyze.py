@@ -127,6 +127,10 @@ def analyze(
             raise MaskwrightError(
                 "--after, --engine, --drawing and --certificates are about a question: add --then TERMINALS"
             )
+        if certificates is not None and "exact" not in (engine or ENGINES):
+            raise MaskwrightError(
+                "only the engine exact gives certificates: add --engine exact, or leave out --certificates"
+            )
         if check_certificates is not None and (then is not None or tokenizer is not None or html is not None or exact):
             raise MaskwrightError(
                 "--check-certificates checks a file, without --then, --tokenizer, --html and --exact: leave these out"

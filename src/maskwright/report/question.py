@@ -59,7 +59,8 @@ class Answer:
     legal_after : the beginning of a text after which the sequence is legal; None if none is given.
     refused_after : one after which it is not; likewise.
     grounds : sentences.
-    seconds : CPU seconds that the answer took.
+    seconds : CPU seconds that the answer took, of `exact` with the validation of its LR tables
+        unless they were validated before.
     tables : what is known of the LR tables that the answer rests on: "validated"; "sound, but not
         shown to be complete"; "not validated"; or "WRONG", and then the engine says nothing, and
         the grounds name the first fault. "" if there are none.

@@ -178,8 +178,6 @@ class MaskwrightGrammar:
             n_read += 1
             if self._drafts is not None:
                 self._new.append(token)
-            if self._budget is not None:
-                self._budget.advance(token)
         if self._tokens is not None:
             self._tokens.read(n_read)
         return True
@@ -188,6 +186,8 @@ class MaskwrightGrammar:
         """Add a token to the text. False, and the reason in the log, if it cannot be."""
         try:
             self._matcher.read(token)
+            if self._budget is not None:
+                self._budget.advance(token)
         except IllegalTokenError:
             _logger.error(
                 "request %s: token %d is not allowed by %r; other options of the request, such as allowed_token_ids or bad_words, "

@@ -22,11 +22,13 @@ from table_mutator import BACKING_TEXT, EMPTY_TEXT, RIGHT_TEXT, Mutator, opened,
 
 from maskwright.analysis.errors import LimitError, MaskwrightError, StoreError
 from maskwright.analysis.lexing.encoding import RESTART
-from maskwright.analysis.loading import parse_grammar
+from maskwright.analysis.loading import load_grammar, parse_grammar
 from maskwright.decoding.endings import ending, ending_lexer, ending_search
 from maskwright.decoding.engine import constants
+from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.table import check, schema
 from maskwright.maskstore.table.check import _spans, check_table
+from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store
 
@@ -344,3 +346,25 @@ def test_five_thousand_tables_with_every_index_checked(tmp_path: Path) -> None:
     environment = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
     tally = mutated(1, 0, 5_000, environment, 1800)
     assert tally["tried"] == 5_000 and tally["let through"] > 1_000 and tally["mapped"] > 100
+
+
+def test_a_search_stays_not_long_over_few_states(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A token that always returns to the same state: the bound rises for ever, and no state is new."""
+    monkeypatch.setattr(ending_search, "MAX_NODES", 1_000)
+    vocabulary = Vocabulary.from_tokens([*(bytes([byte]) for byte in range(256)), b""], eos=[256])
+    store = compile_store(load_grammar("toml"), vocabulary)
+    matcher = Matcher(forged(store, put(schema.MODE_STATE, 2, int(part_of(store, schema.MODE_STATE)[2]) + 1)))
+    for token in b"k = ":
+        matcher.advance(token)
+    learnt = 0
+    learn = ending_search.EndingSearch._learn
+
+    def count(search: ending_search.EndingSearch, key: ending_search.Key, bound: int) -> None:
+        nonlocal learnt
+        learnt += 1
+        learn(search, key, bound)
+
+    monkeypatch.setattr(ending_search.EndingSearch, "_learn", count)
+    with pytest.raises(LimitError, match="among 1 states of lexer and parser, each visited often"):
+        matcher.shortest_ending()
+    assert 0 < learnt < 4_000
