@@ -173,6 +173,23 @@ Proof.
   apply existsb_exists. exists (Shift q). split; [assumption|]. now destruct (eq_state q q).
 Qed.
 
+(** A reduction keeps a text on the stack: what its cells stood for, the symbol on them derives. *)
+Lemma reduce_labelled fuel : check_tables fuel = true -> forall q o A n stack p rest s Xs u,
+  In (Reduce A n) (actions q o) -> skipn n (q :: stack) = p :: rest -> goto p A = Some s ->
+  labelled (q :: stack) Xs -> yields listed (rev Xs) u ->
+  exists Ys, labelled (s :: p :: rest) Ys /\ yields listed (rev Ys) u.
+Proof.
+  intros checked q o A n stack p rest s Xs u is_reduce cut goes is_labelled derivation.
+  destruct (paths_all n q stack Xs p rest is_labelled cut) as (top & below & -> & is_path & rest_labelled).
+  pose proof (checked_action fuel q _ _ checked is_reduce) as all. simpl in all. unfold check_reduction in all.
+  rewrite forallb_forall in all. specialize (all _ is_path). simpl in all. rewrite goes in all.
+  apply existsb_exists in all. destruct all as (B & is_listed & both). apply andb_prop in both. destruct both as (labels_it & derived).
+  rewrite rev_app_distr in derivation. apply yields_app_inv in derivation. destruct derivation as (v & z & -> & left & right).
+  exists (Non B :: below). split.
+  - constructor; [|assumption]. apply in_or_app. right. apply in_map. now apply filter_In.
+  - simpl. apply yields_app; [assumption|]. now apply (derives_by_yields fuel B (rev top)).
+Qed.
+
 Theorem runs_sound fuel : check_tables fuel = true -> forall stack w, runs stack w ->
   forall Xs u, labelled stack Xs -> yields listed (rev Xs) u -> word listed (u ++ w).
 Proof.
@@ -182,14 +199,8 @@ Proof.
   - change (t :: w) with ([t] ++ w). rewrite app_assoc. apply (IH (Ter t :: Xs)).
     + constructor; [now apply shift_label | assumption].
     + simpl. apply yields_app; [assumption|]. exact (yields_terminals listed [t]).
-  - destruct (paths_all n q stack Xs p rest is_labelled cut) as (top & below & -> & is_path & rest_labelled).
-    pose proof (checked_action fuel q _ _ checked is_reduce) as all. simpl in all. unfold check_reduction in all.
-    rewrite forallb_forall in all. specialize (all _ is_path). simpl in all. rewrite goes in all.
-    apply existsb_exists in all. destruct all as (B & is_listed & both). apply andb_prop in both. destruct both as (labels_it & derived).
-    rewrite rev_app_distr in derivation. apply yields_app_inv in derivation. destruct derivation as (v & z & -> & left & right).
-    apply (IH (Non B :: below)).
-    + constructor; [|assumption]. apply in_or_app. right. apply in_map. now apply filter_In.
-    + simpl. apply yields_app; [assumption|]. now apply (derives_by_yields fuel B (rev top)).
+  - destruct (reduce_labelled fuel checked q _ A n stack p rest s Xs u is_reduce cut goes is_labelled derivation) as (Ys & of_rest & keeps).
+    now apply (IH Ys).
   - rewrite app_nil_r. pose proof (checked_action fuel q _ _ checked is_accept) as all. simpl in all. unfold check_accept in all.
     apply andb_prop in all. destruct all as (not_bottom & all).
     inversion is_labelled as [is_bottom|q' p stack' X Xs' is_label deeper]; subst.

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.maskstore.table import schema
+from maskwright.maskstore.verify.full_tables import FullTables
 from maskwright.maskstore.verify.trusted import ACCEPTS, Actions, Columns
 
 MOST_SHOWN = 20
@@ -44,11 +45,14 @@ class Certificate:
         are no faults, and it is not known what the parser refuses.
     columns : for each of its nonterminals the column of the gotos. This proves nothing: a wrong
         column makes right tables fail, and never wrong ones pass.
+    full : the full LR tables of the rules, of which the others are merged. They too are looked at
+        (`viable`), not believed. None: what is read is not asked about.
     """
 
     grammar: Grammar
     columns: tuple[int, ...]
     has_conflicts: bool = True
+    full: FullTables | None = None
 
 
 def unsound_reductions(certificate: Certificate, parser: Actions, lexer: Columns) -> tuple[str, ...]:

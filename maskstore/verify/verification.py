@@ -22,6 +22,7 @@ from maskwright.maskstore.verify.demands import Demands
 from maskwright.maskstore.verify.repeated import check_repeated
 from maskwright.maskstore.verify.tables import MOST_SHOWN, Certificate, unsound_reductions
 from maskwright.maskstore.verify.trusted import Int32, Lexer, Parser
+from maskwright.maskstore.verify.viable import dead_ends
 from maskwright.maskstore.verify.walks import Found, Items, Origin, Walks
 from maskwright.maskstore.vocabulary import Vocabulary
 
@@ -189,6 +190,7 @@ class _Verification:
             return
         self.not_shown = "it was not looked at"
         self.faults = unsound_reductions(self.certificate, self.parser, self.lexer)
+        self.faults += dead_ends(self.certificate, self.parser, self.lexer)
         try:
             missing = missing_entries(
                 self.certificate, self.parser, self.lexer, lambda n, of: self.clock.report("steps in rules", n, of)

@@ -1,6 +1,7 @@
 """Does each stack of an LR parser spell the beginning of a sentential form?
 
-In: reduced rules, a parser, its columns. Out: LR states on which no rule of the grammar may go on.
+In: reduced rules, a parser, its columns. Out: LR states on which no rule of the grammar may go on;
+of a table with merged states, what may lead to a dead end.
 
 A path of LR states from the start spells symbols, those of its edges. An item, a rule of which some
 symbols have been read, is *valid* for a path if the grammar derives a sentential form, by rightmost
@@ -12,13 +13,19 @@ one edge does not pass on is taken out, until nothing changes. If each state tha
 keeps an item, each path spells the beginning of a sentential form. In reduced rules every symbol
 derives a text, so a text that the symbols of a stack derive begins a word.
 
-Source: valid items and viable prefixes, Aho and Ullman, "The Theory of Parsing, Translation, and
-Compiling I" (1972), section 5.2.3.
+States that are merged have no such items: a table's states are compared with those of the full LR
+tables instead (`merged`), and these have them.
+
+Source: proofs/viable.v, reads_exact; valid items and viable prefixes, Aho and Ullman, "The Theory
+of Parsing, Translation, and Compiling I" (1972), section 5.2.3.
 """
 
 from __future__ import annotations
 
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.maskstore.verify.full_tables import read_full_tables
+from maskwright.maskstore.verify.merged import unlike_full
+from maskwright.maskstore.verify.tables import Certificate, unsound_reductions
 from maskwright.maskstore.verify.trusted import Actions, Columns
 
 MOST_SHOWN = 20
@@ -28,6 +35,27 @@ Item = tuple[int, int]
 """A rule, -1 for that of the whole text, and how many of its symbols have been read."""
 
 
+def dead_ends(certificate: Certificate, parser: Actions, lexer: Columns) -> tuple[str, ...]:
+    """Why what a table's parser has read may begin no text of the grammar, in words.
+
+    () if each text that it has read begins one, or where the certificate has no full tables.
+
+    Raises: LimitError as `unsound_reductions`.
+    Cost: seconds for grammars of programming languages.
+    """
+    if certificate.full is None:
+        return ()
+    rules = certificate.grammar
+    full = read_full_tables(rules, certificate.full)
+    if isinstance(full, str):
+        return (f"the full LR tables are none of the grammar: {full}",)
+    identity = Certificate(rules, tuple(range(rules.n_nonterminals)))
+    faults = unsound_reductions(identity, *full) or stuck_states(rules, *full)
+    if faults:
+        return tuple(f"of the full LR tables: {fault}" for fault in faults)
+    return unlike_full(full[0], certificate, parser, lexer)
+
+
 def stuck_states(rules: Grammar, parser: Actions, lexer: Columns) -> tuple[str, ...]:
     """The states with no item that is valid for all paths to them, in words; () if there are none.
 
@@ -35,24 +63,29 @@ def stuck_states(rules: Grammar, parser: Actions, lexer: Columns) -> tuple[str, 
 
     Cost: O(items of all states), a second for grammars of programming languages.
     """
+    stuck = [state for state, items in sorted(kernels(rules, parser, lexer).items()) if not items]
+    return tuple(f"what leads to state {state} may begin no text of the grammar" for state in stuck[:MOST_SHOWN])
+
+
+def kernels(rules: Grammar, parser: Actions, lexer: Columns) -> dict[int, frozenset[Item]]:
+    """For each state on top of some stack the most items that are valid for all stacks."""
     rules_of: dict[int, list[int]] = {}
     for number, rule in enumerate(rules.rules):
         rules_of.setdefault(rule.lhs, []).append(number)
     edges = [_edges(rules, parser, lexer, state) for state in range(parser.n_states)]
-    kernels: dict[int, frozenset[Item]] = {0: frozenset({(-1, 0)})}
+    found: dict[int, frozenset[Item]] = {0: frozenset({(-1, 0)})}
     agenda = [0]
     while agenda:
         state = agenda.pop()
-        after = _read(rules, rules_of, kernels[state])
+        after = _read(rules, rules_of, found[state])
         for symbol, above in edges[state]:
             passed = frozenset(after.get(symbol, ()))
-            known = kernels.get(above)
+            known = found.get(above)
             left = passed if known is None else known & passed
             if left != known:
-                kernels[above] = left
+                found[above] = left
                 agenda.append(above)
-    stuck = [state for state in sorted(kernels) if not kernels[state]]
-    return tuple(f"what leads to state {state} may begin no text of the grammar" for state in stuck[:MOST_SHOWN])
+    return found
 
 
 def _edges(rules: Grammar, parser: Actions, lexer: Columns, state: int) -> list[tuple[int, int]]:

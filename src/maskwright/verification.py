@@ -50,8 +50,8 @@ class VerificationReport:
     is_given_grammar : whether it was compared with a grammar that the caller gave. If not, the name
         and the text are what the file says.
     differences : none if the automaton is right. At most MOST_FOUND: then the search ends.
-    faults : what makes the LALR tables accept what the grammar does not derive, or refuse what it
-        derives, in words.
+    faults : what makes the LALR tables accept what the grammar does not derive, refuse what it
+        derives, or read what begins no text of the grammar, in words.
     has_checked_tables : False where the full LR tables, which the check starts from, are too large:
         then nothing is known of `faults`.
     not_shown : why it was not shown that the LALR tables accept all that the grammar derives, in
@@ -280,4 +280,7 @@ def certificate_of(grammar: Grammar) -> Certificate | None:
     except LimitError:
         return None
     columns = tuple(coarsest_partition(tables).nonterminals.tolist())
-    return Certificate(rules, columns, has_conflicts(automaton, lookaheads(automaton)))
+    is_ambiguous = has_conflicts(automaton, lookaheads(automaton))
+    # a parser that has decided a conflict may have read what it cannot go on with
+    full = tables if grammar.conflicts == "all" or not is_ambiguous else None
+    return Certificate(rules, columns, is_ambiguous, full)

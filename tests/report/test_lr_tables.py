@@ -6,13 +6,16 @@ import itertools
 import random
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from coq_runs import needs_coq, verdicts
+from coq_tables import HEAD, coq_symbols, coq_tables, listed
 from grammars import make_grammar, random_grammar
 from naive import is_prefix
-from shares import share
+from shares import parts, share
 
 from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.analysis.grammar import Grammar
@@ -22,6 +25,8 @@ from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.encoding import LrTables
 from maskwright.analysis.lr.tables import build_lr_tables
 from maskwright.maskstore.verify import complete
+from maskwright.maskstore.verify.full_tables import read_full_tables
+from maskwright.maskstore.verify.viable import kernels, stuck_states
 from maskwright.report import lr_tables
 from maskwright.report.lr_tables import Validation, tables_digest, validate_lr_tables
 
@@ -29,6 +34,10 @@ NESTED = make_grammar("S : a S b | a b | c T\nT : T d | d")
 PALINDROMES = make_grammar("S : a S a | b S b | a | b")
 SUMS = parse_grammar('start: e\ne: e "+" e | A\nA: "a"')
 LONGEST = 4
+MODULES = [
+    "grammar", "subset", "never_legal", "always_legal", "implication", "jointly_legal", "stack_automaton", "partial_stacks",
+    "certificate", "tables", "viable",
+]  # fmt: skip
 
 
 def built(grammar: Grammar, conflicts: Any = "all") -> tuple[Grammar, LrTables]:
@@ -176,3 +185,49 @@ def test_equal_tables_are_validated_once(monkeypatch: pytest.MonkeyPatch) -> Non
     validate_lr_tables(*built(SUMS))
     validate_lr_tables(rules, tables)
     assert len(calls) == 4 and len(lr_tables._KEPT) == 2
+
+
+def coq_viable(rules: Grammar, tables: LrTables) -> str:
+    """A command that prints the verdict of the proved check on what is left of the rules in each state."""
+    read = read_full_tables(rules, tables)
+    assert not isinstance(read, str)
+    parser, columns = read
+    found = kernels(rules, parser, columns)
+
+    def left(item: tuple[int, int]) -> str:
+        number, n_read = item
+        body = rules.rules[number].rhs if number >= 0 else (rules.start,)
+        return coq_symbols(rules, body[n_read:])
+
+    of_state = [
+        f"Some {listed(map(left, sorted(found[state])))}" if state in found else "None"
+        for state in range(parser.n_states)
+    ]
+    terminals, nonterminals = rules.n_terminals, rules.n_nonterminals
+    return coq_tables(rules, parser, columns, "check_viable", "(fun b => b)") + (
+        f"  (seq 0 {terminals}) (seq 0 {nonterminals}) Nat.eq_dec Nat.eq_dec Nat.eq_dec\n"
+        f"  (fun q => nth q {listed(of_state)} None) {nonterminals}).\n"
+    )
+
+
+@needs_coq
+@pytest.mark.slow
+@pytest.mark.parametrize("seeds", parts(60, 20))
+def test_the_check_of_stacks_says_what_the_proved_one_says(seeds: range, tmp_path: Path) -> None:
+    commands, expected = [], []
+    for seed in seeds:
+        rng = random.Random(seed)
+        try:
+            rules, tables = built(random_grammar(seed))
+        except MaskwrightError:
+            continue
+        if tables.n_states > 25:
+            continue
+        for other in [tables, *(altered(tables, rng) for _ in range(8))]:
+            read = read_full_tables(rules, other)
+            if not isinstance(read, str):
+                commands.append(coq_viable(rules, other))
+                expected.append(not stuck_states(rules, *read))
+    assert len(expected) > 30 and True in expected and False in expected
+    head = HEAD.replace("grammar tables", "grammar tables viable")
+    assert verdicts(tmp_path, MODULES, head + "".join(commands)) == expected

@@ -18,16 +18,16 @@ texts of P, and a text of P that no stack accepts does not exist.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lr.automaton import build_automaton
-from maskwright.analysis.lr.encoding import ACCEPT, Array, LrTables
+from maskwright.analysis.lr.encoding import Array, LrTables
 from maskwright.analysis.lr.lookaheads import lookaheads
 from maskwright.analysis.lr.merging import has_conflicts
-from maskwright.maskstore.table import schema
 from maskwright.maskstore.verify.complete import missing_entries
+from maskwright.maskstore.verify.full_tables import read_full_tables
 from maskwright.maskstore.verify.tables import Certificate, unsound_reductions
 from maskwright.maskstore.verify.viable import stuck_states
 
@@ -106,106 +106,11 @@ def tables_digest(rules: Grammar, tables: LrTables) -> str:
     return state.hexdigest()
 
 
-@dataclass(frozen=True)
-class _Parser:
-    """The tables as `trusted.Actions`."""
-
-    n_states: int
-    n_columns: int
-    acts: list[tuple[int, ...]]
-    goto: list[list[int]]
-    lhs: list[int]
-    length: list[int]
-    below: list[list[int]] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, tables: LrTables) -> _Parser:
-        n_states, n_columns = tables.action.shape
-        acts = [tables.actions(state, column) for state in range(n_states) for column in range(n_columns)]
-        return cls(
-            n_states, n_columns, acts, tables.goto.tolist(), tables.rule_lhs.tolist(), tables.rule_length.tolist()
-        )
-
-    def row(self, state: int) -> list[tuple[int, ...]]:
-        return self.acts[state * self.n_columns : (state + 1) * self.n_columns]
-
-    def find_below(self) -> None:
-        """Fill in `below`. The targets must be states."""
-        below: list[set[int]] = [set() for _ in range(self.n_states)]
-        for state in range(self.n_states):
-            shifts = {action - 1 for actions in self.row(state) for action in actions if 0 < action < ACCEPT}
-            for after in shifts | {after for after in self.goto[state] if after >= 0}:
-                below[after].add(state)
-        self.below.extend(map(sorted, below))
-
-    def what_is_no_table(self, rules: Grammar, columns: list[int]) -> str:
-        """The first entry that is out of range, in words; ""."""
-        if self.n_columns != rules.n_terminals + 1 or len(columns) != rules.n_terminals:
-            return f"there are {self.n_columns} columns for {rules.n_terminals} terminals and the end of the text"
-        if any(len(row) != rules.n_nonterminals for row in self.goto) or len(self.goto) != self.n_states:
-            return f"the gotos are not those of {rules.n_nonterminals} nonterminals"
-        if any(column not in (-1, terminal) for terminal, column in enumerate(columns)):
-            return "a terminal has the column of another one"
-        for number, (lhs, length) in enumerate(zip(self.lhs, self.length, strict=True)):
-            if not 0 <= lhs < rules.n_nonterminals or length < 0:
-                return f"rule {number} reduces {length} symbols to nonterminal {lhs}"
-        for state in range(self.n_states):
-            for actions in self.row(state):
-                for action in actions:
-                    if action != ACCEPT and not -len(self.lhs) <= action <= self.n_states:
-                        return f"state {state} has the action {action}"
-            if max(self.goto[state], default=-1) >= self.n_states:
-                return f"state {state} goes to state {max(self.goto[state])}, and there is none"
-        return ""
-
-    def what_is_torn(self) -> str:
-        """The first reduction that pops the bottom, or has no goto, in words; ""."""
-        bases: dict[tuple[int, int], set[int]] = {}
-        for state in range(self.n_states):
-            for rule in sorted({-1 - action for actions in self.row(state) for action in actions if action < 0}):
-                key = state, self.length[rule]
-                if key not in bases:
-                    found = {state}
-                    for _ in range(self.length[rule]):
-                        if 0 in found:
-                            return f"state {state} reduces {self.length[rule]} symbols, and the stack may have less"
-                        found = {under for above in found for under in self.below[above]}
-                    bases[key] = found
-                for base in sorted(bases[key]):
-                    if self.goto[base][self.lhs[rule]] < 0:
-                        return f"state {base} has no goto for what state {state} reduces by rule {rule}"
-        return ""
-
-
-@dataclass(frozen=True)
-class _Columns:
-    """The terminals' columns as `trusted.Columns`."""
-
-    column: list[int]
-    indent: int
-    dedent: int
-    newline: int
-
-    @classmethod
-    def of(cls, rules: Grammar, columns: list[int]) -> _Columns:
-        layout = rules.layout
-        if layout is None:
-            return cls(columns, schema.NONE, schema.NONE, schema.NONE)
-        return cls(columns, columns[layout.indent], columns[layout.dedent], layout.newline)
-
-
 def _validate(rules: Grammar, tables: LrTables) -> Validation:
-    columns: list[int] = tables.terminal_column.tolist()
-    if tables.n_terminals != rules.n_terminals:
-        return Validation((f"there are columns for {tables.n_terminals} terminals, expected {rules.n_terminals}",))
-    parser = _Parser.of(tables)
-    fault = parser.what_is_no_table(rules, columns)
-    if not fault:
-        parser.find_below()
-        fault = parser.what_is_torn()
-    if fault:
-        return Validation((fault,))
-    lexer = _Columns.of(rules, columns)
+    full = read_full_tables(rules, tables)
+    if isinstance(full, str):
+        return Validation((full,))
+    parser, lexer = full
     certificate = Certificate(rules, tuple(range(rules.n_nonterminals)))
     try:
         faults = unsound_reductions(certificate, parser, lexer)

@@ -4,136 +4,27 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from coq_runs import needs_coq, verdicts
-from engine_cases import MAKERS, random_vocabulary
+from coq_tables import HEAD, coq_symbols, coq_tables, listed
 from grammars import random_grammar
 from naive import words
 from shares import parts, share
+from table_cases import BYTES, LONGEST, Case, TooManyStacks, accepted, altered, case
 
-from maskwright.analysis.errors import LimitError, MaskwrightError, StoreError
-from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.errors import LimitError, StoreError
 from maskwright.analysis.loading import load_grammar, parse_grammar
 from maskwright.analysis.loading.names import known_grammars
 from maskwright.maskstore.table import schema
 from maskwright.maskstore.verify import verify_table
 from maskwright.maskstore.verify.complete import EarleyItems, missing_entries
-from maskwright.maskstore.verify.tables import Certificate, _Tables, unsound_reductions
-from maskwright.maskstore.verify.trusted import ACCEPTS, Lexer, Parser
-from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.maskstore.verify.tables import _Tables, unsound_reductions
+from maskwright.maskstore.verify.trusted import ACCEPTS, Parser
 from maskwright.stores.build import compile_store
-from maskwright.verification import certificate_of
-
-BYTES = Vocabulary("bytes", (*(bytes([byte]) for byte in range(256)), b""), {256: "</s>"}, (256,))
-LONGEST = 4
-MOST_STACKS = 300
-
-
-@dataclass(frozen=True)
-class Case:
-    grammar: Grammar
-    table: np.ndarray
-
-    def faults(self) -> tuple[str, ...]:
-        return unsound_reductions(self.certificate(), *self.read())
-
-    def missing(self) -> tuple[str, ...]:
-        return missing_entries(self.certificate(), *self.read())
-
-    def certificate(self) -> Certificate:
-        found = certificate_of(self.grammar)
-        assert found is not None
-        return found
-
-    def read(self) -> tuple[Parser, Lexer]:
-        return Parser(self.table), Lexer(self.table, self.grammar.n_terminals)
-
-
-def case(seed: int, maker: object = None) -> Case | None:
-    """The tables of a random grammar; None if it has none."""
-    try:
-        grammar = MAKERS[seed % len(MAKERS)](seed) if maker is None else maker(seed)  # type: ignore[operator]
-        if seed % 3 == 0:
-            grammar = replace(grammar, conflicts="shift")
-        store = compile_store(grammar, random_vocabulary(grammar, seed, 8))
-    except MaskwrightError:
-        return None
-    return Case(grammar, np.array(store.table))
-
-
-def altered(one: Case, rng: random.Random) -> Case:
-    """The tables with one entry changed to another value that this entry may have."""
-    table = one.table.copy()
-    sizes = {name: int(table[at]) for name, at in (("states", schema.N_STATES), ("rules", schema.N_RULES))}
-    columns, nonterminals = int(table[schema.N_COLUMNS]), int(table[schema.N_NONTERMINALS])
-    lengths = {
-        schema.ACTION: sizes["states"] * columns,
-        schema.GOTO: sizes["states"] * nonterminals,
-        schema.RULE_LHS: sizes["rules"],
-        schema.RULE_LENGTH: sizes["rules"],
-        schema.DEFAULT: sizes["states"],
-        schema.SYMBOL_COLUMN: one.grammar.n_terminals,
-    }
-    part = rng.choice([*lengths, schema.ACTION, schema.ACTION])
-    at = int(table[part]) + rng.randrange(lengths[part])
-    if part == schema.ACTION:
-        table[at] = rng.choice([-1 - rng.randrange(sizes["rules"]), 1 + rng.randrange(sizes["states"]), ACCEPTS])
-    elif part == schema.GOTO:
-        table[at] = rng.randrange(sizes["states"])
-    elif part == schema.SYMBOL_COLUMN:
-        table[at] = rng.randrange(-1, columns)
-    elif part == schema.RULE_LHS:
-        table[at] = rng.randrange(nonterminals)
-    elif part == schema.RULE_LENGTH:
-        table[at] = max(0, int(table[at]) + rng.choice((-1, 1)))
-    else:
-        table[at] = rng.randrange(-1, sizes["rules"])
-    return Case(one.grammar, table)
-
-
-class TooManyStacks(Exception):
-    """A parser has more than MOST_STACKS stacks, so not all of them are tried."""
-
-
-def accepted(parser: Parser, columns: list[int], max_length: int, *, every: bool = False) -> Iterator[tuple[int, ...]]:
-    """The words of some terminals that the parser accepts, by trying all. every : raise TooManyStacks if some may be missing."""
-
-    def after(stacks: set[tuple[int, ...]], column: int) -> tuple[set[tuple[int, ...]], bool]:
-        seen, agenda, shifted, ends = set(stacks), list(stacks), set(), False
-        while agenda and len(seen) < MOST_STACKS:
-            stack = agenda.pop()
-            for action in parser.acts[stack[-1] * parser.n_columns + column]:
-                if action == ACCEPTS:
-                    ends = True
-                elif action > 0:
-                    shifted.add((*stack, action - 1))
-                elif parser.length[-1 - action] < len(stack):
-                    kept = stack[: len(stack) - parser.length[-1 - action]]
-                    state = parser.goto[kept[-1]][parser.lhs[-1 - action]]
-                    if state >= 0 and (*kept, state) not in seen:
-                        seen.add((*kept, state))
-                        agenda.append((*kept, state))
-        if agenda and every:
-            raise TooManyStacks
-        return shifted, ends
-
-    level: list[tuple[tuple[int, ...], set[tuple[int, ...]]]] = [((), {(0,)})]
-    for length in range(max_length + 1):
-        further = []
-        for word, stacks in level:
-            if after(stacks, parser.n_columns - 1)[1]:
-                yield word
-            for terminal, column in enumerate(columns):
-                if column >= 0 and length < max_length:
-                    shifted, _ = after(stacks, column)
-                    if shifted:
-                        further.append(((*word, terminal), shifted))
-        level = further
 
 
 @pytest.mark.parametrize("name", share(sorted(known_grammars(), key=lambda name: name not in ("json", "toml")), 2))
@@ -236,51 +127,6 @@ def test_a_terminal_without_a_column_is_missing() -> None:
         table = one.table.copy()
         table[table[schema.SYMBOL_COLUMN] + grammar.terminal_number[name]] = -1
         assert f"{name} has no column" in Case(grammar, table).missing()
-
-
-HEAD = """
-From Coq Require Import List Bool Arith.
-Import ListNotations.
-From Maskwright Require Import grammar tables.
-Definition t_ (t : nat) : symbol nat nat := Ter t.
-Definition n_ (n : nat) : symbol nat nat := Non n.
-Definition S_ (s : nat) : @action nat nat := Shift s.
-Definition R_ (a n : nat) : @action nat nat := Reduce a n.
-Definition A_ : @action nat nat := Accept.
-"""
-
-
-def listed(items: Iterable[str]) -> str:
-    return "[" + "; ".join(items) + "]"
-
-
-def coq_symbols(grammar: Grammar, symbols: Iterable[int]) -> str:
-    n = grammar.n_terminals
-    return listed(f"n_ {s - n}" if s >= n else f"t_ {s}" for s in symbols)
-
-
-def coq_tables(grammar: Grammar, parser: Parser, lexer: Lexer, checker: str, side: str = "") -> str:
-    """The beginning of a command: a checker with the rules, the tables as functions, and the states. side : the column of a goto."""
-
-    def action(a: int) -> str:
-        return f"R_ {parser.lhs[-1 - a]} {parser.length[-1 - a]}" if a < 0 else "A_" if a == ACCEPTS else f"S_ {a - 1}"
-
-    rows = [
-        listed(
-            listed(map(action, parser.acts[state * parser.n_columns + column])) for column in range(parser.n_columns)
-        )
-        for state in range(parser.n_states)
-    ]
-    n = grammar.n_terminals
-    rules = [f"({rule.lhs - n}, {coq_symbols(grammar, rule.rhs)})" for rule in grammar.rules]
-    goto = [listed("None" if q < 0 else f"Some {q}" for q in row) for row in parser.goto]
-    columns = [str(column) if column >= 0 else str(parser.n_columns) for column in lexer.column]
-    return (
-        f"Eval vm_compute in (let rows := {listed(rows)} in let gotos := {listed(goto)} in\n"
-        f"  let columns := {listed(columns)} in {checker} {listed(rules)} {grammar.start - n}\n"
-        f"  (fun q o => nth (match o with None => {parser.n_columns - 1} | Some t => nth t columns {parser.n_columns} end)\n"
-        f"    (nth q rows []) []) (fun q a => nth a (nth q gotos []) None) 0 {side} (seq 0 {parser.n_states})\n"
-    )
 
 
 def coq_check(one: Case) -> str:

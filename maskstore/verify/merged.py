@@ -1,0 +1,163 @@
+"""Does a table's parser read only what the full LR tables read?
+
+In: full LR tables, a certificate, parser and columns read from a table. Out: what only the table's
+parser does.
+
+A table's states and terminals are merged, and some reductions of one symbol are left out, the
+reduction before them or the goto having done their work. So one state of the table stands for
+several full states, and may be ahead of a full state by such reductions, *renamings*. We look for a
+relation between full states and the table's states: the start states are related; if two states
+are, then what the table's one shifts, the full one shifts, and after some renamings two related
+states come; so do they after a goto of each nonterminal; and what the table's one reduces, the full
+one reduces, up to renamings behind it. Then the full parser can do all that the table's parser
+does, on stacks of the same height, if it may reduce before any terminal. That is more than it does,
+but such a parser too shifts only what may come next (`viable`).
+
+Source: proofs/viable.v, merged_prefix.
+"""
+
+from __future__ import annotations
+
+from maskwright.maskstore.verify.full_tables import FullParser
+from maskwright.maskstore.verify.tables import Certificate
+from maskwright.maskstore.verify.trusted import Actions, Columns
+
+MOST_SHOWN = 20
+"""Most faults that are listed."""
+
+Reduction = tuple[int, int]
+"""A nonterminal or a column of the gotos, and how many symbols are popped."""
+
+
+def unlike_full(full: FullParser, certificate: Certificate, parser: Actions, lexer: Columns) -> tuple[str, ...]:
+    """What a table's parser does and the full one does not, in words; () if there is nothing.
+
+    Cost: O(full states * symbols), half a second for grammars of programming languages.
+    """
+    comparison = _Comparison(full, certificate, parser, lexer)
+    comparison.run()
+    return tuple(dict.fromkeys(comparison.faults))[:MOST_SHOWN]
+
+
+class _Comparison:
+    """The relation, as far as it is found, and what it lacks.
+
+    faults : what only the table's parser does, in words.
+    """
+
+    def __init__(self, full: FullParser, certificate: Certificate, parser: Actions, lexer: Columns) -> None:
+        self.full, self.parser, self.lexer = full, parser, lexer
+        self.grammar = certificate.grammar
+        self.columns = certificate.columns
+        self.faults: list[str] = []
+        self._related = {(0, 0)}
+        self._agenda = [(0, 0)]
+        self._reductions = [_reductions(parser, state) for state in range(parser.n_states)]
+        self._of_full = [_reductions(full, state) for state in range(full.n_states)]
+        self._shifting = [_shifts_something(parser, state) for state in range(parser.n_states)]
+        self._renaming = [self._renaming_of(state) for state in range(full.n_states)]
+        self._bases: dict[tuple[int, int], list[int]] = {}
+        self._known: dict[tuple[int, Reduction], bool] = {}
+
+    def _renaming_of(self, state: int) -> int:
+        """The nonterminal that a full state renames its symbol to; -1 if it does anything else."""
+        found = self._of_full[state]
+        if len(found) != 1 or _shifts_something(self.full, state):
+            return -1
+        ((nonterminal, length),) = found
+        return nonterminal if length == 1 else -1
+
+    def run(self) -> None:
+        """Find all related states."""
+        while self._agenda:
+            state, merged = self._agenda.pop()
+            for terminal, column in enumerate(self.lexer.column):
+                for after in _shifts(self.parser, merged, column):
+                    own = _shifts(self.full, state, terminal)
+                    for one in own:
+                        self._relate(state, one, after)
+                    if not own:
+                        name = self.grammar.symbol_name(terminal)
+                        self.faults.append(
+                            f"state {merged} shifts {name}, behind which there may be no text of the grammar"
+                        )
+            for nonterminal, one in enumerate(self.full.goto[state]):
+                column = self.columns[nonterminal]
+                after = self.parser.goto[merged][column] if column >= 0 else -1
+                if one >= 0 and after >= 0:  # else no reduction of the table's parser leads there
+                    self._relate(state, one, after)
+            for reduction in self._reductions[merged]:
+                if not self._is_like_full(state, reduction):
+                    self.faults.append(f"state {merged} reduces {reduction[1]} symbols, as no full state does")
+
+    def _relate(self, below: int, state: int, merged: int) -> None:
+        """Relate to a state of the table the full state that has renamed as much as it."""
+        while self._renaming[state] >= 0:
+            nonterminal = self._renaming[state]
+            if not self._shifting[merged] and self._reductions[merged] == {(self.columns[nonterminal], 1)}:
+                break
+            state = self.full.goto[below][nonterminal]
+        if (state, merged) not in self._related:
+            self._related.add((state, merged))
+            self._agenda.append((state, merged))
+
+    def _is_like_full(self, state: int, reduction: Reduction) -> bool:
+        """Whether a full state reduces so, on all that may lie below, with renamings behind it."""
+        column, length = reduction
+        if any(self.columns[nonterminal] == column and n == length for nonterminal, n in self._of_full[state]):
+            return True
+        key = state, reduction
+        if key not in self._known:
+            ways = [nonterminal for nonterminal, n in self._of_full[state] if n == length]
+            self._known[key] = bool(ways) and all(
+                any(self._renames(base, nonterminal, column) for nonterminal in ways)
+                for base in self._bases_of(state, length)
+            )
+        return self._known[key]
+
+    def _bases_of(self, state: int, length: int) -> list[int]:
+        """The full states that may lie so many cells below a full state."""
+        key = state, length
+        if key not in self._bases:
+            found = {state}
+            for _ in range(length):
+                found = {below for above in found for below in self.full.below[above]}
+            self._bases[key] = sorted(found)
+        return self._bases[key]
+
+    def _renames(self, base: int, nonterminal: int, column: int) -> bool:
+        """Whether on a full state a nonterminal is renamed to one of a column of the table."""
+        found, agenda = {nonterminal}, [nonterminal]
+        while agenda:
+            one = agenda.pop()
+            after = self.full.goto[base][one]
+            if after < 0:
+                continue
+            if self.columns[one] == column:
+                return True
+            for other, length in self._of_full[after]:
+                if length == 1 and other not in found:
+                    found.add(other)
+                    agenda.append(other)
+        return False
+
+
+def _row(parser: Actions, state: int) -> list[tuple[int, ...]]:
+    return parser.acts[state * parser.n_columns : (state + 1) * parser.n_columns]
+
+
+def _reductions(parser: Actions, state: int) -> set[Reduction]:
+    """What a state reduces, before whatever terminal."""
+    actions = {action for actions in _row(parser, state) for action in actions if action < 0}
+    return {(parser.lhs[-1 - action], parser.length[-1 - action]) for action in actions}
+
+
+def _shifts_something(parser: Actions, state: int) -> bool:
+    """Whether a state shifts a terminal, or accepts."""
+    return any(action > 0 for actions in _row(parser, state) for action in actions)
+
+
+def _shifts(parser: Actions, state: int, column: int) -> list[int]:
+    """The states that shifts lead to: one at most in tables that a builder made."""
+    actions = parser.acts[state * parser.n_columns + column] if column >= 0 else ()
+    return [action - 1 for action in actions if 0 < action <= parser.n_states]
