@@ -150,6 +150,11 @@ def main(wanted: tuple[str, ...], *, resumes: bool = False) -> int:
     if passed.commit is None:
         console.print("git knows of no commit that these files are, so nothing can be resumed", style="yellow")
     results: list[Result] = []
+    names = [stage.name for stage in stages()]
+    for name in wanted:
+        if not any(each.startswith(name) for each in names):
+            console.print(f"no stage begins with {name!r}; there are: {', '.join(names)}", style="red", markup=False)
+            return 2
     for stage in stages():
         if wanted and not stage.name.startswith(wanted):
             continue

@@ -1,4 +1,4 @@
-"""Whether the figures of README and docs are those of the records, and which records are of today's code.
+"""Whether the figures of README, proofs/README.md and docs are those of the records, and which records are of today's code.
 
 python scripts/records.py             what is wrong, exit code 1 if anything is
 python scripts/records.py --update    puts the records' figures into the pages, and writes docs/records.md
@@ -67,8 +67,12 @@ def record_page() -> str:
 
 
 def all_pages() -> dict[str, Page]:
-    """README and the pages under docs, by name."""
-    names = ["README.md", *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))]
+    """README, proofs/README.md, and the pages under docs, by name."""
+    names = [
+        "README.md",
+        "proofs/README.md",
+        *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")),
+    ]
     known = pages()
     return {name: known.get(name, Page(name)) for name in names if name not in MADE}
 

@@ -45,6 +45,7 @@ def test_what_has_passed_is_left_out(checks: ModuleType, tmp_path: Path, monkeyp
     assert checks.main((), resumes=True) == 1 and len(ran.read_text()) == 3  # the bad one again
     assert checks.main(("goo",), resumes=True) == 0 and len(ran.read_text()) == 3
     assert checks.main(("goo",)) == 0 and len(ran.read_text()) == 4
+    assert checks.main(("goo", "godo")) == 2 and len(ran.read_text()) == 4
     stages[0] = checks.Stage("good", (sys.executable, "-c", line + "; raise SystemExit(3)"))
     assert checks.main(("goo",)) == 1 and len(ran.read_text()) == 5
     stages[0] = checks.Stage("good", (sys.executable, "-c", line))

@@ -228,8 +228,7 @@ class Simulator:
         Returns None if the word is accepted, else the pending reductions; none of them if it is
         refused.
 
-        Raises: LimitError past STACK_LIMIT ways to parse the word. CertificateError if a terminal
-        does not exist.
+        Raises: LimitError past STACK_LIMIT steps. CertificateError if a terminal does not exist.
         """
         seen = {(fragment, position)}
         agenda = [(fragment, position)]
@@ -254,7 +253,8 @@ class Simulator:
                     agenda.append(new)
             if len(seen) > STACK_LIMIT:
                 raise LimitError(
-                    f"more than {STACK_LIMIT} ways to parse {len(word)} terminals; the grammar is too ambiguous"
+                    f"reading {len(word)} terminals takes more than {STACK_LIMIT:,} steps of the parser; ask about fewer of them, or make "
+                    "the grammar less ambiguous"
                 )
         return frozenset(pending)
 
@@ -367,11 +367,11 @@ def _check_types(certificate: object) -> None:
         if not isinstance(certificate.is_real, bool | np.bool_):
             raise CertificateError(f"is_real is {clip(certificate.is_real)}; expected True or False")
         return
-    for node in certificate.nodes if isinstance(certificate.nodes, tuple) else (None,):
+    if not isinstance(certificate.nodes, tuple):
+        raise CertificateError(f"the proof's nodes are {clip(certificate.nodes)}; expected a tuple of them")
+    for node in certificate.nodes:
         if not isinstance(node, Node) or not isinstance(node.outcomes, tuple):
-            raise CertificateError(
-                f"the proof has {clip(node)}; expected a tuple of nodes, each with a tuple of outcomes"
-            )
+            raise CertificateError(f"the proof has {clip(node)}; expected a node with a tuple of outcomes")
         _check_numbers("the cell of a node", (node.cell,))
         for outcome in node.outcomes:
             for one in () if outcome is None else outcome if isinstance(outcome, tuple | frozenset) else (outcome,):

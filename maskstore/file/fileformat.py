@@ -73,6 +73,7 @@ from maskwright.maskstore.file.fileheader import (
     TENSORS,
     Header,
     canonical,
+    hidden_name,
     read_header,
     tensors_of,
 )
@@ -163,6 +164,10 @@ def save_store(
         }
     tensors = {name: array if name == TABLE else _narrowed(array) for name, array in arrays.items()}
     if not isinstance(store, SchemaTables):
+        if name := hidden_name(store.grammar):
+            raise StoreError(
+                f"grammar {store.grammar.name} has a symbol called {name}, which cannot be shown: give it another name"
+            )
         own.update(grammar=store.grammar.to_dict(), grammar_sha256=store.grammar.digest, lexing=store.grammar.lexing)
     facts = {
         "format": FORMAT,

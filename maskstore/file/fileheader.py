@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from maskwright.analysis.arguments import clip
+from maskwright.analysis.arguments import clip, printable
 from maskwright.analysis.errors import GrammarError, StoreError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.maskstore.damaged import reason, refuse
@@ -296,6 +296,15 @@ def canonical(value: object) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 
 
+def hidden_name(grammar: Grammar) -> str:
+    """The first name of a symbol that a terminal must not be sent, with escapes; or "".
+
+    Messages show these names as they are.
+    """
+    names = (*(terminal.name for terminal in grammar.terminals), *grammar.nonterminals)
+    return next((printable(name) for name in names if printable(name) != name), "")
+
+
 def _read_grammar(where: str, facts: Mapping[str, Any]) -> Grammar:
     try:
         grammar = Grammar.from_dict(facts["grammar"])
@@ -303,6 +312,8 @@ def _read_grammar(where: str, facts: Mapping[str, Any]) -> Grammar:
         raise refuse(where, reason(error)) from error
     if grammar.to_dict() != facts["grammar"]:
         raise refuse(where, "its grammar is not in the form that maskwright writes")
+    if name := hidden_name(grammar):
+        raise refuse(where, f"its grammar has a symbol called {name}, which cannot be shown")
     if (grammar.lexing == "nfa") != (facts["kind"] == ENTRIES):
         expected = "'nfa'" if facts["kind"] == ENTRIES else "'longest' or 'contextual'"
         raise refuse(where, f"the grammar's lexing is {clip(grammar.lexing)}, expected {expected}")

@@ -155,12 +155,19 @@ class Masks:
 
     def __init__(self, claims: Claims, groups: Ints) -> None:
         """groups : (n_tokens,) int64; tokens of one number ask the same everywhere."""
-        rng = np.random.default_rng(0)
-        signature = np.zeros((2, len(groups)), np.int64)
         self._rows = claims.token_bits()
+        self._masks, self._tokens = claims.ids_beside()
+        self._row_of_mask = claims.row_of_masks()
+        self._bits: dict[int, int] = {}
+        self._number(claims, groups, np.random.default_rng(0))
+        while not self._is_exact():  # a file may be made so that signatures of known numbers are alike
+            self._number(claims, groups, np.random.default_rng())
+
+    def _number(self, claims: Claims, groups: Ints, rng: np.random.Generator) -> None:
+        """Make a class of tokens of one signature, the xor of random numbers of what has them."""
+        signature = np.zeros((2, len(groups)), np.int64)
         for row in self._rows:
             signature[:, row] ^= rng.integers(0, 1 << 63, (2, 1), np.int64)
-        self._masks, self._tokens = claims.ids_beside()
         of_mask = rng.integers(0, 1 << 63, (2, max(1, claims.n_masks)), np.int64)
         for each, number in zip(signature, of_mask, strict=True):
             np.bitwise_xor.at(each, self._tokens, number[self._masks])
@@ -169,19 +176,15 @@ class Masks:
         self.class_of = number.reshape(-1).astype(np.int64)
         self.size = np.bincount(self.class_of)
         self._representative = first
-        self._row_of_mask = claims.row_of_masks()
-        self._bits: dict[int, int] = {}
-        self._check()
 
-    def _check(self) -> None:
-        """Each row and each list of ids is a union of classes: no signature was an accident."""
+    def _is_exact(self) -> bool:
+        """Whether each row and each list of ids is a union of classes."""
         for row in self._rows:
             if not np.array_equal(row[self._representative][self.class_of], row):
-                raise AssertionError("two tokens have one signature by accident")
+                return False
         n = len(self.size)
         keys, counts = np.unique(self._masks * n + self.class_of[self._tokens], return_counts=True)
-        if not np.array_equal(self.size[keys % n], counts):
-            raise AssertionError("two tokens have one signature by accident")
+        return np.array_equal(self.size[keys % n], counts)
 
     def bits(self, mask: int) -> int:
         """A mask as bits of classes."""

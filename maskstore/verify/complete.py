@@ -18,20 +18,16 @@ Source: proofs/tables.v, tables_complete; after Jourdan, Pottier and Leroy, Vali
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 from maskwright.analysis.errors import LimitError
-from maskwright.maskstore.verify.tables import Certificate
+from maskwright.maskstore.verify.tables import Certificate, Report
 from maskwright.maskstore.verify.trusted import ACCEPTS, Actions, Columns
 
 MOST_ITEMS = 5_000_000
 """The most items: one to two gigabytes."""
 PAUSE = 1 << 12
 """Steps between two reports of progress."""
-
-Report = Callable[[int, int], None]
-"""Called with how many steps are done, and how many are known."""
 
 
 class TooManyItems(LimitError):

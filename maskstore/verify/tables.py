@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from maskwright.analysis.errors import LimitError
@@ -31,6 +31,8 @@ MOST_SHOWN = 20
 MOST_CHOICES = 1 << 20
 """Most choices of labels for one reduction, and most ways to pop its cells."""
 
+Report = Callable[[int, int], None]
+"""Called with how many steps are done, and how many are known."""
 Labels = frozenset[int]
 """Symbols of the grammar."""
 
@@ -55,14 +57,18 @@ class Certificate:
     full: FullTables | None = None
 
 
-def unsound_reductions(certificate: Certificate, parser: Actions, lexer: Columns) -> tuple[str, ...]:
+def unsound_reductions(
+    certificate: Certificate, parser: Actions, lexer: Columns, report: Report = lambda done, known: None
+) -> tuple[str, ...]:
     """What makes the tables unsound, in words; () if they are sound.
+
+    report : called for each state; what it raises ends the check.
 
     Raises: LimitError if a reduction has too many labels to choose from.
     Cost: O(reductions * states below them), a second for grammars of programming languages.
     """
     tables = _Tables(certificate, parser, lexer)
-    return tuple(itertools.islice(tables.faults(), MOST_SHOWN))
+    return tuple(itertools.islice(tables.faults(report), MOST_SHOWN))
 
 
 class _Tables:
@@ -86,12 +92,13 @@ class _Tables:
             if column >= 0:
                 self._of_column.setdefault(column, []).append(terminal)
 
-    def faults(self) -> Iterator[str]:
+    def faults(self, report: Report) -> Iterator[str]:
         """What is wrong, in words."""
         yield from self._wrong_columns()
         if self.parser.below[0]:
             yield "the start state has states below it"
         for state in range(self.parser.n_states):
+            report(state, self.parser.n_states)
             row = self.parser.acts[state * self.parser.n_columns : (state + 1) * self.parser.n_columns]
             for action in sorted({action for actions in row for action in actions}):
                 if action < 0 and not self._is_sound(

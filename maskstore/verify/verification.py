@@ -189,8 +189,12 @@ class _Verification:
         if self.certificate is None:
             return
         self.not_shown = "it was not looked at"
-        self.faults = unsound_reductions(self.certificate, self.parser, self.lexer)
-        self.faults += dead_ends(self.certificate, self.parser, self.lexer)
+        self.faults = unsound_reductions(
+            self.certificate, self.parser, self.lexer, lambda n, of: self.clock.report("LR states", n, of)
+        )
+        self.faults += dead_ends(
+            self.certificate, self.parser, self.lexer, lambda n, of: self.clock.report("full LR states", n, of)
+        )
         try:
             missing = missing_entries(
                 self.certificate, self.parser, self.lexer, lambda n, of: self.clock.report("steps in rules", n, of)

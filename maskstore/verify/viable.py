@@ -25,7 +25,7 @@ from __future__ import annotations
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.maskstore.verify.full_tables import read_full_tables
 from maskwright.maskstore.verify.merged import unlike_full
-from maskwright.maskstore.verify.tables import Certificate, unsound_reductions
+from maskwright.maskstore.verify.tables import Certificate, Report, unsound_reductions
 from maskwright.maskstore.verify.trusted import Actions, Columns
 
 MOST_SHOWN = 20
@@ -35,10 +35,14 @@ Item = tuple[int, int]
 """A rule, -1 for that of the whole text, and how many of its symbols have been read."""
 
 
-def dead_ends(certificate: Certificate, parser: Actions, lexer: Columns) -> tuple[str, ...]:
+def dead_ends(
+    certificate: Certificate, parser: Actions, lexer: Columns, report: Report = lambda done, known: None
+) -> tuple[str, ...]:
     """Why what a table's parser has read may begin no text of the grammar, in words.
 
     () if each text that it has read begins one, or where the certificate has no full tables.
+
+    report : as of `unsound_reductions`.
 
     Raises: LimitError as `unsound_reductions`.
     Cost: seconds for grammars of programming languages.
@@ -50,7 +54,7 @@ def dead_ends(certificate: Certificate, parser: Actions, lexer: Columns) -> tupl
     if isinstance(full, str):
         return (f"the full LR tables are none of the grammar: {full}",)
     identity = Certificate(rules, tuple(range(rules.n_nonterminals)))
-    faults = unsound_reductions(identity, *full) or stuck_states(rules, *full)
+    faults = unsound_reductions(identity, *full, report) or stuck_states(rules, *full)
     if faults:
         return tuple(f"of the full LR tables: {fault}" for fault in faults)
     return unlike_full(full[0], certificate, parser, lexer)

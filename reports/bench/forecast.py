@@ -177,7 +177,7 @@ def main() -> None:
         for key, figures in found.items():
             print(f"  {key:14} {figures}")
     seconds = {name: found["cpu_seconds"] for name, found in forecasts.items()}
-    command = "python " + " ".join(sys.argv)
+    command = " ".join(["python reports/bench/forecast.py", *sys.argv[1:]])
     write_record("forecast", command, {"summary": summary, "forecast_cpu_seconds": seconds, "grammars": rows})
 
 

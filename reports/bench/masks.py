@@ -207,6 +207,7 @@ def main() -> None:
     command = "python reports/bench/masks.py " + " ".join(
         f"--{setting.replace('_', '-')} {getattr(options, setting)}" for setting in settings
     )
+    command += "".join(f" --{who}-python PYTHON" for who in ("peers", "syncode") if getattr(options, f"{who}_python"))
     write_record("masks", command, facts)
     CHART.write_text(chart.picture(cells, today, machine()["cpu"]), encoding="utf-8")
 

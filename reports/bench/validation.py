@@ -138,7 +138,8 @@ class Record:
 
     def __init__(self, grammar: str, python: str, is_quick: bool) -> None:
         self.name = f"validation-{grammar.replace(':', '-')}"
-        self.command = f"python reports/bench/validation.py --grammar {grammar}"
+        other = " --python PYTHON" if python != sys.executable else ""
+        self.command = f"python reports/bench/validation.py --grammar {grammar}{other}"
         self.is_quick = is_quick
         self.judge = subprocess.run([python, "-V"], capture_output=True, text=True, check=True).stdout.strip()
         self.facts: dict[str, Any] = {}

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from shares import share
 
+from maskwright.playground import pool as pool_module
 from maskwright.playground.examples import examples
 from maskwright.playground.members import QUESTIONS
 from maskwright.playground.pool import Pool
@@ -405,3 +406,24 @@ def test_a_port_in_use_is_an_error(server: PlaygroundServer, more: list[str], sa
     run = subprocess.run([*command, *more], capture_output=True, text=True, timeout=120)
     assert run.returncode == 2 and said in run.stderr, run.stderr
     assert "Traceback" not in run.stderr
+
+
+def test_a_worker_that_cannot_be_replaced_now_is_replaced_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = Pool(WorkerSettings("python-tiny", 20, 4 << 30), size=1)
+    question = {"kind": "nonsense", "constraint": "a"}
+    made = pool_module._Worker
+    try:
+        pool.ask(question)
+
+        def fails(settings: WorkerSettings) -> Any:
+            raise OSError("no memory for another process")
+
+        monkeypatch.setattr(pool_module, "_Worker", fails)
+        pool._workers[0].process.kill()
+        for said in ("the worker process has died", "no worker process can be started: no memory"):
+            with pytest.raises(pool_module.WorkerError, match=said):
+                pool.ask(question)
+        monkeypatch.setattr(pool_module, "_Worker", made)
+        assert "error" in pool.ask(question) and repr(pool) == "<Pool: 1 workers, 1 idle>"
+    finally:
+        pool.close()

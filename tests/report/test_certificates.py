@@ -12,7 +12,7 @@ import pytest
 from grammars import make_grammar, random_grammar
 from typer.testing import CliRunner
 
-from maskwright.analysis.errors import GrammarError, MaskwrightError
+from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
 from maskwright.analysis.legality.certificate import CertificateError
 from maskwright.cli import app
 from maskwright.report import certificates
@@ -66,6 +66,7 @@ def test_random_certificates_are_read() -> None:
         (lambda f: f.update(grammar=[]), r"grammar is \[\]; expected an object with name, sha256"),
         (lambda f: f.update(tables="0"), "tables: they have sha256 '0', expected"),
         (lambda f: f.update(certificates={}), "certificates has {}; expected a list"),
+        (lambda f: f.update(certificates=[]), "certificates is empty: there is nothing to check"),
         (lambda f: f["certificates"][1].pop("claim"), r"certificates\[1\] has the members"),
         (lambda f: f["certificates"][0]["proof"].pop(), r"certificates\[0\]: the proof is not closed"),
         (lambda f: f["certificates"][0]["proof"][0].pop(), r"certificates\[0\].proof\[0\] has 1 members"),
@@ -93,12 +94,41 @@ def test_random_certificates_are_read() -> None:
         ),
         (lambda f: f["certificates"][1]["witness"].update(is_real=0), "is_real is 0; expected true or false"),
         (lambda f: f["certificates"][1]["witness"].update(is_real=False), r"certificates\[1\]: after the prefix"),
+        (
+            lambda f: f["certificates"][1]["witness"].update(
+                is_real=False, prefix=[3, 3, *f["certificates"][1]["witness"]["prefix"][-1:]]
+            ),
+            r"certificates\[1\]: the prefix .* does not lead to the stack",
+        ),
     ],
 )
 def test_altered_files_are_refused(facts: dict[str, Any], alter: Callable[[Any], Any], message: str) -> None:
     altered = copy.deepcopy(facts)
     alter(altered)
     with pytest.raises(CertificateError, match=message):
+        check_facts(altered, GRAMMAR)
+
+
+@pytest.mark.parametrize(
+    ("alter", "message"),
+    [
+        (
+            lambda f: f["certificates"][1]["witness"].update(prefix=[0] * 5_000),
+            "witness.prefix has 5,000 terminals; the most",
+        ),
+        (
+            lambda f: f["certificates"][0]["claim"].update(sequences=[[0] * 5_000]),
+            r"sequences\[0\] has 5,000 terminals",
+        ),
+        (lambda f: f["certificates"][0]["claim"].update(context=[0] * 5_000), "claim.context has 5,000 terminals"),
+    ],
+)
+def test_what_takes_too_long_to_check_is_refused_at_once(
+    facts: dict[str, Any], alter: Callable[[Any], Any], message: str
+) -> None:
+    altered = copy.deepcopy(facts)
+    alter(altered)
+    with pytest.raises(LimitError, match=message):
         check_facts(altered, GRAMMAR)
 
 

@@ -100,6 +100,9 @@ def test_names_of_terminals() -> None:
         names += [] if terminal.literal is None or " " in terminal.literal else [terminal.literal]
         for name in names:
             assert terminals_of(grammar, name) == (number,), name
+    for literal in ('"\\n"', '"\\\\"', '"\\""'):  # as a grammar has it
+        of_one = parse_grammar(f"start: {literal} A\nA: /a/")
+        assert terminals_of(of_one, f"{literal} A") == (1 - of_one.terminal_number["A"], of_one.terminal_number["A"])
     assert terminals_of(grammar, 'START ";" A "b c"')[0] == START
     assert len(terminals_of(grammar, '  A   "b c" ; /[0-9]+/ ')) == 4
     for wrong, error, message in [

@@ -331,3 +331,24 @@ def test_what_was_found_before_a_decoder_raises_is_kept(folder: Path, monkeypatc
     monkeypatch.setattr("maskwright.servecheck.run.compare", broken)
     with pytest.raises(ZeroDivisionError):  # a fault of the check itself is no decoder's
         check(folder)
+
+
+def test_a_panic_of_a_package_is_an_error_and_an_interrupt_is_none(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    panic = type("PanicException", (BaseException,), {})
+
+    def raises(error: BaseException) -> Callable[[Path], Any]:
+        def make(path: Path) -> Any:
+            raise error
+
+        return make
+
+    skipped: list[str] = []
+    problems: list[Problem] = []
+    monkeypatch.setattr(decoders, "_tokenizers", raises(panic("index out of bounds")))
+    assert [each.name for each in decoders_of(read_folder(folder), skipped, problems)] == ["transformers"]
+    assert skipped == ["the tokens against tokenizers: it cannot read the folder (RuntimeError: index out of bounds)"]
+    monkeypatch.setattr(decoders, "_tokenizers", raises(KeyboardInterrupt()))
+    with pytest.raises(KeyboardInterrupt):
+        list(decoders_of(read_folder(folder), skipped, problems))

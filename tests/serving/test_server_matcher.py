@@ -11,6 +11,7 @@ import pytest
 from shares import share
 
 import maskwright as mw
+from maskwright.serving import server_matcher
 from maskwright.serving.server_matcher import ServerMatcher
 
 PIECES = [b"", b"a", b"b", b"ab", b"aa", b"<stop>", b"", b"1", b"{", b"}", b'"', b'{"', b'":', b"\n", b""]
@@ -246,3 +247,15 @@ def test_an_ending_is_spelled_by_other_tokens_where_that_is_legal() -> None:
             ending = matcher.short_ending()
             assert whole not in ending and all(matcher.advance(token) for token in (*ending, whole))
             assert matcher.is_finished()
+
+
+def test_a_whole_text_whose_mask_cannot_be_made_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ends of the request's own make no difference: the text might go on."""
+    store = mw.build_store(mw.load_schema({"type": "array", "uniqueItems": True}), mw.load_vocabulary("python-tiny"))
+    for ends in ((), (store.vocabulary.eos[0], 5)):
+        matcher = ServerMatcher(store, ends, store.vocabulary.size)
+        for token in (store.vocabulary.tokens.index(byte) for byte in (b"[", b"1", b"]")):
+            assert matcher.advance(token)
+        matcher._slow_seconds = server_matcher.MOST_SLOW + 1
+        said = matcher.fill(np.zeros(-(-store.vocabulary.size // 32), np.uint32))
+        assert said is not None and "slow masks of this text" in said

@@ -187,6 +187,8 @@ def test_a_program_gets_it_for_xgrammar() -> None:
         "install()\nimport xgrammar, pytest\nfrom xgrammar import GrammarCompiler\n"
         "assert GrammarCompiler.__module__.startswith('maskwright'), GrammarCompiler\n"
         "assert xgrammar.bitmask_dtype.itemsize == 4\n"
+        "import xgrammar.matcher\nfrom xgrammar import tokenizer_info\n"
+        "assert xgrammar.matcher.GrammarMatcher is xgrammar.GrammarMatcher is tokenizer_info.GrammarMatcher\n"
         "from xgrammar.matcher import GrammarMatcher\nassert GrammarMatcher is xgrammar.GrammarMatcher\n"
         "with pytest.raises(AttributeError, match='stands in'):\n    xgrammar.get_model_structural_tag\n"
         "import sys, types\nsys.modules['xgrammar'] = types.ModuleType('xgrammar')\n"

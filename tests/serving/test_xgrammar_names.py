@@ -161,3 +161,17 @@ def test_logits_of_another_kind_are_a_runtime_error() -> None:
     with pytest.raises(RuntimeError, match="logits") as error:
         xgr.apply_token_bitmask_inplace(torch.zeros(1, 64, dtype=torch.int32), mask)
     assert isinstance(error.value, MaskwrightError)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: xgr.TokenizerInfo(["a", "\ud800"]), "is no UTF-8.* pass VocabType.RAW, and tokens as bytes"),
+        (lambda: xgr.TokenizerInfo._detect_metadata_from_hf("[]"), "expected an object, as in tokenizer.json"),
+        (lambda: xgr.TokenizerInfo._detect_metadata_from_hf("{"), "the tokenizer is not JSON"),
+    ],
+)
+def test_tokenizers_that_cannot_be_read(call: Any, said: str) -> None:
+    with pytest.raises(xgr.RefusedError, match=said):
+        call()
+    assert xgr.TokenizerInfo(["a", "b"]).stop_token_ids == []

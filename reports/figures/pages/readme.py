@@ -11,7 +11,7 @@ PAGES = (page,)
 
 schemas = record("schemas-mistral-7b-v0.1").at("ours")
 small, mask = schemas("compile and first mask, under 1 kB/p50") / 1e3, schemas("mask, first/mean")
-page.figure("A schema of a kilobyte takes # ms, a mask # us", small, mask)
+page.figure("A schema under a kilobyte takes # ms (median), a mask # us", small, mask)
 compiling = record("compiling")
 of_lark = compiling.at("cells/grammar=lark:python,vocabulary=mistral-7b-v0.1/maskwright")
 of_python, of_json = (

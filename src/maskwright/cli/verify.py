@@ -28,7 +28,8 @@ from maskwright.cli.constraints import FromOption, GrammarOptions
 
 _EPILOG = """Example: maskwright verify python.safetensors
 
-Exit codes: 0 every mask is right; 1 some is not, or the LALR tables are not the grammar's; 2 usage, bad input, or nothing was decided;
+Exit codes: 0 every mask is right; 1 some is not, or the grammar's LALR tables are wrong; 2 usage, bad input,
+a file that is not what its grammar gives, or nothing was decided;
 130 interrupted."""
 
 
@@ -63,7 +64,7 @@ def verify(
     """Check all of a store's automaton against its parser and lexer, by code that shares nothing with the builder.
 
     Every look-up, edge and mask is checked, and that the LALR tables accept the texts of the grammar and no others (where that can be
-    told), so that no text has to be tried. Takes seconds; for large grammars minutes or hours. Grammar
+    told), so that no text has to be tried. Takes seconds; for large grammars minutes. Grammar
     and vocabulary are those in the store, by the names that it gives them: that the grammar is the one you expect, --grammar checks.
     """
     with clean_errors():

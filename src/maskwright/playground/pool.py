@@ -36,17 +36,18 @@ class WorkerError(LimitError):
 
 
 class _Worker:
-    """A process, its connection, and whether it has said that it is ready."""
+    """A process, its connection, whether it has said that it is ready, and whether it was ended."""
 
     def __init__(self, settings: WorkerSettings) -> None:
         self.connection, theirs = get_context("spawn").Pipe()
         self.process = WorkerProcess(target=work, args=(theirs, settings), name="maskwright-playground", daemon=True)
-        self.is_ready = False
+        self.is_ready = self.is_killed = False
         self.key: object = None  # of the constraint that it was asked about last
         self.process.start()
         theirs.close()
 
     def kill(self) -> None:
+        self.is_killed = True
         with suppress(OSError, ValueError):
             self.process.kill()
         self.connection.close()
@@ -81,6 +82,7 @@ class Pool:
         worker = self._take(key, is_cancelled)
         is_sound = False
         try:
+            worker = self._started_anew(worker)
             if not self._has_started(worker, is_cancelled):
                 is_sound = True  # it goes on starting, for the next question
                 raise CancelledError("the request was cancelled")
@@ -112,18 +114,33 @@ class Pool:
             return found
 
     def _put(self, worker: _Worker, is_sound: bool) -> None:
-        """Give a worker back; one that is not sound is replaced."""
+        """Give a worker back. One that is not sound is replaced, now or where it is taken again."""
         if not is_sound:
             worker.kill()
+            with suppress(WorkerError, CancelledError):
+                worker = self._started_anew(worker)
         with self._free:
-            if not is_sound:
-                self._workers.remove(worker)
-                if self._is_closed:
-                    return
-                worker = _Worker(self.settings)
-                self._workers.append(worker)
-            self._idle.append(worker)
-            self._free.notify()
+            if not self._is_closed:
+                self._idle.append(worker)
+                self._free.notify()
+
+    def _started_anew(self, worker: _Worker) -> _Worker:
+        """A worker that was not ended, in the place of one that was.
+
+        Raises: WorkerError if no process can be started; the place stays.
+        """
+        if not worker.is_killed:
+            return worker
+        try:
+            new = _Worker(self.settings)
+        except OSError as error:
+            raise WorkerError(f"no worker process can be started: {error}; try again later") from error
+        with self._free:
+            if self._is_closed:
+                new.kill()
+                raise CancelledError("the server ends")
+            self._workers[self._workers.index(worker)] = new
+        return new
 
     def _has_started(self, worker: _Worker, is_cancelled: Callable[[], bool]) -> bool:
         """Wait until a worker has started. False if nobody wants it before that."""

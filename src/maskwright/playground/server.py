@@ -145,7 +145,7 @@ class PlaygroundServer(ThreadingHTTPServer):
     @cached_property
     def _busy(self) -> bytes:
         """The answer to a request that comes while too many are under way."""
-        body = _error(f"all {MOST_CONNECTIONS} workers for requests are busy; try again later")
+        body = _error(f"busy: {MOST_CONNECTIONS} requests are under way, the most at a time; try again later")
         status = HTTPStatus.SERVICE_UNAVAILABLE
         lines = [f"HTTP/1.0 {status.value} {status.phrase}"]
         lines += [f"{name}: {value}" for name, value in self.headers_of(_JSON, body)]

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass
 from typing import Any
 
 from maskwright.analysis.arguments import clip
-from maskwright.analysis.errors import GrammarError, MaskwrightError
+from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
 from maskwright.analysis.files import read_file_bytes
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.legality.certificate import (
@@ -32,13 +32,17 @@ from maskwright.analysis.legality.certificate import (
     check_certificate,
 )
 from maskwright.analysis.legality.exact import ExactDeciders
+from maskwright.analysis.legality.verdict import START
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar
 from maskwright.report.lr_tables import Validation, tables_digest, validate_lr_tables
 from maskwright.report.question import Answers, Question, names_of, said_of
 
 FORMAT = "maskwright certificates 1"
-MAX_BYTES = 1 << 28
+MAX_BYTES = 1 << 24
 """The most bytes of a file that is read."""
+MAX_TERMINALS = 4_096
+"""The most terminals of a context, a sequence or a prefix: the parser is run on them, with all its
+stacks."""
 
 
 @dataclass(frozen=True)
@@ -110,8 +114,8 @@ def check_certificates(path: str | os.PathLike[str], grammar: GrammarSource) -> 
         raise CertificateError(f"{named} is not JSON: {error}") from error
     try:
         return check_facts(facts, as_grammar(grammar))
-    except CertificateError as error:
-        raise CertificateError(f"{named}: {error}") from error
+    except (CertificateError, LimitError) as error:
+        raise type(error)(f"{named}: {error}") from error
 
 
 def check_facts(facts: object, grammar: Grammar) -> CheckedCertificates:
@@ -123,7 +127,7 @@ def check_facts(facts: object, grammar: Grammar) -> CheckedCertificates:
     if sha256 != grammar.digest:
         raise CertificateError(
             f"grammar: it is of the grammar {clip(name)} with sha256 {clip(sha256)}, not of {clip(grammar.name)} with "
-            f"{grammar.digest}"
+            f"{grammar.digest}: of another text, or loaded with other options (--start, --lexing, --restrict, --soft, ...)"
         )
     deciders = ExactDeciders(grammar)
     own = tables_digest(deciders.grammar, deciders.tables)
@@ -134,6 +138,8 @@ def check_facts(facts: object, grammar: Grammar) -> CheckedCertificates:
     tables = validate_lr_tables(deciders.grammar, deciders.tables)
     if tables.faults:
         raise CertificateError(f"the LR tables that this version makes of the grammar are WRONG: {tables.faults[0]}")
+    if not listed and isinstance(listed, list):
+        raise CertificateError("certificates is empty: there is nothing to check")
     simulator = Simulator(deciders.tables)
     shown = []
     for number, each in enumerate(_list(listed, "certificates")):
@@ -145,11 +151,36 @@ def check_facts(facts: object, grammar: Grammar) -> CheckedCertificates:
             for sequence in found.claim.sequences:
                 Question(grammar, context, sequence)
             check_certificate(simulator, found)
+            _check_prefix(simulator, found)
         except (CertificateError, GrammarError) as error:
             raise CertificateError(f"{where}: {error}") from error
+        except LimitError as error:
+            raise LimitError(f"{where} cannot be checked: {error}") from error
         asked = [" ".join(names_of(grammar, terminals)) for terminals in (*found.claim.sequences, context)]
         shown.append(f"{' and '.join(asked[:-1])} after {asked[-1]}: {said_of(found, tables)}")
     return CheckedCertificates(grammar.name, sha256, tables, tuple(shown))
+
+
+def _check_prefix(simulator: Simulator, found: Certificate) -> None:
+    """Refuse a witness whose prefix does not lead to its stack.
+
+    The parser follows every action here, so the text of a stack leads to it. With too many parses
+    to tell, it may.
+    """
+    if isinstance(found, Proof):
+        return
+    context = found.claim.context
+    assert isinstance(context, tuple)  # `_read` has seen to it
+    if context[0] == START and found.prefix:
+        raise CertificateError(
+            f"the prefix {found.prefix} is not empty, though the context begins with the start of the text"
+        )
+    try:
+        stacks = simulator.parse({(0,)}, found.prefix)
+    except LimitError:
+        return
+    if found.stack not in stacks:
+        raise CertificateError(f"the prefix {found.prefix} does not lead to the stack {found.stack}")
 
 
 def _to_dict(certificate: Certificate) -> dict[str, Any]:
@@ -186,16 +217,24 @@ def _read(facts: object, where: str) -> Certificate:
         _numbers(each, f"{where}.claim.sequences[{at}]")
         for at, each in enumerate(_list(sequences, f"{where}.claim.sequences"))
     ]
-    claim = Claim(kind, _numbers(context, f"{where}.claim.context"), tuple(words))
+    before = _numbers(context, f"{where}.claim.context")
+    claim = Claim(kind, before, tuple(words))
+    for part, terminals in (("context", before), *((f"sequences[{at}]", each) for at, each in enumerate(words))):
+        _check_length(terminals, f"{where}.claim.{part}")
     if is_proof:
         nodes = enumerate(_list(held, f"{where}.proof"))
         return Proof(claim, tuple(_node(each, f"{where}.proof[{at}]") for at, each in nodes))
     stack, prefix, is_real = _members(held, f"{where}.witness", ("stack", "prefix", "is_real"))
     if not isinstance(is_real, bool):
         raise CertificateError(f"{where}.witness.is_real is {clip(is_real)}; expected true or false")
-    return Witness(
-        claim, _numbers(stack, f"{where}.witness.stack"), _numbers(prefix, f"{where}.witness.prefix"), is_real
-    )
+    terminals = _numbers(prefix, f"{where}.witness.prefix")
+    _check_length(terminals, f"{where}.witness.prefix")
+    return Witness(claim, _numbers(stack, f"{where}.witness.stack"), terminals, is_real)
+
+
+def _check_length(terminals: Sized, where: str) -> None:
+    if len(terminals) > MAX_TERMINALS:
+        raise LimitError(f"{where} has {len(terminals):,} terminals; the most that are checked are {MAX_TERMINALS:,}")
 
 
 def _node(facts: object, where: str) -> Node:

@@ -1,13 +1,15 @@
 """One question about a grammar: can a sequence of terminals follow a context?
 
 In: a grammar, names of terminals. Out: what each of the engines of `analysis.legality` answers,
-with its grounds. The engines share no code beyond the grammar, so each is a check of the others.
+with its grounds. The engines share no code beyond the grammar and the reduction of its rules, so
+each is a check of the others.
 The LR tables of `exact` are validated first, by code that shares nothing with their builder
 (`lr_tables`).
 """
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -91,7 +93,7 @@ def said_of(certificate: Certificate, tables: Validation) -> str:
         return f"{kind}: a certificate of {len(certificate.nodes)} situations, {checked}"
     if certificate.is_real:
         return f"not {kind}: a stack of {len(certificate.stack)} states, {checked}"
-    return f"{kind}: unknown; a conflict hides whether any text leads to the stack that was found"
+    return f"{kind}: unknown; it fails on a stack that was found, but not on all stacks of that stack's text"
 
 
 @dataclass(frozen=True)
@@ -210,6 +212,8 @@ class Question:
         grounds = tuple(said_of(found, tables) for found in (never, always))
         if tables.not_shown:
             grounds += (f"LR tables: {tables}: {tables.not_shown}",)
+        if self.grammar.conflicts == "shift":
+            grounds += ("every action of a conflict is followed here, though the grammar decides for shifts",)
         return Answer(
             "exact",
             holds(never),
@@ -412,8 +416,9 @@ def _as_terminals(grammar: Grammar, name: str, given: str | Sequence[int]) -> tu
 def terminals_of(grammar: Grammar, text: str) -> tuple[int, ...]:
     """The terminals that a text names, with blanks between them.
 
-    Each is named by its name, by its literal, in quotes or not, by its pattern as messages show it,
-    or START for the start of the text, which must be the first.
+    Each is named by its name, by its literal, in quotes (escaped as in a grammar, or not) or
+    without, by its pattern as messages show it, or START for the start of the text, which must be
+    the first.
 
     Raises: UnknownNameError for another name; GrammarError for START behind another one.
     """
@@ -421,7 +426,7 @@ def terminals_of(grammar: Grammar, text: str) -> tuple[int, ...]:
     for number, terminal in enumerate(grammar.terminals):
         literal = terminal.literal
         names = [terminal.name, grammar.display_name(number)]
-        names += [] if literal is None else [f'"{literal}"', literal]
+        names += [] if literal is None else [f'"{literal}"', json.dumps(literal, ensure_ascii=False), literal]
         for name in names:
             known.setdefault(name, number)
     known |= {terminal.name: number for number, terminal in enumerate(grammar.terminals)}

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from maskwright.servecheck.folder import ModelFolder
 from maskwright.servecheck.loading import package_lacking, said, tokenizer_refused
+from maskwright.servecheck.package_errors import PackageError, package_errors
 from maskwright.servecheck.report import Problem
 
 
@@ -55,8 +56,10 @@ def decoders_of(folder: ModelFolder, skipped: list[str], problems: list[Problem]
             skipped.append(f"the tokens against {package}: it needs config.json, which cannot be read")
             continue
         try:
-            found = make(path)
-        except Exception as error:  # whatever a package raises for a tokenizer that is not its own
+            with package_errors():
+                found = make(path)
+        except PackageError as raised:
+            error = raised.error
             problem = tokenizer_refused(folder, error) if file is None else None
             if file is None and problem is None and (lacking := package_lacking(folder)):
                 skipped.append(f"the tokens against {package}: it needs {lacking} for them: pip install {lacking}")

@@ -12,6 +12,7 @@ from importlib.metadata import version
 from maskwright.analysis.arguments import printable
 from maskwright.completion import needs_own_code
 from maskwright.servecheck.folder import ModelFolder
+from maskwright.servecheck.package_errors import PackageError, package_errors
 from maskwright.servecheck.report import Problem
 
 
@@ -28,8 +29,10 @@ def config_problem(folder: ModelFolder) -> Problem | None:
     from transformers import AutoConfig
 
     try:
-        AutoConfig.from_pretrained(str(folder.path), trust_remote_code=False)
-    except Exception as error:  # whatever a configuration's class raises for values of a stranger
+        with package_errors():
+            AutoConfig.from_pretrained(str(folder.path), trust_remote_code=False)
+    except PackageError as raised:
+        error = raised.error
         if needs_own_code(error):
             return own_code("the configuration", "config.json")
         return Problem(

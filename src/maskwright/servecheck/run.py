@@ -18,6 +18,7 @@ from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.servecheck.decoders import decoders_of
 from maskwright.servecheck.folder import CONFIG, GENERATION, ModelFolder, read_folder
 from maskwright.servecheck.loading import config_problem, own_code, package_lacking, said
+from maskwright.servecheck.package_errors import PackageError, package_errors
 from maskwright.servecheck.report import Problem, ServeReport
 from maskwright.servecheck.runtimes import Asked, runtimes_for
 from maskwright.servecheck.tokens import DecodingError, compare
@@ -218,17 +219,18 @@ class _Check:
 
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         try:
-            loaded = load_model(self.folder.path, "cpu")
-            self._generate(loaded, store, n_tokens)
+            with package_errors():  # whatever a model's own code raises
+                loaded = load_model(self.folder.path, "cpu")
+                self._generate(loaded, store, n_tokens)
         except MaskwrightError as error:
             if needs_own_code(error.__cause__):
                 self.problems.append(own_code("the model", CONFIG))
                 return
             self.error("generation", error, "the model cannot be used with this store as it is")
-        except Exception as error:  # whatever a model's own code raises
+        except PackageError as error:
             self.error(
                 "generation",
-                f"transformers failed: {said(error)}",
+                f"transformers failed: {said(error.error)}",
                 "see whether model.generate works without a processor",
             )
 

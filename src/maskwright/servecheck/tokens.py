@@ -16,6 +16,7 @@ from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.servecheck.decoders import Decoder
+from maskwright.servecheck.package_errors import PackageError, package_errors
 from maskwright.servecheck.report import Problem
 
 PAIRS = 3_000
@@ -81,8 +82,10 @@ def compare(vocabulary: Vocabulary, decoder: Decoder) -> Iterator[Problem]:
 
 def _decode(decode: Callable[[list[int]], str], ids: list[int]) -> str:
     try:
-        return decode(ids)
-    except Exception as error:  # whatever a package raises for ids that it cannot decode
+        with package_errors():
+            return decode(ids)
+    except PackageError as raised:
+        error = raised.error
         said = str(error).strip().partition("\n")[0]
         raise DecodingError(f"{type(error).__name__}: {said}") from error
 

@@ -95,7 +95,8 @@ class ServerMatcher:
                         self._allow_ends()
         except Exception as error:  # a server must go on, whatever one request does
             words[:] = 0
-            if not (self._more and self._is_whole()):
+            # behind a whole text that no token goes on with, the ends are the mask
+            if not (isinstance(error, DeadEndError) and self._more and self._is_whole()):
                 failed = str(error) if isinstance(error, MaskwrightError) else repr(error)
             self._allow_ends()
         row[: len(words)] = words

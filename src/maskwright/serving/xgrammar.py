@@ -384,6 +384,10 @@ def _read(matcher: Any, each: int | bytes) -> None:
         matcher.advance(each)
 
 
+_MODULES = ("compiler", "grammar", "matcher", "tokenizer_info")
+"""xgrammar's modules whose names are all here."""
+
+
 def install(*, replace: bool = False) -> ModuleType:
     """Put this module in xgrammar's place for this program. Returns it.
 
@@ -399,12 +403,14 @@ def install(*, replace: bool = False) -> ModuleType:
         raise RefusedError("xgrammar was imported before; call install() first of all, or pass replace=True")
     for name in [name for name in sys.modules if name.startswith("xgrammar.")]:
         del sys.modules[name]
-    for name in ("", ".compiler", ".grammar", ".matcher", ".tokenizer_info"):
+    for name in ("", *(f".{each}" for each in _MODULES)):
         sys.modules[f"xgrammar{name}"] = module
     return module
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return sys.modules[__name__]
     if name == "bitmask_dtype":
         return need_torch().int32
     raise MissingError(f"maskwright stands in for xgrammar here, and has no {name!r}")

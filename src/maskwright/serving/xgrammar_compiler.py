@@ -48,7 +48,7 @@ class TokenizerInfo(Partial):
     stop_token_ids : the ids that end a text; None to look for usual names, as `</s>`.
     add_prefix_space : kept, and not used.
 
-    Raises: RefusedError if no id ends a text, or a text cannot be read.
+    Raises: RefusedError if a text cannot be read, or an id that ends a text is out of range.
     """
 
     def __init__(
@@ -63,7 +63,8 @@ class TokenizerInfo(Partial):
         size = len(encoded_vocab) if vocab_size is None else vocab_size
         decoded = [_decoded(text, vocab_type) for text in encoded_vocab[:size]]
         if stop_token_ids is None:
-            stops = [token for token, text in enumerate(decoded) if text in {name.encode() for name in _STOPS}]
+            names_of_ends = {name.encode() for name in _STOPS}
+            stops = [token for token, text in enumerate(decoded) if text in names_of_ends]
         else:
             stops = as_tokens("stop_token_ids", stop_token_ids)
         tokens = [*decoded, *[b""] * (size - len(decoded))]
@@ -112,7 +113,12 @@ class TokenizerInfo(Partial):
     @staticmethod
     def _detect_metadata_from_hf(backend_str: str) -> dict[str, Any]:
         """How a `tokenizer.json` writes its texts. TensorRT-LLM asks for it."""
-        content = json.loads(backend_str)
+        try:
+            content = json.loads(backend_str)
+        except ValueError as error:
+            raise RefusedError(f"the tokenizer is not JSON: {error}") from error
+        if not isinstance(content, dict):
+            raise RefusedError(f"the tokenizer is {clip(content)}; expected an object, as in tokenizer.json")
         steps = (
             _steps(content.get("decoder")) | _steps(content.get("normalizer")) | _steps(content.get("pre_tokenizer"))
         )
@@ -144,15 +150,17 @@ def as_tokens(what: str, tokens: Any) -> list[int]:
 
 def _decoded(text: str | bytes, kind: VocabType) -> bytes:
     """The bytes that a token's text is written for."""
-    if kind is VocabType.RAW:
-        return text if isinstance(text, bytes) else text.encode()
+    if kind is VocabType.RAW and isinstance(text, bytes):
+        return text
     try:
         written = text.decode() if isinstance(text, bytes) else text
         written.encode()
     except UnicodeError as error:
         raise RefusedError(
-            f"the token {text!r} is no UTF-8, but {kind.name} writes texts in it; pass VocabType.RAW for tokens that are bytes"
+            f"the token {text!r} is no UTF-8, but {kind.name} writes texts in it; pass VocabType.RAW, and tokens as bytes"
         ) from error
+    if kind is VocabType.RAW:
+        return written.encode()
     if kind is VocabType.BYTE_FALLBACK:
         if len(written) == 6 and written.startswith("<0x") and written.endswith(">"):
             try:
