@@ -40,5 +40,5 @@ def page(title: str, kinds: list[tuple[str, str]]) -> str:
     lines += [".. autosummary::", "   :nosignatures:", "", *(f"   {name}" for name, _ in kinds), ""]
     for name, kind in kinds:
         lines += [name, "-" * len(name), "", f".. auto{'exception' if title == 'Errors' else kind}:: {name}"]
-        lines += ["   :inherited-members: Exception", ""] if kind == "class" else [""]
+        lines += ["   :inherited-members: Exception, BaseException", ""] if kind == "class" else [""]
     return "\n".join(lines)

@@ -92,7 +92,9 @@ class _Comparison:
 
     def _relate(self, below: int, state: int, merged: int) -> None:
         """Relate to a state of the table the full state that has renamed as much as it."""
-        while self._renaming[state] >= 0:
+        renamed = set[int]()  # full tables on which reductions go round would do so here
+        while self._renaming[state] >= 0 and state not in renamed:
+            renamed.add(state)
             nonterminal = self._renaming[state]
             if not self._shifting[merged] and self._reductions[merged] == {(self.columns[nonterminal], 1)}:
                 break

@@ -206,7 +206,7 @@ class _Verification:
             self.not_shown = ""
         elif self.certificate.has_conflicts:
             self.not_shown = (
-                f"the grammar has conflicts, where tables leave actions out, and {len(missing):,} entries are missing, such as: "
+                f"the grammar has conflicts, where tables leave actions out; missing entries: {len(missing):,}, such as: "
                 f"{missing[0]}"
             )
         else:
@@ -234,6 +234,10 @@ class _Verification:
                 return
             if n % PAUSE == 0:
                 self.clock.report("early decisions", n, max(n, walks.n_early))
+                if walks.n_early > MOST_VISITS:
+                    raise LimitError(
+                        f"the automaton has more than {MOST_VISITS:,} early decisions: nothing was decided"
+                    )
 
     def _groups(self) -> tuple[dict[int, tuple[Ints, list[tuple[int, ...]]]], Masks]:
         """For each lexer state the group of each class of tokens, and each group's keys.

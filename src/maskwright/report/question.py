@@ -322,7 +322,7 @@ class Answers:
             "unknown": "can follow some texts; whether all, is not known",
         }
         if self.verdict == "unknown" and all(answer.never is None for answer in self.answers):
-            said["unknown"] = "is not proved to follow always; whether ever, was not asked"
+            said["unknown"] = "is not proved to follow always; no engine that tells whether ever was asked"
             if self.faults:
                 said["unknown"] = "nothing is known, see the fault below"
         table = Table("engine", "never", "always", "seconds", "grounds", box=None, padding=(0, 2, 0, 0))

@@ -241,12 +241,15 @@ class MaskwrightGrammar:
         bitmask : what `allocate_token_bitmask` returned. batch_index : the row.
 
         Where no exact mask can be made, the mask allows the stop tokens alone. `accept_tokens`
-        refuses them, so the request ends with an error, and the engine goes on.
+        refuses them unless the text is whole, so the request ends with an error, or with a whole
+        text, and the engine goes on. The log says why.
         """
         row = self._rows.of(bitmask)[batch_index]
         failed = self._matcher.fill(row)
         if failed is not None:
-            _logger.error("no mask can be made, so the request will end with an error: %s", failed)
+            _logger.error(
+                "no mask can be made, so the request will end, with an error unless its text is whole: %s", failed
+            )
         elif self._budget is not None and self._tokens is not None:
             self._tokens.note_written()
             self._budget.restrict(row, self._tokens.left, self._tokens.has_drafts)
