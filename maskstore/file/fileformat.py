@@ -73,9 +73,9 @@ from maskwright.maskstore.file.fileheader import (
     TENSORS,
     Header,
     canonical,
-    hidden_name,
     read_header,
     tensors_of,
+    with_printable_names,
 )
 from maskwright.maskstore.file.filetensor import read_tensor
 from maskwright.maskstore.file.origin import Origin
@@ -164,10 +164,6 @@ def save_store(
         }
     tensors = {name: array if name == TABLE else _narrowed(array) for name, array in arrays.items()}
     if not isinstance(store, SchemaTables):
-        if name := hidden_name(store.grammar):
-            raise StoreError(
-                f"grammar {store.grammar.name} has a symbol called {name}, which cannot be shown: give it another name"
-            )
         own.update(grammar=store.grammar.to_dict(), grammar_sha256=store.grammar.digest, lexing=store.grammar.lexing)
     facts = {
         "format": FORMAT,
@@ -245,8 +241,7 @@ def read_store(
         constraint = constraint_in(where, header.facts, arrays)
         return SchemaFile(constraint, own if vocabulary is None else vocabulary), origin
     if grammar is None:
-        shown = printable(header.grammar.name)
-        grammar = header.grammar if shown == header.grammar.name else replace(header.grammar, name=shown)
+        grammar = with_printable_names(header.grammar)
     given = (grammar, own if vocabulary is None else vocabulary)
     if table is not None:
         return _engine_table(where, header, own, table, *given), origin

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -296,13 +296,16 @@ def canonical(value: object) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 
 
-def hidden_name(grammar: Grammar) -> str:
-    """The first name of a symbol that a terminal must not be sent, with escapes; or "".
-
-    Messages show these names as they are.
-    """
-    names = (*(terminal.name for terminal in grammar.terminals), *grammar.nonterminals)
-    return next((printable(name) for name in names if printable(name) != name), "")
+def with_printable_names(grammar: Grammar) -> Grammar:
+    """The grammar, with escapes in its names for what no screen should get: messages show them."""
+    terminals = tuple(replace(terminal, name=printable(terminal.name)) for terminal in grammar.terminals)
+    named = replace(
+        grammar,
+        name=printable(grammar.name),
+        terminals=terminals,
+        nonterminals=tuple(map(printable, grammar.nonterminals)),
+    )
+    return grammar if named == grammar else named
 
 
 def _read_grammar(where: str, facts: Mapping[str, Any]) -> Grammar:
@@ -312,8 +315,6 @@ def _read_grammar(where: str, facts: Mapping[str, Any]) -> Grammar:
         raise refuse(where, reason(error)) from error
     if grammar.to_dict() != facts["grammar"]:
         raise refuse(where, "its grammar is not in the form that maskwright writes")
-    if name := hidden_name(grammar):
-        raise refuse(where, f"its grammar has a symbol called {name}, which cannot be shown")
     if (grammar.lexing == "nfa") != (facts["kind"] == ENTRIES):
         expected = "'nfa'" if facts["kind"] == ENTRIES else "'longest' or 'contextual'"
         raise refuse(where, f"the grammar's lexing is {clip(grammar.lexing)}, expected {expected}")

@@ -18,8 +18,8 @@ Source: proofs/viable.v, merged_prefix.
 
 from __future__ import annotations
 
-from maskwright.maskstore.verify.full_tables import FullParser
-from maskwright.maskstore.verify.tables import Certificate
+from maskwright.maskstore.verify.full_tables import FullColumns, FullParser
+from maskwright.maskstore.verify.tables import Certificate, Report
 from maskwright.maskstore.verify.trusted import Actions, Columns
 
 MOST_SHOWN = 20
@@ -29,24 +29,39 @@ Reduction = tuple[int, int]
 """A nonterminal or a column of the gotos, and how many symbols are popped."""
 
 
-def unlike_full(full: FullParser, certificate: Certificate, parser: Actions, lexer: Columns) -> tuple[str, ...]:
+def unlike_full(
+    full: tuple[FullParser, FullColumns],
+    certificate: Certificate,
+    parser: Actions,
+    lexer: Columns,
+    report: Report = lambda done, known: None,
+) -> tuple[str, ...]:
     """What a table's parser does and the full one does not, in words; () if there is nothing.
+
+    The search may fail on right tables, for it keeps one full state where several might do. No such
+    tables are known.
+
+    full : as of `read_full_tables`.
+    report : called for each pair of states; what it raises ends the search.
 
     Cost: O(full states * symbols), half a second for grammars of programming languages.
     """
-    comparison = _Comparison(full, certificate, parser, lexer)
-    comparison.run()
+    comparison = _Comparison(*full, certificate, parser, lexer)
+    comparison.run(report)
     return tuple(dict.fromkeys(comparison.faults))[:MOST_SHOWN]
 
 
 class _Comparison:
-    """The relation, as far as it is found, and what it lacks.
+    """The relation between full states and states of a table, as far as it is found.
 
     faults : what only the table's parser does, in words.
     """
 
-    def __init__(self, full: FullParser, certificate: Certificate, parser: Actions, lexer: Columns) -> None:
+    def __init__(
+        self, full: FullParser, full_columns: FullColumns, certificate: Certificate, parser: Actions, lexer: Columns
+    ) -> None:
         self.full, self.parser, self.lexer = full, parser, lexer
+        self._full_column = full_columns.column
         self.grammar = certificate.grammar
         self.columns = certificate.columns
         self.faults: list[str] = []
@@ -67,13 +82,16 @@ class _Comparison:
         ((nonterminal, length),) = found
         return nonterminal if length == 1 else -1
 
-    def run(self) -> None:
+    def run(self, report: Report) -> None:
         """Find all related states."""
+        n_done = 0
         while self._agenda:
+            report(n_done, len(self._related))
+            n_done += 1
             state, merged = self._agenda.pop()
             for terminal, column in enumerate(self.lexer.column):
                 for after in _shifts(self.parser, merged, column):
-                    own = _shifts(self.full, state, terminal)
+                    own = _shifts(self.full, state, self._full_column[terminal])
                     for one in own:
                         self._relate(state, one, after)
                     if not own:

@@ -37,6 +37,10 @@ Labels = frozenset[int]
 """Symbols of the grammar."""
 
 
+class TooManyChoices(LimitError):
+    """There are more than MOST_CHOICES choices."""
+
+
 @dataclass(frozen=True)
 class Certificate:
     """What the builder of tables says of them.
@@ -64,7 +68,7 @@ def unsound_reductions(
 
     report : called for each state; what it raises ends the check.
 
-    Raises: LimitError if a reduction has too many labels to choose from.
+    Raises: TooManyChoices if a reduction has too many labels to choose from.
     Cost: O(reductions * states below them), a second for grammars of programming languages.
     """
     tables = _Tables(certificate, parser, lexer)
@@ -148,7 +152,7 @@ class _Tables:
                 for under in self.parser.below[above]
             }
             if len(found) > MOST_CHOICES:
-                raise LimitError(f"a reduction of {length} symbols has too many stacks: nothing was decided")
+                raise TooManyChoices(f"a reduction of {length} symbols has too many stacks: nothing was decided")
         return found
 
     # ------------------------------------------------------------------------------- derivations
@@ -169,7 +173,7 @@ class _Tables:
     def _derive_all(self, heads: Labels, popped: tuple[Labels, ...]) -> bool:
         """Whether for each choice of labels some head derives them."""
         if math.prod(map(len, popped)) > MOST_CHOICES:
-            raise LimitError(f"a reduction of {len(popped)} symbols has too many labels: nothing was decided")
+            raise TooManyChoices(f"a reduction of {len(popped)} symbols has too many labels: nothing was decided")
         bodies = [
             [self._renames(symbol) for symbol in body]
             for renamed in sorted(frozenset[int]().union(*map(self._renames, heads)))

@@ -20,7 +20,7 @@ from maskwright.maskstore.verify.complete import TooManyItems, missing_entries
 from maskwright.maskstore.verify.configurations import REFUSED, WHATEVER, Configurations, Continuation
 from maskwright.maskstore.verify.demands import Demands
 from maskwright.maskstore.verify.repeated import check_repeated
-from maskwright.maskstore.verify.tables import MOST_SHOWN, Certificate, unsound_reductions
+from maskwright.maskstore.verify.tables import MOST_SHOWN, Certificate, TooManyChoices, unsound_reductions
 from maskwright.maskstore.verify.trusted import Int32, Lexer, Parser
 from maskwright.maskstore.verify.viable import dead_ends
 from maskwright.maskstore.verify.walks import Found, Items, Origin, Walks
@@ -69,16 +69,19 @@ class Checked:
 
     differences : none if the automaton is right.
     counts : what was checked, by name.
-    faults : what makes the LALR tables accept what the grammar does not derive, or refuse what it
-        derives, in words; () if nothing does.
+    faults : what makes the LALR tables accept what the grammar does not derive, refuse what it
+        derives, or read what begins no text of it, in words; () if nothing does.
     not_shown : why it was not shown that the LALR tables accept all that the grammar derives; "" if
         it was.
+    dead_ends_not_shown : why it was not shown that all that their parser reads begins a text of the
+        grammar; "" if it was.
     """
 
     differences: tuple[Difference, ...]
     counts: dict[str, int]
     faults: tuple[str, ...] = ()
     not_shown: str = NOT_ASKED
+    dead_ends_not_shown: str = NOT_ASKED
 
 
 def verify_table(
@@ -144,7 +147,7 @@ class _Verification:
         inserted = (self.lexer.newline_column, self.lexer.indent, self.lexer.dedent)
         self.tops_behind_newline = sorted(set[int]().union(*(entered[column] for column in inserted if column >= 0)))
         self.faults: tuple[str, ...] = ()
-        self.not_shown = NOT_ASKED
+        self.not_shown = self.dead_ends_not_shown = NOT_ASKED
         self._done: set[
             tuple[LineBreaks, int, int, frozenset[tuple[frozenset[Continuation], int]], tuple[int, ...]]
         ] = set()
@@ -159,7 +162,7 @@ class _Verification:
         except LimitError:
             if not self.faults:  # else the tables are wrong, whatever the masks are
                 raise
-            return Checked((), {"LR states": self.parser.n_states}, self.faults, self.not_shown)
+            return self._checked({"LR states": self.parser.n_states})
         self.walks = Walks(self.claims, self.masks, self.configurations)
         try:
             self._check_states(groups_of_state)
@@ -182,7 +185,10 @@ class _Verification:
             "visits": len(self.walks),
             "early decisions": self.walks.n_early,
         }
-        return Checked(tuple(map(self._difference, self.walks.found[:MOST_FOUND])), counts, self.faults, self.not_shown)
+        return self._checked(counts, tuple(map(self._difference, self.walks.found[:MOST_FOUND])))
+
+    def _checked(self, counts: dict[str, int], differences: tuple[Difference, ...] = ()) -> Checked:
+        return Checked(differences, counts, self.faults, self.not_shown, self.dead_ends_not_shown)
 
     def _check_tables(self) -> None:
         """Note what is wrong with the LALR tables, and why they are not known to be complete."""
@@ -192,9 +198,7 @@ class _Verification:
         self.faults = unsound_reductions(
             self.certificate, self.parser, self.lexer, lambda n, of: self.clock.report("LR states", n, of)
         )
-        self.faults += dead_ends(
-            self.certificate, self.parser, self.lexer, lambda n, of: self.clock.report("full LR states", n, of)
-        )
+        self._check_dead_ends(self.certificate)
         try:
             missing = missing_entries(
                 self.certificate, self.parser, self.lexer, lambda n, of: self.clock.report("steps in rules", n, of)
@@ -212,6 +216,23 @@ class _Verification:
         else:
             self.not_shown = "entries are missing"
             self.faults += missing[:MOST_SHOWN]
+
+    def _check_dead_ends(self, certificate: Certificate) -> None:
+        """Note where what the parser reads may begin no text, or why that is not known."""
+        if certificate.full is None:
+            self.dead_ends_not_shown = (
+                "the grammar has conflicts that are decided, and a parser that has decided may have read what "
+                "it cannot go on with"
+            )
+            return
+        try:
+            self.faults += dead_ends(
+                certificate, self.parser, self.lexer, lambda n, of: self.clock.report("full LR states", n, of)
+            )
+        except TooManyChoices as error:
+            self.dead_ends_not_shown = f"the full LR tables: {error}"
+        else:
+            self.dead_ends_not_shown = ""
 
     def _check_states(self, groups_of_state: dict[int, tuple[Ints, list[tuple[int, ...]]]]) -> None:
         """Check the look-ups of all lexer states."""

@@ -1,6 +1,6 @@
 """Does each stack of an LR parser spell the beginning of a sentential form?
 
-In: reduced rules, a parser, its columns. Out: LR states on which no rule of the grammar may go on;
+In: rules, a parser, its columns. Out: LR states on which no rule of the grammar may go on;
 of a table with merged states, what may lead to a dead end.
 
 A path of LR states from the start spells symbols, those of its edges. An item, a rule of which some
@@ -10,8 +10,8 @@ of the whole text is valid for the empty path. If an item is valid for a path, t
 symbol more is valid for the path with this symbol more, and where a nonterminal comes next, its
 rules begin. For each state we find the most items that all paths to it make valid in this way: what
 one edge does not pass on is taken out, until nothing changes. If each state that a path leads to
-keeps an item, each path spells the beginning of a sentential form. In reduced rules every symbol
-derives a text, so a text that the symbols of a stack derive begins a word.
+keeps an item, each path spells the beginning of a sentential form. If every nonterminal derives a
+text (`without_text`), a text that the symbols of a stack derive begins a word.
 
 States that are merged have no such items: a table's states are compared with those of the full LR
 tables instead (`merged`), and these have them.
@@ -40,38 +40,66 @@ def dead_ends(
 ) -> tuple[str, ...]:
     """Why what a table's parser has read may begin no text of the grammar, in words.
 
-    () if each text that it has read begins one, or where the certificate has no full tables.
+    () if each text that it has read begins one. The certificate must have full tables.
 
-    report : as of `unsound_reductions`.
+    report : called now and then; what it raises ends the check.
 
-    Raises: LimitError as `unsound_reductions`.
+    Raises: TooManyChoices as `unsound_reductions`.
     Cost: seconds for grammars of programming languages.
     """
-    if certificate.full is None:
-        return ()
+    assert certificate.full is not None
     rules = certificate.grammar
     full = read_full_tables(rules, certificate.full)
     if isinstance(full, str):
         return (f"the full LR tables are none of the grammar: {full}",)
     identity = Certificate(rules, tuple(range(rules.n_nonterminals)))
-    faults = unsound_reductions(identity, *full, report) or stuck_states(rules, *full)
+    faults = without_text(rules) or unsound_reductions(identity, *full, report) or stuck_states(rules, *full, report)
     if faults:
         return tuple(f"of the full LR tables: {fault}" for fault in faults)
-    return unlike_full(full[0], certificate, parser, lexer)
+    return unlike_full(full, certificate, parser, lexer, report)
 
 
-def stuck_states(rules: Grammar, parser: Actions, lexer: Columns) -> tuple[str, ...]:
+def without_text(rules: Grammar) -> tuple[str, ...]:
+    """The nonterminals that derive no text, in words."""
+    users: dict[int, list[int]] = {}
+    left = []  # for each rule how many nonterminals are not known to derive a text
+    for number, rule in enumerate(rules.rules):
+        inner = {symbol for symbol in rule.rhs if symbol >= rules.n_terminals}
+        left.append(len(inner))
+        for symbol in inner:
+            users.setdefault(symbol, []).append(number)
+    found: set[int] = set()
+    agenda = [number for number, n in enumerate(left) if not n]
+    while agenda:
+        head = rules.rules[agenda.pop()].lhs
+        if head not in found:
+            found.add(head)
+            for number in users.get(head, ()):
+                left[number] -= 1
+                if not left[number]:
+                    agenda.append(number)
+    every = range(rules.n_terminals, rules.n_terminals + rules.n_nonterminals)
+    return tuple(f"{rules.symbol_name(symbol)} derives no text" for symbol in every if symbol not in found)[:MOST_SHOWN]
+
+
+def stuck_states(
+    rules: Grammar, parser: Actions, lexer: Columns, report: Report = lambda done, known: None
+) -> tuple[str, ...]:
     """The states with no item that is valid for all paths to them, in words; () if there are none.
 
-    rules : reduced. The parser has a column for each terminal, and a goto for each nonterminal.
+    report : as of `dead_ends`.
+
+    The parser has a column for each terminal, and a goto for each nonterminal.
 
     Cost: O(items of all states), a second for grammars of programming languages.
     """
-    stuck = [state for state, items in sorted(kernels(rules, parser, lexer).items()) if not items]
+    stuck = [state for state, items in sorted(kernels(rules, parser, lexer, report).items()) if not items]
     return tuple(f"what leads to state {state} may begin no text of the grammar" for state in stuck[:MOST_SHOWN])
 
 
-def kernels(rules: Grammar, parser: Actions, lexer: Columns) -> dict[int, frozenset[Item]]:
+def kernels(
+    rules: Grammar, parser: Actions, lexer: Columns, report: Report = lambda done, known: None
+) -> dict[int, frozenset[Item]]:
     """For each state on top of some stack the most items that are valid for all stacks."""
     rules_of: dict[int, list[int]] = {}
     for number, rule in enumerate(rules.rules):
@@ -79,7 +107,10 @@ def kernels(rules: Grammar, parser: Actions, lexer: Columns) -> dict[int, frozen
     edges = [_edges(rules, parser, lexer, state) for state in range(parser.n_states)]
     found: dict[int, frozenset[Item]] = {0: frozenset({(-1, 0)})}
     agenda = [0]
+    n_done = 0
     while agenda:
+        report(n_done, n_done + len(agenda))
+        n_done += 1
         state = agenda.pop()
         after = _read(rules, rules_of, found[state])
         for symbol, above in edges[state]:

@@ -31,6 +31,7 @@ OF_SETS, OF_TRANSDUCER = (
 )
 OF_CERTIFICATES = "tests/analysis/legality/test_certificates_in_coq.py -k 0"
 OF_EXACT = "tests/analysis/legality/test_exact.py"
+OF_LANGUAGE = "tests/report/test_certificates.py -k language"
 OF_CLAIMS = "tests/analysis/legality/test_certificates_in_coq.py -k opposite"
 OF_CLOSURE, OF_VERIFY = "tests/maskstore/automaton/test_closure.py", "tests/maskstore/verify/test_verify.py"
 OF_TABLES = "tests/maskstore/verify/test_tables.py"
@@ -339,14 +340,32 @@ CHANGES = (
         "tests/maskstore/verify/test_viable.py -k dead_end",
     ),
     Change(
-        tuple(
-            f"viable.{name}"
-            for name in ("never_exact", "always_exact", "jointly_exact", "never_exact_start", "jointly_exact_start")
-        ),
-        "src/maskwright/report/certificates.py",
-        "if tables.faults:",
-        "if False:",
-        "tests/report/test_certificates.py",
+        ("viable.merged_prefix",),
+        "maskstore/verify/merged.py",
+        "found = {below for above in found for below in self.full.below[above]}",
+        "found = {self.full.below[above][0] for above in found}",
+        "tests/maskstore/verify/test_viable.py -k renamed",
+    ),
+    Change(
+        ("viable.never_exact", "viable.never_exact_start"),
+        CERTIFICATE,
+        'return not accepted[0] if self.kind == "never" else',
+        'return True if self.kind == "never" else',
+        OF_LANGUAGE,
+    ),
+    Change(
+        ("viable.always_exact", "viable.jointly_exact"),
+        CERTIFICATE,
+        "else accepted[0] == accepted[1]",
+        "else True",
+        OF_LANGUAGE,
+    ),
+    Change(
+        ("viable.never_exact_start", "viable.jointly_exact_start"),
+        CERTIFICATE,
+        "return frozenset({0})",
+        "return frozenset()",
+        OF_LANGUAGE,
     ),
     Change(
         ("certificate.settle_right",),

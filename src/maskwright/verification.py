@@ -56,6 +56,8 @@ class VerificationReport:
         then nothing is known of `faults`.
     not_shown : why it was not shown that the LALR tables accept all that the grammar derives, in
         words; "" if it was. For many grammars with conflicts it cannot be shown.
+    dead_ends_not_shown : why it was not shown that what the parser reads begins a text of the
+        grammar, in words; "" if it was. Where conflicts are decided it is not asked.
     tokens : the bytes of each token in `differences`, by id.
     counts : what was checked, by name.
     seconds : wall time.
@@ -70,6 +72,7 @@ class VerificationReport:
     faults: tuple[str, ...] = ()
     has_checked_tables: bool = True
     not_shown: str = NOT_ASKED
+    dead_ends_not_shown: str = NOT_ASKED
     grammar_sha256: str = ""
     is_given_grammar: bool = False
 
@@ -123,6 +126,7 @@ class VerificationReport:
             "faults": list(self.faults),
             "has_checked_tables": self.has_checked_tables,
             "not_shown": self.not_shown,
+            "dead_ends_not_shown": self.dead_ends_not_shown,
             "seconds": round(self.seconds, 3),
         }
 
@@ -154,6 +158,11 @@ class VerificationReport:
             )
         elif not self.faults:
             yield Text("\nLALR tables: accept the texts of the grammar and no others")
+        if self.has_checked_tables and not self.faults:
+            if self.dead_ends_not_shown:
+                yield Text(f"\ndead ends: not shown that there are none: {self.dead_ends_not_shown}", style="yellow")
+            else:
+                yield Text("\ndead ends: none, all that the parser reads begins a text of the grammar")
         verdict = "passed" if self.passed else f"FAILED: {', '.join(failures)}"
         yield Text(f"\nverify: {verdict}", style="bold green" if self.passed else "bold red")
 
@@ -172,7 +181,8 @@ def verify(
     (`masks_exact` of proofs/partial_stacks.v). The builder makes parser and lexer anew from the
     grammar, and they are compared. What the parser accepts is a word of the grammar, where
     `has_checked_tables` says so, and it accepts every word, where `not_shown` is ""
-    (proofs/tables.v). That the lexer is the grammar's is taken as right here; `maskwright validate`
+    (proofs/tables.v); what it reads begins a word, where `dead_ends_not_shown` is ""
+    (proofs/viable.v). That the lexer is the grammar's is taken as right here; `maskwright validate`
     checks it on texts. Grammar and vocabulary are those of the store: of a stranger's file, give
     the grammar that you expect, and your vocabulary to `load_store`.
 
@@ -228,6 +238,7 @@ def verify(
         found.faults,
         certificate is not None,
         TOO_LARGE if certificate is None else found.not_shown,
+        TOO_LARGE if certificate is None else found.dead_ends_not_shown,
         own.digest,
         grammar is not None,
     )

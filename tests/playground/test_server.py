@@ -423,7 +423,12 @@ def test_a_worker_that_cannot_be_replaced_now_is_replaced_later(monkeypatch: pyt
         for said in ("the worker process has died", "no worker process can be started: no memory"):
             with pytest.raises(pool_module.WorkerError, match=said):
                 pool.ask(question)
+        assert pool._workers[0].is_killed
+        pool._workers.append(healthy := made(pool.settings))
+        pool._idle.append(healthy)
+        assert "error" in pool.ask(question)  # of the other one
         monkeypatch.setattr(pool_module, "_Worker", made)
-        assert "error" in pool.ask(question) and repr(pool) == "<Pool: 1 workers, 1 idle>"
+        pool._idle.remove(healthy)
+        assert "error" in pool.ask(question) and not any(worker.is_killed for worker in pool._workers)
     finally:
         pool.close()

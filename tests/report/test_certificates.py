@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from grammars import make_grammar, random_grammar
+from naive import is_prefix, prefixes
 from typer.testing import CliRunner
 
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
+from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.legality.certificate import CertificateError
+from maskwright.analysis.legality.verdict import START
 from maskwright.cli import app
 from maskwright.report import certificates
 from maskwright.report.certificates import certificates_to_dict, check_certificates, check_facts
@@ -167,3 +172,41 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert run.exit_code == 2 and message in run.stderr.replace("\n", " "), (options, run.stderr)
     with pytest.raises(MaskwrightError, match="is a folder"):
         check_certificates(tmp_path, "json")
+
+
+def first_refuted(grammar: Grammar, kind: str, context: tuple[int, ...], sequences: Sequence[tuple[int, ...]]) -> bool:
+    """Whether some text of at most 5 terminals refutes a claim in the grammar's language."""
+    is_start = context == (START,)
+    befores = [()] if is_start else [word for word in prefixes(grammar, 5) if word[-1:] == context]
+    for word in befores:
+        legal = [is_prefix(grammar, word + sequence) for sequence in sequences]
+        if legal[0] if kind == "never" else not legal[0] if kind == "always" else legal[0] != legal[1]:
+            return True
+    return False
+
+
+def test_no_proof_shows_what_is_false_in_the_language() -> None:
+    """Proofs without a situation, for claims at random: they pass where the stacks' tops decide the claim."""
+    tally: Counter[tuple[str, bool, bool]] = Counter()
+    for seed in range(40):
+        grammar = random_grammar(seed)
+        try:
+            written = certificates_to_dict(ask(grammar, (START,), (0,), ["exact"]))
+        except MaskwrightError:
+            continue
+        for context, kind, *sequences in itertools.product(
+            ((START,), (0,), (1,)), ("never", "always", "jointly"), ((0,), (1,), (0, 1)), ((1,), (1, 0))
+        ):
+            sequences = sequences[: 1 + (kind == "jointly")]
+            claim = {"kind": kind, "context": list(context), "sequences": [list(each) for each in sequences]}
+            try:
+                check_facts({**written, "certificates": [{"claim": claim, "proof": []}]}, grammar)
+                has_passed = True
+            except CertificateError:
+                has_passed = False
+            is_refuted = first_refuted(grammar, kind, context, sequences)
+            tally[kind + " at the start" * (context == (START,)), has_passed, is_refuted] += 1
+            assert not (has_passed and is_refuted), (seed, claim)
+    for kind in ("never", "always", "jointly"):
+        for name in (kind, f"{kind} at the start"):
+            assert tally[name, True, False] > 3 and tally[name, False, True] > 3, tally

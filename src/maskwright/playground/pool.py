@@ -47,7 +47,7 @@ class _Worker:
         theirs.close()
 
     def kill(self) -> None:
-        self.is_killed = True
+        self.is_killed, self.is_ready, self.key = True, False, None
         with suppress(OSError, ValueError):
             self.process.kill()
         self.connection.close()
@@ -109,20 +109,22 @@ class Pool:
                 raise CancelledError("the server ends")
             found = next((each for each in self._idle if each.key == key), None)
             if found is None:
-                found = next((each for each in self._idle if each.is_ready), self._idle[0])
+                found = min(self._idle, key=lambda each: (each.is_killed, not each.is_ready))
             self._idle.remove(found)
             return found
 
     def _put(self, worker: _Worker, is_sound: bool) -> None:
         """Give a worker back. One that is not sound is replaced, now or where it is taken again."""
-        if not is_sound:
-            worker.kill()
-            with suppress(WorkerError, CancelledError):
-                worker = self._started_anew(worker)
-        with self._free:
-            if not self._is_closed:
-                self._idle.append(worker)
-                self._free.notify()
+        try:
+            if not is_sound:
+                worker.kill()
+                with suppress(WorkerError, CancelledError):
+                    worker = self._started_anew(worker)
+        finally:
+            with self._free:
+                if not self._is_closed:
+                    self._idle.append(worker)
+                    self._free.notify()
 
     def _started_anew(self, worker: _Worker) -> _Worker:
         """A worker that was not ended, in the place of one that was.
@@ -131,9 +133,11 @@ class Pool:
         """
         if not worker.is_killed:
             return worker
+        if self._is_closed:
+            raise CancelledError("the server ends")
         try:
             new = _Worker(self.settings)
-        except OSError as error:
+        except Exception as error:  # a place must not be lost, whatever the system lacks
             raise WorkerError(f"no worker process can be started: {error}; try again later") from error
         with self._free:
             if self._is_closed:

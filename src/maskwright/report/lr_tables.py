@@ -29,7 +29,7 @@ from maskwright.analysis.lr.merging import has_conflicts
 from maskwright.maskstore.verify.complete import missing_entries
 from maskwright.maskstore.verify.full_tables import read_full_tables
 from maskwright.maskstore.verify.tables import Certificate, unsound_reductions
-from maskwright.maskstore.verify.viable import stuck_states
+from maskwright.maskstore.verify.viable import stuck_states, without_text
 
 MOST_STEPS = 2_500_000
 """Steps of the search for missing entries, some two microseconds each: the library's python takes
@@ -116,7 +116,7 @@ def _validate(rules: Grammar, tables: LrTables) -> Validation:
         faults = unsound_reductions(certificate, parser, lexer)
     except LimitError as error:
         return Validation(not_shown=str(error), is_sound=False)
-    faults = faults or stuck_states(rules, parser, lexer)
+    faults = faults or without_text(rules) or stuck_states(rules, parser, lexer)
     if faults:
         return Validation(faults)
 

@@ -93,7 +93,7 @@ def said_of(certificate: Certificate, tables: Validation) -> str:
         return f"{kind}: a certificate of {len(certificate.nodes)} situations, {checked}"
     if certificate.is_real:
         return f"not {kind}: a stack of {len(certificate.stack)} states, {checked}"
-    return f"{kind}: unknown; it fails on a stack that was found, but not on all stacks of that stack's text"
+    return f"{kind}: unknown; it fails on a stack that was found, but is not known to fail on all stacks of a text"
 
 
 @dataclass(frozen=True)

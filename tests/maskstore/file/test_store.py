@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,13 +18,14 @@ from naive_store import (
 
 import maskwright as mw
 from maskwright.analysis.legality.verdict import START
+from maskwright.analysis.loading import parse_grammar
 from maskwright.analysis.schema.text_patterns import Regex
 from maskwright.decoding.reference import ReferenceDecoder
 from maskwright.maskstore.entries.entry_table import NO_CELL
 from maskwright.maskstore.entries.streamline import STEPS
 from maskwright.maskstore.file.fileformat import store_info
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
-from maskwright.stores.build import compile_entry_store
+from maskwright.stores.build import compile_entry_store, compile_store
 
 
 def test_cells() -> None:
@@ -140,3 +142,16 @@ def test_equal_tokens_are_allowed_together() -> None:
     ids = mask_ids(first.mask())
     assert ids and mask_ids(second.mask()) == ids | {i + plain.size for i in ids if i}
     assert second.mask().shape == (-(-doubled.size // 32),) and second.mask().dtype == np.uint32
+
+
+def test_names_in_a_file_are_shown_with_escapes(tmp_path: Path) -> None:
+    grammar = parse_grammar("start: WORD\nWORD: /[a-z]+/", name="g")
+    odd = replace(
+        grammar,
+        terminals=(replace(grammar.terminals[0], name="\x1b[31mEVIL\x1b[2J"),),
+        nonterminals=("a\x1b[2J", *grammar.nonterminals[1:]),
+    )
+    store = compile_store(odd, mw.load_vocabulary("python-tiny"))
+    mw.save_store(store, tmp_path / "s.safetensors")
+    loaded = mw.load_store(tmp_path / "s.safetensors").grammar
+    assert loaded.terminals[0].name == "\\x1b[31mEVIL\\x1b[2J" and loaded.nonterminals[0] == "a\\x1b[2J"
