@@ -27,6 +27,9 @@ Notation labels := (labels actions goto column terminals nonterminals eq_state).
 Notation labelled := (labelled actions goto bottom column terminals nonterminals eq_state).
 Notation check_tables := (check_tables rules start_symbol actions goto bottom column states terminals nonterminals eq_state eq_T eq_N).
 
+Let still_labelled := reduce_labelled rules start_symbol actions goto bottom column states terminals nonterminals eq_state eq_T eq_N
+  all_states all_terminals.
+
 (** * What is left of a rule *)
 
 (** The symbols of a rule that are still to come. *)
@@ -166,9 +169,7 @@ Proof.
   - change (t :: w) with ([t] ++ w). rewrite app_assoc. apply (IH (Ter t :: Xs)).
     + constructor; [now apply shift_label | assumption].
     + simpl. apply yields_app; [assumption|]. exact (yields_terminals listed [t]).
-  - destruct (reduce_labelled rules start_symbol actions goto bottom column states terminals nonterminals eq_state eq_T eq_N
-                all_states all_terminals fuel sound q o A n stack p rest s Xs u is_reduce cut goes is_labelled derivation)
-      as (Ys & of_rest & keeps).
+  - destruct (still_labelled fuel sound q o A n stack p rest s Xs u is_reduce cut goes is_labelled derivation) as (Ys & of_rest & keeps).
     now apply (IH Ys).
 Qed.
 
@@ -360,9 +361,7 @@ Proof.
   - exists (Ter t :: Xs). split.
     + constructor; [now apply shift_label | assumption].
     + simpl. apply yields_app; [assumption|]. exact (yields_terminals listed [t]).
-  - destruct (reduce_labelled rules start_symbol actions goto bottom column states terminals nonterminals eq_state eq_T eq_N
-                all_states all_terminals fuel sound q _ A n stack p rest s Xs u is_reduce cut goes is_labelled derivation)
-      as (Ys & of_rest & keeps).
+  - destruct (still_labelled fuel sound q _ A n stack p rest s Xs u is_reduce cut goes is_labelled derivation) as (Ys & of_rest & keeps).
     now apply (IH Ys).
 Qed.
 

@@ -6,13 +6,15 @@ Three conditions are checked, by code that shares nothing with the builder of th
 
 - *sound*: what the parser accepts, the grammar derives (`maskstore/verify/tables.py`);
 - *complete*: what the grammar derives, the parser accepts (`maskstore/verify/complete.py`);
-- *viable*: each stack begins a sentential form (`maskstore/verify/viable.py`). With soundness, the
-  text that the parser has read can then still become a word.
+- *viable*: each stack begins a sentential form, and each nonterminal derives a text
+  (`maskstore/verify/viable.py`). With soundness, the text that the parser has read can then still
+  become a word.
 
 They make `analysis.legality.exact` right for the grammar's language, whoever made the tables. Let P
 be the prefixes of its words. If a text is in P, some run of the parser reads it, by completeness;
 if the parser reads it, it is in P, by the other two. So a stack that accepts a sequence stands for
-texts of P, and a text of P that no stack accepts does not exist.
+texts of P, and a text of P that no stack accepts does not exist (proofs/viable.v: `reads_exact`,
+`never_exact`, `always_exact`, `jointly_exact`).
 """
 
 from __future__ import annotations
