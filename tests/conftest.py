@@ -1,11 +1,17 @@
-"""A choice of tests for the inner loop: `--fast` leaves out those of `data/long_tests.txt`, which `--record-long` writes."""
+"""A choice of tests for the inner loop: `--fast` leaves out those of `data/long_tests.txt`, which `--record-long` writes.
+
+`--order SEED` runs files, and the tests in them, in the order of a seed; TEST_RECURSION_LIMIT is the interpreter's then, as an
+import or a host may set it (`scripts/check_isolation.py`).
+"""
 
 from __future__ import annotations
 
 import functools
 import gc
 import os
+import random
 import signal
+import sys
 from collections import defaultdict
 
 import pytest
@@ -29,10 +35,12 @@ SECONDS = 25.0
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fast", action="store_true", help=f"leave out the tests of {LIST.relative_to(ROOT)}")
+    parser.addoption("--order", type=int, metavar="SEED", help="run files and tests in the order of this seed")
     parser.addoption("--record-long", action="store_true", help=f"write {LIST.relative_to(ROOT)} anew, after all tests")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    sys.setrecursionlimit(int(os.environ.get("TEST_RECURSION_LIMIT", sys.getrecursionlimit())))
     if config.getoption("--record-long") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Durations())
 
@@ -43,6 +51,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [item for item in items if long & {item.nodeid, item.nodeid.partition("::")[0]}]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in set(left_out)]
+    seed = config.getoption("--order")
+    if seed is not None:
+        draw = random.Random(seed)
+        place_of_file = {path: draw.random() for path in dict.fromkeys(item.path for item in items)}
+        items.sort(key=lambda item: (place_of_file[item.path], draw.random()))
 
 
 def pytest_collection_finish() -> None:
