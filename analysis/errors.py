@@ -47,6 +47,10 @@ class LimitError(MaskwrightError):
     """A construction would grow past its stated limit; the message names the cause."""
 
 
+class NestingError(LimitError):
+    """Parts of a grammar, a pattern or a JSON value stand too deep inside one another."""
+
+
 class BackupError(LimitError):
     """A lexer would have to back up over more lexemes or bytes than it can.
 

@@ -19,6 +19,7 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.loading.lark_loader import load_grammar, parse_grammar
 from maskwright.analysis.loading.names import DIRECTIVE, Source, find_source, has_directives, library_names
 from maskwright.analysis.marks import MOST_PARTS, part_format
+from maskwright.analysis.nesting import on_own_stack
 from maskwright.analysis.schema.load import JsonSchema, load_schema, read_values
 from maskwright.analysis.schema.text_patterns import Regex, load_regex
 
@@ -125,6 +126,7 @@ class Composition:
 Inner: TypeAlias = Grammar | JsonSchema | Regex | Composition
 
 
+@on_own_stack
 def in_json_string(part: Any) -> InJsonString:
     """A part that stands inside a JSON string of its host, quoted and escaped.
 
@@ -140,6 +142,7 @@ def in_json_string(part: Any) -> InJsonString:
     return InJsonString(inner)
 
 
+@on_own_stack
 def compose(host: Any, parts: Mapping[str, Any], *, name: str | None = None) -> Composition:
     """A host language in which parts of other languages stand, for `build_store`.
 
@@ -200,6 +203,7 @@ def as_part(source: Any) -> Inner | InJsonString | TokenParts:
     return load_schema(dict(source) if isinstance(source, Mapping) else source)
 
 
+@on_own_stack
 def read_composition(source: str | os.PathLike[str], *, name: str | None = None, paths: bool = True) -> Composition:
     """The composition of a Lark grammar whose text names its parts.
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any, Literal, NamedTuple, cast
 
 from maskwright.analysis.errors import GrammarError, SchemaError
 from maskwright.analysis.loading.names import DIRECTIVE
+from maskwright.analysis.nesting import read_json_at
 
 _PATTERN = re.compile(r"/((?:\\.|[^/\\\n])+)/([aimsux]*)")
 _VALUES = re.compile(r"\{|(?:true|false)(?![\w./-])")
@@ -74,8 +74,8 @@ def _directive(kind: str, name: str, where: str, text: str, at: int) -> tuple[Di
     said = ""
     if kind == "schema" and _VALUES.match(text, at) is not None:
         try:
-            values, at = json.JSONDecoder().raw_decode(text, at)
-        except (ValueError, RecursionError) as error:
+            values, at = read_json_at(text, at)
+        except ValueError as error:
             raise SchemaError(f"{where}: this is no JSON: {error}") from error
     end = text.find("\n", at)
     end = len(text) if end < 0 else end

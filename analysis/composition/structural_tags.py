@@ -10,7 +10,6 @@ asked of its matcher.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -24,6 +23,7 @@ from maskwright.analysis.composition.token_parts import MOST_TOKENS, TokenSet, c
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
 from maskwright.analysis.fronts.ebnf import parse_ebnf
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.nesting import on_own_stack, read_json
 from maskwright.analysis.schema.closed import closed_objects
 from maskwright.analysis.schema.load import JsonSchema, check_escapes, load_schema
 from maskwright.analysis.schema.shapes import Escapes
@@ -74,6 +74,7 @@ class Ends(NamedTuple):
 _NO_ENDS = Ends()
 
 
+@on_own_stack
 def read_structural_tag(
     source: str | Mapping[str, Any],
     *,
@@ -113,8 +114,8 @@ def read_structural_tag(
     """
     if isinstance(source, str):
         try:
-            values = json.loads(source)
-        except (ValueError, RecursionError) as error:
+            values = read_json(source)
+        except ValueError as error:
             # not whether there is such a file: the text may be a stranger's
             hint = "" if source.lstrip()[:1] == "{" else "; expected JSON text, not a file's name"
             raise GrammarError(f"the structural tag is no JSON: {error}{hint}") from error
@@ -155,8 +156,8 @@ def _schema_of(schema: Any) -> Any:
     if not isinstance(schema, str):
         return schema
     try:
-        return json.loads(schema)
-    except (ValueError, RecursionError) as error:
+        return read_json(schema)
+    except ValueError as error:
         raise GrammarError(f"a schema of the structural tag is no JSON: {error}") from error
 
 

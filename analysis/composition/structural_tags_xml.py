@@ -23,7 +23,8 @@ from maskwright.analysis.composition.structural_tags_lists import (
     object_list,
     united,
 )
-from maskwright.analysis.errors import LimitError, SchemaError
+from maskwright.analysis.errors import LimitError, NestingError, SchemaError
+from maskwright.analysis.nesting import MOST_NESTED, on_own_stack
 from maskwright.analysis.regex.dfa import Dfa, concatenate, difference, intersect, union
 from maskwright.analysis.regex.whole import regex_automaton
 from maskwright.analysis.schema.load import JsonSchema
@@ -162,6 +163,7 @@ class _Arguments:
         self._space = self._space_part()
         self._rest: dict[tuple[int, str], str | None] = {}
         self._parts: dict[tuple[int, str], str] = {}
+        self._depth = 0
 
     def _space_part(self) -> str:
         """The expression of white space."""
@@ -257,10 +259,17 @@ class _Arguments:
             return f"{characters(style.behind_name)} {rest}"
         return " ".join(filter(None, (characters(style.behind_name), self._space, characters(style.value), rest)))
 
+    @on_own_stack
     def _value(self, node: int, end: str) -> str | None:
-        """The rule of a value of a node and the closing tag; None if there is none."""
+        """The rule of a value of a node and the closing tag; None if there is none.
+
+        Raises: NestingError.
+        """
         key = node, end
         if key not in self._rest:
+            self._depth += 1
+            if self._depth > MOST_NESTED:
+                raise NestingError(f"values stand more than {MOST_NESTED} deep inside one another; write it flatter")
             self._rest[key] = name = self._rules.name()
             closing = characters(end)
             options = [f"{one} {closing}".strip() for one in self._values(node)]
@@ -268,6 +277,7 @@ class _Arguments:
                 self._rules.define(name, options)
             else:
                 self._rest[key] = None
+            self._depth -= 1
         return self._rest[key]
 
     def _values(self, node: int) -> Iterator[str]:

@@ -8,7 +8,6 @@ Source: OpenAI's API reference, the `tools` and `tool_choice` of chat completion
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -19,12 +18,14 @@ from maskwright.analysis.composition.structural_tags import FormatReader
 from maskwright.analysis.composition.structural_tags_host import HostRules
 from maskwright.analysis.composition.tools_reading import Tool, kind_and_fields, read_tool, unicode_text
 from maskwright.analysis.errors import GrammarError
+from maskwright.analysis.nesting import on_own_stack, read_json
 from maskwright.analysis.schema.shapes import Escapes
 
 _FREE = {"type": "any_text"}
 _TEMPLATE = "a str, in which {name} is the tool's name"
 
 
+@on_own_stack
 def read_tools(
     tools: str | Sequence[Mapping[str, Any]],
     *,
@@ -173,8 +174,8 @@ def _listed(tools: Any) -> list[Any]:
     """The values of a list of tools."""
     if isinstance(tools, str):
         try:
-            tools = json.loads(tools)
-        except (ValueError, RecursionError) as error:
+            tools = read_json(tools)
+        except ValueError as error:
             raise GrammarError(f"the tools are no JSON: {error}") from error
     if not isinstance(tools, list | tuple) or not tools:
         raise GrammarError(f"the tools are {clip(tools)}; expected a list of at least one tool")

@@ -29,6 +29,7 @@ from maskwright.analysis.fronts.llguidance_syntax import read_document
 from maskwright.analysis.fronts.reading import Reader
 from maskwright.analysis.grammar.grammar import Grammar, Lexing
 from maskwright.analysis.grammar.lark_files import read_file, suggestion
+from maskwright.analysis.nesting import on_own_stack, read_json
 from maskwright.analysis.schema.load import JsonSchema, load_schema
 from maskwright.analysis.schema.text_patterns import Regex
 
@@ -37,6 +38,7 @@ MOST_GRAMMARS = 1000
 """BOUND: the grammars of a list."""
 
 
+@on_own_stack
 def read_llguidance(
     source: str | os.PathLike[str] | Mapping[str, Any],
     *,
@@ -82,8 +84,8 @@ def _listed(source: str | Mapping[str, Any], name: str) -> tuple[Any, dict[str, 
     values: Any = source
     if isinstance(source, str):
         try:
-            values = json.loads(source)
-        except (ValueError, RecursionError) as error:
+            values = read_json(source)
+        except ValueError as error:
             raise GrammarError(f"{name}: this is no JSON, as a list of grammars is: {clip(str(error))}") from error
     found = values.get("grammars") if isinstance(values, Mapping) else None
     if not isinstance(found, list) or not found or len(found) > MOST_GRAMMARS:

@@ -13,8 +13,10 @@ from maskwright.analysis.fronts.sources import path_of
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.lark_files import read_file
 from maskwright.analysis.loading.names import has_directives, known_grammars
+from maskwright.analysis.nesting import on_own_stack
 
 
+@on_own_stack
 def read_constraint(source: str | os.PathLike[str], syntax: Syntax | None = None) -> Grammar | Composition:
     r"""The grammar of a file, a name that `load_grammar` knows, or a text.
 

@@ -17,19 +17,19 @@ Lark or llguidance's dialect of it. Without such a name the text decides, in thi
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from pathlib import PurePath
 from typing import Literal, get_args
 
 from maskwright.analysis.arguments import need_type
-from maskwright.analysis.errors import GrammarError
+from maskwright.analysis.errors import GrammarError, NestingError
 from maskwright.analysis.fronts.ebnf import MACROS, read_ebnf
 from maskwright.analysis.fronts.gbnf import read_gbnf
 from maskwright.analysis.fronts.reading import Reader
 from maskwright.analysis.grammar.lark_files import COMMENT_OR_LITERAL
 from maskwright.analysis.grammar.options import has_options
+from maskwright.analysis.nesting import read_json
 
 Syntax = Literal["lark", "gbnf", "ebnf", "llguidance", "schema", "regex"]
 SYNTAXES: tuple[Syntax, ...] = get_args(Syntax)
@@ -85,8 +85,8 @@ def _is_schema(text: str) -> bool:
     if not body.startswith("{"):
         return False
     try:
-        return isinstance(json.loads(body), dict)
-    except RecursionError:
+        return isinstance(read_json(body), dict)
+    except NestingError:
         return True
     except ValueError:
         return bool(re.match(r'\{\s*"', body))

@@ -33,6 +33,7 @@ from maskwright.analysis.fronts.expressions import (
 from maskwright.analysis.fronts.reading import Reader, undefined
 from maskwright.analysis.fronts.scannerless import RuleSet, compile_rules
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.nesting import on_own_stack
 from maskwright.analysis.regex.charset import complement, normalise
 
 MACROS = ("TagDispatch", "TokenTagDispatch", "Token", "ExcludeToken", "Regex", "Substring")
@@ -50,6 +51,7 @@ _CLASS_ESCAPES = _ESCAPES | {sign: sign for sign in "^$\\.*+?()[]{}|/-"}
 _HEXADECIMAL = {"x": None, "u": 4, "U": 8}
 
 
+@on_own_stack
 def parse_ebnf(text: str, name: str = "<ebnf>", root_rule: str = "root") -> Grammar:
     r"""The grammar of a text in xgrammar's EBNF.
 

@@ -21,12 +21,14 @@ from maskwright.analysis.fronts.separate import separate
 from maskwright.analysis.grammar.grammar import Grammar, Rule
 from maskwright.analysis.grammar.normalise import normalise, reduce
 from maskwright.analysis.lr.lookaheads import nullable_symbols
+from maskwright.analysis.nesting import on_own_stack
 from maskwright.analysis.regex.charset import Ranges, complement
 
 MOST_REPETITIONS = 2_000
 """The largest number of a repetition that llama.cpp takes."""
 
 
+@on_own_stack
 def to_gbnf(grammar: Grammar) -> str:
     r"""A grammar in GBNF, for llama.cpp.
 
@@ -64,6 +66,7 @@ def to_gbnf(grammar: Grammar) -> str:
     return "\n".join(lines) + "\n"
 
 
+@on_own_stack
 def to_llguidance(grammar: Grammar) -> str:
     """A grammar in llguidance's Lark dialect.
 

@@ -33,9 +33,10 @@ from maskwright.analysis.fronts.expressions import (
     repetition,
     sequence,
 )
-from maskwright.analysis.fronts.reading import MAX_NESTING, Reader, undefined
+from maskwright.analysis.fronts.reading import Reader, undefined
 from maskwright.analysis.fronts.scannerless import RuleSet, compile_rules
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.nesting import MOST_NESTED, on_own_stack
 from maskwright.analysis.regex.charset import EVERYTHING, complement, normalise
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
@@ -45,6 +46,7 @@ _PLAIN = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\", '"': '"', "[": "[", "]": 
 _HEXADECIMAL = {"x": 2, "u": 4, "U": 8}
 
 
+@on_own_stack
 def parse_gbnf(text: str, name: str = "<gbnf>") -> Grammar:
     r"""The grammar of a text in GBNF.
 
@@ -209,5 +211,5 @@ def _character(reader: Reader) -> int:
 
 
 def _check_size(reader: Reader, part: Expr, at: int) -> None:
-    if part.depth > 4 * MAX_NESTING:
+    if part.depth > 4 * MOST_NESTED:
         raise reader.error("too many repetitions of repetitions", at)

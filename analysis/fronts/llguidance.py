@@ -52,6 +52,7 @@ from maskwright.analysis.grammar.grammar import Grammar, Lexing, Rule, Terminal
 from maskwright.analysis.grammar.normalise import productive_symbols, reduce
 from maskwright.analysis.lr.splits import default_conflicts
 from maskwright.analysis.marks import MOST_PARTS, PART_FLAGS, mark
+from maskwright.analysis.nesting import on_own_stack
 
 
 class NestedPart(NamedTuple):
@@ -73,6 +74,7 @@ class HostGrammar(NamedTuple):
     parts: tuple[NestedPart, ...]
 
 
+@on_own_stack
 def parse_llguidance(text: str, name: str = "<llguidance>", lexing: Lexing = "contextual") -> Grammar:
     r"""The grammar of a text in llguidance's Lark dialect.
 
@@ -111,13 +113,6 @@ def host_grammar(reader: Reader, document: Document, lexing: Lexing) -> HostGram
     """
     if lexing not in ("contextual", "longest"):
         raise GrammarError(f"lexing is {clip(lexing)}; expected 'contextual' or 'longest'")
-    try:
-        return _compile(reader, document, lexing)
-    except RecursionError as error:
-        raise LimitError(f"grammar {reader.name}: its terminals are nested too deeply in each other") from error
-
-
-def _compile(reader: Reader, document: Document, lexing: Lexing) -> HostGrammar:
     if "start" not in document.rules:
         raise reader.error("there is no rule 'start', where the texts begin", document.at)
     terminals = Terminals(reader, document)

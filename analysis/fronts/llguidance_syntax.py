@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from maskwright.analysis.fronts.reading import MAX_COUNT, Reader
+from maskwright.analysis.nesting import read_json_at
 
 AtomKind = Literal["group", "maybe", "not", "string", "range", "regex", "name", "substring", "words", "part"]
 PartKind = Literal["json", "lark", "grammar", "token"]
@@ -279,8 +280,8 @@ def _options(reader: Reader, found: Document, at: int) -> None:
 def _json(reader: Reader, what: str) -> Any:
     start = reader.at
     try:
-        value, reader.at = json.JSONDecoder().raw_decode(reader.text, reader.at)
-    except (ValueError, RecursionError) as error:
+        value, reader.at = read_json_at(reader.text, reader.at)
+    except ValueError as error:
         raise reader.error(f"{what} is followed by no valid JSON: {str(error)[:100]}", start) from error
     return value
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import unicodedata
 
-from maskwright.analysis.errors import LimitError
+from maskwright.analysis.errors import LimitError, NestingError
 from maskwright.analysis.fronts.automata import in_both, without
 from maskwright.analysis.fronts.expressions import (
     EMPTY,
@@ -20,6 +20,7 @@ from maskwright.analysis.fronts.llguidance_syntax import Alternatives, Atom, Doc
 from maskwright.analysis.fronts.reading import Reader
 from maskwright.analysis.fronts.rust_regex import check_flags, perl_class, read_rust_regex, without_case
 from maskwright.analysis.grammar.lark_files import suggestion
+from maskwright.analysis.nesting import MOST_NESTED
 
 MAX_SIZE = 100_000
 """The most positions of a terminal's expression."""
@@ -81,6 +82,11 @@ class Terminals:
             raise self.reader.error(f"terminal {name!r} is not defined{hint or suggestion(name, known[:2000])}", at)
         if name in self.under_way:
             raise self.reader.error(f"terminal {name!r} needs itself: {' -> '.join([*self.under_way, name][-6:])}", at)
+        if len(self.under_way) >= MOST_NESTED:
+            raise NestingError(
+                f"grammar {self.reader.name}: more than {MOST_NESTED} terminals stand inside one another, {name} in the last; "
+                "write them flatter"
+            )
         if name in self.document.imports:
             source = COMMON[self.document.imports[name][0]]
             found = read_rust_regex(Reader(source, f"common.{name}"), 0, len(source), "")

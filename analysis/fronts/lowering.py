@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.fronts.expressions import EMPTY, Expr, choice, sequence
+from maskwright.analysis.nesting import on_own_stack
 
 MAX_RULES = 50_000
 """The most rules."""
@@ -114,6 +115,7 @@ class _Lowering:
                 "make its repetitions smaller"
             )
 
+    @on_own_stack
     def alternatives(self, expr: Expr) -> list[Body]:
         """The bodies of the rules of a nonterminal that matches what the expression matches."""
         if expr.is_never:

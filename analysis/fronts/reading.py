@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from maskwright.analysis.arguments import need_type
 from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.grammar.lark_files import caret, suggestion
+from maskwright.analysis.nesting import MOST_NESTED
 
-MAX_NESTING = 100
-"""The deepest nesting of groups that is read."""
 MAX_LITERAL = 10_000
 """The most characters of a text in quotes."""
 MAX_COUNT = 1_000_000
@@ -86,11 +85,11 @@ class Reader:
             raise self.error(f"expected {wanted!r} {why}, found {self.found}", at)
 
     def enter(self) -> None:
-        """Goes one group deeper. Raises GrammarError past MAX_NESTING."""
+        """Goes one group deeper. Raises GrammarError past MOST_NESTED."""
         self.depth += 1
-        if self.depth > MAX_NESTING:
+        if self.depth > MOST_NESTED:
             raise self.error(
-                f"groups are nested more than {MAX_NESTING} deep; give the inner ones a name, as rules of their own"
+                f"groups are nested more than {MOST_NESTED} deep; give the inner ones a name, as rules of their own"
             )
 
     def leave(self) -> None:

@@ -15,10 +15,12 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.lark_files import read_file, suggestion
 from maskwright.analysis.loading import load_grammar, parse_grammar
 from maskwright.analysis.loading.names import known_grammars
+from maskwright.analysis.nesting import on_own_stack
 
 _SUFFIXES = (".gbnf", ".ebnf", ".lark", ".json", ".txt")
 
 
+@on_own_stack
 def read_grammar(source: str | os.PathLike[str], syntax: Syntax | None = None) -> Grammar:
     r"""The grammar of a file, a name that `load_grammar` knows, or a text, of one language alone.
 

@@ -6,8 +6,9 @@ text is a grammar.
 
 from __future__ import annotations
 
-import json
 import re
+
+from maskwright.analysis.nesting import read_json
 
 _LINES = 2_000
 """Lines of a text that are looked at."""
@@ -57,8 +58,8 @@ def language_of(text: str) -> str | None:
 def _json(body: str) -> str | None:
     """As `language_of`, for a text that begins like JSON."""
     try:
-        found = json.loads(body)
-    except (ValueError, RecursionError):
+        found = read_json(body)
+    except ValueError:
         found = None
         if '"$schema"' not in body[:2_000]:
             return None

@@ -19,9 +19,10 @@ from typing import Any
 
 from lark.load_grammar import stdlib_loader
 
-from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, UnknownNameError
+from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, NestingError, UnknownNameError
 from maskwright.analysis.files import is_tensors, read_file_bytes
 from maskwright.analysis.grammar.foreign import language_of
+from maskwright.analysis.nesting import MOST_NESTED
 
 MAX_BYTES = 16 << 20
 """A file of more bytes than this is not a grammar."""
@@ -131,6 +132,7 @@ class GrammarFiles:
         The returned text has the same lines and columns as the one that is kept.
 
         Raises: GrammarError if the text holds a NUL character or a literal that does not end;
+        NestingError for brackets too deep inside one another;
         LimitError if a terminal has more than MAX_PATTERN_SIZE / 10 symbols once the terminals in
         it are written out.
         """
@@ -146,6 +148,10 @@ class GrammarFiles:
             if (language := language_of(text)) is not None:
                 message = f"{language} (in Lark's language, {message})"
             raise GrammarError(self.at(message, opened, len(self.texts) - 1))
+        deep = offsets_of(text).too_deep
+        if deep is not None:
+            message = f"brackets stand more than {MOST_NESTED} deep inside one another; give the inner ones rules of their own"
+            raise NestingError(self.at(message, deep, len(self.texts) - 1))
         # Lark follows every path through terminals that contain terminals: exponentially many.
         sizes: dict[str, int] = {}
         for name in offsets_of(text).parts:
@@ -242,7 +248,7 @@ dialect of it; under VERBOSE. `open` is where a literal begins that does not end
 _TOKEN = re.compile(
     COMMENT_OR_LITERAL
     + r"""
-      | %(?P<directive>[a-z]+)
+      | %(?P<directive>[a-z]+) | (?P<bracket>[([{]) | (?P<closing>[)\]}])
       | _++(?![A-Za-z])
       | (?P<name>_*+[A-Za-z][A-Za-z0-9_]*+)
         (?P<colon>(?=[ \t]*+(?:\{[^{}\n]*+\}[ \t]*+)?(?:\.[ \t]*+[+-]?\d++[ \t]*+)?:))?""",
@@ -264,6 +270,7 @@ class Offsets:
     in_terminals : for each name, its first use in the definition of a terminal.
     parts : for each terminal, the names in its definition.
     open_literal : where a literal begins that does not end; nothing behind it is looked at.
+    too_deep : the first bracket that has `MOST_NESTED` others around it.
     """
 
     definitions: dict[str, list[int]] = field(default_factory=dict)
@@ -274,6 +281,7 @@ class Offsets:
     in_terminals: dict[str, int] = field(default_factory=dict)
     parts: dict[str, list[str]] = field(default_factory=dict)
     open_literal: int | None = None
+    too_deep: int | None = None
 
     def find(self, name: str, use: bool = False) -> int | None:
         """Where a symbol is defined, else imported or declared, else used: an offset, or None.
@@ -303,7 +311,7 @@ def offsets_of(text: str) -> Offsets:
     """
     offsets = Offsets()
     in_rule: set[str] = set()
-    directive, line_end, defining = "", 0, ""
+    directive, line_end, defining, depth = "", 0, "", 0
     before: re.Match[str] | None = None
     for match in _TOKEN.finditer(text):
         offset, name, literal = match.start(), match["name"], match["literal"]
@@ -313,7 +321,13 @@ def offsets_of(text: str) -> Offsets:
         if literal and before is not None and text[before.end() : offset].strip(" \t") == "..":
             offsets.literals.setdefault(f"[{before[0][1:-1]}-{literal[1:-1]}]", before.start())
         before = match if literal else None
-        if match["directive"]:
+        if match["bracket"]:
+            depth += 1
+            if depth > MOST_NESTED and offsets.too_deep is None:
+                offsets.too_deep = offset
+        elif match["closing"]:
+            depth = max(0, depth - 1)
+        elif match["directive"]:
             directive, defining = match["directive"], ""
             if offset >= line_end:
                 line_end = text.find("\n", offset)
@@ -416,9 +430,15 @@ def n_parts(name: str, parts: Mapping[str, Sequence[str]], memo: dict[str, int])
     parts : for each terminal, the names in its definition.
     memo : results by name; changed.
     """
-    if name not in memo:
-        memo[name] = 0  # for a terminal inside itself, which Lark refuses
-        memo[name] = 1 + sum(n_parts(part, parts, memo) for part in parts.get(name, ()))
+    todo = [name]
+    while todo:
+        inside = parts.get(todo[-1], ())
+        if todo[-1] not in memo:
+            memo[todo[-1]] = 0  # for a terminal inside itself, which Lark refuses
+            todo += [part for part in inside if part not in memo]
+        else:
+            one = todo.pop()
+            memo[one] = memo[one] or 1 + sum([memo[part] for part in inside])
     return memo[name]
 
 

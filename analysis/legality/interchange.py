@@ -14,10 +14,12 @@ from maskwright.analysis.arguments import as_boolean
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.normalise import inline_unit_only, normalise, reduce
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar
+from maskwright.analysis.nesting import on_own_stack
 
 Classes = tuple[tuple[int, ...], ...]
 
 
+@on_own_stack
 def interchange_classes(grammar: GrammarSource, *, rewrite: bool = False) -> Classes:
     """The classes of interchangeable terminals with two or more members.
 

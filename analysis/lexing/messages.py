@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from maskwright.analysis.errors import LimitError, TerminalError
+from maskwright.analysis.errors import LimitError, NestingError, TerminalError
 from maskwright.analysis.grammar.grammar import Terminal
 from maskwright.analysis.lexing.lookbehind import lookbehind_before_start
 from maskwright.analysis.regex.dfa import Dfa
@@ -30,8 +30,7 @@ def naming(name: str, pattern: str) -> Iterator[None]:
     name : as messages name the terminal or pattern. pattern : its source, to point into.
 
     Raises: TerminalError for a construct that cannot be compiled, for a syntax error of Python's
-        re, and for a TerminalError from inside; LimitError for a RecursionError or LimitError from
-        inside.
+        re, and for a TerminalError from inside; NestingError and LimitError for those from inside.
     """
     try:
         yield
@@ -42,9 +41,8 @@ def naming(name: str, pattern: str) -> Iterator[None]:
         source = None if error.pos is None else Source("", error.pos)
         message = f"{name}: Python's re refuses the pattern {excerpt(pattern)}: {error.msg}"
         raise TerminalError(message + _pointer(pattern, source)) from error
-    except RecursionError as error:
-        message = f"{name}: the pattern's groups are nested too deeply; write it flatter (pattern {excerpt(pattern)})"
-        raise LimitError(message) from error
+    except NestingError as error:
+        raise NestingError(f"{name}: {error} (pattern {excerpt(pattern)}); write it flatter") from error
     except LimitError as error:
         remedy = "shorten it or its repetitions"
         raise LimitError(f"{name}: {error} (pattern {excerpt(pattern)}); {remedy}") from error

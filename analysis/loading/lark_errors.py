@@ -134,3 +134,10 @@ def _tokens(tree: object) -> Iterator[Token]:
     """The tokens of a tree of Lark's; none for any other object."""
     if isinstance(tree, Tree):
         yield from tree.scan_values(lambda value: isinstance(value, Token))
+
+
+def recursion_error(error: BaseException | None) -> RecursionError | None:
+    """The RecursionError that an error is, or that Lark has put into it; None if there is none."""
+    while error is not None and not isinstance(error, RecursionError):
+        error = error.__cause__ or error.__context__
+    return error

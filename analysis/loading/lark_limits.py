@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lark import Tree
@@ -11,7 +11,7 @@ from lark.grammar import NonTerminal
 from lark.load_grammar import REPEAT_BREAK_THRESHOLD, SMALL_FACTOR_THRESHOLD
 from lark.load_grammar import Grammar as LarkGrammar
 
-from maskwright.analysis.errors import LimitError
+from maskwright.analysis.errors import LimitError, NestingError
 from maskwright.analysis.grammar.grammar import INT32
 from maskwright.analysis.grammar.lark_files import (
     MAX_GROWN_SIZE,
@@ -21,6 +21,7 @@ from maskwright.analysis.grammar.lark_files import (
     TERMINAL_GROWS,
     GrammarFiles,
 )
+from maskwright.analysis.nesting import MOST_NESTED
 
 _GROWS = 10
 """A rule that grows by this factor or less is in proportion to the text.
@@ -36,21 +37,27 @@ def check_sizes(builder: LarkGrammar, files: GrammarFiles) -> None:
     files : its texts, for places in messages.
 
     Raises: LimitError if a terminal, a rule, all rules together or the calls of templates grow past
-    a limit of `lark_files`; GrammarError for a declared rule, and for a terminal's priority that is
-    not a 32-bit number.
+    a limit of `lark_files`; NestingError for groups too deep inside one another; GrammarError for a
+    declared rule, and for a terminal's priority that is not a 32-bit number.
     """
     memo: dict[int, int] = {}
+    nested: dict[int, int] = {}
     for name, (tree, priority) in builder.term_defs:
         if priority not in INT32:
             raise files.error(f"the priority {priority} of terminal {name} is not a 32-bit number", name)
+        if tree is not None and _nesting(tree, nested) > MOST_NESTED:
+            what = f"terminal {name}, with those in it, has groups nested more than {MOST_NESTED} deep"
+            raise files.error(f"{what}; write it flatter", name, kind=NestingError)
         if tree is not None and _pattern_size(tree, memo) > MAX_PATTERN_SIZE:
             raise files.error(TERMINAL_GROWS.format(name), name, kind=LimitError)
     grown = 0
-    for name, _, tree, _ in builder.rule_defs:
+    for name, params, tree, _ in builder.rule_defs:
         if tree is None:
             raise files.error(f"%declare names the rule {str(name)!r}; only terminals can be declared", name)
-        sizes: list[_Size] = []
-        sizes.append(_bnf_size(tree, sizes))
+        if params and _nesting(tree, nested) > MOST_NESTED // 2:  # Lark copies it, by recursion
+            what = f"template {str(name)!r} has groups nested more than {MOST_NESTED // 2} deep"
+            raise files.error(f"{what}; give the inner ones rules of their own", name, kind=NestingError)
+        sizes = _bnf_sizes(tree)
         if max(size.largest for size in sizes) > MAX_RULE_SIZE:
             what = f"rule {str(name)!r} grows past {MAX_RULE_SIZE:,} symbols once its groups, [], ? and ~ are multiplied out"
             raise files.error(f"{what}; give these parts rules of their own", name, kind=LimitError)
@@ -92,21 +99,45 @@ def literals_used(builder: LarkGrammar, start: str) -> set[str]:
     return found
 
 
-def _pattern_size(tree: Any, memo: dict[int, int]) -> int:
+def _pattern_size(tree: Tree[Any], memo: dict[int, int]) -> int:
     """A lower bound on the characters of a terminal's pattern.
 
     Trees are shared, so each is measured once.
 
     memo : sizes by id of the tree; changed.
     """
-    if not isinstance(tree, Tree):
-        return len(tree) if isinstance(tree, str) else 1
-    if id(tree) not in memo:
-        size = 1 + sum(_pattern_size(child, memo) for child in tree.children)
-        if tree.data == "expr" and tree.children[1] == "~":
-            size *= max(1, int(str(tree.children[-1])))
-        memo[id(tree)] = size
+    for one in _bottom_up(tree, memo):
+        size = 1
+        for child in one.children:
+            size += memo[id(child)] if isinstance(child, Tree) else len(child) if isinstance(child, str) else 1
+        if one.data == "expr" and one.children[1] == "~":
+            size *= max(1, int(str(one.children[-1])))
+        memo[id(one)] = size
     return memo[id(tree)]
+
+
+def _nesting(tree: Tree[Any], memo: dict[int, int]) -> int:
+    """How many groups, templates' arguments or terminals stand inside one another in a tree.
+
+    memo : as for `_pattern_size`.
+    """
+    for one in _bottom_up(tree, memo):
+        inside = max((memo[id(child)] for child in one.children if isinstance(child, Tree)), default=0)
+        memo[id(one)] = inside + (one.data in ("expansions", "template_usage"))
+    return memo[id(tree)] - 1
+
+
+def _bottom_up(tree: Tree[Any], known: Mapping[int, object]) -> Iterator[Tree[Any]]:
+    """The subtrees whose ids are not known, each behind those in it. The caller notes them."""
+    todo = [tree]
+    while todo:
+        inside = [child for child in todo[-1].children if isinstance(child, Tree) and id(child) not in known]
+        if inside:
+            todo += inside
+            continue
+        one = todo.pop()
+        if id(one) not in known:
+            yield one
 
 
 class _Size(NamedTuple):
@@ -128,19 +159,30 @@ class _Size(NamedTuple):
         return max(self.alternatives, self.symbols)
 
 
-def _bnf_size(tree: Any, helpers: list[_Size]) -> _Size:
-    """The size of what Lark makes of a rule's tree.
+def _bnf_sizes(tree: Tree[Any]) -> list[_Size]:
+    """The sizes of the rules that Lark makes of a rule's tree: of helper rules, and of itself.
 
     Lark multiplies groups out, copies what ``~`` repeats, and gives what ``+`` and ``*`` repeat a
     helper rule.
+    """
+    found: list[_Size] = []
+    known: dict[int, _Size] = {}
+    for one in _bottom_up(tree, known):
+        # PERF: Lark compares its tokens in Python
+        data = str(one.data)
+        inner = [] if data == "value" else [known[id(child)] for child in one.children if isinstance(child, Tree)]
+        known[id(one)] = _bnf_size(one, data, inner, found)
+    return [*found, known[id(tree)]]
 
+
+def _bnf_size(tree: Tree[Any], data: str, inner: list[_Size], helpers: list[_Size]) -> _Size:
+    """The size of what stands for a part of a rule.
+
+    data : the tree's kind. inner : the sizes of its children.
     helpers : the sizes of helper rules; appended to.
     """
-    # PERF: Lark compares its tokens in Python
-    data = str(tree.data) if isinstance(tree, Tree) else "value"
     if data == "value":
         return _ONE
-    inner = [_bnf_size(child, helpers) for child in tree.children if isinstance(child, Tree)]
     n = len(inner)
     if data == "expansion" and inner.count(_ONE) == n:  # PERF: as most are
         return _Size(1, min(n, MAX_RULE_SIZE + 1), n)

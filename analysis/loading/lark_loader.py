@@ -17,19 +17,21 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from types import NoneType
-from typing import Literal, get_args
+from types import FunctionType, NoneType
+from typing import Any, Literal, get_args
 
+import lark.load_grammar
+from lark import Tree as LarkTree
 from lark.grammar import Rule as LarkRule
 from lark.lexer import PatternStr, TerminalDef
 from lark.load_grammar import Grammar as LarkGrammar
+from lark.load_grammar import SimplifyRule_Visitor
 from lark.load_grammar import load_grammar as lark_load_grammar
 
 from maskwright.analysis.arguments import as_strings, clip, need_type
 from maskwright.analysis.errors import (
     EmptyLanguageError,
     GrammarError,
-    LimitError,
     MaskwrightError,
     UnknownNameError,
 )
@@ -40,7 +42,7 @@ from maskwright.analysis.grammar.options import read_options
 from maskwright.analysis.lexing.lexemes import check_texts
 from maskwright.analysis.lexing.transducer import STATE_LIMIT
 from maskwright.analysis.loading.indenter import Indenter
-from maskwright.analysis.loading.lark_errors import translate
+from maskwright.analysis.loading.lark_errors import recursion_error, translate
 from maskwright.analysis.loading.lark_limits import check_sizes, literals_used
 from maskwright.analysis.loading.names import find_source
 from maskwright.analysis.loading.parts import defined, with_parts
@@ -53,12 +55,14 @@ from maskwright.analysis.loading.stated import (
     with_verbatim,
 )
 from maskwright.analysis.lr.splits import default_conflicts
+from maskwright.analysis.nesting import on_own_stack
 from maskwright.analysis.restrict.restrict import as_tuple, replacements
 
 _LAYOUT_NAMES = (("_NEWLINE", "_INDENT", "_DEDENT"), ("NEWLINE", "INDENT", "DEDENT"), ("_NL", "_INDENT", "_DEDENT"))
 _BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
 
 
+@on_own_stack
 def load_grammar(
     source: str | os.PathLike[str],
     *,
@@ -104,7 +108,7 @@ def load_grammar(
     that names no choice, and for a restriction that the grammar does not know; EmptyLanguageError
     if no finite text can be derived; GrammarError for everything else that is wrong in the file, in
     an argument or with a restriction; LimitError if the grammar would grow past a limit of
-    `lark_files`, or is nested too deeply for Lark's loader.
+    `lark_files`, or is nested too deeply (NestingError).
     """
     found = find_source(source)
     return parse_grammar(
@@ -122,6 +126,7 @@ def load_grammar(
     )
 
 
+@on_own_stack
 def parse_grammar(
     text: str,
     *,
@@ -186,11 +191,10 @@ def parse_grammar(
         terminal_defs, lark_rules, ignored = _compile(builder, (start, *more), keep)
     except MaskwrightError:
         raise
-    except RecursionError as error:
-        raise LimitError(
-            f"{files.main}: the grammar is nested too deeply for Lark's loader; split the longest rule"
-        ) from error
-    except Exception as error:  # Lark raises AssertionError, AttributeError, KeyError, ValueError and others
+    except Exception as error:
+        if (deep := recursion_error(error)) is not None:
+            raise deep from None
+        # Lark raises AssertionError, AttributeError, KeyError, ValueError and others
         raise translate(error, files, doing) from error
     terminals = _terminals(terminal_defs, builder, lark_rules, keep, files.texts[0])
     terminals = with_parts(terminals, parts, files, text)
@@ -242,6 +246,23 @@ def _endless(grammar: Grammar, productive: frozenset[int], files: GrammarFiles) 
     return str(files.error(message, name))
 
 
+class _Simplify(SimplifyRule_Visitor):
+    """Lark's, which recurses over the groups of a rule; here, over those that multiply."""
+
+    def expansion(self, tree: LarkTree[Any]) -> None:
+        self._flatten(tree)
+        for i, child in enumerate(tree.children):
+            if isinstance(child, LarkTree) and child.data == "expansions" and len(set(child.children)) == 1:
+                tree.children[i] = child.children[0]
+        super().expansion(tree)
+
+
+_larks_compile: Any = FunctionType(
+    LarkGrammar.compile.__code__, {**vars(lark.load_grammar), SimplifyRule_Visitor.__name__: _Simplify}
+)
+"""`LarkGrammar.compile`, with `_Simplify`."""
+
+
 def _compile(
     builder: LarkGrammar, starts: Sequence[str], keep: Sequence[str]
 ) -> tuple[list[TerminalDef], list[LarkRule], Sequence[str]]:
@@ -250,13 +271,13 @@ def _compile(
     Rules that no other rule uses are left out, and so are terminals that neither a rule nor
     `%ignore` uses.
 
-    PERF: `builder.compile` would do the same, but takes n passes over a chain of n such rules.
+    PERF: `builder.compile` would leave them out, but takes n passes over a chain of n such rules.
 
     starts : names of rules that stay.
     keep : names of terminals that stay.
     """
     every = [str(name) for name, params, _, _ in builder.rule_defs if not params]
-    terminals, rules, ignored = builder.compile(every, "*")
+    terminals, rules, ignored = _larks_compile(builder, every, "*")
     rules_of: dict[str, list[LarkRule]] = {}
     for rule in rules:
         rules_of.setdefault(rule.origin.name, []).append(rule)

@@ -45,13 +45,7 @@ def determinise(tree: Node, max_states: int) -> ClassDfa:
     Cost: that of the subset construction, exponential at worst; O(states * classes * threads a
     state).
     """
-    try:
-        return _determinised(factored(tree), max_states)
-    except RecursionError:  # factoring makes the tree deeper
-        return _determinised(tree, max_states)
-
-
-def _determinised(tree: Node, max_states: int) -> ClassDfa:
+    tree = factored(tree)
     if size(tree) > 4 * max_states:
         raise too_many_positions(max_states)
     bounds, class_of, masks = _partition(tree)

@@ -17,6 +17,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
+from maskwright.analysis.nesting import MOST_NESTED
 from maskwright.analysis.regex import charset
 from maskwright.analysis.regex.charset import Ranges
 from maskwright.analysis.regex.positions import END, START
@@ -40,9 +41,6 @@ _HEX = "0123456789abcdefABCDEF"
 
 MOST_REPEATED = 1 << 20
 """The greatest number of copies that a quantifier may ask for."""
-
-DEEPEST = 100
-"""The greatest number of groups inside one another; each takes five frames of Python's stack."""
 
 
 class PatternError(Exception):
@@ -227,8 +225,8 @@ class _Parser:
 
     def _group(self, start: int) -> Node:
         self.depth += 1
-        if self.depth > DEEPEST:
-            raise PatternError(f"more than {DEEPEST} groups inside one another", start)
+        if self.depth > MOST_NESTED:
+            raise PatternError(f"more than {MOST_NESTED} groups inside one another", start)
         kind = ""
         if self.text.startswith("?", self.at):
             found = _GROUP.match(self.text, self.at)

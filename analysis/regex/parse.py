@@ -17,7 +17,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from maskwright.analysis.errors import LimitError, TerminalError
+from maskwright.analysis.errors import LimitError, NestingError, TerminalError
+from maskwright.analysis.nesting import MOST_NESTED, on_own_stack
 from maskwright.analysis.regex import charset
 from maskwright.analysis.regex.charset import Ranges
 from maskwright.analysis.regex.locate import Kind, constructs
@@ -37,6 +38,8 @@ from maskwright.analysis.regex.tree import (
 
 _sre: Any = importlib.import_module("re._parser")
 _LITERAL: Any = _sre.LITERAL
+_WHOLE: Any = (_LITERAL, _sre.NOT_LITERAL, _sre.IN, _sre.ANY, _sre.SUBPATTERN)
+"""What may be repeated without a group around it, or is one."""
 
 _FLAGS = {
     "a": re.ASCII,
@@ -88,14 +91,17 @@ def parse(pattern: str, flags: str = "") -> Node:
 
     Raises: Unsupported for back-references, conditional groups, and constructs of `re` that this
     module does not know; `re.error` for what `re` refuses, be it by a ValueError; LimitError for
-    repetitions too large for `re`; TerminalError for a bad letter in `flags`.
+    repetitions too large for `re`; NestingError for groups more than `MOST_NESTED` deep;
+    TerminalError for a bad letter in `flags`.
     """
     bits = flag_bits(flags)
     try:
-        parsed = _sre.parse(pattern, bits)
+        parsed = on_own_stack(_sre.parse)(pattern, bits)
         if "(?<" in pattern:
             # PERF: five times as long; what it finds besides is look-behinds of several widths
-            re.compile(pattern, bits)
+            on_own_stack(re.compile)(pattern, bits)
+    except NestingError:
+        raise NestingError(_TOO_DEEP) from None
     except OverflowError as error:
         raise LimitError(f"the pattern's repetition is too large for Python's re: {error}") from error
     except ValueError as error:  # of flags that exclude each other, and of `int`
@@ -104,6 +110,9 @@ def parse(pattern: str, flags: str = "") -> Node:
         raise LimitError("it has a number of too many digits for Python's re") from error
     bits = parsed.state.flags
     return _Reader(pattern, bool(bits & re.VERBOSE)).read(parsed, bits)
+
+
+_TOO_DEEP = f"its groups are nested more than {MOST_NESTED} deep"
 
 
 class _Reader:
@@ -115,6 +124,7 @@ class _Reader:
     def __init__(self, pattern: str, verbose: bool) -> None:
         self._pattern, self._verbose = pattern, verbose
         self._sources: dict[Kind, Iterator[Source]] | None = None
+        self._depth = 0
 
     def _next(self, kind: Kind, default: str) -> Source:
         if self._sources is None:
@@ -122,13 +132,21 @@ class _Reader:
             self._sources = {kind: iter(sources) for kind, sources in found.items()}
         return next(self._sources[kind], Source(default))
 
-    def read(self, items: Any, flags: int) -> Node:
-        if flags & re.IGNORECASE:
-            return sequence(*[self._item(str(op), argument, flags) for op, argument in items])
-        # PERF: most items are letters
-        return sequence(
-            *[_letter(argument) if op is _LITERAL else self._item(str(op), argument, flags) for op, argument in items]
-        )
+    def read(self, items: Any, flags: int, is_group: bool = False) -> Node:
+        """The tree of what stands side by side. is_group : whether a group has it.
+
+        Raises: NestingError.
+        """
+        self._depth += is_group
+        if self._depth > MOST_NESTED:
+            raise NestingError(_TOO_DEEP)
+        found: list[Node] = []
+        is_plain = not flags & re.IGNORECASE
+        for op, argument in items:
+            # PERF: most items are letters
+            found.append(_letter(argument) if is_plain and op is _LITERAL else self._item(str(op), argument, flags))
+        self._depth -= is_group
+        return sequence(*found)
 
     def _item(self, op: str, argument: Any, flags: int) -> Node:
         match op:
@@ -137,20 +155,23 @@ class _Reader:
             case "ANY":
                 return ANY if flags & re.DOTALL else _NOT_NEWLINE
             case "BRANCH":
-                return Choice(tuple([self.read(option, flags) for option in argument[1]]))
+                options: list[Node] = []
+                for option in argument[1]:
+                    options.append(self.read(option, flags))
+                return Choice(tuple(options))
             case "SUBPATTERN":
                 _, added, removed, body = argument
                 if added & _TYPE_FLAGS:
                     flags &= ~_TYPE_FLAGS
-                return self.read(body, (flags | added) & ~removed)
+                return self.read(body, (flags | added) & ~removed, True)
             case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
                 return self._repeat(op, argument, flags)
             case "ATOMIC_GROUP":
                 source = self._next("atomic", "(?>...)")
-                return Atomic(self.read(argument, flags), source)
+                return Atomic(self.read(argument, flags, True), source)
             case "ASSERT" | "ASSERT_NOT":
                 source = self._next("look", "look-around")
-                return Look(self.read(argument[1], flags), argument[0] > 0, op == "ASSERT_NOT", source)
+                return Look(self.read(argument[1], flags, True), argument[0] > 0, op == "ASSERT_NOT", source)
             case "AT":
                 return _anchor(str(argument), flags)
             case "FAILURE":
@@ -174,7 +195,8 @@ class _Reader:
 
     def _repeat(self, op: str, argument: Any, flags: int) -> Node:
         least, most, items = argument
-        body = self.read(items, flags)
+        # Python leaves out groups that only say what is repeated
+        body = self.read(items, flags, len(items) != 1 or items[0][0] not in _WHOLE)
         limit = None if most is _sre.MAXREPEAT else int(most)
         # The quantifier stands behind its body in the text; both walks reach it in that order.
         if op == "MIN_REPEAT":

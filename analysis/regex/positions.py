@@ -155,8 +155,10 @@ class _Positions:
                 leave = after
                 if most is None:
                     loop = self._marker(_LOOP, 0)
-                    after = 1 << loop
-                    self._following[loop] = leave | self.build(body, after)
+                    begin = self.build(body, 1 << loop)
+                    self._following[loop] = leave | begin
+                    # the last of the copies that there must be is the one that is repeated
+                    after, least = (begin, least - 1) if least else (1 << loop, 0)
                 else:
                     for _ in range(most - least):
                         after = leave | self.build(body, after)

@@ -73,10 +73,7 @@ def valid_utf8() -> Dfa:
 def _plain_rows(tree: Node, max_states: int, is_search: bool) -> ClassRows:
     """`positions.run`, of the factored tree where that may spare positions."""
     if size(tree) >= FACTORED_FROM:
-        try:
-            return positions.run(factored(tree), max_states, is_search=is_search)
-        except RecursionError:  # factoring makes the tree deeper
-            pass
+        tree = factored(tree)
     return positions.run(tree, max_states, is_search=is_search)
 
 

@@ -116,7 +116,7 @@ def children(node: Node) -> tuple[Node, ...]:
 
 
 MOST_FACTORED = 100
-"""Nested choices that `factored` may make on a path from the root to a leaf.
+"""BOUND: the height of a tree on which `factored` makes more nested choices.
 
 Beyond that it leaves choices as they are.
 """
@@ -132,14 +132,26 @@ def factored(tree: Node) -> Node:
 
     Example: ``abc|abd`` becomes ``ab(?:c|d)``.
     """
-    return _factored(tree, {})[0]
+    return _factored(tree, {}, MOST_FACTORED - _height(tree))[0]
 
 
-def _factored(node: Node, known: dict[int, tuple[Node, int]]) -> tuple[Node, int]:
-    """The factored tree, and how many nested choices were made on one of its paths."""
+def _height(node: Node) -> int:
+    """The most nodes on a path from the root to a leaf, sequences aside."""
+    height = int(not isinstance(node, Sequence | Chars))
+    for child in children(node):
+        if not isinstance(child, Chars):
+            height = max(height, _height(child) + (not isinstance(node, Sequence)))
+    return height
+
+
+def _factored(node: Node, known: dict[int, tuple[Node, int]], most: int) -> tuple[Node, int]:
+    """The factored tree, and how many nested choices were made on one of its paths.
+
+    most : how many may be.
+    """
     if id(node) in known:
         return known[id(node)]
-    done = [_factored(child, known) for child in children(node)]
+    done = [_factored(child, known, most) for child in children(node)]
     depth = max((made for _, made in done), default=0)
     found = node
     match node:
@@ -147,21 +159,21 @@ def _factored(node: Node, known: dict[int, tuple[Node, int]]) -> tuple[Node, int
             found = sequence(*(part for part, _ in done))
         case Choice():
             options = [option.parts if isinstance(option, Sequence) else (option,) for option, _ in done]
-            found, depth = _factored_choice(options, depth)
+            found, depth = _factored_choice(options, depth, most)
         case Repeat() | Look():
             found = replace(node, body=done[0][0])
     known[id(node)] = found, depth
     return known[id(node)]
 
 
-def _factored_choice(options: list[tuple[Node, ...]], depth: int) -> tuple[Node, int]:
+def _factored_choice(options: list[tuple[Node, ...]], depth: int, most: int) -> tuple[Node, int]:
     """The choice between sequences, and how many nested choices were made on one path.
 
     depth : how many were made on one path in and around this choice before.
     """
     groups: dict[object, list[tuple[Node, ...]]] = {}
     for at, parts in enumerate(options):
-        can_share = depth < MOST_FACTORED and parts and isinstance(parts[0], Chars)
+        can_share = depth < most and parts and isinstance(parts[0], Chars)
         groups.setdefault(parts[0] if can_share else at, []).append(parts)
     found: list[Node] = []
     deepest = depth
@@ -172,7 +184,7 @@ def _factored_choice(options: list[tuple[Node, ...]], depth: int) -> tuple[Node,
             continue
         while n < min(map(len, group)) and isinstance(first[n], Chars) and all(parts[n] == first[n] for parts in group):
             n += 1
-        remainder, made = _factored_choice([parts[n:] for parts in group], depth + 1)
+        remainder, made = _factored_choice([parts[n:] for parts in group], depth + 1, most)
         found.append(sequence(*first[:n], remainder))
         deepest = max(deepest, made)
     return found[0] if len(found) == 1 else Choice(tuple(found)), deepest

@@ -11,8 +11,9 @@ import re
 from dataclasses import replace
 from typing import Literal
 
-from maskwright.analysis.errors import GrammarError, LimitError, TerminalError
+from maskwright.analysis.errors import GrammarError, LimitError, NestingError, TerminalError
 from maskwright.analysis.kept import Kept
+from maskwright.analysis.nesting import on_own_stack
 from maskwright.analysis.regex import ecma, parse, positions, rewrite
 from maskwright.analysis.regex.bounds import check_least
 from maskwright.analysis.regex.dfa import MAX_STATES, Dfa, difference, union
@@ -22,6 +23,7 @@ from maskwright.analysis.regex.tree import Atomic, Chars, Choice, Look, Node, Re
 Dialect = Literal["python", "ecma"]
 
 
+@on_own_stack
 def regex_automaton(pattern: str, flags: str = "", dialect: Dialect = "python") -> Dfa:
     r"""The UTF-8 of the texts that a regular expression matches as a whole.
 
@@ -56,8 +58,8 @@ def _automaton(pattern: str, flags: str, dialect: Dialect) -> Dfa:
         what = f"Python's re refuses it: {error}"
     except TerminalError as error:
         what = str(error)
-    except RecursionError:
-        raise LimitError(f"pattern {shown}: its groups are nested too deeply; write it flatter") from None
+    except NestingError as error:
+        raise NestingError(f"pattern {shown}: {error}; write it flatter") from None
     except LimitError as error:
         raise LimitError(f"pattern {shown}: {error}; shorten it or its repetitions") from error
     raise GrammarError(f"pattern {shown}: {what}")

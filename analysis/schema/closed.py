@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
 
-from maskwright.analysis.errors import SchemaError
+from maskwright.analysis.errors import NestingError, SchemaError
+from maskwright.analysis.nesting import check_nesting
 from maskwright.analysis.schema.documents import BY_NAME
-from maskwright.analysis.schema.graph import TOO_DEEP
 
 _DATA = frozenset({"const", "enum", "default", "examples"})
 """Keywords whose value is no schema, whatever it looks like."""
@@ -30,10 +30,8 @@ def closed_objects(schema: Any) -> Any:
 
     Raises: SchemaError for a schema that is nested too deeply.
     """
-    try:
-        schema = copy.deepcopy(schema)
-    except RecursionError:
-        raise SchemaError(f"/: {TOO_DEEP}") from None
+    refuse_deep(schema)
+    schema = copy.deepcopy(schema)
     seen: set[int] = set()
     todo = [(schema, schema)]  # with the schema that the pointers of its references begin at
     while todo:
@@ -55,6 +53,15 @@ def closed_objects(schema: Any) -> Any:
         if any(isinstance(one.get(key), Mapping) for key in _NAMING):
             one.setdefault("additionalProperties", False)
     return schema
+
+
+def refuse_deep(*values: Any) -> None:
+    """Raises: SchemaError for values that are nested too deeply to be those of a schema."""
+    try:
+        for value in values:
+            check_nesting(value)
+    except NestingError as error:
+        raise SchemaError(f"/: {error}") from None
 
 
 def _pointed(schema: Any, reference: str) -> Any:

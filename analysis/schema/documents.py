@@ -13,6 +13,7 @@ from typing import Any
 
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import SchemaError
+from maskwright.analysis.nesting import MOST_NESTED
 
 DRAFTS = {
     "http://json-schema.org/draft-04/schema": 4,
@@ -237,6 +238,12 @@ class Document:
         """The error that something is wrong with a keyword of a location, or "" for all of it."""
         pointer = self.pointer(location) + ("/" + escaped(keyword) if keyword else "")
         return SchemaError(f"{pointer or '/'}: {what}", pointer)
+
+    def check_depth(self, location: int, depth: int) -> None:
+        """Raises: SchemaError where too many combinators are worked out inside one another."""
+        if depth >= MOST_NESTED:
+            what = f"more than {MOST_NESTED} subschemas stand inside one another without a member or an item between"
+            raise self.error(location, "", f"{what}; write it flatter")
 
     def child(self, parent: int, schema: Any, *keys: str | int) -> int:
         """The number of a subschema of a location, which stands under `keys` there.

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from maskwright.analysis.errors import SchemaError, UnknownNameError
+from maskwright.analysis.errors import UnknownNameError
 from maskwright.analysis.schema.builder import Builder
 from maskwright.analysis.schema.documents import DEFAULT_DRAFT, Document, NamesMatter
 from maskwright.analysis.schema.drafts import all_live
 from maskwright.analysis.schema.finish import Finisher
 from maskwright.analysis.schema.shapes import NO_NODE, SchemaGraph
-
-TOO_DEEP = "the schema's parts stand too deep inside one another; write some as `$defs`"
-"""What is said of a schema that recursion does not come through."""
 
 DRAFT_NUMBERS = (4, 6, 7, 2019, 2020)
 
@@ -62,14 +59,11 @@ def _built(
 ) -> SchemaGraph:
     """As `build_graph`. is_short : whether to take the short way for plain subschemas."""
     try:
-        try:
-            document = Document(schema, documents, default_draft)
-            return _graph(Builder(document, in_order, is_short), lenient)
-        except NamesMatter:
-            document = Document(schema, documents, default_draft, True)
-            return _graph(Builder(document, in_order, is_short), lenient)
-    except RecursionError as error:
-        raise SchemaError(f"/: {TOO_DEEP}") from error
+        document = Document(schema, documents, default_draft)
+        return _graph(Builder(document, in_order, is_short), lenient)
+    except NamesMatter:
+        document = Document(schema, documents, default_draft, True)
+        return _graph(Builder(document, in_order, is_short), lenient)
 
 
 def _graph(builder: Builder, lenient: bool) -> SchemaGraph:

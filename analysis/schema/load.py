@@ -17,13 +17,15 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 from urllib.parse import quote, urljoin
 
 from maskwright.analysis.arguments import a_type, as_boolean, clip, printable
-from maskwright.analysis.errors import MissingExtraError, SchemaError, UnknownNameError
+from maskwright.analysis.errors import MissingExtraError, NestingError, SchemaError, UnknownNameError
 from maskwright.analysis.files import is_tensors, read_file_bytes
 from maskwright.analysis.kept import Kept
+from maskwright.analysis.nesting import MOST_NESTED_JSON, on_own_stack, read_json
 from maskwright.analysis.regex.dfa import Dfa, intersect
 from maskwright.analysis.regex.whole import regex_automaton
+from maskwright.analysis.schema.closed import refuse_deep
 from maskwright.analysis.schema.documents import draft_named, identifier
-from maskwright.analysis.schema.graph import TOO_DEEP, build_graph
+from maskwright.analysis.schema.graph import build_graph
 from maskwright.analysis.schema.shapes import Escapes, SchemaGraph, Texts
 
 KeyOrder: TypeAlias = Literal["any", "schema"]
@@ -79,6 +81,7 @@ def check_escapes(escapes: object) -> None:
         raise UnknownNameError(f"escapes is {clip(escapes)}; expected 'any' or 'minimal'")
 
 
+@on_own_stack
 def load_schema(
     source: Any,
     *,
@@ -123,7 +126,11 @@ def load_schema(
     spacing = _spacing(whitespace)
     check_escapes(escapes)
     others = given_documents(documents, schema)
-    graph = _built(schema, others, key_order, lenient) if others else _graph(_Content(schema), key_order, lenient)
+    if others:
+        refuse_deep(schema, *others.values())
+        graph = _built(schema, others, key_order, lenient)
+    else:
+        graph = _graph(_Content(schema), key_order, lenient)
     options = SchemaOptions(whitespace, key_order, lenient, others, escapes)
     return JsonSchema(name, schema, Texts(graph, spacing, escapes), options)
 
@@ -164,8 +171,6 @@ def _spelled(schema: Any) -> str:
     """A schema as JSON text. Raises: SchemaError for what is no JSON."""
     try:
         return json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
-    except RecursionError as error:
-        raise SchemaError(TOO_DEEP) from error
     except (TypeError, ValueError) as error:
         raise SchemaError(f"the schema cannot be written as JSON: {error}") from error
 
@@ -186,12 +191,18 @@ class _Content:
             # that has been there before
             self._data, self.schema = marshal.dumps(schema, 2), schema
         except ValueError:  # types of a user, or values too deep
+            refuse_deep(schema)
             spelled = _spelled(schema)
             self._data, self.schema = spelled.encode("utf-8", "surrogatepass"), json.loads(spelled)
 
     @property
     def nbytes(self) -> int:
         return len(self._data)
+
+    @property
+    def most_containers(self) -> int:
+        """An upper bound on its dicts, lists and tuples, each of which begins with a bracket."""
+        return sum(map(self._data.count, (b"{", b"[", b"(")))
 
     def __hash__(self) -> int:
         return hash(self._data)
@@ -204,6 +215,8 @@ class _Content:
 def _graph(content: _Content, key_order: KeyOrder, lenient: bool) -> SchemaGraph:
     """The graph of a schema. It holds nothing of the caller's values, which may change."""
     schema, content.schema = content.schema, None  # the cache keeps what is equal, not the values
+    if content.most_containers > MOST_NESTED_JSON:  # PERF: a microsecond where the look takes ten
+        refuse_deep(schema)
     return _built(schema, {}, key_order, lenient)
 
 
@@ -291,11 +304,11 @@ def parse_schema(text: str | bytes, where: str = "the schema") -> Any:
         return found
 
     try:
-        return json.loads(text, parse_constant=no_constant, parse_float=exact)
+        return read_json(text, parse_constant=no_constant, parse_float=exact)
     except json.JSONDecodeError as error:
         raise SchemaError(f"{where}:{error.lineno}:{error.colno}: this is no JSON: {error.msg}") from error
-    except RecursionError as error:
-        raise SchemaError(f"{where}: {TOO_DEEP}") from error
+    except NestingError as error:
+        raise SchemaError(f"{where}: {error}") from None
     except ValueError as error:
         if isinstance(error, SchemaError):
             raise

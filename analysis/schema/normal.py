@@ -93,6 +93,7 @@ class Normals:
         key = (term, seen)
         found = self._normals.get(key)
         if found is None:
+            self.document.check_depth(term >> 1, len(self._open))
             if key in self._open:
                 raise self.document.error(
                     term >> 1,

@@ -67,10 +67,7 @@ def pattern_automaton(text: str, pointer: str = "") -> Dfa:
         >>> pattern_automaton("^a+$").matches(b"aa"), pattern_automaton("b").matches(b"abc")
         (True, True)
     """
-    try:
-        found = _searched(text)
-    except RecursionError:
-        found = "its groups are nested too deeply"
+    found = _searched(text)
     if isinstance(found, str):
         raise SchemaError(f"{pointer or '/'}: the pattern {_shown(text)} cannot be used: {found}", pointer)
     return found
@@ -81,8 +78,6 @@ def _searched(text: str) -> Dfa | str:
     """The strings in which a pattern is found, or why it cannot be used.
 
     PERF: a schema asks several times for a pattern, also for one that is too large.
-
-    Raises: RecursionError, which depends on who asks.
     """
     try:
         return spell(ecma.parse(text), MOST_STATES, is_search=True)
@@ -104,7 +99,7 @@ def repeated_class(text: str) -> tuple[Dfa, int, int | None] | None:
     """
     try:
         found = whole_copies(ecma.parse(text))
-    except (ecma.PatternError, RecursionError):
+    except ecma.PatternError:
         return None
     if found is None:
         return None

@@ -8,6 +8,7 @@ from typing import Literal
 
 from maskwright.analysis.arguments import a_type, clip, printable
 from maskwright.analysis.errors import GrammarError
+from maskwright.analysis.nesting import on_own_stack
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.regex.whole import regex_automaton
 from maskwright.analysis.schema.strings import literals
@@ -28,6 +29,7 @@ class Regex:
         return f"<Regex {printable(self.name)}: {self.automaton.n_states} states>"
 
 
+@on_own_stack
 def load_regex(pattern: str, flags: str = "", dialect: Literal["python", "ecma"] = "python") -> Regex:
     r"""A regular expression, for `build_store`: the texts that it matches as a whole.
 
@@ -51,6 +53,7 @@ def load_regex(pattern: str, flags: str = "", dialect: Literal["python", "ecma"]
     return Regex(clip(pattern), regex_automaton(pattern, flags, dialect))
 
 
+@on_own_stack
 def load_choice(texts: Iterable[str | bytes]) -> Regex:
     """Some texts, for `build_store`: each whole text is one of them.
 

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.arguments import as_integer, clip, need_type
 from maskwright.analysis.errors import DeadEndError, MaskwrightError
+from maskwright.analysis.nesting import on_own_stack
 from maskwright.analysis.schema.text_patterns import Regex
 from maskwright.maskstore.index.functions import Functions, functions_of
 from maskwright.maskstore.index.levels import trie_levels
@@ -17,6 +18,7 @@ MOST_PAIRS = 1 << 24
 """BOUND: the pairs of states of all that tokens do, by default; they take 0.3 GB."""
 
 
+@on_own_stack
 def build_index(regex: Regex, vocabulary: VocabularySource, *, most_pairs: int = MOST_PAIRS) -> TokenIndex:
     """The automaton over tokens of a regular expression or a choice, complete.
 

@@ -22,6 +22,7 @@ from maskwright.analysis.lr.bisimulation import coarsest_partition
 from maskwright.analysis.lr.lookaheads import lookaheads
 from maskwright.analysis.lr.merging import has_conflicts
 from maskwright.analysis.lr.tables import build_lr_tables
+from maskwright.analysis.nesting import on_own_stack
 from maskwright.maskstore.table.anew import check_made_anew
 from maskwright.maskstore.table.compiled import Progress
 from maskwright.maskstore.verify import MOST_FOUND, Difference, verify_table
@@ -167,6 +168,7 @@ class VerificationReport:
         yield Text(f"\nverify: {verdict}", style="bold green" if self.passed else "bold red")
 
 
+@on_own_stack
 def verify(
     store: Store | str | os.PathLike[str],
     *,

@@ -19,6 +19,7 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.analysis.loading.names import DIRECTIVE, grammar_text
 from maskwright.analysis.marks import MARK, mark
+from maskwright.analysis.nesting import on_own_stack
 from maskwright.analysis.schema.load import JsonSchema
 from maskwright.lint.finding import CODES, Finding, Report
 from maskwright.lint.run import lint_grammar
@@ -26,6 +27,7 @@ from maskwright.lint.schemas import lint_schema
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
 
 
+@on_own_stack
 def lint_composition(
     source: Composition | str | os.PathLike[str],
     vocabulary: VocabularySource | None = None,

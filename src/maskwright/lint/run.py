@@ -12,6 +12,7 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.analysis.grammar.normalise import productive_symbols
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar
+from maskwright.analysis.nesting import on_own_stack
 from maskwright.lint import (
     backup,
     conflicts,
@@ -64,6 +65,7 @@ OF_LEXING: tuple[Check, ...] = (
 """Checks of a lexer that takes the longest match. Not for lexing "nfa"."""
 
 
+@on_own_stack
 def lint_grammar(
     grammar: GrammarSource,
     vocabulary: VocabularySource | None = None,

@@ -12,6 +12,7 @@ from typing import Any
 from maskwright.analysis.arguments import as_strings, need_path
 from maskwright.analysis.errors import DeadEndError, LimitError, SchemaError, UnknownNameError
 from maskwright.analysis.grammar.lark_files import suggestion
+from maskwright.analysis.nesting import on_own_stack
 from maskwright.analysis.schema.documents import DEFAULT_DRAFT, DRAFTS
 from maskwright.analysis.schema.emptiness import Emptiness, empty_subschemas
 from maskwright.analysis.schema.graph import build_graph
@@ -26,6 +27,7 @@ _NO_VALUE = "no value satisfies the schema"
 _SAY_SO = "if it is meant, write false in its place, or leave it out"
 
 
+@on_own_stack
 def lint_schema(
     schema: Any,
     vocabulary: VocabularySource | None = None,

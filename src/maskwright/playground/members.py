@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import MaskwrightError, UnknownNameError
 from maskwright.analysis.grammar.lark_files import suggestion
+from maskwright.analysis.nesting import read_json
 
 _OF_ALL = ("constraint", "kind", "whitespace")
 _MEMBERS: Mapping[str, tuple[str, ...]] = {
@@ -36,10 +36,10 @@ def members_of(name: str, body: bytes) -> dict[str, Any]:
     {'constraint': '[a-z]+', 'before': 'a'}
     """
     try:
-        found = json.loads(body, object_pairs_hook=_once)
+        found = read_json(body, object_pairs_hook=_once)
     except MaskwrightError:
         raise
-    except (ValueError, RecursionError):
+    except ValueError:
         raise MaskwrightError("the body is no JSON") from None
     if not isinstance(found, dict):
         raise MaskwrightError("the body is no JSON object")

@@ -10,6 +10,7 @@ from maskwright.analysis.arguments import a_type, clip
 from maskwright.analysis.errors import MaskwrightError, UnknownNameError
 from maskwright.analysis.fronts import detect
 from maskwright.analysis.grammar.lark_files import suggestion
+from maskwright.analysis.nesting import read_json
 from maskwright.serving.options import KINDS, RequestLimits, RequestOptions
 from maskwright.serving.reading import ARROWS, library
 
@@ -117,8 +118,8 @@ def _language(spec: str) -> str:
 
 def _is_tag(spec: str) -> bool:
     try:
-        values = json.loads(spec)
-    except (ValueError, RecursionError):
+        values = read_json(spec)
+    except ValueError:
         return False  # who reads the schema says it
     return isinstance(values, dict) and (
         values.get("type") == "structural_tag" or ("structures" in values and "triggers" in values)

@@ -29,6 +29,7 @@ from maskwright.analysis.lexing.post import post_terminals
 from maskwright.analysis.lexing.terminal_nfa import TerminalNfa, build_terminal_nfa
 from maskwright.analysis.lexing.terminals import compile_terminals, lookahead_beyond_end
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar
+from maskwright.analysis.nesting import on_own_stack
 from maskwright.maskstore.entries.build import assemble, contexts_of, walk_vocabulary
 from maskwright.maskstore.entries.entries import Entries, Reading, collect_entries
 from maskwright.maskstore.entries.pairs import pair_savings
@@ -100,6 +101,7 @@ class _Clock:
         return {part: round(value, 4) for part, value in {**self.seconds, **total}.items()}
 
 
+@on_own_stack
 def analyze(
     grammar: GrammarSource,
     vocabulary: VocabularySource | None = None,

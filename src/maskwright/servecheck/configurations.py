@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.files import read_file_bytes
+from maskwright.analysis.nesting import read_json
 
 LARGEST = 1 << 26
 """The most bytes of a configuration that is read."""
@@ -29,10 +29,10 @@ def read_object(path: Path) -> dict[str, Any] | None:
         return None
     try:
         data = read_file_bytes(path, LARGEST, "a configuration", UnreadableError)
-        found = json.loads(data)
+        found = read_json(data)
     except OSError as error:
         raise UnreadableError(f"{path} cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise UnreadableError(f"{path} is no JSON: {error}") from None
     if not isinstance(found, dict):
         raise UnreadableError(f"{path} holds {clip(found)}; expected a JSON object")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import json
 import logging
 import re
 from collections.abc import Callable, Collection, Mapping
@@ -24,6 +23,7 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.analysis.loading import load_grammar, parse_grammar
 from maskwright.analysis.loading.names import DIRECTIVE, known_grammars
+from maskwright.analysis.nesting import on_own_stack, read_json
 from maskwright.analysis.schema.closed import closed_objects
 from maskwright.analysis.schema.documents import DEFAULT_DRAFT, escaped
 from maskwright.analysis.schema.load import load_schema, parse_schema
@@ -145,6 +145,7 @@ class RequestReader:
         name = request.spec.strip()
         return name if request.kind == "grammar" and name in self.stores else None
 
+    @on_own_stack
     def read(self, request: Request) -> Constraint | Composition:
         """The constraint of a request that names no store.
 
@@ -260,7 +261,7 @@ def library() -> frozenset[str]:
 def _choice(spec: str) -> list[str]:
     """The texts of a choice. Raises: GrammarError for what is no JSON list of strings."""
     try:
-        found = json.loads(spec)
+        found = read_json(spec)
     except ValueError as error:
         raise GrammarError(f"the choice is no JSON: {error}; expected a list of strings") from None
     if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
@@ -275,8 +276,8 @@ def _of_object(spec: str) -> Grammar | Composition:
     Raises: GrammarError for other objects.
     """
     try:
-        values = json.loads(spec)
-    except (ValueError, RecursionError) as error:
+        values = read_json(spec)
+    except ValueError as error:
         raise GrammarError(f"the grammar begins as a JSON object does, and is no JSON: {clip(str(error))}") from None
     if "grammars" in values:
         return read_llguidance(values, name=_NAME)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Mapping
@@ -11,6 +10,7 @@ from typing import Any, NamedTuple
 from maskwright.analysis.arguments import a_type, clip
 from maskwright.analysis.errors import MaskwrightError, UnknownNameError
 from maskwright.analysis.grammar.lark_files import suggestion
+from maskwright.analysis.nesting import read_json
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.serving.options import RequestLimits, RequestOptions
 from maskwright.serving.requests import RequestCompiler
@@ -146,8 +146,8 @@ def _stores(where: str, value: Any) -> tuple[tuple[str, str], ...]:
     if isinstance(value, str):
         if value.lstrip().startswith("{"):
             try:
-                found = json.loads(value)
-            except (ValueError, RecursionError) as error:
+                found = read_json(value)
+            except ValueError as error:
                 raise MaskwrightError(f"{where} is no JSON: {error}") from None
         else:
             parts = [part.strip().partition("=") for part in value.split(",") if part.strip()]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from maskwright.analysis.arguments import a_type
+from maskwright.analysis.nesting import read_json
 from maskwright.serving.xgrammar_missing import RefusedError
 
 
@@ -72,8 +73,8 @@ def _schema_values(schema: Any) -> Any:
     if not isinstance(schema, str):
         return schema
     try:
-        return json.loads(schema)
-    except (ValueError, RecursionError) as error:
+        return read_json(schema)
+    except ValueError as error:
         raise RefusedError(f"the schema of a tag is no JSON: {error}") from error
 
 
@@ -81,7 +82,7 @@ def as_json(what: str, value: Any) -> str:
     """JSON text, of text or of Python values. Raises: RefusedError for what is neither."""
     try:
         return value if isinstance(value, str) else json.dumps(value)
-    except (TypeError, ValueError, RecursionError) as error:
+    except (TypeError, ValueError) as error:
         raise RefusedError(f"the {what} cannot be written as JSON: {error}") from error
 
 

@@ -9,6 +9,7 @@ from maskwright.analysis.errors import DeadEndError, GrammarError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.legality.judge import Rules, need_rules
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar
+from maskwright.analysis.nesting import on_own_stack
 from maskwright.decoding.dead import refuse_dead
 from maskwright.lint import lint_grammar
 from maskwright.maskstore.entries.build import build_entry_table
@@ -69,6 +70,7 @@ def build_store(
 ) -> ComposedStore: ...
 
 
+@on_own_stack
 def build_store(
     grammar: GrammarSource | SchemaSource | Composition,
     vocabulary: VocabularySource,
@@ -119,6 +121,7 @@ def build_store(
     return build_and_keep(found, vocabulary, None, streamlined, rules, progress, allow_dead, lazy)
 
 
+@on_own_stack
 def build_and_keep(
     grammar: GrammarSource,
     vocabulary: VocabularySource,

@@ -30,6 +30,7 @@ from maskwright.analysis.files import refuse_output
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.legality.judge import Rules, need_rules
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar
+from maskwright.analysis.nesting import on_own_stack
 from maskwright.maskstore.entries.entry_table import EntryTable
 from maskwright.maskstore.file.fileformat import save_store
 from maskwright.maskstore.file.fileheader import FORMAT_VERSION
@@ -142,6 +143,7 @@ def cached_store(
 ) -> ComposedStore: ...
 
 
+@on_own_stack
 def cached_store(
     grammar: GrammarSource | SchemaSource | Composition,
     vocabulary: VocabularySource,

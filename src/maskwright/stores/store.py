@@ -19,6 +19,7 @@ import numpy as np
 from maskwright.analysis.arguments import as_boolean, need_progress, printable
 from maskwright.analysis.errors import GrammarError, StoreError
 from maskwright.analysis.lexing.terminal_nfa import TerminalNfa
+from maskwright.analysis.nesting import on_own_stack
 from maskwright.decoding.batch import Batch
 from maskwright.decoding.matcher import DEFAULT_ROLLBACK, Matcher
 from maskwright.maskstore.entries.entry_table import EntryTable
@@ -220,6 +221,7 @@ class EntryStore(EntryTable, _Portable):
         )
 
 
+@on_own_stack
 def load_store(
     path: str | os.PathLike[str],
     *,

@@ -321,8 +321,7 @@ def deep(n: int, wrap: Callable[[Any], Any], leaf: Any) -> Any:
 
 
 TOO_MUCH: dict[str, tuple[Callable[[], Any], str]] = {
-    "nested allOf": (lambda: deep(20_000, lambda inner: {"allOf": [inner]}, {}), "too deep"),
-    "deep constant": (lambda: {"const": deep(5_000, lambda inner: [inner], 1)}, "too deep"),
+    "nested allOf": (lambda: deep(20_000, lambda inner: {"allOf": [inner]}, {}), "more than 100 subschemas"),
     "loop of anyOf": (lambda: {"anyOf": [{"$ref": "#"}, {"type": "string"}]}, "refers to itself"),
     "product of anyOf": (
         lambda: {"allOf": [{"anyOf": [{"required": [f"a{i}"]}, {"required": [f"b{i}"]}]} for i in range(30)]},
@@ -384,5 +383,7 @@ def test_schemas_that_are_nested_too_deeply_are_called_so(is_text: bool) -> None
     values: Any = {}
     for _ in range(5_000):
         values = {"not": values}
-    with pytest.raises(SchemaError, match=r"stand too deep inside one another; write some as `\$defs`"):
+    with pytest.raises(
+        SchemaError, match="arrays and objects stand more than 250 deep inside one another; write it flatter"
+    ):
         load_schema('{"not":' * 20_000 + "{}" + "}" * 20_000 if is_text else values)

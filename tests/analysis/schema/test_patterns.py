@@ -125,20 +125,6 @@ def test_what_is_wrong_is_said(pattern: str, message: str) -> None:
     assert error.value.pointer == "/properties/a/pattern"
 
 
-def test_a_deep_stack_is_no_crash() -> None:
-    text = "(" * 90 + "a" + ")*" * 90
-
-    def deep(frames: int) -> None:
-        if frames:
-            deep(frames - 1)
-        else:
-            pattern_automaton(text)
-
-    with pytest.raises(SchemaError, match="its groups are nested too deeply"):
-        deep(700)
-    assert pattern_automaton(text).matches(b"")
-
-
 def common_patterns() -> list[str]:
     """The patterns of the schemas of SchemaStore, sorted."""
     found: set[str] = set()
