@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.fronts.expressions import (
     EMPTY,
@@ -89,6 +90,7 @@ def _product(left: Expr, right: Expr, is_difference: bool) -> Expr:
     agenda = [start]
     number = {start: 0}
     for one, other in agenda:  # grows while it is read
+        look()
         row: dict[int, list[tuple[int, int]]] = {}
         for (c, d), pairs in spans.items():
             target = int(first.next_state[one, c]), int(second.next_state[other, d]) if other >= 0 else -1
@@ -173,6 +175,7 @@ def eliminated(edges: list[dict[int, Expr]], accepting: list[bool]) -> Expr:
             before[target].add(state)
     left = set(range(n))
     while left:
+        look()
         state = min(left, key=lambda s: (len(before[s]) * len(after[s]), s))
         left.discard(state)
         loop = repetition(after[state].pop(state, NEVER), 0, None)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from typing import NamedTuple
 
+from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.fronts.expressions import EMPTY, Expr, choice, sequence
 from maskwright.analysis.nesting import on_own_stack
@@ -57,6 +58,7 @@ def lower(rules: Mapping[str, Expr], split: Set[str], where: str) -> Lowered:
     for name in rules:
         lowering.bodies[name] = []
     for name, expr in rules.items():
+        look()
         lowering.base = name
         lowering.bodies[name] = lowering.alternatives(expr)
     return Lowered(lowering.bodies, lowering.leaves, lowering.optional)

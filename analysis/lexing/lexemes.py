@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from lark.utils import get_regexp_width
 
+from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.columns import column_bytes
 from maskwright.analysis.grammar.grammar import Grammar, Terminal
@@ -224,6 +225,7 @@ class Lexemes:
             found: set[int] = set()
             agenda = [start]
             while agenda:
+                look()
                 new = {after for after in self.next_by_class[agenda.pop()] if after >= 0} - found
                 found |= new
                 agenda += new
@@ -366,6 +368,7 @@ def _union_over_reachable(own: list[int], successors: list[set[int]]) -> list[in
             predecessors[target].append(state)
     agenda = list(range(len(found)))
     while agenda:
+        look()
         state = agenda.pop()
         for before in predecessors[state]:
             if found[state] & ~found[before]:

@@ -42,6 +42,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import BackupError, GrammarError, LimitError
 from maskwright.analysis.grammar.columns import LINE_FEED, column_bytes
 from maskwright.analysis.grammar.grammar import Grammar
@@ -171,6 +172,7 @@ class _Builder:
         mode_state = [self._add(_State(start, begins=True)) for start in starts] or [START_STATE]
         n_backing = 0
         for number, state in enumerate(self.states):  # grows while it is read
+            look()
             self._row_of(number)
             n_backing += state.backs_up
             if state.backs_up and n_backing == MANY:
@@ -272,6 +274,7 @@ class _Builder:
                 self._add(_State(start, begins=True))
         agenda = [(0, 0, number) for number in range(len(self.states))]
         while agenda and len(self._rows) < MOST_DEEP:
+            look()
             *_, number = heapq.heappop(agenda)
             n_before = len(self.states)
             self._row_of(number)

@@ -39,6 +39,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
+from maskwright.analysis.deadline import look
 from maskwright.analysis.grammar.grammar import Conflicts, Grammar, Rule
 from maskwright.analysis.grammar.normalise import reduce, renumber
 from maskwright.analysis.lr.digraph import digraph
@@ -123,6 +124,7 @@ class _Rewriter:
             else:
                 self.bodies[lhs] = [new for body in bodies for new in self._variants(lhs, body)]
         for new, lhs in self.agenda:  # grows while it is read
+            look()
             self.bodies[new] = [body for rule in self.grammar.rules_of[lhs] for body in self._variants(lhs, rule.rhs)]
         self._merge_units()
         self._drop_covered()
@@ -249,6 +251,7 @@ class _Rewriter:
         merged: dict[int, dict[Body, None]] = {}
         one = {lhs: least.setdefault(found, lhs) for lhs, found in zip(members, classes, strict=True)}
         for lhs in members:
+            look()
             bodies = (tuple(one.get(symbol, symbol) for symbol in body) for body in self.bodies[lhs])
             merged.setdefault(one[lhs], {}).update(dict.fromkeys(body for body in bodies if body != (one[lhs],)))
         self.bodies = {lhs: list(bodies) for lhs, bodies in merged.items()}

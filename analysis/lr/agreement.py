@@ -24,6 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.deadline import look
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT, LrTables
 
 MAX_DIFFERENCE = 48
@@ -102,6 +103,7 @@ def disagreement(
         if answer is not None:
             return answer
     while agenda:
+        look()
         pair = agenda.popleft()
         for column in pairs.columns(pair):
             answer = follow(pair, column)
@@ -202,6 +204,7 @@ class _Pairs:
             seen = {begin}
             agenda = [begin]
             while agenda:
+                look()
                 at = agenda.pop()
                 known = self._apart.get(at)
                 if known is not None:
@@ -239,6 +242,7 @@ class _Pairs:
         for popped, symbols in self._through[through]:
             agenda = [below]
             while agenda:
+                look()
                 base, one, other = agenda.pop()
                 n_one, n_other = len(one) - popped, len(other) - popped
                 if n_one < 0 or n_other < 0:
@@ -302,6 +306,7 @@ class _Pairs:
             seen = {above}
             agenda = [above]
             while agenda:
+                look()
                 stack = agenda.pop()
                 for action in self.actions(stack[-1] if stack else base, column):
                     if 0 < action < ACCEPT:

@@ -15,6 +15,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.grammar import Grammar, Rule
 from maskwright.analysis.kept import cached_property
@@ -294,6 +295,7 @@ def build_automaton(grammar: Grammar) -> Automaton:
 
     here = 0
     while here < len(kernels):
+        look()
         closure_set = 0
         ended: list[int] = []
         kernel_after: dict[int, list[int]] = {}

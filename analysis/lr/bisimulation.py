@@ -34,6 +34,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.deadline import look
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT, ERROR, Alternatives, Array, LrTables, finish_tables
 
 
@@ -71,6 +72,7 @@ def coarsest_partition(tables: LrTables, *, by_symbol: bool = True) -> Partition
     nonterminals = np.zeros(tables.n_nonterminals, np.int32)
     counts: tuple[int, ...] = ()
     while True:
+        look()
         rules = _number(nonterminals[tables.rule_lhs], tables.rule_length)
         action, _ = _actions_up_to(tables, states, rules)
         goto = np.where(tables.goto >= 0, states[tables.goto], np.int32(-1))
@@ -136,6 +138,7 @@ def _actions_up_to(tables: LrTables, states: Array, rules: Array) -> tuple[Array
     after = np.zeros_like(tables.alternatives)
     at = 0
     while at < len(after):
+        look()
         end = at + 1 + int(tables.alternatives[at])
         after[at] = alternatives.encode(_plain_up_to(tables.alternatives[at + 1 : end], states, rules).tolist())
         at = end

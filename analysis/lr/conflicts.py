@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.deadline import look
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.automaton import Automaton, bits, build_automaton
@@ -91,6 +92,7 @@ def conflicts(grammar: Grammar, n_examples: int = 100) -> tuple[Conflict, ...]:
     cells = _conflicting_cells(automaton, sets)
     with_example: dict[int, list[int]] = {}
     for state, terminal in cells[:n_examples]:
+        look()
         with_example.setdefault(terminal, []).append(state)
     yields = _Yields(automaton.grammar)
     found: dict[int, dict[int, tuple[list[int], bool]]] = {}
@@ -285,6 +287,7 @@ class _Search:
         done: set[int] = set()
         open_goals = set(goals)
         while agenda and open_goals and len(done) < n_vertices:
+            look()
             _, vertex = heapq.heappop(agenda)
             if vertex in done:
                 continue
@@ -328,6 +331,7 @@ class _Search:
         leads[goals] = True
         agenda = list(goals)
         while agenda:
+            look()
             for state in self.automaton.below[agenda.pop()]:
                 if not leads[state]:
                     leads[state] = True

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from maskwright.analysis.deadline import look
+
 
 def digraph(successors: Sequence[Sequence[int]], initial: Sequence[int]) -> list[int]:
     """For each node the union of `initial` over all nodes that it reaches, itself included.
@@ -26,6 +28,7 @@ def digraph(successors: Sequence[Sequence[int]], initial: Sequence[int]) -> list
     pending: list[int] = []
     position = [0] * n  # for each node how many of its successors have been looked at
     for root in range(n):
+        look()
         if low[root]:
             continue
         path = [root]

@@ -111,6 +111,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from maskwright.analysis.deadline import look
 from maskwright.analysis.grammar.grammar import Rule
 from maskwright.analysis.lr.automaton import Automaton
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT, ERROR, Alternatives, Array, LrTables, finish_tables
@@ -195,6 +196,7 @@ def _reachable(cells: Array, goto: Array, alternatives: Alternatives) -> Array:
     found = {0}
     agenda = [0]
     for state in agenda:  # grows while it is read
+        look()
         targets = goto[state][goto[state] >= 0].tolist()
         for cell in np.unique(cells[state]).tolist():
             targets += [action - 1 for action in _members(cell, alternatives) if 0 < action < ACCEPT]
@@ -344,6 +346,7 @@ class Domination:
         found = {first}
         agenda = [first]
         for symbol in agenda:  # grows while it is read
+            look()
             long, short = int(transitions[before, symbol]), int(transitions[below, symbol])
             if short < 0:
                 return False
@@ -384,6 +387,7 @@ class Domination:
         seen = {(state, other)}
         agenda = [(state, other)]
         for pair in agenda:  # grows while it is read
+            look()
             if pair[0] == pair[1] or self._simulates.get(pair, False):
                 continue
             if len(seen) > MAX_PAIRS or not self._steps_agree(*pair):

@@ -29,6 +29,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.lr.encoding import ACCEPT, Alternatives, Array, LrTables, finish_tables
 
@@ -152,6 +153,7 @@ class Live:
                 for top in self._below[state]:
                     first[top, state] = ANSWERED if exits.accepts[ready] else self._query(top, below)
         for query, (state, going_on) in enumerate(self._queries):  # grows while it is read
+            look()
             below = frozenset((n - 1, a, t) for n, a, t in going_on)
             self._next[query] = {one: self._query(one, below) for one in self._below[state]}
         return first
@@ -174,6 +176,7 @@ class Live:
         seen: set[Exit] = set()
         agenda = list(asked)
         for item in agenda:  # grows while it is read
+            look()
             if item[0]:
                 going_on.add(item)
                 continue
@@ -241,6 +244,7 @@ class _Exits:
         self._work = 0
         self._enter_ready(0)
         while self._agenda:
+            look()
             node, exit_ = self._agenda.popleft()
             for copy in self._copies[node]:
                 self._add(copy, exit_)

@@ -23,6 +23,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.deadline import look
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lr.automaton import Automaton
 from maskwright.analysis.lr.digraph import digraph
@@ -81,6 +82,7 @@ def lookaheads(automaton: Automaton) -> Lookaheads:
     # for each rule the states where it ends, and the transitions on its left side
     lookback: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.intp]]] = []
     for rule in grammar.rules:
+        look()
         column = rule.lhs - n_terminals
         heads = by_nonterminal[bounds[column] : bounds[column + 1]]
         at = source[heads]

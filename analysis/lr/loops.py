@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lr.digraph import digraph
@@ -96,6 +97,7 @@ def _path(graph: Graph, source: int, target: int) -> list[int]:
     before = {source: source}
     agenda = [source]
     for node in agenda:  # grows while it is read
+        look()
         for successor in graph[node]:
             if successor not in before:
                 before[successor] = node
@@ -163,6 +165,7 @@ class _Reductions:
             replaced_by: dict[tuple[int, int], int] = {}  # what replaces a nonterminal on the same base
             seen = set(agenda)
             for base, nonterminal in agenda:  # grows while it is read
+                look()
                 escape = self.run(int(self.goto[base, nonterminal]))
                 if escape is None:
                     continue

@@ -19,6 +19,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lr.acyclic import parsed_grammar
@@ -181,6 +182,7 @@ class _Blocks:
         """
         dirty: dict[int, set[int]] = {}
         for member in looked_at:
+            look()
             if len(self.members[self.of[member]]) > 1:
                 dirty.setdefault(self.of[member], set()).add(member)
         renumbered: list[int] = []
@@ -330,7 +332,9 @@ class _Merger:
         dirty_states: Iterable[int] = range(automaton.n_states)
         dirty_symbols: Iterable[int] = range(automaton.n_symbols)
         while dirty_states or dirty_symbols:
+            look()
             for state in dirty_states:
+                look()
                 uses.update(self._by_class(state).values())
             moved = states.refine(dirty_states, of_state)
             new_terminals = terminals.refine((s for s in dirty_symbols if s < n_terminals), of_symbol)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import LimitError, TerminalError
 from maskwright.analysis.regex.minimise import column_classes, distances, minimise
 
@@ -185,6 +186,7 @@ def concatenate(left: Dfa, right: Dfa, *, max_states: int = MAX_STATES) -> Dfa:
     number = {states[0]: 0}
     rows: list[list[int]] = []
     for at, inside in states:  # grows while it is read
+        look()
         row = []
         for c in range(len(representatives)):
             after = frozenset(second[s][c] for s in inside) - {-1}
@@ -218,6 +220,7 @@ def _product(
     frontier = in_order = known
     successors = []
     while len(frontier):
+        look()
         codes = a[frontier // len(b)] * len(b) + b[frontier % len(b)]
         successors.append(codes)
         # PERF: `np.setdiff1d(codes, known)`, which hashes and sorts all that is known each time

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.regex.charset import Ranges
 from maskwright.analysis.regex.tree import Chars, Choice, Look, Node, Repeat, Sequence, Source
@@ -120,6 +121,7 @@ class Machine:
         rows: list[list[int]] = []
         is_accepting: list[bool] = []
         for state, behinds in states:  # grows while it is read
+            look()
             row = []
             self._spend(n_classes)
             is_accepting.append(self._accepts(state, behinds, n_classes))
@@ -198,6 +200,7 @@ class Machine:
         seen: set[_Thread] = set()
         stack = [(node, obligations)]
         while stack:
+            look()
             thread = stack.pop()
             if thread in seen:
                 continue
@@ -386,6 +389,7 @@ class Machine:
         states = [start]
         seen = {start}
         for state, behinds in states:  # grows while it is read
+            look()
             known = self._satisfiable.get((state, behinds))
             if known or state == _TRUE or self._holds_at_end(state):
                 self._satisfiable[start] = True

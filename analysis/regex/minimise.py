@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.deadline import look
+
 Table = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
 
@@ -51,6 +53,7 @@ def minimise_labelled(next_state: Table, labels: npt.NDArray[np.int32]) -> tuple
     order = [0]  # one state of each block
     merged: list[list[int]] = []
     for state in order:  # grows while it is read
+        look()
         for target in rows[state]:
             if block[target] not in number:
                 number[block[target]] = len(order)
@@ -209,6 +212,7 @@ def _refine(rows: list[list[int]], start: list[int]) -> list[int]:
     before = _predecessors([set(row) for row in rows], len(rows))
     dirty = set(range(len(rows)))
     while dirty:
+        look()
         parts_of: dict[int, dict[tuple[int, ...], set[int]]] = {}
         for state in dirty:
             signature = tuple([block[target] for target in rows[state]])

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.regex.bounds import too_many_positions
 from maskwright.analysis.regex.charset import Ranges
@@ -233,6 +234,7 @@ class _Positions:
         rows: list[list[int]] = []
         target_of: dict[int, int] = {}  # positions that have read -> the state behind them
         for state in states:  # grows while it is read
+            look()
             if is_search and state == _MATCH:  # whatever follows
                 rows.append([number[state]] * len(by_class))
                 continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import reduce
 
+from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import LimitError, SchemaError
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema import constraints as c
@@ -200,6 +201,7 @@ class Builder(Normals):
         return found
 
     def _draft(self, node: int) -> Sequence[Draft]:
+        look()
         terms = self.terms[node]
         if self.is_short and len(terms) < 2 and not (terms and terms[0] & 1):
             plain = plain_drafts(self, terms[0] >> 1 if terms else 0)
@@ -373,6 +375,7 @@ class Builder(Normals):
         """
         found: list[Sequence[Draft]] = []
         while len(found) < len(self.terms):
+            look()
             found.append(self.drafts(len(found)))
             if not self.has_plain_only:
                 return None
@@ -394,6 +397,7 @@ class Builder(Normals):
         order = [root]
         known = {root, NO_NODE}
         for node in order:  # grows while it is read
+            look()
             found[node] = self.drafts(node)
             for draft in found[node]:
                 for child in nodes_of(draft):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from maskwright.analysis.deadline import look
 from maskwright.analysis.schema import constraints as c
 
 Values = frozenset[Any]
@@ -66,6 +67,7 @@ class Cases:
         """
         kept: list[tuple[Case, c.Clause]] = []
         for clause in clauses:
+            look()
             case = self.of(clause)
             required, rest = case.required, case.lists.rest
             if not any([x.required <= required and x.lists.rest <= rest and implies(case, x) for x, _ in kept]):

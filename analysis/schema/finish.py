@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import LimitError, SchemaError
 from maskwright.analysis.marks import MARK
 from maskwright.analysis.schema.builder import Builder
@@ -120,6 +121,7 @@ class Finisher:
             return found
 
         for node in order:  # grows while it is read
+            look()
             shapes: list[Shape] = []
             for draft in self.drafts[node]:
                 if draft.__class__ in SCALARS:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.kept import Kept
 from maskwright.analysis.regex.dfa import Dfa
@@ -115,6 +116,7 @@ def _plain(conditions: tuple[_Condition, ...]) -> Dfa:
         return found
 
     for phase, kept in states:  # grows while it is read
+        look()
         row = [-1] * 12
         rows.append(row)
         is_behind = phase in {"point", "fraction"}

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema.shapes import (
@@ -102,6 +103,7 @@ class _Writer:
         out, most_words = self.out, 16
         placed: dict[int, int] = {}
         for node, shapes in enumerate(self.graph.nodes):
+            look()
             at, words = self.nodes[node], 0
             ids: list[int] = []
             for k, shape in enumerate(shapes, at + layout.NODE_SHAPES):

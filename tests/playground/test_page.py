@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from headless_browser import Browser, browser, chromium
+from maskwright.playground.worker import WorkerSettings
 
 from maskwright.playground.pool import Pool
 from maskwright.playground.server import PlaygroundServer
-from maskwright.playground.worker import WorkerSettings
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason="there is no Chromium: apt-get install chromium")
 

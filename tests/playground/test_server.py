@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from maskwright.playground.worker import WorkerSettings
 from shares import share
 
 from maskwright.playground import pool as pool_module
@@ -25,7 +26,6 @@ from maskwright.playground.examples import examples
 from maskwright.playground.members import QUESTIONS
 from maskwright.playground.pool import Pool
 from maskwright.playground.server import MOST_BODY, MOST_CONNECTIONS, PlaygroundServer
-from maskwright.playground.worker import WorkerSettings
 
 SUM = 'start: N ("+" N)*\nN: /[0-9]+/\n'
 SECONDS = 5.0

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from request_cases import patient_compiler, takes
+from request_cases import takes
 from shares import share
 
 import maskwright as mw
@@ -26,7 +26,7 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def compiler() -> RequestCompiler:
-    return patient_compiler()
+    return RequestCompiler("python-tiny")
 
 
 COMPOSED = 'start: "call " DATE " " ARGS\n%regex DATE /[0-9]{4}/\n%schema ARGS {"type": "object"}\n'

@@ -113,7 +113,7 @@ def answers(compiler: RequestCompiler, kind: str, text: str) -> list[str]:
 
 @pytest.mark.parametrize("name", share(["/etc/passwd", *sorted(FILES, reverse=True)], 2))
 def test_a_file_that_a_request_names_is_not_opened(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    compiler = RequestCompiler("python-tiny")
+    compiler = RequestCompiler("python-tiny", workers=0)
     ways = [name] if name.startswith("/") else [name, f"./{name}", str(folder / name)]
     requests = [request for way in ways for request in texts(way)]
     with_files = []
@@ -123,7 +123,7 @@ def test_a_file_that_a_request_names_is_not_opened(folder: Path, name: str, monk
     for each in FILES:
         (folder / each).unlink()
     monkeypatch.setenv("MASKWRIGHT_CACHE", str(folder.parent / "cache 2"))
-    compiler = RequestCompiler("python-tiny")
+    compiler = RequestCompiler("python-tiny", workers=0)
     for (kind, text), before in zip(requests, with_files, strict=True):
         assert answers(compiler, kind, text) == before, (kind, text)
 
@@ -183,7 +183,7 @@ def test_the_watch_sees_what_isopened(folder: Path) -> None:
     ],
 )
 def test_parts_from_files_are_refused_by_name(folder: Path, directive: str, said: str) -> None:
-    compiler = RequestCompiler("python-tiny")
+    compiler = RequestCompiler("python-tiny", workers=0)
     for method in (compiler.check, compiler.compile):
         with pytest.raises(mw.GrammarError, match=said):
             method("grammar", f"{DECLARED}{directive}\n")
@@ -199,7 +199,7 @@ def test_parts_from_files_are_refused_by_name(folder: Path, directive: str, said
     ],
 )
 def test_parts_without_files_are_read(folder: Path, directive: str, good: str, bad: str) -> None:
-    store = RequestCompiler("python-tiny").compile("grammar", f"{DECLARED}{directive}\n")
+    store = RequestCompiler("python-tiny", workers=0).compile("grammar", f"{DECLARED}{directive}\n")
     for text, is_whole in ((good, True), (bad, False)):
         matcher = store.matcher()
         try:

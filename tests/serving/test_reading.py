@@ -58,7 +58,8 @@ def test_what_larks_loader_would_read_for_seconds_is_refused_at_once(spec: str, 
     ids=["string", "pattern", "comment", "other comment", "beside each other", "one literal"],
 )
 def test_brackets_and_literals_that_are_none_do_not_count(spec: str) -> None:
-    check(spec)
+    reader = RequestReader()
+    reader.check_size(reader.request("grammar", spec))
 
 
 def test_strings_of_json_are_no_literals() -> None:

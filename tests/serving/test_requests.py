@@ -11,15 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from request_cases import patient_compiler, takes
+from request_cases import takes
 
 import maskwright as mw
-from maskwright.serving import requests as requests_module
-from maskwright.serving import time_limit
+from maskwright.serving import work as work_module
 from maskwright.serving.options import KINDS, RequestLimits, RequestOptions
 from maskwright.serving.reading import RequestReader
 from maskwright.serving.requests import RequestCompiler
-from maskwright.serving.time_limit import OutOfTimeError, within
 
 LARK = 'start: "a" start "b" | "a" "b"\n'
 GBNF = 'root ::= "a" root "b" | "ab"'
@@ -43,7 +41,7 @@ TAG = {
 
 @pytest.fixture
 def compiler() -> RequestCompiler:
-    return patient_compiler()
+    return RequestCompiler("python-tiny")
 
 
 @pytest.mark.parametrize(
@@ -329,14 +327,14 @@ def test_all_that_a_store_holds_is_counted(kind: str) -> None:
 def test_equal_requests_at_once_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     compiler = RequestCompiler("python-tiny")
     n_built, barrier = [], threading.Barrier(8)
-    original = requests_module.cached_for_request
+    original = work_module.cached_for_request
 
     def slow(*args: Any, **options: Any) -> Any:
         n_built.append(1)
         time.sleep(0.3)
         return original(*args, **options)
 
-    monkeypatch.setattr(requests_module, "cached_for_request", slow)
+    monkeypatch.setattr(work_module, "cached_for_request", slow)
     found: list[Any] = [None] * 8
 
     def work(i: int) -> None:
@@ -353,13 +351,13 @@ def test_equal_requests_at_once_are_compiled_once(monkeypatch: pytest.MonkeyPatc
 
 def test_an_error_reaches_all_that_wait_and_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     compiler = RequestCompiler("python-tiny")
-    original, errors = requests_module.cached_for_request, []
+    original, errors = work_module.cached_for_request, []
 
     def fails(*args: Any, **options: Any) -> Any:
         time.sleep(0.3)
         raise ZeroDivisionError("as it happens")
 
-    monkeypatch.setattr(requests_module, "cached_for_request", fails)
+    monkeypatch.setattr(work_module, "cached_for_request", fails)
 
     def work() -> None:
         try:
@@ -375,7 +373,7 @@ def test_an_error_reaches_all_that_wait_and_is_not_kept(monkeypatch: pytest.Monk
     assert len(errors) == 4 and all(
         "ZeroDivisionError: 'as it happens'; this is an error of maskwright" in e for e in errors
     )
-    monkeypatch.setattr(requests_module, "cached_for_request", original)
+    monkeypatch.setattr(work_module, "cached_for_request", original)
     assert takes(compiler.compile("grammar", LARK), "ab")
 
 
@@ -397,20 +395,6 @@ def test_many_threads_and_constraints() -> None:
     assert not wrong and len(compiler) == 4
 
 
-ENDLESS = "\n".join(f"r{i}: r{i + 1} r{i + 1}" for i in range(3000)) + '\nr3000: "a"\nstart: r0\n'
-
-
-def test_compiling_has_a_time_limit() -> None:
-    compiler = RequestCompiler("python-tiny", limits=RequestLimits(check_seconds=0.2, compile_seconds=0.5))
-    start = time.monotonic()
-    compiler.check("grammar", ENDLESS)  # not decided in time: `compile` decides
-    assert time.monotonic() - start < 5
-    with pytest.raises(OutOfTimeError, match=r"the compilation of the grammar took longer than 0\.5 s"):
-        compiler.compile("grammar", ENDLESS)
-    assert time.monotonic() - start < 10
-    assert takes(compiler.compile("grammar", LARK), "ab")
-
-
 def test_limits_are_checked() -> None:
     for limits in (
         RequestLimits(most_bytes=0),
@@ -421,45 +405,6 @@ def test_limits_are_checked() -> None:
             RequestCompiler("python-tiny", limits=limits)
     with pytest.raises(mw.MaskwrightError, match="cache_entries is 0"):
         RequestCompiler("python-tiny", cache_entries=0)
-
-
-def test_work_that_is_given_up_ends() -> None:
-    seen = []
-
-    def work() -> None:
-        try:
-            while True:
-                seen.append(1)
-                seen.clear()
-        finally:
-            seen.append("ended")
-
-    with pytest.raises(OutOfTimeError, match=r"this took longer than 0\.1 s"):
-        within(0.1, "this", work)
-    for _ in range(100):
-        if "ended" in seen:
-            break
-        time.sleep(0.05)
-    assert seen == ["ended"]
-
-
-def test_nothing_is_begun_while_too_many_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(time_limit, "MOST_ABANDONED", 1)
-    monkeypatch.setattr(time_limit, "_abandoned", [])
-    release = threading.Event()
-    with pytest.raises(OutOfTimeError, match="took longer"):
-        within(0.05, "a long call", lambda: release.wait(20))
-    with pytest.raises(OutOfTimeError, match="was not begun: 1 others"):
-        within(1, "the next", lambda: None)
-    release.set()
-    for _ in range(100):
-        try:
-            assert within(1, "the next", lambda: 3) == 3
-            break
-        except OutOfTimeError:
-            time.sleep(0.05)
-    else:
-        pytest.fail("the abandoned thread did not end")
 
 
 def test_the_kinds_are_those_of_vllm() -> None:
@@ -479,20 +424,3 @@ def test_grammars_of_requests_need_not_come_to_the_disk(tmp_path: Path) -> None:
     store = RequestCompiler("python-tiny", on_disk=False).compile("grammar", "json.compact")
     store.close()
     assert files() == 2
-
-
-def test_all_of_a_check_has_one_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its second half, for tokens that a constraint names, gets what the first has left."""
-    given: list[float] = []
-
-    def within(seconds: float, what: str, work: Any) -> Any:
-        given.append(seconds)
-        time.sleep(0.05)
-        return work()
-
-    monkeypatch.setattr(requests_module, "within", within)
-    compiler = RequestCompiler("python-tiny")
-    tag = {"type": "structural_tag", "format": {"type": "token", "token": 5}}
-    checker = requests_module.RequestChecker(compiler.reader)
-    checker.check(compiler.reader.request("structural_tag", json.dumps(tag)), lambda: compiler.vocabulary)
-    assert len(given) == 2 and given[0] == 1.0 and given[1] <= 0.95

@@ -41,19 +41,18 @@ def playground(
         ),
     ] = "127.0.0.1",
     seconds: Annotated[
-        float, typer.Option("--seconds", min=1, max=3600, help="The most seconds that an answer may take.")
+        float, typer.Option("--seconds", min=1, max=3600, help="The most CPU seconds that an answer may take.")
     ] = 30.0,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Open no browser; the address is printed.")] = False,
 ) -> None:
     """Serve a page on this machine to try a grammar, a schema or a pattern: its masks, endings and findings."""
     with clean_errors():
         from maskwright.maskstore.vocabulary import load_vocabulary
-        from maskwright.playground.pool import Pool
+        from maskwright.playground.pool import AnswerPool
         from maskwright.playground.server import PlaygroundServer
-        from maskwright.playground.worker import WorkerSettings
 
         load_vocabulary(tokenizer)  # what is wrong with it is said now
-        pool = Pool(WorkerSettings(tokenizer, seconds, MEMORY))
+        pool = AnswerPool(tokenizer, seconds, MEMORY)
         try:
             try:
                 server = PlaygroundServer(pool, host, port)

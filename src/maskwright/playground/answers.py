@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.arguments import clip
+from maskwright.analysis.deadline import OutOfTimeError, time_limit
 from maskwright.analysis.errors import EmptyLanguageError, MaskwrightError, SchemaError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.schema.load import JsonSchema, parse_schema
@@ -25,15 +26,13 @@ from maskwright.decoding.explain.explanation import Explanation, position_of, sh
 from maskwright.decoding.explain.schema_explain import explain_schema_id, explain_schema_token
 from maskwright.decoding.matchers import name_of as name_of_store
 from maskwright.lint import lint_grammar, lint_schema
-from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 from maskwright.models import BUNDLED
 from maskwright.playground.completions import Completions
 from maskwright.playground.questions import bytes_of, constraint_of, name_of, number_of, text_of
 from maskwright.playground.tokens import SORTS, TokenLists
 from maskwright.serving.options import RequestLimits
-from maskwright.serving.reading import ARROWS
 from maskwright.serving.requests import RequestCompiler
-from maskwright.serving.time_limit import OutOfTimeError, within
 from maskwright.stores.composed_store import ComposedStore
 from maskwright.stores.schema_store import SchemaStore
 
@@ -65,16 +64,16 @@ class Answers:
     """What answers questions.
 
     vocabulary : the tokens of all masks.
-    seconds : what one answer may take.
+    seconds : of CPU time that one answer may take.
 
     Raises: as `RequestCompiler`.
     """
 
     def __init__(self, vocabulary: Vocabulary, seconds: float) -> None:
         self.seconds = seconds
-        limits = RequestLimits(compile_seconds=seconds)
-        self.compiler = RequestCompiler(vocabulary, cache_entries=MOST_KEPT, limits=limits, on_disk=False)
-        self._kept: dict[tuple[str, str], RequestStore] = {}
+        limits = RequestLimits(check_seconds=seconds, compile_seconds=seconds)
+        # no other processes: this one is a worker itself
+        self.compiler = RequestCompiler(vocabulary, cache_entries=MOST_KEPT, limits=limits, on_disk=False, workers=0)
         self.vocabulary = self.compiler.vocabulary
         self.lists = TokenLists(self.vocabulary)
         self.completions = Completions(self.vocabulary)
@@ -97,7 +96,8 @@ class Answers:
             asked = self._answers.get(name) if isinstance(name, str) else None
             if asked is None:
                 raise MaskwrightError(f"there is no question {clip(name)}")
-            return within(self.seconds, f"the answer to {name}", lambda: asked(question))
+            with time_limit(self.seconds, f"the answer to {name}"):
+                return asked(question)
         except MaskwrightError as error:
             facts: dict[str, Any] = {"message": str(error), "kind": type(error).__name__}
             if isinstance(error, SchemaError):
@@ -127,17 +127,7 @@ class Answers:
     def store(self, question: Mapping[str, Any]) -> RequestStore:
         """The store of a question's constraint. Raises: as `RequestCompiler.compile`."""
         asked = constraint_of(question)
-        if not asked.language:
-            return self.compiler.compile(asked.kind, asked.spec, asked.options)
-        key = asked.language, asked.spec
-        found = self._kept.pop(key, None)
-        if found is None:
-            request = self.compiler.reader.request(asked.kind, asked.spec)
-            found = self.compiler.build(request, lambda: ARROWS[asked.language](asked.spec, "<request>"))
-        self._kept[key] = found
-        if len(self._kept) > MOST_KEPT:
-            del self._kept[next(iter(self._kept))]
-        return found
+        return self.compiler.compile(asked.kind, asked.spec, asked.options, language=asked.language)
 
     def mask(self, question: Mapping[str, Any]) -> dict[str, Any]:
         """The mask at the cursor, or where the text before it stops being legal.
@@ -230,15 +220,14 @@ class Answers:
         """The findings of lint, also where no store can be made."""
         asked = constraint_of(question)
         reader = self.compiler.reader
-        request = reader.request(asked.kind, asked.spec, asked.options)
+        request = reader.request(asked.kind, asked.spec, asked.options, asked.language)
         found: Any
         if asked.kind == "json":
             schema = parse_schema(request.spec)
             if isinstance(schema, dict | bool):
                 return _findings(lint_schema(schema, self.vocabulary, file="schema"))
         try:
-            read = ARROWS.get(asked.language)
-            found = reader.read(request) if read is None else read(asked.spec, "<request>")
+            found = reader.read(request)
         except EmptyLanguageError as error:
             if error.grammar is None:
                 raise
@@ -286,6 +275,19 @@ class Answers:
                 "is_whole": good == len(found.free.data) and _is_whole(free.matcher),
             },
         }
+
+
+def answering(tokenizer: str, seconds: float) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """What answers in a worker. What the vocabulary needs is made before the first question.
+
+    tokenizer : as for `load_vocabulary`. seconds : as of `Answers`.
+
+    Raises: as `load_vocabulary`.
+    """
+    answers = Answers(load_vocabulary(tokenizer), seconds)
+    for constraint in ('{"type": "object"}', 'start: "a" start?'):
+        answers.answer({"ask": "mask", "constraint": constraint})
+    return answers.answer
 
 
 def read_text(store: RequestStore, data: bytes) -> Read:
@@ -363,4 +365,4 @@ def _findings(report: Report) -> dict[str, Any]:
     return {name: facts[name] for name in ("findings", "skipped", "counts", "passed")}
 
 
-__all__ = ["Answers", "Read", "legal", "read_text", "utf16_units"]
+__all__ = ["Answers", "Read", "answering", "legal", "read_text", "utf16_units"]

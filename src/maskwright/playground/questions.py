@@ -12,7 +12,7 @@ from maskwright.analysis.fronts import detect
 from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.analysis.nesting import read_json
 from maskwright.serving.options import KINDS, RequestLimits, RequestOptions
-from maskwright.serving.reading import ARROWS, library
+from maskwright.serving.reading import ARROWS, Language, library
 
 MOST_TEXT = 100_000
 """The most characters of a text whose mask is asked for."""
@@ -36,7 +36,7 @@ class Asked(NamedTuple):
     spec: str
     syntax: str
     options: RequestOptions = RequestOptions()
-    language: str = ""
+    language: Language = ""
 
 
 def constraint_of(question: Mapping[str, Any]) -> Asked:

@@ -29,7 +29,8 @@ from maskwright.analysis.kept import cached_property
 from maskwright.playground.connections import Connections
 from maskwright.playground.examples import examples, library_text
 from maskwright.playground.members import QUESTIONS, members_of
-from maskwright.playground.pool import BusyError, CancelledError, Pool, WorkerError
+from maskwright.playground.pool import AnswerPool
+from maskwright.worker_pool import BusyError, CancelledError, WorkerError
 
 MOST_BODY = 2_000_000
 """The most bytes of a request's body."""
@@ -57,7 +58,7 @@ class PlaygroundServer(ThreadingHTTPServer):
     allow_reuse_address = True
     request_queue_size = 2 * MOST_CONNECTIONS
 
-    def __init__(self, pool: Pool, host: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(self, pool: AnswerPool, host: str = "127.0.0.1", port: int = 0) -> None:
         self.pool = pool
         self._named = host.strip("[]").lower()
         self._places = threading.BoundedSemaphore(MOST_CONNECTIONS)
@@ -264,7 +265,7 @@ class _Handler(BaseHTTPRequestHandler):
             raise _RefusedError(HTTPStatus.NOT_FOUND, "there is nothing here")
         question = self._question(name)
         try:
-            found = self.server.pool.ask({**question, "ask": name}, self._has_gone)
+            found = self.server.pool.answer({**question, "ask": name}, self._has_gone)
         except CancelledError as error:
             raise _RefusedError(HTTPStatus.REQUEST_TIMEOUT, str(error)) from None
         except BusyError as error:

@@ -36,18 +36,20 @@ class RequestOptions(NamedTuple):
 
 
 class RequestLimits(NamedTuple):
-    """How much work one request may make.
+    """How much work one request may make. What would take more is refused.
 
     most_bytes : of a constraint's text, in UTF-8.
-    check_seconds : what `RequestCompiler.check` takes at most. What it could not read by then is
-        left to `compile`.
-    compile_seconds : what `RequestCompiler.compile` takes at most. The background work that makes
-        a lazy store fast is not counted.
+    check_seconds, compile_seconds : of CPU time that `RequestCompiler.check` and
+        `RequestCompiler.compile` may take, however loaded the machine is. The background work that
+        makes a lazy store fast is not counted.
+    most_megabytes : of memory that a worker process may ask for, for one request, where the
+        platform can limit it (Linux).
     """
 
     most_bytes: int = 1_000_000
-    check_seconds: float = 1.0
-    compile_seconds: float = 60.0
+    check_seconds: float = 5.0
+    compile_seconds: float = 10.0
+    most_megabytes: int = 500
 
 
 def as_kind(value: object) -> Kind:

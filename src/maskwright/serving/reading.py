@@ -10,9 +10,9 @@ import hashlib
 import inspect
 import logging
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from maskwright.analysis.arguments import a_type, clip, need_type
 from maskwright.analysis.composition import Composition, read_composition, read_structural_tag, read_tools
@@ -57,8 +57,10 @@ _MOST_LITERALS = 20_000
 
 _TOOLS = tuple(inspect.signature(read_tools).parameters)
 """The members of a grammar that is a JSON object with tools."""
-ARROWS: Mapping[str, Callable[[str, str], Grammar]] = {"gbnf": parse_gbnf, "ebnf": parse_ebnf}
-"""Languages whose rules have arrows (`::=`), and what reads them; a text may be right in both."""
+ARROWS: tuple[Literal["gbnf", "ebnf"], ...] = ("gbnf", "ebnf")
+"""Languages whose rules have arrows (`::=`); a text may be right in both."""
+Language = Literal["", "gbnf", "ebnf", "llguidance"]
+"""What a request may say of the language of its grammar."""
 
 _logger = logging.getLogger(__name__)
 
@@ -66,17 +68,22 @@ _logger = logging.getLogger(__name__)
 class Request(NamedTuple):
     """A constraint as a request brought it, checked for its form.
 
+    language : that of a grammar; "" to tell it by its text.
+    root : the rule of whole texts, in EBNF.
+
     Equal requests ask for the same masks.
     """
 
     kind: Kind
     spec: str
     options: RequestOptions
+    language: Language = ""
+    root: str = "root"
 
     @property
-    def key(self) -> tuple[str, str, RequestOptions]:
+    def key(self) -> tuple[str, str, RequestOptions, str, str]:
         """What identifies it, in less memory than its text takes."""
-        return self.kind, hashlib.sha256(self.spec.encode()).hexdigest(), self.options
+        return self._replace(spec=hashlib.sha256(self.spec.encode()).hexdigest())
 
 
 class RequestReader:
@@ -98,10 +105,17 @@ class RequestReader:
         self.limits = check_limits(limits)
         self._is_strict = strict_keywords
 
-    def request(self, kind: str, spec: str, options: RequestOptions | None = None) -> Request:
+    def request(
+        self,
+        kind: str,
+        spec: str,
+        options: RequestOptions | None = None,
+        language: Language = "",
+        root: str = "root",
+    ) -> Request:
         """The request, if its form is right: kind, type, size, characters, options that apply.
 
-        kind, spec, options : see `RequestCompiler.check`.
+        kind, spec, options : see `RequestCompiler.check`. language, root : see `Request`.
 
         Raises: UnknownNameError for an unknown kind; MaskwrightError for the rest.
         """
@@ -119,7 +133,7 @@ class RequestReader:
             )
         if found == "json_object":
             options = options._replace(additional_properties=True)  # there is no subschema with properties
-        return Request(found, "" if found == "json_object" else spec, options)
+        return Request(found, "" if found == "json_object" else spec, options, language, root)
 
     def _check_text(self, kind: Kind, spec: str) -> None:
         most = self.limits.most_bytes
@@ -172,7 +186,7 @@ class RequestReader:
             ) from error
 
     def _read(self, request: Request) -> Constraint | Composition:
-        kind, spec, options = request
+        kind, spec, options = request[:3]
         if kind == "json":
             return load_schema(self._schema(spec, options), whitespace=options.whitespace)
         if kind == "json_object":
@@ -182,7 +196,7 @@ class RequestReader:
         if kind == "choice":
             return load_choice(_choice(spec))
         if kind == "grammar":
-            return self._grammar(spec)
+            return self._grammar(request)
         return read_structural_tag(
             spec, whitespace=options.whitespace, additional_properties=options.additional_properties
         )
@@ -195,15 +209,28 @@ class RequestReader:
             _refuse_unknown_keywords(schema)
         return schema if options.additional_properties else closed_objects(schema)
 
-    def _grammar(self, spec: str) -> Grammar | Composition:
-        name = spec.strip()
-        if name in library():
-            return load_grammar(name)
+    def check_size(self, request: Request) -> None:
+        """Refuse a grammar that its reader would read for seconds, in one call of others' code.
+
+        Raises: LimitError for one past `_MOST_AFTER_BRACES`, `_DEEPEST` or `_MOST_LITERALS`.
+        """
+        spec = request.spec
+        if request.kind != "grammar" or spec.strip() in library():
+            return
         # PERF: patterns that look for `{m,n}` take the cube of what follows a brace, in one call
         # that cannot be stopped
         if sum(len(run) ** 3 for run in _AFTER_BRACE.findall(spec)) > _MOST_AFTER_BRACES:
             raise LimitError("the grammar has too many blanks and digits in a row behind `{`; leave them out")
-        syntax = detect(spec)
+        if (request.language or detect(spec)) in ("lark", "llguidance"):
+            check_size_of_lark(spec)
+
+    def _grammar(self, request: Request) -> Grammar | Composition:
+        spec = request.spec
+        name = spec.strip()
+        if name in library() and not request.language:
+            return load_grammar(name)
+        self.check_size(request)
+        syntax = request.language or detect(spec)
         if syntax == "schema":
             return _of_object(spec)
         if syntax == "regex":
@@ -211,14 +238,15 @@ class RequestReader:
                 f"the grammar {clip(name)} is no grammar in Lark, GBNF or EBNF, and no store or grammar has this name"
                 f"{suggestion(name[:60], sorted({*self.stores, *library()}))}"
             )
-        if syntax in ("lark", "llguidance"):
-            check_size_of_lark(spec)
-        if syntax in ("lark", "llguidance") and "\n" in spec and DIRECTIVE.search(spec):
+        if not request.language and syntax in ("lark", "llguidance") and "\n" in spec and DIRECTIVE.search(spec):
             return read_composition(spec, name=_NAME, paths=False)
         if syntax == "llguidance":
             return read_llguidance(spec, name=_NAME)
-        read = ARROWS.get(syntax)
-        found = parse_grammar(spec, name=_NAME, must_compile=True) if read is None else read(spec, _NAME)
+        if syntax == "gbnf":
+            return parse_gbnf(spec, _NAME)
+        if syntax == "ebnf":
+            return parse_ebnf(spec, _NAME, request.root)
+        found = parse_grammar(spec, name=_NAME, must_compile=True)
         if found.lexing == "nfa":
             raise GrammarError(
                 "the grammar asks for lexing 'nfa', which a server does not have; ask for 'contextual' or 'longest'"
@@ -307,4 +335,4 @@ def _refuse_unknown_keywords(schema: Any) -> None:
             raise SchemaError(f"{pointer}: {why}: {remedy}", pointer)
 
 
-__all__ = ["ARROWS", "Request", "RequestReader", "library"]
+__all__ = ["ARROWS", "Language", "Request", "RequestReader", "library"]

@@ -3,45 +3,31 @@
 from __future__ import annotations
 
 import os
-import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from functools import lru_cache
 from itertools import starmap
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from maskwright.analysis.arguments import a_type, as_integer, clip, printable
-from maskwright.analysis.composition import Composition
-from maskwright.analysis.composition.compose import InJsonString
-from maskwright.analysis.errors import LimitError, MaskwrightError, VocabularyError
-from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.arguments import as_integer, clip, printable
+from maskwright.analysis.errors import MaskwrightError, VocabularyError
 from maskwright.analysis.kept import size
 from maskwright.analysis.locks import new_lock
-from maskwright.analysis.schema.load import JsonSchema
 from maskwright.analysis.schema.shapes import Texts
-from maskwright.analysis.schema.text_patterns import Regex
-from maskwright.maskstore.automaton.stack_automaton import prepare_automaton
 from maskwright.maskstore.composition.tables import JsonStringPart, TextPart
-from maskwright.maskstore.schema.build import tables_of
-from maskwright.maskstore.table.compiled import Progress
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
 from maskwright.maskstore.vocabulary.masks import n_words
 from maskwright.serving.options import JSON_KINDS, RequestLimits, RequestOptions, as_kind
-from maskwright.serving.reading import Request, RequestReader, library
-from maskwright.serving.time_limit import OutOfTimeError, deadline, within
-from maskwright.stores.build import build_store
-from maskwright.stores.cache import cached_for_request, cached_store, trim_cache
+from maskwright.serving.reading import Language, Request, RequestReader
+from maskwright.serving.work import Build, Check, Workshop, guarded
 from maskwright.stores.composed_store import ComposedStore, check_tokens
 from maskwright.stores.schema_store import SchemaStore
 from maskwright.stores.store import EntryStore, Store, load_store
 
 if TYPE_CHECKING:
-    from maskwright.stores.sources import Constraint
-
-    _Key = tuple[str, str, RequestOptions]
+    _Key = tuple[str, str, RequestOptions, str, str]
 
 RequestStore: TypeAlias = Store | SchemaStore | ComposedStore
 """What a constraint is compiled to: it has `matcher()` and `batch()`."""
@@ -69,6 +55,8 @@ class RequestCompiler:
     limits : see `RequestLimits`.
     options : what holds for requests of JSON that do not say otherwise.
     strict_keywords : see `RequestReader`.
+    workers : how many worker processes there may be for what takes long, see `Workshop`; None for
+        half as many as there are cores. They start when they are needed, or by `start`.
     on_disk : whether grammars whose texts requests bring go through the cache on disk
         (`cached_store`). Those that come along do in any case.
     n_tokens : how many logits the model gives, which may be more than the vocabulary has ids; None
@@ -97,6 +85,7 @@ class RequestCompiler:
         strict_keywords: bool = False,
         on_disk: bool = True,
         n_tokens: int | None = None,
+        workers: int | None = None,
     ) -> None:
         self.vocabulary = as_vocabulary(vocabulary)
         self.reader = RequestReader(stores.keys(), limits, strict_keywords)
@@ -110,7 +99,8 @@ class RequestCompiler:
         self._kept: OrderedDict[_Key, tuple[RequestStore, int]] = OrderedDict()  # with `_fixed_size`
         self._under_way: dict[_Key, Future[RequestStore]] = {}
         _COMPILERS.add(self)
-        self._checker = RequestChecker(self.reader)
+        self._workshop = Workshop(self.vocabulary, workers, limits.most_megabytes)
+        self._checker = RequestChecker(self.reader, self._workshop)
         try:  # what is wrong with them is said now, not of each request
             self.reader.read(self.reader.request("json_object", "", options))
         except MaskwrightError as error:
@@ -128,21 +118,30 @@ class RequestCompiler:
         options : what the request says of JSON; None: what holds for all of JSON.
 
         Raises: SchemaError, whose message and `pointer` name the keyword's JSON pointer; or another
-            MaskwrightError, whatever the text is. What passes may yet be refused by `compile`.
-        Cost: a fifth of compiling; at most `RequestLimits.check_seconds`, and nothing for what
-            passed before.
+            MaskwrightError, whatever the text is: OutOfTimeError after
+            `RequestLimits.check_seconds`. What passes may yet be refused by `compile`.
+        Cost: a fifth of compiling, and nothing for what passed before.
         """
         self._checker.check(self._request(kind, spec, options))
 
-    def compile(self, kind: str, spec: str, options: RequestOptions | None = None) -> RequestStore:
+    def compile(
+        self,
+        kind: str,
+        spec: str,
+        options: RequestOptions | None = None,
+        *,
+        language: Language = "",
+        root: str = "root",
+    ) -> RequestStore:
         """The store of a constraint, from this process, from the cache on disk, or compiled now.
 
-        kind, spec, options : see `check`.
+        kind, spec, options : see `check`. language, root : see `Request`.
 
         Raises: MaskwrightError: as `check`; as `build_store`; OutOfTimeError after
-            `RequestLimits.compile_seconds`.
+            `RequestLimits.compile_seconds`; BusyError if no worker was free for long; WorkerError
+            if one died.
         """
-        request = self._request(kind, spec, options)
+        request = self._request(kind, spec, options, language, root)
         name = self.reader.store_of(request)
         if name is not None:
             return self._stores[name]
@@ -158,7 +157,7 @@ class RequestCompiler:
         if waiting is not None:
             return waiting.result()
         try:
-            store = self.build(request, lambda: self.reader.read(request))
+            store = self._build(request)
             fixed = _fixed_size(store)
             with self._lock:
                 self._keep(key, store, fixed)
@@ -174,35 +173,23 @@ class RequestCompiler:
                 self._under_way.pop(key, None)
         return store
 
-    def _request(self, kind: str, spec: str, options: RequestOptions | None) -> Request:
+    def start(self) -> None:
+        """Begin to start the workers, as a server does before its first request."""
+        self._workshop.start()
+
+    def _request(
+        self, kind: str, spec: str, options: RequestOptions | None, language: Language = "", root: str = "root"
+    ) -> Request:
         """As `RequestReader.request`; where the request says nothing, what holds for its kind."""
-        return self.reader.request(kind, spec, options or (self.options if as_kind(kind) in JSON_KINDS else None))
+        options = options or (self.options if as_kind(kind) in JSON_KINDS else None)
+        return self.reader.request(kind, spec, options, language, root)
 
-    def build(self, request: Request, read: Callable[[], Constraint | Composition]) -> RequestStore:
-        """The store of what `read()` returns, within the limits; it is not kept in this process.
-
-        request : checked by `RequestReader.request`, for messages.
-        read : reads the request, for instance in a language that its kind does not say.
-
-        Raises: as `compile`.
-        """
-        seconds = self.reader.limits.compile_seconds
-        what = f"the compilation of the {request.kind}"
-        look = deadline(seconds, what)
-
-        def work() -> RequestStore:
-            constraint: Any = read()  # of any kind, so that no overload is its own
-            is_lazy = isinstance(constraint, Grammar)
-            make: Any = cached_for_request if self._is_on_disk else build_store
-            if request.spec.strip() in library():
-                make = cached_store
-            store: RequestStore = make(constraint, self.vocabulary, progress=look, lazy=is_lazy)
-            if self._is_on_disk and isinstance(constraint, Grammar | Composition):
-                trim_cache(self._most_on_disk)
-            assert not isinstance(store, EntryStore)  # the reader refuses lexing "nfa"
-            return store
-
-        store: RequestStore = within(seconds, what, lambda: guarded(request, work))
+    def _build(self, request: Request) -> RequestStore:
+        """The store of a request, within the limits; it is not kept in this process."""
+        self.reader.check_size(request)
+        task = Build(self.reader, request, self._is_on_disk, self._most_on_disk)
+        seconds, what = self.reader.limits.compile_seconds, f"the compilation of the {request.kind}"
+        store: RequestStore = self._workshop.build(task, seconds, what)
         return store
 
     def _keep(self, key: _Key, store: RequestStore, fixed: int) -> None:
@@ -253,17 +240,23 @@ class RequestChecker:
     What cannot be read is found, and what cannot be compiled for any vocabulary that has all bytes.
     """
 
-    def __init__(self, reader: RequestReader) -> None:
+    def __init__(self, reader: RequestReader, workshop: Workshop | None = None, workers: int | None = None) -> None:
         self.reader = reader
+        self._workshop = workshop or Workshop(None, workers, reader.limits.most_megabytes)
         self._lock = new_lock()
         self._passed: OrderedDict[_Key, None] = OrderedDict()
+
+    def start(self) -> None:
+        """As `RequestCompiler.start`."""
+        self._workshop.start()
 
     def check(self, request: Request, vocabulary: Callable[[], Vocabulary] | None = None) -> None:
         """Check what `RequestReader.request` returned.
 
         vocabulary : returns the server's; called for a constraint that names tokens.
 
-        Raises: as `RequestReader.read`; VocabularyError for a token that `vocabulary` lacks.
+        Raises: as `RequestReader.read`; OutOfTimeError and others, as `RequestCompiler.check`;
+            VocabularyError for a token that `vocabulary` lacks.
         """
         if self.reader.store_of(request) is not None:
             return
@@ -272,46 +265,16 @@ class RequestChecker:
             if key in self._passed:
                 self._passed.move_to_end(key)
                 return
+        self.reader.check_size(request)
         seconds, what = self.reader.limits.check_seconds, f"reading the {request.kind}"
-        end = time.monotonic() + seconds
-        look = deadline(seconds, what)
-        try:
-            constraint = within(seconds, what, lambda: guarded(request, lambda: self._try(request, look)))
-            if isinstance(constraint, Composition) and constraint.has_tokens and vocabulary is not None:
-                known = vocabulary()
-                left = end - time.monotonic()
-                within(left, what, lambda: guarded(request, lambda: check_tokens(constraint, known)))
-        except OutOfTimeError:
-            return  # `compile` decides, which has more time and keeps nobody waiting
+        named = self._workshop.check(Check(self.reader, request), seconds, what)
+        if named is not None and vocabulary is not None:
+            known = vocabulary()
+            guarded(request, lambda: check_tokens(named, known))
         with self._lock:
             self._passed[key] = None
             if len(self._passed) > _CHECKED:
                 self._passed.popitem(last=False)
-
-    def _try(self, request: Request, progress: Progress) -> Constraint | Composition:
-        """Compile a constraint for the bytes alone, but for what only a mask needs."""
-        constraint = self.reader.read(request)
-        _prepare(constraint, progress)
-        return constraint
-
-
-def _prepare(language: object, progress: Progress) -> None:
-    """Compile the languages of a constraint for the bytes alone, but those that come along."""
-    if isinstance(language, Composition):
-        _prepare(language.host, progress)
-        for part in language.parts:
-            _prepare(part.inner.inner if isinstance(part.inner, InJsonString) else part.inner, progress)
-    elif isinstance(language, JsonSchema | Regex):
-        tables_of(language, _bytes())
-    elif isinstance(language, Grammar) and language.name not in library():
-        prepare_automaton(language, _bytes(), progress)
-
-
-@lru_cache(maxsize=1)
-def _bytes() -> Vocabulary:
-    """The vocabulary of the single bytes."""
-    tokens = [bytes((byte,)) for byte in range(256)]
-    return Vocabulary.from_tokens([*tokens, b""], eos=[256], name="bytes")
 
 
 def _at_least_one(what: str, value: int) -> int:
@@ -368,21 +331,6 @@ def _fixed_size(store: Any) -> int:
     # the host has a vocabulary of its own, whose first tokens are those of the server
     own = 8 * store.host.vocabulary.size + _SPLIT * sum(1 + len(one.behind) for one in store.beginnings)
     return own + sum([_size(one, _fixed_size(one)) for one in inside])
-
-
-def guarded(request: Request, work: Callable[[], Any]) -> Any:
-    """What `work()` returns. Raises: MaskwrightError for whatever goes wrong."""
-    try:
-        return work()
-    except MaskwrightError:
-        raise
-    except (RecursionError, MemoryError) as error:
-        raise LimitError(f"the {request.kind} is too large to be compiled ({a_type(error)})") from error
-    except Exception as error:
-        raise MaskwrightError(
-            f"the {request.kind} could not be compiled: {type(error).__name__}: {clip(str(error))}; this is an error of maskwright, "
-            "please report it"
-        ) from error
 
 
 __all__ = ["RequestChecker", "RequestCompiler", "RequestStore"]

@@ -14,6 +14,7 @@ from maskwright.analysis.nesting import read_json
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.serving.options import RequestLimits, RequestOptions
 from maskwright.serving.requests import RequestCompiler
+from maskwright.serving.work import default_workers
 
 PREFIX = "MASKWRIGHT_VLLM_"
 """How vLLM's environment variables begin: ``MASKWRIGHT_VLLM_STORES`` is the setting `stores`."""
@@ -21,7 +22,7 @@ KEY = "maskwright"
 """The key of `additional_config` whose value, a JSON object, has settings by their names."""
 
 
-_OR_ZERO = frozenset({"close_early", "disk_megabytes"})
+_OR_ZERO = frozenset({"close_early", "disk_megabytes", "workers"})
 """The settings that 0 turns off."""
 
 
@@ -36,7 +37,9 @@ class ServerSettings(NamedTuple):
     cache_entries, cache_megabytes : how much of what was compiled is kept in the process.
     disk_megabytes : how much of it the cache on disk has; 0 for grammars of requests that do not
         come to the disk.
-    most_bytes, check_seconds, compile_seconds : see `RequestLimits`.
+    most_bytes, check_seconds, compile_seconds, most_megabytes : see `RequestLimits`.
+    workers : how many processes there may be for what takes long, 0 for none; see
+        `RequestCompiler`.
     close_early : how many tokens before the last moment a text is closed with a short ending, so
         that it ends within `max_tokens`: see `TokenBudget`. 0 for texts that are cut off. vLLM's
         alone.
@@ -52,12 +55,14 @@ class ServerSettings(NamedTuple):
     most_bytes: int = RequestLimits().most_bytes
     check_seconds: float = RequestLimits().check_seconds
     compile_seconds: float = RequestLimits().compile_seconds
+    most_megabytes: int = RequestLimits().most_megabytes
+    workers: int = default_workers()
     close_early: int = 0
 
     @property
     def limits(self) -> RequestLimits:
         """The limits of requests among them."""
-        return RequestLimits(self.most_bytes, self.check_seconds, self.compile_seconds)
+        return RequestLimits(self.most_bytes, self.check_seconds, self.compile_seconds, self.most_megabytes)
 
 
 def read_settings(
@@ -110,6 +115,7 @@ def make_compiler(
         options=options,
         strict_keywords=settings.strict_keywords,
         n_tokens=n_tokens,
+        workers=settings.workers,
     )
 
 

@@ -328,10 +328,10 @@ _checkers: dict[tuple[Any, ...], RequestChecker] = {}
 def _checker(settings: ServerSettings) -> RequestChecker:
     """The checker of this process."""
     names = tuple(name for name, _ in settings.stores)
-    key = (names, settings.limits, settings.strict_keywords)
+    key = (names, settings.limits, settings.strict_keywords, settings.workers)
     if key not in _checkers:
         reader = RequestReader(names, settings.limits, settings.strict_keywords)
-        _checkers[key] = RequestChecker(reader)
+        _checkers[key] = RequestChecker(reader, workers=settings.workers)
     return _checkers[key]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from operator import index
@@ -12,13 +12,11 @@ from typing import Any, Self
 import numpy as np
 
 from maskwright.analysis.arguments import clip
-from maskwright.analysis.dialects import read_llguidance
 from maskwright.analysis.errors import MaskwrightError
-from maskwright.analysis.fronts import parse_ebnf
-from maskwright.analysis.locks import new_lock
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.tokenizer_json import byte_level_alphabet
 from maskwright.serving.options import RequestOptions
+from maskwright.serving.reading import Language
 from maskwright.serving.requests import RequestCompiler, RequestStore, size_of
 from maskwright.serving.vocabularies import server_vocabulary
 from maskwright.serving.xgrammar_missing import Partial, RefusedError
@@ -26,9 +24,6 @@ from maskwright.serving.xgrammar_tags import as_json, tag_text
 
 _STOPS = ("</s>", "<eos>", "<|endoftext|>", "<|end_of_text|>", "<|eot_id|>", "<|im_end|>", "<end_of_turn>")
 """Names of tokens that end a text, where nobody says which do."""
-
-_MOST = 256
-"""The most grammars that a compiler keeps beside those of `RequestCompiler`."""
 
 
 class VocabType(Enum):
@@ -238,8 +233,7 @@ class GrammarCompiler(Partial):
     tokenizer_info : the tokenizer's.
     max_threads : no meaning here.
     cache_enabled : whether what was compiled is kept.
-    cache_limit_bytes : about how many bytes are kept of JSON schemas, expressions and tags, and as
-        many of grammars, but the last one in any case; -1 for 2 GB.
+    cache_limit_bytes : about how many bytes are kept, but the last one in any case; -1 for 2 GB.
 
     Each method raises RefusedError for a constraint that cannot be kept exactly.
     """
@@ -260,20 +254,15 @@ class GrammarCompiler(Partial):
 
     def clear_cache(self) -> None:
         """Forget what was compiled."""
-        self._most_bytes = self._limit if self._limit > 0 else 2 << 30
         self._compiler = RequestCompiler(
-            self._info.vocabulary, cache_entries=256 if self._is_cached else 1, cache_bytes=self._most_bytes
+            self._info.vocabulary,
+            cache_entries=256 if self._is_cached else 1,
+            cache_bytes=self._limit if self._limit > 0 else 2 << 30,
         )
-        self._kept: dict[tuple[str, str, str], CompiledGrammar] = {}
-        self._lock = new_lock()
 
     def get_cache_size_bytes(self) -> int:
         """About how many bytes of what was compiled are kept."""
-        if not self._is_cached:
-            return 0
-        with self._lock:
-            kept = list(self._kept.values())
-        return self._compiler.n_bytes + sum(one.memory_size_bytes for one in kept)
+        return self._compiler.n_bytes if self._is_cached else 0
 
     @property
     def cache_limit_bytes(self) -> int:
@@ -333,7 +322,7 @@ class GrammarCompiler(Partial):
         """A grammar in llguidance's Lark. `named_grammars` are refused."""
         if named_grammars:
             raise RefusedError("named grammars cannot be used; write their rules into the grammar")
-        return self._grammar("lark", lark_string, "", lambda: read_llguidance(lark_string, name="<request>"))
+        return self._request("grammar", lark_string, language="llguidance")
 
     def compile_grammar(self, grammar: str | Grammar, *, root_rule_name: str = "root") -> CompiledGrammar:
         """A grammar in xgrammar's EBNF, or a `Grammar`."""
@@ -341,34 +330,22 @@ class GrammarCompiler(Partial):
             return getattr(self, grammar.method)(**dict(grammar.arguments))  # type: ignore[no-any-return]
         if not isinstance(grammar, str):
             raise RefusedError(f"the grammar is of type {type(grammar).__name__}; expected a str or a Grammar")
-        return self._grammar("ebnf", grammar, root_rule_name, lambda: parse_ebnf(grammar, "<request>", root_rule_name))
+        return self._request("grammar", grammar, language="ebnf", root=root_rule_name)
 
-    def _request(self, kind: str, text: str, options: RequestOptions | None = None) -> CompiledGrammar:
+    def _request(
+        self,
+        kind: str,
+        text: str,
+        options: RequestOptions | None = None,
+        *,
+        language: Language = "",
+        root: str = "root",
+    ) -> CompiledGrammar:
         try:
-            return CompiledGrammar(self._compiler.compile(kind, text, options), self._info)
+            store = self._compiler.compile(kind, text, options, language=language, root=root)
         except MaskwrightError as error:
             raise RefusedError(str(error)) from error
-
-    def _grammar(self, kind: str, text: str, root: str, read: Callable[[], Any]) -> CompiledGrammar:
-        found = self._kept.get((kind, text, root))
-        if found is None:
-            try:
-                request = self._compiler.reader.request("grammar", text)  # its size, and its characters
-                store = self._compiler.build(request, read)
-            except MaskwrightError as error:
-                raise RefusedError(str(error)) from error
-            found = CompiledGrammar(store, self._info)
-            if self._is_cached:
-                with self._lock:
-                    self._keep((kind, text, root), found)
-        return found
-
-    def _keep(self, key: tuple[str, str, str], found: CompiledGrammar) -> None:
-        """Keep a grammar, and drop the oldest ones past the limits. The lock is held."""
-        self._kept[key] = found
-        held = sum(one.memory_size_bytes for one in self._kept.values())
-        while len(self._kept) > 1 and (len(self._kept) > _MOST or held > self._most_bytes):
-            held -= self._kept.pop(next(iter(self._kept))).memory_size_bytes
+        return CompiledGrammar(store, self._info)
 
 
 __all__ = ["CompiledGrammar", "Grammar", "GrammarCompiler", "RefusedError", "TokenizerInfo", "VocabType"]

@@ -131,11 +131,13 @@ def build_and_keep(
     progress: Progress | None = None,
     allow_dead: bool = False,
     lazy: bool = False,
+    is_left_open: bool = False,
 ) -> Store | EntryStore:
     """`build_store`, and what is to be done with the store once it is closed.
 
     keep : called with the finished store if texts of it can end; in the background if it is closed
         there.
+    is_left_open : a lazy store is not closed, nor kept.
     """
     streamlined, allow_dead = as_boolean("streamlined", streamlined), as_boolean("allow_dead", allow_dead)
     lazy = as_boolean("lazy", lazy)
@@ -168,7 +170,7 @@ def build_and_keep(
     if not allow_dead:
         _refuse_dead(store)
     if close is not None and isinstance(store, Store):
-        return store.close_in_background(close, keep)
+        return store if is_left_open else store.close_in_background(close, keep)
     if keep is not None:
         keep(store)
     return store

@@ -179,20 +179,25 @@ def cached_store(
 
 
 def cached_for_request(
-    constraint: Grammar | SchemaSource | Composition,
+    grammar: Grammar,
     vocabulary: Vocabulary,
     *,
     progress: Progress | None = None,
     lazy: bool = False,
-) -> AnyStore | ComposedStore:
-    """As `cached_store`, for a constraint that anyone may have sent to a server.
+    is_left_open: bool = False,
+    may_be_trimmed: bool = True,
+) -> Store | EntryStore:
+    """As `cached_store`, for a grammar that anyone may have sent to a server.
 
-    It finds what `cached_store` and `warm_cache` have put into the cache. What it puts there itself
-    `trim_cache` may delete.
+    is_left_open : see `build_and_keep`.
+    may_be_trimmed : whether `trim_cache` may delete what is put there.
+
+    It finds what `cached_store` and `warm_cache` have put into the cache.
 
     Raises: as `cached_store`.
     """
-    return _cached_any(as_constraint(constraint), vocabulary, _How(progress=progress, lazy=lazy, of_request=True))
+    how = _How(progress=progress, lazy=lazy, of_request=may_be_trimmed, is_left_open=is_left_open)
+    return _cached(grammar, vocabulary, how)
 
 
 class _How(NamedTuple):
@@ -203,6 +208,7 @@ class _How(NamedTuple):
     refresh: bool = False
     lazy: bool = False
     of_request: bool = False
+    is_left_open: bool = False
 
 
 def _cached_any(found: Any, vocabulary: Vocabulary, how: _How) -> AnyStore | ComposedStore:
@@ -240,7 +246,15 @@ def _cached(grammar: Grammar, vocabulary: Vocabulary, how: _How) -> EntryStore |
         except (OSError, StoreError) as error:
             _logger.warning("the cached store is built anew: %s", error)
     lazy = how.lazy and grammar.lexing != "nfa"
-    return build_and_keep(grammar, vocabulary, partial(_keep, path), rules=how.rules, progress=how.progress, lazy=lazy)
+    return build_and_keep(
+        grammar,
+        vocabulary,
+        partial(_keep, path),
+        rules=how.rules,
+        progress=how.progress,
+        lazy=lazy,
+        is_left_open=how.is_left_open,
+    )
 
 
 def _keep(path: Path | None, store: EngineTable | EntryTable) -> None:

@@ -1,0 +1,315 @@
+"""The work that requests cause: done here if it is small, else in worker processes.
+
+A worker sends back the constraint as it read it, and the tables of its grammars. From them the
+store is put together here, so that what a vocabulary alone decides is there once.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import weakref
+from collections.abc import Callable
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from maskwright.analysis.arguments import a_type, clip
+from maskwright.analysis.composition import Composition
+from maskwright.analysis.composition.compose import InJsonString
+from maskwright.analysis.deadline import OutOfTimeError, look_at, time_limit
+from maskwright.analysis.errors import LimitError, MaskwrightError
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.locks import new_lock
+from maskwright.analysis.schema.load import JsonSchema
+from maskwright.analysis.schema.text_patterns import Regex
+from maskwright.maskstore.automaton.stack_automaton import prepare_automaton
+from maskwright.maskstore.schema.build import tables_of
+from maskwright.maskstore.table.compiled import EngineTable, Progress
+from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.serving.reading import Request, RequestReader, library
+from maskwright.serving.warming import warm_engines
+from maskwright.stores.build import build_and_keep
+from maskwright.stores.cache import FOLDER_VARIABLE, cached_for_request, trim_cache
+from maskwright.stores.composed_store import BuildStore
+from maskwright.stores.sources import schema_store_of
+from maskwright.stores.store import EntryStore, Store
+from maskwright.worker import Parcel, Setup
+from maskwright.worker_pool import NoProcessError, Pool
+
+Result = TypeVar("Result")
+
+SOON = 0.05
+"""CPU seconds that work may take in this process before a worker begins it anew."""
+SMALL = 1 << 14
+"""Bytes of a text up to which it is tried here: a call of others' code has soon read it."""
+CLOSING = 6
+"""How many times the time of a compilation the closing of its automaton may take, in a worker."""
+
+_logger = logging.getLogger(__name__)
+
+
+def default_workers() -> int:
+    """How many workers there are where nobody says: one for two cores."""
+    return max(1, (os.cpu_count() or 1) // 2)
+
+
+class Check(NamedTuple):
+    """Read a request, and compile it for the bytes alone, but for what only a mask needs."""
+
+    reader: RequestReader
+    request: Request
+
+    def do(self, vocabulary: Vocabulary | None) -> Composition | None:
+        """The composition if it names tokens, of which only a vocabulary can tell.
+
+        Raises: as `RequestReader.read`.
+        """
+        constraint = self.reader.read(self.request)
+        _prepare(constraint)
+        return constraint if isinstance(constraint, Composition) and constraint.has_tokens else None
+
+
+class Build(NamedTuple):
+    """Read a request, and build its store.
+
+    is_on_disk, disk_bytes : as of `RequestCompiler`.
+    is_open : whether the automaton of a grammar is left open, in a worker.
+    """
+
+    reader: RequestReader
+    request: Request
+    is_on_disk: bool
+    disk_bytes: int
+    is_open: bool = True
+
+    def store(self, vocabulary: Vocabulary) -> Any:
+        """The store, made in this process. A grammar's is closed in the background.
+
+        Raises: as `RequestReader.read` and `build_store`.
+        """
+        constraint = self.reader.read(self.request)
+        is_lazy = isinstance(constraint, Grammar)
+
+        def build(grammar: Grammar, tokens: Vocabulary) -> Store | EntryStore:
+            return self._built(grammar, tokens, is_lazy)
+
+        found = _put_together(constraint, vocabulary, build)
+        self._trim(constraint)
+        return found
+
+    def do(self, vocabulary: Vocabulary) -> Parcel:
+        """The constraint, and the tables of its grammars in the order in which they are built."""
+        constraint = self.reader.read(self.request)
+        is_lazy = isinstance(constraint, Grammar) and self.is_open
+        tables: list[tuple[Any, dict[str, int]]] = []
+
+        def build(grammar: Grammar, tokens: Vocabulary) -> Store | EntryStore:
+            found: Any = self._built(grammar, tokens, is_lazy, is_left_open=True)
+            tables.append((np.asarray(found.table), dict(found.counts)))
+            return found  # type: ignore[no-any-return]
+
+        _put_together(constraint, vocabulary, build)
+        self._trim(constraint)
+        return Parcel.of((constraint, tables))
+
+    def _built(
+        self, grammar: Grammar, tokens: Vocabulary, is_lazy: bool, is_left_open: bool = False
+    ) -> Store | EntryStore:
+        comes_along = self.request.spec.strip() in library()
+        if self.is_on_disk or comes_along:
+            return cached_for_request(
+                grammar,
+                tokens,
+                progress=look_at,
+                lazy=is_lazy,
+                is_left_open=is_left_open,
+                may_be_trimmed=not comes_along,
+            )
+        return build_and_keep(grammar, tokens, None, progress=look_at, lazy=is_lazy, is_left_open=is_left_open)
+
+    def _trim(self, constraint: object) -> None:
+        if self.is_on_disk and isinstance(constraint, Grammar | Composition):
+            trim_cache(self.disk_bytes)
+
+
+def _put_together(constraint: Any, vocabulary: Vocabulary, build: BuildStore) -> Any:
+    """The store of a constraint. build : makes those of its grammars."""
+    if isinstance(constraint, Grammar):
+        return build(constraint, vocabulary)
+    return schema_store_of(constraint, vocabulary, True, "normalised", build)
+
+
+def answering(vocabulary: Vocabulary | None) -> Callable[[Check | Build], Any]:
+    """What answers in a worker. vocabulary : None if all it does is to check."""
+    warm_engines(vocabulary or _bytes())
+
+    def answer(asked: Any) -> Any:
+        return guarded(asked.request, lambda: asked.do(vocabulary))
+
+    return answer
+
+
+class Workshop:
+    """Does the work of requests within limits.
+
+    vocabulary : of the stores; None if it only checks.
+    n_workers : how many worker processes there may be; None for `default_workers`; 0 to do all work
+        in this process, where what does not look at the clock cannot be ended, and memory has no
+        limit. The processes are shared with other workshops of an equal vocabulary.
+    most_megabytes : see `RequestLimits`.
+    """
+
+    def __init__(self, vocabulary: Vocabulary | None, n_workers: int | None, most_megabytes: int) -> None:
+        self.vocabulary = vocabulary
+        size = default_workers() if n_workers is None else n_workers
+        self.pool = _pool_of(vocabulary, size, most_megabytes << 20) if size else None
+
+    def start(self) -> None:
+        """Begin to start the workers, so that no request waits for them."""
+        if self.pool is not None:
+            try:
+                self.pool.start()
+            except NoProcessError as error:
+                _warn(error)
+
+    def check(self, task: Check, seconds: float, what: str) -> Composition | None:
+        """As `Check.do`. Raises: as there; OutOfTimeError; as `Pool.ask`."""
+        found: Composition | None = self._run(task, seconds, what, lambda: task.do(None), lambda found: found)
+        return found
+
+    def build(self, task: Build, seconds: float, what: str) -> Any:
+        """The store. Raises: as `Build.store`; OutOfTimeError; as `Pool.ask`."""
+        vocabulary = self.vocabulary
+        assert vocabulary is not None
+        return self._run(
+            task,
+            seconds,
+            what,
+            lambda: task.store(vocabulary),
+            lambda found: self._opened(found, task, seconds),
+        )
+
+    def _run(
+        self,
+        task: Check | Build,
+        seconds: float,
+        what: str,
+        here: Callable[[], Result],
+        opened: Callable[[Any], Result],
+    ) -> Result:
+        pool, request = self.pool, task.request
+        if pool is None or len(request.spec) <= SMALL:
+            try:
+                with time_limit(seconds if pool is None else min(SOON, seconds), what):
+                    return guarded(request, here)  # type: ignore[no-any-return]
+            except OutOfTimeError:
+                if pool is None or seconds <= SOON:
+                    raise
+        assert pool is not None
+        try:
+            found = pool.ask(task, seconds, what)
+        except NoProcessError as error:
+            _warn(error)
+            with time_limit(seconds, what):
+                return guarded(request, here)  # type: ignore[no-any-return]
+        with time_limit(seconds, what):
+            return guarded(request, lambda: opened(found))  # type: ignore[no-any-return]
+
+    def _opened(self, parcel: Parcel, task: Build, seconds: float) -> Any:
+        """The store of what a worker has made. Workers close that of a grammar."""
+        constraint, tables = parcel.open()
+        rest = iter(tables)
+
+        def build(grammar: Grammar, tokens: Vocabulary) -> Store:
+            table, counts = next(rest)
+            return Store.of(EngineTable(grammar, tokens, table, MappingProxyType(counts)))
+
+        store = _put_together(constraint, self.vocabulary or _bytes(), build)
+        if not isinstance(store, Store) or store.is_closed:
+            return store
+        pool, vocabulary = self.pool, store.vocabulary
+
+        def close(progress: Progress) -> EngineTable:
+            assert pool is not None
+
+            def is_cancelled() -> bool:
+                progress("closure", 0, 1)
+                return False
+
+            answer: Parcel = pool.ask(
+                task._replace(is_open=False),
+                CLOSING * seconds,
+                f"the closing of the {task.request.kind}",
+                is_cancelled=is_cancelled,
+                is_patient=True,
+            )
+            _, ((table, counts),) = answer.open()
+            return EngineTable(constraint, vocabulary, table, MappingProxyType(counts))
+
+        return store.close_in_background(close)
+
+
+_POOLS: weakref.WeakValueDictionary[tuple[str, int, int, str | None], Pool] = weakref.WeakValueDictionary()
+_lock = new_lock()
+
+
+def _pool_of(vocabulary: Vocabulary | None, size: int, most_memory: int) -> Pool:
+    """The workers of a vocabulary, in this process."""
+    # a worker has the environment of its start
+    key = "" if vocabulary is None else vocabulary.digest, size, most_memory, os.environ.get(FOLDER_VARIABLE)
+    with _lock:
+        found = _POOLS.get(key)
+        if found is None:
+            setup = Setup("maskwright.serving.work:answering", (vocabulary,), most_memory)
+            found = _POOLS[key] = Pool(setup, size)
+        return found
+
+
+_warned: list[str] = []
+
+
+def _warn(error: NoProcessError) -> None:
+    """Say once that there are no workers."""
+    if not _warned:
+        _warned.append(str(error))
+        _logger.warning("%s: until then requests are compiled in this process, whose memory they share", error)
+
+
+def _prepare(language: object) -> None:
+    """Compile the languages of a constraint for the bytes alone, but those that come along."""
+    if isinstance(language, Composition):
+        _prepare(language.host)
+        for part in language.parts:
+            _prepare(part.inner.inner if isinstance(part.inner, InJsonString) else part.inner)
+    elif isinstance(language, JsonSchema | Regex):
+        tables_of(language, _bytes())
+    elif isinstance(language, Grammar) and language.name not in library():
+        prepare_automaton(language, _bytes(), look_at)
+
+
+@lru_cache(maxsize=1)
+def _bytes() -> Vocabulary:
+    """The vocabulary of the single bytes."""
+    tokens = [bytes((byte,)) for byte in range(256)]
+    return Vocabulary.from_tokens([*tokens, b""], eos=[256], name="bytes")
+
+
+def guarded(request: Request, work: Callable[[], Any]) -> Any:
+    """What `work()` returns. Raises: MaskwrightError for whatever goes wrong."""
+    try:
+        return work()
+    except MaskwrightError:
+        raise
+    except (RecursionError, MemoryError) as error:
+        raise LimitError(f"the {request.kind} is too large to be compiled ({a_type(error)})") from error
+    except Exception as error:
+        raise MaskwrightError(
+            f"the {request.kind} could not be compiled: {type(error).__name__}: {clip(str(error))}; this is an error of maskwright, "
+            "please report it"
+        ) from error
+
+
+__all__ = ["Build", "Check", "Workshop", "answering", "default_workers"]
