@@ -30,7 +30,7 @@ READY, ANSWER, ERROR, STOPPED = "ready", "answer", "error", "stopped"
 IN_A_FILE = 1 << 20
 """Bytes of arrays from which on they are handed over in a file instead of on the socket."""
 _ALIGNMENT = 64
-_SLACK, _MORE = 1.25, 0.5
+_SLACK, _MORE = 1.1, 0.5
 """After so many times the CPU seconds of a question, and so many more, the system ends a worker."""
 
 

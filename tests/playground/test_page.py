@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 from headless_browser import Browser, browser, chromium
-from maskwright.playground.worker import WorkerSettings
 
-from maskwright.playground.pool import Pool
+from maskwright.playground.pool import AnswerPool
 from maskwright.playground.server import PlaygroundServer
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason="there is no Chromium: apt-get install chromium")
@@ -18,7 +17,7 @@ pytestmark = pytest.mark.skipif(chromium() is None, reason="there is no Chromium
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    pool = Pool(WorkerSettings("python-tiny", 60, 6 << 30))
+    pool = AnswerPool("python-tiny", 60, 6 << 30)
     server = PlaygroundServer(pool)
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
     try:

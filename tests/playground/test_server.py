@@ -18,13 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from maskwright.playground.worker import WorkerSettings
 from shares import share
 
-from maskwright.playground import pool as pool_module
+from maskwright import worker_pool
 from maskwright.playground.examples import examples
 from maskwright.playground.members import QUESTIONS
-from maskwright.playground.pool import Pool
+from maskwright.playground.pool import AnswerPool
 from maskwright.playground.server import MOST_BODY, MOST_CONNECTIONS, PlaygroundServer
 
 SUM = 'start: N ("+" N)*\nN: /[0-9]+/\n'
@@ -34,7 +33,7 @@ SECONDS = 5.0
 @contextmanager
 def serving(seconds: float) -> Iterator[PlaygroundServer]:
     """A server that gives answers so much time."""
-    pool = Pool(WorkerSettings("python-tiny", seconds, 4 << 30))
+    pool = AnswerPool("python-tiny", seconds, 4 << 30)
     made = PlaygroundServer(pool)
     threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
     yield made
@@ -368,10 +367,9 @@ def test_ctrl_c_ends_it_within_a_second(is_busy: bool) -> None:
 
 
 STARTED = """
-from maskwright.playground.pool import Pool
-from maskwright.playground.worker import WorkerSettings
+from maskwright.playground.pool import AnswerPool
 if __name__ == "__main__":
-    pool = Pool(WorkerSettings("python-tiny", 5, 4 << 30))
+    pool = AnswerPool("python-tiny", 5, 4 << 30)
     for worker in pool._workers:
         for line in open(f"/proc/{worker.process.pid}/status"):
             if line.startswith("SigBlk"):
@@ -409,26 +407,19 @@ def test_a_port_in_use_is_an_error(server: PlaygroundServer, more: list[str], sa
 
 
 def test_a_worker_that_cannot_be_replaced_now_is_replaced_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    pool = Pool(WorkerSettings("python-tiny", 20, 4 << 30), size=1)
+    pool = AnswerPool("python-tiny", 20, 4 << 30, size=1)
     question = {"kind": "nonsense", "constraint": "a"}
-    made = pool_module._Worker
     try:
-        pool.ask(question)
-
-        def fails(settings: WorkerSettings) -> Any:
-            raise OSError("no memory for another process")
-
-        monkeypatch.setattr(pool_module, "_Worker", fails)
-        pool._workers[0].process.kill()
-        for said in ("the worker process has died", "no worker process can be started: no memory"):
-            with pytest.raises(pool_module.WorkerError, match=said):
-                pool.ask(question)
-        assert pool._workers[0].is_killed
-        pool._workers.append(healthy := made(pool.settings))
-        pool._idle.append(healthy)
-        assert "error" in pool.ask(question)  # of the other one
-        monkeypatch.setattr(pool_module, "_Worker", made)
-        pool._idle.remove(healthy)
-        assert "error" in pool.ask(question) and not any(worker.is_killed for worker in pool._workers)
+        pool.answer(question)
+        with monkeypatch.context() as patch:
+            patch.setattr(worker_pool, "get_executable", lambda: "/no/python")
+            (worker,) = pool._workers
+            worker.process.kill()
+            worker.process.wait()
+            for _ in range(2):
+                with pytest.raises(worker_pool.NoProcessError, match="no worker process can be started: "):
+                    pool.answer(question)
+            assert not pool._workers
+        assert "error" in pool.answer(question) and len(pool._workers) == len(pool._idle) == 1
     finally:
         pool.close()

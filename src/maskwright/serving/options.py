@@ -40,15 +40,16 @@ class RequestLimits(NamedTuple):
 
     most_bytes : of a constraint's text, in UTF-8.
     check_seconds, compile_seconds : of CPU time that `RequestCompiler.check` and
-        `RequestCompiler.compile` may take, however loaded the machine is. The background work that
-        makes a lazy store fast is not counted.
+        `RequestCompiler.compile` may take, however loaded the machine is. Where a worker process
+        compiles, putting its store together here may take a quarter as much again. The background
+        work that makes a lazy store fast is not counted.
     most_megabytes : of memory that a worker process may ask for, for one request, where the
         platform can limit it (Linux).
     """
 
     most_bytes: int = 1_000_000
     check_seconds: float = 5.0
-    compile_seconds: float = 10.0
+    compile_seconds: float = 8.0
     most_megabytes: int = 500
 
 

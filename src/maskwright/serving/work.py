@@ -215,7 +215,7 @@ class Workshop:
             _warn(error)
             with time_limit(seconds, what):
                 return guarded(request, here)  # type: ignore[no-any-return]
-        with time_limit(seconds, what):
+        with time_limit(max(SOON, seconds / 4), what):
             return guarded(request, lambda: opened(found))  # type: ignore[no-any-return]
 
     def _opened(self, parcel: Parcel, task: Build, seconds: float) -> Any:
