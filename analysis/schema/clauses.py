@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
+from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import SchemaError
 from maskwright.analysis.marks import part_of_format
 from maskwright.analysis.schema import constraints as c
@@ -25,6 +26,7 @@ def joined(kind: str, left: c.Clause, right: c.Clause) -> c.Clause | None:
         one, other = left[0], right[0]
         if isinstance(one, c.Among) and isinstance(other, c.Among):
             return _listed(kind, one, other)
+    look()
     found = tuple(dict.fromkeys(left + right))
     if len(found) == len(left):
         return left
@@ -230,6 +232,7 @@ def absorbed(clauses: Iterable[c.Clause]) -> tuple[c.Clause, ...]:
 
     Of two clauses that ask for the same, the one in which more counts as evaluated allows more.
     """
+    look()
     distinct: dict[frozenset[c.Constraint], c.Clause] = {}
     for clause in clauses:
         distinct.setdefault(frozenset(clause), clause)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from maskwright.analysis.deadline import look
 from maskwright.analysis.schema import constraints as c
 from maskwright.analysis.schema.cases import Cases, exclude, implies
 from maskwright.analysis.schema.clauses import absorbed, joined
@@ -149,7 +148,6 @@ class Normals:
             return () if clause is None else (clause,)
         clauses: dict[c.Clause, None] = {}
         for one in left:
-            look()
             for other in right:
                 both = self._pair(kind, one, other)
                 if both is not None:
@@ -211,7 +209,6 @@ class Normals:
                 continue
             clauses: tuple[c.Clause, ...] = ((),)
             for clause in normal[kind]:
-                look()
                 parts = c.outside_clause(clause, pointer)
                 clauses = self._product(kind, clauses, tuple(parts), where) if parts else ()
                 if not clauses:

@@ -63,8 +63,8 @@ vllm.limit("`cache_megabytes` | #, # |", constant(settings, "cache_entries"), co
 vllm.limit("of each up to # MB", constant("analysis/kept.py", "MOST_BYTES") >> 20)
 vllm.limit("| `disk_megabytes` | # |", constant(settings, "disk_megabytes"))
 vllm.limit(
-    "`compile_seconds` | #; #; # |",
-    *(constant(limits, name) for name in ("most_bytes", "check_seconds", "compile_seconds")),
+    "`most_megabytes` | #; #; #; # |",
+    *(constant(limits, name) for name in ("most_bytes", "check_seconds", "compile_seconds", "most_megabytes")),
 )
 vllm.limit("where at most # tokens may come", constant("src/maskwright/serving/token_budget.py", "FEW"))
 check = record("serving-vllm")

@@ -97,14 +97,14 @@ def read_settings(
 def make_compiler(
     vocabulary: Vocabulary, settings: ServerSettings, options: RequestOptions, n_tokens: int
 ) -> RequestCompiler:
-    """The compiler of a server's requests.
+    """The compiler of a server's requests, whose workers begin to start.
 
     options : what holds for requests that do not say otherwise.
     n_tokens : how many logits the model gives.
 
     Raises: as `RequestCompiler`.
     """
-    return RequestCompiler(
+    compiler = RequestCompiler(
         vocabulary,
         dict(settings.stores),
         cache_entries=settings.cache_entries,
@@ -117,6 +117,8 @@ def make_compiler(
         n_tokens=n_tokens,
         workers=settings.workers,
     )
+    compiler.start()
+    return compiler
 
 
 def _value(name: str, where: str, value: Any) -> Any:

@@ -332,6 +332,7 @@ def _checker(settings: ServerSettings) -> RequestChecker:
     if key not in _checkers:
         reader = RequestReader(names, settings.limits, settings.strict_keywords)
         _checkers[key] = RequestChecker(reader, workers=settings.workers)
+        _checkers[key].start()
     return _checkers[key]
 
 
