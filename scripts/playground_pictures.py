@@ -15,9 +15,8 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from headless_browser import Browser, browser  # noqa: E402
 
-from maskwright.playground.pool import Pool  # noqa: E402
+from maskwright.playground.pool import AnswerPool  # noqa: E402
 from maskwright.playground.server import PlaygroundServer  # noqa: E402
-from maskwright.playground.worker import WorkerSettings  # noqa: E402
 
 FOLDER = ROOT / "docs" / "images"
 
@@ -33,7 +32,7 @@ def shoot(page: Browser, name: str, width: int, height: int, is_dark: bool, top:
 
 
 def main() -> None:
-    pool = Pool(WorkerSettings("python-tiny", 60, 6 << 30))
+    pool = AnswerPool("python-tiny", 60, 6 << 30)
     server = PlaygroundServer(pool)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile, browser(Path(profile)) as page:
