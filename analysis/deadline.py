@@ -11,12 +11,16 @@ process (`maskwright.worker`).
 from __future__ import annotations
 
 import math
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Generic, TypeVar
 
 from maskwright.analysis.errors import LimitError
+
+Result = TypeVar("Result")
 
 
 class OutOfTimeError(LimitError):
@@ -34,18 +38,28 @@ class _OutOfTime(BaseException):
         self.end = end
 
 
+class _UnwantedError(BaseException):
+    """Unwinds work that nobody waits for any more."""
+
+
 class _Clock(threading.local):
     """Of one thread.
 
-    end : its CPU time at which its work ends.
+    elsewhere : the CPU time that other threads have spent on its work (`HandedOver`).
+    end : its CPU time, with that of the others, at which its work ends.
     asked : called at each look; it may raise.
     """
 
+    elsewhere = 0.0
     end = math.inf
     asked: Callable[[], None] | None = None
 
 
 _clock = _Clock()
+
+
+def _now() -> float:
+    return time.thread_time() + _clock.elsewhere
 
 
 def look() -> None:
@@ -55,7 +69,7 @@ def look() -> None:
     """
     end = _clock.end
     if end != math.inf:
-        if time.thread_time() > end:
+        if _now() > end:
             raise _OutOfTime(end)
         if _clock.asked is not None:
             _clock.asked()
@@ -76,7 +90,7 @@ def time_limit(seconds: float, what: str, asked: Callable[[], None] | None = Non
     Raises: OutOfTimeError if a `look` inside comes after the end.
     """
     before, asked_before = _clock.end, _clock.asked
-    mine = time.thread_time() + seconds
+    mine = _now() + seconds
     _clock.end, _clock.asked = min(before, mine), asked or asked_before
     try:
         yield
@@ -88,6 +102,41 @@ def time_limit(seconds: float, what: str, asked: Callable[[], None] | None = Non
         _clock.end, _clock.asked = before, asked_before
 
 
+class HandedOver(Generic[Result]):
+    """Work of this thread that another one does, under what is left of this thread's limit.
+
+    work : the other thread calls this object to do it. This one waits, and then calls `charge`.
+    """
+
+    def __init__(self, work: Callable[[], Result]) -> None:
+        self._work, self._end, self._asked = work, _clock.end, _clock.asked
+        self._left = _clock.end - _now()
+        self._spent = 0.0
+        self.is_unwanted = False
+        """Whether the next look is to end the work, since nobody waits for it any more."""
+
+    def __call__(self) -> Result:
+        begin = time.thread_time()
+        _clock.end = min(begin + self._left, sys.float_info.max)  # finite, so that it is looked at
+        _clock.asked = self._watch
+        try:
+            return self._work()
+        except _OutOfTime:
+            raise _OutOfTime(self._end) from None
+        finally:
+            self._spent = time.thread_time() - begin
+
+    def _watch(self) -> None:
+        if self.is_unwanted:
+            raise _UnwantedError
+        if self._asked is not None:
+            self._asked()
+
+    def charge(self) -> None:
+        """Let the CPU time that the work took count as this thread's."""
+        _clock.elsewhere += self._spent
+
+
 def out_of_time(seconds: float, what: str) -> OutOfTimeError:
     """The error for work that took longer than so many CPU seconds."""
     return OutOfTimeError(
@@ -95,4 +144,4 @@ def out_of_time(seconds: float, what: str) -> OutOfTimeError:
     )
 
 
-__all__ = ["OutOfTimeError", "look", "look_at", "out_of_time", "time_limit"]
+__all__ = ["HandedOver", "OutOfTimeError", "look", "look_at", "out_of_time", "time_limit"]

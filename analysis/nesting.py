@@ -9,7 +9,6 @@ Up to there a thread's fresh stack suffices, and one is taken where the caller's
 from __future__ import annotations
 
 import contextvars
-import ctypes
 import functools
 import json
 import sys
@@ -18,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, ParamSpec, TypeVar
 
+from maskwright.analysis.deadline import HandedOver
 from maskwright.analysis.errors import NestingError
 from maskwright.analysis.locks import new_lock
 
@@ -41,7 +41,7 @@ def on_own_stack(work: Callable[Arguments, Result]) -> Callable[Arguments, Resul
 
     PERF: a caller with few frames, as most are, pays a microsecond. Where there are many, or they
     do not suffice, the work is done, or done again, in a thread of its own, with the caller's
-    context; an exception that interrupts the caller is passed on to it.
+    context and what is left of its time (`deadline`); it ends when the caller is interrupted.
 
     Raises: what `work` raises, and NestingError where even a fresh stack does not suffice.
 
@@ -74,11 +74,12 @@ def _in_thread(work: Callable[[], Result]) -> Result:
     context = contextvars.copy_context()
     # no Thread.join: in some versions of Python an interrupted one takes the thread for ended
     has_ended = threading.Event()
+    handed_over = HandedOver(work)
 
     def run() -> None:
         try:
             with _enough():
-                found.append(context.run(work))
+                found.append(context.run(handed_over))
         except BaseException as error:
             errors.append(error)
         finally:
@@ -89,11 +90,10 @@ def _in_thread(work: Callable[[], Result]) -> Result:
         thread.start()
         while not has_ended.wait(0.1):
             pass
-    except BaseException as error:  # as Ctrl-C: nobody waits for the work any more
-        if thread.ident is not None and not has_ended.is_set():
-            kind = ctypes.py_object(type(error))
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), kind)
+    except BaseException:  # as Ctrl-C
+        handed_over.is_unwanted = True
         raise
+    handed_over.charge()
     try:
         if errors:
             raise errors[0]

@@ -21,6 +21,7 @@ import pytest
 
 import maskwright as mw
 from maskwright.analysis import nesting
+from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import NestingError
 from maskwright.analysis.fronts import export
 from maskwright.analysis.fronts.ebnf import parse_ebnf
@@ -309,6 +310,7 @@ def test_an_interrupt_ends_the_work_soon() -> None:
     def work() -> None:
         try:
             while True:
+                look()
                 time.sleep(0.001)
         finally:
             ended.set()
