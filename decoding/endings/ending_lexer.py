@@ -27,6 +27,7 @@ class EndingLexer:
 
     store : the engine's table with its grammar.
     alphabet : the bytes that endings may have.
+    is_spelled : whether they must be spelled in tokens, so that one byte stands for no other.
 
     Attributes, besides parts of the table:
 
@@ -42,12 +43,13 @@ class EndingLexer:
     apart : (n_terminals, n_terminals) int32; apart[t, u] is the least bytes between lexemes t and
         u.
     moves[q] : (byte, class) of one byte for each different effect in state q, in the order of
-        preference.
+        preference; if `is_spelled`, of one for each class of bytes.
+    by_class : for each class its bytes of the alphabet.
     same_line[q], next_line[q] : the least bytes before a byte that ends the layout's newline,
         without and with a line feed among them.
     """
 
-    def __init__(self, store: EngineTable, alphabet: bytes) -> None:
+    def __init__(self, store: EngineTable, alphabet: bytes, *, is_spelled: bool = False) -> None:
         table = store.table
         layout = store.grammar.layout
         self.end = store.grammar.n_terminals
@@ -84,7 +86,7 @@ class EndingLexer:
         self.modes: list[int] = part_of(table, schema.MODE_STATE, n_modes).tolist()
         self.by_class = [[b for b in alphabet if self.class_of[b] == c] for c in range(n_classes)]
         self.column_classes = {self.class_of[byte] for byte in column_bytes(layout.tabs)} if layout else set()
-        self.moves = [self._moves(q) for q in range(n_states)]
+        self.moves = [self._moves(q, is_spelled) for q in range(n_states)]
         self.backs_up = self._find_backing_up()
         self.least = self._least()
         self.width: list[int] = self.least[0].tolist()
@@ -105,8 +107,11 @@ class EndingLexer:
         # with tabs of several columns, a deeper line may need fewer bytes
         self.deeper_is_longer = self.widest_step == 1 or self.is_consistent
 
-    def _moves(self, state: int) -> list[tuple[int, int]]:
-        """The first byte of each kind, in the order of preference."""
+    def _moves(self, state: int, is_spelled: bool) -> list[tuple[int, int]]:
+        """The first byte of each kind, in the order of preference.
+
+        is_spelled : bytes of one effect that are of different classes are of different kinds.
+        """
         found: dict[tuple[int, ...], tuple[int, int]] = {}
         for klass, members in enumerate(self.by_class):
             after, emitted = self.next_state[state][klass], self.output[state][klass]
@@ -114,7 +119,7 @@ class EndingLexer:
                 continue
             if after == RESTART and not self.pending[state] and not self._begins_a_lexeme(klass):
                 continue
-            alone = after == RESTART or (self.is_newline[after] and klass in self.column_classes)
+            alone = is_spelled or after == RESTART or (self.is_newline[after] and klass in self.column_classes)
             key = (after, emitted, klass) if alone else (after, emitted)
             best = found.get(key)
             if best is None or PREFERRED.index(members[0]) < PREFERRED.index(best[0]):

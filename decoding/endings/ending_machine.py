@@ -88,7 +88,8 @@ class EndingMachine:
 
     def __init__(self, store: EngineTable, spelling: Spelling | None) -> None:
         self._name = store.grammar.name
-        self.lexer = EndingLexer(store, PREFERRED if spelling is None else spelling.alphabet)
+        alphabet = PREFERRED if spelling is None else spelling.alphabet
+        self.lexer = EndingLexer(store, alphabet, is_spelled=spelling is not None)
         self.parser = EndingParser(store, self.lexer)
         self.spelling = spelling
         self._n_frames = self._n_configurations = 0

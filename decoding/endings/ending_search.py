@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from maskwright.maskstore.table.compiled import EngineTable
 from maskwright.decoding.endings.ending_machine import EndingMachine, Node, Options, ParserConfiguration
 from maskwright.decoding.endings.ending_parser import Frame
-from maskwright.decoding.endings.ending_spelling import Spelling
+from maskwright.decoding.endings.ending_spelling import PREFERRED, Spelling
 
 MAX_KEPT = 64 << 20
 """Bytes of memory for what was learnt that are kept from one call to the next."""
@@ -40,6 +40,8 @@ As many visits as states are allowed come on top. Where there is no ending, the 
 ever over a few states; a table says where there is none, so only a table that no compiler wrote
 does so. The most in the tests is 14.
 """
+MOST_TRAPPED = 2_000
+"""States that are followed to tell whether a text comes to no end, once a search has given up."""
 MAX_READINGS = 50_000
 """Stacks beyond the first, in all states looked at: how ambiguous a text may be."""
 
@@ -233,13 +235,15 @@ class EndingSearch(EndingMachine):
         if here < 0:
             return found
         self._estimate(configuration)
+        bound = self._bound if self.spelling is None else self._estimated
         for byte, klass in lexer.moves[here]:
             after = lexer.next_state[here][klass]
             if lexer.output[here][klass]:
                 least = self._guess(configuration, here, klass, column)
             elif after < 0 or (lexer.is_newline[after] and not configuration.depth):
                 read = self._read(configuration, here, column, byte)
-                least = COSTLY if read is None else self._bound((*read, 0))
+                # what was learnt holds for one state of the spelling only
+                least = COSTLY if read is None else bound((*read, 0))
             else:
                 least = configuration.bounds[after]
             if least >= COSTLY:
@@ -250,6 +254,8 @@ class EndingSearch(EndingMachine):
                 found += [
                     (each, least, None) for each in lexer.by_class[klass] if self.spelling.after(spelt, each) >= 0
                 ]
+        if self.spelling is not None:
+            found.sort(key=lambda move: PREFERRED.index(move[0]))
         return found
 
     def _made(self, node: Node, byte: int) -> Node | None:
@@ -282,9 +288,33 @@ class EndingSearch(EndingMachine):
             bound = self._bound(start)
             if bound >= COSTLY:
                 return None
-            found = self._deepen(start, bound)
+            try:
+                found = self._deepen(start, bound)
+            except LimitError:
+                # the bounds know nothing of tokens, nor of all that the lexer does: where there is no end,
+                # they may rise for ever
+                if self._visits_left >= 0 or not self._is_trapped(start):
+                    raise
+                self._learn(_key(start), COSTLY)
+                return None
             if found is not None:
                 return found
+
+    def _is_trapped(self, start: Node) -> bool:
+        """Whether a state leads to no end, and to at most `MOST_TRAPPED` states."""
+        seen, agenda = {_key(start)}, [start]
+        for node in agenda:  # grows while it is read
+            if self._is_end(node):
+                return False
+            moves = self._children.get(_key(node))
+            for byte, _, after in self._moves(node) if moves is None else moves:
+                made = self._made(node, byte) if after is None else after
+                if made is not None and _key(made) not in seen and self._bound(made) < COSTLY:
+                    if len(agenda) >= MOST_TRAPPED:
+                        return False
+                    seen.add(_key(made))
+                    agenda.append(made)
+        return True
 
     def refuse_far(self, start: Node, most_bytes: int) -> None:
         """Refuse a search for an ending that has certainly more than `most_bytes` bytes.
