@@ -180,8 +180,9 @@ class Grammar:
     reserved : which string literals compete everywhere under contextual lexing. "none"; "words":
         those that are words and that a pattern matches too; "all": all that a pattern matches. See
         `lexing.modes`. Has no effect under the other lexings.
-    plain : the grammar before keywords of it were made soft, which is the one that lexing "nfa"
-        reads. None if no keyword is soft. Equality, digest and files leave it out.
+    plain : the grammar before keywords of it were made soft and equal terminals one, which is the
+        one that lexing "nfa" reads. None if there are none. Equality, digest and files leave it
+        out.
 
     Raises: GrammarError if a symbol number is out of range or of the wrong kind; if two terminals
     have one name; if a terminal's priority, line or column is not a 32-bit number; if the layout

@@ -41,6 +41,7 @@ from maskwright.analysis.grammar.normalise import productive_symbols, unproducti
 from maskwright.analysis.grammar.options import read_options
 from maskwright.analysis.lexing.lexemes import check_texts
 from maskwright.analysis.lexing.transducer import STATE_LIMIT
+from maskwright.analysis.loading.equal import join_equal
 from maskwright.analysis.loading.indenter import Indenter
 from maskwright.analysis.loading.lark_errors import recursion_error, translate
 from maskwright.analysis.loading.lark_limits import check_sizes, literals_used
@@ -217,6 +218,7 @@ def parse_grammar(
     productive = productive_symbols(grammar)
     if grammar.start not in productive:
         raise EmptyLanguageError(_endless(grammar, productive, files), grammar)
+    grammar = join_equal(grammar)
     if conflicts is None and (found := default_conflicts(grammar)) != grammar.conflicts:
         grammar = replace(grammar, conflicts=found)
     return grammar

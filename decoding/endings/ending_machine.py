@@ -53,9 +53,13 @@ class ParserConfiguration:
     bounds[q] : a lower bound of the bytes from lexer state q.
     bounds_without[q] : the same if the next lexeme is not the layout's newline.
     options : as `Options` says. None: not yet computed.
+    is_cut : whether something that may follow was left out since it has more than `MAX_STACKS`
+        stacks.
     """
 
-    __slots__ = ("after", "bounds", "bounds_without", "depth", "frames", "indents", "number", "options", "values")
+    __slots__ = (
+        "after", "bounds", "bounds_without", "depth", "frames", "indents", "is_cut", "number", "options", "values"
+    )  # fmt: skip
 
     def __init__(self, frames: tuple[Frame, ...], indents: tuple[Column, ...], depth: int, number: int) -> None:
         self.frames = frames
@@ -66,6 +70,7 @@ class ParserConfiguration:
         self.values: list[int] | None = None
         self.bounds = self.bounds_without = NO_BOUNDS
         self.options: Options | None = None
+        self.is_cut = False
 
 
 Node = tuple[ParserConfiguration, int, Column, int]
@@ -203,9 +208,12 @@ class EndingMachine:
                         if target >= 0:
                             agenda.append((self._frame(target, base, base.pay), wanted & before))
 
-    def _shift(self, frames: Iterable[Frame], column: int, pay: int = -1) -> list[Frame]:
+    def _shift(
+        self, frames: Iterable[Frame], column: int, pay: int = -1, before: ParserConfiguration | None = None
+    ) -> list[Frame]:
         """The stacks after a column. None are left if there are more than `MAX_STACKS`.
 
+        before : the configuration that is told so then.
         pay : the bytes to pay for each line of the block that an indent opens, or that continues
             after a dedent; -1: what the frame below pays.
         """
@@ -216,7 +224,11 @@ class EndingMachine:
             frame = self._frame(target, below, below.pay if pay < 0 else pay)
             found[frame.number] = frame
         # the engine gives up if a text has more parses
-        return list(found.values()) if len(found) <= constants.MAX_STACKS else []
+        if len(found) <= constants.MAX_STACKS:
+            return list(found.values())
+        if before is not None:
+            before.is_cut = True
+        return []
 
     def _accepts(self, frames: Iterable[Frame]) -> bool:
         """Whether the text may end on one of these stacks."""
@@ -234,7 +246,7 @@ class EndingMachine:
         for symbol in symbols:
             if symbol == parser.newline and depth > 0:
                 continue
-            frames = self._shift(frames, parser.column_of[symbol])
+            frames = self._shift(frames, parser.column_of[symbol], before=configuration)
             if symbol == parser.newline and parser.layout is not None:
                 compare = parser.layout.compare
                 if compare(column, indents[-1]) == 1:
@@ -269,7 +281,7 @@ class EndingMachine:
         """
         lexer = self.lexer
         waiting: list[int] = []
-        restarts = 0
+        restarts, first = 0, configuration
         while True:
             if state == 0:
                 state = self._begin(configuration)
@@ -282,6 +294,7 @@ class EndingMachine:
             if output:
                 emitted = self._emit(configuration, output, column)
                 if emitted is None:
+                    first.is_cut |= configuration.is_cut
                     return None
                 configuration = emitted
             if after == RESTART:

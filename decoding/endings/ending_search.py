@@ -291,8 +291,7 @@ class EndingSearch(EndingMachine):
             try:
                 found = self._deepen(start, bound)
             except LimitError:
-                # the bounds know nothing of tokens, nor of all that the lexer does: where there is no end,
-                # they may rise for ever
+                # the bounds know neither tokens nor all that the lexer does: they may rise for ever
                 if self._visits_left >= 0 or not self._is_trapped(start):
                     raise
                 self._learn(_key(start), COSTLY)
@@ -301,7 +300,7 @@ class EndingSearch(EndingMachine):
                 return found
 
     def _is_trapped(self, start: Node) -> bool:
-        """Whether a state leads to no end, and to at most `MOST_TRAPPED` states."""
+        """Whether a state leads to no end, and to at most `MOST_TRAPPED` states of few stacks."""
         seen, agenda = {_key(start)}, [start]
         for node in agenda:  # grows while it is read
             if self._is_end(node):
@@ -314,6 +313,8 @@ class EndingSearch(EndingMachine):
                         return False
                     seen.add(_key(made))
                     agenda.append(made)
+            if node[0].is_cut:
+                return False
         return True
 
     def refuse_far(self, start: Node, most_bytes: int) -> None:

@@ -125,8 +125,10 @@ def _is_idle(facts: Facts, x: int) -> bool:
     for state, symbols in facts.writer.paths().items():
         if facts.acceptable[state, x] and (before := facts.writer.yield_of(symbols)) is not None:
             twice = reader.next_terminals((*before, x, x))
-            if twice or reader.stacks_after((*before, x, x)):
-                return twice <= reader.next_terminals((*before, x))
+            once, both = (reader.stacks_after((*before, *one)) for one in ((x,), (x, x)))
+            if both:
+                may_end = reader.parser.accepts_end(once) or not reader.parser.accepts_end(both)
+                return may_end and twice <= reader.next_terminals((*before, x))
     return False
 
 

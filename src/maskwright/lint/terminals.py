@@ -9,11 +9,13 @@ from dataclasses import replace
 from maskwright.analysis.lexing.lexemes import terminal_rank
 from maskwright.analysis.lexing.lookbehind import lookbehind_before_start
 from maskwright.analysis.lexing.terminals import lookahead_beyond_end
+from maskwright.analysis.loading.equal import equal_groups
 from maskwright.analysis.marks import PART_FLAGS
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding, Severity, listed, shown
 from maskwright.lint.lexer import Lexer
+from maskwright.lint.places import place_of_terminal
 from maskwright.lint.remedies import contextual, higher_priority
 
 MAX_TRIED = 200
@@ -49,9 +51,23 @@ def faulty(facts: Facts) -> Iterator[Finding]:
 def equal(facts: Facts) -> Iterator[Finding]:
     """Terminals that match the same texts.
 
-    Only terminals that the lexer has. Those that always lose for this reason are reported here, not
-    by `never_lexed`.
+    Those that loading has made one (`loading.equal`) are told for information. Of the others only
+    those that the lexer has; those that always lose for this reason are reported here, not by
+    `never_lexed`.
     """
+    plain = facts.grammar.plain or facts.grammar
+    for group in equal_groups(plain):
+        kept = [t for t in group if plain.terminals[t].name in facts.grammar.terminal_number]
+        for number in sorted(set(group) - set(kept)):
+            names = plain.display_name(number), " or ".join(map(plain.display_name, kept))
+            yield facts.finding(
+                "equal-terminals",
+                "info",
+                place_of_terminal(plain, number),
+                f"terminals {names[0]} and {names[1]} match the same texts and compete, so they are one",
+                f"{names[0]} is read as {names[1]}, and whichever the parser can take counts",
+                "give them one name",
+            )
     for number, other in equal_terminals(facts).items():
         is_exclusive = facts.grammar.lexing == "longest" and number not in facts.lexer.ends
         if facts.grammar.lexing == "nfa":

@@ -9,7 +9,7 @@ import pytest
 from lacking_bytes import EVERY_MAKER, allowed, lacking_vocabulary, naive_ending
 from shares import parts, share
 
-from maskwright.analysis.errors import DeadEndError, GrammarError, LimitError, MaskwrightError
+from maskwright.analysis.errors import DeadEndError, GrammarError, LimitError
 from maskwright.analysis.loading import parse_grammar
 from maskwright.decoding.dead import refuse_dead
 from maskwright.decoding.matcher import Matcher

@@ -1,0 +1,144 @@
+"""Terminals that match the same texts are one terminal to the lexer, where they compete.
+
+Of a text that several terminals match, a lexer can emit one of them only. If the parser cannot take
+that one, though it could take another, the text would be refused, and masks would let in its
+beginnings (LALR states share lookaheads, so that the state alone does not say which can be taken).
+So the rules read one terminal instead: whichever of its uses the parser can take counts, and where
+that is open until later, the rules have a conflict, which is treated as any other.
+
+Example: under contextual lexing, `start: (a | "x" a SEMI) END`, `a: NAME`, `SEMI: ";"`, `END: ";"`:
+behind a NAME both may come, as far as the LALR state knows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import combinations
+
+from maskwright.analysis.errors import LimitError, MaskwrightError, TerminalError
+from maskwright.analysis.grammar.grammar import Grammar, Rule, Terminal
+from maskwright.analysis.lexing.lexemes import terminal_rank
+from maskwright.analysis.lexing.modes import lexing_modes
+from maskwright.analysis.lexing.terminals import compile_terminal
+from maskwright.analysis.lr.merging import build_merged_tables
+from maskwright.analysis.regex.dfa import Dfa
+
+_PROBES = frozenset({*map(chr, range(128)), *(chr(code) * 2 for code in range(33, 127)), "a1", "_a", "0.0", "\u00e9"})
+"""Short texts that most different patterns do not match alike."""
+
+
+def join_equal(grammar: Grammar) -> Grammar:
+    """The grammar in which terminals that match the same texts, and compete somewhere, are one.
+
+    That is the one that wins over the others. Left apart are ignored, verbatim and declared
+    terminals, those of the layout, and those of bounded length. Under "nfa" both are followed, and
+    the grammar stays as it is. `Grammar.plain` has the terminals as they were.
+
+    Cost: where no two terminals can be equal, some us for each. Else automata of those that may be,
+    and where some are, under contextual lexing the LALR tables.
+    """
+    if grammar.lexing == "nfa":
+        return grammar
+    found = grammar
+    while True:
+        joined = _joined(found)
+        if not joined:
+            return found if found is grammar else replace(found, plain=grammar.plain or grammar)
+        found = _replaced(found, joined)
+
+
+def _joined(grammar: Grammar) -> dict[int, int]:
+    """Each terminal that is to be read as another one -> that other one, the strongest."""
+    groups = equal_groups(grammar)
+    if not groups:
+        return {}
+    rank = terminal_rank(grammar.terminals)
+    competing: tuple[frozenset[int], ...] = (frozenset(range(grammar.n_terminals)),)
+    if grammar.lexing == "contextual":
+        try:
+            tables = build_merged_tables(grammar, grammar.conflicts).tables
+            competing = lexing_modes(grammar, tables.action != 0, tables.terminal_column, tables.accessing).competing
+        except MaskwrightError:
+            return {}  # compiling the grammar reports it
+    found: dict[int, int] = {}
+    for group in groups:
+        of = {terminal: terminal for terminal in group}
+        for one, other in combinations(sorted(group, key=rank.__getitem__), 2):
+            if of[one] != of[other] and any(one in mode and other in mode for mode in competing):
+                first, last = sorted((of[one], of[other]), key=rank.__getitem__)
+                of = {terminal: first if to == last else to for terminal, to in of.items()}
+        found |= {terminal: to for terminal, to in of.items() if to != terminal}
+    return found
+
+
+def equal_groups(grammar: Grammar) -> list[list[int]]:
+    """The terminals that match the same texts, in groups of two or more; see `join_equal`.
+
+    A terminal without an automaton is in none: compiling the grammar says why it has none.
+    """
+    layout = grammar.layout
+    apart = set(grammar.ignored | grammar.verbatim)
+    if layout is not None:
+        apart |= {layout.newline, layout.indent, layout.dedent, *(t for pair in layout.brackets for t in pair)}
+    in_rules = {symbol for rule in grammar.rules for symbol in rule.rhs}
+    alike: dict[object, list[int]] = {}
+    for number, terminal in enumerate(grammar.terminals):
+        if number in in_rules and number not in apart and not terminal.is_declared and terminal.lengths is None:
+            alike.setdefault(_looks(terminal), []).append(number)
+    groups: dict[Dfa | bytes | int, list[int]] = {}
+    for numbers in alike.values():
+        if len(numbers) > 1:
+            for number in numbers:
+                groups.setdefault(_texts(grammar, number), []).append(number)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _looks(terminal: Terminal) -> object:
+    """Equal for terminals of equal texts; some others look alike too."""
+    pattern, flags, literal = terminal.pattern or "", terminal.flags, terminal.literal
+    if literal is not None and not flags:
+        return frozenset({literal} & _PROBES)
+    try:
+        compiled = re.compile(f"(?{flags}:{pattern})" if flags else pattern)
+        return frozenset(probe for probe in _PROBES if compiled.fullmatch(probe))
+    except (re.error, RecursionError, OverflowError):
+        return terminal.name
+
+
+def _texts(grammar: Grammar, number: int) -> Dfa | bytes | int:
+    """Equal exactly for terminals of equal texts: the text if there is one, else the automaton."""
+    terminal = grammar.terminals[number]
+    if terminal.literal is not None and not terminal.flags:
+        return terminal.literal.encode("utf-8", "surrogatepass")
+    try:
+        found = compile_terminal(terminal, where=grammar.name)
+    except (TerminalError, LimitError):
+        return number
+    text = found.shortest()
+    # each state of an automaton of one text has one way on, or none
+    return text if (found.next_state >= 0).sum() == len(text) else found
+
+
+def _replaced(grammar: Grammar, joined: Mapping[int, int]) -> Grammar:
+    """The grammar with other terminals in the stead of some, which are gone."""
+    kept = [terminal for terminal in range(grammar.n_terminals) if terminal not in joined]
+    number = {old: new for new, old in enumerate(kept)}
+    number |= {old: number[to] for old, to in joined.items()}
+    number |= {grammar.n_terminals + i: len(kept) + i for i in range(grammar.n_nonterminals)}
+    rules = dict.fromkeys(Rule(number[rule.lhs], tuple(number[s] for s in rule.rhs)) for rule in grammar.rules)
+    layout = grammar.layout
+    if layout is not None:
+        newline, indent, dedent = (number[t] for t in (layout.newline, layout.indent, layout.dedent))
+        brackets = tuple((number[opening], number[closing]) for opening, closing in layout.brackets)
+        layout = replace(layout, newline=newline, indent=indent, dedent=dedent, brackets=brackets)
+    return replace(
+        grammar,
+        terminals=tuple(grammar.terminals[terminal] for terminal in kept),
+        rules=tuple(rules),
+        start=number[grammar.start],
+        ignored=frozenset(number[t] for t in grammar.ignored),
+        verbatim=frozenset(number[t] for t in grammar.verbatim),
+        layout=layout,
+    )
