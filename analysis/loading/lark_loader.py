@@ -214,11 +214,10 @@ def parse_grammar(
     check_lengths(options.lengths, grammar, builder, files)
     plain = None if plain is None else narrowed(plain, restrict, options.lengths, files)
     grammar = narrowed(grammar, restrict, options.lengths, files)
-    grammar = grammar if plain is None else replace(grammar, plain=plain)
+    grammar = join_equal(grammar if plain is None else replace(grammar, plain=plain))
     productive = productive_symbols(grammar)
     if grammar.start not in productive:
         raise EmptyLanguageError(_endless(grammar, productive, files), grammar)
-    grammar = join_equal(grammar)
     if conflicts is None and (found := default_conflicts(grammar)) != grammar.conflicts:
         grammar = replace(grammar, conflicts=found)
     return grammar

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from maskwright.analysis.errors import DeadEndError, LimitError
 from maskwright.decoding.endings.ending import Ending
 from maskwright.decoding.endings.ending import short_ending as without_names
-from maskwright.decoding.endings.ending_spelling import spelling_of
+from maskwright.decoding.endings.ending_spelling import Spelling, spelling_of
 
 if TYPE_CHECKING:
     from maskwright.decoding.names.held import Held
@@ -36,9 +36,23 @@ def short_ending(matcher: Any, held: Held) -> Ending:
     found = fitting(matcher, without_names(matcher))
     if found is not None:
         return found
+    found = _behind(matcher, held, None) or _behind(matcher, held, Spelling(matcher.store.vocabulary))
+    if found is not None:
+        return found
+    raise LimitError(
+        f"grammar {matcher.store.grammar.name}: no ending was found, since {held.says(matcher)}; take tokens back, or give names that "
+        "can end the text"
+    )
+
+
+def _behind(matcher: Any, held: Held, words: Spelling | None) -> Ending | None:
+    """An ending that begins with the rest of a name, or with another terminal; None if none is.
+
+    words : spells the other terminals, whose shortest spellings need no tokens if it is None.
+    """
     spelling = spelling_of(matcher.store.vocabulary)
-    ignored, others = _words(held, b"")
-    for data in _beginnings(matcher, held, ignored, others):
+    ignored, others = _words(held, b"", words)
+    for data in _beginnings(matcher, held, ignored, others, words):
         there = matcher.fork()
         if not there.try_bytes(data):
             continue
@@ -56,10 +70,7 @@ def short_ending(matcher: Any, held: Held) -> Ending:
             tokens = None if rest is None else spelling.fewest_tokens(whole)
             if tokens is not None:
                 return Ending(whole, tokens, False)
-    raise LimitError(
-        f"grammar {matcher.store.grammar.name}: no ending was found, since {held.says(matcher)}; take tokens back, or give names that "
-        "can end the text"
-    )
+    return None
 
 
 def fitting(matcher: Any, ending: Ending) -> Ending | None:
@@ -68,10 +79,12 @@ def fitting(matcher: Any, ending: Ending) -> Ending | None:
     return ending if there.try_bytes(ending.data) and there.is_accepting() else None
 
 
-def _beginnings(matcher: Any, held: Held, ignored: list[bytes], others: list[bytes]) -> Iterator[bytes]:
+def _beginnings(
+    matcher: Any, held: Held, ignored: list[bytes], others: list[bytes], spelling: Spelling | None
+) -> Iterator[bytes]:
     """Bytes that may begin an ending: the rest of a name, then of other terminals.
 
-    ignored, others : as `_words` gives them for whole lexemes.
+    ignored, others : as `_words` gives them for whole lexemes. spelling : as of `_words`.
     """
     assert held.place is not None
     typed = held.place.typed
@@ -83,7 +96,7 @@ def _beginnings(matcher: Any, held: Held, ignored: list[bytes], others: list[byt
             taken = (between + rest for rest in lexemes if there.fork().try_bytes(rest))
             yield from islice(taken, MOST_NAMES)
     if typed:
-        ignored, others = _words(held, typed)
+        ignored, others = _words(held, typed, spelling)
         yield from ignored
     yield from others
 
@@ -106,25 +119,28 @@ def _states_behind(lexer: NameLexer, data: bytes) -> Iterator[int]:
             yield state
 
 
-def _words(held: Held, typed: bytes) -> tuple[list[bytes], list[bytes]]:
+def _words(held: Held, typed: bytes, spelling: Spelling | None) -> tuple[list[bytes], list[bytes]]:
     """A shortest spelling of each ignored terminal, and of each other but for the one held.
 
     typed : how the lexemes begin. It is left out, so that a spelling is empty if it is a whole one.
+    spelling : of whole tokens; None if a spelling may be of any bytes. Then one byte stands for all
+        that the lexer does not tell apart.
     """
     assert held.place is not None
     lexer, names = held.lexer, held.place.names
     found: dict[int, bytes] = {}
-    agenda = deque((state, b"") for state in dict.fromkeys(_states_behind(lexer, typed)))
-    seen = {state for state, _ in agenda}
+    agenda = deque((state, 0, b"") for state in dict.fromkeys(_states_behind(lexer, typed)))
+    seen = {(state, spelt) for state, spelt, _ in agenda}
     while agenda:
-        state, text = agenda.popleft()
-        if lexer.winner[state] >= 0:
+        state, spelt, text = agenda.popleft()
+        if lexer.winner[state] >= 0 and (spelling is None or spelling.is_whole(spelt)):
             found.setdefault(int(lexer.winner[state]), text)
-        for byte in lexer.bytes_of_classes:
+        for byte in lexer.bytes_of_classes if spelling is None else spelling.alphabet:
             after = int(lexer.next_state[state, byte])
-            if after >= 0 and after not in seen:
-                seen.add(after)
-                agenda.append((after, text + bytes([byte])))
+            further = 0 if spelling is None or after < 0 else spelling.after(spelt, byte)
+            if after >= 0 and further >= 0 and (after, further) not in seen:
+                seen.add((after, further))
+                agenda.append((after, further, text + bytes([byte])))
     found.pop(names.terminal, None)
     ignored = [word for terminal, word in found.items() if terminal in lexer.ignored]
     return ignored, [word for terminal, word in found.items() if terminal not in lexer.ignored]

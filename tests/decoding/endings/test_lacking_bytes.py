@@ -121,3 +121,11 @@ def test_a_dead_end_over_few_states_is_told_though_bounds_rise_for_ever() -> Non
     grammar = parse_grammar('start: A "d"\nA: /[ab]+/')
     with pytest.raises(DeadEndError, match="cannot finish any text"):
         build_store(grammar, vocabulary_of_tokens(b"a", b"b", b"xd"))
+
+
+def test_where_names_are_held_other_terminals_are_spelled_by_tokens() -> None:
+    text = 'start: (NAME | NUMBER) ";"\nNAME: /[a-z]+/\nNUMBER: /[0-9]{2}/'
+    matcher = build_store(parse_grammar(text), vocabulary_of_tokens(b"a", b"7", b";")).matcher()
+    matcher.restrict("NAME", ["zz"])  # which no tokens spell
+    ending = matcher.short_ending()
+    assert (ending.data, ending.tokens) == (b"77;", (2, 2, 3))
