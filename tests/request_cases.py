@@ -14,4 +14,4 @@ def takes(store: Any, text: str) -> bool:
         matcher.advance_bytes(text.encode())
     except mw.IllegalTokenError:
         return False
-    return matcher.is_accepting()
+    return bool(matcher.is_accepting())

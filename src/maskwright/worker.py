@@ -52,11 +52,13 @@ class Question(NamedTuple):
 
     asked : for what answers.
     seconds : of CPU time that the answer may take. what : the work, for messages.
+    n_shares : how many times `Setup.most_memory` it may ask for.
     """
 
     asked: Any
     seconds: float
     what: str
+    n_shares: int = 1
 
 
 class Parcel:
@@ -125,7 +127,7 @@ class Worker:
 
     def _answer(self, answer: Callable[..., Any], question: Question, most_memory: int) -> tuple[str, Any, bool]:
         """What comes of a question: its kind, itself, and whether the process is used up."""
-        _limit_memory(most_memory)
+        _limit_memory(question.n_shares * most_memory)
         signal.setitimer(signal.ITIMER_PROF, _SLACK * question.seconds + _MORE)
         try:
             with time_limit(question.seconds, question.what, self._stop_if_asked):

@@ -159,6 +159,7 @@ class Pool:
         waiting: float | None = None,
         is_cancelled: Callable[[], bool] = _never,
         is_patient: bool = False,
+        n_shares: int = 1,
     ) -> Any:
         """The answer of a worker.
 
@@ -170,11 +171,12 @@ class Pool:
             soon is ended. It may raise.
         is_patient : whether others go before, also when a worker is at it already. It begins anew
             then.
+        n_shares : see `Question`.
 
         Raises: OutOfTimeError; BusyError, CancelledError, WorkerError; NoProcessError; the
             MaskwrightError that answering raised; what `is_cancelled` raises.
         """
-        question = Question(asked, seconds, what)
+        question = Question(asked, seconds, what, n_shares)
         longest = SLEEP + SLEEPS * seconds
         while True:
             worker = self._take(key, longest if waiting is None else waiting, is_cancelled, is_patient)

@@ -38,6 +38,9 @@ class RequestOptions(NamedTuple):
 class RequestLimits(NamedTuple):
     """How much work one request may make. What would take more is refused.
 
+    Grammars that come along, and closing automata in the background, have six times the limits of
+    time and memory.
+
     most_bytes : of a constraint's text, in UTF-8.
     check_seconds, compile_seconds : of CPU time that `RequestCompiler.check` and
         `RequestCompiler.compile` may take, however loaded the machine is. Where a worker process

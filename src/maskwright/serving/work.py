@@ -45,8 +45,11 @@ SOON = 0.05
 """CPU seconds that work may take in this process before a worker begins it anew."""
 SMALL = 1 << 14
 """Bytes of a text up to which it is tried here: a call of others' code has soon read it."""
-CLOSING = 6
-"""How many times the time of a compilation the closing of its automaton may take, in a worker."""
+GENEROUS = 6
+"""How many times the limits hold for grammars that come along, and for closing an automaton.
+
+The closing has a budget of its own, of edges and bytes, past which the automaton stays open.
+"""
 
 _logger = logging.getLogger(__name__)
 
@@ -201,6 +204,8 @@ class Workshop:
         opened: Callable[[Any], Result],
     ) -> Result:
         pool, request = self.pool, task.request
+        n_shares = GENEROUS if request.spec.strip() in library() else 1
+        seconds *= n_shares
         if pool is None or len(request.spec) <= SMALL:
             try:
                 with time_limit(seconds if pool is None else min(SOON, seconds), what):
@@ -210,7 +215,7 @@ class Workshop:
                     raise
         assert pool is not None
         try:
-            found = pool.ask(task, seconds, what)
+            found = pool.ask(task, seconds, what, n_shares=n_shares)
         except NoProcessError as error:
             _warn(error)
             with time_limit(seconds, what):
@@ -241,10 +246,11 @@ class Workshop:
 
             answer: Parcel = pool.ask(
                 task._replace(is_open=False),
-                CLOSING * seconds,
+                GENEROUS * seconds,
                 f"the closing of the {task.request.kind}",
                 is_cancelled=is_cancelled,
                 is_patient=True,
+                n_shares=GENEROUS,
             )
             _, ((table, counts),) = answer.open()
             return EngineTable(constraint, vocabulary, table, MappingProxyType(counts))
