@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar, TypeVarTuple, Unpack
 from maskwright.analysis.locks import new_lock
 
 Arguments = TypeVarTuple("Arguments")
+Owner = TypeVar("Owner")
 Result = TypeVar("Result")
 
 _LOCK = new_lock()
@@ -40,6 +41,25 @@ class cached_property(functools.cached_property[Result]):
     def __init__(self, make: Callable[[Any], Result]) -> None:
         super().__init__(make)
         self.lock = nullcontext()
+
+
+def kept_with(make: Callable[[Owner], Result]) -> Callable[[Owner], Result]:
+    """A function of one object, whose result is kept with the object, and lives as long as it.
+
+    Equal objects share nothing. The object leaves what it keeps out of its pickles, by a
+    `__reduce__`. As for `cached_property`, two threads that ask at once may both make the result.
+    """
+    key = f"{make.__module__}.{make.__qualname__}"
+
+    @functools.wraps(make)
+    def find(owner: Owner) -> Result:
+        kept = vars(owner)
+        found = kept.get(key, find)
+        if found is find:
+            found = kept.setdefault(key, make(owner))
+        return found  # type: ignore[no-any-return]
+
+    return find
 
 
 class Kept(Generic[*Arguments, Result]):

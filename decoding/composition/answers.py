@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from maskwright.decoding.composition.cursors import RunCursor
@@ -30,11 +31,11 @@ class Answers(Shared):
     _accepts: Any
     _close: Any
 
-    def where(self) -> str:
-        """In which languages the text may be now, for messages."""
+    def where(self, readings: Sequence[Reading] = ()) -> str:
+        """In which languages the text may be now, or `readings` of it, for messages."""
         names = dict.fromkeys(
             self.store.parts[reading.part].name if reading.back is not None else self.store.name
-            for reading in self._readings
+            for reading in readings or self._readings
         )
         return " or ".join(names)
 

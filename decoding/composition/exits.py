@@ -20,16 +20,18 @@ class Exits:
     """The tokens that can leave a part in a state of the host.
 
     entries : sorted by their bytes, each of which is there once.
+    long : the bytes and ids of long tokens (`Splits`) that may be such, sorted; they have no
+        entries.
     deepest : the most brackets that an entry closes; at least 0.
 
     The forms that cursors want are made at their first use. INVARIANT: two threads that make one at
     the same time make the same.
     """
 
-    __slots__ = ("_inside", "_places", "_strings", "deepest", "entries")
+    __slots__ = ("_inside", "_places", "_strings", "deepest", "entries", "long")
 
-    def __init__(self, entries: tuple[Exit, ...]) -> None:
-        self.entries = entries
+    def __init__(self, entries: tuple[Exit, ...], long: tuple[tuple[bytes, int], ...] = ()) -> None:
+        self.entries, self.long = entries, long
         self.deepest = max((sum(map(before.count, (b"]", b"}"))) for before, _, _ in entries), default=0)
         self._strings: npt.NDArray[np.int32] | None = None
         self._places: dict[Place, tuple[Exit, ...]] = {}

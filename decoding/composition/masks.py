@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import numpy.typing as npt
 
 from maskwright.decoding.composition.cursor import Cursor, add, has
 from maskwright.decoding.composition.cursors import JsonCursor
-from maskwright.decoding.composition.readings import Back, Reading, Rules
+from maskwright.decoding.composition.readings import HOST, Back, Reading, Rules
 from maskwright.maskstore.composition.json_places import Place, may_begin_value
 from maskwright.maskstore.composition.splits import Split
 from maskwright.maskstore.composition.tables import TokenPart
@@ -29,6 +31,9 @@ class Masks:
             (number, part.words) for number, part in enumerate(rules.tables.parts) if isinstance(part, TokenPart)
         ]
         self._begins: dict[int, list[Split]] = {}
+        ids = rules.tables.host_ids
+        self._host_ids = np.zeros(0, np.int32) if ids is None else ids
+        self._n_plain = int(np.searchsorted(self._host_ids, rules.tables.vocabulary.size))
 
     def fill(self, readings: list[Reading], words: Words) -> None:
         """Write the mask of a text.
@@ -50,9 +55,11 @@ class Masks:
         """
         back = reading.back
         assert back is not None
-        is_whole, has_tokens = reading.cursor.fill_part(words, back.exits(reading.part))
+        exits = back.exits(reading.part)
+        is_whole, has_tokens = reading.cursor.fill_part(words, exits)
         if not is_whole:
-            return [reading], has_tokens
+            return [reading], self._add_long(reading, exits.long, words) or has_tokens
+        self._add_long(reading, exits.long, words)
         closed = back.closed()
         for other in closed:
             self._write(other, self._words)
@@ -80,7 +87,17 @@ class Masks:
         if reading.back is None:
             self._write_host(reading.cursor, words)
         else:
-            reading.cursor.fill_part(words, reading.back.exits(reading.part))
+            exits = reading.back.exits(reading.part)
+            reading.cursor.fill_part(words, exits)
+            self._add_long(reading, exits.long, words)
+
+    def _add_long(self, reading: Reading, tokens: Iterable[tuple[bytes, int]], words: Words) -> bool:
+        """Add those of some long tokens that may come. Returns whether there are such."""
+        missing = [(data, token) for data, token in tokens if not has(words, token)]
+        found = list(self._rules.readable(reading, missing)) if missing else []
+        for token in found:
+            add(words, token)
+        return bool(found)
 
     def _write_host(self, host: Cursor, words: Words) -> None:
         """Write the tokens that begin in the host."""
@@ -89,27 +106,40 @@ class Masks:
         size = rules.tables.vocabulary.size
         if not host.fill(inside):
             inside[:] = 0
-        words[:] = inside[: len(words)]
-        if size & 31:
-            words[-1] &= np.uint32((1 << (size & 31)) - 1)
-        if rules.tables.beginnings:
-            bits = np.unpackbits(inside[size >> 5 :].view(np.uint8), bitorder="little")
-            found = np.flatnonzero(bits[size & 31 : (size & 31) + len(rules.tables.beginnings)])
-            if len(found):
-                state = rules.memo.state(host.key())
-                if state.entering is None:
-                    state.entering = self._entering(host, [rules.tables.beginnings[at] for at in found.tolist()])
-                for token in state.entering:
-                    add(words, token)
-        elif any(rules.tables.first):
-            for token in rules.marked:
-                words[token >> 5] &= np.uint32(~(1 << (token & 31)) & 0xFFFFFFFF)
-            splits = [split for split in self._before_parts(host) if split.token < 0 or has(words, split.token)]
-            for token in self._entering(host, splits):
+        if rules.tables.host_ids is not None:
+            self._write_numbered(inside, words)
+            state = rules.memo.state(host.key())
+            if state.entering is None:
+                bits = np.unpackbits(inside[self._n_plain >> 5 :].view(np.uint8), bitorder="little")
+                found = self._host_ids[self._n_plain + np.flatnonzero(bits[self._n_plain & 31 :])]
+                cuts = [rules.splits.cut(number) for number in (found - size).tolist() if number < rules.splits.n_cuts]
+                state.entering = self._entering(host, cuts, words)
+            for token in state.entering:
                 add(words, token)
+        else:
+            words[:] = inside[: len(words)]
+            if any(rules.tables.first):
+                for token in rules.marked:
+                    words[token >> 5] &= np.uint32(~(1 << (token & 31)) & 0xFFFFFFFF)
+                cuts = [split for split in self._before_parts(host) if split.token < 0 or has(words, split.token)]
+                for token in self._entering(host, cuts, words):
+                    add(words, token)
         for number, tokens in self._token_parts:
             if host.reads(rules.marks[number]):
                 words |= tokens
+
+    def _write_numbered(self, inside: Words, words: Words) -> None:
+        """Write the tokens of a host's mask. inside : over the host's own tokens."""
+        size = self._rules.tables.vocabulary.size
+        if self._n_plain == size:
+            words[:] = inside[: len(words)]
+            if size & 31:
+                words[-1] &= np.uint32((1 << (size & 31)) - 1)
+            return
+        words[:] = 0
+        found = np.flatnonzero(np.unpackbits(inside.view(np.uint8), bitorder="little")[: self._n_plain])
+        ids = self._host_ids[found]
+        np.bitwise_or.at(words, ids >> 5, np.uint32(1) << (ids & 31).astype(np.uint32))
 
     def _before_parts(self, host: Cursor) -> list[Split]:
         """The cuts behind which a part may begin, in a host that is a schema."""
@@ -126,8 +156,11 @@ class Masks:
             ]
         return found
 
-    def _entering(self, host: Cursor, splits: list[Split]) -> tuple[int, ...]:
-        """The tokens that begin in the host and enter a part, by where they may do so."""
+    def _entering(self, host: Cursor, splits: list[Split], words: Words) -> tuple[int, ...]:
+        """The tokens that begin in the host and enter a part, by where they may do so.
+
+        words : the tokens that stay in the host.
+        """
         rules = self._rules
         found: set[int] = set()
         for split in splits:
@@ -139,4 +172,6 @@ class Masks:
                     for data, token in split.behind
                     if data[0] in first and token not in found and rules.can_enter(number, start, back, data)
                 )
+        long = [(data, token) for data, token in rules.splits.long if not has(words, token)]
+        found.update(rules.readable(Reading(host, HOST, None, False), long) if any(rules.tables.first) else ())
         return tuple(sorted(found))

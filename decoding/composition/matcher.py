@@ -19,6 +19,7 @@ from maskwright.decoding.composition.masks import Masks
 from maskwright.decoding.composition.readings import (
     HOST,
     MOST_READINGS,
+    PIECE,
     Reading,
     Rules,
     Step,
@@ -35,10 +36,6 @@ from maskwright.decoding.names.refused import NoNamesInCompositions
 from maskwright.maskstore.composition.tables import ComposedTables, TokenPart
 
 Words = npt.NDArray[np.uint32]
-
-PIECE = 16
-"""Longer bytes are read in pieces of so many. Equal readings are merged between two pieces, and not
-within one, where the ways to cut it multiply."""
 
 DEFAULT_ROLLBACK = 256
 """The number of tokens that can be taken back, unless the caller says otherwise."""
@@ -251,6 +248,12 @@ class ComposedMatcher(NoNamesInCompositions, Answers):
         rules, closed = self._rules, self._close()
         behind = list(found)
         in_place: list[Cursor] = []
+        if len(data) > PIECE:
+            stays, crossed = rules.behind(closed, data)
+            behind = distinct([*behind, *([one.counted() for one in stays] if is_token else stays), *crossed])
+            if behind:
+                self._note(behind, [])
+            return bool(behind)
         try:
             for reading, rest in rules.walk(closed, data):
                 if not (reading.is_own and rest is data):
@@ -308,21 +311,13 @@ class ComposedMatcher(NoNamesInCompositions, Answers):
         if not self.try_bytes(data):
             if self._is_ended:
                 raise IllegalTokenError(f"bytes {data[:40]!r} come after the end of the text: reset() begins a new one")
-            raise IllegalTokenError(refusal(*self._behind_pieces(data), None, data))
+            raise IllegalTokenError(refusal(self, None, data))
 
     def try_bytes(self, data: bytes) -> bool:
         """`advance_bytes` if the bytes are legal here. Returns whether they are.
 
         Raises: LimitError as `fill`.
         """
-        if len(data) > PIECE:
-            there, n = self._behind_pieces(data)
-            if n < len(data):
-                return False
-            with Alone(self), self._rules.lock:
-                self._note(there._readings, [])
-                self._said.append(data)
-                return True
         with Alone(self), self._rules.lock:
             if not data:
                 return True
@@ -330,13 +325,6 @@ class ComposedMatcher(NoNamesInCompositions, Answers):
                 return False
             self._said.append(data)
             return True
-
-    def _behind_pieces(self, data: bytes) -> tuple[ComposedMatcher, int]:
-        """A fork behind the pieces of some bytes that are legal, and how many bytes these are."""
-        there, n = self.fork(), 0
-        while n < len(data) and there.try_bytes(data[n : n + PIECE]):
-            n += len(data[n : n + PIECE])
-        return there, n
 
     def state_key(self) -> object:
         """Texts of a store with equal keys have the same future."""

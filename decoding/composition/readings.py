@@ -36,6 +36,10 @@ from maskwright.maskstore.composition.tables import (
 MOST_READINGS = 512
 """The most readings of a text at a time."""
 
+PIECE = 16
+"""Longer bytes are read in pieces of so many. Equal readings are merged between two pieces, and not
+within one, where the ways to cut it multiply."""
+
 HOST = -1
 """Instead of a part's number: the reading is in the host."""
 
@@ -134,13 +138,15 @@ class Back:
         """
         found = self.state.exits.get(number)
         if found is None:
-            found = self.state.exits[number] = Exits(self._find_exits(self._rules.tables.parts[number]))
+            part = self._rules.tables.parts[number]
+            found = self.state.exits[number] = Exits(self._find_exits(part), self._long_exits(part))
         return found
 
     def _find_exits(self, part: AnyPart) -> tuple[Exit, ...]:
+        first = self.first()
         splits = [
             split
-            for byte in sorted(self.first())
+            for byte in sorted(first)
             for split in self._rules.splits.before_byte(byte)
             if _may_end(part, split.before)
         ]
@@ -151,6 +157,18 @@ class Back:
             if tokens:
                 found.setdefault(split.before, (split.token, []))[1].extend(tokens)
         return tuple((before, token, tuple(sorted(tokens))) for before, (token, tokens) in sorted(found.items()))
+
+    def _long_exits(self, part: AnyPart) -> tuple[tuple[bytes, int], ...]:
+        """The long tokens that can leave a part, as far as bytes around the border tell."""
+        first = self.first()
+        return tuple(
+            (data, token)
+            for data, token in self._rules.splits.long
+            if any(
+                data[at] in first and _may_end(part, data[:at][-PIECE:]) and self.allows(data[at : at + PIECE])
+                for at in range(1, len(data))
+            )
+        )
 
     def _allowed(self, tails: set[bytes]) -> set[bytes]:
         """Those of some bytes, not empty, that may come behind the part."""
@@ -251,6 +269,8 @@ class Rules:
                 if data[at] not in self._any_first:
                     continue
                 before = data[:at]
+                if not reading.cursor.reads(before):
+                    return
                 for number, start in self.entered(reading.cursor, before):
                     back = Back(self, reading.cursor, before + self.marks[number])
                     yield self.close([self.entering(number, start, back)]), data[at:]
@@ -288,7 +308,62 @@ class Rules:
 
     def can_read(self, readings: list[Reading], data: bytes) -> bool:
         """Whether some bytes may come. readings : as for `walk`."""
+        if len(data) > PIECE:
+            return any(self.behind(readings, data))
         return any(True for _ in self.walk(readings, data))
+
+    def behind(self, readings: list[Reading], data: bytes) -> tuple[list[Reading], list[Reading]]:
+        """The readings behind some bytes: those that crossed no border in them, and the others.
+
+        readings : as for `walk`. They are not advanced.
+
+        Raises: LimitError as `walk`. Cost: O(bytes) for so many readings.
+        """
+        stays, crossed = readings, list[Reading]()
+        for at in range(0, len(data), PIECE):
+            if at:
+                closed = self.close(stays)
+                stays, crossed = closed[: len(stays)], self.close(distinct([*crossed, *closed[len(stays) :]]))
+            piece = data[at : at + PIECE]
+            new: list[Reading] = [advanced(one, rest) for one, rest in self.walk(crossed, piece)]
+            kept: list[Reading] = []
+            for one, rest in self.walk(stays, piece):
+                (kept if rest is piece else new).append(advanced(one, rest))
+            stays, crossed = distinct(kept), distinct(new)
+            if len(stays) + len(crossed) > MOST_READINGS:
+                raise self.too_many()
+        return stays, crossed
+
+    def behind_pieces(self, readings: list[Reading], data: bytes) -> tuple[list[Reading], int]:
+        """The closed readings behind the legal pieces of some bytes, and the number of their bytes.
+
+        The last piece is not looked at.
+        """
+        n = 0
+        while n + PIECE < len(data) and max(piece := data[n : n + PIECE]) < MARK:
+            stays, crossed = self.behind(readings, piece)
+            if not stays and not crossed:
+                break
+            readings, n = self.close(distinct([*stays, *crossed])), n + PIECE
+        return readings, n
+
+    def readable(self, reading: Reading, texts: Iterable[tuple[bytes, int]]) -> Iterator[int]:
+        """The numbers of those of some texts that may come in a reading, and begin in its language.
+
+        texts : sorted by their bytes, each with its number.
+
+        PERF: what texts begin with is read once, piece by piece, up to the first wrong one.
+        """
+        path, before = [[reading]], b""
+        for data, number in texts:
+            common = next((at for at, (a, b) in enumerate(zip(data, before, strict=False)) if a != b), len(before))
+            del path[common // PIECE + 1 :]
+            while path[-1] and (at := PIECE * (len(path) - 1)) < len(data):
+                behind = self.behind(path[-1], data[at : at + PIECE])
+                path.append(self.close(distinct([*behind[0], *behind[1]])))
+            before = data
+            if path[-1]:
+                yield number
 
     def can_enter(self, number: int, start: Cursor, back: Back, data: bytes) -> bool:
         """Whether a part can begin with some bytes, and perhaps end in them."""
@@ -389,6 +464,7 @@ def distinct(readings: list[Reading]) -> list[Reading]:
 __all__ = [
     "HOST",
     "MOST_READINGS",
+    "PIECE",
     "Back",
     "Reading",
     "Rules",

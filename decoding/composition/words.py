@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.marks import MARK
+from maskwright.decoding.composition.readings import Reading, Rules
 from maskwright.maskstore.composition.tables import ComposedTables
 
 
@@ -16,8 +18,8 @@ class Described(Protocol):
     def store(self) -> ComposedTables:
         """What the masks come from."""
 
-    def where(self) -> str:
-        """In which languages the text may be."""
+    def where(self, readings: Sequence[Reading] = ()) -> str:
+        """In which languages the text may be, or readings of it."""
 
     def is_finished(self) -> bool:
         """Whether the text has ended."""
@@ -25,24 +27,31 @@ class Described(Protocol):
     def _accepts(self) -> bool:
         """Whether the text is legal as a whole."""
 
+    def _close(self) -> list[Reading]:
+        """The closed readings."""
+
+    @property
+    def _rules(self) -> Rules:
+        """How texts are read."""
+
     def _allows_bytes(self, slot: int, data: bytes) -> bool:
         """Whether bytes may come next."""
 
 
-def refusal(matcher: Described, begin: int, token: int | None, data: bytes) -> str:
-    """Why some bytes may not come: the first wrong one, and what could stand there.
-
-    begin : how many of them the matcher has read.
-    """
+def refusal(matcher: Described, token: int | None, data: bytes) -> str:
+    """Why some bytes may not come: the first wrong one, and what could stand there."""
     what = f"bytes {data[:40]!r}" if token is None else f"token {token} ({data!r})"
+    rules = matcher._rules
+    readings, begin = rules.behind_pieces(matcher._close(), data)
     good = begin
-    while good + 1 < len(data) and matcher._allows_bytes(0, data[begin : good + 1]):
+    while good + 1 < len(data) and data[good] < MARK and rules.can_read(readings, data[begin : good + 1]):
         good += 1
-    allowed = [byte for byte in range(MARK) if matcher._allows_bytes(0, data[begin:good] + bytes((byte,)))]
+    allowed = [byte for byte in range(MARK) if rules.can_read(readings, data[begin:good] + bytes((byte,)))]
     shown = ", ".join(repr(bytes((byte,)))[1:] for byte in allowed[:12])
     more = f" and {len(allowed) - 12} more" if len(allowed) > 12 else ""
+    where = matcher.where(readings if begin else ())
     return (
-        f"{what} is not legal here under {matcher.store.name}, in {matcher.where()}; the state is unchanged. Byte {good} of it, "
+        f"{what} is not legal here under {matcher.store.name}, in {where}; the state is unchanged. Byte {good} of it, "
         f"{data[good : good + 1]!r}, cannot come here; allowed: {shown or 'nothing'}{more}"
     )
 
@@ -63,7 +72,7 @@ def why_not(matcher: Described, number: int) -> str:
     data = vocabulary.tokens[number]
     if not data:
         return f"token {number} stands for no text, and no part that may come here is this token"
-    return refusal(matcher, 0, number, data)
+    return refusal(matcher, number, data)
 
 
 def dead_end(matcher: Described) -> str:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.kept import kept_with
 from maskwright.maskstore.composition.strings import ENDS, GOES_ON, IS_TOKEN, Asked
 from maskwright.maskstore.vocabulary import Vocabulary
 
@@ -211,7 +211,7 @@ class JsonStringTokens:
     others: tuple[int, ...]
 
 
-@lru_cache(maxsize=8)
+@kept_with
 def json_string_tokens(vocabulary: Vocabulary) -> JsonStringTokens:
     """The tokens of a vocabulary inside JSON strings; kept. Cost: O(total bytes), once."""
     special = frozenset([QUOTE, BACKSLASH, *range(0x20)])

@@ -12,7 +12,6 @@ from maskwright.analysis.composition.compose import Composition
 from maskwright.analysis.kept import cached_property
 from maskwright.analysis.schema.shapes import Arrays, Numbers, Objects, Spellings, Texts
 from maskwright.maskstore.composition.json_strings import JsonStringTokens
-from maskwright.maskstore.composition.splits import Split
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.masks import n_words, words_of
 
@@ -103,14 +102,12 @@ class ComposedTables:
     name : what errors call it.
     vocabulary : of the texts.
     composition : what was composed.
-    host : the host's store. A grammar's is for the vocabulary's tokens, without those that hold a
-        byte of a mark, and behind them, for each member of `beginnings`, its first bytes with the
-        first byte of a mark: what it allows of these tells where a part may begin inside a token.
-        The last ones are the marks, so that tokens can spell the host's texts.
+    host : the host's store. A grammar's is for the tokens of the marked vocabulary
+        (`splits.marked_vocabulary`) that it can take.
     parts : by number.
     first : for each part the bytes that it may begin with; of a part that may be empty, all.
-    beginnings : the tokens' cuts before such a byte, by what stands before it; () if the host is a
-        schema.
+    host_ids : (n,) int32, ascending; for each token of a grammar's store its id in the marked
+        vocabulary. None if the host is a schema.
     """
 
     name: str
@@ -119,7 +116,7 @@ class ComposedTables:
     host: InnerStore
     parts: tuple[AnyPart, ...]
     first: tuple[frozenset[int], ...]
-    beginnings: tuple[Split, ...]
+    host_ids: npt.NDArray[np.int32] | None
 
     @property
     def n_words(self) -> int:

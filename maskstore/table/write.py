@@ -26,7 +26,7 @@ from maskwright.maskstore.vocabulary.masks import n_words
 Int32 = npt.NDArray[np.int32]
 
 
-class _Table:
+class TableWriter:
     """The parts of a table end to end, behind a header."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ def engine_table(grammar: Grammar, vocabulary: Vocabulary, automaton: StackAutom
     """
     tables, required = automaton.tables, automaton.required
     transducer = required.transducer
-    table = _Table()
+    table = TableWriter()
     header = table.header
     _add_parser(table, automaton.shorter)
     header[schema.N_CLASSES] = transducer.next_state.shape[1]
@@ -98,7 +98,7 @@ def engine_table(grammar: Grammar, vocabulary: Vocabulary, automaton: StackAutom
     return table.done()
 
 
-def _add_parser(table: _Table, tables: LrTables) -> None:
+def _add_parser(table: TableWriter, tables: LrTables) -> None:
     """Add the LALR tables."""
     header = table.header
     header[schema.N_STATES], header[schema.N_COLUMNS] = tables.action.shape
@@ -114,7 +114,7 @@ def _add_parser(table: _Table, tables: LrTables) -> None:
     table.add(schema.PREDECESSORS, tables.predecessors)
 
 
-def _add_modes(table: _Table, grammar: Grammar, automaton: StackAutomaton) -> None:
+def _add_modes(table: TableWriter, grammar: Grammar, automaton: StackAutomaton) -> None:
     """Add what depends on lexing modes.
 
     These are the mode of each LR state, the lexer state in which lexemes begin in each mode, and
@@ -140,7 +140,7 @@ def _add_modes(table: _Table, grammar: Grammar, automaton: StackAutomaton) -> No
     table.header[schema.AGAIN] = 0 if transducer.n_modes == 1 else 4 * (transducer.longest_pending + 2)
 
 
-def _add_endings(table: _Table, automaton: StackAutomaton) -> None:
+def _add_endings(table: TableWriter, automaton: StackAutomaton) -> None:
     """Add what the lexeme under way may become, by lexer state.
 
     An ending is a list of alternatives. Each has a code, a count n, and n terminals that come
@@ -186,7 +186,7 @@ def _bits(members: list[list[int]], words: int) -> Int32:
     return bits.view(np.int32)
 
 
-def _add_lookups(table: _Table, automaton: StackAutomaton) -> None:
+def _add_lookups(table: TableWriter, automaton: StackAutomaton) -> None:
     """Add the look-ups of each lexer state and depth case, and the line breaks that they use."""
     used = [
         breaks
@@ -217,7 +217,7 @@ def _add_lookups(table: _Table, automaton: StackAutomaton) -> None:
     table.add(schema.LINE_BREAK_SYMBOLS, before)
 
 
-def _add_open(table: _Table, automaton: StackAutomaton) -> None:
+def _add_open(table: TableWriter, automaton: StackAutomaton) -> None:
     """Add what an automaton that is not closed leaves to the parser.
 
     These are the continuations, and for each open root its pairs of a continuation and a mask. A
@@ -234,7 +234,7 @@ def _add_open(table: _Table, automaton: StackAutomaton) -> None:
     table.add(schema.OPEN_ITEMS, np.stack(columns, axis=1))
 
 
-def _add_edges(table: _Table, closure: Closure) -> None:
+def _add_edges(table: TableWriter, closure: Closure) -> None:
     """Add the edges by number: rows of roots, then defaults and exceptions of the other nodes.
 
     A number stands for a distinct (node, mask). Number 0 is (0, 0), which decides everything and
@@ -276,7 +276,7 @@ def _add_edges(table: _Table, closure: Closure) -> None:
     table.add(schema.EDGES, slots)
 
 
-def _add_masks(table: _Table, masks: MaskRows) -> None:
+def _add_masks(table: TableWriter, masks: MaskRows) -> None:
     """Add the masks. Each is a row or -1, where its ids begin in MASK_IDS, and their count."""
     table.header[schema.N_MASKS] = len(masks.row)
     table.add(schema.MASKS, np.stack([masks.row, masks.begin, masks.count], axis=1))
@@ -284,7 +284,7 @@ def _add_masks(table: _Table, masks: MaskRows) -> None:
     table.add(schema.MASK_IDS, masks.ids)
 
 
-def _add_tokens(table: _Table, vocabulary: Vocabulary) -> None:
+def _add_tokens(table: TableWriter, vocabulary: Vocabulary) -> None:
     """Add the tokens' bytes, and the end-of-text tokens."""
     if len(vocabulary.flat[1]) >= 1 << 31:
         raise LimitError("the vocabulary has 2 GiB of text or more")

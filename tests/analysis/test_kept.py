@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from maskwright.analysis.kept import Kept, size
+from maskwright.analysis.kept import Kept, kept_with, size
 from maskwright.analysis.lexing import terminals
 from maskwright.analysis.regex import Dfa, whole
 from maskwright.analysis.schema import load, plain_leaves
@@ -147,3 +147,21 @@ def test_a_result_that_two_threads_make_is_kept_once() -> None:
     kept = Kept(odd, most_bytes=4000)
     assert [kept(n) for n in range(200)] == [n % 2 == 1 for n in range(200)]
     assert len(kept._order) == len(kept._kept) < 20
+
+
+def test_a_result_is_kept_with_its_object() -> None:
+    class Owner:
+        def __eq__(self, other: object) -> bool:
+            return True
+
+        __hash__ = None  # type: ignore[assignment]
+
+    first, second, asked = Owner(), Owner(), list[Owner]()
+
+    def number(owner: Owner) -> int:
+        asked.append(owner)
+        return len(asked)
+
+    kept = kept_with(number)
+    assert [kept(first), kept(second), kept(first), kept(second)] == [1, 2, 1, 2]
+    assert asked[0] is first and asked[1] is second and kept.__name__ == "number"

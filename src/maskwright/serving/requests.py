@@ -34,8 +34,8 @@ RequestStore: TypeAlias = Store | SchemaStore | ComposedStore
 
 _CHECKED = 4096
 """How many constraints that were checked are remembered, as digests."""
-_SPLIT = 150
-"""About how many bytes a cut of a token takes."""
+_OF_TOKEN = 12
+"""The bytes of a host's token: its id, and its place among the tokens. Its bytes are shared."""
 
 
 class RequestCompiler:
@@ -328,8 +328,7 @@ def _fixed_size(store: Any) -> int:
         store.host,
         *(part.store for part in store.parts if isinstance(part, TextPart | JsonStringPart)),
     ]
-    # the host has a vocabulary of its own, whose first tokens are those of the server
-    own = 8 * store.host.vocabulary.size + _SPLIT * sum(1 + len(one.behind) for one in store.beginnings)
+    own = 0 if store.host_ids is None else _OF_TOKEN * len(store.host_ids)
     return own + sum([_size(one, _fixed_size(one)) for one in inside])
 
 

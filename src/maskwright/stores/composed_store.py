@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from maskwright.analysis.arguments import printable
 from maskwright.analysis.composition.compose import Composition, InJsonString, Inner, Part
 from maskwright.analysis.composition.token_parts import AtMostTokens, SpecialToken, TokenSet
 from maskwright.analysis.errors import GrammarError, StoreError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.marks import MARK, mark
+from maskwright.analysis.marks import MARK
 from maskwright.analysis.schema.load import JsonSchema
 from maskwright.decoding.composition.batch import ComposedBatch
 from maskwright.decoding.composition.matcher import DEFAULT_ROLLBACK, ComposedMatcher
 from maskwright.decoding.composition.readings import start_of
 from maskwright.maskstore.composition.json_strings import json_string_tokens
-from maskwright.maskstore.composition.splits import Split, splits_of
+from maskwright.maskstore.composition.splits import marked_vocabulary, splits_of
 from maskwright.maskstore.composition.tables import (
     AnyPart,
     ComposedTables,
@@ -31,12 +34,16 @@ from maskwright.maskstore.composition.tables import (
     last_bytes,
 )
 from maskwright.maskstore.table.compiled import Progress
+from maskwright.maskstore.table.used_tokens import used_tokens, with_tokens
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
 from maskwright.maskstore.vocabulary.masks import words_of
 from maskwright.stores.schema_store import build_schema_store
 from maskwright.stores.store import EntryStore, Store
 
 BuildStore: TypeAlias = Callable[[Grammar, Vocabulary], Store | EntryStore]
+
+FEW = 8
+"""A host that takes less than one in so many tokens of a vocabulary keeps those alone."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -115,12 +122,12 @@ def build_composed_store(composition: Composition, vocabulary: VocabularySource,
         else frozenset(byte for byte in range(MARK) if start.reads(bytes((byte,))))
         for start in starts
     )
+    host: InnerStore
     if isinstance(composition.host, Grammar):
-        beginnings = _beginnings(vocabulary, frozenset().union(*first))
-        host: InnerStore = _grammar_store(composition.host, _with_marks(vocabulary, beginnings, len(parts)), build)
+        host, ids = _host_store(_grammar_store(composition.host, marked_vocabulary(vocabulary), build), vocabulary.size)
     else:
-        beginnings, host = (), build_schema_store(composition.host, vocabulary)
-    return ComposedStore(composition.name, vocabulary, composition, host, parts, first, beginnings)
+        host, ids = build_schema_store(composition.host, vocabulary), None
+    return ComposedStore(composition.name, vocabulary, composition, host, parts, first, ids)
 
 
 def check_tokens(composition: Composition, vocabulary: Vocabulary) -> None:
@@ -170,6 +177,23 @@ def _grammar_store(grammar: Grammar, vocabulary: Vocabulary, build: BuildStore) 
             f"grammar {grammar.name} has lexing 'nfa', which has no engine: a composition needs 'contextual' or 'longest'"
         )
     return found
+
+
+def _host_store(store: Store, n_tokens: int) -> tuple[Store, npt.NDArray[np.int32]]:
+    """The store of a host without the tokens that it never takes; and the ids of those that it has.
+
+    store : for the marked vocabulary, in which the first `n_tokens` are the vocabulary's.
+    """
+    marked = store.vocabulary
+    ids = used_tokens(store.table)
+    if FEW * np.searchsorted(ids, n_tokens) > n_tokens:
+        # PERF: a mask of many tokens is copied faster than its tokens are numbered anew
+        return store, np.arange(marked.size, dtype=np.int32)
+    tokens = tuple(marked.tokens[token] for token in ids.tolist())
+    eos = tuple(np.searchsorted(ids, marked.eos).tolist())
+    special = {at: marked.special[token] for at, token in zip(eos, marked.eos, strict=True)}
+    vocabulary = Vocabulary(marked.name, tokens, special, eos)
+    return replace(store, vocabulary=vocabulary, table=with_tokens(store.table, ids, vocabulary)), ids
 
 
 def _token(token: int | str, name: str, vocabulary: Vocabulary) -> int:
@@ -226,28 +250,6 @@ def _any_token(token: int | str, name: str, vocabulary: Vocabulary) -> int:
             f"part {name}: token {token} is out of range: the vocabulary has the ids 0 to {vocabulary.size - 1}"
         )
     return token
-
-
-def _beginnings(vocabulary: Vocabulary, first: frozenset[int]) -> tuple[Split, ...]:
-    """The cuts of the tokens before any of some bytes, by what stands before them."""
-    splits = splits_of(vocabulary)
-    found: dict[bytes, tuple[int, list[tuple[bytes, int]]]] = {}
-    for byte in sorted(first):
-        for split in splits.before_byte(byte):
-            found.setdefault(split.before, (split.token, []))[1].extend(split.behind)
-    return tuple(Split(before, token, tuple(sorted(behind))) for before, (token, behind) in sorted(found.items()))
-
-
-def _with_marks(vocabulary: Vocabulary, beginnings: tuple[Split, ...], n_parts: int) -> Vocabulary:
-    """The tokens without a byte of a mark; what may stand before a part in a token; the marks."""
-    tokens = [b"" if data and max(data) >= MARK else data for data in vocabulary.tokens]
-    marked = [split.before + bytes((MARK,)) for split in beginnings]
-    return Vocabulary(
-        f"{vocabulary.name} with marks",
-        (*tokens, *marked, *map(mark, range(n_parts))),
-        dict(vocabulary.special),
-        vocabulary.eos,
-    )
 
 
 __all__ = ["ComposedStore", "build_composed_store", "check_tokens"]

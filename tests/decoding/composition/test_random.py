@@ -18,6 +18,8 @@ HEAD = '{"k":"'
 
 def vocabulary_of(rng: random.Random, letters: str, more: list[str]) -> mw.Vocabulary:
     texts = {"".join(rng.choices(letters, k=rng.randrange(1, 5))) for _ in range(60)}
+    # long ones too: of pieces that come again, since few others are legal
+    texts |= {"".join(rng.choices(letters, k=rng.randrange(1, 4))) * rng.randrange(9, 30) for _ in range(12)}
     tokens = sorted({each.encode() for each in (*texts, *letters, *more)})
     return mw.Vocabulary.from_tokens([b"</s>", *tokens, b"\xf8", b"a\xf8@", bytes([0x80])], eos=[0], name="random")
 
