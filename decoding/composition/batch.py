@@ -172,7 +172,7 @@ class ComposedBatch(NoNamesInCompositions, Shared):
 
     def __reduce__(self) -> tuple[Any, ...]:
         with Alone(self):
-            said = [text.said_so_far() for text in self._texts]
+            said = [(text.said_so_far(), text.remembered()) for text in self._texts]
             return _restored, (type(self), (self.store, self.size, self.max_rollback), said)
 
     def __repr__(self) -> str:
@@ -180,9 +180,11 @@ class ComposedBatch(NoNamesInCompositions, Shared):
         return f"<Batch {self.store.name} x {self.store.vocabulary.name}: {self.size} texts, {ended} ended>"
 
 
-def _restored(cls: type[ComposedBatch], arguments: tuple[Any, ...], said: list[list[int | bytes]]) -> ComposedBatch:
+def _restored(
+    cls: type[ComposedBatch], arguments: tuple[Any, ...], said: list[tuple[list[int | bytes], int]]
+) -> ComposedBatch:
     """A pickled batch: the texts are read again."""
     batch = cls(*arguments)
-    for text, each in zip(batch._texts, said, strict=True):
-        text.read_again(each)
+    for text, (each, remembered) in zip(batch._texts, said, strict=True):
+        text.read_again(each, remembered)
     return batch

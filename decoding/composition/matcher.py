@@ -445,13 +445,25 @@ class ComposedMatcher(NoNamesInCompositions, Answers):
         """The tokens and the bytes that were added, in order; what was taken back is not there."""
         return self._said.copy()
 
-    def read_again(self, said: list[int | bytes]) -> None:
-        """Add what `said_so_far` has told. Raises: as `advance`."""
+    def remembered(self) -> int:
+        """How many tokens `rollback` can take back now."""
+        return len(self._steps)
+
+    def read_again(self, said: list[int | bytes], remembered: int) -> None:
+        """Add what `said_so_far` has told.
+
+        remembered : how many tokens `rollback` could take back then, which are fewer behind a
+            rollback than the text has.
+
+        Raises: as `advance`.
+        """
         for each in said:
             if isinstance(each, bytes):
                 self.advance_bytes(each)
             else:
                 self.advance(each)
+        while len(self._steps) > remembered:
+            self._steps.popleft()
 
     def said(self) -> bytes:
         """The bytes of the text so far."""
@@ -459,7 +471,7 @@ class ComposedMatcher(NoNamesInCompositions, Answers):
         return b"".join(each if isinstance(each, bytes) else tokens[each] for each in self._said)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return restored, (type(self), self.store, self.max_rollback, self.said_so_far())
+        return restored, (type(self), self.store, self.max_rollback, self.said_so_far(), self.remembered())
 
     def __repr__(self) -> str:
         state = "ended" if self._is_ended else f"in {self.where()}"

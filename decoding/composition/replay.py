@@ -51,12 +51,14 @@ class Restored(Protocol):
 
     def __init__(self, store: ComposedTables, max_rollback: int) -> None: ...
 
-    def read_again(self, said: list[int | bytes]) -> None:
-        """Add tokens and bytes."""
+    def read_again(self, said: list[int | bytes], remembered: int) -> None:
+        """Add tokens and bytes, and remember so many."""
 
 
-def restored(cls: type[Restored], store: ComposedTables, max_rollback: int, said: list[int | bytes]) -> Restored:
+def restored(
+    cls: type[Restored], store: ComposedTables, max_rollback: int, said: list[int | bytes], remembered: int
+) -> Restored:
     """A pickled matcher: the text is read again."""
     matcher = cls(store, max_rollback)
-    matcher.read_again(said)
+    matcher.read_again(said, remembered)
     return matcher

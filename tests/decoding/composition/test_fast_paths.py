@@ -66,7 +66,7 @@ def check_kept(matcher: object, store: mw.ComposedStore) -> None:
     fast, naive = np.zeros((2, store.n_words), np.uint32)
     has_tokens = matcher.try_fill(fast)
     copy = store.matcher()
-    copy.read_again(matcher.said_so_far())
+    copy.read_again(matcher.said_so_far(), 0)
     rules = copy._rules
     rules.memo = type(rules.memo)(len(store.parts))
     for reading in copy._close():

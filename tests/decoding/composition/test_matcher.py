@@ -184,6 +184,25 @@ def test_rollback_fork_pickle(tool: mw.ComposedStore) -> None:
     assert mask_of(other) == states[0]
 
 
+def test_a_pickle_takes_back_what_the_text_could(tool: mw.ComposedStore) -> None:
+    """Behind a rollback less is remembered than the text has."""
+    matcher, batch = tool.matcher(3), tool.batch(1, 3)
+    for piece in (b'{"sql": "', b"a", b'\\"', b'b\\"c"', b', "n": ', b"12"):
+        matcher.advance_bytes(piece)
+        batch.advance_bytes(0, piece)
+    matcher.rollback(2)
+    batch.rollback(0, 2)
+    for text, again in (
+        (matcher, pickle.loads(pickle.dumps(matcher))),
+        (batch._texts[0], pickle.loads(pickle.dumps(batch))._texts[0]),
+    ):
+        assert (text.said(), text.remembered()) == (again.said(), again.remembered()) == (b'{"sql": "a\\"b\\"c"', 1)
+        with pytest.raises(mw.MaskwrightError, match="1 are remembered"):
+            again.rollback(2)
+        again.rollback()
+        assert again.said() == b'{"sql": "a\\"'
+
+
 def test_batches(tool: mw.ComposedStore) -> None:
     batch = tool.batch(3)
     batch.advance_bytes(1, b'{"sql": "ab')
