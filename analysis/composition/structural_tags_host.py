@@ -31,6 +31,7 @@ class HostRules:
         self.parts: dict[str, Any] = {}
         self._texts: dict[tuple[tuple[str, ...], int | None, int | None], str] = {}
         self._tokens: dict[TokenSet, str] = {}
+        self._rule_of: dict[tuple[str, ...], str] = {}
         self._n_names = 0
 
     def name(self) -> str:
@@ -44,8 +45,31 @@ class HostRules:
         return name
 
     def either(self, options: list[str]) -> str:
-        """A new rule for one of some expressions."""
-        return self.define(self.name(), options)
+        """A rule for one of some expressions. Characters with which several begin are there once.
+
+        Tools differ in their names alone: what stands around these is most of a host's text.
+        """
+        groups: dict[str, list[list[str]]] = {}
+        for option in options:
+            pieces = option.split(" ")
+            groups.setdefault(pieces[0] if _is_character(pieces[0]) else option, []).append(pieces)
+        found = []
+        for group in groups.values():
+            n = 0
+            if len(group) > 1:
+                least, greatest = min(group), max(group)
+                while n < len(least) and least[n] == greatest[n] and _is_character(least[n]):
+                    n += 1
+            begin, rest = group[0][:n], [" ".join(one[n:]) for one in group]
+            found += [" ".join([*begin, self._same(rest)])] if begin else rest
+        return self._same(found)
+
+    def _same(self, options: list[str]) -> str:
+        """The rule for one of some expressions, the same each time."""
+        key = tuple(options)
+        if key not in self._rule_of:
+            self._rule_of[key] = self.define(self.name(), options)
+        return self._rule_of[key]
 
     def part(self, kind: str, value: Any) -> str:
         """A new part. kind : how its name begins."""
@@ -85,6 +109,11 @@ class HostRules:
         used = set(re.findall(r"\b[A-Z]+_[0-9]+\b", rules))
         self.parts = {name: value for name, value in self.parts.items() if name in used}
         return rules + "\n" + "".join(f"%declare {name}\n" for name in self.parts)
+
+
+def _is_character(piece: str) -> bool:
+    """Whether a piece of an expression, between blanks, is a character: see `characters`."""
+    return piece[:1] == piece[-1:] == '"'
 
 
 @Kept

@@ -16,9 +16,10 @@ from maskwright.analysis.arguments import clip
 from maskwright.analysis.composition.compose import Composition, compose
 from maskwright.analysis.composition.structural_tags import FormatReader
 from maskwright.analysis.composition.structural_tags_host import HostRules
-from maskwright.analysis.composition.tools_reading import Tool, kind_and_fields, read_tool, unicode_text
+from maskwright.analysis.composition.tools_reading import JsonForm, Tool, kind_and_fields, read_tool, unicode_text
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.nesting import on_own_stack, read_json
+from maskwright.analysis.schema.load import KeyOrder, check_key_order
 from maskwright.analysis.schema.shapes import Escapes
 
 _FREE = {"type": "any_text"}
@@ -39,6 +40,7 @@ def read_tools(
     separator: str | None = "\n",
     whitespace: str | int = "any",
     escapes: Escapes = "any",
+    key_order: KeyOrder = "schema",
 ) -> Composition:
     r"""The texts in which a model calls tools, for `build_store`.
 
@@ -46,7 +48,7 @@ def read_tools(
         ``{"type": "function", "function": {"name": ..., "parameters": SCHEMA}}`` or
         ``{"type": "function", "name": ..., "parameters": SCHEMA}``, and likewise ``"custom"`` with
         a `format`. Functions without parameters take ``{}``. `strict` changes nothing: arguments
-        follow the schema, in its order of members.
+        follow the schema.
     begin, end : what stands before and behind a call's arguments. ``{name}`` in them is the tool's
         name.
     choice : "auto" for free text around and between any number of calls; "required" for calls
@@ -61,6 +63,7 @@ def read_tools(
     escapes : those that strings and keys of arguments may have, as for `load_schema`; with
         "minimal" names of arguments can be forced tokens. The input of a custom tool may have
         all, but not its key.
+    key_order : of the arguments' members, as for `load_schema`: by default the schema's.
 
     A custom tool's grammar is a regular expression, as `load_regex` reads it, or Lark in the
     dialect of llguidance (`parse_llguidance`), which is OpenAI's; with an option such as
@@ -85,12 +88,16 @@ def read_tools(
     }
     if not isinstance(custom, str) or custom not in ("json", "raw"):
         raise GrammarError(f"custom is {clip(custom)}; expected 'json' or 'raw'")
+    check_key_order(key_order)
     if separator is not None:
         unicode_text("separator", separator, "a str or None")
     found: list[Tool] = []
     for i, values in enumerate(_listed(tools)):
         tool = read_tool(
-            values, f"tools, /{i}", whitespace, escapes, templates["custom"][1] if custom == "raw" else None
+            values,
+            f"tools, /{i}",
+            JsonForm(whitespace, escapes, key_order),
+            templates["custom"][1] if custom == "raw" else None,
         )
         if any(one.name == tool.name for one in found):
             raise GrammarError(f"{tool.where}/name: a tool before has the name {clip(tool.name)} too")

@@ -81,6 +81,12 @@ def check_escapes(escapes: object) -> None:
         raise UnknownNameError(f"escapes is {clip(escapes)}; expected 'any' or 'minimal'")
 
 
+def check_key_order(key_order: object) -> None:
+    """Raises: UnknownNameError for what `KeyOrder` does not name."""
+    if key_order not in get_args(KeyOrder):
+        raise UnknownNameError(f"key_order is {clip(key_order)}; expected 'any' or 'schema'")
+
+
 @on_own_stack
 def load_schema(
     source: Any,
@@ -125,6 +131,7 @@ def load_schema(
         name = found or (title[:60] if isinstance(title, str) and title.isprintable() and title else "schema")
     spacing = _spacing(whitespace)
     check_escapes(escapes)
+    check_key_order(key_order)
     others = given_documents(documents, schema)
     if others:
         refuse_deep(schema, *others.values())

@@ -13,6 +13,7 @@ from shares import share
 
 import maskwright as mw
 from maskwright.analysis.regex.whole import regex_automaton
+from maskwright.serving.requests import RequestCompiler
 
 PATCH = r"""
 start: "*** Begin Patch" LF section+ "*** End Patch" LF?
@@ -355,6 +356,27 @@ def test_arguments_with_the_escapes_that_json_wants() -> None:
         matcher = mw.build_store(read, VOCABULARY).matcher()
         matcher.advance_bytes(call("weather", '{"').removesuffix("}\n</call>").encode())
         assert matcher.forced_bytes() == forced
+
+
+def test_arguments_in_any_order() -> None:
+    """With `key_order="any"` members come as the model likes; by default as the schema says."""
+    parameters = {
+        "type": "object",
+        "properties": {"a": {"type": "integer"}, "b": {"type": "boolean"}},
+        "required": ["a"],
+    }
+    tool = {"type": "function", "name": "set", "parameters": parameters}
+    texts = [call("set", one) for one in ('{"a": 1, "b": true}', '{"b": true, "a": 1}', '{"b": true}')]
+    assert verdicts(texts, [tool]) == verdicts(texts, [tool], key_order="schema") == "w--"
+    assert verdicts(texts, [tool], key_order="any") == "ww-"
+    spec = json.dumps({"tools": [tool], **HERMES, "key_order": "any"})
+    store = RequestCompiler(VOCABULARY).compile("grammar", spec)
+    assert [verdict(store, text) for text in texts] == ["w", "w", "-"]
+    for wrong in ("x", [], None):
+        with pytest.raises(mw.UnknownNameError, match=r"key_order is .*; expected 'any' or 'schema'"):
+            mw.read_tools([WEATHER], **HERMES, key_order=wrong)  # type: ignore[arg-type]
+        with pytest.raises(mw.UnknownNameError, match=r"key_order is .*; expected 'any' or 'schema'"):
+            mw.load_schema(True, key_order=wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("whitespace", ["any", "compact", 1, "[ ]+"])
