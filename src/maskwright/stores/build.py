@@ -11,7 +11,6 @@ from maskwright.analysis.legality.judge import Rules, need_rules
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar
 from maskwright.analysis.nesting import on_own_stack
 from maskwright.decoding.dead import refuse_dead
-from maskwright.lint import lint_grammar
 from maskwright.maskstore.entries.build import build_entry_table
 from maskwright.maskstore.table.build import build_engine_table, prepare_engine_table
 from maskwright.maskstore.table.compiled import Progress
@@ -181,6 +180,9 @@ def _refuse_dead(store: Store | EntryStore) -> None:
     try:
         refuse_dead(store)
     except DeadEndError as error:
+        # PERF: who builds a store is not kept waiting for what words the refusal
+        from maskwright.lint import lint_grammar
+
         findings = lint_grammar(store.grammar, store.vocabulary, allow=("no-text",)).findings
         wanted = [f for f in findings if f.severity == "error"] or [f for f in findings if f.severity == "warning"]
         said = "".join(f"\n{finding}" for finding in wanted[:MOST_SAID])
