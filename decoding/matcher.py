@@ -244,12 +244,13 @@ class Matcher(HeldText):
         names : strs, or bytes. Those that are no lexemes of the terminal, such as keywords, cannot
             come. Without names the terminal cannot.
 
-        A call replaces what was held here. Tokens that are taken back bring back what was held
-        before them.
+        A call replaces what was held here, but for a lexeme under way that is held and may yet be
+        one of the terminal: it must be one of the names of both calls, and nothing is held behind
+        it. Tokens that are taken back bring back what was held before them.
 
         Raises: UnknownNameError if the grammar lacks the terminal; MaskwrightError if it is ignored
-        or made by the layout, if a name is empty or neither str nor bytes, or if the text has
-        ended.
+        or made by the layout, if a name is empty or neither str nor bytes, if a lexeme under way is
+        held that may be one of another terminal, or if the text has ended.
 
         Cost: of the first call under a store 0.1 s for python.lark, 1.2 s for the library's
         `python`; then a sort of the names.

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.arguments import clip
+from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.locks import new_lock
 from maskwright.decoding.engine import constants
 from maskwright.decoding.names import layout
@@ -67,10 +69,36 @@ class Held:
         self._words = np.zeros(texts._n_words, np.int32)
 
     def hold(self, texts: Texts, terminal: str, names: Iterable[str | bytes]) -> None:
-        """Hold a terminal to names from the end of the text on. Raises: as `Matcher.restrict`."""
+        """Hold a terminal to names from the end of the text on. Raises: as `Matcher.restrict`.
+
+        A lexeme under way that is held already stays so: to the names of both calls.
+        """
         number = terminal_of(texts.store.grammar, terminal)
+        found = Names(self.lexer, number, names)
+        place = self.place
+        if place is not None and place.typed and self._may_become(texts, place.names.terminal):
+            if number != place.names.terminal:
+                raise MaskwrightError(
+                    f"{clip(place.typed)} has begun a lexeme, and {self.says(texts)}: hold {terminal} to names behind it, or take "
+                    "the tokens since it began back"
+                )
+            both = set(found.texts).intersection(place.names.texts)
+            self.place = place._replace(names=Names(self.lexer, number, both))
+            return
         data, winner = self.lexer.pending[int(self._memory(texts)[constants.LEXER])]
-        self.place = Holding(Names(self.lexer, number, names), data, len(data), winner)
+        self.place = Holding(found, data, len(data), winner)
+
+    def _may_become(self, texts: Texts, terminal: int) -> bool:
+        """Whether the lexeme under way may be one of a terminal, where it ends or further on."""
+        array = self.lexer.array
+        state = int(array[array[layout.UNDER_WAY] + int(self._memory(texts)[constants.LEXER])])
+        return state < 0 or terminal in self._live(state)
+
+    def _live(self, state: int) -> Words:
+        """The terminals that win in a state of the union automaton, or further on."""
+        array = self.lexer.array
+        first, last = array[array[layout.LIVE_START] + state : array[layout.LIVE_START] + state + 2].tolist()
+        return array[array[layout.LIVE] + first : array[layout.LIVE] + last]
 
     def _memory(self, texts: Texts) -> Words:
         """The memory of all texts, from this one's region on.
@@ -224,9 +252,7 @@ class Held:
         if begin == n or (winner >= 0 and winner not in self.lexer.ignored):
             return False
         array = self.lexer.array
-        first, last = array[array[layout.LIVE_START] + state : array[layout.LIVE_START] + state + 2].tolist()
-        live = array[array[layout.LIVE] + first : array[layout.LIVE] + last]
-        return bool((array[array[layout.KIND] + live] == layout.IGNORED).all())
+        return bool((array[array[layout.KIND] + self._live(state)] == layout.IGNORED).all())
 
     def _ask(self, texts: Texts, place: Holding, call: object) -> int:
         """The result of a kernel, with more room and counts as often as it needs them.

@@ -197,6 +197,22 @@ def test_what_is_held_is_said_and_ends() -> None:
     assert words[0].tobytes() == words[1].tobytes() and not batch.holds_names
 
 
+def test_a_second_call_inside_a_held_lexeme_is_that_of_a_matcher() -> None:
+    batch = mw.build_store(mw.parse_grammar(QUERY), BYTES).batch(2)
+    batch.restrict(1, "NAME", ["mail", "name", "map"])
+    batch.advance_bytes(1, b"ma")
+    batch.restrict(1, "NAME", ["map", "mat"])
+    assert [batch.is_allowed(1, ord(letter)) for letter in "ptix."] == [True, False, False, False, False]
+    batch.copy(1, 0)
+    batch.rollback(1)
+    assert [batch.is_allowed(slot, ord(letter)) for slot, letter in ((0, "p"), (0, "i"), (1, "n"), (1, "p"))] == [
+        True,
+        False,
+        True,
+        False,
+    ]
+
+
 def test_errors_are_those_of_matchers() -> None:
     batch = mw.build_store(mw.parse_grammar(QUERY), BYTES).batch(2)
     with pytest.raises(MaskwrightError, match="slot 2 is out of range"):
