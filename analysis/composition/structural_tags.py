@@ -25,7 +25,7 @@ from maskwright.analysis.fronts.ebnf import parse_ebnf
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.nesting import on_own_stack, read_json
 from maskwright.analysis.schema.closed import closed_objects
-from maskwright.analysis.schema.load import JsonSchema, check_escapes, load_schema
+from maskwright.analysis.schema.load import JsonSchema, check_texts, load_schema
 from maskwright.analysis.schema.shapes import Escapes
 from maskwright.analysis.schema.text_patterns import Regex, load_regex
 
@@ -175,7 +175,7 @@ class FormatReader:
         self._whitespace = whitespace
         self._additional = additional
         self._escapes: Escapes = escapes
-        check_escapes(escapes)
+        check_texts(whitespace, escapes=escapes)
         self._depth = 0
         self._readers: dict[str, Callable[..., str]] = {
             "const_string": self._constant,

@@ -9,11 +9,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType, UnionType
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias
 from urllib.parse import quote, urljoin
 
 from maskwright.analysis.arguments import a_type, as_boolean, clip, printable
@@ -75,10 +74,18 @@ class JsonSchema:
         return f"<JsonSchema {printable(self.name)}: {len(self.texts.graph.nodes)} nodes{left_out}>"
 
 
-def check_escapes(escapes: object) -> None:
-    """Raises: UnknownNameError for what `Escapes` does not name."""
-    if escapes not in get_args(Escapes):
-        raise UnknownNameError(f"escapes is {clip(escapes)}; expected 'any' or 'minimal'")
+def check_texts(whitespace: object, key_order: object = "any", escapes: object = "any") -> None:
+    """Check what `load_schema` is told of texts, before it is compared or hashed.
+
+    Some values refuse that, and True is 1 there.
+
+    Raises: UnknownNameError for an option that it does not have.
+    """
+    if isinstance(whitespace, bool) or not isinstance(whitespace, str | int):
+        raise UnknownNameError(f"whitespace is {clip(whitespace)}; expected 'any', 'compact', a number or a pattern")
+    for name, value, other in (("key_order", key_order, "schema"), ("escapes", escapes, "minimal")):
+        if not isinstance(value, str) or value not in ("any", other):
+            raise UnknownNameError(f"{name} is {clip(value)}; expected 'any' or {other!r}")
 
 
 def check_key_order(key_order: object) -> None:
@@ -129,9 +136,8 @@ def load_schema(
     if name is None:
         title = schema.get("title") if isinstance(schema, dict) else None
         name = found or (title[:60] if isinstance(title, str) and title.isprintable() and title else "schema")
+    check_texts(whitespace, key_order, escapes)
     spacing = _spacing(whitespace)
-    check_escapes(escapes)
-    check_key_order(key_order)
     others = given_documents(documents, schema)
     if others:
         refuse_deep(schema, *others.values())
@@ -240,16 +246,9 @@ def _built(schema: Any, documents: dict[str, Any], key_order: KeyOrder, lenient:
     return build_graph(again, documents=documents, key_order=key_order, lenient=lenient)
 
 
+@Kept
 def _spacing(whitespace: str | int) -> Dfa | None:
     """The automaton of white space; None for any. Raises: UnknownNameError for another option."""
-    # before it is compared or hashed, which some values refuse, and where True is 1
-    if isinstance(whitespace, bool) or not isinstance(whitespace, str | int):
-        raise UnknownNameError(f"whitespace is {clip(whitespace)}; expected 'any', 'compact', a number or a pattern")
-    return _automaton_of_spacing(whitespace)
-
-
-@lru_cache(maxsize=64)
-def _automaton_of_spacing(whitespace: str | int) -> Dfa | None:
     if whitespace == "any":
         return None
     if whitespace == "compact":

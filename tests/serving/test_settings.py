@@ -33,6 +33,8 @@ def test_the_environment() -> None:
             "MASKWRIGHT_VLLM_STORES": "sql=a/sql.safetensors, py = b=c.safetensors,",
             "MASKWRIGHT_VLLM_HYBRID": "true",
             "MASKWRIGHT_VLLM_WHITESPACE": "2",
+            "MASKWRIGHT_VLLM_KEY_ORDER": "schema",
+            "MASKWRIGHT_VLLM_ESCAPES": "minimal",
             "MASKWRIGHT_VLLM_CACHE_ENTRIES": "3",
             "MASKWRIGHT_VLLM_COMPILE_SECONDS": "0.5",
         },
@@ -40,6 +42,7 @@ def test_the_environment() -> None:
     assert found.stores == (("py", "b=c.safetensors"), ("sql", "a/sql.safetensors"))
     assert (found.hybrid, found.whitespace, found.cache_entries, found.compile_seconds) == (True, 2, 3, 0.5)
     assert found.limits.compile_seconds == 0.5
+    assert found.options == RequestOptions(2, True, "schema", "minimal")
     assert read_settings(None, {"MASKWRIGHT_VLLM_STORES": '{"a": "b"}'}).stores == (("a", "b"),)
 
 
@@ -56,6 +59,8 @@ def test_the_configuration_counts_more() -> None:
         ("stores", '{"a": 1}', "expected an object of names and paths"),
         ("hybrid", "perhaps", "MASKWRIGHT_VLLM_HYBRID is 'perhaps'; expected 1 or 0"),
         ("cache_entries", "0", "expected a number above 0"),
+        ("key_order", "any order", "MASKWRIGHT_VLLM_KEY_ORDER is 'any order'; expected any or schema"),
+        ("escapes", "schema", "expected any or minimal"),
         ("close_early", "-1", "expected 0, or a number above 0"),
         ("close_early", "1.5", "expected 0, or a number above 0"),
         ("disk_megabytes", "-1", "expected 0, or a number above 0"),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple, get_args
 
-from maskwright.analysis.arguments import clip
+from maskwright.analysis.arguments import as_boolean, clip
 from maskwright.analysis.errors import MaskwrightError, UnknownNameError
 from maskwright.analysis.grammar.lark_files import suggestion
+from maskwright.analysis.schema.load import KeyOrder, check_texts
+from maskwright.analysis.schema.shapes import Escapes
 
 Kind = Literal["json", "json_object", "regex", "grammar", "choice", "structural_tag"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -17,6 +19,10 @@ JSON_KINDS: frozenset[Kind] = frozenset({"json", "json_object", "structural_tag"
 """Those about which `RequestOptions` say something."""
 
 
+_WORDS = ("white space", "additional properties", "the order of members", "escapes")
+"""What each of `RequestOptions` is about."""
+
+
 class RequestOptions(NamedTuple):
     """What a request says beside its constraint. All of it is about JSON texts.
 
@@ -24,15 +30,38 @@ class RequestOptions(NamedTuple):
         a number of characters, or a regular expression.
     additional_properties : False to read each subschema with `properties` or `patternProperties`,
         and without `additionalProperties`, as if it had ``"additionalProperties": false``.
+    key_order, escapes : the order of members, and the escapes of strings, as for `load_schema`. A
+        structural tag says the order itself (`any_order`).
     """
 
     whitespace: str | int = "any"
     additional_properties: bool = True
+    key_order: KeyOrder = "any"
+    escapes: Escapes = "any"
 
     @property
     def is_default(self) -> bool:
         """Whether they ask for nothing."""
         return self == RequestOptions()
+
+    def checked(self, kind: Kind) -> RequestOptions:
+        """The same for a kind of constraint: what says nothing of it is as by default.
+
+        Raises: UnknownNameError and MaskwrightError for what the options do not have;
+        MaskwrightError for what they ask of a constraint that is no JSON.
+        """
+        check_texts(self.whitespace, self.key_order, self.escapes)
+        found = self._replace(additional_properties=as_boolean("additional_properties", self.additional_properties))
+        if kind not in JSON_KINDS and not found.is_default:
+            said = next(
+                what for what, one, default in zip(_WORDS, found, RequestOptions(), strict=True) if one != default
+            )
+            raise MaskwrightError(
+                f"the request says something about {said} of JSON, but {kind} is no JSON: leave it out"
+            )
+        if kind == "json_object":  # there is no subschema with properties
+            return found._replace(additional_properties=True, key_order="any")
+        return found._replace(key_order="any") if kind == "structural_tag" else found
 
 
 class RequestLimits(NamedTuple):

@@ -29,7 +29,7 @@ from maskwright.analysis.schema.documents import DEFAULT_DRAFT, escaped
 from maskwright.analysis.schema.load import load_schema, parse_schema
 from maskwright.analysis.schema.text_patterns import load_choice, load_regex
 from maskwright.lint.schema_keywords import idle_keywords, places_of
-from maskwright.serving.options import JSON_KINDS, Kind, RequestLimits, RequestOptions, as_kind, check_limits
+from maskwright.serving.options import Kind, RequestLimits, RequestOptions, as_kind, check_limits
 
 if TYPE_CHECKING:
     from maskwright.stores.sources import Constraint
@@ -126,14 +126,7 @@ class RequestReader:
         if isinstance(options.whitespace, str) and len(options.whitespace) > _LONGEST_PATTERN:
             raise LimitError(f"the pattern of white space has more than {_LONGEST_PATTERN:,} characters")
         self._check_text(found, spec)
-        if found not in JSON_KINDS and not options.is_default:
-            what = "white space" if options.whitespace != "any" else "additional properties"
-            raise MaskwrightError(
-                f"the request says something about {what} of JSON, but {found} is no JSON: leave it out"
-            )
-        if found == "json_object":
-            options = options._replace(additional_properties=True)  # there is no subschema with properties
-        return Request(found, "" if found == "json_object" else spec, options, language, root)
+        return Request(found, "" if found == "json_object" else spec, options.checked(found), language, root)
 
     def _check_text(self, kind: Kind, spec: str) -> None:
         most = self.limits.most_bytes
@@ -187,10 +180,15 @@ class RequestReader:
 
     def _read(self, request: Request) -> Constraint | Composition:
         kind, spec, options = request[:3]
-        if kind == "json":
-            return load_schema(self._schema(spec, options), whitespace=options.whitespace)
-        if kind == "json_object":
-            return load_schema(dict(_JSON_OBJECT), whitespace=options.whitespace, name="JSON object")
+        if kind in ("json", "json_object"):
+            is_any = kind == "json_object"
+            return load_schema(
+                dict(_JSON_OBJECT) if is_any else self._schema(spec, options),
+                whitespace=options.whitespace,
+                key_order=options.key_order,
+                escapes=options.escapes,
+                name="JSON object" if is_any else None,
+            )
         if kind == "regex":
             return load_regex(spec)
         if kind == "choice":
@@ -198,7 +196,10 @@ class RequestReader:
         if kind == "grammar":
             return self._grammar(request)
         return read_structural_tag(
-            spec, whitespace=options.whitespace, additional_properties=options.additional_properties
+            spec,
+            whitespace=options.whitespace,
+            additional_properties=options.additional_properties,
+            escapes=options.escapes,
         )
 
     def _schema(self, spec: str, options: RequestOptions) -> Any:

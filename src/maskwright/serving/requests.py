@@ -104,7 +104,7 @@ class RequestCompiler:
         try:  # what is wrong with them is said now, not of each request
             self.reader.read(self.reader.request("json_object", "", options))
         except MaskwrightError as error:
-            raise MaskwrightError(f"whitespace {clip(options.whitespace)}, for all requests: {error}") from error
+            raise MaskwrightError(f"the options for all requests: {error}") from error
 
     def check(self, kind: str, spec: str, options: RequestOptions | None = None) -> None:
         """Check a constraint, without what takes long because the vocabulary is large.

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from maskwright.analysis.arguments import a_type, clip
 from maskwright.analysis.errors import MaskwrightError, UnknownNameError
 from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.analysis.nesting import read_json
+from maskwright.analysis.schema.load import KeyOrder
+from maskwright.analysis.schema.shapes import Escapes
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.serving.options import RequestLimits, RequestOptions
 from maskwright.serving.requests import RequestCompiler
@@ -33,6 +35,7 @@ class ServerSettings(NamedTuple):
     hybrid : whether xgrammar takes what maskwright refuses; vLLM's alone. Each such request is
         logged.
     whitespace : of JSON, where a request does not say: see `load_schema`.
+    key_order, escapes : of JSON, as for `load_schema`.
     strict_keywords : whether to refuse schemas with keywords that JSON Schema does not have.
     cache_entries, cache_megabytes : how much of what was compiled is kept in the process.
     disk_megabytes : how much of it the cache on disk has; 0 for grammars of requests that do not
@@ -48,6 +51,8 @@ class ServerSettings(NamedTuple):
     stores: tuple[tuple[str, str], ...] = ()
     hybrid: bool = False
     whitespace: str | int = "any"
+    key_order: KeyOrder = "any"
+    escapes: Escapes = "any"
     strict_keywords: bool = False
     cache_entries: int = 256
     cache_megabytes: int = 2048
@@ -58,6 +63,11 @@ class ServerSettings(NamedTuple):
     most_megabytes: int = RequestLimits().most_megabytes
     workers: int = default_workers()
     close_early: int = 0
+
+    @property
+    def options(self) -> RequestOptions:
+        """What holds for requests of JSON that do not say otherwise."""
+        return RequestOptions(self.whitespace, True, self.key_order, self.escapes)
 
     @property
     def limits(self) -> RequestLimits:
@@ -131,6 +141,11 @@ def _value(name: str, where: str, value: Any) -> Any:
         return _stores(where, value)
     if name == "whitespace":
         return _whitespace(where, value)
+    if name in ("key_order", "escapes"):
+        known = get_args(KeyOrder if name == "key_order" else Escapes)
+        if value not in known:
+            raise MaskwrightError(f"{where} is {clip(value)}; expected {' or '.join(known)}")
+        return value
     if name in ("hybrid", "strict_keywords"):
         return _boolean(where, value)
     return _number(where, value, float if name in ("check_seconds", "compile_seconds") else int, name in _OR_ZERO)

@@ -112,14 +112,14 @@ def _settings() -> ServerSettings:
 
 
 def _options(serving: Any, settings: ServerSettings = ServerSettings()) -> RequestOptions:  # noqa: B008
-    """What SGLang's settings say about white space in JSON; where they say nothing, ours."""
+    """What SGLang's settings say about white space in JSON; of the rest, ours."""
     pattern = serving.constrained_json_whitespace_pattern
     most = serving.constrained_json_max_whitespace_cnt
     if serving.constrained_json_disable_any_whitespace:
-        return RequestOptions(whitespace="compact")
+        return settings.options._replace(whitespace="compact")
     if pattern is not None:
-        return RequestOptions(whitespace=pattern)
-    return RequestOptions(whitespace=settings.whitespace if most is None else most)
+        return settings.options._replace(whitespace=pattern)
+    return settings.options if most is None else settings.options._replace(whitespace=most)
 
 
 class GrammarMasks:

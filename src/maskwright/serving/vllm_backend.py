@@ -326,7 +326,7 @@ def options_of(params: Any, config: Any, settings: ServerSettings) -> RequestOpt
     elif getattr(params, "whitespace_pattern", None) is not None:
         whitespace = params.whitespace_pattern
     is_closed = any(getattr(each, "disable_additional_properties", False) for each in (params, config))
-    return RequestOptions(whitespace, not is_closed)
+    return settings.options._replace(whitespace=whitespace, additional_properties=not is_closed)
 
 
 def options_for(kind: str, options: RequestOptions, params: Any) -> RequestOptions:
