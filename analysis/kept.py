@@ -1,6 +1,8 @@
 """Results that are kept: for the whole process, up to a number of bytes, or with their object.
 
-`functools.lru_cache` counts results; an automaton may have a hundred bytes or twenty million.
+`functools.lru_cache` counts results; an automaton may have a hundred bytes or twenty million. All
+that is kept here shares one number of bytes (`SHARED`), so that a server's memory stops growing,
+whatever its requests are made of.
 """
 
 from __future__ import annotations
@@ -14,13 +16,14 @@ from typing import Any, Generic, TypeVar, TypeVarTuple, Unpack
 from maskwright.analysis.locks import new_lock
 
 Arguments = TypeVarTuple("Arguments")
+Key = TypeVar("Key")
 Owner = TypeVar("Owner")
 Result = TypeVar("Result")
 
 _LOCK = new_lock()
 
-MOST_BYTES = 1 << 26
-"""BOUND: the bytes of the results of one function, and of what it was given."""
+MOST_BYTES = 1 << 27
+"""BOUND: the bytes of all that is kept for the process, and of what it was made of."""
 
 _PLAIN, _TEXT, _NUMBER = 200, 60, 16
 """The bytes of an object whose size is not known, and of a text and a number, content aside."""
@@ -62,53 +65,114 @@ def kept_with(make: Callable[[Owner], Result]) -> Callable[[Owner], Result]:
     return find
 
 
+class _Entry:
+    """A result that is kept. was_asked : whether it was asked for since it came to its place."""
+
+    __slots__ = ("key", "n_bytes", "of", "value", "was_asked")
+
+    def __init__(self, of: Cache[Any, Any], key: Any, value: Any, n_bytes: int) -> None:
+        self.of, self.key, self.value, self.n_bytes, self.was_asked = of, key, value, n_bytes, False
+
+
+class Budget:
+    """The bytes that some caches may hold together.
+
+    most : how many.
+    held : how many they hold, about.
+
+    Past the limit, what was not asked for since its last turn goes first (the "second chance"
+    algorithm): it comes near to "least recently used", and a look-up needs no lock.
+    """
+
+    def __init__(self, most: int = MOST_BYTES) -> None:
+        self.most, self.held = most, 0
+        self.entries: deque[_Entry] = deque()
+
+    def add(self, entry: _Entry) -> None:
+        """Keep one more, and others no longer if there is no room. The lock is held."""
+        while self.entries and self.held + entry.n_bytes > self.most:
+            first = self.entries.popleft()
+            if first.was_asked:
+                first.was_asked = False
+                self.entries.append(first)
+            else:
+                first.of.drop(first.key)
+                self.held -= first.n_bytes
+        self.entries.append(entry)
+        self.held += entry.n_bytes
+
+
+SHARED = Budget()
+"""That of all caches which do not say otherwise."""
+
+
+class Cache(Generic[Key, Result]):
+    """Results by keys, within a budget. The last one is kept in any case."""
+
+    def __init__(self, budget: Budget = SHARED) -> None:
+        self._budget = budget
+        self._entries: dict[Key, _Entry] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, key: Key, default: Any = None) -> Any:
+        """What is kept for a key, or `default`."""
+        found = self._entries.get(key)
+        if found is None:
+            return default
+        found.was_asked = True
+        return found.value
+
+    def put(self, key: Key, value: Result) -> Result:
+        """Keep the result for a key. Returns the one that is kept: another thread may be faster."""
+        entry = _Entry(self, key, value, size(value) + size(key))
+        with _LOCK:
+            found = self._entries.setdefault(key, entry)
+            if found is entry:
+                self._budget.add(entry)
+            return found.value  # type: ignore[no-any-return]
+
+    def drop(self, key: Key) -> None:
+        """Forget a key, whose bytes the caller counts."""
+        del self._entries[key]
+
+    def forget(self) -> None:
+        """Forget all results. Cost: O(all that its budget holds)."""
+        with _LOCK:
+            self._entries.clear()
+            rest = [entry for entry in self._budget.entries if entry.of is not self]
+            self._budget.entries = deque(rest)
+            self._budget.held = sum([entry.n_bytes for entry in rest])
+
+
 class Kept(Generic[*Arguments, Result]):
     """A function whose results are kept by its arguments, which are hashable and given in order.
 
-    misses : how many results were made.
-
-    Past its limit it forgets the results that it made first. An error is not kept.
+    An error is not kept. Arguments that are equal have equal results: 1, 1.0 and True are one key.
 
     Example:
         >>> squares = Kept(lambda n: n * n)
-        >>> squares(3), squares(3), squares.misses
+        >>> squares(3), squares(3), len(squares.cache)
         (9, 9, 1)
     """
 
-    def __init__(self, make: Callable[[Unpack[Arguments]], Result], most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, make: Callable[[Unpack[Arguments]], Result], budget: Budget = SHARED) -> None:
         self._make = make
-        self._most = most_bytes
-        self._kept: dict[Any, Result] = {}
-        self._order: deque[tuple[Any, int]] = deque()  # what it was given, and the bytes of both
-        self._held = 0
-        self.misses = 0
+        self.cache: Cache[Any, Result] = Cache(budget)
         functools.update_wrapper(self, make)
 
     def __call__(self, *arguments: *Arguments) -> Result:
         """The result of some arguments. Raises: as the function."""
-        found = self._kept.get(arguments, self)
+        found = self.cache.get(arguments, self)
         if found is not self:
-            return found  # type: ignore[return-value]
-        made = self._make(*arguments)
-        with _LOCK:
-            self.misses += 1
-            if arguments not in self._kept:  # else another thread was faster
-                self._kept[arguments] = made
-                n_bytes = size(made) + size(arguments)
-                self._order.append((arguments, n_bytes))
-                self._held += n_bytes
-                while self._held > self._most and len(self._kept) > 1:
-                    first, n_bytes = self._order.popleft()
-                    del self._kept[first]
-                    self._held -= n_bytes
-            return self._kept.get(arguments, made)
+            return found  # type: ignore[no-any-return]
+        made: Result = self.cache.put(arguments, self._make(*arguments))
+        return made
 
     def forget(self) -> None:
         """Forget all results."""
-        with _LOCK:
-            self._kept.clear()
-            self._order.clear()
-            self._held = 0
+        self.cache.forget()
 
 
 def size(value: Any) -> int:

@@ -19,7 +19,7 @@ from maskwright.analysis.composition.structural_tags_host import HostRules
 from maskwright.analysis.composition.tools_reading import JsonForm, Tool, kind_and_fields, read_tool, unicode_text
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.nesting import on_own_stack, read_json
-from maskwright.analysis.schema.load import KeyOrder, check_key_order
+from maskwright.analysis.schema.load import KeyOrder, check_texts
 from maskwright.analysis.schema.shapes import Escapes
 
 _FREE = {"type": "any_text"}
@@ -88,7 +88,7 @@ def read_tools(
     }
     if not isinstance(custom, str) or custom not in ("json", "raw"):
         raise GrammarError(f"custom is {clip(custom)}; expected 'json' or 'raw'")
-    check_key_order(key_order)
+    check_texts(whitespace, key_order, escapes)
     if separator is not None:
         unicode_text("separator", separator, "a str or None")
     found: list[Tool] = []

@@ -6,7 +6,6 @@ The states are those of the union automaton of a lexer's modes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence, Set
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +15,7 @@ from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.columns import column_bytes
 from maskwright.analysis.grammar.grammar import Grammar, Terminal
-from maskwright.analysis.kept import cached_property
+from maskwright.analysis.kept import Kept, cached_property
 from maskwright.analysis.lexing import _survival_kernels as kernels
 from maskwright.analysis.lexing.modes import Modes
 from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa, build_union_dfa
@@ -63,7 +62,7 @@ def terminal_rank(terminals: Sequence[Terminal]) -> tuple[int, ...]:
     return tuple(rank)
 
 
-@lru_cache(maxsize=1 << 14)
+@Kept
 def _greatest_width(pattern: str, flags: str) -> int:
     return int(get_regexp_width(f"(?{flags}:{pattern})" if flags else pattern)[1]) if pattern else 0
 
@@ -377,7 +376,7 @@ def _union_over_reachable(own: list[int], successors: list[set[int]]) -> list[in
     return found
 
 
-@lru_cache(maxsize=1 << 12)
+@Kept
 def _members(found: int) -> tuple[int, ...]:
     """The positions of the one bits, ascending."""
     data = np.frombuffer(found.to_bytes((found.bit_length() + 7) // 8, "little"), np.uint8)

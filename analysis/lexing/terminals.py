@@ -157,7 +157,7 @@ def with_line_feed(newline: Dfa | None) -> Dfa | None:
     return None if found is None or found.is_empty else found
 
 
-@lru_cache(maxsize=64)
+@Kept
 def length_automaton(lengths: Lengths) -> Dfa:
     """The texts of so many characters."""
     most = "" if lengths.most is None else lengths.most

@@ -15,6 +15,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from maskwright.analysis.kept import Kept
+
 Ranges = tuple[tuple[int, int], ...]
 
 LAST = 0x10FFFF
@@ -117,7 +119,7 @@ def _cased() -> tuple[str, Ranges]:
     return ordered, normalise((ord(character), ord(character)) for character in ordered)
 
 
-@lru_cache(maxsize=4096)
+@Kept
 def ignoring_case(exact: Ranges, class_source: str, ascii_only: bool) -> Ranges:
     r"""The characters that a class matches under the flag IGNORECASE.
 

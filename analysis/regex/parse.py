@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import Any
 
 from maskwright.analysis.errors import LimitError, NestingError, TerminalError
+from maskwright.analysis.kept import Kept
 from maskwright.analysis.nesting import MOST_NESTED, on_own_stack
 from maskwright.analysis.regex import charset
 from maskwright.analysis.regex.charset import Ranges
@@ -240,7 +241,7 @@ def _category_letter(name: str) -> str:
     return letter.upper() if negated else letter
 
 
-@lru_cache(maxsize=4096)
+@Kept
 def _resolve(items: tuple[tuple[str, Any], ...], flags: int) -> Ranges:
     """The set of a character class under the flags IGNORECASE and ASCII."""
     ascii_only = bool(flags & re.ASCII)

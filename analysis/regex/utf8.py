@@ -8,13 +8,13 @@ instead.)
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import LimitError
+from maskwright.analysis.kept import Kept
 from maskwright.analysis.regex.charset import LAST
 from maskwright.analysis.regex.determinise import ClassDfa
 from maskwright.analysis.regex.minimise import number_rows
@@ -41,7 +41,7 @@ class Blocks(NamedTuple):
     leads_e0_to_ef: Array
 
 
-@lru_cache(maxsize=256)
+@Kept
 def trie(bounds: bytes, class_of: bytes) -> Blocks:
     """The trie of a partition.
 

@@ -91,6 +91,7 @@ class Builder(Normals):
         self.has_plain_only = True
         self.has_unique = False
         self._states = MOST_STATES
+        self._counted: set[tuple[str, c.Clause]] = set()  # clauses whose automata `_states` has paid for
 
     def pointer(self, term: int) -> str:
         """The JSON pointer of a term's subschema."""
@@ -244,13 +245,13 @@ class Builder(Normals):
             raise self.document.error(
                 where, "", "the patterns, formats or bounds of its branches multiply too far; write some of them out"
             )
-        before = scalar_shape.misses
         try:
             shape = scalar_shape(kind, clause)
         except LimitError:
             self._states -= DEAREST
             raise
-        if len(clause) > 1 and scalar_shape.misses > before and isinstance(shape, (Strings, Numbers)):
+        if len(clause) > 1 and (kind, clause) not in self._counted and isinstance(shape, (Strings, Numbers)):
+            self._counted.add((kind, clause))
             self._states -= shape.automaton.n_states + 20 if shape.automaton is not None else 20
         return shape
 

@@ -88,12 +88,6 @@ def check_texts(whitespace: object, key_order: object = "any", escapes: object =
             raise UnknownNameError(f"{name} is {clip(value)}; expected 'any' or {other!r}")
 
 
-def check_key_order(key_order: object) -> None:
-    """Raises: UnknownNameError for what `KeyOrder` does not name."""
-    if key_order not in get_args(KeyOrder):
-        raise UnknownNameError(f"key_order is {clip(key_order)}; expected 'any' or 'schema'")
-
-
 @on_own_stack
 def load_schema(
     source: Any,

@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from maskwright.analysis.errors import LimitError, SchemaError
+from maskwright.analysis.kept import Cache
 from maskwright.analysis.marks import MARK
 from maskwright.analysis.schema import constraints as c
 from maskwright.analysis.schema.clauses import joined
@@ -39,15 +40,8 @@ _SCALAR_TYPES = frozenset({"null", "boolean", "integer", "number", "string"})
 _SCALAR_CLASSES = frozenset({str, int, float, bool, type(None)})
 _LEAF_KEYS = frozenset({"type", "enum", "const", *_SCALAR.split()})
 
-MOST_KEPT = 50_000
-"""BOUND: leaves whose shapes are kept."""
-
-MOST_BYTES = 1 << 26
-"""BOUND: the bytes of their automata and texts, and of those by which they are found."""
-
-_leaves: dict[Any, tuple[Shape, ...] | None] = {}
-_held = [0]
-_same: dict[tuple[int, ...], tuple[Shape, ...]] = {}  # by the identities of the shapes, which it holds
+_leaves: Cache[tuple[Any, ...], tuple[Shape, ...] | None] = Cache()
+_same: Cache[tuple[int, ...], tuple[Shape, ...]] = Cache()  # by the identities of the shapes, which it holds
 
 
 def leaf_shapes(schema: dict[str, Any], draft: int) -> tuple[Shape, ...] | None:
@@ -57,41 +51,17 @@ def leaf_shapes(schema: dict[str, Any], draft: int) -> tuple[Shape, ...] | None:
     """
     try:
         key = _leaf_key(schema, draft)
-        found = _leaves.get(key, _leaves) if key else None
+        found: Any = _leaves.get(key, _leaves) if key else None
     except TypeError:  # a list inside a list
         return None
     if found is _leaves:
-        if len(_leaves) >= MOST_KEPT or _held[0] > MOST_BYTES:
-            _leaves.clear()
-            _same.clear()
-            _held[0] = 0
         if "anyOf" in schema or "oneOf" in schema:
             keyword = "anyOf" if "anyOf" in schema else "oneOf"
             found = _made_union(schema[keyword], draft, keyword)
         else:
             found = _made_leaf({name: schema[name] for name in schema if name in _LEAF_KEYS}, draft)
-        _held[0] += _held_by(key, found or ())
-        _leaves[key] = found
-    return found  # type: ignore[return-value]
-
-
-def _held_by(key: tuple[Any, ...] | None, shapes: tuple[Shape, ...]) -> int:
-    """About how many bytes a leaf holds: by which it is found, and its texts and automata."""
-    total = 600
-    for one in key or ():
-        kind = one.__class__
-        if kind is str:
-            total += len(one)
-        elif kind is tuple:
-            total += 60 * len(one) + sum([len(text) for text in one if text.__class__ is str])
-    for shape in shapes:
-        kind = shape.__class__
-        if kind is Strings or kind is Numbers:
-            if shape.automaton is not None:  # type: ignore[union-attr]
-                total += shape.automaton.next_state.nbytes  # type: ignore[union-attr]
-        elif isinstance(shape, Spellings | StringLiterals):
-            total += sum(map(len, shape.texts)) + 60 * len(shape.texts)
-    return total
+        found = _leaves.put(key, found)
+    return found  # type: ignore[no-any-return]
 
 
 def _leaf_key(schema: dict[str, Any], draft: int) -> tuple[Any, ...] | None:
@@ -157,7 +127,7 @@ def _made_union(branches: list[Any], draft: int, keyword: str) -> tuple[Shape, .
     if not can_unite(found) or (keyword == "oneOf" and not are_apart(every)):
         return None
     shapes = merged(found)
-    return _same.setdefault(tuple(map(id, shapes)), shapes)
+    return _same.put(tuple(map(id, shapes)), shapes)
 
 
 def can_unite(scalars: Sequence[Draft]) -> bool:
@@ -258,4 +228,4 @@ def _made_leaf(schema: dict[str, Any], draft: int) -> tuple[Shape, ...] | None:
     except (SchemaError, LimitError):
         return None
     shapes = merged(found)
-    return _same.setdefault(tuple(map(id, shapes)), shapes) if shapes else None
+    return _same.put(tuple(map(id, shapes)), shapes) if shapes else None

@@ -137,7 +137,6 @@ def _all_over(ranges: tuple[tuple[int, int], ...]) -> Dfa:
     return spell(Repeat(Chars(ranges), 0, None))
 
 
-@lru_cache(maxsize=64)
 def format_automaton(name: str, pointer: str = "") -> Dfa | None:
     """The strings of a format; None for one that JSON Schema does not name, which asserts nothing.
 
@@ -156,7 +155,12 @@ def format_automaton(name: str, pointer: str = "") -> Dfa | None:
             pointer,
         )
     pattern = FORMATS.get(name) or _LATER.get(name)
-    return spell(ecma.parse(pattern)) if pattern is not None else None
+    return None if pattern is None else _of_format(pattern)
+
+
+@lru_cache(maxsize=64)
+def _of_format(pattern: str) -> Dfa:
+    return spell(ecma.parse(pattern))
 
 
 _LATER = {name: pattern for _, name, pattern in LATER.values()}

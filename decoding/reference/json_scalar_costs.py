@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
 
+from maskwright.analysis.kept import Kept
 from maskwright.analysis.schema.shapes import Escapes
 from maskwright.decoding.reference.json_characters import QUOTE, Characters, Ranges, is_in, spelled
 from maskwright.decoding.reference.json_numbers import value_of
@@ -34,7 +34,7 @@ def character_cost(character: int) -> int:
     return next(cost for cost, ranges in _COSTS if is_in(character, ranges))
 
 
-@lru_cache(maxsize=1 << 15)
+@Kept
 def text_cost(text: bytes) -> int:
     """The bytes of a shortest spelling of a text within a string. text : UTF-8."""
     return sum(character_cost(ord(character)) for character in text.decode())

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.kept import Cache
 from maskwright.analysis.locks import new_lock
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.regex.minimise import column_classes
@@ -33,10 +34,6 @@ MOST_IDS = 1 << 30
 MOST_SPACINGS = 1 << 24
 """BOUND: the ids of an era's white spaces, which the engine shifts by six bits."""
 
-MOST_BYTES = 1 << 26
-"""BOUND: the bytes of the automata and texts that are kept, and of their arrays."""
-
-_MOST_KEPT = 4096
 _SHORT, _EACH = 8, 60
 """As many numbers or texts are a key as they are; what a text takes, its length aside."""
 
@@ -50,7 +47,7 @@ class Ids:
     one.
     """
 
-    def __init__(self, most: int = 1 << 16) -> None:
+    def __init__(self, most: int = 1 << 14) -> None:
         self._numbers: dict[Any, int] = {}
         self._next = itertools.count(1)
         self._most = most
@@ -113,32 +110,21 @@ class Era:
     def __init__(self, number: int) -> None:
         self.number = number
         self.ids, self.spacings = Ids(), Ids()
-        self.leaves: dict[int, Leaf] = {}
+        self.leaves: Cache[int, Leaf] = Cache()
         # id of an automaton -> the automaton, so that the id stays its own, and its array
-        self._arrays: dict[int, tuple[Any, Array]] = {}
-        self._lengths: dict[int, tuple[Any, Array]] = {}
-        self._held = 0
+        self._arrays: Cache[int, tuple[Any, Array]] = Cache()
+        self._lengths: Cache[int, tuple[Any, Array]] = Cache()
 
     def is_over(self) -> bool:
         """Whether its ids come to an end. It takes one of them."""
         return self.ids.new() > MOST_IDS or self.spacings.last > MOST_SPACINGS
 
-    def _hold(self, n_bytes: int, is_full: bool = False) -> None:
-        """Forget all that was made if there is no room for some bytes more."""
-        if is_full or self._held + n_bytes > MOST_BYTES:
-            for each in (self._arrays, self._lengths, self.leaves):
-                each.clear()
-            self._held = 0
-        self._held += n_bytes
-
-    def _kept(self, cache: dict[int, tuple[Any, Array]], key: Any, make: Any) -> Array:
-        found = cache.get(id(key))
+    def _kept(self, cache: Cache[int, tuple[Any, Array]], key: Any, make: Any) -> Array:
+        found: tuple[Any, Array] | None = cache.get(id(key))
         if found is None:
             array = make(key)
             array.setflags(write=False)
-            held = array.nbytes + key.next_state.nbytes
-            self._hold(held, len(cache) >= _MOST_KEPT)
-            found = cache[id(key)] = (key, array)
+            found = cache.put(id(key), (key, array))
         return found[1]
 
     def automaton(self, automaton: Dfa | KeyAutomaton) -> Array:
@@ -161,7 +147,6 @@ class Era:
         if isinstance(shape, StringLiterals | Spellings):
             kind = layout.STRING_LITERALS if isinstance(shape, StringLiterals) else layout.SPELLINGS
             n_bytes = sum(map(len, shape.texts))
-            self._hold(n_bytes + _EACH * len(shape.texts))
             is_short = len(shape.texts) <= _SHORT and n_bytes <= _SHORT * _EACH
             key = shape.texts if is_short else (digest(shape.texts),)
             made = Leaf(shape, [kind, of((kind, is_short, key)), -1, -1], None, None, shape.texts)
@@ -185,9 +170,7 @@ class Era:
                 lengths,
                 None,
             )
-        self._hold(0, len(self.leaves) >= _MOST_KEPT)
-        self.leaves[id(shape)] = made
-        return made
+        return self.leaves.put(id(shape), made)
 
 
 def _lengths_array(automaton: Dfa) -> Array:

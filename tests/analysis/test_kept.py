@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from maskwright.analysis.kept import Kept, kept_with, size
+from maskwright.analysis.kept import SHARED, Budget, Cache, Kept, kept_with, size
 from maskwright.analysis.lexing import terminals
 from maskwright.analysis.regex import Dfa, whole
-from maskwright.analysis.schema import load, plain_leaves
+from maskwright.analysis.schema import load
 from maskwright.analysis.schema.constraints import STRING, Among, Pattern
 from maskwright.analysis.schema.graph import build_graph
 from maskwright.analysis.schema.listed import listed_numbers
@@ -31,27 +31,26 @@ def test_a_result_is_made_once_and_an_error_each_time() -> None:
     for _ in range(2):
         with pytest.raises(ValueError, match="odd"):
             kept(3)
-    assert asked == [4, 6, 3, 3] and kept.misses == 2
+    assert asked == [4, 6, 3, 3] and len(kept.cache) == 2
     kept.forget()
-    assert kept(4) == 2 and kept.misses == 3
+    assert len(kept.cache) == 0 and kept(4) == 2 and asked[-1] == 4
 
 
 def test_the_first_results_are_forgotten_past_the_limit() -> None:
-    kept = Kept(lambda n: np.zeros(n, np.uint8), most_bytes=5000)
+    kept = Kept(lambda n: np.zeros(n, np.uint8), budget=Budget(5000))
     first = kept(2000)
-    assert kept(2000) is first
     kept(2001), kept(2002)
-    assert kept(2000) is not first
+    again = kept(2000)
+    assert again is not first and kept(2000) is again
     large = kept(10_000)  # more than the limit by itself: it is all that is kept
     assert kept(10_000) is large
     assert size(large) > 5000
 
 
 def test_long_texts_are_forgotten_as_large_results_are() -> None:
-    kept = Kept(lambda *texts: object(), most_bytes=5000)
+    kept = Kept(lambda *texts: object(), budget=Budget(5000))
     for texts in (("a" * 4000,), (("b" * 2000, b"c" * 2000),)):
         first = kept(*texts)
-        assert kept(*texts) is first
         kept("d" * 4000)
         assert kept(*texts) is not first
 
@@ -60,10 +59,10 @@ def test_what_automata_of_patterns_hold_is_counted(monkeypatch: pytest.MonkeyPat
     """A server reads patterns of many requests: it keeps a number of bytes, not of automata."""
     for kept, arguments in ((whole._automaton, ("", "python")), (terminals._compile, ("", 20_000))):
         kept.forget()
-        monkeypatch.setattr(kept, "_most", 1 << 20)
+        monkeypatch.setattr(SHARED, "most", 1 << 20)
         found = [kept(f"[a-c]{{{n}}}", *arguments) for n in range(400, 410)]
         assert 4 * size(found[-1]) > 1 << 20 > size(found[-1]) > 400 * 256 * 4
-        assert len(kept._kept) == 2 and kept._held <= 1 << 20
+        assert len(kept.cache) < 3 and SHARED.held <= 1 << 20
         assert kept("[a-c]{409}", *arguments) is found[-1] and kept("[a-c]{400}", *arguments) is not found[0]
         kept.forget()
 
@@ -87,21 +86,17 @@ def test_what_shapes_and_clauses_hold_is_counted() -> None:
 
 
 def test_automata_that_a_result_was_made_of_are_counted() -> None:
-    kept = Kept(lambda one, other: None, most_bytes=300_000)
+    kept = Kept(lambda one, other: None, budget=Budget(300_000))
     for number in range(20):
         kept(Dfa.literal(b"a" * 100), Dfa.literal(b"b" * number))
-    assert len(kept._kept) == len(kept._order) == 2 and kept._held <= 300_000
+    assert len(kept.cache) == len(kept.cache._budget.entries) == 2 and kept.cache._budget.held <= 300_000
 
 
 def test_schemas_that_each_have_a_list_of_their_own_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    scalar_shape.forget()
-    monkeypatch.setattr(scalar_shape, "_most", 1_000_000)
-    monkeypatch.setattr(plain_leaves, "MOST_BYTES", 1_000_000)
+    monkeypatch.setattr(SHARED, "most", 1_000_000)
     for number in range(40):
         build_graph({"enum": [f"{number} {k} {'x' * 900}" for k in range(100)]})
-        assert len(scalar_shape._kept) < 7 and scalar_shape._held <= 1_000_000
-        assert plain_leaves._held[0] < 1_400_000
-    assert len(plain_leaves._leaves) < 9
+        assert len(scalar_shape.cache) < 7 and SHARED.held <= 1_000_000
 
 
 def test_what_was_given_is_counted_too() -> None:
@@ -109,15 +104,14 @@ def test_what_was_given_is_counted_too() -> None:
     assert size((Dfa.literal(b"a" * 1000), "text")) > 1000 * 256 * 4
     listed_numbers.forget()
     assert listed_numbers(Dfa.literal(b"1" * 1000)) is not None
-    assert listed_numbers._held > 1000 * 256 * 4
-    listed_numbers.forget()
+    assert sum(entry.n_bytes for entry in SHARED.entries if entry.of is listed_numbers.cache) > 1000 * 256 * 4
 
 
 def test_schemas_are_forgotten_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each request may bring another schema, of automata of megabytes."""
     kept = load._graph
     kept.forget()
-    monkeypatch.setattr(kept, "_most", 1 << 20)
+    monkeypatch.setattr(SHARED, "most", 4 << 20)
 
     def schema(k: int) -> dict[str, object]:
         member = {"type": "string", "pattern": f"^{k}a[^b]{{100}}$"}
@@ -127,7 +121,7 @@ def test_schemas_are_forgotten_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -
     strings = [shape for node in graphs[0].nodes for shape in node if isinstance(shape, Strings)]
     of_pattern = max(shape.automaton.next_state.nbytes for shape in strings if shape.automaton is not None)
     assert of_pattern < graphs[0].nbytes < 1.5 * of_pattern  # an automaton counts once
-    assert 1 <= len(kept._kept) < 5 and kept._held <= 1 << 20
+    assert 1 <= len(kept.cache) < 5 and SHARED.held <= 4 << 20
     assert load_schema(schema(9)).texts.graph is graphs[9]
     assert load_schema(schema(0)).texts.graph is not graphs[0]
     kept.forget()
@@ -135,18 +129,32 @@ def test_schemas_are_forgotten_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_result_that_two_threads_make_is_kept_once() -> None:
     """Also one that is the same object wherever it is made, as a bool is."""
+    budget = Budget(4000)
     kept: Kept[int, bool]
 
     def odd(n: int) -> bool:
-        if n < 20 and not kept._kept.get((n,)):  # as if another thread had made it meanwhile
-            kept._kept.setdefault((n,), n % 2 == 1)
-            kept._order.append(((n,), 400))
-            kept._held += 400
+        if n < 20:  # as if another thread had made it meanwhile
+            kept.cache.put((n,), n % 2 == 1)
         return n % 2 == 1
 
-    kept = Kept(odd, most_bytes=4000)
+    kept = Kept(odd, budget)
     assert [kept(n) for n in range(200)] == [n % 2 == 1 for n in range(200)]
-    assert len(kept._order) == len(kept._kept) < 20
+    assert len(budget.entries) == len(kept.cache) < 20
+
+
+def test_caches_share_a_budget_and_what_is_asked_for_stays() -> None:
+    budget = Budget(10_000)
+    one: Cache[int, bytes] = Cache(budget)
+    other: Cache[int, bytes] = Cache(budget)
+    one.put(0, b"x" * 1000)
+    for number in range(100):
+        other.put(number, b"y" * 1000)
+        assert one.get(0) == b"x" * 1000
+        assert budget.held == sum(entry.n_bytes for entry in budget.entries) <= 10_000
+    assert len(one) == 1 and 5 < len(other) < 10
+    assert [number for number in range(100) if number in other._entries][-1] == 99
+    one.forget()
+    assert len(one) == 0 and budget.held == sum(entry.n_bytes for entry in budget.entries) > 5_000
 
 
 def test_a_result_is_kept_with_its_object() -> None:

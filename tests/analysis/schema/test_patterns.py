@@ -7,6 +7,7 @@ import lzma
 import shutil
 import statistics
 import time
+from typing import Any
 
 import pytest
 from ecma_patterns import FILE, Case, of_node, random_cases
@@ -15,6 +16,7 @@ from paths import SHARED
 from maskwright.analysis.errors import SchemaError
 from maskwright.analysis.regex import ecma
 from maskwright.analysis.regex.spell import spell, valid_utf8
+from maskwright.analysis.schema.load import load_schema
 from maskwright.analysis.schema.strings import pattern_automaton
 
 
@@ -158,3 +160,16 @@ def test_common_patterns_take_about_a_millisecond() -> None:
         taken.append(time.perf_counter() - before)
     assert len(taken) > 100
     assert statistics.median(taken) < 0.01
+
+
+def test_whether_automata_are_too_many_does_not_depend_on_schemas_before() -> None:
+    """Automata that another schema has made cost as much as new ones."""
+
+    def schema(numbers: range) -> dict[str, Any]:
+        texts = {k: [f"^[ab]*a[ab]{{9}}{k}$", "^[a-z0-9]*$"] for k in numbers}
+        return {"properties": {f"p{k}": {"allOf": [{"pattern": text} for text in each]} for k, each in texts.items()}}
+
+    for k in range(3):
+        load_schema(schema(range(10 * k, 10 * k + 10)))
+    with pytest.raises(SchemaError, match="multiply too far"):
+        load_schema(schema(range(30)))

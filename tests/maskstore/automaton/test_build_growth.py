@@ -75,7 +75,7 @@ def build(text: str) -> tuple[Store, float]:
     grammar = parse_grammar(text)
     terminals.compile_terminals.cache_clear()
     terminals._compile.forget()
-    lexemes._greatest_width.cache_clear()
+    lexemes._greatest_width.forget()
     start = time.process_time()
     return compile_store(grammar, VOCABULARY), time.process_time() - start
 
