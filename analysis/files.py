@@ -79,6 +79,17 @@ def refuse_output(facts: os.stat_result, error: type[MaskwrightError] = Maskwrig
             raise error(f"{path} is read by this command, so it is not written; name another file")
 
 
+def absolute(path: str | os.PathLike[str]) -> str:
+    """An absolute path of the same file.
+
+    It is the path as it stands where the working directory is gone: a relative one leads nowhere.
+    """
+    try:
+        return os.path.abspath(os.fsdecode(path))
+    except OSError:
+        return os.fsdecode(path)
+
+
 def open_file(
     path: str | os.PathLike[str],
     limit: int | None,
@@ -174,6 +185,7 @@ def _check_size(where: str, size: int, limit: int | None, what: str, error: type
 
 __all__ = [
     "MAX_TEXT",
+    "absolute",
     "declare_outputs",
     "is_tensors",
     "keeping_inputs",

@@ -334,7 +334,7 @@ def _language(one: Directive, folder: Path | None, paths: bool) -> Any:
                 "that comes along"
             )
         return load_grammar(one.said)
-    path = folder / one.said if folder is not None and (folder / one.said).exists() else one.said
+    path = folder / one.said if folder is not None and os.path.exists(folder / one.said) else one.said
     return load_schema(path) if one.kind == "schema" else as_part(path)
 
 

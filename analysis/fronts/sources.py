@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path, PurePath
+from pathlib import PurePath
 
 from maskwright.analysis.arguments import clip, need_type
 from maskwright.analysis.errors import GrammarError, UnknownNameError
@@ -68,6 +68,6 @@ def path_of(source: str | os.PathLike[str]) -> str | None:
     if PurePath(source).suffix.lower() in _SUFFIXES and '"' not in source:
         return source
     try:
-        return source if Path(source).is_file() else None
+        return source if os.path.isfile(source) else None
     except (OSError, ValueError):
         return None

@@ -107,7 +107,7 @@ def _refuse_store(shown: str, named: str) -> None:
 
 def _neighbours(path: Path) -> list[str]:
     """The grammar files in a path's folder whose names can be printed; at most 500."""
-    found = sorted(map(str, path.parent.glob("*.lark"))) if path.parent.is_dir() else []
+    found = sorted(map(str, path.parent.glob("*.lark"))) if os.path.isdir(path.parent) else []
     return [name for name in found if name.isprintable()][:500]
 
 

@@ -156,7 +156,7 @@ def given_documents(documents: Mapping[str, Any] | str | os.PathLike[str] | None
     if not isinstance(documents, str | os.PathLike):
         raise SchemaError(f"documents is {a_type(documents)}; expected URI -> schema, or a folder")
     folder = Path(os.fsdecode(documents))
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # unlike `Path.is_dir` no error for a name that is too long
         raise SchemaError(f"documents is {clip(str(folder))}, which is no folder; expected one, or URI -> schema")
     paths = sorted(islice(folder.rglob("*.json"), MOST_DOCUMENTS + 1))
     if len(paths) > MOST_DOCUMENTS:
@@ -164,7 +164,7 @@ def given_documents(documents: Mapping[str, Any] | str | os.PathLike[str] | None
     base = identifier(schema)
     found: dict[str, Any] = {}
     for path in paths:
-        other = parse_schema(read_file_bytes(path, MOST_BYTES, "a JSON schema", SchemaError), str(path))
+        other = parse_schema(_read(path), str(path))
         if isinstance(other, bool) or (
             isinstance(other, dict) and ("$schema" not in other or draft_named(other["$schema"]))
         ):
@@ -260,6 +260,17 @@ def _spacing(whitespace: str | int) -> Dfa | None:
     return found
 
 
+def _read(path: str | os.PathLike[str]) -> bytes:
+    """The bytes of a schema's file. Raises: SchemaError."""
+    try:
+        return read_file_bytes(path, MOST_BYTES, "a JSON schema", SchemaError)
+    except SchemaError:
+        raise
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise SchemaError(f"the schema {clip(os.fsdecode(path))} cannot be read: {why}") from error
+
+
 def read_values(source: Any) -> tuple[Any, str | None]:
     """A schema as Python values, and the name of its file or type, if it has one.
 
@@ -279,8 +290,7 @@ def read_values(source: Any) -> tuple[Any, str | None]:
             raise SchemaError(
                 f"the schema is {clip(source)}; expected the JSON text of an object or a bool, or the path of a file"
             )
-        data = read_file_bytes(where, MOST_BYTES, "a JSON schema", SchemaError)
-        return parse_schema(data, where), os.path.basename(where)
+        return parse_schema(_read(where), where), os.path.basename(where)
     if isinstance(source, type | UnionType) or callable(source) or hasattr(source, "__origin__"):
         return _of_type(source), getattr(source, "__name__", None)
     raise SchemaError(

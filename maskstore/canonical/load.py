@@ -76,7 +76,7 @@ def load_canonical(source: str | os.PathLike[str] | object) -> CanonicalTokens:
 def _read(source: Any, vocabulary: Vocabulary) -> _Parts:
     if isinstance(source, str | os.PathLike):
         path, _ = _locate(source)
-        return _of_file(_file_in(path) if path.is_dir() else path, vocabulary)
+        return _of_file(_file_in(path) if os.path.isdir(path) else path, vocabulary)
     if getattr(source, "backend_tokenizer", None) is not None:
         source = source.backend_tokenizer
     packages = {base.__module__.partition(".")[0] for base in type(source).__mro__}

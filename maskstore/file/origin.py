@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from maskwright.analysis.files import absolute
+
 
 @dataclass(frozen=True, slots=True)
 class Origin:
@@ -29,7 +31,7 @@ class Origin:
         sha256 : the digest that the file states.
         mapped : the store reads the file's own pages.
         """
-        return cls(os.path.abspath(path), sha256, _stamp(path), mapped)
+        return cls(absolute(path), sha256, _stamp(path), mapped)
 
     def is_there(self) -> bool:
         """True if the file is still there, not replaced or altered since."""

@@ -230,7 +230,7 @@ def load_encoder(source: str | os.PathLike[str] | object) -> Encoder:
     if not isinstance(source, str | os.PathLike):
         return Encoder(vocabulary, _of_object(source))
     path, _ = _locate(source)
-    if path.is_dir():
+    if os.path.isdir(path):
         path = _file_in(path)
     with package_errors(str(path), "no encoder can be made from the tokenizer"):
         return Encoder(vocabulary, _of_file(vocabulary, path))

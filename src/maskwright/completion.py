@@ -116,7 +116,7 @@ def load_model(name: str | os.PathLike[str] = BUNDLED, device: str | None = None
         ) from error
     source = _source(name)
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    if not Path(source).is_dir():
+    if not os.path.isdir(source):
         _check_hub(str(name))
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
@@ -166,7 +166,7 @@ def vocabulary_of(name: str | os.PathLike[str]) -> Vocabulary | None:
     Raises: UnknownNameError if the name is a path that is no model's folder.
     """
     source = _source(name)
-    if not Path(source).is_dir():
+    if not os.path.isdir(source):
         return None
     try:
         found = load_vocabulary(source)
@@ -410,15 +410,15 @@ def _source(name: str | os.PathLike[str]) -> str:
     """The argument for `from_pretrained`: a folder, or a name on the hub."""
     if name == BUNDLED:
         return str(model_folder(BUNDLED))
-    path = Path(name).expanduser()
-    if path.is_dir():
+    path = Path(os.path.expanduser(name))
+    if os.path.isdir(path):
         if not (path / "config.json").is_file():
             raise UnknownNameError(
                 f"folder {path} is not a model: it has no config.json; expected what save_pretrained writes"
             )
         return str(path)
     looks_like_path = (
-        path.is_absolute() or str(name).startswith((".", "~")) or str(name).count("/") > 1 or path.exists()
+        path.is_absolute() or str(name).startswith((".", "~")) or str(name).count("/") > 1 or os.path.exists(path)
     )
     if looks_like_path:
         raise UnknownNameError(
@@ -468,7 +468,7 @@ def _explained(name: str | os.PathLike[str], source: str, error: Exception) -> M
             "it yourself if you trust the code, and give MaskwrightLogitsProcessor to its generate"
         )
     first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-    if Path(source).is_dir():
+    if os.path.isdir(source):
         return MaskwrightError(f"the model in {source} cannot be loaded: {type(error).__name__}: {first}")
     return UnknownNameError(_unknown(str(name), f"did not provide it ({type(error).__name__}: {first})"))
 

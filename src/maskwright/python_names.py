@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from maskwright.analysis.errors import MissingExtraError, UnknownNameError
+from maskwright.analysis.files import absolute
 from maskwright.python_bindings import Place, are_whole
 
 TERMINAL = "NAME"
@@ -83,11 +84,11 @@ class PythonNames:
                 "jedi is not installed, but the names of a Python project are its: pip install 'maskwright[names]'"
             ) from error
         folder = Path(project)
-        if not folder.is_dir():
+        if not os.path.isdir(folder):
             raise UnknownNameError(f"there is no folder {folder}; expected the folder of a Python project")
         self._jedi: Any = jedi
         self._project: Any = jedi.Project(folder.resolve())
-        self._path = folder.resolve() / "completed_text.py" if path is None else Path(path).resolve()
+        self._path = folder.resolve() / "completed_text.py" if path is None else Path(absolute(path)).resolve()
         self._has_path = path is not None
         self._known: dict[str, tuple[str, frozenset[str]] | None] = {}
 

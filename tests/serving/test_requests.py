@@ -187,69 +187,6 @@ def test_what_is_no_string_is_refused(compiler: RequestCompiler) -> None:
         compiler.check("json", "{}", {"whitespace": "any"})  # type: ignore[arg-type]
 
 
-def test_whitespace(compiler: RequestCompiler) -> None:
-    spec = '{"type": "array", "items": {"type": "integer"}}'
-    for whitespace, good, bad in (
-        ("compact", "[1,2]", "[1, 2]"),
-        (1, "[1, 2]", "[1,  2]"),
-        (" ?", "[1, 2]", "[1,\n2]"),
-    ):
-        store = compiler.compile("json", spec, RequestOptions(whitespace=whitespace))
-        assert takes(store, good) and not takes(store, bad)
-    assert takes(compiler.compile("json", spec), "[1,\n 2]")
-    assert not takes(compiler.compile("json_object", "", RequestOptions(whitespace="compact")), "{ }")
-    with pytest.raises(mw.MaskwrightError, match="white space"):
-        compiler.check("json", spec, RequestOptions(whitespace="x+"))
-    with pytest.raises(mw.LimitError, match="white space"):
-        compiler.check("json", spec, RequestOptions(whitespace=" " * 2000))
-    with pytest.raises(mw.MaskwrightError, match="about white space of JSON, but regex is no JSON"):
-        compiler.check("regex", "a", RequestOptions(whitespace="compact"))
-
-
-@pytest.mark.parametrize("first", [None, 1, 0])
-@pytest.mark.parametrize("kind", ["json", "json_object", "structural_tag"])
-def test_values_that_are_equal_and_not_the_same_are_other_requests(kind: str, first: int | None) -> None:
-    """`True`, `1` and `1.0` are one key: which of them came before decides nothing."""
-    tag = json.dumps({"type": "structural_tag", "format": {"type": "json_schema", "json_schema": True}})
-    spec = tag if kind == "structural_tag" else '{"type": "array"}'
-    compiler = RequestCompiler("python-tiny", on_disk=False)
-    if first is not None:
-        compiler.compile(kind, spec, RequestOptions(whitespace=first))
-    for wrong in (True, False, 1.0, 0.0, None, [1], np.array([1, 2])):
-        for ask in (compiler.check, compiler.compile):
-            with pytest.raises(mw.UnknownNameError, match="whitespace is"):
-                ask(kind, spec, RequestOptions(whitespace=wrong))  # type: ignore[arg-type]
-    for wrong in (1, 0, "no", [], 1.0):
-        for ask in (compiler.check, compiler.compile):
-            with pytest.raises(mw.MaskwrightError, match="additional_properties is"):
-                ask(kind, spec, RequestOptions(additional_properties=wrong))  # type: ignore[arg-type]
-    for wrong in (["any"], True, "schema "):
-        for name in ("key_order", "escapes"):
-            with pytest.raises(mw.UnknownNameError, match=f"{name} is .*expected 'any' or"):
-                compiler.check(kind, spec, RequestOptions(**{name: wrong}))
-
-
-def test_the_order_of_members_and_escapes() -> None:
-    schema = {"properties": {"why": {"type": "string"}, "so": {"type": "integer"}}, "additionalProperties": False}
-    options = RequestOptions(key_order="schema", escapes="minimal")
-    compiler = RequestCompiler("python-tiny", options=options, on_disk=False)
-    store, free = (compiler.compile("json", json.dumps(schema), each) for each in (None, RequestOptions()))
-    for text, is_kept in (
-        ('{"why":"","so":1}', True),
-        ('{"so":1,"why":""}', False),
-        ('{"why":"\\u0061","so":1}', False),
-    ):
-        assert takes(store, text) == is_kept and takes(free, text)
-    assert not takes(compiler.compile("json_object", ""), '{"a":"\\u0061"}')
-    tag = json.dumps({"type": "structural_tag", "format": {"type": "json_schema", "json_schema": schema}})
-    assert not takes(compiler.compile("structural_tag", tag), '{"why":"\\u0061","so":1}')
-    assert takes(compiler.compile("structural_tag", tag, RequestOptions()), '{"why":"\\u0061","so":1}')
-    assert takes(compiler.compile("regex", "a"), "a")
-    for name, said in (("key_order", "the order of members"), ("escapes", "escapes")):
-        with pytest.raises(mw.MaskwrightError, match=f"about {said} of JSON, but regex"):
-            compiler.check("regex", "a", RequestOptions()._replace(**{name: getattr(options, name)}))
-
-
 def test_options_of_the_compiler_are_those_of_requests_that_say_nothing() -> None:
     compiler = RequestCompiler("python-tiny", options=RequestOptions(whitespace="compact"))
     assert not takes(compiler.compile("json_object", ""), "{ }")

@@ -10,12 +10,12 @@ import time
 from collections.abc import Sequence
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from maskwright.analysis.errors import GrammarError, MaskwrightError, VocabularyError
+from maskwright.analysis.files import absolute
 from maskwright.analysis.grammar.lark_files import read_file
 from maskwright.audit.compare import (
     FAILED,
@@ -155,12 +155,12 @@ def _engine_grammar(text: str, own: str | os.PathLike[str] | None) -> EngineGram
 def _encoder(store: Store, source: Any) -> tuple[Encoder, str]:
     """The encoder of the texts, and the tokenizer's file; "" if there is none."""
     name = store.vocabulary.name
-    source = source or (name if Path(name).exists() else None)
+    source = source or (name if os.path.exists(name) else None)
     encoder, path = encoder_of(store.vocabulary, source), ""
     source = source or name
     if isinstance(source, str | os.PathLike):
         found, _ = _locate(source)
-        path = str((_file_in(found) if found.is_dir() else found).absolute())
+        path = absolute(_file_in(found) if found.is_dir() else found)
     return encoder, path
 
 

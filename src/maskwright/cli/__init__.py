@@ -94,6 +94,8 @@ def _run() -> None:
     except BrokenPipeError:
         _leave(141)
     except OSError as error:
+        if error.filename is None and _is_nowhere():
+            _fail("the working directory is not there any more; change to another one")
         if error.filename is not None or error.errno not in _OF_OUTPUT:
             raise
         _fail(f"standard output cannot be written: {error.strerror}")
@@ -104,6 +106,15 @@ def _run() -> None:
         if "without setting an exception" not in str(error):
             raise
         _fail("there is not enough memory")
+
+
+def _is_nowhere() -> bool:
+    """Whether the working directory is gone, which many packages ask for as they are imported."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 _OF_OUTPUT = (errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG, errno.EDQUOT)

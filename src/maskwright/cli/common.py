@@ -29,7 +29,7 @@ from rich.progress import (
 )
 
 from maskwright.analysis.errors import MaskwrightError
-from maskwright.analysis.files import declare_outputs, keeping_inputs
+from maskwright.analysis.files import absolute, declare_outputs, keeping_inputs
 from maskwright.cli.constraints import GrammarOptions, is_constraint, is_pipe, option_of
 from maskwright.version import version
 
@@ -326,10 +326,10 @@ def _is_of_model(path: Path, model: str) -> bool:
     """Whether a file is in a model's folder, or is the target of a link there."""
     from maskwright.models import BUNDLED, model_folder
 
-    folder = model_folder() if model == BUNDLED else Path(model).expanduser()
-    if not folder.is_dir():
+    folder = model_folder() if model == BUNDLED else Path(os.path.expanduser(model))
+    if not os.path.isdir(folder):
         return False
-    if os.path.realpath(path.absolute().parent) == os.path.realpath(folder):
+    if os.path.realpath(Path(absolute(path)).parent) == os.path.realpath(folder):
         return True
     found = (*folder.glob("*"), *folder.glob("additional_chat_templates/*"))
     return any(_are_one_file(path, str(file)) for file in found)

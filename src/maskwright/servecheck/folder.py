@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Container, Mapping
@@ -90,13 +91,13 @@ def read_folder(source: str | Path) -> ModelFolder:
 
     Raises: UnknownNameError if there is no such folder. Files that cannot be read are problems.
     """
-    path = Path(source).expanduser()
-    several = sorted(path.glob("*.gguf")) if path.is_dir() else []
+    path = Path(os.path.expanduser(source))
+    several = sorted(path.glob("*.gguf")) if os.path.isdir(path) else []
     if len(several) == 1 and not (path / CONFIG).exists():
         path = several[0]
-    if path.is_file() and path.suffix.lower() == ".gguf":
+    if os.path.isfile(path) and path.suffix.lower() == ".gguf":
         return ModelFolder(path, None, {}, False)
-    if not path.is_dir():
+    if not os.path.isdir(path):
         raise UnknownNameError(f"there is no model folder {path}; expected a folder with a tokenizer, or a .gguf file")
     problems: list[Problem] = []
     broken: set[str] = set()

@@ -31,6 +31,7 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.legality.judge import Rules, need_rules
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar
 from maskwright.analysis.nesting import on_own_stack
+from maskwright.maskstore import damaged
 from maskwright.maskstore.entries.entry_table import EntryTable
 from maskwright.maskstore.file.fileformat import save_store
 from maskwright.maskstore.file.fileheader import FORMAT_VERSION
@@ -305,9 +306,15 @@ def warm_cache(
 def missing_folders() -> list[Path]:
     """The cache folder and the folders above it that are not there yet.
 
-    Raises: as `cache_folder`.
+    Raises: as `cache_folder`; StoreError for a relative one where the working directory is gone.
     """
-    folder = Path(os.path.realpath(cache_folder()))
+    named = cache_folder()
+    try:
+        folder = Path(os.path.realpath(named))
+    except (OSError, ValueError) as error:
+        raise StoreError(
+            f"the cache folder {named} cannot be found: {damaged.reason(error)}; set {FOLDER_VARIABLE} to an absolute path"
+        ) from error
     return [path for path in (folder, *folder.parents) if not os.path.lexists(path)]
 
 

@@ -10,7 +10,6 @@ import dataclasses
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeAlias
 
@@ -271,7 +270,7 @@ def as_store(source: AnyStore | str | os.PathLike[str]) -> AnyStore:
 def _load_again(origin: Origin, name: str, checked: bool) -> Any:
     """The store of a pickle that names its file. Raises StoreError if the file has another."""
     path = origin.path
-    if not Path(path).exists():
+    if not os.path.exists(path):
         raise StoreError(
             f"the store was pickled as the path of its file, but there is no file {path} here; put it there, or load the store "
             "from where it is"

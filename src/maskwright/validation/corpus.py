@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Any
 
 from maskwright.analysis.errors import MaskwrightError
-from maskwright.analysis.files import MAX_TEXT, open_file, read_file_bytes
+from maskwright.analysis.files import MAX_TEXT, absolute, open_file, read_file_bytes
 
 SUFFIXES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -152,7 +152,7 @@ def find_corpus(paths: Sequence[str | Path], suffixes: Sequence[str], field: str
     found: dict[Path, None] = {}
     for given in paths:
         path = Path(given)
-        if path.is_dir():
+        if os.path.isdir(path):
             if not suffixes:
                 raise CorpusError(
                     f"{path} is a folder, and the suffix of this grammar's files is not known: name it (--suffix .py)"
@@ -162,7 +162,7 @@ def find_corpus(paths: Sequence[str | Path], suffixes: Sequence[str], field: str
                 raise CorpusError(
                     f"{path} has no files with the suffix {' or '.join(suffixes)}; name another (--suffix)"
                 )
-        elif path.exists():
+        elif os.path.exists(path):
             files = [path]
         else:
             files = [Path(name) for name in sorted(glob.glob(str(given), recursive=True)) if Path(name).is_file()]
@@ -185,15 +185,15 @@ def is_in_corpus(output: Path, paths: Sequence[str | Path], suffixes: Sequence[s
         facts: os.stat_result | None = os.stat(output)
     except (OSError, ValueError):
         facts = None
-    resolved = Path(os.path.realpath(output.absolute().parent), output.name)
+    resolved = Path(os.path.realpath(Path(absolute(output)).parent), output.name)
     for given in map(str, paths):
         folder = Path(given)
-        is_folder = folder.is_dir()
+        is_folder = os.path.isdir(folder)
         if is_folder:
             root = Path(os.path.realpath(folder))
             if resolved.is_relative_to(root) and _is_text_of(resolved.relative_to(root), suffixes):
                 return True
-        elif not folder.exists() and _fits(resolved.parts, _real_pattern(given)):
+        elif not os.path.exists(folder) and _fits(resolved.parts, _real_pattern(given)):
             return True
         if facts is not None:  # the output exists: a text may be a link to it
             found = _files_of(folder, suffixes) if is_folder else map(Path, glob.iglob(given, recursive=True))
@@ -213,7 +213,7 @@ def _is_text_of(path: Path, suffixes: Sequence[str]) -> bool:
 
 def _real_pattern(pattern: str) -> tuple[str, ...]:
     """The parts of a glob pattern, made absolute, with links before the first wildcard resolved."""
-    parts = Path(os.path.abspath(pattern)).parts
+    parts = Path(absolute(pattern)).parts
     n = next((i for i, part in enumerate(parts) if glob.has_magic(part)), len(parts) - 1)
     return (*Path(os.path.realpath(os.path.join(*parts[:n]))).parts, *parts[n:])
 
@@ -241,7 +241,7 @@ def check_paths(paths: Sequence[str | Path]) -> None:
     Raises: CorpusError for the first other path, as `find_corpus` would.
     """
     for given in paths:
-        if not Path(given).exists() and not any(map(os.path.isfile, glob.iglob(str(given), recursive=True))):
+        if not os.path.exists(given) and not any(map(os.path.isfile, glob.iglob(str(given), recursive=True))):
             raise CorpusError(f"{given}: there is no such file or folder, and as a pattern it matches no file")
 
 

@@ -43,7 +43,7 @@ class ResultsLog:
         self.path = path
         self.known: dict[str, Mapping[str, Any]] = {}
         try:
-            if path.exists() and not path.is_dir():
+            if os.path.exists(path) and not os.path.isdir(path):
                 open_file(path, None, "a log of `maskwright validate --resume`", is_output=True).close()
             self._file = path.open("a+b")
             self._file.seek(0)
