@@ -22,6 +22,7 @@ from maskwright.analysis.composition.structural_tags_xml import STYLES, xml_argu
 from maskwright.analysis.composition.token_parts import MOST_TOKENS, TokenSet, check_token, token_set
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
 from maskwright.analysis.fronts.ebnf import parse_ebnf
+from maskwright.analysis.fronts.llguidance import parse_llguidance
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.nesting import on_own_stack, read_json
 from maskwright.analysis.schema.closed import closed_objects
@@ -40,7 +41,7 @@ MEMBERS = {
     "json_schema": ("json_schema", "style", "any_order", "max_whitespace_cnt", "excludes"),
     "qwen_xml_parameter": ("json_schema",),
     "any_text": ("excludes", "max_tokens", "max_chars"),
-    "grammar": ("grammar",),
+    "grammar": ("grammar", "syntax"),
     "regex": ("pattern",),
     "token": ("token",),
     "exclude_token": ("exclude_tokens",),
@@ -272,7 +273,11 @@ class FormatReader:
         )
 
     def _grammar(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
-        return self._host.part("GRAMMAR", parse_ebnf(_text(form, "grammar", where), "<grammar>"))
+        syntax, text = form.get("syntax", "ebnf"), _text(form, "grammar", where)
+        if syntax not in ("ebnf", "lark"):
+            raise GrammarError(f"structural tag, {where}/syntax is {clip(syntax)}; expected 'ebnf' or 'lark'")
+        read = parse_ebnf if syntax == "ebnf" else parse_llguidance
+        return self._host.part("GRAMMAR", read(text, "<grammar>"))
 
     def _regex(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
         return self._host.part("REGEX", load_regex(_text(form, "pattern", where)))

@@ -250,7 +250,8 @@ def vocabulary_tables(vocabulary: Vocabulary, escapes: Escapes = "any") -> Array
         elif match.end() == match.end(1):
             lengths[number] = _n_characters(text)
     header[layout.CONTENT_ROW] = writer.add(bits_where(lengths < _NOT_CONTENT))
-    has_escape = np.array([b"\\" in text for text in tokens] + [False] * (32 * n_words - len(tokens)))
+    has_escape = np.zeros(32 * n_words, np.bool_)
+    has_escape[: len(tokens)] = [b"\\" in text for text in tokens]
     header[layout.PLAIN_ROW] = writer.add(bits_where((lengths < _NOT_CONTENT) & ~has_escape))
     header[layout.GROUP_ROWS] = writer.add_groups(tokens, group_of)
     longest = int(lengths.max(initial=0, where=lengths < _NOT_CONTENT))

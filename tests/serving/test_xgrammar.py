@@ -96,6 +96,53 @@ def test_the_text_that_must_come_is_found(compiler: Any) -> None:
     assert matcher.accept_string("zz") and matcher.find_jump_forward_string() == ""
 
 
+def test_the_tokens_that_must_come_are_found() -> None:
+    words = ["", "a", "ab", "abc", "b", "c", "d", "de", "x", "y", "z", "zz", "zzz"]
+    compiler = xgr.GrammarCompiler(xgr.TokenizerInfo(words, stop_token_ids=[0]))
+    for text, rest, found in (
+        ('"abcd" ("x" | "y")', "abcd", ["abc"]),  # d may yet be de
+        ('"abcab" ("x" | "y")', "abcab", ["abc"]),
+        ('"abcde" ("x" | "y")', "abcde", ["abc", "de"]),
+        ('"zzzz" ("x" | "y")', "zzzz", ["zzz"]),
+        ('"x" | "y"', "", []),
+        ('"x"?', "", []),
+    ):
+        matcher = xgr.GrammarMatcher(compiler.compile_grammar(f"root ::= {text}"))
+        assert matcher.find_jump_forward_string() == rest
+        tokens = matcher.find_jump_forward_tokens()
+        assert [words[token] for token in tokens] == found
+        assert all(map(matcher.accept_token, tokens))
+    stopped = xgr.GrammarMatcher(compiler.compile_grammar('root ::= "abcx"'), override_stop_tokens=[3])
+    assert [words[token] for token in stopped.find_jump_forward_tokens()] == ["ab", "c", "x"]
+
+
+def test_a_tokenizer_without_tokens_says_so() -> None:
+    tag = {"type": "json_schema", "json_schema": {"type": "object"}}
+    compiler = xgr.GrammarCompiler(xgr.TokenizerInfo([]))
+    for compile_it in (
+        lambda: compiler.compile_structural_tag({"type": "structural_tag", "format": tag}),
+        lambda: compiler.compile_lark('start: "a" %json {"type": "integer"}'),
+        lambda: compiler.compile_grammar('root ::= "a"'),
+        lambda: compiler.compile_json_schema(True),
+        lambda: compiler.compile_regex("a"),
+    ):
+        with pytest.raises(xgr.RefusedError, match="has no token that stands for text"):
+            compile_it()
+
+
+def test_arguments_of_grammars_that_are_not_used() -> None:
+    info = xgr.TokenizerInfo(["a", "b"])
+    compiler = xgr.GrammarCompiler(info)
+    for grammar in (
+        xgr.Grammar.from_lark('start: "a"', tokenizer_info=info),
+        xgr.Grammar.from_regex("a", print_converted_ebnf=False),
+        xgr.Grammar.from_json_schema({"const": 1}, print_converted_ebnf=False),
+    ):
+        assert isinstance(compiler.compile_grammar(grammar), xgr.CompiledGrammar)
+    with pytest.raises(xgr.RefusedError, match="named grammars"):
+        compiler.compile_grammar(xgr.Grammar.from_lark('start: "a"', named_grammars={"b": "start: /b/"}))
+
+
 def test_draft_trees(compiler: Any) -> None:
     compiled = compiler.compile_regex("a(ab|c)*")
     matcher = xgr.GrammarMatcher(compiled)

@@ -8,6 +8,7 @@ docs/serving-runtimes.md lists where texts differ from xgrammar's.
 
 from __future__ import annotations
 
+import bisect
 import sys
 import time
 from collections.abc import Sequence
@@ -216,6 +217,31 @@ class GrammarMatcher(Partial):
             return forced.decode()
         except UnicodeDecodeError as error:  # the text stands within a character, or its end does
             return forced[: error.start].decode()
+
+    def find_jump_forward_tokens(self) -> list[int]:
+        """Tokens that spell what must come next, each the longest; no last one that may grow.
+
+        The model's own tokenizer may spell it otherwise. Special tokens are not among them.
+        """
+        vocabulary = self._matcher.store.vocabulary
+        forced = self.find_jump_forward_string().encode() if not self.is_completed() else b""
+        texts, id_of = vocabulary.sorted_texts, vocabulary.id_of_text
+        found: list[int] = []
+        at = 0
+        while at < len(forced):
+            here = forced[at : at + texts.longest]
+            sizes = [n for n in range(len(here), 0, -1) if here[:n] in id_of and id_of[here[:n]] not in self._stops]
+            size = sizes[0] if sizes else 0
+            if not size:
+                break
+            found.append(id_of[here[:size]])
+            at += size
+        if found:
+            last = vocabulary.tokens[found[-1]]
+            after = bisect.bisect_right(texts.texts, last)
+            if after < len(texts.texts) and texts.texts[after].startswith(last):
+                found.pop()
+        return found
 
     def traverse_draft_tree(
         self,

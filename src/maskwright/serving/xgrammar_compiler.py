@@ -186,18 +186,23 @@ class Grammar(Partial):
         return cls("compile_grammar", (("grammar", ebnf_string), ("root_rule_name", root_rule_name)))
 
     @classmethod
-    def from_lark(cls, lark_string: str) -> Grammar:
-        """A grammar in llguidance's Lark."""
-        return cls("compile_lark", (("lark_string", lark_string),))
+    def from_lark(cls, lark_string: str, *, tokenizer_info: Any = None, named_grammars: Any = None) -> Grammar:
+        """A grammar in llguidance's Lark.
+
+        tokenizer_info : not used: special tokens are those of the compiler's tokenizer.
+        named_grammars : see `GrammarCompiler.compile_lark`.
+        """
+        return cls("compile_lark", (("lark_string", lark_string), ("named_grammars", named_grammars)))
 
     @classmethod
-    def from_regex(cls, regex_string: str) -> Grammar:
-        """The texts that an expression matches as a whole."""
+    def from_regex(cls, regex_string: str, *, print_converted_ebnf: bool = False) -> Grammar:
+        """The texts that an expression matches as a whole. There is no EBNF of it to print."""
         return cls("compile_regex", (("regex", regex_string),))
 
     @classmethod
     def from_json_schema(cls, schema: Any, **options: Any) -> Grammar:
         """The instances of a JSON schema. options : see `GrammarCompiler.compile_json_schema`."""
+        options.pop("print_converted_ebnf", None)  # there is none to print
         return cls("compile_json_schema", (("schema", schema), *options.items()))
 
     @classmethod

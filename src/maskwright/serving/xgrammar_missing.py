@@ -30,7 +30,7 @@ _MISSING: Mapping[str, Mapping[str, str]] = {
         "deserialize_json": _SERIALISED,
     },
 }
-"""Class -> public name of xgrammar 0.2.8 that is not here -> what to do instead."""
+"""Class -> public name of xgrammar 0.2.9 that is not here -> what to do instead."""
 
 
 class RefusedError(MaskwrightError, RuntimeError):

@@ -211,3 +211,18 @@ def test_a_file_is_not_taken_for_its_text(tmp_path: Path) -> None:
     path.write_text("{}")
     with pytest.raises(mw.GrammarError, match=r"is no JSON: .*; expected JSON text, not a file's name"):
         mw.read_structural_tag(str(path))
+
+
+def test_a_grammar_may_be_lark() -> None:
+    form = {"type": "grammar", "grammar": 'start: "a" NUMBER\nNUMBER: /[0-9]+/', "syntax": "lark"}
+    tag = {"type": "tag", "begin": "<", "content": form, "end": ">"}
+    store = mw.build_store(mw.read_structural_tag({"type": "structural_tag", "format": tag}), EVERY_BYTE)
+    for text, is_legal in ((b"<a12>", True), (b"<a>", False), (b"<b1>", False)):
+        matcher = store.matcher()
+        assert (matcher.try_bytes(text) and matcher.is_accepting()) == is_legal
+    for more, said in (
+        ({"syntax": "gbnf"}, "/syntax is 'gbnf'; expected 'ebnf' or 'lark'"),
+        ({"grammar": "start: %json {}"}, "makes this a composition"),
+    ):
+        with pytest.raises(mw.GrammarError, match=said):
+            mw.read_structural_tag({"type": "structural_tag", "format": {**form, **more}})

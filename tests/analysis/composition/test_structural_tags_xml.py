@@ -284,6 +284,7 @@ def test_the_older_name() -> None:
         (members(**{f"m{i}": INTEGER for i in range(9)}), "qwen_xml", {"any_order": True}, "9 arguments in any order"),
         (members(a={"type": "string", "maxLength": 5_000}), "qwen_xml", {}, "5,000 characters"),
         (members(a=INTEGER), "yaml", {}, "/style: 'yaml' is no style"),
+        (members(a=INTEGER), "gemma", {}, "/style: 'gemma' is no style"),
         (members(a=INTEGER), "cohere_xml", {"excludes": ["x"]}, "has no excludes"),
         (members(a={"const": "xy"}), "json", {"excludes": ["xy"]}, "holds one of the excludes"),
         (members(axy=INTEGER), "qwen_xml", {"excludes": ["xy"]}, "holds one of the excludes"),
