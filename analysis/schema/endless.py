@@ -1,4 +1,4 @@
-"""Which nodes have infinitely many values, and which automata as many strings behind each prefix.
+"""Which nodes have infinitely many values, and how many strings go on from states of automata.
 
 In: the shapes of nodes. Out: those of which it is certain, so that a unique array finds new items.
 """
@@ -7,9 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+import numpy.typing as npt
+
 from maskwright.analysis.regex.dfa import Dfa
+from maskwright.analysis.regex.minimise import column_classes
 from maskwright.analysis.schema.drafts import Patterned
 from maskwright.analysis.schema.shapes import NO_NODE, Arrays, Objects, Shape
+
+FOR_EVER = (1 << 31) - 1
+"""Infinitely many strings, however they go on (`strings_left`)."""
+ENDLESS = FOR_EVER - 1
+"""Infinitely many strings, of which some beginnings may have finitely many."""
 
 
 def endless(
@@ -70,10 +79,43 @@ def _is_endless(shape: Shape | Patterned, found: set[int], held: dict[int, list[
 
 def goes_on_for_ever(automaton: Dfa) -> bool:
     """Whether infinitely many strings begin like each prefix of a string."""
-    followers = [set(row[row >= 0].tolist()) for row in automaton.next_state]
-    endless = set(range(len(followers)))
-    while True:
-        ending = {state for state in endless if not followers[state] & endless}
-        if not ending:
-            return len(endless) == len(followers)
-        endless -= ending
+    return bool((strings_left(automaton.next_state, automaton.is_accepting) == FOR_EVER).all())
+
+
+def strings_left(next_state: npt.NDArray[np.int32], is_end: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
+    """The number of strings that go on from each state of an automaton: (n,) int32.
+
+    next_state : (n, 256) int32; -1 for no transition. Every state can reach one that ends a string.
+    is_end : (n,) bool; whether a string ends there, which counts.
+
+    It is `ENDLESS` for infinitely many, and `FOR_EVER` if they are so behind whatever comes. What
+    no text can have so many of, from `ENDLESS` on, counts as infinitely many.
+
+    Cost: O(states * classes of bytes).
+    """
+    classes, columns = column_classes(next_state)
+    widths = np.bincount(classes).tolist()
+    ways = [
+        [(target, width) for target, width in zip(row, widths, strict=True) if target >= 0]
+        for row in next_state[:, columns].tolist()
+    ]
+    before: list[set[int]] = [set() for _ in ways]
+    for state, pairs in enumerate(ways):
+        for target, _ in pairs:
+            before[target].add(state)
+    waiting = [len({target for target, _ in pairs}) for pairs in ways]
+    order = [state for state, n in enumerate(waiting) if not n]
+    found = np.full(len(ways), FOR_EVER, np.int32)
+    for state in order:  # grows while it is read; states that reach a cycle never come
+        total = int(is_end[state]) + sum([width * int(found[target]) for target, width in ways[state]])
+        found[state] = min(total, ENDLESS)
+        for one in before[state]:
+            waiting[one] -= 1
+            if not waiting[one]:
+                order.append(one)
+    for state in order:  # grows again, by those from which one of these is reached
+        for one in before[state]:
+            if found[one] == FOR_EVER:
+                found[one] = ENDLESS
+                order.append(one)
+    return found

@@ -330,8 +330,8 @@ class Finisher:
 def _can_be_compared(shapes: list[Shape | Patterned]) -> bool:
     """Whether the engine can compare items of some shapes, with infinitely many values.
 
-    It can if, wherever an item has begun, infinitely many items begin so, or it is one of the words
-    that the engine knows by their first byte.
+    It can if, wherever an item has begun, infinitely many items begin so, or all but its last
+    character is there; or if it is one of the words that the engine knows by their first byte.
     """
     firsts = [text[0] for one in shapes if isinstance(one, Spellings) for text in one.texts]
     if any(isinstance(one, Numbers) for one in shapes) or len(set(firsts)) < len(firsts):

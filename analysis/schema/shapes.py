@@ -74,8 +74,7 @@ class KeyAutomaton(NamedTuple):
         that ends a key. Of valid UTF-8 only.
     ends : (n,) int32; the class of a key that ends there, or -1.
 
-    INVARIANT: it ends none of the keys that the object names. Its keys are infinitely many, or so
-    many that no text has them all: fewer than 256 of them stand among the named keys.
+    INVARIANT: it ends none of the keys that the object names.
     """
 
     next_state: npt.NDArray[np.int32]
@@ -141,9 +140,10 @@ class Arrays(NamedTuple):
     is_unique : whether no two items are equal. Unless `is_deep`, all nodes are then unions of
         `Spellings` and `StringLiterals` with at least `least` values, or of these and `Strings`
         such that, wherever an item has begun, infinitely many items begin so: strings without
-        limits are among them, or there is one shape of strings, of any content up to a length, or
-        of an automaton whose strings go on for ever, and no literal. (The plain interpreter and the
-        judge take `Numbers` too.)
+        limits are among them, or there is one shape of strings of an automaton that go on for ever,
+        and no literal; or this one shape is of any content up to a length, so that an item can be
+        used up only within its last character. (The plain interpreter and the judge take `Numbers`
+        too.)
     is_deep : whether unique items are compared whatever they are: objects in any order of keys,
         numbers in any spelling. The plain interpreter does that, beside the engine.
         INVARIANT: if `least` is 2 or more, the nodes of the first `least` items have infinitely

@@ -276,8 +276,14 @@ class ObjectShape:
             return False
         count = len(used) + n_others
         needed = max(self.shape.least, count + len(missing))
-        has_enough = bool(self.shape.others) or count + len(still_open) >= needed
-        return has_enough and (self.shape.most is None or needed <= self.shape.most)
+        n_others += max(0, needed - count - len(still_open))
+        return self.has_others(n_others) and (self.shape.most is None or needed <= self.shape.most)
+
+    def has_others(self, n: int) -> bool:
+        """Whether there are so many keys that are not named."""
+        if n == 0 or not self.shape.others or self.automaton is None:
+            return n == 0 or bool(self.shape.others)
+        return self.automaton.n_strings(0, 0, None, 1 << (n - 1).bit_length()) >= n
 
     def _addable(self, used: frozenset[int], n_others: int) -> frozenset[int]:
         """The named keys that may come next, and OTHER if any other may."""

@@ -21,6 +21,16 @@ def end_of(automata: Int32, automaton: int, state: int) -> int:
     return automata[automaton + AUTOMATON_HEADER + n + state]
 
 
+@kernel(forceinline=True)
+def n_left(automata: Int32, automaton: int, state: int) -> int:
+    """The number of keys that go on from a state of an automaton of keys.
+
+    ENDLESS or FOR_EVER for infinitely many, see `analysis.schema.endless`.
+    """
+    n_states = automata[automaton + N_STATES]
+    return automata[automaton + AUTOMATON_HEADER + n_states * (automata[automaton + N_CLASSES] + 1) + state]
+
+
 @kernel
 def can_have_length(automata: Int32, automaton: int, lengths: int, state: int, least: int, most: int) -> bool:
     """Whether from a state some string ends with `least` to `most` further characters.

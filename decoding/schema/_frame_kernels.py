@@ -18,12 +18,15 @@ from maskwright.decoding.schema.constants import (
     FORK_SHAPE,
     FRAME,
     HOLDS,
+    HOLDS_ANY,
     IS_DEEP,
     LEVEL,
     LIMIT,
     MARKED,
     MISSING,
     MOST_DEPTH,
+    N_OTHER,
+    N_PLACES,
     OPENED,
     PARENT,
     PARTS,
@@ -47,6 +50,7 @@ from maskwright.maskstore.schema.layout import (
     LITERALS,
     MOST,
     N_KEYS,
+    N_NAMES,
     N_OTHERS,
     N_PREFIX,
     N_RANKED,
@@ -192,7 +196,7 @@ def remember(memory: Int32, frame: int, hash_1: int, hash_2: int, length: int) -
     memory[cell + 4] = length
     memory[TOP] = cell + CELL
     memory[frame + REMEMBERED] = cell
-    memory[frame + HOLDS] = 1
+    memory[frame + HOLDS] |= HOLDS_ANY
 
 
 @kernel
@@ -215,6 +219,26 @@ def has_remembered_length(memory: Int32, frame: int, length: int) -> bool:
             return True
         cell = memory[cell]
     return False
+
+
+@kernel
+def add_frames(memory: Int32, work: Int32, frames: int, n: int, link: int) -> int:
+    """Add the frames of a link that hold something to a list of n, each once.
+
+    Returns how many there are now, or -1 if they are too many, or were.
+    """
+    for k in range(n_frames(memory, link)):
+        frame, number = frame_at(memory, link, k), 0
+        if memory[frame + HOLDS] == 0 or n < 0:
+            continue
+        while number < n and work[frames + number] != frame:
+            number += 1
+        if number == N_PLACES:
+            return -1
+        if number == n:
+            work[frames + n] = frame
+            n += 1
+    return n
 
 
 @kernel
@@ -251,9 +275,16 @@ def is_open(table: Int32, memory: Int32, frame: int, shape: int, key: int) -> bo
     rank, here = table[ranks + key], memory[frame + RANK]
     if rank < here or rank > table[table[shape + NEXT_REQUIRED] + here]:
         return False
-    if table[shape + N_OTHERS] > 0:
+    return can_be_enough(table, memory, frame, shape, table[shape + N_RANKED] - rank)
+
+
+@kernel
+def can_be_enough(table: Int32, memory: Int32, frame: int, shape: int, n_named: int) -> bool:
+    """Whether an object comes to LEAST members by so many named keys, and all others left."""
+    n_names = table[shape + N_NAMES]
+    if n_names < 0:
         return True
-    return memory[frame + COUNT] + table[shape + N_RANKED] - rank >= table[shape + LEAST]
+    return memory[frame + COUNT] + n_named + n_names - memory[frame + N_OTHER] >= table[shape + LEAST]
 
 
 @kernel
@@ -270,9 +301,13 @@ def are_others_open(table: Int32, memory: Int32, frame: int, shape: int) -> bool
     """Whether a key that is not named may still come."""
     if table[shape + N_OTHERS] == 0 or is_full(table, memory, frame, shape):
         return False
+    if memory[frame + N_OTHER] == table[shape + N_NAMES]:
+        return False  # all of them have been there
     if table[shape + RANKS] < 0:
         return True
-    return table[table[shape + NEXT_REQUIRED] + memory[frame + RANK]] == table[shape + N_RANKED]
+    if table[table[shape + NEXT_REQUIRED] + memory[frame + RANK]] != table[shape + N_RANKED]:
+        return False
+    return can_be_enough(table, memory, frame, shape, 0)
 
 
 @kernel
@@ -296,6 +331,7 @@ def add_member(table: Int32, memory: Int32, frame: int, shape: int, key: int) ->
     memory[found + COUNT] += 1
     ranks = table[shape + RANKS]
     if key < 0:
+        memory[found + N_OTHER] += 1
         if ranks >= 0:
             memory[found + RANK] = table[shape + N_RANKED]
         return found

@@ -40,6 +40,7 @@ from maskwright.decoding.schema.constants import (
     MISSING,
     MODE,
     MOST_DEPTH,
+    N_OTHER,
     N_PLACES,
     N_RESETS,
     N_SLOTS,
@@ -66,6 +67,7 @@ from maskwright.maskstore.schema.layout import (
     LEAST,
     MOST,
     MOST_BYTES,
+    N_NAMES,
     N_PREFIX,
     N_UNIQUE,
     N_WORDS,
@@ -251,9 +253,14 @@ def write_frame(voc: Int32, table: Int32, memory: Int32, work: Int32, n: int, fr
     work[n + 1] = memory[frame + MISSING]
     work[n + 2] = memory[frame + RANK]
     work[n + 3] = memory[frame + COUNT] if counts else 0
+    left = table[shape + N_NAMES]
+    if left >= 0:  # what no token can use up is said alike
+        left -= memory[frame + N_OTHER]
+        left = left if counts else min(left, voc[MOST_BYTES] + 1)
+    work[n + 4] = left
     for k in range(words):
-        work[n + 4 + k] = memory[frame + BITS + k]
-    return n + 4 + words
+        work[n + 5 + k] = memory[frame + BITS + k]
+    return n + 5 + words
 
 
 @kernel

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
+from maskwright.decoding.schema._frame_kernels import has_bit
 from maskwright.decoding.schema._merge_kernels import merge
 from maskwright.decoding.schema._step_kernels import step
 from maskwright.decoding.schema._walk_kernels import room_for_byte
@@ -24,6 +25,7 @@ from maskwright.decoding.schema.constants import (
     TOO_MANY,
     TOP,
 )
+from maskwright.maskstore.schema.layout import TOKEN_BYTES, TOKEN_START
 
 
 @kernel
@@ -92,3 +94,19 @@ def read(
     else:
         memory[TOP] = top
     return OK
+
+
+@kernel
+def clear_if_refused(
+    voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, words: Int32, token: int
+) -> int:
+    """Take a token out of a mask if the text cannot read it. Returns OK or an error."""
+    if not has_bit(words, 0, token):
+        return OK
+    start, end = voc[voc[TOKEN_START] + token], voc[voc[TOKEN_START] + token + 1]
+    code = read(table, automata, memory, work, voc, voc[TOKEN_BYTES] + start, voc[TOKEN_BYTES] + end, False)
+    if code == ILLEGAL:
+        word = (int(words[token >> 5]) & 0xFFFFFFFF) & ~(1 << int(token & 31))
+        words[token >> 5] = word if word < 1 << 31 else word - (1 << 32)
+        return OK
+    return code

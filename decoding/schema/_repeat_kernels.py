@@ -13,6 +13,7 @@ from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
 from maskwright.decoding.engine.quick import NOT_QUICK
 from maskwright.decoding.schema._frame_kernels import (
+    add_frames,
     frame_at,
     has_bit,
     has_remembered_length,
@@ -21,7 +22,8 @@ from maskwright.decoding.schema._frame_kernels import (
     n_frames,
     set_bit,
 )
-from maskwright.decoding.schema._read_kernels import read
+from maskwright.decoding.schema._read_kernels import clear_if_refused
+from maskwright.decoding.schema._scarce_kernels import BITS_OF_HASH, refuse_scarce
 from maskwright.decoding.schema.constants import (
     ESCAPE,
     FORK_SHAPE,
@@ -30,7 +32,7 @@ from maskwright.decoding.schema.constants import (
     HASH_1,
     HASH_2,
     HOLDS,
-    ILLEGAL,
+    HOLDS_SCARCE,
     IS_OFF,
     KEY_STRING,
     LENGTH,
@@ -38,7 +40,6 @@ from maskwright.decoding.schema.constants import (
     LOOPS,
     MASKS,
     MODE,
-    N_PLACES,
     NO_ESCAPE,
     OK,
     PARENT,
@@ -79,9 +80,6 @@ from maskwright.maskstore.schema.layout import (
     TRIE_TOKENS,
 )
 
-BITS_OF_HASH = 1 << 12
-"""The bits in which hashes are looked up first."""
-
 QUICK_CELLS = 400
 """The most remembered keys and items that are asked about while the GIL is held, those of several
 readings counted several times."""
@@ -91,12 +89,12 @@ NOTHING_LEFT = -1
 
 
 @kernel
-def has_repeats(memory: Int32, link: int) -> bool:
-    """Whether a text remembers, in the frames of a link or around them, what may not come again."""
-    for k in range(n_frames(memory, link)):  # noqa: SIM110 (for compiled code)
-        if memory[frame_at(memory, link, k) + HOLDS] != 0:
-            return True
-    return False
+def holds(memory: Int32, link: int) -> int:
+    """What a text remembers, in the frames of a link or around them, that may not come again."""
+    found = 0
+    for k in range(n_frames(memory, link)):
+        found |= memory[frame_at(memory, link, k) + HOLDS]
+    return found
 
 
 @kernel
@@ -107,22 +105,6 @@ def has_limits(table: Int32, memory: Int32, link: int) -> bool:
         if is_tracked(table, memory, frame) and table[memory[frame + SHAPE] + TRACKS_ITEMS] > 1:
             return True
     return False
-
-
-@kernel
-def clear_if_refused(
-    voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, words: Int32, token: int
-) -> int:
-    """Take a token out of a mask if the text cannot read it. Returns OK or an error."""
-    if not has_bit(words, 0, token):
-        return OK
-    start, end = voc[voc[TOKEN_START] + token], voc[voc[TOKEN_START] + token + 1]
-    code = read(table, automata, memory, work, voc, voc[TOKEN_BYTES] + start, voc[TOKEN_BYTES] + end, False)
-    if code == ILLEGAL:
-        word = (int(words[token >> 5]) & 0xFFFFFFFF) & ~(1 << int(token & 31))
-        words[token >> 5] = word if word < 1 << 31 else word - (1 << 32)
-        return OK
-    return code
 
 
 @kernel
@@ -141,15 +123,17 @@ def refuse_repeats(
         if code != OK:
             return code
     state = memory[STATE]
-    is_asked, is_limited = False, False
+    is_asked, is_limited, is_scarce = False, False, False
     for k in range(memory[state]):
         at = state + 1 + k * THREAD
         link = memory[at + LINK]
         is_limited = is_limited or has_limits(table, memory, link)
         # PERF: within a string that is no key and no item, no token ends one
         is_inside = memory[at + MODE] == STRING and memory[at + IS_OFF] == 0
-        is_asked = is_asked or (not is_inside and has_repeats(memory, link))
-    if not is_limited and not is_asked:
+        held = holds(memory, link)
+        is_asked = is_asked or (not is_inside and held != 0)
+        is_scarce = is_scarce or held & HOLDS_SCARCE != 0
+    if not is_limited and not is_asked and not is_scarce:
         return OK
     if is_limited and not may_take_long:
         return NOT_QUICK
@@ -165,6 +149,10 @@ def refuse_repeats(
         n_cells = note_remembered(memory, work)
         if not may_take_long and (n_cells > QUICK_CELLS or has_partial(memory, work)):
             return NOT_QUICK
+    if is_scarce:
+        code = refuse_scarce(voc, table, automata, memory, work, words, may_take_long)
+        if code != OK:
+            return code
     for k in range(memory[state]):
         if work[work[MASKS] + k] != 0:
             code = refuse_closers(voc, table, automata, memory, work, words, k)
@@ -252,26 +240,6 @@ def note_remembered(memory: Int32, work: Int32) -> int:
         if size < 0:  # more frames than fit: any hash may be there
             for word in range(BITS_OF_HASH >> 5):
                 work[work[LOOPS] + word] = -1
-    return n
-
-
-@kernel
-def add_frames(memory: Int32, work: Int32, frames: int, n: int, link: int) -> int:
-    """Add the frames of a link that hold something to a list of n, each once.
-
-    Returns how many there are now, or -1 if they are too many, or were.
-    """
-    for k in range(n_frames(memory, link)):
-        frame, number = frame_at(memory, link, k), 0
-        if memory[frame + HOLDS] == 0 or n < 0:
-            continue
-        while number < n and work[frames + number] != frame:
-            number += 1
-        if number == N_PLACES:
-            return -1
-        if number == n:
-            work[frames + n] = frame
-            n += 1
     return n
 
 

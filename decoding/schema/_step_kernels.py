@@ -29,6 +29,7 @@ from maskwright.decoding.schema._frame_kernels import (
     replace_frame,
     use_literal,
 )
+from maskwright.decoding.schema._left_kernels import remember_key
 from maskwright.decoding.schema._literal_kernels import literal_byte, literal_length, narrow
 from maskwright.decoding.schema._string_kernels import CLOSED, read_string_byte
 from maskwright.decoding.schema.constants import (
@@ -204,7 +205,7 @@ def end_key(table: Int32, automata: Int32, memory: Int32, work: Int32, to: int) 
             # a mask is made as if no such key had been there; `_repeat_kernels` takes those out
             if is_remembered(memory, frame, work[to + HASH_1], work[to + HASH_2]):
                 return 0
-            remember(memory, after, work[to + HASH_1], work[to + HASH_2], -1)
+            remember_key(automata, automaton, work[to + AUTOMATON], memory, after, work[to + HASH_1], work[to + HASH_2])
     begin_thread(work, to, after, COLON, node)
     return 1
 

@@ -13,6 +13,7 @@ from maskwright.decoding.schema._frame_kernels import (
     is_remembered,
     mark,
 )
+from maskwright.decoding.schema._left_kernels import hash_of_character, is_character_left, is_key_left
 from maskwright.decoding.schema._literal_kernels import literal_character, narrow
 from maskwright.decoding.schema.constants import (
     AUTOMATON,
@@ -103,12 +104,38 @@ def read_content(table: Int32, automata: Int32, memory: Int32, work: Int32, to: 
             return state != 0 and has_room(table, automata, shape, state, work[to + LENGTH])
         utf8 = next_utf8(work[to + UTF8], byte)
         work[to + UTF8] = utf8
-        is_item = work[to + IS_OFF] != 0 and memory[LIMIT] == 0
-        if is_item and utf8 == 0 and work[to + LENGTH] == table[shape + STRING_MOST]:
-            # an item of the greatest length can only end: it must not have been there
-            return not is_remembered(memory, work[to + LINK], work[to + HASH_1], work[to + HASH_2])
+        if utf8 >= 0 and is_last(table, memory, work, to):
+            return is_character_left(memory, work[to + LINK], utf8, work[to + HASH_1], work[to + HASH_2])
         return utf8 >= 0
     return read_key_content(table, automata, memory, work, to, byte)
+
+
+@kernel(forceinline=True)
+def is_last(table: Int32, memory: Int32, work: Int32, at: int) -> bool:
+    """Whether an item that must differ can only end behind the character under way.
+
+    It is a string of any content that comes to its greatest length. A mask is made as if no item
+    had been there.
+    """
+    is_item = work[at + MODE] == STRING and work[at + IS_OFF] != 0 and memory[LIMIT] == 0
+    return is_item and work[at + LENGTH] == table[work[at + SHAPE_OF] + STRING_MOST]
+
+
+@kernel(forceinline=True)
+def is_other_left(
+    table: Int32, automata: Int32, memory: Int32, work: Int32, at: int, state: int, first: int, second: int
+) -> bool:
+    """Whether a key that is not named, and has not been there, goes on from a state.
+
+    state : that of the automaton of keys, not dead; first, second : hashes up to there.
+
+    A mask is made as if no key had been there: `_scarce_kernels` takes those tokens out again.
+    """
+    if memory[LIMIT] > 0:
+        return True
+    return is_key_left(
+        automata, table[work[at + SHAPE_OF] + KEY_AUTOMATON], state, memory, work[at + LINK], first, second
+    )
 
 
 @kernel
@@ -129,17 +156,18 @@ def read_key_content(table: Int32, automata: Int32, memory: Int32, work: Int32, 
             work[to + DEPTH] = 0
         is_alive = is_any_open(table, memory, frame, shape, low, high)
     if work[to + LENGTH] != 0:
+        if table[shape + TRACKS_KEYS] != 0:
+            add_to_hash(work, to, byte)
         automaton = table[shape + KEY_AUTOMATON]
         if automaton >= 0:
             state = next_state(automata, automaton, work[to + AUTOMATON], byte)
             work[to + AUTOMATON] = state
-            is_alive = is_alive or state != 0
+            if state != 0 and not is_alive:
+                is_alive = is_other_left(table, automata, memory, work, to, state, work[to + HASH_1], work[to + HASH_2])
         else:
             utf8 = next_utf8(work[to + UTF8], byte)
             work[to + UTF8] = utf8
             is_alive = utf8 >= 0
-        if table[shape + TRACKS_KEYS] != 0:
-            add_to_hash(work, to, byte)
     return is_alive
 
 
@@ -172,7 +200,7 @@ def is_free(table: Int32, work: Int32, at: int) -> bool:
 
 @kernel
 def has_automaton_character(
-    table: Int32, automata: Int32, work: Int32, at: int, automaton: int, low: int, high: int
+    table: Int32, automata: Int32, memory: Int32, work: Int32, at: int, automaton: int, low: int, high: int
 ) -> bool:
     """Whether a character from `low` to `high` may come next in a string or key of an automaton."""
     shape = work[at + SHAPE_OF]
@@ -188,10 +216,28 @@ def has_automaton_character(
         while state != 0 and k > 0:
             k -= 1
             state = next_state(automata, automaton, state, 0x80 | (code >> 6 * k & 0x3F))
-        if state != 0 and (work[at + MODE] != STRING or has_room(table, automata, shape, state, work[at + LENGTH])):
-            return True
+        if state != 0:
+            if work[at + MODE] == STRING:
+                if has_room(table, automata, shape, state, work[at + LENGTH]):
+                    return True
+            else:
+                first = hash_of_character(int(work[at + HASH_1]), HASH_FACTOR_1, code)
+                second = hash_of_character(int(work[at + HASH_2]), HASH_FACTOR_2, code)
+                if is_other_left(table, automata, memory, work, at, state, first, second):
+                    return True
         # none with the same bytes up to the one that was refused
         code = (code | ((1 << 6 * k) - 1)) + 1
+    return False
+
+
+@kernel
+def has_new_character(memory: Int32, work: Int32, at: int, low: int, high: int) -> bool:
+    """Whether a character from `low` to `high` ends an item that has not been there."""
+    for code in range(low, high + 1):
+        first = hash_of_character(int(work[at + HASH_1]), HASH_FACTOR_1, code)
+        second = hash_of_character(int(work[at + HASH_2]), HASH_FACTOR_2, code)
+        if not is_remembered(memory, work[at + LINK], first, second):
+            return True
     return False
 
 
@@ -201,11 +247,11 @@ def has_character(table: Int32, automata: Int32, memory: Int32, work: Int32, at:
     if low > high:
         return False
     if is_free(table, work, at):
-        return True
+        return not is_last(table, memory, work, at) or has_new_character(memory, work, at, low, high)
     shape, frame = work[at + SHAPE_OF], work[at + LINK]
     is_value = work[at + MODE] == STRING
     if is_value and table[shape + KIND] != STRING_LITERALS:
-        return has_automaton_character(table, automata, work, at, table[shape + STRING_AUTOMATON], low, high)
+        return has_automaton_character(table, automata, memory, work, at, table[shape + STRING_AUTOMATON], low, high)
     if is_value or work[at + IS_OFF] == 0:
         if not is_value:
             mark(memory, frame, 2)
@@ -219,7 +265,7 @@ def has_character(table: Int32, automata: Int32, memory: Int32, work: Int32, at:
                 elif is_open(table, memory, frame, shape, number):
                     return True
     if not is_value and work[at + LENGTH] != 0:
-        return has_automaton_character(table, automata, work, at, table[shape + KEY_AUTOMATON], low, high)
+        return has_automaton_character(table, automata, memory, work, at, table[shape + KEY_AUTOMATON], low, high)
     return False
 
 

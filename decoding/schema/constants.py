@@ -50,19 +50,23 @@ integers."""
 N_SAID = 11
 """The tokens and other pieces that the text was made of."""
 ROOT_FRAME = N_SAID + 1
-HISTORY = ROOT_FRAME + 11
+HISTORY = ROOT_FRAME + 13
 
 MOST_DEPTH = 30
 """Frames deeper than this are not asked about; what reads them is not kept."""
 
 # ---- A frame.
 
-PARENT, SHAPE, COUNT, MISSING, REMEMBERED, HOLDS, RANK, LEVEL, OPENED, CHANGED, BITS = range(11)
+PARENT, SHAPE, COUNT, MISSING, REMEMBERED, HOLDS, RANK, LEVEL, OPENED, CHANGED, N_OTHER, N_SCARCE, BITS = range(13)
 """The link to what is around it; its shape, -1 for the frame below all; its members or items; the
 required keys that are not there yet, or for an array the items that are contained; its newest cell,
-or -1; whether it or one around it has a cell; the least rank that may come; the number of frames
-around it; the memory's TOP when it was opened, and when it was changed, which count within one
-call; its bits, of the keys or items that have been there."""
+or -1; whether it or one around it has a cell (`HOLDS_ANY`, `HOLDS_SCARCE`); the least rank that may
+come; the number of frames around it; the memory's TOP when it was opened, and when it was changed,
+which count within one call; the members whose key is not named, and those of them from whose key's
+end finitely many keys go on, itself among them; its bits, of the keys or items that have been
+there."""
+HOLDS_ANY, HOLDS_SCARCE = 1, 2
+"""Bits of HOLDS: a cell; one of those that N_SCARCE counts."""
 MARKED = MISSING
 FRAME = BITS
 CELL_SHAPE, FORK_SHAPE = -2, -3

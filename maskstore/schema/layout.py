@@ -57,12 +57,12 @@ LITERALS, UNIQUE_NUMBERS = 2, 3
 # OBJECTS
 N_KEYS, KEYS, N_WORDS, N_REQUIRED, LEAST, MOST = 2, 3, 4, 5, 6, 7
 N_OTHERS, OTHERS, KEY_AUTOMATON = 8, 9, 10
-REQUIRED, VALUES, RANKS, NEXT_REQUIRED, N_RANKED, TRACKS_KEYS = 11, 12, 13, 14, 15, 16
+REQUIRED, VALUES, RANKS, NEXT_REQUIRED, N_RANKED, TRACKS_KEYS, N_NAMES = 11, 12, 13, 14, 15, 16, 17
 # KEYS: literals. N_WORDS: the words of bits of a frame. OTHERS: the offset of the nodes of the
 # classes. REQUIRED: the offset of the required keys' bits. VALUES: the offset of the keys' nodes.
 # RANKS: the offset of the keys' ranks, or -1. N_RANKED: the number of ranks. NEXT_REQUIRED: for
 # each rank the least one from there on of a required key, or N_RANKED. TRACKS_KEYS: whether other
-# keys are remembered.
+# keys are remembered. N_NAMES: the number of other keys, -1 for infinitely many.
 
 # ARRAYS (LEAST and MOST as those of objects)
 N_PREFIX, PREFIX, ITEMS, N_UNIQUE = 2, 3, 4, 5
@@ -85,7 +85,8 @@ MOVES = 2
 N_STATES, N_CLASSES, AUTOMATON_ID, CLASS_OF = 0, 1, 2, 3
 AUTOMATON_HEADER = 3 + 256
 # State 0 is dead and state 1 initial. The row of a state: the next state by class. The end of a
-# state: 0 if nothing ends there, else 1 + the class of the key, or 1.
+# state: 0 if nothing ends there, else 1 + the class of the key, or 1. Behind these, in an automaton
+# of keys, the number of keys that go on from each state (`analysis.schema.endless.strings_left`).
 
 # ---- Lengths of an automaton: m, p, then m + p rows, each of a number for each state (that of
 # state 0 included): see `analysis.schema.lengths`.
@@ -126,7 +127,10 @@ PLAIN_ROW, GROUP_ROWS = 26, 27
 CONTENTS, N_CONTENTS = 28, 29
 """The closers by what they say before the quotation mark: for each such content the offset of the
 first one, and then that of the first hard one. Hard ones stand behind all others."""
-VOCABULARY_HEADER = 30
+OPENERS, N_OPENERS = 30, 31
+"""The tokens that may begin a key without ending it, but for those of MANIFOLD: with one quotation
+mark outside of strings, or two within one, and more behind the last one."""
+VOCABULARY_HEADER = 32
 
 GROUP_SIZE, GROUP_FIRST, GROUP_REST, GROUP_COUNT = 3, 0, 1, 2
 """The rows of the tokens whose first byte is of the group, and of those with such a byte behind it;

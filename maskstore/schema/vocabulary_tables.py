@@ -218,6 +218,8 @@ def vocabulary_tables(vocabulary: Vocabulary, escapes: Escapes = "any") -> Array
     ]
     header[layout.MANIFOLD], header[layout.N_MANIFOLD] = writer.add(np.array(manifold, np.int32)), len(manifold)
     header[layout.QUOTED], header[layout.N_QUOTED] = writer.add(np.array(quoted, np.int32)), len(quoted)
+    openers = [number for text, number in texts if _may_open(text)]
+    header[layout.OPENERS], header[layout.N_OPENERS] = writer.add(np.array(openers, np.int32)), len(openers)
     begins = _content(escapes).match
     content = [(text, number, match) for text, number in texts if (match := begins(text))]
     # a match that is longer than whole content ends with a quotation mark or something partial
@@ -275,6 +277,16 @@ def _first_hash(text: bytes) -> int:
     """The first hash of what a token's first string says, -1 if that has an escape."""
     content = text.split(b'"')[1]
     return -1 if b"\\" in content else first_hash(np.frombuffer(content, np.uint8))
+
+
+def _may_open(text: bytes) -> bool:
+    """Whether a token may begin a key without ending it: see `layout.OPENERS`."""
+    if text.endswith(b'"'):
+        return False
+    n_quotes = text.count(b'"')
+    return (n_quotes == 1 and can_stand_outside(text)) or (
+        n_quotes == 2 and (can_stand_outside(text) or can_stand_behind_string(text.partition(b'"')[2]))
+    )
 
 
 def _is_hard(text: bytes, at: int) -> bool:

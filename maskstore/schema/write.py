@@ -17,6 +17,7 @@ import numpy.typing as npt
 from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.regex.dfa import Dfa
+from maskwright.analysis.schema.endless import ENDLESS
 from maskwright.analysis.schema.shapes import (
     NO_NODE,
     Arrays,
@@ -213,16 +214,19 @@ class _Writer:
         if shape.ranks is not None:
             n_words = 0
             ranks, next_required, n_ranked = self._ranked(shape, shape.ranks)
-        automaton = -1
+        automaton, n_names = -1, -1 if shape.others else 0
         if shape.key_automaton is not None:
-            automaton = self.place(self.era.automaton(shape.key_automaton))
+            array = self.era.automaton(shape.key_automaton)
+            automaton = self.place(array)
+            left = int(array[1 - array[layout.N_STATES]])  # of the initial state: those of all stand last
+            n_names = left if left < ENDLESS else -1
         keys = self.literals(shape.keys)
         most = -1 if shape.most is None else min(shape.most, 1 << 30)
         n_required, n_others = shape.required.count(True), len(shape.others)
         at = len(out)
         out += (  # in the order of `layout`
             layout.OBJECTS, self.new_id(), n, keys, n_words, n_required, min(shape.least, 1 << 30), most,
-            n_others, others, automaton, required, values, ranks, next_required, n_ranked, int(n_others > 0),
+            n_others, others, automaton, required, values, ranks, next_required, n_ranked, int(n_others > 0), n_names,
         )  # fmt: skip
         return at
 
