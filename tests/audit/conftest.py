@@ -39,8 +39,23 @@ def make_encoder(*longer: str) -> Encoder:
 
 
 @pytest.fixture(scope="session")
+def encoder_with() -> Callable[..., Encoder]:
+    return make_encoder
+
+
+@pytest.fixture(scope="session")
 def lists_engine() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("lists_engine", HERE / "lists_engine.py")
+    return load_engine("lists_engine")
+
+
+@pytest.fixture(scope="session")
+def forcing_engine() -> ModuleType:
+    return load_engine("forcing_engine")
+
+
+def load_engine(name: str) -> ModuleType:
+    """An engine's module beside this file, which its own process finds by PYTHONPATH."""
+    spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -20,7 +20,7 @@ from paths import ROOT
 
 from maskwright.analysis.loading import parse_grammar
 from maskwright.audit import AuditReport, audit
-from maskwright.audit.report import OVER, TRUE_REFUSED, UNCONSTRAINED, UNDER
+from maskwright.audit.report import FORCED, OVER, TRUE_REFUSED, UNCONSTRAINED, UNDER
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.encoders import Encoder, load_encoder
 from maskwright.stores.build import compile_store
@@ -49,18 +49,26 @@ def encoder() -> Encoder:
 
 
 @functools.cache
-def store_of(grammar: str) -> Store:
-    return compile_store(parse_grammar(grammar, name="g"), encoder().vocabulary)
+def store_of(grammar: str, lexing: str) -> Store:
+    return compile_store(parse_grammar(grammar, name="g", lexing=lexing), encoder().vocabulary)
 
 
-def run(engine: str, package: str, grammar: str, texts: list[str], folder: Path, own: str | None = None) -> AuditReport:
+def run(
+    engine: str,
+    package: str,
+    grammar: str,
+    texts: list[str],
+    folder: Path,
+    own: str | None = None,
+    lexing: str = "contextual",
+) -> AuditReport:
     python = python_with(package)
     if python is None:
         pytest.skip(f"{package} is not installed")
     path = folder / "texts.jsonl"
     path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
     return audit(
-        store_of(grammar),
+        store_of(grammar, lexing),
         path,
         engine,
         grammar_text=grammar,
@@ -90,6 +98,13 @@ def test_llguidance_s_json(tmp_path: Path) -> None:
     report = run("llguidance", "llguidance", JSON, ['[{"k":"v"}]', '{"a": [true, null]}'], tmp_path)
     assert not found(report, TRUE_REFUSED) and report.counts["failed"] == 0
     assert {token.strip() for _, token in found(report, OVER)} == {b""} and report.counts["masks_under"] == 0
+
+
+def test_llguidance_forces_the_tokenizer_s_own_spelling(tmp_path: Path) -> None:
+    grammar = 'start: "[{" ("a" | "b") "}]"\n'
+    report = run("llguidance", "llguidance", grammar, ["[{a}]", "[{b}]"], tmp_path)
+    assert report.agrees and report.counts["masks_over"] == 0 < report.counts["forced"]
+    assert (b"[{a", b"}]") in found(report, FORCED)
 
 
 LATE = "start: AAA BX | ABZ\nAAA: /aaa/\nABZ: /a+b{1,4}z/\nBX: /b+x/\n"
@@ -126,7 +141,7 @@ def test_rules_that_never_end_are_entered(engine: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("engine", ["llguidance", "xgrammar"])
 def test_keywords_run_into_names(engine: str, tmp_path: Path) -> None:
     grammar = 'start: DEF NAME\nDEF: "def"\nNAME: /[a-z]+/\n%ignore " "\n'
-    report = run(engine, engine, grammar, ["def foo"], tmp_path)
+    report = run(engine, engine, grammar, ["def foo"], tmp_path, lexing="longest")
     assert any(prefix == b"def" and token.isalpha() for prefix, token in found(report, UNDER))
     assert report.counts["true_refused"] == 0
 

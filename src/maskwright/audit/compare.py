@@ -4,6 +4,10 @@ A token is *over-constrained* if the exact mask has it and the other mask does n
 *under-constrained* if only the other mask has it. End-of-text tokens count as one token. Other
 special tokens are not compared.
 
+Where every legal text goes on with some bytes, an engine may *force* one token for them, as
+llguidance forces those of the tokenizer's own spelling. Its mask lacks the other tokens that begin
+this text, and no text: such a mask is counted apart, and its tokens are not over-constrained.
+
 The engine has left a text where it refuses the true next token. The text leaves the grammar where
 the exact engine refuses that token. The masks are compared there, and no further.
 
@@ -26,7 +30,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError
 from maskwright.audit.remote import EXCEPTION, EngineFailed, RemoteEngine
-from maskwright.audit.report import EMPTY, INCONSISTENT, OVER, UNCONSTRAINED, UNDER
+from maskwright.audit.report import EMPTY, FORCED, INCONSISTENT, OVER, UNCONSTRAINED, UNDER
 from maskwright.audit.sequences import END_OF_TEXT, TokenSequences
 from maskwright.stores.store import Store
 from maskwright.validation.replay import replay
@@ -37,6 +41,7 @@ Tokens = list[int]
 
 WHOLE = "texts read to their end by both"
 REFUSED = "texts ended by the engine, which refuses them"
+RESPELLED = "texts ended where the engine forces other tokens for them"
 OUTSIDE = "texts that leave the grammar"
 FAILED = "texts ended by a failure of the engine"
 OVER_LIMIT = "texts over a limit of the exact engine"
@@ -139,6 +144,9 @@ class Comparison:
             "failed",
             "dead_ends",
             "over_limit",
+            "forced",
+            "tokens_forced",
+            "respelled",
         )
         self.counts = dict.fromkeys(names, 0)
         self.nanoseconds: dict[str, list[int]] = {"theirs": [], "ours": []}
@@ -215,8 +223,8 @@ class Comparison:
                 return OUTSIDE
             if number == len(wanted):
                 break
-            if self._compare(at, tokens[at] if at < len(tokens) else None):
-                return REFUSED
+            if kind := self._compare(at, tokens[at] if at < len(tokens) else None):
+                return RESPELLED if kind == FORCED else REFUSED
             if number % 64 == 0:
                 self._tell(self.done + number)
         return WHOLE if self.matcher.is_accepting() else OUTSIDE
@@ -253,14 +261,15 @@ class Comparison:
             return -1
         return time.perf_counter_ns() - begin
 
-    def _compare(self, at: int, true: int | None, is_refused: bool = False) -> bool:
+    def _compare(self, at: int, true: int | None, is_refused: bool = False) -> str:
         """Compare the masks after the tokens that both engines have read.
 
         at : position in the text, in tokens.
         true : the next token; None for the end of the text.
         is_refused : whether the engine's `advance` has refused it.
 
-        Returns whether the engine refuses the true token although it is legal.
+        Returns "" if the engine goes on with the true token, or if that is illegal; else FORCED if
+        it forces another token for the same text, or OVER.
         """
         self.at = at
         ours_took = self.fill_ours()
@@ -273,12 +282,16 @@ class Comparison:
             self.counts["dead_ends"] += 1
         is_legal = self.has(self.ours, true)
         is_wrong = is_legal and (is_refused or not self.has(theirs, true))
+        forced = None if is_refused else self.forced_token(theirs)
+        if forced is not None:
+            self._count_forced(theirs, forced, is_wrong)
+            return FORCED if is_wrong else ""
         self.counts["true_refused"] += is_wrong
         kind = self.whole(theirs)
         if kind is not None:
             self.counts["unconstrained" if kind == UNCONSTRAINED else "empty"] += 1
             self._count(kind, true_refusals=int(is_wrong))
-            return is_wrong
+            return OVER if is_wrong else ""
         if is_refused and self.has(theirs, true):
             self.counts["failed"] += 1
             self._count(INCONSISTENT, true_refusals=1, token=-1 if true is None else true)
@@ -303,7 +316,7 @@ class Comparison:
                 self._count(
                     OVER if is_over else UNDER, before, number, tokens=count, token=token, true_refusals=int(is_true)
                 )
-        return is_wrong
+        return OVER if is_wrong else ""
 
     def has(self, words: Words, token: int | None) -> bool:
         """Whether a mask has a token; None stands for any end-of-text token.
@@ -311,6 +324,24 @@ class Comparison:
         words : (ceil(V / 32),) uint32.
         """
         return any(int(words[one >> 5]) >> (one & 31) & 1 for one in (self.eos if token is None else [token]))
+
+    def forced_token(self, theirs: Words) -> int | None:
+        """The one token of a mask, if every legal text goes on with its bytes; None otherwise.
+
+        None too where the exact mask has this token alone.
+
+        theirs : (ceil(V / 32),) uint32; compared with `ours`.
+        """
+        text = theirs & self.text_bits
+        at = np.flatnonzero(text)
+        if len(at) != 1 or self.has(theirs, None) or not (self.ours & ~text & self.text_bits).any():
+            return None
+        word = int(text[at[0]])
+        token = 32 * int(at[0]) + word.bit_length() - 1
+        if word & (word - 1) or not self.has(self.ours, token):
+            return None
+        data = self.vocabulary.tokens[token]
+        return token if self.matcher.forced_bytes(len(data)) == data else None
 
     def whole(self, theirs: Words) -> str | None:
         """The fault of a mask as a whole: EMPTY, UNCONSTRAINED or None.
@@ -360,6 +391,22 @@ class Comparison:
         cost = (not true_refusals, self.at)
         if cost < seen.cost:
             seen.cost, seen.at, seen.token = cost, (self.text, self.at), token
+
+    def _count_forced(self, theirs: Words, token: int, is_wrong: bool) -> None:
+        """Count a mask that forces a token. is_wrong : whether the text has another one there."""
+        left_out, _ = self.differing_tokens(theirs, True)
+        self.counts["forced"] += 1
+        self.counts["tokens_forced"] += len(left_out)
+        self.counts["respelled"] += is_wrong
+        configuration = self.sequences.configuration(self.matcher)
+        self._count(
+            FORCED,
+            self.sequences.before(configuration.parser_state),
+            int(self.sequences.numbers(configuration)[token]),
+            tokens=len(left_out),
+            token=token,
+            true_refusals=int(is_wrong),
+        )
 
     def _fail(self, error: EngineFailed) -> None:
         """Count a failure of the engine."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from maskwright.analysis.errors import IllegalTokenError, LimitError, VocabularyError
 from maskwright.audit.compare import Comparison, Seen, cause
 from maskwright.audit.remote import CRASH, TIMEOUT, EngineFailed
-from maskwright.audit.report import INCONSISTENT, ORDER, OVER, TRUE_REFUSED, UNDER, Difference
+from maskwright.audit.report import FORCED, INCONSISTENT, ORDER, OVER, TRUE_REFUSED, UNDER, Difference
 from maskwright.audit.sequences import END_OF_TEXT
 from maskwright.audit.shrink import shrink
 from maskwright.maskstore.vocabulary.encoders import Encoder
@@ -120,6 +120,12 @@ class Findings:
         configuration = self.comparison.sequences.configuration(self.comparison.matcher)
         if self.comparison.sequences.before(configuration.parser_state) != seen.before:
             return False
+        forced = self.comparison.forced_token(theirs)
+        if (forced is not None) != (seen.kind == FORCED):
+            return False
+        if forced is not None:
+            self.shown_token = forced
+            return int(self.comparison.sequences.numbers(configuration)[forced]) == seen.number
         ids, ends = self.comparison.differing_tokens(theirs, seen.kind == OVER)
         if seen.number == END_OF_TEXT:
             self.shown_token = -1

@@ -18,9 +18,25 @@ UNDER = "allows an illegal token"
 INCONSISTENT = "its mask allows a token that it then refuses"
 UNCONSTRAINED = "mask without constraint"
 EMPTY = "empty mask"
+FORCED = "forces one spelling of what must come"
 
-ORDER = (TRUE_REFUSED, UNCONSTRAINED, EMPTY, INCONSISTENT, "exception", "crash", "no answer in time", OVER, UNDER)
-"""Kinds of difference, the worst first."""
+ORDER = (
+    TRUE_REFUSED,
+    UNCONSTRAINED,
+    EMPTY,
+    INCONSISTENT,
+    "exception",
+    "crash",
+    "no answer in time",
+    OVER,
+    UNDER,
+    FORCED,
+)
+"""Kinds of difference, the worst first.
+
+`FORCED` is none of the language: the mask has one token, with whose bytes every legal text goes on.
+It leaves out other tokens for the same text, and no text.
+"""
 
 SHOWN = 5
 """Differences of each kind that a terminal shows."""
@@ -133,15 +149,16 @@ class AuditReport:
 
     @property
     def agrees(self) -> bool:
-        """Whether all texts could be compared and no difference was found."""
-        could_not = self.unreadable or self.gave_up or self.counts["over_limit"]
-        return not (self.differences or self.unlisted or could_not)
+        """Whether all texts could be compared and none but forced tokens was found to differ."""
+        could_not = self.unreadable or self.gave_up or self.counts["over_limit"] or self.counts["respelled"]
+        kinds = {difference.kind for difference in self.differences} | set(self.unlisted)
+        return not (kinds - {FORCED} or could_not)
 
     @property
     def rates(self) -> dict[str, float]:
         """For each kind of difference the share of the compared masks that have it."""
         masks = max(1, self.counts["masks"])
-        names = ("masks_over", "masks_under", "true_refused", "unconstrained", "empty", "failed")
+        names = ("masks_over", "masks_under", "true_refused", "unconstrained", "empty", "failed", "forced")
         return {name: round(self.counts[name] / masks, 6) for name in names}
 
     def to_dict(self) -> dict[str, Any]:
@@ -174,7 +191,8 @@ class AuditReport:
                 continue
             more = self.unlisted.get(kind, 0)
             places = "place" if len(found) + more == 1 else "places"
-            yield Styled(f"\n{kind}: {len(found) + more:,} {places} of the grammar", style="bold red")
+            style = "bold" if kind == FORCED else "bold red"
+            yield Styled(f"\n{kind}: {len(found) + more:,} {places} of the grammar", style=style)
             yield from map(_render, found[:SHOWN])
             if len(found) + more > SHOWN:
                 n_more = len(found) - SHOWN
@@ -214,6 +232,7 @@ class AuditReport:
             "unconstrained": "without constraint",
             "empty": "empty",
             "failed": "engine failures",
+            "forced": "force one spelling of what must come",
         }
         for name, words in names.items():
             share = self.rates.get(name)
@@ -222,6 +241,7 @@ class AuditReport:
         table.add_row(
             "tokens refused, allowed wrongly", f"{self.counts['tokens_over']:,}, {self.counts['tokens_under']:,}"
         )
+        table.add_row("tokens left out for a forced one", f"{self.counts['tokens_forced']:,}")
         table.add_row("wall time", f"{self.seconds:.1f} s")
         return table
 

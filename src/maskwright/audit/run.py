@@ -23,6 +23,7 @@ from maskwright.audit.compare import (
     OUTSIDE,
     OVER_LIMIT,
     REFUSED,
+    RESPELLED,
     WHOLE,
     Comparison,
     EncodedText,
@@ -137,7 +138,7 @@ def audit(
     )
 
 
-_OUTCOMES = (WHOLE, REFUSED, OUTSIDE, FAILED, OVER_LIMIT, NOT_DRAWN)
+_OUTCOMES = (WHOLE, REFUSED, RESPELLED, OUTSIDE, FAILED, OVER_LIMIT, NOT_DRAWN)
 """The outcomes of a text, in the order of the report."""
 
 
