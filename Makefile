@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 TOKENIZER ?= mistral-7b-v0.1
 PROMPT ?= def read_numbers(path):\n    """Read numbers from a file, one a line."""\n
 
-.PHONY: setup kernels demo test test-fast test-slow lint site check-site bench bench-peers check-serving check-gpu-compile check-all clean
+.PHONY: setup kernels demo test test-fast test-slow lint site check-site bench bench-peers bench-peers-counts check-serving check-gpu-compile check-all clean
 
 setup: kernels
 
@@ -73,15 +73,37 @@ check-serving: $(STAMP)
 	.venv-vllm/bin/python -m pip install --quiet -e .
 	.venv-vllm/bin/python scripts/check_serving.py
 
-# Masks beside the peers', in Pythons of their own: they need not agree with this package on what else is installed, nor SynCode with
-# the others.
-bench-peers: $(STAMP)
+# The peers, in Pythons of their own: they need not agree with this package on what else is installed, nor SynCode with the others. They get
+# the package of the tokenizers too, since llguidance encodes what it forces.
+.venv-peers/.installed: Makefile
 	$(PYTHON) -m venv .venv-peers
-	.venv-peers/bin/python -m pip install --quiet torch==2.13.0 numpy xgrammar==0.2.8 llguidance==1.9.1 glrmask==0.5.0 outlines-core==0.2.14 kbnf==0.4.2
+	.venv-peers/bin/python -m pip install --quiet torch==2.13.0 numpy xgrammar==0.2.9 llguidance==1.9.1 glrmask==0.5.0 outlines-core==0.2.14 kbnf==0.4.2 regex 'mistral-common[sentencepiece]'
+	@touch $@
+
+.venv-syncode/.installed: Makefile
 	$(PYTHON) -m venv .venv-syncode
 	.venv-syncode/bin/python -m pip install --quiet torch==2.13.0
 	.venv-syncode/bin/python -m pip install --quiet syncode==0.4.16 'transformers<4.56' sentencepiece protobuf
+	@touch $@
+
+# Everything that is measured beside the peers, for hours: times want a machine that does nothing else. Then the pages say what the records do.
+bench-peers: kernels .venv-peers/.installed .venv-syncode/.installed bench-peers-counts
 	$(BIN)/python reports/bench/masks.py --peers-python .venv-peers/bin/python --syncode-python .venv-syncode/bin/python
+	for name in mistral-7b-v0.1 tekken; do \
+		$(BIN)/python reports/bench/schemas.py --tokenizer $$name --peers-python .venv-peers/bin/python && \
+		$(BIN)/python reports/bench/regexes.py --tokenizer $$name --peers-python .venv-peers/bin/python || exit 1; done
+	$(BIN)/python reports/bench/compiling.py --glrmask .venv-peers/bin/python
+	$(BIN)/python reports/bench/scaling.py --peers-python .venv-peers/bin/python --tokenizers mistral-7b-v0.1 --repeats 1
+	$(BIN)/python scripts/records.py --update
+
+# What does not depend on how busy the machine is.
+bench-peers-counts: kernels .venv-peers/.installed
+	$(BIN)/python reports/bench/schema_coverage.py --peers-python .venv-peers/bin/python
+	$(BIN)/python reports/bench/forced.py --peers-path "$$(.venv-peers/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
+	for name in mistral-7b-v0.1 tekken; do \
+		$(BIN)/python reports/bench/schema_orders.py --tokenizer $$name --peers-python .venv-peers/bin/python && \
+		$(BIN)/python reports/bench/regexes.py --counts --tokenizer $$name --peers-python .venv-peers/bin/python || exit 1; done
+	-$(BIN)/python scripts/records.py --update
 
 # The GPU engine compiled to machine code, on a machine that need not have a GPU; in a Python of its own, since CUDA's compilers are large.
 check-gpu-compile: $(STAMP)

@@ -113,6 +113,14 @@ def test_a_wrong_figure_is_found_and_mended() -> None:
     assert page.wrong(text)[1:] == ["docs/none.md does not say: takes # GB"]
 
 
+def test_a_version_is_put_into_a_page() -> None:
+    page = Page("docs/none.md")
+    page.figure("| peer # | # |", "0.2.10", 7)
+    text = "| peer 0.2.9 | 8 |\n"
+    assert page.updated(text) == "| peer 0.2.10 | 7 |\n" and page.wrong(page.updated(text)) == []
+    assert page.wrong(text) == ["docs/none.md says | peer 0.2.9 | 8 |, but | peer # | # | is 0.2.10, 7"]
+
+
 def test_facts_are_found_by_paths() -> None:
     masks = record("masks")
     assert masks("cells/work=json,vocabulary=32000/engines/ours/status") == "measured"

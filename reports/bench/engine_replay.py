@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from common import python_files, write_record
-from mask_equality import encoder
+from peers.tokenizers import encoder
 from rich.progress import track
 
 import maskwright as mw

@@ -7,9 +7,9 @@
     python reports/bench/gpu.py --record A.json B.json ...                      # one record from parts that --json wrote
 
 Without a GPU it says so and exits 0; nothing is recorded. A prepared folder holds stores and tokens, so that the machine with the GPU
-needs neither tokenizers nor the evaluation data. Peers (xgrammar, llguidance) run in this process, from this Python's packages or from
-the folder that --peers-path names; those that are missing are reported so. Where a GPU is at hand for minutes only, run the parts one
-by one with --json, and --minutes for the decoding loop, and put them together with --record.
+needs neither tokenizers (but for llguidance, which encodes) nor the evaluation data. Peers (xgrammar, llguidance) run in this process,
+from this Python's packages or from the folder that --peers-path names; those that are missing are reported so. Where a GPU is at hand for
+minutes only, run the parts one by one with --json, and --minutes for the decoding loop, and put them together with --record.
 """
 
 from __future__ import annotations

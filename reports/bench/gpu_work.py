@@ -9,7 +9,7 @@ import ast
 import json
 import random
 import sysconfig
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,9 @@ from typing import Any
 from common import SHARED
 from peers import work as peer_work
 from peers.engine import GRAMMARS, Work
+from peers.tokenizers import BYTES, inner_encoder
 
 import maskwright as mw
-
-BYTES = "bytes"
-"""A tokenizer of 256 bytes and an end of text, for runs that try the script and not the machine."""
 
 Place = tuple[Sequence[int], int]
 """A document's tokens, and how many of them have been read."""
@@ -97,7 +95,7 @@ def texts(name: str, corpus: str) -> Iterator[tuple[str, str]]:
 def build(name: str, tokenizer: str, tokens: int, corpus: str, longest: int = peer_work.LONGEST) -> GpuWork:
     """Documents of at most `longest` tokens until there are `tokens` of them; those that the store refuses are left out."""
     vocabulary = byte_vocabulary() if tokenizer == BYTES else mw.load_vocabulary(tokenizer)
-    encode = _encoder(tokenizer)
+    encode = inner_encoder(tokenizer)
     source = {"python": "lark:python", "json": str(GRAMMARS / "json.lark")}[name]
     store: Any = mw.cached_store(mw.load_grammar(source, lexing="longest"), vocabulary)
     matcher = store.matcher()
@@ -115,14 +113,6 @@ def build(name: str, tokenizer: str, tokens: int, corpus: str, longest: int = pe
         if total >= tokens:
             break
     return GpuWork(name, tokenizer, store, documents)
-
-
-def _encoder(tokenizer: str) -> Callable[[str], list[int]]:
-    if tokenizer == BYTES:
-        return lambda text: list(text.encode())
-    from mask_equality import encoder  # needs the tokenizer's own package
-
-    return encoder(tokenizer)
 
 
 def save(work: GpuWork, folder: Path) -> None:

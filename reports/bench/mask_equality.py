@@ -7,33 +7,14 @@ from __future__ import annotations
 
 import argparse
 import time
-from typing import Any
 
 import numpy as np
 from common import python_files, write_record
+from peers.tokenizers import encoder
 from rich.progress import track
 
 import maskwright as mw
 from maskwright.analysis.errors import IllegalTokenError
-
-
-def encoder(name: str) -> Any:
-    """A function from text to token ids, by the tokenizer's own encoder."""
-    if name == "tekken":
-        from mistral_common.tokens.tokenizers.mistral import MistralTokenizer
-        from mistral_common.tokens.tokenizers.tekken import Tekkenizer
-
-        tekken: Tekkenizer = MistralTokenizer.v3(is_tekken=True).instruct_tokenizer.tokenizer  # type: ignore[assignment]
-        return lambda text: tekken.encode(text, bos=False, eos=False)
-    import importlib.util
-    from pathlib import Path
-
-    import sentencepiece
-
-    spec = importlib.util.find_spec("mistral_common")
-    assert spec is not None and spec.submodule_search_locations
-    path = Path(spec.submodule_search_locations[0]) / "data" / "tokenizer.model.v1"
-    return sentencepiece.SentencePieceProcessor(model_file=str(path)).encode
 
 
 def main() -> None:

@@ -3,7 +3,8 @@
     python reports/bench/masks.py --peers-python VENV/bin/python [--syncode-python VENV/bin/python] [--quick]
 
 Peers come from venvs outside the repository (SynCode needs an old transformers, so one of its own):
-`pip install torch==2.13.0`, then `pip install xgrammar==0.2.8 llguidance==1.9.1 glrmask==0.5.0 outlines-core==0.2.14 kbnf==0.4.2`; and
+`pip install torch==2.13.0`, then `pip install xgrammar==0.2.9 llguidance==1.9.1 glrmask==0.5.0 outlines-core==0.2.14 kbnf==0.4.2
+mistral-common[sentencepiece]`; and
 `pip install torch==2.13.0`, then `pip install syncode==0.4.16 "transformers<4.56" sentencepiece protobuf`. What is missing is reported so.
 With a choice of engines, work or tokenizers no record and no picture are written: `--json FILE` keeps what is found.
 Each engine runs in a process of its own, as often as any other, over the same documents; the least time of a step counts.
@@ -24,8 +25,8 @@ from typing import Any
 
 import numpy as np
 from common import SHARED, machine, write_record
-from mask_equality import encoder
 from peers import chart, summary, work
+from peers.tokenizers import NAMES, inner_encoder
 from rich.console import Console
 from rich.table import Table
 
@@ -138,7 +139,7 @@ def main() -> None:
     parser.add_argument("--syncode-python", default=None, help="a Python that has SynCode; by default the peers' one")
     parser.add_argument("--engines", default=",".join(ENGINES))
     parser.add_argument("--work", default=",".join(work.NAMES))
-    parser.add_argument("--tokenizers", default=",".join(work.TOKENIZERS))
+    parser.add_argument("--tokenizers", default=",".join(NAMES))
     parser.add_argument(
         "--corpus", choices=["both", "shared", "stdlib"], default="both", help="where Python files come from"
     )
@@ -170,7 +171,7 @@ def main() -> None:
         for name in options.work.split(","):
             for tokenizer in options.tokenizers.split(","):
                 folder = Path(temporary) / f"{name}-{tokenizer}"
-                encode = encoder(tokenizer)
+                encode = inner_encoder(tokenizer)
                 with console.status(f"{name}, {tokenizer}: tokens"):
                     counts = work.write_work(folder, name, tokenizer, encode, SHARED, options.corpus)
                 vocabulary = len(json.loads((folder / "work.json").read_text(encoding="utf-8"))["tokens"])
@@ -194,7 +195,7 @@ def main() -> None:
                 )
                 show(console, cells[-1])
     load = {"before": load_before, "after": [round(value, 2) for value in os.getloadavg()]}
-    facts = {"load_average": load, "cells": cells}
+    facts = {"load_average": load, "encoder": "the tokenizer's own", "cells": cells}
     if options.json:
         options.json.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
     is_whole = all(getattr(options, name) == parser.get_default(name) for name in ("engines", "work", "tokenizers"))

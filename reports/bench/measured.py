@@ -71,6 +71,7 @@ MEASURED: dict[str, tuple[str, ...]] = {
     "regexes": ("analysis/regex", "maskstore/index", *_SCHEMA),
     "restrictions": ("analysis/restrict", *_STORE, *_ENGINE),
     "schema_coverage": _SCHEMA,
+    "schema_orders": _SCHEMA,
     "schemas": _SCHEMA,
     "selective": ("decoding/logits", "decoding/adapters", *_ENGINE),
     "serving_fill": ("src/maskwright/serving", *_ENGINE, *_SCHEMA),

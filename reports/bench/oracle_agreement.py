@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from common import python_files, write_record
-from mask_equality import encoder
+from peers.tokenizers import encoder
 
 import maskwright as mw
 from maskwright.analysis.errors import IllegalTokenError

@@ -1,14 +1,14 @@
 """Regular expressions beside peers: compiling and masks, on 100 common patterns, in CPU time.
 
-    python reports/bench/regexes.py --peers-python VENV/bin/python [--tokenizer NAME] [--engines ours,outlines]
+    python reports/bench/regexes.py --peers-python VENV/bin/python [--tokenizer NAME] [--engines ours,outlines] [--counts]
 
-For the venv: `pip install torch==2.13.0 xgrammar==0.2.8 llguidance==1.9.1 outlines-core==0.2.14`.
+For the venv: `pip install torch==2.13.0 xgrammar==0.2.9 llguidance==1.9.1 outlines-core==0.2.14 mistral-common[sentencepiece]`.
 
 The patterns, each with a text that it matches, are in corpora/regexes.tsv. They name their characters (`[0-9]`, not `\\d`), so that all
 engines read the same language. Each engine has a process of its own. A pattern is compiled three times (fewer if that takes more than
 half a CPU second), with nothing kept from before, and the least counts: alone, and with the first mask, since engines differ in what they
-put off until a mask is asked for ("index" is `mw.build_index`, which puts off nothing but writing the masks). Then its text is replayed,
-tokenised by the longest token: at each position one mask ("first"), and the mean of 20 more ("again"). Masks are compared with ours
+put off until a mask is asked for ("index" is `mw.build_index`, which puts off nothing but writing the masks). Then its text is replayed
+in the tokenizer's own tokens: at each position one mask ("first"), and the mean of 20 more ("again"). Masks are compared with ours
 without special tokens, whose meaning differs. An engine that refuses the pattern, or a token of the text, or that takes more than 6
 seconds for it, is counted so, and not measured on it. Each pattern has a process of its own, so that nothing is kept from pattern to
 pattern.
@@ -26,9 +26,8 @@ from typing import Any
 
 import numpy as np
 from common import write_record
-from schemas import tokenized
-
-import maskwright as mw
+from peers import work as peer_work
+from peers.tokenizers import inner_encoder
 
 HERE = Path(__file__).resolve().parent
 ENGINES = ("ours", "index", "outlines", "llguidance", "xgrammar")
@@ -54,7 +53,7 @@ def summary(facts: dict[str, Any], ours: list[dict[str, Any]], both: list[int], 
     found = facts["patterns"]
     taken = [k for k, each in enumerate(found) if "masks" in each]
     pairs = [
-        (names[k], mine[2] == other[2])
+        (names[k], mine[2] == other[2], other[3] == 1 < mine[3])
         for k in taken
         if "masks" in ours[k]
         for mine, other in zip(ours[k]["masks"], found[k]["masks"], strict=True)
@@ -68,8 +67,9 @@ def summary(facts: dict[str, Any], ours: list[dict[str, Any]], both: list[int], 
         "mask, first, us": shown([mask[0] for k in both for mask in found[k]["masks"]]),
         "mask, again, us": shown([mask[1] for k in both for mask in found[k]["masks"]]),
         "masks compared": len(pairs),
-        "masks that differ from ours": sum(not equal for _, equal in pairs),
-        "patterns whose masks differ": sorted({name for name, equal in pairs if not equal}),
+        "masks that differ from ours": sum(not equal for _, equal, _ in pairs),
+        "of them of one token": sum(single for _, _, single in pairs),
+        "patterns whose masks differ": sorted({name for name, equal, _ in pairs if not equal}),
     }
 
 
@@ -78,45 +78,45 @@ def main() -> None:
     parser.add_argument("--peers-python", required=True, help="a Python that has the peers")
     parser.add_argument("--tokenizer", default="mistral-7b-v0.1")
     parser.add_argument("--engines", default=",".join(ENGINES))
+    parser.add_argument(
+        "--counts", action="store_true", help="record what is refused and which masks differ, and no times"
+    )
     options = parser.parse_args()
     chosen = options.engines.split(",")
     if unknown := set(chosen) - set(ENGINES):
         parser.error(f"no engine {', '.join(sorted(unknown))}; there are {', '.join(ENGINES)}")
     if chosen[0] != "ours":
         parser.error("masks are compared with ours, so ours must be the first engine")
-    vocabulary = mw.load_vocabulary(options.tokenizer)
-    number = {token: i for i, token in reversed(list(enumerate(vocabulary.tokens))) if token}
-    longest = max(map(len, number))
+    encode = inner_encoder(options.tokenizer)
     rows = patterns()
-    work = {
-        "tokenizer": options.tokenizer,
-        "tokens": [token.hex() for token in vocabulary.tokens],
-        "special": dict(vocabulary.special),
-        "eos": vocabulary.eos,
-        "patterns": [
-            {"pattern": row["pattern"], "ids": tokenized(row["example"].encode(), number, longest)} for row in rows
-        ],
-    }
+    texts = [{"pattern": row["pattern"], "ids": encode(row["example"])} for row in rows]
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "work.json"
-        path.write_text(json.dumps(work), encoding="utf-8")
+        peer_work.write_documents(Path(folder), "regexes", options.tokenizer, [])
+        (Path(folder) / "patterns.json").write_text(json.dumps(texts), encoding="utf-8")
         for name in chosen:
             python = sys.executable if name in ("ours", "index") else options.peers_python
-            command = [python, str(HERE / "peers" / "regexes.py"), name, str(path)]
-            found[name] = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout)
+            command = [python, "-m", "peers.regexes", name, folder]
+            done = subprocess.run(command, cwd=HERE, stdout=subprocess.PIPE, check=True, text=True)
+            found[name] = json.loads(done.stdout)
     names = [row["name"] for row in rows]
     both = [k for k in range(len(rows)) if all("masks" in found[name]["patterns"][k] for name in chosen)]
     ours = found["ours"]["patterns"]
     facts = {
         "tokenizer": options.tokenizer,
+        "encoder": "the tokenizer's own",
         "patterns": len(rows),
         "patterns that all engines take": len(both),
         "engines": {name: summary(found[name], ours, both, names) for name in chosen},
     }
+    if options.counts:  # a machine with other work has these too
+        for one in facts["engines"].values():
+            for timed in [key for key in one if key.endswith((", us", "CPU s"))]:
+                del one[timed]
     print(json.dumps(facts, indent=1))
     said = ["PYTHON" if argument == options.peers_python else argument for argument in sys.argv[1:]]
-    write_record(f"regexes-{options.tokenizer}", " ".join(["python", "reports/bench/regexes.py", *said]), facts)
+    kind = "regexes_counts" if options.counts else "regexes"
+    write_record(f"{kind}-{options.tokenizer}", " ".join(["python", "reports/bench/regexes.py", *said]), facts)
 
 
 if __name__ == "__main__":

@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 from common import write_record
-from mask_equality import encoder
 from masks import run_engine
 from peers import summary, work
+from peers.tokenizers import NAMES, inner_encoder
 
 import maskwright as mw
 
@@ -71,7 +71,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--peers-python", default=sys.executable, help="a Python that has the peers")
     parser.add_argument("--engines", default=",".join(ENGINES))
-    parser.add_argument("--tokenizers", default=",".join(work.TOKENIZERS))
+    parser.add_argument("--tokenizers", default=",".join(NAMES))
     parser.add_argument("--seconds", type=float, default=20, help="after which a replay stops early")
     parser.add_argument("--repeats", type=int, default=3, help="processes whose least times count")
     options = parser.parse_args()
@@ -81,7 +81,7 @@ def main() -> None:
     before = [round(value, 2) for value in os.getloadavg()]
     cells = []
     for tokenizer in options.tokenizers.split(","):
-        vocabulary, encode = mw.load_vocabulary(tokenizer), encoder(tokenizer)
+        vocabulary, encode = mw.load_vocabulary(tokenizer), inner_encoder(tokenizer)
         long = work.exact_tokens(long_text(LENGTHS[-1], encode), encode, vocabulary)
         assert long is not None and len(long) >= LENGTHS[-1]
         deep, ends = deep_tokens(vocabulary)

@@ -2,7 +2,7 @@
 
     python reports/bench/schema_coverage.py --peers-python VENV/bin/python [--engines ours,xgrammar] [--table]
 
-For the venv: `pip install torch==2.13.0 xgrammar==0.2.8 llguidance==1.9.1 glrmask==0.5.0 outlines-core==0.2.14`.
+For the venv: `pip install torch==2.13.0 xgrammar==0.2.9 llguidance==1.9.1 glrmask==0.5.0 outlines-core==0.2.14`.
 
 A group of the suite is a schema with tests: values that are instances or not. An engine refuses the schema, or compiles it (in its
 documented way for whole schemas, with a vocabulary of the 256 bytes) and is then given each value as texts, byte by byte. What counts:

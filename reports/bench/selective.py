@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 from common import machine, write_record
-from mask_equality import encoder
+from peers.tokenizers import encoder
 from rich.console import Console
 from rich.table import Table
 

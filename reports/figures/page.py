@@ -9,7 +9,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 
 from .facts import newest
-from .prose import NUMBER, figures, numbers, visible
+from .prose import NUMBER, VERSION, figures, numbers, visible
 
 ROOT = Path(__file__).resolve().parents[2]
 VOCABULARIES = ("32,000", "131,072")
@@ -18,20 +18,22 @@ VOCABULARIES = ("32,000", "131,072")
 
 @dataclass(frozen=True)
 class Saying:
-    """A piece of a page, `#` for each of its values.
+    """A piece of a page, `#` for each of its values: numbers, and versions as texts.
 
     why : "record", "code", or the reason for which it is given. within : what the table or paragraph that it stands in begins with.
     """
 
     text: str
-    values: tuple[float | About, ...]
+    values: tuple[float | About | str, ...]
     why: str
     is_true: bool = True
     within: str = ""
 
     def places(self, text: str) -> Iterator[re.Match[str]]:
         """Where the page says it; blanks may be line ends."""
-        pattern = re.sub(r"(?:\\ )+", r"\\s+", re.escape(self.text)).replace(r"\#", f"({NUMBER})")
+        pattern = re.sub(r"(?:\\ )+", r"\\s+", re.escape(self.text))
+        for value in self.values:
+            pattern = pattern.replace(r"\#", f"({VERSION if isinstance(value, str) else NUMBER})", 1)
         begin = text.find(self.within)
         end = text.find("\n\n", begin) if self.within else -1
         if begin >= 0:
@@ -46,8 +48,10 @@ class About:
     value: float
 
 
-def rounded(value: float | About, shown: str) -> str:
-    """The value with the decimals of the number that is shown, and its thousands apart."""
+def rounded(value: float | About | str, shown: str) -> str:
+    """The value with the decimals of the number that is shown, and its thousands apart; a version as it is."""
+    if isinstance(value, str):
+        return value
     exact = Decimal(repr(float(value.value if isinstance(value, About) else value)))
     step = Decimal(1).scaleb(-len(shown.partition(".")[2]))
     if isinstance(value, About) and "." not in shown:
@@ -72,7 +76,7 @@ class Page:
     name: str
     sayings: list[Saying] = field(default_factory=list)
 
-    def figure(self, text: str, *values: float | About, within: str = "") -> None:
+    def figure(self, text: str, *values: float | About | str, within: str = "") -> None:
         """The page says this with these values of records, rounded as it shows them."""
         self._add(text, values, "record", within)
 
@@ -88,7 +92,7 @@ class Page:
         """The page says this, which no record holds."""
         self._add(text, (), why)
 
-    def _add(self, text: str, values: tuple[float | About, ...], why: str, within: str = "") -> None:
+    def _add(self, text: str, values: tuple[float | About | str, ...], why: str, within: str = "") -> None:
         assert text.count("#") == len(values), f"{self.name}: {text} has {len(values)} values"
         self.sayings.append(Saying(text, values, why, within=within))
 

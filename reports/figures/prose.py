@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 
 NUMBER = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?"
+VERSION = r"\d+(?:\.\d+)+"
 _NAMES = (
     "Python|CPython|Go|TOML|SQLite|vLLM|xgrammar|llguidance|glrmask|outlines-core|Outlines|Unicode|Lark|lark|transformers|Mistral-7B|"
     "RFC|ECMA|CUDA|torch|SGLang|llama-cpp-python|mlx-lm|kbnf|maskwright|gcc|section|sections|Apache|arXiv|draft|drafts|JSON|version|"

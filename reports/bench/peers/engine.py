@@ -39,6 +39,12 @@ class Work:
     def n_words(self) -> int:
         return (len(self.tokens) + 31) // 32
 
+    @property
+    def byte_ids(self) -> list[int]:
+        """The token of each byte."""
+        ids = {token: number for number, token in enumerate(self.tokens)}
+        return [ids[bytes([byte])] for byte in range(256)]
+
 
 class Matcher(Protocol):
     """One text under way. `fill` and `advance` are what is timed: as few Python calls as the engine's documentation allows."""
@@ -84,6 +90,14 @@ class Engine(Protocol):
 
     def compile(self, work: Work) -> None:
         """Raises UnsupportedError."""
+        ...
+
+    def compile_schema(self, schema: str, lenient: bool = False) -> None:
+        """For a JSON Schema in place of a grammar; without what it cannot keep to, if lenient. Raises UnsupportedError."""
+        ...
+
+    def reads(self, data: bytes) -> bool:
+        """Whether a whole text is taken, byte by byte: it may be one even where a mask lacks its tokens."""
         ...
 
     def matcher(self) -> Matcher: ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import glrmask
@@ -17,6 +17,7 @@ class Matcher:
         self.words = bitmask.view(np.uint32)
         self.fill = partial(state.fill_mask, bitmask)
         self.advance = state.commit_token
+        self.may_end = state.is_accepting
 
     def failure(self) -> str:
         return ""
@@ -63,11 +64,22 @@ class Engine:
         ]
         # its Lark dialect has no complement
         file = {"python": "python_xgrammar.lark", "json": "json.lark"}[work.name]
-        text = (GRAMMARS / file).read_text(encoding="utf-8")
+        self._build(glrmask.Grammar.from_lark, (GRAMMARS / file).read_text(encoding="utf-8"))
+
+    def compile_schema(self, schema: str, lenient: bool = False) -> None:
+        if lenient:
+            raise UnsupportedError("no such option")
+        self._build(glrmask.Grammar.from_json_schema, schema)
+
+    def _build(self, read: Callable[[str], glrmask.Grammar], text: str) -> None:
         try:
-            self.constraint = glrmask.Grammar.from_lark(text).compile(self.vocabulary)
+            self.constraint = read(text).compile(self.vocabulary)
         except ValueError as error:
             raise UnsupportedError(str(error)) from error
+
+    def reads(self, data: bytes) -> bool:
+        state = self.constraint.start()
+        return state.commit_bytes(data) and state.is_accepting()
 
     def matcher(self) -> Matcher:
         return Matcher(self.constraint.start(), self.n_words)

@@ -11,10 +11,11 @@ import llguidance.numpy
 import numpy as np
 
 from peers.engine import GRAMMARS, UnsupportedError, Work
+from peers.tokenizers import inner_encoder
 
 
 class _Tokenizer:
-    """What `TokenizerWrapper` asks for. llguidance encodes the bytes that a grammar forces; here by the longest token each time."""
+    """What `TokenizerWrapper` asks for."""
 
     bos_token_id = None
 
@@ -25,23 +26,15 @@ class _Tokenizer:
             b"\xff" + work.special[i].encode() if i in work.special else t for i, t in enumerate(work.tokens)
         ]
         self.special_token_ids = sorted(work.special)
-        self._number = {
-            token: number for number, token in enumerate(work.tokens) if token and number not in work.special
-        }
-        self._longest = max(map(len, self._number))
+        self._encode = inner_encoder(work.tokenizer)
 
     def __call__(self, text: str | bytes) -> list[int]:
-        data = text.encode() if isinstance(text, str) else bytes(text)
-        found, at = [], 0
-        while at < len(data):
-            width = next(
-                (n for n in range(min(self._longest, len(data) - at), 0, -1) if data[at : at + n] in self._number), 0
-            )
-            if not width:
-                break
-            found.append(self._number[data[at : at + width]])
-            at += width
-        return found
+        return self._encode(text)
+
+
+def make_tokenizer(work: Work) -> llguidance.LLTokenizer:
+    """The model's tokenizer: llguidance encodes the bytes that a grammar forces with the tokenizer's own encoder."""
+    return llguidance.LLTokenizer(llguidance.TokenizerWrapper(_Tokenizer(work)), n_vocab=len(work.tokens))
 
 
 class Matcher:
@@ -80,25 +73,32 @@ class Engine:
 
     def load_vocabulary(self, work: Work) -> None:
         self.n_words = work.n_words
-        wrapper = llguidance.TokenizerWrapper(_Tokenizer(work))
-        self.tokenizer = llguidance.LLTokenizer(wrapper, n_vocab=len(work.tokens))
+        self.byte_ids = work.byte_ids
+        self.tokenizer = make_tokenizer(work)
         # with the default limit of items, Python-sized grammars end in "ParserTooComplex" at V=131k
         self.limits = llguidance.LLParserLimits(step_max_items=5_000_000)
 
     def compile(self, work: Work) -> None:
         path = GRAMMARS / f"{work.name}.lark"
         self.grammar = {"python": "python.lark flattened, no indentation", "json": "RFC 8259"}[work.name]
-        self.text = llguidance.LLMatcher.grammar_from_lark(path.read_text(encoding="utf-8"))
-        self.first = self._matcher()
+        self._begin(llguidance.LLMatcher.grammar_from_lark(path.read_text(encoding="utf-8")))
+
+    def compile_schema(self, schema: str, lenient: bool = False) -> None:
+        overrides: Any = {"lenient": True} if lenient else None
+        self._begin(llguidance.LLMatcher.grammar_from_json_schema(schema, overrides=overrides))
+
+    def _begin(self, text: str) -> None:
+        self.first = llguidance.LLMatcher(self.tokenizer, text, log_level=0, limits=self.limits)
         if self.first.is_error():
             raise UnsupportedError(self.first.get_error())
-
-    def _matcher(self) -> llguidance.LLMatcher:
-        return llguidance.LLMatcher(self.tokenizer, self.text, log_level=0, limits=self.limits)
 
     def matcher(self) -> Matcher:
         # deep_copy shares the lexer's automaton, so that a new text does not start cold
         return Matcher(self.first.deep_copy(), self.n_words)
+
+    def reads(self, data: bytes) -> bool:
+        matcher = self.first.deep_copy()
+        return all(map(matcher.consume_token, map(self.byte_ids.__getitem__, data))) and matcher.is_accepting()
 
     def batch(self, n: int) -> Batch:
         return Batch([self.first.deep_copy() for _ in range(n)], self.n_words)

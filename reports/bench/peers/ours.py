@@ -10,6 +10,7 @@ import numpy as np
 
 import maskwright as mw
 from peers.engine import GRAMMARS, UnsupportedError, Work
+from peers.tokenizers import BYTES
 
 
 class Matcher:
@@ -47,7 +48,10 @@ class Engine:
 
     def load_vocabulary(self, work: Work) -> None:
         self.n_words = work.n_words
-        self.vocabulary = mw.load_vocabulary(work.tokenizer)
+        if work.tokenizer == BYTES:
+            self.vocabulary = mw.Vocabulary(BYTES, tuple(work.tokens), work.special, tuple(work.eos))
+        else:
+            self.vocabulary = mw.load_vocabulary(work.tokenizer)
 
     def compile(self, work: Work) -> None:
         source = {"python": "lark:python", "json": str(GRAMMARS / "json.lark")}[work.name]
@@ -55,6 +59,16 @@ class Engine:
         self.store: Any = mw.build_store(mw.load_grammar(source, lexing="longest"), self.vocabulary)
         if not hasattr(self.store, "matcher"):
             raise UnsupportedError("this version of the package has no matcher")
+
+    def compile_schema(self, schema: str, lenient: bool = False) -> None:
+        try:
+            self.store = mw.build_store(mw.load_schema(schema, lenient=lenient), self.vocabulary)
+        except mw.MaskwrightError as error:
+            raise UnsupportedError(str(error)) from error
+
+    def reads(self, data: bytes) -> bool:
+        matcher = self.store.matcher()
+        return bool(matcher.try_bytes(data) and matcher.is_accepting())
 
     def matcher(self) -> Matcher:
         return Matcher(self.store.matcher(), self.n_words)

@@ -46,6 +46,7 @@ class Engine:
 
     def load_vocabulary(self, work: Work) -> None:
         self.n_words = work.n_words
+        self.byte_ids = work.byte_ids
         ids: dict[bytes, list[int]] = {}
         for token, text in enumerate(work.tokens):
             if text and token not in work.eos:
@@ -56,6 +57,24 @@ class Engine:
         if work.name != "json":
             raise UnsupportedError("regular languages only")
         self.index = outlines_core.Index(json_expression(DEPTH), self.vocabulary)
+
+    def compile_schema(self, schema: str, lenient: bool = False) -> None:
+        if lenient:
+            raise UnsupportedError("no such option")
+        try:
+            expression = outlines_core.json_schema.build_regex_from_schema(schema)
+            self.index = outlines_core.Index(expression, self.vocabulary)
+        except (TypeError, ValueError) as error:
+            raise UnsupportedError(str(error)) from error
+
+    def reads(self, data: bytes) -> bool:
+        guide = outlines_core.Guide(self.index)
+        try:
+            for byte in data:
+                guide.advance(self.byte_ids[byte], return_tokens=False)
+        except ValueError:  # the token is not allowed
+            return False
+        return bool(guide.is_finished())
 
     def matcher(self) -> Matcher:
         return Matcher(outlines_core.Guide(self.index), self.n_words)

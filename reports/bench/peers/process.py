@@ -19,7 +19,11 @@ import importlib
 import json
 import os
 import random
+import resource
+import select
+import signal
 import time
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -32,6 +36,10 @@ WINDOW = 16
 """Tokens in a row, of which with a stride all masks are filled or none."""
 WAVE = 128
 """Steps that the texts of a batch make together; shorter documents are left out of batches."""
+PATIENCE = 20
+"""Times its CPU seconds that a limited piece of work may take by the clock."""
+MEMORY = 12 << 30
+"""Bytes of address space of a limited piece of work."""
 WARM_UP = 300
 """Tokens of the first document that are replayed before anything is timed."""
 
@@ -55,6 +63,35 @@ def resident_bytes() -> int:
 
 def is_allowed(words: Any, token: int) -> bool:
     return bool(int(words[token >> 5]) >> (token & 31) & 1)
+
+
+def limited(work: Callable[[], dict[str, Any]], seconds: int) -> dict[str, Any]:
+    """What `work` returns in a child process: engines keep nothing from one to the next, and cannot hang the run.
+
+    seconds : of CPU time, so that the answer does not depend on what else the machine does; and `PATIENCE` times as long by the clock.
+    """
+    source, sink = os.pipe()
+    child = os.fork()
+    if not child:
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        try:
+            said = work()
+        except Exception as error:
+            said = {"refused": f"{type(error).__name__}: {error}"[:200]}
+        os.write(sink, json.dumps(said).encode())  # less than a pipe holds
+        os._exit(0)
+    os.close(sink)
+    done = bool(select.select([source], [], [], PATIENCE * seconds)[0])
+    if not done:
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    with os.fdopen(source, "rb") as lines:
+        data = lines.read()
+    if not done or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU):
+        return {"refused": f"not done within {seconds} s"}
+    return json.loads(data) if data else {"refused": "the process ended"}
 
 
 def replay(engine: Engine, work: Work, options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:

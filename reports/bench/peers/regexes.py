@@ -1,14 +1,11 @@
-"""One engine on regular expressions: python regexes.py ENGINE WORK.json, for reports/bench/regexes.py.
+"""One engine on regular expressions: python -m peers.regexes ENGINE FOLDER, for reports/bench/regexes.py.
 
-Prints its figures as JSON. This file imports only numpy, the standard library and the engine.
+FOLDER has what `process.load_work` reads, and patterns.json: the patterns, each with a text that it matches as tokens. Prints JSON.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import select
-import signal
 import sys
 import time
 import zlib
@@ -17,16 +14,16 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).resolve().parent
-sys.path = [path for path in sys.path if Path(path or ".").resolve() != FOLDER]  # its llguidance.py is not the package
+import numpy as np
 
-import numpy as np  # noqa: E402
+from peers.engine import Work
+from peers.process import limited, load_work
 
 PASSES = 3
 ENOUGH = 500_000_000
 """Nanoseconds: a pattern that took longer is not compiled again."""
-LIMIT = 6.0
-"""Seconds for a pattern and its text."""
+LIMIT = 6
+"""CPU seconds for a pattern and its text."""
 AGAIN = 20
 """Masks of one position that are timed together."""
 
@@ -34,12 +31,12 @@ Started = tuple[Callable[[], Any], Callable[[int], Any]]
 """What writes a text's mask, and what takes a token."""
 
 
-def ours(work: dict[str, Any], words: np.ndarray) -> tuple[Callable[[str], Callable[[], Started]], Callable[[], None]]:
+def ours(work: Work, words: np.ndarray) -> tuple[Callable[[str], Callable[[], Started]], Callable[[], None]]:
     import maskwright as mw
     from maskwright.analysis.kept import Kept
     from maskwright.decoding.schema.workspace import shared_workspace
 
-    vocabulary = mw.load_vocabulary(work["tokenizer"])
+    vocabulary = mw.load_vocabulary(work.tokenizer)
     space = shared_workspace(vocabulary)
 
     def compiled(pattern: str) -> Callable[[], Started]:
@@ -64,11 +61,11 @@ def ours(work: dict[str, Any], words: np.ndarray) -> tuple[Callable[[str], Calla
     return compiled, forget
 
 
-def index(work: dict[str, Any], words: np.ndarray) -> tuple[Callable[[str], Callable[[], Started]], Callable[[], None]]:
+def index(work: Work, words: np.ndarray) -> tuple[Callable[[str], Callable[[], Started]], Callable[[], None]]:
     """Our index: all states of the automaton over tokens, ahead of time, as outlines-core's."""
     import maskwright as mw
 
-    vocabulary = mw.load_vocabulary(work["tokenizer"])
+    vocabulary = mw.load_vocabulary(work.tokenizer)
     mw.build_index(mw.load_regex("a"), vocabulary)  # what is made of a vocabulary once
 
     def compiled(pattern: str) -> Callable[[], Started]:
@@ -92,14 +89,14 @@ def index(work: dict[str, Any], words: np.ndarray) -> tuple[Callable[[str], Call
     return compiled, _automaton.forget
 
 
-def outlines(work: dict[str, Any], words: np.ndarray) -> tuple[Callable[[str], Callable[[], Started]], None]:
+def outlines(work: Work, words: np.ndarray) -> tuple[Callable[[str], Callable[[], Started]], None]:
     import outlines_core
 
     numbers: dict[bytes, list[int]] = {}
-    for number, token in enumerate(work["bytes"]):
-        if token and str(number) not in work["special"]:
+    for number, token in enumerate(work.tokens):
+        if token and number not in work.special:
             numbers.setdefault(token, []).append(number)
-    vocabulary = outlines_core.Vocabulary(work["eos"][0], numbers)
+    vocabulary = outlines_core.Vocabulary(work.eos[0], numbers)
 
     def compiled(pattern: str) -> Callable[[], Started]:
         index = outlines_core.Index(pattern, vocabulary)
@@ -117,34 +114,12 @@ def outlines(work: dict[str, Any], words: np.ndarray) -> tuple[Callable[[str], C
     return compiled, None
 
 
-def llguidance(work: dict[str, Any], words: np.ndarray) -> tuple[Callable[[str], Callable[[], Started]], None]:
+def llguidance(work: Work, words: np.ndarray) -> tuple[Callable[[str], Callable[[], Started]], None]:
     import llguidance
 
-    special = {int(number): text for number, text in work["special"].items()}
+    from peers.llguidance import make_tokenizer
 
-    class Tokenizer:
-        def __init__(self) -> None:
-            self.eos_token_id, self.bos_token_id = work["eos"][0], None
-            # a leading byte 0xFF marks what is special
-            self.tokens = [
-                b"\xff" + special[i].encode() if i in special else token for i, token in enumerate(work["bytes"])
-            ]
-            self.special_token_ids = sorted(special)
-            self.number = {t: i for i, t in reversed(list(enumerate(work["bytes"]))) if t and i not in special}
-            self.longest = max(map(len, self.number))
-
-        def __call__(self, text: str | bytes) -> list[int]:
-            """llguidance encodes the bytes that a pattern forces: by the longest token, as texts are."""
-            data = text.encode() if isinstance(text, str) else bytes(text)
-            found, at = [], 0
-            while at < len(data):
-                widths = range(min(self.longest, len(data) - at), 0, -1)
-                width = next(n for n in widths if data[at : at + n] in self.number)
-                found.append(self.number[data[at : at + width]])
-                at += width
-            return found
-
-    tokenizer = llguidance.LLTokenizer(llguidance.TokenizerWrapper(Tokenizer()), n_vocab=len(work["bytes"]))
+    tokenizer = make_tokenizer(work)
 
     def compiled(pattern: str) -> Callable[[], Started]:
         text = llguidance.LLMatcher.grammar_from_regex(pattern)
@@ -162,13 +137,13 @@ def llguidance(work: dict[str, Any], words: np.ndarray) -> tuple[Callable[[str],
     return compiled, None
 
 
-def xgrammar(work: dict[str, Any], words: np.ndarray) -> tuple[Callable[[str], Callable[[], Started]], None]:
+def xgrammar(work: Work, words: np.ndarray) -> tuple[Callable[[str], Callable[[], Started]], None]:
     import torch
     import xgrammar
 
     torch.set_num_threads(1)
-    size = len(work["bytes"])
-    info = xgrammar.TokenizerInfo(work["bytes"], xgrammar.VocabType.RAW, vocab_size=size, stop_token_ids=work["eos"])
+    size = len(work.tokens)
+    info = xgrammar.TokenizerInfo(work.tokens, xgrammar.VocabType.RAW, vocab_size=size, stop_token_ids=work.eos)
     compiler = xgrammar.GrammarCompiler(info, max_threads=1, cache_enabled=False)
     bitmask = torch.from_numpy(words.view(np.int32)[None])
 
@@ -200,8 +175,8 @@ ENGINES: dict[str, tuple[Any, str]] = {
 
 def replay(
     start: Callable[[], Started], ids: list[int], words: np.ndarray, keep: np.ndarray
-) -> list[tuple[int, int, int]]:
-    """Of each position of a text: CPU ns of the mask, the mean of more masks, and the mask's sum without special tokens."""
+) -> list[tuple[int, int, int, int]]:
+    """Of each position of a text: CPU ns of the mask, the mean of more masks, a hash of the mask without special tokens, their number."""
     clock = time.process_time_ns
     fill, advance = start()
     found = []
@@ -215,7 +190,8 @@ def replay(
         again = (clock() - begin) // AGAIN
         if not words[token >> 5] >> (token & 31) & 1:
             raise ValueError(f"token {token} is refused")
-        found.append((first, again, zlib.crc32((words & keep).tobytes())))
+        text = words & keep
+        found.append((first, again, zlib.crc32(text.tobytes()), int(np.bitwise_count(text).sum())))
         advance(token)
     return found
 
@@ -239,35 +215,12 @@ def one(compiled: Any, forget: Any, each: dict[str, Any], words: np.ndarray, kee
     return {"compile": min(t for t, _ in times), "compile and mask": min(t for _, t in times), "masks": masks}
 
 
-def limited(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What `work` returns in a child process: engines keep nothing from pattern to pattern, and cannot hang the run."""
-    source, sink = os.pipe()
-    child = os.fork()
-    if not child:
-        try:
-            said = work()
-        except Exception as error:
-            said = {"refused": f"{type(error).__name__}: {error}"[:200]}
-        os.write(sink, json.dumps(said).encode())  # less than a pipe holds
-        os._exit(0)
-    os.close(sink)
-    done = bool(select.select([source], [], [], LIMIT)[0])
-    if not done:
-        os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    with os.fdopen(source, "rb") as lines:
-        data = lines.read()
-    if not done:
-        return {"refused": f"not compiled within {LIMIT:g} s"}
-    return json.loads(data) if data else {"refused": "the process ended"}
-
-
-def measure(engine: str, work: dict[str, Any]) -> dict[str, Any]:
+def measure(engine: str, work: Work, patterns: list[dict[str, Any]]) -> dict[str, Any]:
     clock = time.process_time_ns
-    size = len(work["bytes"])
+    size = len(work.tokens)
     words, keep = np.zeros(-(-size // 32), np.uint32), np.zeros(-(-size // 32), np.uint32)
     for number in range(size):
-        if work["bytes"][number] and str(number) not in work["special"]:
+        if work.tokens[number] and number not in work.special:
             keep[number >> 5] |= np.uint32(1 << (number & 31))
     make, package = ENGINES[engine]
     begin = clock()
@@ -277,15 +230,15 @@ def measure(engine: str, work: dict[str, Any]) -> dict[str, Any]:
     fill, _ = compiled("warm[0-9]{1,3}(up|down)")()
     fill()
     facts["patterns"] = [
-        limited(lambda each=each: one(compiled, forget, each, words, keep)) for each in work["patterns"]
+        limited(lambda each=each: one(compiled, forget, each, words, keep), LIMIT) for each in patterns
     ]
     return facts
 
 
 def main() -> None:
-    work = json.loads(Path(sys.argv[2]).read_text(encoding="utf-8"))
-    work["bytes"] = [bytes.fromhex(token) for token in work["tokens"]]
-    print(json.dumps(measure(sys.argv[1], work)))
+    folder = Path(sys.argv[2])
+    patterns = json.loads((folder / "patterns.json").read_text(encoding="utf-8"))
+    print(json.dumps(measure(sys.argv[1], load_work(folder), patterns)))
 
 
 if __name__ == "__main__":

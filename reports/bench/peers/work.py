@@ -9,7 +9,6 @@ import shutil
 import sys
 import sysconfig
 from collections.abc import Callable, Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from lark.exceptions import LarkError
 from lark.indenter import PythonIndenter
 
 import maskwright as mw
+from peers.tokenizers import model_file
 
 SEED = 2026
 LONGEST = 4_000
@@ -26,7 +26,6 @@ LEAST = 160
 """Documents, so that a batch of 128 has different ones."""
 
 NAMES = ("python", "json")
-TOKENIZERS = ("mistral-7b-v0.1", "tekken")
 
 
 def python_documents(shared: Path, corpus: str) -> Iterator[tuple[str, str]]:
@@ -73,21 +72,12 @@ def json_documents(shared: Path) -> Iterator[tuple[str, str]]:
 
 
 def exact_tokens(text: str, encode: Callable[[str], list[int]], vocabulary: mw.Vocabulary) -> list[int] | None:
-    """The tokenizer's own tokens, their bytes being exactly the text's; None where they are not.
+    """The tokenizer's own tokens, if their bytes are exactly the text's: a few texts have characters that it writes otherwise.
 
-    SentencePiece puts a space before the text's first word, which is not part of the text: the first token is replaced by the longest
-    ones that spell it without the space.
+    encode : `tokenizers.inner_encoder`, which puts no space before the first word.
     """
-    tokens, data = [int(token) for token in encode(text)], text.encode()
-    if tokens and b"".join(vocabulary.tokens[token] for token in tokens) == b" " + data:
-        ids = {token: number for number, token in enumerate(vocabulary.tokens) if token}
-        head, rest = [], vocabulary.tokens[tokens[0]][1:]
-        while rest:
-            length = next(n for n in range(len(rest), 0, -1) if rest[:n] in ids)
-            head.append(ids[rest[:length]])
-            rest = rest[length:]
-        tokens = head + tokens[1:]
-    return tokens if b"".join(vocabulary.tokens[token] for token in tokens) == data else None
+    tokens = [int(token) for token in encode(text)]
+    return tokens if b"".join(vocabulary.tokens[token] for token in tokens) == text.encode() else None
 
 
 def write_work(
@@ -123,10 +113,5 @@ def write_documents(folder: Path, name: str, tokenizer: str, documents: list[tup
     }
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "work.json").write_text(json.dumps(facts), encoding="utf-8")
-    if (
-        tokenizer.startswith("mistral-7b")
-        and (package := find_spec("mistral_common"))
-        and package.submodule_search_locations
-    ):
-        source = Path(package.submodule_search_locations[0]) / "data" / "tokenizer.model.v1"
-        shutil.copy(source, folder / "tokenizer.model")
+    if tokenizer == "mistral-7b-v0.1":
+        shutil.copy(model_file(), folder / "tokenizer.model")

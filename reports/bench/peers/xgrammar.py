@@ -13,7 +13,7 @@ import numpy as np
 import torch
 import xgrammar
 
-from peers.engine import GRAMMARS, Work
+from peers.engine import GRAMMARS, UnsupportedError, Work
 
 torch.set_num_threads(1)
 
@@ -55,6 +55,7 @@ class Engine:
 
     def load_vocabulary(self, work: Work) -> None:
         self.size = len(work.tokens)
+        self.eos = work.eos[0]
         info = xgrammar.TokenizerInfo(
             work.tokens, xgrammar.VocabType.RAW, vocab_size=self.size, stop_token_ids=work.eos
         )
@@ -68,6 +69,19 @@ class Engine:
             self.grammar = "python.lark flattened, no indentation, keywords may be names"
             text = (GRAMMARS / f"{work.name}_xgrammar.lark").read_text(encoding="utf-8")
             self.compiled = self.compiler.compile_lark(text)
+
+    def compile_schema(self, schema: str, lenient: bool = False) -> None:
+        """By its default no members and items may come but those that the schema names, so `strict_mode` is off."""
+        if lenient:
+            raise UnsupportedError("no such option")
+        try:
+            self.compiled = self.compiler.compile_json_schema(schema, strict_mode=False)
+        except RuntimeError as error:
+            raise UnsupportedError(str(error)) from error
+
+    def reads(self, data: bytes) -> bool:
+        matcher = xgrammar.GrammarMatcher(self.compiled)
+        return matcher.accept_string(data) and matcher.accept_token(self.eos)
 
     def matcher(self) -> Matcher:
         return Matcher(xgrammar.GrammarMatcher(self.compiled), self.size)
