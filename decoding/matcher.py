@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.decoding.allowed import AllowedTokens
 from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.alone import Alone
 from maskwright.decoding.engine.arguments import as_int64, integer_row
@@ -55,7 +56,7 @@ class _ByArrays:
         return 2 * code + 1 if code else 0
 
 
-class Matcher(HeldText):
+class Matcher(AllowedTokens, HeldText):
     """One text under a store: fill a bitmask, advance by a token, and so on.
 
     `store.matcher()` makes one.

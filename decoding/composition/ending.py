@@ -15,6 +15,7 @@ from maskwright.decoding.endings.ending_spelling import spelling_of
 from maskwright.decoding.endings.json_ending import short_ending
 from maskwright.decoding.schema.matcher import SchemaMatcher
 from maskwright.maskstore.composition.tables import TokenPart, TokenRunPart
+from maskwright.maskstore.vocabulary.masks import tokens_of
 
 
 def ending_of(rules: Rules, closed: list[Reading]) -> Ending:
@@ -78,7 +79,7 @@ def _host_ending(rules: Rules, host: Cursor) -> list[bytes | int]:
 
 def _any_of(words: npt.NDArray[np.uint32]) -> int:
     """The first token of a mask."""
-    return int(np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little"))[0])
+    return int(tokens_of(words)[0])
 
 
 def _joined(pieces: list[bytes | int]) -> list[bytes | int]:

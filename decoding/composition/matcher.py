@@ -12,6 +12,7 @@ import numpy.typing as npt
 from maskwright.analysis.arguments import as_integer, clip, refuse_argument
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, MaskwrightError
 from maskwright.analysis.marks import MARK
+from maskwright.decoding.allowed import AllowedTokens
 from maskwright.decoding.composition.answers import Answers
 from maskwright.decoding.composition.cursor import Cursor, has
 from maskwright.decoding.composition.cursors import RunCursor
@@ -41,7 +42,7 @@ DEFAULT_ROLLBACK = 256
 """The number of tokens that can be taken back, unless the caller says otherwise."""
 
 
-class ComposedMatcher(NoNamesInCompositions, Answers):
+class ComposedMatcher(AllowedTokens, NoNamesInCompositions, Answers):
     """One text of a composition: fill a bitmask, advance by a token, and so on.
 
     `store.matcher()` makes one. It has the methods of `Matcher`, with the same meaning.

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.arguments import as_integer
 from maskwright.analysis.errors import DeadEndError, MaskwrightError
+from maskwright.maskstore.vocabulary.masks import tokens_of
 
 if TYPE_CHECKING:
     from maskwright.maskstore.vocabulary import Vocabulary
@@ -93,7 +94,7 @@ class FirstBytes:
             return bytes((first,)) if first >= 0 else b"", frozenset()
         texts = set(tails)
         if words is not None:
-            ids = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist()
+            ids = tokens_of(words).tolist()
             texts.update(self._tokens[token] for token in ids)
         if not texts:
             return b"", frozenset()

@@ -31,6 +31,7 @@ from maskwright.decoding.reference.machine import Configuration, Machine
 from maskwright.decoding.reference.parser import Stack
 from maskwright.maskstore.table import schema
 from maskwright.maskstore.table.compiled import EngineTable
+from maskwright.maskstore.vocabulary.masks import tokens_of
 
 MOST_LEXEMES = 12
 """Lexemes before the position that an explanation shows."""
@@ -473,7 +474,7 @@ class Explainer:
                 texts._fill(0, words.view(np.int32))
         except (DeadEndError, IllegalTokenError):
             return ()
-        allowed = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist()
+        allowed = tokens_of(words).tolist()
         tokens = self.store.vocabulary.tokens
         near = [NearToken(token, tokens[token], _shared(tokens[token], data)) for token in allowed if tokens[token]]
         return tuple(sorted(near, key=lambda one: (-one.shared, len(one.data), one.token))[:MOST_NEAR])

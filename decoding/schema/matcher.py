@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import IllegalTokenError, MaskwrightError
+from maskwright.decoding.allowed import AllowedTokens
 from maskwright.decoding.engine.alone import Alone
 from maskwright.decoding.engine.arguments import NO_BITMASK, as_id, as_int64, check_words, integer_row
 from maskwright.decoding.engine.forced import MOST_BYTES, forced_bytes
@@ -28,7 +29,7 @@ DEFAULT_ROLLBACK = 256
 """The number of tokens that can be taken back, unless the caller says otherwise."""
 
 
-class SchemaMatcher(NoNamesInSchemas, SchemaText):
+class SchemaMatcher(AllowedTokens, NoNamesInSchemas, SchemaText):
     """One text under a schema or pattern: fill a bitmask, advance by a token, and so on.
 
     `store.matcher()` makes one. It has the methods of `Matcher`, with the same meaning.

@@ -16,6 +16,7 @@ from maskwright.maskstore.damaged import refuse
 from maskwright.maskstore.entries.entry_table import NO_CELL
 from maskwright.maskstore.tokens.events import EventCodes
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.maskstore.vocabulary.masks import tokens_of
 
 Array = npt.NDArray[Any]
 
@@ -172,7 +173,7 @@ class _Checks:
         wrong = dense & ~allowed
         if wrong.any():
             row, bits = next((row, words) for row, words in enumerate(wrong) if words.any())
-            token = int(np.flatnonzero(np.unpackbits(bits.astype("<u4").view(np.uint8), bitorder="little"))[0])
+            token = int(tokens_of(bits)[0])
             self._refuse_token(row, token, vocabulary)
         textless = np.flatnonzero(~is_text[ids])
         if len(textless):

@@ -27,6 +27,11 @@ def words_of(tokens: Iterable[int] | npt.NDArray[np.integer], n_tokens: int) -> 
     return np.packbits(bits, bitorder="little").view(np.uint32)
 
 
+def tokens_of(words: npt.NDArray[np.integer]) -> npt.NDArray[np.intp]:
+    """The tokens of a bitmask, ascending. words : (n_words,) uint32 or int32."""
+    return np.flatnonzero(np.unpackbits(words.astype("<i4").view(np.uint8), bitorder="little"))
+
+
 def few_tokens(words: npt.NDArray[np.integer], most: int) -> list[int]:
     """The tokens of a bitmask, ascending; none if there are more than `most`.
 
@@ -66,8 +71,7 @@ class MaskPool:
         if mask >= len(self.dense):
             k = mask - len(self.dense)
             return self.sparse_ids[self.sparse_start[k] : self.sparse_start[k + 1]]
-        bits = np.unpackbits(self.dense[mask].astype("<u4").view(np.uint8), bitorder="little")
-        return np.flatnonzero(bits).astype(np.int32)
+        return tokens_of(self.dense[mask]).astype(np.int32)
 
     def or_into(self, words: npt.NDArray[np.uint32], mask: int) -> None:
         """Add the tokens of a mask to a bitmask.

@@ -27,6 +27,7 @@ from maskwright.maskstore.automaton.stack_automaton import Budget, build_automat
 from maskwright.maskstore.table.compiled import Progress
 from maskwright.maskstore.table.write import engine_table
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.maskstore.vocabulary.masks import tokens_of
 from maskwright.stores.build import compile_entry_store
 from maskwright.stores.store import EntryStore, Store
 from maskwright.validation.replay import (
@@ -218,7 +219,7 @@ def _difference(
     text: str, offset: int, token: int | None, vocabulary: Vocabulary, masks: tuple[Words, Words]
 ) -> Outcome:
     """The facts of a position where masks differ: its place, and the tokens missing and added."""
-    bits = [np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little")) for mask in masks]
+    bits = [tokens_of(mask) for mask in masks]
     lacking, added = np.setdiff1d(bits[1], bits[0]), np.setdiff1d(bits[0], bits[1])
     why = f"the store lacks {len(lacking)} tokens {lacking[:8].tolist()} and adds {len(added)} {added[:8].tolist()}"
     return facts_of_place(text, offset, offset, token, vocabulary) | {"why": why}

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError, VocabularyError
 from maskwright.decoding.endings.ending import short_ending
 from maskwright.decoding.endings.ending_search import MAX_NODES
+from maskwright.maskstore.vocabulary.masks import tokens_of
 from maskwright.validation.grammar_parse import GrammarParse
 from maskwright.validation.references import Judgement, make_reference
 from maskwright.validation.replay import BEFORE, OVER_LIMIT, replay
@@ -179,7 +180,7 @@ class _Sampler:
         for _ in range(self.check.budget):
             self.matcher.fill(self.words)
             if self.check.next_token is None:
-                allowed = np.flatnonzero(np.unpackbits(self.words.view(np.uint8), bitorder="little").view(np.bool_))
+                allowed = tokens_of(self.words)
                 token = int(allowed[rng.randrange(len(allowed))])
             else:
                 token = int(self.check.next_token(tokens, self.words))
