@@ -30,6 +30,12 @@ from maskwright.analysis.schema.shapes import (
 TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
 
 
+ESCAPE = re.compile(r"\\(?:u[dD][89abAB]..\\u....|u....|[^u])")
+PRINTABLE = {chr(code) for code in range(0x20, 0x7F)}
+NEEDED = {'\\"', "\\\\"}
+SHORT = {"\b", "\t", "\n", "\f", "\r"}
+
+
 class Number(NamedTuple):
     text: str
 
@@ -77,7 +83,14 @@ def has_escapes(texts: Texts, text: bytes) -> bool:
     if texts.escapes == "any":
         return True
     strings = [match[0].decode() for match in TOKEN.finditer(text) if match[0].startswith(b'"')]
-    return all(json.dumps(json.loads(one), ensure_ascii=False) == one for one in strings)
+    if texts.escapes == "minimal":
+        return all(json.dumps(json.loads(one), ensure_ascii=False) == one for one in strings)
+    escapes = (escape for one in strings for escape in ESCAPE.findall(one))
+    return all(
+        each in NEEDED
+        or ((character := json.loads(f'"{each}"')) not in PRINTABLE and (len(each) == 2 or character not in SHORT))
+        for each in escapes
+    )
 
 
 def is_value(graph: SchemaGraph, node: int, value: Any) -> bool:

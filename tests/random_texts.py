@@ -12,6 +12,7 @@ from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema.shapes import (
     NO_NODE,
     Arrays,
+    Escapes,
     Numbers,
     Objects,
     SchemaGraph,
@@ -26,6 +27,8 @@ from maskwright.decoding.reference.json_item_states import items_to_end
 
 NEVER = 1 << 20
 PLAIN = b"ab01cdefghij 23456789"
+ESCAPES: tuple[Escapes, ...] = ("any", "natural", "minimal")
+"""All ways of escaping."""
 SHORT = {character: bytes([92, byte]) for byte, character in SHORT_ESCAPES.items()}
 
 
@@ -138,7 +141,8 @@ class _Writer:
                 spellings += [character.encode()] * 4
             units = character.encode("utf-16-be")
             escape = b"".join(b"\\u" + units[i : i + 2].hex().encode() for i in range(0, len(units), 2))
-            spellings.append(rng.choice((escape, escape.upper().replace(b"U", b"u"))))
+            if self.escapes == "any" or (character >= "\x7f" or not spellings):
+                spellings.append(rng.choice((escape, escape.upper().replace(b"U", b"u"))))
             found += rng.choice(spellings)
         return bytes(found + b'"')
 

@@ -370,10 +370,10 @@ def _in_schema(host: Any, parts: list[Part], name: str | None) -> Composition:
         schema, options, found = copy.deepcopy(values), {}, of or ""
     for number, part in enumerate(parts):
         schema = _replaced(schema, part.name, part_format(number))
-    if parts and options.get("escapes", "any") != "any":
+    if parts and "style" in options and options["style"].escapes == "minimal":
         raise SchemaError(
-            f"{found}: a part in a JSON string may use all escapes, and the host was loaded with escapes={options['escapes']!r}: load it "
-            "with escapes='any'"
+            f"{found}: a part in a JSON string may use all escapes, and the host was loaded with escapes='minimal': load it with "
+            "escapes='any'"
         )
     made = load_schema(schema, name=name or found or None, **options)
     inside = [

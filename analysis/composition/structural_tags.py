@@ -26,8 +26,9 @@ from maskwright.analysis.fronts.llguidance import parse_llguidance
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.nesting import on_own_stack, read_json
 from maskwright.analysis.schema.closed import closed_objects
-from maskwright.analysis.schema.load import JsonSchema, check_texts, load_schema
+from maskwright.analysis.schema.load import JsonSchema, load_schema
 from maskwright.analysis.schema.shapes import Escapes
+from maskwright.analysis.schema.style import check_texts
 from maskwright.analysis.schema.text_patterns import Regex, load_regex
 
 DEEPEST = 100

@@ -19,8 +19,8 @@ from maskwright.analysis.composition.structural_tags_host import HostRules
 from maskwright.analysis.composition.tools_reading import JsonForm, Tool, kind_and_fields, read_tool, unicode_text
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.nesting import on_own_stack, read_json
-from maskwright.analysis.schema.load import KeyOrder, check_texts
 from maskwright.analysis.schema.shapes import Escapes
+from maskwright.analysis.schema.style import KeyOrder, check_texts
 
 _FREE = {"type": "any_text"}
 _TEMPLATE = "a str, in which {name} is the tool's name"

@@ -16,8 +16,9 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.loading.lark_loader import parse_grammar
 from maskwright.analysis.regex.dfa import Dfa, difference, intersect
 from maskwright.analysis.regex.whole import regex_automaton
-from maskwright.analysis.schema.load import JsonSchema, KeyOrder, load_schema
+from maskwright.analysis.schema.load import JsonSchema, load_schema
 from maskwright.analysis.schema.shapes import Escapes
+from maskwright.analysis.schema.style import KeyOrder
 from maskwright.analysis.schema.text_patterns import Regex, load_regex
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
@@ -126,7 +127,7 @@ def _input(fields: Mapping[str, Any], where: str, form: JsonForm, raw_end: str |
         return _reading(where, lambda: _ending(language, raw_end)) if isinstance(language, Regex) else language
     text = {"type": "string"}
     host = {"type": "object", "properties": {"input": text}, "required": ["input"], "additionalProperties": False}
-    schema = load_schema(host, whitespace=form.whitespace)
+    schema = load_schema(host, style="any", whitespace=form.whitespace)
     if form.escapes != "any":
         inside = load_regex(_ANY_TEXT) if language is None else language
         return _reading(where, lambda: _with_plain_key(schema, inside))

@@ -12,22 +12,19 @@ from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType, UnionType
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 from urllib.parse import quote, urljoin
 
 from maskwright.analysis.arguments import a_type, as_boolean, clip, printable
-from maskwright.analysis.errors import MissingExtraError, NestingError, SchemaError, UnknownNameError
+from maskwright.analysis.errors import MissingExtraError, NestingError, SchemaError
 from maskwright.analysis.files import is_tensors, read_file_bytes
 from maskwright.analysis.kept import Kept
 from maskwright.analysis.nesting import MOST_NESTED_JSON, on_own_stack, read_json
-from maskwright.analysis.regex.dfa import Dfa, intersect
-from maskwright.analysis.regex.whole import regex_automaton
 from maskwright.analysis.schema.closed import refuse_deep
 from maskwright.analysis.schema.documents import draft_named, identifier
 from maskwright.analysis.schema.graph import build_graph
 from maskwright.analysis.schema.shapes import Escapes, SchemaGraph, Texts
-
-KeyOrder: TypeAlias = Literal["any", "schema"]
+from maskwright.analysis.schema.style import KeyOrder, Style, StyleName, read_style, spacing_automaton
 
 MOST_BYTES = 1 << 28
 """BOUND: the bytes of a schema's file."""
@@ -35,18 +32,13 @@ MOST_BYTES = 1 << 28
 MOST_DOCUMENTS = 10_000
 """BOUND: the documents of a folder."""
 
-MOST_SPACES = 10_000
-"""BOUND: the characters of white space that a number may allow in a row."""
-
 
 class SchemaOptions(NamedTuple):
     """How a schema is read: the arguments of `load_schema`."""
 
-    whitespace: str | int = "any"
-    key_order: KeyOrder = "any"
+    style: Style = Style()
     lenient: bool = False
     documents: Mapping[str, Any] = MappingProxyType({})
-    escapes: Escapes = "any"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -74,28 +66,15 @@ class JsonSchema:
         return f"<JsonSchema {printable(self.name)}: {len(self.texts.graph.nodes)} nodes{left_out}>"
 
 
-def check_texts(whitespace: object, key_order: object = "any", escapes: object = "any") -> None:
-    """Check what `load_schema` is told of texts, before it is compared or hashed.
-
-    Some values refuse that, and True is 1 there.
-
-    Raises: UnknownNameError for an option that it does not have.
-    """
-    if isinstance(whitespace, bool) or not isinstance(whitespace, str | int):
-        raise UnknownNameError(f"whitespace is {clip(whitespace)}; expected 'any', 'compact', a number or a pattern")
-    for name, value, other in (("key_order", key_order, "schema"), ("escapes", escapes, "minimal")):
-        if not isinstance(value, str) or value not in ("any", other):
-            raise UnknownNameError(f"{name} is {clip(value)}; expected 'any' or {other!r}")
-
-
 @on_own_stack
 def load_schema(
     source: Any,
     *,
+    style: StyleName | Style = "natural",
     documents: Mapping[str, Any] | str | os.PathLike[str] | None = None,
-    whitespace: str | int = "any",
-    key_order: KeyOrder = "any",
-    escapes: Escapes = "any",
+    whitespace: str | int | None = None,
+    key_order: KeyOrder | None = None,
+    escapes: Escapes | None = None,
     lenient: bool = False,
     name: str | None = None,
 ) -> JsonSchema:
@@ -107,12 +86,17 @@ def load_schema(
     documents : URI -> schema, for references to other documents; or a folder, whose `.json` files
         they are: each under its identifier and its path in the folder. Nothing is loaded from
         elsewhere.
-    whitespace : what may stand between the tokens of JSON: "any" white space, none ("compact"), at
-        most so many characters in a row (a number), or a regular expression.
+    style : how the JSON is written. "natural": as people and programs write it, on one line or
+        indented, all characters that need no escape without one; "compact": without white space;
+        "any": whatever RFC 8259 allows, as a thousand blanks or `\\u006d` for `m`. The next three
+        say otherwise of a part of the style.
+    whitespace : what may stand between the tokens of JSON: "natural", that is nothing, one blank,
+        or a line break with at most 128 blanks or tabs; none ("compact"); "any" white space; at
+        most so many characters in a row (a number); or a regular expression.
     key_order : "schema" for objects whose members keep the order of `properties`; "any" for all.
-    escapes : which escapes strings and keys may have: "any" of JSON's, or "minimal", only those
-        that JSON wants, as `json.dumps` with `ensure_ascii=False` writes them: then no string has
-        two spellings.
+    escapes : which escapes strings and keys may have: "natural", those that `json.dumps` and
+        `JSON.stringify` write, that is only what JSON wants escaped and what is no printable ASCII;
+        "minimal", only what JSON wants escaped: then no string has two spellings; "any" of JSON's.
     lenient : whether to leave out what cannot be said exactly. `JsonSchema.left_out` has it.
     name : what errors call the schema; by default its `title` or its file.
 
@@ -130,16 +114,15 @@ def load_schema(
     if name is None:
         title = schema.get("title") if isinstance(schema, dict) else None
         name = found or (title[:60] if isinstance(title, str) and title.isprintable() and title else "schema")
-    check_texts(whitespace, key_order, escapes)
-    spacing = _spacing(whitespace)
+    written = read_style(style, whitespace, key_order, escapes)
     others = given_documents(documents, schema)
     if others:
         refuse_deep(schema, *others.values())
-        graph = _built(schema, others, key_order, lenient)
+        graph = _built(schema, others, written.key_order, lenient)
     else:
-        graph = _graph(_Content(schema), key_order, lenient)
-    options = SchemaOptions(whitespace, key_order, lenient, others, escapes)
-    return JsonSchema(name, schema, Texts(graph, spacing, escapes), options)
+        graph = _graph(_Content(schema), written.key_order, lenient)
+    texts = Texts(graph, spacing_automaton(written.whitespace), written.escapes)
+    return JsonSchema(name, schema, texts, SchemaOptions(written, lenient, others))
 
 
 def given_documents(documents: Mapping[str, Any] | str | os.PathLike[str] | None, schema: Any) -> dict[str, Any]:
@@ -238,26 +221,6 @@ def _built(schema: Any, documents: dict[str, Any], key_order: KeyOrder, lenient:
             raise
     documents = dict(zip(documents, others, strict=True))
     return build_graph(again, documents=documents, key_order=key_order, lenient=lenient)
-
-
-@Kept
-def _spacing(whitespace: str | int) -> Dfa | None:
-    """The automaton of white space; None for any. Raises: UnknownNameError for another option."""
-    if whitespace == "any":
-        return None
-    if whitespace == "compact":
-        return Dfa.literal(b"")
-    if isinstance(whitespace, int):
-        if not 0 <= whitespace <= MOST_SPACES:
-            raise UnknownNameError(f"whitespace is {clip(whitespace)}; expected 0 to {MOST_SPACES:,} characters")
-        return regex_automaton(rf"[ \t\n\r]{{0,{whitespace}}}")
-    found = intersect(regex_automaton(whitespace), regex_automaton(r"[ \t\n\r]*"))
-    if found.is_empty:
-        raise UnknownNameError(
-            f"whitespace is {clip(whitespace)}, a pattern that matches no white space; expected 'any', 'compact', a number, or a "
-            "pattern of blanks, tabs and line breaks"
-        )
-    return found
 
 
 def _read(path: str | os.PathLike[str]) -> bytes:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.regex.dfa import Dfa
 
-Escapes: TypeAlias = Literal["any", "minimal"]
+Escapes: TypeAlias = Literal["any", "natural", "minimal"]
 """How strings are spelled: see `Texts`."""
 
 NO_NODE = -1
@@ -231,7 +231,9 @@ class Texts(NamedTuple):
         what JSON wants escaped, and only one: a backslash and then the quotation mark or backslash
         itself; b, t, n, f and r for the characters 8, 9, 10, 12 and 13; u and four digits, letters
         small, for the others below 32. So no string has two spellings.
-        Source: RFC 8785, section 3.2.2.2.
+        Source: RFC 8785, section 3.2.2.2. "natural" for these, with digits of either case, and u
+        and four digits, or a surrogate pair, for any character from 127 on, which may stand as it
+        is too: what Python's `json.dumps` and JavaScript's `JSON.stringify` write.
 
     A text has no object in which two members have the same key. Half a surrogate pair is no
     character. Numbers are spelled as their automata say. A text is legal if it is one of these; a

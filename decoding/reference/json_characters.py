@@ -14,7 +14,7 @@ from maskwright.analysis.errors import LimitError
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema.shapes import Escapes, KeyAutomaton
 
-QUOTE, BACKSLASH, SPACE = 0x22, 0x5C, 0x20
+QUOTE, BACKSLASH, SPACE, DELETE = 0x22, 0x5C, 0x20, 0x7F
 LAST = 0x10FFFF
 FIRST_HIGH, FIRST_LOW, LAST_LOW, FIRST_WIDE = 0xD800, 0xDC00, 0xDFFF, 0x10000
 
@@ -63,8 +63,13 @@ def spelled(spelling: bytes, escapes: Escapes = "any") -> Ranges:
     """
     if spelling[0] != BACKSLASH:
         return _of_utf8(spelling)
-    if escapes == "minimal":
-        return tuple((one, one) for one, text in MINIMAL_ESCAPES.items() if text.encode().startswith(spelling))
+    if escapes != "any":
+        text = spelling.decode("latin-1")
+        minimal = tuple((one, one) for one, escape in MINIMAL_ESCAPES.items() if _begins(escape, text, escapes))
+        if escapes == "minimal":
+            return minimal
+        is_unit = spelling[1:2] in (b"", b"u")
+        return minimal + tuple(c for one in spelled(spelling) for c in _clipped(*one, DELETE, LAST) if is_unit)
     if len(spelling) == 1:
         return ALL
     if spelling[1] != ord("u"):
@@ -82,6 +87,11 @@ def spelled(spelling: bytes, escapes: Escapes = "any") -> Ranges:
     if low is None or not FIRST_HIGH <= first < FIRST_LOW:
         return ()
     return tuple((_pair(first, a), _pair(first, b)) for a, b in _clipped(*low, FIRST_LOW, LAST_LOW))
+
+
+def _begins(escape: str, text: str, escapes: Escapes) -> bool:
+    """Whether an escape begins with some text; its digits may be capitals unless it is minimal."""
+    return escape.startswith(text if escapes == "minimal" else text[:2] + text[2:].lower())
 
 
 def whole(spelling: bytes) -> bool:

@@ -243,8 +243,8 @@ def of_spelling(frame: Frame | None, place: Quoted, byte: int, escapes: Escapes)
     """Bytes that no string has: they are not JSON, or an escape that the texts do not have."""
     path = _of_string(frame, place)
     spelling = place.spelling
-    if escapes == "minimal" and spelling[:1] == bytes([BACKSLASH]) and spelled(spelling + bytes([byte])):
-        return Refusal("string", path, "this character is spelled otherwise: escapes are minimal")
+    if escapes != "any" and spelling[:1] == bytes([BACKSLASH]) and spelled(spelling + bytes([byte])):
+        return Refusal("string", path, f"this character is spelled otherwise: escapes are {escapes}")
     if spelling[:2] == b"\\u":
         half = " of the second half of a surrogate pair" if len(spelling) >= 6 else ""
         message = f"expected \\u and four hexadecimal digits{half}; half a pair is no character"

@@ -40,7 +40,7 @@ from maskwright.decoding.schema.constants import (
     UTF8,
 )
 from maskwright.maskstore.schema._hash_kernels import HASH_FACTOR_1, HASH_FACTOR_2, next_hash
-from maskwright.maskstore.schema._utf8_kernels import BACKSLASH, QUOTE, SPACE, next_utf8
+from maskwright.maskstore.schema._utf8_kernels import BACKSLASH, DELETE, QUOTE, SPACE, next_utf8
 from maskwright.maskstore.schema.layout import (
     ANY_ESCAPES,
     ESCAPES,
@@ -48,6 +48,7 @@ from maskwright.maskstore.schema.layout import (
     KEYS,
     KIND,
     LITERALS,
+    MINIMAL_ESCAPES,
     STRING_AUTOMATON,
     STRING_LEAST,
     STRING_LENGTHS,
@@ -274,14 +275,19 @@ def can_be_unit(table: Int32, automata: Int32, memory: Int32, work: Int32, at: i
     r"""Whether some `\u` escape of a unit from `low` to `high` spells a character that may come.
 
     That is the character itself, or for the first half of a pair one of those of its pairs. Where
-    escapes are minimal, it is a control character without a letter of its own.
+    not all escapes are allowed, it is a control character without a letter of its own, or, unless
+    they are minimal, no printable ASCII.
     """
     if table[ESCAPES] != ANY_ESCAPES:
-        return (
+        if (
             has_character(table, automata, memory, work, at, low, min(high, 7))
             or has_character(table, automata, memory, work, at, max(low, 11), min(high, 11))
             or has_character(table, automata, memory, work, at, max(low, 14), min(high, SPACE - 1))
-        )
+        ):
+            return True
+        low = max(low, DELETE)
+        if table[ESCAPES] == MINIMAL_ESCAPES or low > high:
+            return False
     if has_character(table, automata, memory, work, at, low, min(high, FIRST_SURROGATE - 1)):
         return True
     if has_character(table, automata, memory, work, at, max(low, LAST_SURROGATE + 1), high):
@@ -300,6 +306,7 @@ def can_be_escaped(table: Int32, automata: Int32, memory: Int32, work: Int32, at
         return can_be_unit(table, automata, memory, work, at, 0, 0xFFFF)
     return (
         has_character(table, automata, memory, work, at, 0, SPACE - 1)
+        or can_be_unit(table, automata, memory, work, at, DELETE, 0xFFFF)
         or has_character(table, automata, memory, work, at, QUOTE, QUOTE)
         or has_character(table, automata, memory, work, at, BACKSLASH, BACKSLASH)
     )
@@ -349,7 +356,7 @@ def read_escape(table: Int32, automata: Int32, memory: Int32, work: Int32, to: i
         work[to + ESCAPE] = LOW_UNIT
         return byte == 117
     digit = hex_digit(byte)
-    if digit < 0 or (byte < 97 and digit > 9 and not is_any):
+    if digit < 0 or (byte < 97 and digit > 9 and table[ESCAPES] == MINIMAL_ESCAPES):
         return False
     if escape < LOW_BACKSLASH:
         return read_unit_digit(table, automata, memory, work, to, digit)

@@ -57,9 +57,9 @@ def facts_of(constraint: JsonSchema | Regex) -> tuple[dict[str, Any], dict[str, 
             "name": constraint.name,
             "schema": json.dumps(constraint.schema, allow_nan=False),
             "documents": json.dumps(dict(options.documents), allow_nan=False),
-            "whitespace": json.dumps(options.whitespace),
-            "key_order": options.key_order,
-            "escapes": options.escapes,
+            "whitespace": json.dumps(options.style.whitespace),
+            "key_order": options.style.key_order,
+            "escapes": options.style.escapes,
             "lenient": options.lenient,
         }
     except (TypeError, ValueError, RecursionError) as error:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from maskwright.analysis.jit import kernel
 
-QUOTE, BACKSLASH, SPACE = 34, 92, 32
+QUOTE, BACKSLASH, SPACE, DELETE = 34, 92, 32, 127
 """Bytes; those below a blank are not allowed in strings."""
 
 N_UTF8_STATES = 8

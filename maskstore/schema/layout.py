@@ -28,9 +28,9 @@ MOST_WORDS = 3
 SPACING_ID = 4
 """The content id of the white space."""
 ESCAPES = 5
-"""Which escapes strings have, `ANY_ESCAPES` or `MINIMAL_ESCAPES`: see `analysis.schema.shapes`."""
+"""Which escapes strings have, one of the three below: see `Texts` in `analysis.schema.shapes`."""
 TABLE_HEADER = 6
-ANY_ESCAPES, MINIMAL_ESCAPES = 0, 1
+ANY_ESCAPES, MINIMAL_ESCAPES, NATURAL_ESCAPES = 0, 1, 2
 
 SPACING_ROW = 5
 """For each state of the white space: the next state behind a blank, a tab, a line feed and a

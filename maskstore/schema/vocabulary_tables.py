@@ -38,12 +38,28 @@ _PARTIAL_ESCAPE = (
 )
 _MINIMAL_ESCAPE = rb'(?:\\(?:["\\bfnrt]|u00(?:0[0-7bef]|1[0-9a-f])))'
 _PARTIAL_MINIMAL_ESCAPE = rb"(?:\\(?:u(?:0(?:0[01]?)?)?)?)"
+_NATURAL_UNIT = (
+    rb"00(?:0[0-7bBeEfF]|1[0-9a-fA-F]|7[fF]|[89a-fA-F][0-9a-fA-F])|0[1-9a-fA-F][0-9a-fA-F]{2}"
+    rb"|[1-9a-cefA-CEF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}"
+)
+_NATURAL_ESCAPE = rb'(?:\\(?:["\\bfnrt]|u(?:' + _NATURAL_UNIT + rb"|" + _PAIR + rb")))"
+_PARTIAL_NATURAL_ESCAPE = (
+    rb"(?:\\(?:u(?:0(?:0[0178-9a-fA-F]?|[1-9a-fA-F][0-9a-fA-F]?)?|[1-9a-cefA-CEF][0-9a-fA-F]{0,2}"
+    rb"|[dD](?:[0-7][0-9a-fA-F]?|[89abAB][0-9a-fA-F]?)?|[dD][89abAB][0-9a-fA-F]{2}(?:\\(?:u(?:[dD](?:[c-fC-F][0-9a-fA-F]?)?)?)?)?)?)?)"
+)
 
 
-@lru_cache(maxsize=2)
+_ESCAPES = {
+    "any": (_ESCAPE, _PARTIAL_ESCAPE),
+    "natural": (_NATURAL_ESCAPE, _PARTIAL_NATURAL_ESCAPE),
+    "minimal": (_MINIMAL_ESCAPE, _PARTIAL_MINIMAL_ESCAPE),
+}
+
+
+@lru_cache(maxsize=3)
 def _content(escapes: Escapes) -> re.Pattern[bytes]:
-    """What a token that begins inside a string is there: content to its end, or to a quotation mark."""
-    escape, partial = (_ESCAPE, _PARTIAL_ESCAPE) if escapes == "any" else (_MINIMAL_ESCAPE, _PARTIAL_MINIMAL_ESCAPE)
+    """What a token that begins inside a string is there: content to an end or a quotation mark."""
+    escape, partial = _ESCAPES[escapes]
     return re.compile(
         rb"((?:" + _CHARACTER + rb"|" + escape + rb")*)(?:(" + _PARTIAL_CHARACTER + rb"|" + partial + rb")?\Z|\")"
     )

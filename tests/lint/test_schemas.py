@@ -206,3 +206,22 @@ def resolved(schema: Any, pointer: str) -> Any:
         key = part.replace("~1", "/").replace("~0", "~")
         schema = schema[int(key)] if isinstance(schema, list) else schema[key]
     return schema
+
+
+@pytest.mark.parametrize(
+    ("options", "codes"),
+    [
+        ({}, []),
+        ({"style": "compact"}, []),
+        ({"style": "any"}, ["endless-whitespace", "needless-escapes"]),
+        ({"whitespace": r"\s*"}, ["endless-whitespace"]),
+        ({"whitespace": 4}, []),
+        ({"escapes": "any"}, ["needless-escapes"]),
+    ],
+)
+def test_styles_that_let_a_model_run_on_are_told(options: dict[str, Any], codes: list[str]) -> None:
+    report = lint_schema(mw.load_schema({"type": "object"}, **options))
+    assert [one.code for one in report.findings] == codes and report.passed
+    assert [one.code for one in lint_schema({}, style=options.get("style", "natural")).findings] == (
+        codes if "style" in options else []
+    )

@@ -126,6 +126,7 @@ def test_wrong_masks_are_found(tmp_path: Path) -> None:
     assert classes_of(masks, tmp_path, "2", '"a"') == ["replayed", "outside: no instance"]
     masks = dataclasses.replace(masks, constraint=mw.load_schema(right))
     assert classes_of(masks, tmp_path, "12", "2") == ["false refusal", "replayed"]
+    assert classes_of(masks, tmp_path, "   12", "   2") == 2 * ["outside: an instance that is spelled otherwise"]
     found = dataclasses.replace(store(mw.load_schema(wide, whitespace="compact")), constraint=judge)
     assert classes_of(found, tmp_path, "12", "null") == ["replayed", "false permission"]
     found = dataclasses.replace(store({"type": "null"}), constraint=judge)

@@ -136,7 +136,7 @@ class _Drawn:
     def __init__(self, schema: JsonSchema, seed: int) -> None:
         self.schema, self.seed = schema, seed
         vocabulary, documents = byte_vocabulary(), schema.options.documents
-        again = partial(load_schema, documents=documents or None, lenient=True)
+        again = partial(load_schema, style="any", documents=documents or None, lenient=True)
         self.is_exact = not schema.left_out
         loose = again(schema.schema)
         self.store = build_schema_store(loose, vocabulary)

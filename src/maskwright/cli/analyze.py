@@ -35,6 +35,7 @@ from maskwright.cli.constraints import (
     GrammarOptions,
     KeyOrderOption,
     LenientOption,
+    StyleOption,
     WhitespaceOption,
     load_any,
 )
@@ -64,6 +65,7 @@ def analyze(
     soft: SoftOption = None,
     restrict: RestrictOption = None,
     syntax: FromOption = None,
+    style: StyleOption = None,
     whitespace: WhitespaceOption = None,
     key_order: KeyOrderOption = None,
     escapes: EscapesOption = None,

@@ -16,6 +16,7 @@ from maskwright.analysis.errors import MaskwrightError
 if TYPE_CHECKING:
     from maskwright.analysis.composition import Composition
     from maskwright.analysis.grammar import Grammar
+    from maskwright.analysis.schema.style import Style
     from maskwright.stores.sources import Constraint
 
 Syntax = Literal["lark", "schema", "regex", "choice", "gbnf", "ebnf", "llguidance"]
@@ -28,12 +29,17 @@ FromOption = Annotated[
         "choice: one text a line.",
     ),
 ]
+StyleOption = Annotated[
+    Literal["natural", "compact", "any"] | None,
+    typer.Option("--style", help="How a schema's JSON is written: natural, compact or any. By default natural."),
+]
 WhitespaceOption = Annotated[
     str | None,
     typer.Option(
         "--whitespace",
         metavar="W",
-        help="Of a schema's texts: any, compact, at most so many characters in a row, or a regular expression. By default any.",
+        help="Of a schema's texts: natural, compact, any, at most so many characters in a row, or a regular expression. "
+        "By default as the style has it.",
     ),
 ]
 KeyOrderOption = Annotated[
@@ -41,10 +47,11 @@ KeyOrderOption = Annotated[
     typer.Option("--key-order", help="Of a schema's texts: any, or that of the schema's properties. By default any."),
 ]
 EscapesOption = Annotated[
-    Literal["any", "minimal"] | None,
+    Literal["natural", "minimal", "any"] | None,
     typer.Option(
         "--escapes",
-        help="Of the strings and keys of a schema's texts: any escape of JSON, or only those that JSON wants. By default any.",
+        help="Of a schema's strings and keys: natural, as json.dumps writes them; minimal, only those that JSON wants; any of JSON's. "
+        "By default as the style has it.",
     ),
 ]
 LenientOption = Annotated[
@@ -59,7 +66,7 @@ DocumentsOption = Annotated[
     ),
 ]
 
-OF_SCHEMAS = ("whitespace", "key_order", "escapes", "lenient", "documents")
+OF_SCHEMAS = ("style", "whitespace", "key_order", "escapes", "lenient", "documents")
 OF_LARK = ("start", "lexing", "reserved", "conflicts", "soft", "restrict")
 """The fields of `GrammarOptions` that are for schemas, and those that are for grammars in Lark."""
 _OF_ALL_COMPOSITIONS = ("analyze", "info", "complete", "serve-check", "warm-up")
@@ -71,7 +78,7 @@ _SUFFIXES: dict[str, Syntax] = {".lark": "lark", ".json": "schema", ".gbnf": "gb
 class GrammarOptions(NamedTuple):
     """The options that say how a grammar or a schema is read.
 
-    The first six are arguments of `load_grammar`; those from `whitespace` on are of
+    The first six are arguments of `load_grammar`; those from `style` on are of
     `load_schema`. None stands for the default. The help texts of the options say what each means.
     """
 
@@ -82,9 +89,10 @@ class GrammarOptions(NamedTuple):
     soft: list[str] | None = None
     restrict: list[str] | None = None
     syntax: Syntax | None = None
+    style: Literal["natural", "compact", "any"] | None = None
     whitespace: str | None = None
     key_order: Literal["any", "schema"] | None = None
-    escapes: Literal["any", "minimal"] | None = None
+    escapes: Literal["natural", "minimal", "any"] | None = None
     lenient: bool = False
     documents: Path | None = None
 
@@ -114,6 +122,14 @@ class GrammarOptions(NamedTuple):
         # have one too.
         options: dict[str, Any] = {name: getattr(self, name) for name in OF_LARK}
         return load_grammar(path_or_text(source), **options)
+
+    def json_style(self) -> Style:
+        """How the JSON of a schema is written. Raises: UnknownNameError for what no style has."""
+        from maskwright.analysis.schema.style import read_style
+
+        spaces = self.whitespace or None
+        whitespace = int(spaces) if spaces and spaces.isdecimal() and len(spaces) < 10 else spaces
+        return read_style(self.style or "natural", whitespace, self.key_order, self.escapes)
 
     def refuse(self, names: tuple[str, ...], source: str, wanted: str) -> None:
         """Check that none of some options is given.
@@ -152,12 +168,9 @@ class GrammarOptions(NamedTuple):
         if syntax == "schema":
             from maskwright.analysis.schema.load import load_schema
 
-            spaces = self.whitespace or "any"
             return load_schema(
                 path_or_text(source),
-                whitespace=int(spaces) if spaces.isdecimal() and len(spaces) < 10 else spaces,
-                key_order=self.key_order or "any",
-                escapes=self.escapes or "any",
+                style=self.json_style(),
                 lenient=self.lenient,
                 documents=self.documents,
             )

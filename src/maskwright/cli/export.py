@@ -38,6 +38,7 @@ from maskwright.cli.constraints import (
     GrammarOptions,
     KeyOrderOption,
     LenientOption,
+    StyleOption,
     WhitespaceOption,
 )
 
@@ -57,6 +58,7 @@ def export(
     soft: SoftOption = None,
     restrict: RestrictOption = None,
     syntax: FromOption = None,
+    style: StyleOption = None,
     whitespace: WhitespaceOption = None,
     key_order: KeyOrderOption = None,
     escapes: EscapesOption = None,

@@ -33,6 +33,7 @@ from maskwright.cli.constraints import (
     GrammarOptions,
     KeyOrderOption,
     LenientOption,
+    StyleOption,
     WhitespaceOption,
     is_composition,
     path_or_text,
@@ -61,6 +62,7 @@ def lint(
     soft: SoftOption = None,
     restrict: RestrictOption = None,
     syntax: FromOption = None,
+    style: StyleOption = None,
     whitespace: WhitespaceOption = None,
     key_order: KeyOrderOption = None,
     escapes: EscapesOption = None,
@@ -116,6 +118,7 @@ def _of_schema(source: str, tokenizer: str | None, options: GrammarOptions, allo
         vocabulary,
         documents=options.documents,
         lenient=options.lenient,
+        style=options.json_style(),
         file=source if is_file else None,
         allow=allow,
     )

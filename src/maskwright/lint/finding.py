@@ -34,6 +34,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "matches-nothing": "a terminal matches no text",
         "missing-bytes": "the grammar has bytes that no token of the vocabulary holds",
         "mode-conflict": "readings of one text go on with lexemes that are read differently",
+        "needless-escapes": "characters that need no escape may be written with one",
         "never-adjacent": "two terminals follow one another, but no text can have both side by side",
         "never-lexed": "a terminal always loses to others",
         "newline-without-line-feed": "the layout's newline matches texts without a line feed",

@@ -17,9 +17,11 @@ from maskwright.analysis.schema.documents import DEFAULT_DRAFT, DRAFTS
 from maskwright.analysis.schema.emptiness import Emptiness, empty_subschemas
 from maskwright.analysis.schema.graph import build_graph
 from maskwright.analysis.schema.load import JsonSchema, given_documents, load_schema, read_values
+from maskwright.analysis.schema.style import Style, StyleName, read_style, spacing_automaton
 from maskwright.decoding.matchers import make_matcher
 from maskwright.lint.finding import CODES, SEVERITIES, Finding, Report, listed
 from maskwright.lint.schema_keywords import Place, idle_keywords, places_of
+from maskwright.lint.whitespace import is_infinite
 from maskwright.maskstore.schema.build import tables_of
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
 
@@ -34,16 +36,18 @@ def lint_schema(
     *,
     documents: Mapping[str, Any] | str | os.PathLike[str] | None = None,
     lenient: bool = False,
+    style: StyleName | Style = "natural",
     file: str | os.PathLike[str] | None = None,
     allow: Iterable[str] = (),
 ) -> Report:
     """Report what is wrong with a JSON schema.
 
-    schema : what `load_schema` takes, or what it returns; `documents` and `lenient` are then its
-        own.
+    schema : what `load_schema` takes, or what it returns; `documents`, `lenient` and `style` are
+        then its own.
     vocabulary : what `load_vocabulary` accepts, to see whether its tokens can spell a text.
     documents, lenient : as for `load_schema`. What a lenient reading leaves out is a warning, else
         an error.
+    style : as for `load_schema`.
     file : what findings call the schema; by default its name.
     allow : codes of findings to leave out.
 
@@ -60,11 +64,12 @@ def lint_schema(
         need_path("the schema", file)
     if isinstance(schema, JsonSchema):
         values, name = schema.schema, schema.name
-        documents, lenient = schema.options.documents, schema.options.lenient
+        documents, lenient, style = schema.options.documents, schema.options.lenient, schema.options.style
     else:
         values, name = values_of(schema)
     given = None if vocabulary is None else as_vocabulary(vocabulary)
-    lint = _Lint(values, given_documents(documents, values), lenient, os.fsdecode(file) if file is not None else name)
+    where = os.fsdecode(file) if file is not None else name
+    lint = _Lint(values, given_documents(documents, values), lenient, read_style(style), where)
     found = list(dict.fromkeys(lint.findings()))
     if given is not None and any(one.severity == "error" for one in found):
         lint.skipped.append("the vocabulary: no store can be built")
@@ -98,8 +103,8 @@ def _parent(pointer: str, order: Mapping[str, int]) -> str:
 
 
 class _Lint:
-    def __init__(self, schema: Any, documents: Mapping[str, Any], lenient: bool, file: str) -> None:
-        self.schema, self.documents, self.lenient, self.file = schema, documents, lenient, file
+    def __init__(self, schema: Any, documents: Mapping[str, Any], lenient: bool, style: Style, file: str) -> None:
+        self.schema, self.documents, self.lenient, self.style, self.file = schema, documents, lenient, style, file
         named = schema.get("$schema") if isinstance(schema, dict) else None
         uri = named.rstrip("#").replace("https://", "http://", 1) if isinstance(named, str) else ""
         self.draft = DRAFTS.get(uri, DEFAULT_DRAFT)
@@ -119,6 +124,29 @@ class _Lint:
             yield self.finding(code, severity, pointer, message, "none: the keyword says nothing of any value", remedy)
         if not empty.is_empty:
             yield from self._inexact()
+        yield from self._loose_style()
+
+    def _loose_style(self) -> Iterator[Finding]:
+        """What a style allows that nobody wants of a model."""
+        spacing = spacing_automaton(self.style.whitespace)
+        if spacing is None or is_infinite(spacing):
+            yield self.finding(
+                "endless-whitespace",
+                "info",
+                "",
+                "blanks may stand between any two tokens of JSON, without end",
+                "a model that has begun to emit blanks may go on until the token limit: every mask allows more of them",
+                "use the default style, 'natural'",
+            )
+        if self.style.escapes == "any":
+            yield self.finding(
+                "needless-escapes",
+                "info",
+                "",
+                r"any character of a string or key may be written as an escape (\u006d for m)",
+                "texts may be legal and hard to read, and where one key is left, its spelling is not forced",
+                "use the default style, 'natural'",
+            )
 
     def _empty(self, empty: Emptiness) -> Iterator[Finding]:
         schemas = {place.pointer: place for place in self.places}

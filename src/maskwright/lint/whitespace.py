@@ -27,7 +27,7 @@ def endless_whitespace(facts: Facts) -> Iterator[Finding]:
         if dfa is not None and number not in facts.faulty:
             only = only_blanks(dfa)
             if not only.is_empty:
-                blank[number] = _is_infinite(only)
+                blank[number] = is_infinite(only)
     ignored = [t for t in sorted(grammar.ignored) if t in blank and t not in facts.used]
     if ignored and not (len(ignored) == 1 and _is_bounded(facts, ignored[0])):
         is_endless = [t for t in ignored if blank[t]]
@@ -81,7 +81,7 @@ def only_blanks(dfa: Dfa) -> Dfa:
     return Dfa.minimal(table, dfa.is_accepting)
 
 
-def _is_infinite(dfa: Dfa) -> bool:
+def is_infinite(dfa: Dfa) -> bool:
     """Whether an automaton whose states are all useful has a cycle."""
     successors = [np.unique(row[row >= 0]).tolist() for row in dfa.next_state]
     return _cyclic(dict(enumerate(successors))) is not None

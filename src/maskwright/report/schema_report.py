@@ -110,9 +110,7 @@ def schema_facts(schema: JsonSchema) -> dict[str, Any]:
     objects = [shape for shape in shapes if isinstance(shape, Objects)]
     automata = list(_automata(graph, schema.texts.spacing))
     return {
-        "whitespace": options.whitespace,
-        "key_order": options.key_order,
-        "escapes": options.escapes,
+        **options.style._asdict(),
         "lenient": options.lenient,
         "nodes": len(graph.nodes),
         "recursive_nodes": _n_recursive(graph),

@@ -7,8 +7,8 @@ from typing import Literal, NamedTuple, get_args
 from maskwright.analysis.arguments import as_boolean, clip
 from maskwright.analysis.errors import MaskwrightError, UnknownNameError
 from maskwright.analysis.grammar.lark_files import suggestion
-from maskwright.analysis.schema.load import KeyOrder, check_texts
 from maskwright.analysis.schema.shapes import Escapes
+from maskwright.analysis.schema.style import KeyOrder, check_texts
 
 Kind = Literal["json", "json_object", "regex", "grammar", "choice", "structural_tag"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

@@ -11,8 +11,8 @@ from maskwright.analysis.arguments import a_type, clip
 from maskwright.analysis.errors import MaskwrightError, UnknownNameError
 from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.analysis.nesting import read_json
-from maskwright.analysis.schema.load import KeyOrder
 from maskwright.analysis.schema.shapes import Escapes
+from maskwright.analysis.schema.style import KeyOrder
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.serving.options import RequestLimits, RequestOptions
 from maskwright.serving.requests import RequestCompiler

@@ -25,6 +25,8 @@ import numpy as np
 from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError, SchemaError, VocabularyError
 from maskwright.analysis.files import MAX_TEXT, read_file_bytes
 from maskwright.analysis.schema.load import JsonSchema, load_schema
+from maskwright.analysis.schema.style import STYLES
+from maskwright.decoding.reference.json_texts import JsonInterpreter
 from maskwright.maskstore.file.fileformat import store_info
 from maskwright.maskstore.vocabulary.encoders import encoder_of
 from maskwright.stores.schema_store import SchemaStore, build_schema_store
@@ -212,12 +214,25 @@ class _SchemaRun:
             return NOT_JUDGED
         if verdict.answer == "refused":
             return NO_INSTANCE
+        if self._is_legal(data):
+            return FALSE_REFUSAL if verdict.answer == "accepted" else NOT_JUDGED
         if _reads(self.store, respelled(data)):
             return SPELLED_OTHERWISE
         for kind, looser in self._looser():
             if _reads(looser, data) or _reads(looser, respelled(data)):
                 return kind
         return FALSE_REFUSAL if verdict.answer == "accepted" else NOT_JUDGED
+
+    def _is_legal(self, data: str) -> bool:
+        """Whether a text is one of the schema's in its style, as the plain interpreter reads it."""
+        constraint = self.store.constraint
+        if not isinstance(constraint, JsonSchema):
+            return False
+        plain = JsonInterpreter(constraint.texts)
+        try:
+            return plain.is_complete(plain.read_bytes(plain.start(), data.encode()))
+        except (LimitError, UnicodeEncodeError):
+            return False
 
     def _looser(self) -> list[tuple[str, SchemaStore]]:
         """Stores that refuse less, each with the class of what only they allow. Made once.
@@ -230,14 +245,16 @@ class _SchemaRun:
             self._made = []
             options = constraint.options
             plain = _without_formats(constraint.schema)
-            is_any = (options.whitespace, options.key_order, options.escapes) == ("any", "any", "any")
+            is_any = options.style == STYLES["any"]
             for kind, schema, is_looser in (
                 (SPELLED_OTHERWISE, constraint.schema, not is_any),
                 (BY_A_FORMAT, plain, plain != constraint.schema),
             ):
                 if is_looser:
                     try:
-                        loaded = load_schema(schema, documents=options.documents, lenient=options.lenient, name=kind)
+                        loaded = load_schema(
+                            schema, style="any", documents=options.documents, lenient=options.lenient, name=kind
+                        )
                     except SchemaError:
                         continue
                     self._made.append((kind, build_schema_store(loaded, self.store.vocabulary)))

@@ -196,7 +196,7 @@ def test_parts_may_use_all_escapes() -> None:
     host = mw.load_schema({"properties": {"a": {"type": "string"}}}, name="host", escapes="minimal")
     with pytest.raises(mw.SchemaError, match=r"host: a part in a JSON string may use all escapes.*escapes='minimal'"):
         mw.compose(host, {"/properties/a": mw.load_regex("x")})
-    assert mw.compose(host, {}).host.options.escapes == "minimal"  # type: ignore[union-attr]
+    assert mw.compose(host, {}).host.options.style.escapes == "minimal"  # type: ignore[union-attr]
 
 
 def test_a_mark_in_a_users_schema_means_nothing() -> None:

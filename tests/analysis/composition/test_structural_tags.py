@@ -202,7 +202,7 @@ def test_grammars_that_name_themselves(tmp_path: Any) -> None:
 
 
 def test_a_wrong_option_is_refused_where_there_is_no_json_too() -> None:
-    with pytest.raises(mw.UnknownNameError, match="escapes is 'none'; expected 'any' or 'minimal'"):
+    with pytest.raises(mw.UnknownNameError, match="escapes is 'none'; expected 'any', 'natural' or 'minimal'"):
         mw.read_structural_tag({"type": "structural_tag", "format": TAG}, escapes="none")  # type: ignore[arg-type]
 
 

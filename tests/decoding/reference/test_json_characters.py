@@ -59,6 +59,21 @@ def test_minimal_escapes_give_each_character_one_spelling() -> None:
     )
 
 
+def test_natural_escapes_are_those_of_the_standard_library_in_either_case() -> None:
+    for character in CHARACTERS:
+        wanted = {json.dumps(character, ensure_ascii=ascii_only)[1:-1].encode() for ascii_only in (True, False)}
+        wanted |= {one[:2] + one[2:].upper().replace(b"U", b"u") for one in wanted if one[:2] == b"\\u"}
+        for spelling in spellings(character):
+            is_natural = spelling in wanted or (
+                spelling[:2] == b"\\u" and spelling.lower() in {w.lower() for w in wanted}
+            )
+            assert spelled(spelling, "natural") == (((ord(character), ord(character)),) if is_natural else ()), spelling
+            for end in range(1, len(spelling) + 1 if is_natural else 1):
+                assert is_in(ord(character), spelled(spelling[:end], "natural")), spelling[:end]
+    for beginning in (b"\\/", b"\\u002", b"\\u006", b"\\u007e", b"\\u000a", b"\\x"):
+        assert spelled(beginning, "natural") == (), beginning
+
+
 def test_characters_of_a_beginning_are_those_that_are_spelled_so() -> None:
     beginnings: dict[bytes, set[int]] = {}
     for character in CHARACTERS:

@@ -7,7 +7,7 @@ import random
 import pytest
 from naive_json_texts import is_legal, small_texts
 from random_graphs import automaton, random_graph
-from random_texts import random_text
+from random_texts import ESCAPES, random_text
 from shares import share
 
 from maskwright.analysis.errors import LimitError
@@ -175,7 +175,7 @@ MOST_PREFIXES = 150
 @pytest.mark.parametrize("seed", share([131, 178, *range(40)], 4))
 def test_legal_prefixes_are_those_of_legal_texts(seed: int) -> None:
     """All legal texts are read. All prefixes that live are completed, by texts that are legal."""
-    texts = Texts(random_graph(random.Random(seed)), None, "minimal" if seed % 3 == 2 else "any")
+    texts = Texts(random_graph(random.Random(seed)), None, ESCAPES[seed % 3])
     endings = JsonEndings(texts)
     interpreter = endings.interpreter
     legal = [text for text in SMALL if is_legal(texts, text)]
@@ -247,7 +247,7 @@ SPACINGS = (None, automaton(" ?"), automaton("\n *| "), automaton("[ \t\r]+"))
 @pytest.mark.parametrize("seed", share(range(100), 15))
 def test_random_texts_and_their_neighbours(seed: int) -> None:
     rng = random.Random(seed)
-    texts = Texts(random_graph(rng), rng.choice(SPACINGS), "minimal" if seed % 3 == 2 else "any")
+    texts = Texts(random_graph(rng), rng.choice(SPACINGS), ESCAPES[seed % 3])
     interpreter = JsonInterpreter(texts)
     for _ in range(6):
         text = random_text(texts, rng, 3)

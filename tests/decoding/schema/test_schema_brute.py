@@ -75,7 +75,7 @@ def compare(store: SchemaStore, text: bytes, n_masks: int, rng: random.Random) -
     return len(chosen)
 
 
-@pytest.mark.parametrize("escapes", ["any", "minimal"])
+@pytest.mark.parametrize("escapes", ["any", "natural", "minimal"])
 @pytest.mark.parametrize(
     ("tokenizer", "n_masks"), share([("python-tiny", 2), ("python-tiny", 12), ("mistral-7b-v0.1", 4)], 1)
 )
@@ -85,7 +85,7 @@ def test_masks_are_the_tokens_that_can_be_read(tokenizer: str, n_masks: int, esc
     n = 0
     for name, schema, documents in texts(escapes):
         try:
-            store = build_schema_store(mw.load_schema(schema, name=name, escapes=escapes), vocabulary)
+            store = build_schema_store(mw.load_schema(schema, style="any", name=name, escapes=escapes), vocabulary)
         except mw.SchemaError:
             assert name != "odd"
             continue

@@ -38,7 +38,7 @@ def test_masks_are_those_of_all_tokens(seed: int, monkeypatch: pytest.MonkeyPatc
     """As if the interpreter read every token that the engine lets in."""
     rng = random.Random(seed)
     vocabulary = mw.load_vocabulary("python-tiny")
-    spellings = {"whitespace": "compact", "escapes": rng.choice(["any", "minimal"])}
+    spellings = {"whitespace": "compact", "escapes": rng.choice(["any", "natural", "minimal"])}
     try:
         store = mw.build_store(mw.load_schema(schema_of(rng), **spellings), vocabulary)
     except mw.SchemaError:
@@ -58,7 +58,7 @@ def test_masks_are_those_of_all_tokens(seed: int, monkeypatch: pytest.MonkeyPatc
             break
 
 
-@pytest.mark.parametrize("escapes", ["any", "minimal"])
+@pytest.mark.parametrize("escapes", ["any", "natural", "minimal"])
 def test_what_only_known_strings_go_on_with_is_refused(escapes: Any) -> None:
     vocabulary = mw.load_vocabulary("python-tiny")
     items = {"anyOf": [{"enum": ["for", "form", "fé", "x"]}, {"type": "integer"}]}

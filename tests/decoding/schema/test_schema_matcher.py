@@ -31,7 +31,7 @@ def vocabulary() -> mw.Vocabulary:
 
 @pytest.fixture(scope="module")
 def store(vocabulary: mw.Vocabulary) -> SchemaStore:
-    return build_schema_store(mw.load_schema(SCHEMA), vocabulary)
+    return build_schema_store(mw.load_schema(SCHEMA, style="any"), vocabulary)
 
 
 def allowed(matcher: Any) -> list[bytes]:
@@ -114,7 +114,7 @@ def test_where_texts_of_minimal_escapes_go_wrong(vocabulary: mw.Vocabulary, text
     matcher = build_schema_store(mw.load_schema(MINIMAL, escapes="minimal"), vocabulary).matcher()
     matcher.advance_bytes(text[:legal].encode())
     assert not matcher.try_bytes(text[legal : legal + 1].encode())
-    other = build_schema_store(mw.load_schema(MINIMAL), vocabulary).matcher()
+    other = build_schema_store(mw.load_schema(MINIMAL, style="any"), vocabulary).matcher()
     other.advance_bytes(text[:legal].encode())  # masks of one vocabulary, of texts of both kinds
     for each in (matcher, other):
         words = np.zeros(each.store.n_words, np.uint32)
@@ -123,21 +123,64 @@ def test_where_texts_of_minimal_escapes_go_wrong(vocabulary: mw.Vocabulary, text
         assert [t for t in range(vocabulary.size) if bits[t] != each.is_allowed(t)] == []
 
 
+@pytest.mark.parametrize(
+    "value", [None, {}, [], [{}, [[1.5, {"a": "b"}]], {"é😀\x7f": [True], 'q"\\/\n\x1f': "\u2028ü"}]]
+)
+@pytest.mark.parametrize("is_ascii", [True, False])
+@pytest.mark.parametrize(
+    "layout",
+    [{}, {"indent": 2}, {"indent": 4}, {"indent": "\t"}, {"indent": 0}, {"separators": (",", ":")}, {"indent": 10}],
+)
+def test_the_natural_style_is_what_programs_write(
+    vocabulary: mw.Vocabulary, value: Any, is_ascii: bool, layout: dict[str, Any]
+) -> None:
+    text = json.dumps(value, ensure_ascii=is_ascii, **layout)
+    for written in (text, text + "\n", text.replace("\n", "\r\n")):
+        matcher = build_schema_store(mw.load_schema(True), vocabulary).matcher()
+        spelled(matcher, written.encode())
+        assert matcher.is_accepting()
+
+
+@pytest.mark.parametrize(
+    ("text", "legal"),
+    [
+        ("  ", 1),
+        ("\n\n", 1),
+        ("\n" + 129 * " ", 129),
+        ("[1,  2]", 4),
+        ("[1, \n2]", 4),
+        ('{"\\u006d', 6),
+        ('"\\u0061"', 5),
+        ('"\\/', 2),
+        ('"\\u000a', 6),
+        ('"\\u007e', 6),
+    ],
+)
+def test_the_natural_style_has_no_runs_of_blanks_and_no_needless_escapes(
+    vocabulary: mw.Vocabulary, text: str, legal: int
+) -> None:
+    matcher = build_schema_store(mw.load_schema(True), vocabulary).matcher()
+    matcher.advance_bytes(text[:legal].encode())
+    assert not matcher.try_bytes(text[legal : legal + 1].encode())
+
+
 def test_keys_are_forced_where_escapes_are_minimal(vocabulary: mw.Vocabulary) -> None:
     found = {}
-    for escapes in ("any", "minimal"):
+    for escapes in ("any", "natural", "minimal"):
         schema = mw.load_schema(SCHEMA, whitespace="compact", escapes=escapes)  # type: ignore[arg-type]
         matcher = build_schema_store(schema, vocabulary).matcher()
         found[escapes] = matcher.forced_bytes()
-        if escapes == "minimal":
+        if escapes != "any":
             matcher.advance_bytes(b'{"n')
             assert matcher.forced_bytes() == b'ame":"'
             matcher.reset()
             matcher.advance_bytes(b'{"name":"\\u00')
             said = matcher.explain(vocabulary.tokens.index(b"6")).summary
-            assert "$.name: this character is spelled otherwise: escapes are minimal" in said
-    assert found == {"any": b'{"', "minimal": b'{"'}
-    with pytest.raises(mw.UnknownNameError, match="escapes is 'json'; expected 'any' or 'minimal'"):
+            assert f"$.name: this character is spelled otherwise: escapes are {escapes}" in said
+    assert found == {"any": b'{"', "natural": b'{"', "minimal": b'{"'}
+    with pytest.raises(mw.UnknownNameError, match=r"style is 'json' .*natural"):
+        mw.load_schema(SCHEMA, style="json")  # type: ignore[arg-type]
+    with pytest.raises(mw.UnknownNameError, match="escapes is 'json'; expected 'any', 'natural' or 'minimal'"):
         mw.load_schema(SCHEMA, escapes="json")  # type: ignore[arg-type]
 
 

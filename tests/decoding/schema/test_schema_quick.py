@@ -74,7 +74,7 @@ def test_threads_that_share_a_workspace() -> None:
     """Some make masks without the GIL, and forget them, while others look kept ones up."""
     vocabulary = mw.load_vocabulary("python-tiny")
     schema = {"type": "object", "properties": {"name": {"maxLength": 9}, "n": {"enum": [1, 22, 333]}}}
-    store = mw.build_store(mw.load_schema(schema), vocabulary)
+    store = mw.build_store(mw.load_schema(schema, style="any"), vocabulary)
     tokens = list(b'{"name": "ab\\u0020cd", "n": 333, "other": [1, {"a": null}]}')
     ids = [vocabulary.tokens.index(bytes([byte])) for byte in tokens]
 

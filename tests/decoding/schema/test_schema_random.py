@@ -6,6 +6,7 @@ import random
 
 import pytest
 from random_graphs import random_graph
+from random_texts import ESCAPES
 from schema_masks import SPACINGS, follow
 from shares import share
 
@@ -60,7 +61,7 @@ def test_masks_are_those_of_the_interpreter(seed: int) -> None:
         rng = random.Random(1000 * seed + k)
         graph = random_graph(rng)
         if not unique_nodes(graph):
-            texts = Texts(graph, rng.choice(SPACINGS), "minimal" if k % 3 == 2 else "any")
+            texts = Texts(graph, rng.choice(SPACINGS), ESCAPES[k % 3])
             n_masks += follow(texts, rng, rng.choice((10, 40)))
     assert n_masks > 5
 
@@ -75,7 +76,7 @@ def test_masks_with_items_that_must_differ(seed: int) -> None:
         graph = with_free_strings(random_graph(rng), rng)
         nodes = unique_nodes(graph)
         if nodes and all(map(can_compare, nodes)):
-            texts = Texts(graph, rng.choice(SPACINGS), "minimal" if k % 3 == 2 else "any")
+            texts = Texts(graph, rng.choice(SPACINGS), ESCAPES[k % 3])
             n_masks += follow(texts, rng, 25)
     pytest.fail(f"only {n_masks} masks")
 

@@ -69,7 +69,7 @@ def test_the_same_schema_comes_back(tmp_path: Path, options: dict[str, Any]) -> 
     mw.save_store(found, tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == (tmp_path / "s").read_bytes()
     info = store_info(tmp_path / "s")
-    assert info["kind"] == "schema" and info["schema"]["whitespace"] == options.get("whitespace", "any")
+    assert info["kind"] == "schema" and info["schema"]["whitespace"] == options.get("whitespace", "natural")
     json.dumps(info)
 
 
@@ -129,7 +129,7 @@ HOSTILE: list[tuple[str, Any, str]] = [
     ("whitespace", '"x"', "its schema is not read: whitespace is 'x'"),
     ("whitespace", "1e9", "its schema is not read: whitespace is"),
     ("key_order", "other", "its schema is not read: key_order is 'other'"),
-    ("escapes", "none", "its schema is not read: escapes is 'none'; expected 'any' or 'minimal'"),
+    ("escapes", "none", "its schema is not read: escapes is 'none'; expected 'any', 'natural' or 'minimal'"),
     ("lenient", 1, "metadata.lenient is 1, expected bool"),
     ("kind", "table", "its kind is 'table', expected"),
     ("kind", ["schema"], "its kind is .*expected"),
