@@ -270,7 +270,8 @@ class Offsets:
     in_terminals : for each name, its first use in the definition of a terminal.
     parts : for each terminal, the names in its definition.
     open_literal : where a literal begins that does not end; nothing behind it is looked at.
-    too_deep : the first bracket that has `MOST_NESTED` others around it.
+    too_deep : the first bracket that has `MOST_NESTED` others around it; nothing behind it is
+        looked at.
     """
 
     definitions: dict[str, list[int]] = field(default_factory=dict)
@@ -323,8 +324,9 @@ def offsets_of(text: str) -> Offsets:
         before = match if literal else None
         if match["bracket"]:
             depth += 1
-            if depth > MOST_NESTED and offsets.too_deep is None:
+            if depth > MOST_NESTED:
                 offsets.too_deep = offset
+                break
         elif match["closing"]:
             depth = max(0, depth - 1)
         elif match["directive"]:

@@ -42,16 +42,14 @@ _MOST_AFTER_BRACES = 1 << 22
 """BOUND: the sum of the cubes of the lengths; a fifth of a second."""
 
 _LARK_PIECE = re.compile(
-    r'//[^\n]*|#[^\n]*|(?P<literal>"(?:\\.|[^"\\\n])*+"?)|/(?:\\.|[^/\\])*+/?|(?P<open>[(\[])|[)\]]'
+    r'//[^\n]*|#[^\n]*|(?P<literal>"(?:\\.|[^"\\\n])*+"?)|/(?:\\.|[^/\\])*+/?'
     r"|(?P<json>%(?:json|schema[ \t]+\w+)\s*+\{)|(?P<brace>\{)|\}",
     re.DOTALL,
 )
-"""A comment, a string, a pattern, a bracket, the beginning of a schema.
+"""A comment, a string, a pattern, the beginning of a schema, a brace.
 
 PERF: what does not end is read once, to the end of its line or of the text.
 """
-_DEEPEST = 1_000
-"""BOUND: brackets in each other; Lark's loader, which takes seconds to say so, has fewer."""
 _MOST_LITERALS = 20_000
 """BOUND: different string literals, each of which is a state of the lexer at least."""
 
@@ -258,22 +256,14 @@ class RequestReader:
 def check_size_of_lark(spec: str) -> None:
     """Refuse what Lark's loader would read for seconds, in one call that holds up other requests.
 
-    Raises: LimitError for a text past `_DEEPEST` or `_MOST_LITERALS`.
+    Raises: LimitError for a text past `_MOST_LITERALS`.
     """
-    depth, braces, literals = 0, 0, set[str]()  # braces: those of a schema, whose strings are no literals
+    braces, literals = 0, set[str]()  # braces: those of a schema, whose strings are no literals
     for piece in _LARK_PIECE.finditer(spec):
         if braces or piece["json"]:
             braces += bool(piece["json"] or piece["brace"]) - (piece[0] == "}")
         elif piece["literal"]:
             literals.add(piece["literal"])
-        if piece["open"]:
-            depth += 1
-            if depth > _DEEPEST:
-                raise LimitError(
-                    f"the grammar has more than {_DEEPEST:,} brackets in each other; split its longest rule"
-                )
-        elif piece[0] in ")]":
-            depth = max(0, depth - 1)
     if len(literals) > _MOST_LITERALS:
         raise LimitError(
             f"the grammar has {len(literals):,} different string literals; at most {_MOST_LITERALS:,} are taken: write a terminal "
