@@ -93,3 +93,10 @@ def test_commands_where_the_working_directory_is_gone(arguments: list[str], nowh
     done = subprocess.run([sys.executable, "-m", "maskwright", *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith("error: ") and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "a..b/c"])
+def test_models_that_no_folder_and_no_hub_can_have(name: str) -> None:
+    pytest.importorskip("transformers")
+    with pytest.raises(mw.UnknownNameError, match="no model is named"):
+        mw.complete(mw.build_store("json", "python-tiny"), "[1", model=name, max_tokens=1)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.arguments import as_boolean, need_type
+from maskwright.analysis.arguments import as_boolean, clip, need_type
 from maskwright.analysis.errors import (
     IllegalTokenError,
     MaskwrightError,
@@ -434,9 +434,11 @@ def _check_hub(name: str) -> None:
     """
     from huggingface_hub import constants, try_to_load_from_cache
 
-    if isinstance(try_to_load_from_cache(name, "config.json"), str) or any(
-        map(urllib.request.getproxies().get, ("https", "all"))
-    ):
+    try:
+        cached = try_to_load_from_cache(name, "config.json")
+    except ValueError as error:  # it names no repository
+        raise UnknownNameError(f"no model is named {clip(name)}: {clip(str(error))}") from error
+    if isinstance(cached, str) or any(map(urllib.request.getproxies().get, ("https", "all"))):
         return
     reason = "it is switched off by HF_HUB_OFFLINE" if constants.HF_HUB_OFFLINE else ""
     if not reason:
