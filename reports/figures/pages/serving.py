@@ -60,7 +60,7 @@ vllm.limit("| `hybrid` | # |", constant(settings, "hybrid"))
 vllm.limit("| `strict_keywords` | # |", constant(settings, "strict_keywords"))
 vllm.limit("| `close_early` | # |", constant(settings, "close_early"))
 vllm.limit("`cache_megabytes` | #, # |", constant(settings, "cache_entries"), constant(settings, "cache_megabytes"))
-vllm.limit("of each up to # MB", constant("analysis/kept.py", "MOST_BYTES") >> 20)
+vllm.limit("up to # MB in all", constant("analysis/kept.py", "MOST_BYTES") >> 20)
 vllm.limit("| `disk_megabytes` | # |", constant(settings, "disk_megabytes"))
 vllm.limit(
     "`most_megabytes` | #; #; #; # |",
