@@ -28,7 +28,7 @@ from maskwright.analysis.nesting import on_own_stack, read_json
 from maskwright.analysis.schema.closed import closed_objects
 from maskwright.analysis.schema.load import JsonSchema, load_schema
 from maskwright.analysis.schema.shapes import Escapes
-from maskwright.analysis.schema.style import check_texts
+from maskwright.analysis.schema.style import Style, StyleName, read_style
 from maskwright.analysis.schema.text_patterns import Regex, load_regex
 
 DEEPEST = 100
@@ -80,20 +80,19 @@ _NO_ENDS = Ends()
 def read_structural_tag(
     source: str | Mapping[str, Any],
     *,
-    whitespace: str | int = "any",
+    style: StyleName | Style = "natural",
+    whitespace: str | int | None = None,
     additional_properties: bool = True,
-    escapes: Escapes = "any",
+    escapes: Escapes | None = None,
 ) -> Composition:
     """The texts of a structural tag, for `build_store`.
 
     source : JSON text or its values: ``{"type": "structural_tag", "format": ...}``, or the older
         form with `structures` and `triggers`.
-    whitespace : what may stand in its JSON, as for `load_schema`, where `max_whitespace_cnt` does
-        not say.
+    style : how its JSON is written, as for `load_schema`, where `max_whitespace_cnt` and
+        `any_order` do not say; whitespace and escapes say otherwise of a part of it.
     additional_properties : False closes objects that have `properties` or `patternProperties` and
         no `additionalProperties`, as xgrammar does. (True is what JSON Schema says.)
-    escapes : those that strings and keys of its JSON may have, as for `load_schema`. With
-        "minimal" names of arguments can be forced tokens.
 
     Members of objects keep the schema's order, unless `any_order` is true; `required` holds in both
     cases, and no key comes twice. Free text inside a tag goes up to the tag's end.
@@ -132,7 +131,9 @@ def read_structural_tag(
     else:
         raise GrammarError('the structural tag has no format; expected {"type": "structural_tag", "format": {...}}')
     host = HostRules()
-    body = FormatReader(host, whitespace, additional_properties, escapes).read(form, "/format", _NO_ENDS)
+    body = FormatReader(host, read_style(style, whitespace, escapes=escapes), additional_properties).read(
+        form, "/format", _NO_ENDS
+    )
     return compose(host.grammar(body), host.parts, name="structural tag")
 
 
@@ -167,17 +168,12 @@ class FormatReader:
     """Makes rules of formats.
 
     host : where the rules go.
-    whitespace : of JSON.
+    style : of JSON, but for the order of members.
     additional : whether objects may have members that they do not name, where the schema is silent.
-    escapes : of JSON.
     """
 
-    def __init__(self, host: HostRules, whitespace: str | int, additional: bool, escapes: Escapes) -> None:
-        self._host = host
-        self._whitespace = whitespace
-        self._additional = additional
-        self._escapes: Escapes = escapes
-        check_texts(whitespace, escapes=escapes)
+    def __init__(self, host: HostRules, style: Style, additional: bool) -> None:
+        self._host, self._style, self._additional = host, style, additional
         self._depth = 0
         self._readers: dict[str, Callable[..., str]] = {
             "const_string": self._constant,
@@ -253,9 +249,9 @@ class FormatReader:
         values = dict(schema) if isinstance(schema, Mapping) else schema
         found = load_schema(
             values if self._additional else closed_objects(values),
-            whitespace=self._whitespace if spaces is None else spaces,
+            style=self._style,
+            whitespace=spaces,
             key_order="any" if _flag(form, "any_order", where) else "schema",
-            escapes=self._escapes,
         )
         if style != "json":
             return xml_arguments(self._host, found, style, excluded, behind)

@@ -16,11 +16,11 @@ from maskwright.analysis.arguments import clip
 from maskwright.analysis.composition.compose import Composition, compose
 from maskwright.analysis.composition.structural_tags import FormatReader
 from maskwright.analysis.composition.structural_tags_host import HostRules
-from maskwright.analysis.composition.tools_reading import JsonForm, Tool, kind_and_fields, read_tool, unicode_text
+from maskwright.analysis.composition.tools_reading import Tool, kind_and_fields, read_tool, unicode_text
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.nesting import on_own_stack, read_json
 from maskwright.analysis.schema.shapes import Escapes
-from maskwright.analysis.schema.style import KeyOrder, check_texts
+from maskwright.analysis.schema.style import KeyOrder, Style, StyleName, read_style
 
 _FREE = {"type": "any_text"}
 _TEMPLATE = "a str, in which {name} is the tool's name"
@@ -38,9 +38,10 @@ def read_tools(
     custom_end: str | None = None,
     triggers: Sequence[str] | None = None,
     separator: str | None = "\n",
-    whitespace: str | int = "any",
-    escapes: Escapes = "any",
-    key_order: KeyOrder = "schema",
+    style: StyleName | Style = "natural",
+    whitespace: str | int | None = None,
+    escapes: Escapes | None = None,
+    key_order: KeyOrder | None = "schema",
 ) -> Composition:
     r"""The texts in which a model calls tools, for `build_store`.
 
@@ -59,10 +60,9 @@ def read_tools(
     triggers : what free text must not hold. Each `begin` begins with one of them. By default what
         stands there before the name, up to the end of its first line.
     separator : what stands between calls where free text may not; None: there is at most one call.
-    whitespace : what may stand in JSON, as for `load_schema`.
-    escapes : those that strings and keys of arguments may have, as for `load_schema`; with
-        "minimal" names of arguments can be forced tokens. The input of a custom tool may have
-        all, but not its key.
+    style : how JSON is written, as for `load_schema`; whitespace and escapes say otherwise of a
+        part of it. But with "any" escapes, names of arguments in ASCII can be forced tokens. The
+        input of a custom tool may have all escapes.
     key_order : of the arguments' members, as for `load_schema`: by default the schema's.
 
     A custom tool's grammar is a regular expression, as `load_regex` reads it, or Lark in the
@@ -88,7 +88,7 @@ def read_tools(
     }
     if not isinstance(custom, str) or custom not in ("json", "raw"):
         raise GrammarError(f"custom is {clip(custom)}; expected 'json' or 'raw'")
-    check_texts(whitespace, key_order, escapes)
+    written = read_style(style, whitespace, key_order, escapes)
     if separator is not None:
         unicode_text("separator", separator, "a str or None")
     found: list[Tool] = []
@@ -96,7 +96,7 @@ def read_tools(
         tool = read_tool(
             values,
             f"tools, /{i}",
-            JsonForm(whitespace, escapes, key_order),
+            written,
             templates["custom"][1] if custom == "raw" else None,
         )
         if any(one.name == tool.name for one in found):
@@ -118,7 +118,7 @@ def read_tools(
     kinds = sorted({tool.kind for tool in called}, reverse=True)
     form = _form(mode, tags, [templates[kind][0] for kind in kinds], triggers, separator)
     host = HostRules()
-    return compose(host.grammar(FormatReader(host, whitespace, True, escapes).read(form, "")), host.parts, name="tools")
+    return compose(host.grammar(FormatReader(host, written, True).read(form, "")), host.parts, name="tools")
 
 
 def _form(

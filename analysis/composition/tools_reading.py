@@ -17,8 +17,7 @@ from maskwright.analysis.loading.lark_loader import parse_grammar
 from maskwright.analysis.regex.dfa import Dfa, difference, intersect
 from maskwright.analysis.regex.whole import regex_automaton
 from maskwright.analysis.schema.load import JsonSchema, load_schema
-from maskwright.analysis.schema.shapes import Escapes
-from maskwright.analysis.schema.style import KeyOrder
+from maskwright.analysis.schema.style import Style
 from maskwright.analysis.schema.text_patterns import Regex, load_regex
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
@@ -30,14 +29,6 @@ _ANY_TEXT = r"[\s\S]*"
 _OPTIONS = re.compile(r"^[ \t]*//[ \t]*maskwright:", re.MULTILINE)
 Language: TypeAlias = Grammar | JsonSchema | Composition | Regex
 Read = TypeVar("Read")
-
-
-class JsonForm(NamedTuple):
-    """How JSON is written, as `load_schema` takes it."""
-
-    whitespace: str | int
-    escapes: Escapes
-    key_order: KeyOrder
 
 
 class Tool(NamedTuple):
@@ -54,11 +45,11 @@ class Tool(NamedTuple):
     content: Language | None
 
 
-def read_tool(values: Any, where: str, form: JsonForm, raw_end: str | None) -> Tool:
+def read_tool(values: Any, where: str, style: Style, raw_end: str | None) -> Tool:
     """A tool.
 
     where : where it stands, for messages.
-    form : of JSON.
+    style : of JSON.
     raw_end : what ends a custom tool's input that stands there as it is, with ``{name}`` for the
         name; None for inputs in JSON.
 
@@ -73,9 +64,9 @@ def read_tool(values: Any, where: str, form: JsonForm, raw_end: str | None) -> T
     if not isinstance(fields.get("description"), str | None):
         raise GrammarError(f"{where}/description is {a_type(fields['description'])}; expected a string")
     if kind == "function":
-        return Tool(kind, name, where, _arguments(fields, where, form))
+        return Tool(kind, name, where, _arguments(fields, where, style))
     end = None if raw_end is None else raw_end.replace("{name}", name)
-    return Tool(kind, name, where, _input(fields, where, form, end))
+    return Tool(kind, name, where, _input(fields, where, style, end))
 
 
 def kind_and_fields(values: Any, where: str) -> tuple[str, Mapping[str, Any], str]:
@@ -99,7 +90,7 @@ def _object(values: Any, known: tuple[str, ...], where: str) -> Mapping[str, Any
     return values
 
 
-def _arguments(fields: Mapping[str, Any], where: str, form: JsonForm) -> JsonSchema:
+def _arguments(fields: Mapping[str, Any], where: str, style: Style) -> JsonSchema:
     """The language of a function's arguments."""
     if not isinstance(fields.get("strict"), bool | None):
         raise GrammarError(f"{where}/strict is {clip(fields['strict'])}; expected true or false")
@@ -112,13 +103,13 @@ def _arguments(fields: Mapping[str, Any], where: str, form: JsonForm) -> JsonSch
     if schema.get("type", "object") != "object":
         raise GrammarError(f"{where}/type is {clip(schema['type'])}; expected 'object': arguments are an object")
     values = {**schema, "type": "object"}
-    return _reading(where, lambda: load_schema(values, **form._asdict()))
+    return _reading(where, lambda: load_schema(values, style=style))
 
 
-def _input(fields: Mapping[str, Any], where: str, form: JsonForm, raw_end: str | None) -> Language | None:
+def _input(fields: Mapping[str, Any], where: str, style: Style, raw_end: str | None) -> Language | None:
     """The language of a custom tool's input; None for any text.
 
-    form : its escapes are those of the key `input`. The input itself may have all.
+    style : its escapes are those of the key `input`. The input itself may have all.
     """
     said = fields.get("format")
     where = f"{where}/format"
@@ -127,8 +118,8 @@ def _input(fields: Mapping[str, Any], where: str, form: JsonForm, raw_end: str |
         return _reading(where, lambda: _ending(language, raw_end)) if isinstance(language, Regex) else language
     text = {"type": "string"}
     host = {"type": "object", "properties": {"input": text}, "required": ["input"], "additionalProperties": False}
-    schema = load_schema(host, style="any", whitespace=form.whitespace)
-    if form.escapes != "any":
+    schema = load_schema(host, style=style)
+    if style.escapes == "minimal":
         inside = load_regex(_ANY_TEXT) if language is None else language
         return _reading(where, lambda: _with_plain_key(schema, inside))
     if language is None:

@@ -26,18 +26,18 @@ _WORDS = ("white space", "additional properties", "the order of members", "escap
 class RequestOptions(NamedTuple):
     """What a request says beside its constraint. All of it is about JSON texts.
 
-    whitespace : what may stand between the tokens of JSON, as for `load_schema`: "any", "compact",
-        a number of characters, or a regular expression.
+    whitespace : what may stand between the tokens of JSON, as for `load_schema`: "natural",
+        "compact", "any", a number of characters, or a regular expression.
     additional_properties : False to read each subschema with `properties` or `patternProperties`,
         and without `additionalProperties`, as if it had ``"additionalProperties": false``.
     key_order, escapes : the order of members, and the escapes of strings, as for `load_schema`. A
         structural tag says the order itself (`any_order`).
     """
 
-    whitespace: str | int = "any"
+    whitespace: str | int = "natural"
     additional_properties: bool = True
     key_order: KeyOrder = "any"
-    escapes: Escapes = "any"
+    escapes: Escapes = "natural"
 
     @property
     def is_default(self) -> bool:

@@ -50,9 +50,9 @@ class ServerSettings(NamedTuple):
 
     stores: tuple[tuple[str, str], ...] = ()
     hybrid: bool = False
-    whitespace: str | int = "any"
+    whitespace: str | int = "natural"
     key_order: KeyOrder = "any"
-    escapes: Escapes = "any"
+    escapes: Escapes = "natural"
     strict_keywords: bool = False
     cache_entries: int = 256
     cache_megabytes: int = 2048
