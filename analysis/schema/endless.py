@@ -13,6 +13,7 @@ import numpy.typing as npt
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.regex.minimise import column_classes
 from maskwright.analysis.schema.drafts import Patterned
+from maskwright.analysis.schema.lengths import characters
 from maskwright.analysis.schema.shapes import NO_NODE, Arrays, Objects, Shape
 
 FOR_EVER = (1 << 31) - 1
@@ -118,4 +119,18 @@ def strings_left(next_state: npt.NDArray[np.int32], is_end: npt.NDArray[np.bool_
             if found[one] == FOR_EVER:
                 found[one] = ENDLESS
                 order.append(one)
+    return found
+
+
+def least_left(automaton: Dfa, left: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """The fewest strings that go on behind one more character, from each state: (n,) int32.
+
+    automaton : over valid UTF-8. left : what `strings_left` says of it.
+
+    In a state within a character it is behind the rest of that. `FOR_EVER` where none can come.
+    """
+    found = np.full(len(left), FOR_EVER, np.int32)
+    if left[0] != FOR_EVER:
+        _, sources, targets = characters(automaton)
+        np.minimum.at(found, sources, left[targets])
     return found

@@ -28,6 +28,13 @@ def n_left(automata: Int32, automaton: int, state: int) -> int:
     ENDLESS or FOR_EVER for infinitely many, see `analysis.schema.endless`.
     """
     n_states = automata[automaton + N_STATES]
+    return automata[automaton + AUTOMATON_HEADER + n_states * (automata[automaton + N_CLASSES] + 2) + state]
+
+
+@kernel(forceinline=True)
+def least_left(automata: Int32, automaton: int, state: int) -> int:
+    """The fewest keys that go on behind one more character, as `n_left`."""
+    n_states = automata[automaton + N_STATES]
     return automata[automaton + AUTOMATON_HEADER + n_states * (automata[automaton + N_CLASSES] + 1) + state]
 
 

@@ -27,7 +27,8 @@ def is_key_left(
     n = n_left(automata, automaton, state)
     if n > memory[frame + N_OTHER]:
         return True
-    for number in range(n):  # noqa: SIM110 (for compiled code)
+    # PERF: keys often come in their order, so the last one is left
+    for number in range(n - 1, -1, -1):  # noqa: SIM110 (for compiled code)
         if not is_key_there(automata, automaton, state, number, memory, frame, first, second):
             return True
     return False

@@ -11,11 +11,12 @@ from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
 from maskwright.analysis.schema.endless import ENDLESS, FOR_EVER
 from maskwright.decoding.engine.quick import NOT_QUICK
-from maskwright.decoding.schema._automaton_kernels import end_of, n_left, next_state
+from maskwright.decoding.schema._automaton_kernels import end_of, least_left, n_left, next_state
 from maskwright.decoding.schema._frame_kernels import add_frames, has_bit, set_bit
 from maskwright.decoding.schema._left_kernels import is_key_left
 from maskwright.decoding.schema._memo_kernels import find, insert, keep_room
 from maskwright.decoding.schema._read_kernels import clear_if_refused
+from maskwright.decoding.schema._string_kernels import FIRST_SURROGATE, LAST_SURROGATE, hex_digit, unescaped_letter
 from maskwright.decoding.schema.constants import (
     AUTOMATON,
     DATA_TOP,
@@ -68,6 +69,8 @@ SCARCE = -8
 
 BITS_OF_HASH = 1 << 12
 """The bits in which hashes are looked up first."""
+
+LETTER_U = 117
 
 LEVEL_END, LEVEL_STATE = 0, 1
 LEVEL = 2
@@ -258,11 +261,58 @@ def write_opener_row(voc: Int32, automata: Int32, automaton: int, most: int, wor
 
 
 @kernel
+def comes_near(voc: Int32, automata: Int32, automaton: int, start: int, most: int, token: int) -> bool:
+    """Whether a token comes from a state to one from which at most so many keys go on.
+
+    True for some that do not: for those that end within an escape, or have a pair of them.
+    """
+    state = start
+    at, end = voc[voc[TOKEN_START] + token], voc[voc[TOKEN_START] + token + 1]
+    at, end = at + voc[TOKEN_BYTES], end + voc[TOKEN_BYTES]
+    while at < end:
+        code = int(voc[at])
+        if code == QUOTE:
+            return False
+        size = 1
+        if code == BACKSLASH:
+            size = 6 if at + 1 < end and voc[at + 1] == LETTER_U else 2
+            if at + size > end:
+                return least_left(automata, automaton, state) <= most
+            code = unescaped(voc, at, size)
+            if code < 0 or FIRST_SURROGATE <= code <= LAST_SURROGATE:
+                return code >= 0 and least_left(automata, automaton, state) <= most
+        n = 0 if code < 0x80 or size == 1 else 1 if code < 0x800 else 2
+        byte = code if n == 0 else (0x100 - (0x80 >> n)) | code >> 6 * n
+        state = next_state(automata, automaton, state, byte)
+        for k in range(n - 1, -1, -1):
+            state = next_state(automata, automaton, state, 0x80 | (code >> 6 * k & 0x3F))
+        if state == 0:
+            return False
+        if n_left(automata, automaton, state) <= most:
+            return True
+        at += size
+    return False
+
+
+@kernel
+def unescaped(voc: Int32, at: int, size: int) -> int:
+    """The unit that an escape of so many bytes spells; -1 if it is none."""
+    if size == 2:
+        return unescaped_letter(int(voc[at + 1]))
+    code = 0
+    for k in range(2, 6):
+        digit = hex_digit(int(voc[at + k]))
+        if digit < 0:
+            return -1
+        code = code << 4 | digit
+    return code
+
+
+@kernel
 def write_scarce_row(voc: Int32, automata: Int32, automaton: int, start: int, most: int, work: Int32) -> int:
     """Write the row of the tokens that `scarce_row` tells at the end of the kept data.
 
-    most : of the keys that go on from a state that may be scarce. Tokens with an escape count if
-        there is not yet such a state before it.
+    most : of the keys that go on from a state that may be scarce.
 
     Returns its offset, or -TOO_MANY.
     """
@@ -284,7 +334,8 @@ def write_scarce_row(voc: Int32, automata: Int32, automaton: int, start: int, mo
         left = FOR_EVER if state == 0 else n_left(automata, automaton, state)
         if byte == BACKSLASH or left <= most:
             for k in range(voc[tokens + node], voc[tokens + end]):
-                set_bit(work, row, voc[ids + k])
+                if byte != BACKSLASH or comes_near(voc, automata, automaton, start, most, voc[ids + k]):
+                    set_bit(work, row, voc[ids + k])
         if state == 0 or left <= most or left == FOR_EVER:
             node = end
             continue

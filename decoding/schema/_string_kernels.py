@@ -325,6 +325,22 @@ def hex_digit(byte: int) -> int:
 
 
 @kernel
+def unescaped_letter(byte: int) -> int:
+    """The character that a byte behind a backslash spells; -1 for none, and for u."""
+    if byte in (QUOTE, BACKSLASH, 47):
+        return byte
+    if byte == 98:
+        return 8
+    if byte == 102:
+        return 12
+    if byte == 110:
+        return 10
+    if byte == 114:
+        return 13
+    return 9 if byte == 116 else -1
+
+
+@kernel
 def read_escape(table: Int32, automata: Int32, memory: Int32, work: Int32, to: int, byte: int) -> bool:
     """Whether a thread within an escape can take one more byte."""
     escape = work[to + ESCAPE]
@@ -335,20 +351,8 @@ def read_escape(table: Int32, automata: Int32, memory: Int32, work: Int32, to: i
             work[to + CODE] = 0
             return is_any or can_be_unit(table, automata, memory, work, to, 0, 0xFFFF)
         work[to + ESCAPE] = NO_ESCAPE
-        code = -1
-        if byte in (QUOTE, BACKSLASH) or (byte == 47 and is_any):
-            code = byte
-        elif byte == 98:
-            code = 8
-        elif byte == 102:
-            code = 12
-        elif byte == 110:
-            code = 10
-        elif byte == 114:
-            code = 13
-        elif byte == 116:
-            code = 9
-        return code >= 0 and read_content(table, automata, memory, work, to, code)
+        code = unescaped_letter(byte)
+        return code >= 0 and (byte != 47 or is_any) and read_content(table, automata, memory, work, to, code)
     if escape == LOW_BACKSLASH:
         work[to + ESCAPE] = LOW_U
         return byte == BACKSLASH

@@ -22,7 +22,7 @@ from maskwright.analysis.kept import Cache
 from maskwright.analysis.locks import new_lock
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.regex.minimise import column_classes
-from maskwright.analysis.schema.endless import strings_left
+from maskwright.analysis.schema.endless import least_left, strings_left
 from maskwright.analysis.schema.lengths import length_table
 from maskwright.analysis.schema.shapes import KeyAutomaton, Numbers, Shape, Spellings, StringLiterals, Strings
 from maskwright.maskstore.schema import layout
@@ -141,7 +141,9 @@ class Era:
         head = np.array([len(rows), len(columns), 0])
         parts = [head, classes, rows.ravel(), np.zeros(1, np.int32), ends]
         if isinstance(automaton, KeyAutomaton):
-            parts += [np.zeros(1, np.int32), strings_left(next_state, ends > 0)]
+            left = strings_left(next_state, ends > 0)
+            least = least_left(Dfa(next_state, ends > 0), left)
+            parts += [np.zeros(1, np.int32), least, np.zeros(1, np.int32), left]
         array: Array = np.concatenate(parts).astype(np.int32)
         array[layout.AUTOMATON_ID] = self.ids.of(("automaton", hashlib.sha256(array.tobytes()).digest()))
         return array

@@ -86,7 +86,8 @@ N_STATES, N_CLASSES, AUTOMATON_ID, CLASS_OF = 0, 1, 2, 3
 AUTOMATON_HEADER = 3 + 256
 # State 0 is dead and state 1 initial. The row of a state: the next state by class. The end of a
 # state: 0 if nothing ends there, else 1 + the class of the key, or 1. Behind these, in an automaton
-# of keys, the number of keys that go on from each state (`analysis.schema.endless.strings_left`).
+# of keys, for each state the fewest keys that go on behind one more character, and for each state
+# those that go on from it (`analysis.schema.endless`: `least_left`, `strings_left`).
 
 # ---- Lengths of an automaton: m, p, then m + p rows, each of a number for each state (that of
 # state 0 included): see `analysis.schema.lengths`.

@@ -10,7 +10,7 @@ import pytest
 from mixed_schemas import pattern
 
 from maskwright.analysis.regex.dfa import Dfa
-from maskwright.analysis.schema.endless import ENDLESS, FOR_EVER, goes_on_for_ever, strings_left
+from maskwright.analysis.schema.endless import ENDLESS, FOR_EVER, goes_on_for_ever, least_left, strings_left
 from maskwright.analysis.schema.strings import pattern_automaton
 
 
@@ -54,6 +54,22 @@ def test_counts_are_those_of_all_strings(seed: int) -> None:
     for state in range(n):
         assert (found[state] == FOR_EVER) == all(found[one] >= ENDLESS for one in reached(automaton, state))
     assert goes_on_for_ever(automaton) == (min(found) == FOR_EVER)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_fewest_behind_a_character_are_those_of_some_character(seed: int) -> None:
+    automaton = pattern_automaton(pattern(Random(f"least {seed}")))
+    counts = strings_left(automaton.next_state, automaton.is_accepting)
+    least = least_left(automaton, counts).tolist()
+    if counts[0] == FOR_EVER:
+        assert set(least) == {FOR_EVER}
+        return
+    some = [chr(code).encode() for code in [*range(0x180), 0x20AC, 0x1F600]]
+    for text in (b"", *some[:0x180:7], b"a", b"b", b"aa", b"ab", b"ba"):
+        state = automaton.run(text)
+        if state >= 0:
+            after = [automaton.run(text + one) for one in some]
+            assert least[state] == min([int(counts[one]) for one in after if one >= 0], default=FOR_EVER)
 
 
 def test_more_than_any_text_has_is_endless() -> None:
