@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.decoding.allowed import AllowedTokens
 from maskwright.decoding.engine import constants
+from maskwright.decoding.engine.allowed import AllowedTokens
 from maskwright.decoding.engine.alone import Alone
 from maskwright.decoding.engine.arguments import as_int64, integer_row
 from maskwright.decoding.engine.bound import Bound, Words

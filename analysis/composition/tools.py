@@ -41,7 +41,7 @@ def read_tools(
     style: StyleName | Style = "natural",
     whitespace: str | int | None = None,
     escapes: Escapes | None = None,
-    key_order: KeyOrder | None = "schema",
+    key_order: KeyOrder = "schema",
 ) -> Composition:
     r"""The texts in which a model calls tools, for `build_store`.
 

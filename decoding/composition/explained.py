@@ -6,7 +6,9 @@ from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.marks import MARK
 from maskwright.decoding.composition.cursors import RunCursor
 from maskwright.decoding.composition.matcher import ComposedMatcher
+from maskwright.decoding.explain.explain import explain_next
 from maskwright.decoding.explain.explanation import Attempt, Explanation, position_of, shown_bytes
+from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.composition.tables import ComposedTables
 
 
@@ -70,10 +72,11 @@ def _words(matcher: ComposedMatcher, byte: bytes) -> list[tuple[str, str]]:
             continue  # it has tokens, and no words of its own
         inner = reading.cursor.matcher
         vocabulary = inner.store.vocabulary  # type: ignore[attr-defined]
-        if byte not in vocabulary.tokens:
-            continue
         try:
-            found.append((name, inner.explain(vocabulary.tokens.index(byte)).summary))  # type: ignore[attr-defined]
+            if byte in vocabulary.tokens:
+                found.append((name, inner.explain(vocabulary.tokens.index(byte)).summary))  # type: ignore[attr-defined]
+            elif isinstance(inner, Matcher):  # a host's vocabulary has no more than it takes
+                found.append((name, explain_next(inner, byte).summary))
         except MaskwrightError as error:
             found.append((name, str(error)))
     return found

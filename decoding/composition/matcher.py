@@ -12,7 +12,6 @@ import numpy.typing as npt
 from maskwright.analysis.arguments import as_integer, clip, refuse_argument
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, MaskwrightError
 from maskwright.analysis.marks import MARK
-from maskwright.decoding.allowed import AllowedTokens
 from maskwright.decoding.composition.answers import Answers
 from maskwright.decoding.composition.cursor import Cursor, has
 from maskwright.decoding.composition.cursors import RunCursor
@@ -31,6 +30,7 @@ from maskwright.decoding.composition.readings import (
 )
 from maskwright.decoding.composition.replay import replay, restored
 from maskwright.decoding.composition.words import dead_end, refusal, why_not
+from maskwright.decoding.engine.allowed import AllowedTokens
 from maskwright.decoding.engine.alone import Alone
 from maskwright.decoding.engine.arguments import NO_BITMASK, as_id, check_words, plain_bytes
 from maskwright.decoding.names.refused import NoNamesInCompositions

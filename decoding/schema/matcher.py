@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import IllegalTokenError, MaskwrightError
-from maskwright.decoding.allowed import AllowedTokens
+from maskwright.decoding.engine.allowed import AllowedTokens
 from maskwright.decoding.engine.alone import Alone
 from maskwright.decoding.engine.arguments import NO_BITMASK, as_id, as_int64, check_words, integer_row
 from maskwright.decoding.engine.forced import MOST_BYTES, forced_bytes

@@ -261,12 +261,7 @@ def vocabulary_tables(vocabulary: Vocabulary, escapes: Escapes = "any") -> Array
     header[layout.CONTENTS] = writer.add(at + layout.CLOSER * np.cumsum([0, *sizes]))
     header[layout.N_CONTENTS] = len(sizes)
     header[layout.N_CLOSERS], header[layout.N_TAILS] = len(closers), len(tails)
-    lengths = np.full(32 * n_words, _NOT_CONTENT, np.int32)
-    for text, number, match in content:
-        if match[2] is not None:
-            lengths[number] = _n_characters(match[1]) + 1
-        elif match.end() == match.end(1):
-            lengths[number] = _n_characters(text)
+    lengths = _content_lengths(content, 32 * n_words)
     header[layout.CONTENT_ROW] = writer.add(bits_where(lengths < _NOT_CONTENT))
     has_escape = np.zeros(32 * n_words, np.bool_)
     has_escape[: len(tokens)] = [b"\\" in text for text in tokens]
@@ -287,6 +282,17 @@ def vocabulary_tables(vocabulary: Vocabulary, escapes: Escapes = "any") -> Array
     header[layout.TOKEN_BYTES] = writer.add(np.frombuffer(b"".join(tokens), np.uint8))
     header[layout.MOST_BYTES] = max((len(text) for text, _ in texts), default=0)
     return writer.finish()
+
+
+def _content_lengths(content: Iterable[tuple[bytes, int, re.Match[bytes]]], n: int) -> Array:
+    """Characters of each token that is content to its end, else `_NOT_CONTENT`: (n,) int32."""
+    lengths = np.full(n, _NOT_CONTENT, np.int32)
+    for text, number, match in content:
+        if match[2] is not None:
+            lengths[number] = _n_characters(match[1]) + 1
+        elif match.end() == match.end(1):
+            lengths[number] = _n_characters(text)
+    return lengths
 
 
 def _first_hash(text: bytes) -> int:

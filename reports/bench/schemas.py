@@ -35,6 +35,7 @@ from peers.schema_times import measure
 from peers.tokenizers import NAMES, inner_encoder
 
 import maskwright as mw
+from maskwright.analysis.schema import load
 from maskwright.decoding.schema import constants
 from maskwright.decoding.schema.workspace import shared_workspace
 from maskwright.stores.schema_store import build_schema_store
@@ -70,7 +71,7 @@ def ours(vocabulary: mw.Vocabulary, schemas: list[dict[str, Any]], lenient: bool
             self.step = partial(matcher.step, bitmask=words)
 
     def compiled(schema: Any) -> Any:
-        mw.load_schema.__globals__["_graph"].forget()  # what was read before is not looked up
+        load._graph.forget()  # what was read before is not looked up
         store = build_schema_store(mw.load_schema(schema, lenient=lenient), vocabulary)
         make = partial(Bound, store)
         make.compares_items = store.compares_items  # type: ignore[attr-defined]

@@ -60,7 +60,7 @@ def test_the_configuration_counts_more() -> None:
         ("hybrid", "perhaps", "MASKWRIGHT_VLLM_HYBRID is 'perhaps'; expected 1 or 0"),
         ("cache_entries", "0", "expected a number above 0"),
         ("key_order", "any order", "MASKWRIGHT_VLLM_KEY_ORDER is 'any order'; expected any or schema"),
-        ("escapes", "schema", "expected any or minimal"),
+        ("escapes", "schema", "expected any or natural or minimal"),
         ("close_early", "-1", "expected 0, or a number above 0"),
         ("close_early", "1.5", "expected 0, or a number above 0"),
         ("disk_megabytes", "-1", "expected 0, or a number above 0"),

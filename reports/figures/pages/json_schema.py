@@ -13,6 +13,10 @@ page = Page("docs/json-schema.md")
 PAGES = (page,)
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 
+indent = constant("analysis/schema/style.py", "DEEPEST_INDENT")
+page.limit("a line break with at most # blanks or tabs", indent)
+page.limit("to # levels of four blanks", indent // 4)
+
 # Limits
 alternatives = constant("maskstore/schema/layout.py", "MOST_SHAPES")
 page.limit("do not multiply; # alternatives may stand in one place", alternatives)

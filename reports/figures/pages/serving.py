@@ -66,6 +66,12 @@ vllm.limit(
     "`most_megabytes` | #; #; #; # |",
     *(constant(limits, name) for name in ("most_bytes", "check_seconds", "compile_seconds", "most_megabytes")),
 )
+work = "src/maskwright/serving/work.py"
+vllm.limit(
+    "What takes more than # of them, or has a text of more than # bytes",
+    constant(work, "SOON"),
+    constant(work, "SMALL"),
+)
 vllm.limit("where at most # tokens may come", constant("src/maskwright/serving/token_budget.py", "FEW"))
 check = record("serving-vllm")
 own, ngrams = check.at("speculation_own_drafts"), check.at("speculation_ngram")

@@ -81,7 +81,7 @@ class BackendMasks:
         self._compiler, self._library = RequestCompiler(vocabulary), library
 
     def get_json_schema_logits_processor(self, json_schema: str, whitespace_pattern: str | None = None) -> Any:
-        """The processor of a JSON schema. whitespace_pattern : None for that of the natural style."""
+        """The processor of a JSON schema. whitespace_pattern : None for the natural style's."""
         options = RequestOptions() if whitespace_pattern is None else RequestOptions(whitespace=whitespace_pattern)
         return self._processor(self._compiler.compile("json", json_schema, options))
 

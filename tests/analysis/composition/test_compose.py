@@ -76,7 +76,7 @@ start: "<" A B C D E F ">"
             "<text>:2:10: no rule uses A, which stands for a part: use it in a rule\n    %declare A\n",
         ),
         ('start: A\nA: "a"\n%schema A {}', "A"),
-        ("start: A\n%schema A nope.json", ":2: %schema A: 'nope.json' cannot be read"),
+        ("start: A\n%schema A nope.json", ":2: %schema A: the schema 'nope.json' cannot be read"),
         ("start: A\n%schema A truex.json", "'truex.json' cannot be read"),
         ("start: A\n%token A <x> in json string", "%token A"),
         ("start: A\n%regex A /(/", ":2: %regex A: pattern"),

@@ -372,7 +372,7 @@ def test_arguments_in_any_order() -> None:
     spec = json.dumps({"tools": [tool], **HERMES, "key_order": "any"})
     store = RequestCompiler(VOCABULARY).compile("grammar", spec)
     assert [verdict(store, text) for text in texts] == ["w", "w", "-"]
-    for wrong in ("x", [], None):
+    for wrong in ("x", []):
         with pytest.raises(mw.UnknownNameError, match=r"key_order is .*; expected 'any' or 'schema'"):
             mw.read_tools([WEATHER], **HERMES, key_order=wrong)  # type: ignore[arg-type]
         with pytest.raises(mw.UnknownNameError, match=r"key_order is .*; expected 'any' or 'schema'"):

@@ -48,7 +48,9 @@ def check(seed: int) -> int:
     rng = Random(f"few tokens {seed}")
     keys.MOST_NAMED = rng.choice((0, 1, 2, 255))
     try:
-        texts = mw.load_schema(schema(rng, rng.choice((0, 1))), escapes=rng.choice(("any", "minimal"))).texts
+        texts = mw.load_schema(
+            schema(rng, rng.choice((0, 1))), style="any", escapes=rng.choice(("any", "natural", "minimal"))
+        ).texts
     except (SchemaError, LimitError):
         return 0
     tokens = sorted({*rng.sample(POOL, rng.randint(8, len(POOL) - 2)), *(NEEDED if rng.random() < 0.7 else ())})

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from bench_scripts import bench_script
 from engine_cases import real_store
 from oracle import Oracle
-from paths import ROOT, SHARED
+from paths import SHARED
 from shares import share
 
 from maskwright.stores.store import Store
@@ -28,12 +28,9 @@ def oracle(python: Store) -> Oracle:
 
 
 @pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(ROOT / "reports" / "bench"))
-    module = importlib.import_module("oracle_agreement")
-    for name in ("oracle_agreement", "mask_equality", "common"):
-        monkeypatch.setitem(sys.modules, name, sys.modules[name])
-    return module
+def script() -> Iterator[Any]:
+    with bench_script("oracle_agreement") as module:
+        yield module
 
 
 @pytest.mark.parametrize(("n_pairs", "positions"), share([(60, 3), (160, 5), (4000, 40)], 1))

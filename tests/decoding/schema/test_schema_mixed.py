@@ -75,24 +75,24 @@ def names(pattern: str, **more: Any) -> dict[str, Any]:
 def test_no_name_begins_like_those_that_are_used_up(
     schema: dict[str, Any], text: bytes, refused: list[bytes], goes_on: list[bytes]
 ) -> None:
-    texts = mw.load_schema(schema).texts
+    loaded = mw.load_schema(schema, style="any")
     vocabulary = mw.Vocabulary.from_tokens([b"", *refused, *goes_on], eos=[0], name="small")
-    matcher = mw.build_store(mw.load_schema(schema), vocabulary).matcher()
+    matcher = mw.build_store(loaded, vocabulary).matcher()
     matcher.advance_bytes(text)
     words = np.zeros(1, np.uint32)
     for _ in range(2):  # what is kept says the same
         matcher.fill(words)
         found = [vocabulary.tokens[i] for i in range(vocabulary.size) if words[0] >> i & 1 and i not in vocabulary.eos]
         assert sorted(found) == sorted(goes_on)
-    interpreter = JsonInterpreter(texts)
+    interpreter = JsonInterpreter(loaded.texts)
     for token in refused:
         assert not takes(matcher, token)
         assert not interpreter.read_bytes(interpreter.start(), text + token)
     for token in goes_on:
         fork = matcher.fork()
         fork.advance_bytes(token)
-        whole = text + token + JsonEndings(texts).short(JsonEndings(texts).readings(text + token)).data
-        assert is_legal(texts, whole)
+        whole = text + token + JsonEndings(loaded.texts).short(JsonEndings(loaded.texts).readings(text + token)).data
+        assert is_legal(loaded.texts, whole)
 
 
 def test_an_ending_is_the_name_that_is_left() -> None:
@@ -208,7 +208,10 @@ def check(seed: int) -> int:
     one = schema(rng)
     try:
         texts = mw.load_schema(
-            one, key_order=rng.choice(("any", "any", "schema")), escapes=rng.choice(("any", "any", "minimal"))
+            one,
+            key_order=rng.choice(("any", "any", "schema")),
+            style="any",
+            escapes=rng.choice(("any", "natural", "minimal")),
         ).texts
     except (mw.SchemaError, mw.LimitError):
         return 0
