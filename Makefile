@@ -100,8 +100,9 @@ bench-peers: kernels .venv-peers/.installed .venv-syncode/.installed bench-peers
 bench-peers-counts: kernels .venv-peers/.installed
 	$(BIN)/python reports/bench/schema_coverage.py --peers-python .venv-peers/bin/python
 	$(BIN)/python reports/bench/forced.py --peers-path "$$(.venv-peers/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
+	$(BIN)/python reports/bench/schema_orders.py --peers-python .venv-peers/bin/python
+	$(BIN)/python reports/bench/schema_orders.py --tokenizer tekken --engines ours,llguidance,glrmask --peers-python .venv-peers/bin/python
 	for name in mistral-7b-v0.1 tekken; do \
-		$(BIN)/python reports/bench/schema_orders.py --tokenizer $$name --peers-python .venv-peers/bin/python && \
 		$(BIN)/python reports/bench/regexes.py --counts --tokenizer $$name --peers-python .venv-peers/bin/python || exit 1; done
 	-$(BIN)/python scripts/records.py --update
 

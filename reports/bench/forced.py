@@ -18,11 +18,11 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from common import shared_records, write_record
+from member_order import MemberOrder
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -33,44 +33,6 @@ from maskwright.maskstore.vocabulary.encoders import load_encoder
 TOKENIZER = "tekken"
 LONGEST = 4000
 """Tokens of a text at most."""
-
-
-def ordered(value: Any, schema: Any, root: Any, depth: int = 0) -> Any:
-    """The instance with its keys in the order of the schema's `properties`; keys of other subschemas come behind, as they stand."""
-    parts = list(subschemas(schema, root)) if depth < 60 else []
-    if isinstance(value, list):
-        of_all = next((part["items"] for part in parts if isinstance(part.get("items"), dict)), {})
-        first = next((part[key] for part in parts for key in ("prefixItems", "items") if listed(part, key)), [])
-        return [ordered(item, first[i] if i < len(first) else of_all, root, depth + 1) for i, item in enumerate(value)]
-    if not isinstance(value, dict):
-        return value
-    known: dict[str, Any] = {}
-    for part in parts:
-        for key, below in part.get("properties", {}).items():
-            known.setdefault(key, below)
-    rest = next((part["additionalProperties"] for part in parts if "additionalProperties" in part), {})
-    keys = [key for key in known if key in value] + [key for key in value if key not in known]
-    return {key: ordered(value[key], known.get(key, rest), root, depth + 1) for key in keys}
-
-
-def listed(part: dict[str, Any], key: str) -> bool:
-    return isinstance(part.get(key), list)
-
-
-def subschemas(schema: Any, root: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
-    """The objects that speak of the same value as a schema, the schema first: what it refers to, and its alternatives."""
-    if not isinstance(schema, dict) or depth > 20:
-        return
-    yield schema
-    reference = schema.get("$ref")
-    if isinstance(reference, str) and reference.startswith("#"):
-        at = root
-        for step in reference[1:].split("/")[1:]:
-            at = at.get(step.replace("~1", "/").replace("~0", "~"), {}) if isinstance(at, dict) else {}
-        yield from subschemas(at, root, depth + 1)
-    for key in ("allOf", "anyOf", "oneOf"):
-        for below in schema.get(key, []):
-            yield from subschemas(below, root, depth + 1)
 
 
 class Ours:
@@ -155,6 +117,7 @@ def of_schemas(tokens: mw.CanonicalTokens, tokenize: Any, peer: Peer | None, doc
     left_out = {"ours, schemas": 0, "llguidance, schemas": 0, "ours, texts": 0, "llguidance, texts": 0}
     for record in track(list(shared_records("jsonschema/schemastore")), "schemas", transient=True):
         schema = record["schema"]
+        order = MemberOrder(schema)
         makers: dict[str, Any] = {}
         try:
             store = mw.build_store(
@@ -169,8 +132,7 @@ def of_schemas(tokens: mw.CanonicalTokens, tokenize: Any, peer: Peer | None, doc
         if any(maker is None for maker in makers.values()) or "ours" not in makers:
             continue
         for test in [test for test in record["tests"] if test["valid"]][:documents]:
-            value = ordered(test["data"], schema, schema)
-            text = tokenize(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+            text = tokenize(json.dumps(order.ordered(test["data"]), ensure_ascii=False, separators=(",", ":")))
             if not 0 < len(text) <= LONGEST:
                 continue
             found = {name: along(maker(), text) for name, maker in makers.items()}
@@ -213,10 +175,9 @@ def of_tool_calls(tokens: mw.CanonicalTokens, tokenize: Any, n: int) -> dict[str
             store = mw.build_store(mw.read_structural_tag(tag, whitespace="compact", escapes="minimal"), TOKENIZER)
         except mw.MaskwrightError:
             continue
+        order = MemberOrder(record["schema"])
         for value in valid[:2]:
-            body = json.dumps(
-                ordered(value, record["schema"], record["schema"]), ensure_ascii=False, separators=(",", ":")
-            )
+            body = json.dumps(order.ordered(value), ensure_ascii=False, separators=(",", ":"))
             text = f'<tool_call>\n{{"name": "{name}", "arguments": {body}}}\n</tool_call>'
             if len(text) < 4 * LONGEST and (one := along(Ours(store, tokens), tokenize(text))) is not None:
                 rows.append(one)

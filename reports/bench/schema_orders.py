@@ -78,7 +78,9 @@ def shown(why: str) -> str:
     line = why.strip().splitlines()[0]
     line = re.sub(r"^\[[\d:]+\] \S+: ", "", line)  # xgrammar's time and place
     line = re.sub(r"https?://[^\s'\"]+|(?<=[#/])[\w$/.-]+", "...", line)
-    return re.sub(r"(?<=Unknown format: ).*|\d+", "...", line)[:120]
+    return re.sub(r"(?<=Unknown format: ).*|(?<=got )\".*|(?<=reference )'[^']*'|(?<=pattern )\".*|\d+", "...", line)[
+        :120
+    ]
 
 
 def main() -> None:
@@ -125,7 +127,7 @@ def main() -> None:
             answers = json.loads(done.stdout)
             facts["engines"][name] = {"version": answers["version"], **summary(answers["schemas"])}
             print(name, json.dumps(facts["engines"][name], indent=1), file=sys.stderr)
-    if options.engines == ",".join(ENGINES) and len(records) == 180:
+    if options.most == parser.get_default("most"):
         said = ["PYTHON" if argument == options.peers_python else argument for argument in sys.argv[1:]]
         write_record(
             f"schema_orders-{options.tokenizer}", " ".join(["python", "reports/bench/schema_orders.py", *said]), facts

@@ -27,7 +27,7 @@ page.figure(
 )
 engines = record("masks").at("cells/work=python,vocabulary=32000/engines")
 page.figure(
-    "compiles python.lark in #, and then takes # us a token (# in the median) where maskwright takes # (#)",
+    "compiles python.lark without its indentation in #, and then takes # us a token (# in the median) where maskwright takes # (#)",
     engines("llguidance/compile_cpu_s"),
     engines("llguidance/both_us/mean"),
     engines("llguidance/both_us/p50"),
