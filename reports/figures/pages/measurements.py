@@ -101,8 +101,9 @@ for engine in ("llguidance", "glrmask"):
     page.figure(
         f"{engine} takes # and # times as long as maskwright on python.lark, # and # on JSON", *map(About, ratios)
     )
-if "encoder" not in masks.facts:  # goes when masks are measured again
-    page.holds("They were measured before llguidance had the tokenizer's own encoder here", True)
+page.holds(
+    "They were measured before llguidance had the tokenizer's own encoder here", "encoder" not in masks.facts
+)  # goes with its sentence when these are measured again
 page.figure("llguidance compiles python.lark in # CPU seconds", masks(f"{WORKS[0]}/engines/llguidance/compile_cpu_s"))
 
 # Building stores

@@ -57,8 +57,9 @@ page.figure(
 page.figure("Items are compared as values in # of the schemas", of_us[0]("schemas that compare items"))
 references = sum("leads to nothing that is given" in reason for reason in of_us[0]("reasons").values())
 page.figure("Of the # schemas that maskwright refuses, # refer to documents", of_us[0]("refused"), references)
-if "encoder" not in schemas[0].facts:  # goes when schemas are measured again
-    page.holds("They are of instances as they stand, in tokens by longest match", True)
+page.holds(
+    "They are of instances as they stand, in tokens by longest match", "encoder" not in schemas[0].facts
+)  # goes with its sentence when these are measured again
 page.figure(
     "A text takes # kB to begin with, a schema's tables # kB",
     many[0]("kB of a text, median"),
@@ -152,8 +153,9 @@ page.figure("# common patterns (dates", regexes[0]("patterns"))
 page.figure(
     "of the # (#) patterns whose texts all engines take", *(one("patterns that all engines take") for one in regexes)
 )
-if "encoder" not in regexes[0].facts:  # goes when they are measured again
-    page.holds("The times are of texts in tokens by longest match", True)
+page.holds(
+    "The times are of texts in tokens by longest match", "encoder" not in regexes[0].facts
+)  # goes with its sentence when these are measured again
 for size, one in zip(SIZES, regexes, strict=True):
     table = f"| V = {size} | store |"
     engines = [one.at(f"engines/{engine}") for engine in ENGINES]
