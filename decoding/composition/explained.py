@@ -6,9 +6,9 @@ from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.marks import MARK
 from maskwright.decoding.composition.cursors import RunCursor
 from maskwright.decoding.composition.matcher import ComposedMatcher
-from maskwright.decoding.explain.explain import explain_next
+from maskwright.decoding.engine.texts import Texts
+from maskwright.decoding.explain.explain import explain_next_bytes
 from maskwright.decoding.explain.explanation import Attempt, Explanation, position_of, shown_bytes
-from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.composition.tables import ComposedTables
 
 
@@ -75,8 +75,8 @@ def _words(matcher: ComposedMatcher, byte: bytes) -> list[tuple[str, str]]:
         try:
             if byte in vocabulary.tokens:
                 found.append((name, inner.explain(vocabulary.tokens.index(byte)).summary))  # type: ignore[attr-defined]
-            elif isinstance(inner, Matcher):  # a host's vocabulary has no more than it takes
-                found.append((name, explain_next(inner, byte).summary))
+            elif isinstance(inner, Texts):  # a host's vocabulary has no more than it takes
+                found.append((name, explain_next_bytes(inner, byte).summary))
         except MaskwrightError as error:
             found.append((name, str(error)))
     return found

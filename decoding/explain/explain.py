@@ -97,14 +97,14 @@ def explain_id(store: EngineTable, text: bytes, token: int) -> Explanation:
     return explainer.text(text) if good < len(text) else explainer.other(configurations, token, text)
 
 
-def explain_next(texts: Texts, token: int | bytes) -> Explanation:
-    """Return why a token, or some bytes, may or may not come next in the state of a matcher.
+def explain_next(texts: Texts, token: int) -> Explanation:
+    """Return why a token may or may not come next in the state of a matcher.
 
     A matcher keeps neither its text nor the names of terminals that its parser cannot tell apart.
     Of such terminals the first is shown.
 
     texts : a single text; its slot 0 is explained.
-    token : token id, or bytes that need be no token.
+    token : token id.
 
     Returns an `Explanation`.
     Raises: as `explain_text`; IllegalTokenError if the token is not an integer; StoreError if the
@@ -114,8 +114,6 @@ def explain_next(texts: Texts, token: int | bytes) -> Explanation:
     store = texts.store
     explainer = Explainer(machine_of(store.grammar), store, texts)
     vocabulary = store.vocabulary
-    if isinstance(token, bytes):
-        return explainer.token(explainer.configurations_of(texts), token, shown_bytes(token), None)
     found = texts._id(token)
     if found < 0:
         return explainer.other([], token, None)
@@ -131,4 +129,10 @@ def explain_next(texts: Texts, token: int | bytes) -> Explanation:
     return explainer.other(configurations, token, None)
 
 
-__all__ = ["explain_id", "explain_next", "explain_text", "explain_token"]
+def explain_next_bytes(texts: Texts, data: bytes) -> Explanation:
+    """As `explain_next`, for bytes, which need be no token."""
+    explainer = Explainer(machine_of(texts.store.grammar), texts.store, texts)
+    return explainer.token(explainer.configurations_of(texts), data, shown_bytes(data), None)
+
+
+__all__ = ["explain_id", "explain_next", "explain_next_bytes", "explain_text", "explain_token"]

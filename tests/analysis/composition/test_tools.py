@@ -349,9 +349,9 @@ def test_arguments_with_the_escapes_that_json_wants() -> None:
     texts = [
         call("weather", arguments) for arguments in (r'{"city": "\u0061"}', r'{"\u0063ity": "a"}', r'{"city": "\""}')
     ]
-    assert verdicts(texts, [WEATHER]) == "www"
-    assert verdicts(texts, [WEATHER], escapes="minimal") == "--w"
-    for escapes, forced in (("any", b""), ("minimal", b'city":"')):
+    assert verdicts(texts, [WEATHER], style="any") == "www"
+    assert verdicts(texts, [WEATHER]) == verdicts(texts, [WEATHER], escapes="minimal") == "--w"
+    for escapes, forced in (("any", b""), ("natural", b'city":"'), ("minimal", b'city":"')):
         read = mw.read_tools([WEATHER], **HERMES, choice="weather", whitespace="compact", escapes=escapes)
         matcher = mw.build_store(read, VOCABULARY).matcher()
         matcher.advance_bytes(call("weather", '{"').removesuffix("}\n</call>").encode())
@@ -387,12 +387,13 @@ def test_the_key_of_an_input_with_the_escapes_that_json_wants(whitespace: str | 
     texts = [call(name, said % text) for name in ("date", "note") for text in inputs]
     texts += [call("date", each) for each in ("{}", '{"input" :"2024-01"}', '\n{"input":  "2024-01"}', '{"input": 1}')]
     for choice in ("required", "auto"):
-        plain = verdicts(texts, choice=choice, whitespace=whitespace)
+        plain = verdicts(texts, choice=choice, style="any", whitespace=whitespace)
         assert verdicts(texts, choice=choice, whitespace=whitespace, escapes="minimal") == plain
         assert plain.startswith("ww----ww" if choice == "required" else "ww--")
     with_escape = [call(name, (said % "2024-01").replace("inp", r"in\u0070")) for name in ("date", "note")]
-    assert verdicts(with_escape, whitespace=whitespace) == "ww"
-    assert verdicts(with_escape, whitespace=whitespace, escapes="minimal") == "--"
+    assert verdicts(with_escape, style="any", whitespace=whitespace) == "ww"
+    for escapes in ("natural", "minimal"):
+        assert verdicts(with_escape, whitespace=whitespace, escapes=escapes) == "--"
 
 
 @pytest.mark.parametrize("style", ["json", "deepseek_xml"])
@@ -404,7 +405,8 @@ def test_escapes_of_a_structural_tag(style: str) -> None:
         "json": r'{"a":["\u0061"]}',
         "deepseek_xml": r'<｜DSML｜parameter name="a" string="false">["\u0061"]</｜DSML｜parameter>',
     }[style]
-    assert verdict(mw.build_store(mw.read_structural_tag(tag), VOCABULARY), f"<{with_escape}>") == "w"
+    free = mw.build_store(mw.read_structural_tag(tag, style="any"), VOCABULARY)
+    assert verdict(free, f"<{with_escape}>") == "w"
     store = mw.build_store(mw.read_structural_tag(tag, escapes="minimal"), VOCABULARY)
     assert verdict(store, f"<{with_escape}>") == "-"
     assert verdict(store, f"<{with_escape}>".replace(r"\u0061", "a")) == "w"
