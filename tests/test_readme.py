@@ -33,7 +33,7 @@ def test_the_first_example_is_a_program_with_masks_and_none_without() -> None:
     for text in (printed(code, {}), shown):
         assert text is not None
         prompt = code.partition("'''")[2].partition("'''")[0]
-        free, held = re.split(r" \n--- .* ---\n", text)
+        free, held = re.split(r" \n\(with masks.*\)\n", text)
         ast.parse(prompt + held)
         with pytest.raises(SyntaxError):
             ast.parse(prompt + free)
