@@ -11,7 +11,6 @@ process (`maskwright.worker`).
 from __future__ import annotations
 
 import math
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -68,11 +67,10 @@ def look() -> None:
     Cost: 0.1 us where there is no limit, else 0.5.
     """
     end = _clock.end
-    if end != math.inf:
-        if _now() > end:
-            raise _OutOfTime(end)
-        if _clock.asked is not None:
-            _clock.asked()
+    if end != math.inf and _now() > end:
+        raise _OutOfTime(end)
+    if _clock.asked is not None:
+        _clock.asked()
 
 
 def look_at(name: str, done: int, total: int) -> None:
@@ -91,7 +89,12 @@ def time_limit(seconds: float, what: str, asked: Callable[[], None] | None = Non
     """
     before, asked_before = _clock.end, _clock.asked
     mine = _now() + seconds
-    _clock.end, _clock.asked = min(before, mine), asked or asked_before
+
+    def both() -> None:
+        asked()  # type: ignore[misc]
+        asked_before()  # type: ignore[misc]
+
+    _clock.end, _clock.asked = min(before, mine), both if asked and asked_before else asked or asked_before
     try:
         yield
     except _OutOfTime as error:
@@ -117,7 +120,7 @@ class HandedOver(Generic[Result]):
 
     def __call__(self) -> Result:
         begin = time.thread_time()
-        _clock.end = min(begin + self._left, sys.float_info.max)  # finite, so that it is looked at
+        _clock.end = begin + self._left
         _clock.asked = self._watch
         try:
             return self._work()

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import math
 import os
+import resource
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -157,6 +160,75 @@ def test_what_can_wait_does(pool: Pool) -> None:
     assert said == ["out of time"] and pid_of(pool) == pid
 
 
+def test_two_that_can_wait_do_not_stop_one_another(pool: Pool) -> None:
+    answers: list[float] = []
+    both = [threading.Thread(target=lambda: answers.append(ask(pool, "work", 0.3, is_patient=True))) for _ in range(2)]
+    for each in both:
+        each.start()
+    for each in both:
+        each.join(60)
+    assert answers == [0.3, 0.3]
+
+
+def test_one_who_waits_stops_one_that_can_wait() -> None:
+    pool = Pool(SETUP, 2)
+    try:
+        both = [threading.Thread(target=ask, args=(pool, "work", 1.0), kwargs={"is_patient": True}) for _ in range(2)]
+        for each in both:
+            each.start()
+        while sum(worker.is_patient for worker in pool._workers) < 2:
+            time.sleep(0.01)
+        with pool._free:
+            pool._n_waiting = 1
+            pool._hurry()
+            pool._hurry()
+            assert [worker.is_patient for worker in pool._workers].count(True) == 1
+            pool._n_waiting = 0
+        for each in both:
+            each.join(60)
+        assert len(pool._idle) == 2 and not any(worker.is_leaving for worker in pool._workers)
+    finally:
+        pool.close()
+
+
+def test_a_worker_that_hears_nonsense_ends(pool: Pool) -> None:
+    ask(pool, "echo", 1)
+    pid = pid_of(pool)
+    pool._workers[0].connection.send_bytes(b"no pickle")
+    assert has_ended(pid) and ask(pool, "echo", 2) == 2
+
+
+def test_a_default_timeout_of_the_host_does_not_count(pool: Pool) -> None:
+    before = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(0.2)
+    try:
+        assert ask(pool, "sleep", 0.5) is None
+        assert sum(each.size for each in ask(pool, "arrays", [IN_A_FILE, 3]).open()) == IN_A_FILE + 3
+    finally:
+        socket.setdefaulttimeout(before)
+
+
+def test_where_no_file_can_be_opened_questions_are_refused(pool: Pool) -> None:
+    """And answered again once one can be."""
+    ask(pool, "echo", 1)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 256), hard))
+    files: list[int] = []
+    try:
+        with contextlib.suppress(OSError):
+            while True:
+                files.append(os.dup(0))
+        with pytest.raises(LimitError, match="was given up"):
+            ask(pool, "arrays", [IN_A_FILE])
+        with pytest.raises(BusyError, match=r"no worker process can be started: .*try again later"):
+            ask(pool, "echo", 1)
+    finally:
+        for file in files:
+            os.close(file)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert ask(pool, "echo", 2) == 2
+
+
 def test_a_question_with_a_key_goes_where_it_was_asked() -> None:
     pool = Pool(SETUP, 2)
     try:
@@ -282,6 +354,17 @@ def test_a_limit_counts_cpu_time_of_its_thread() -> None:
     finally:
         busy.set()
         other.join()
+
+
+def test_whoever_is_asked_may_end_the_work() -> None:
+    """Also who was asked by a limit outside, and where there is no end."""
+    said: list[str] = []
+    with (
+        time_limit(math.inf, "outer", lambda: said.append("outer")),
+        time_limit(5, "inner", lambda: said.append("inner")),
+    ):
+        look()
+    assert said == ["inner", "outer"]
 
 
 def test_the_sooner_end_of_two_limits_counts() -> None:

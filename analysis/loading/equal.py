@@ -12,21 +12,17 @@ behind a NAME both may come, as far as the LALR state knows.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import combinations
 
 from maskwright.analysis.errors import LimitError, MaskwrightError, TerminalError
-from maskwright.analysis.grammar.grammar import Grammar, Rule, Terminal
+from maskwright.analysis.grammar.grammar import Grammar, Rule
 from maskwright.analysis.lexing.lexemes import terminal_rank
 from maskwright.analysis.lexing.modes import lexing_modes
 from maskwright.analysis.lexing.terminals import compile_terminal
 from maskwright.analysis.lr.merging import build_merged_tables
 from maskwright.analysis.regex.dfa import Dfa
-
-_PROBES = frozenset({*map(chr, range(128)), *(chr(code) * 2 for code in range(33, 127)), "a1", "_a", "0.0", "\u00e9"})
-"""Short texts that most different patterns do not match alike."""
 
 
 def join_equal(grammar: Grammar) -> Grammar:
@@ -36,8 +32,8 @@ def join_equal(grammar: Grammar) -> Grammar:
     terminals, those of the layout, and those of bounded length. Under "nfa" both are followed, and
     the grammar stays as it is. `Grammar.plain` has the terminals as they were.
 
-    Cost: where no two terminals can be equal, some us for each. Else automata of those that may be,
-    and where some are, under contextual lexing the LALR tables.
+    Cost: the automata of the terminals, which are kept for who compiles the grammar; where some are
+    equal, under contextual lexing the LALR tables. Patterns are foreign: nothing here backtracks.
     """
     if grammar.lexing == "nfa":
         return grammar
@@ -83,28 +79,11 @@ def equal_groups(grammar: Grammar) -> list[list[int]]:
     if layout is not None:
         apart |= {layout.newline, layout.indent, layout.dedent, *(t for pair in layout.brackets for t in pair)}
     in_rules = {symbol for rule in grammar.rules for symbol in rule.rhs}
-    alike: dict[object, list[int]] = {}
+    groups: dict[Dfa | bytes | int, list[int]] = {}
     for number, terminal in enumerate(grammar.terminals):
         if number in in_rules and number not in apart and not terminal.is_declared and terminal.lengths is None:
-            alike.setdefault(_looks(terminal), []).append(number)
-    groups: dict[Dfa | bytes | int, list[int]] = {}
-    for numbers in alike.values():
-        if len(numbers) > 1:
-            for number in numbers:
-                groups.setdefault(_texts(grammar, number), []).append(number)
+            groups.setdefault(_texts(grammar, number), []).append(number)
     return [group for group in groups.values() if len(group) > 1]
-
-
-def _looks(terminal: Terminal) -> object:
-    """Equal for terminals of equal texts; some others look alike too."""
-    pattern, flags, literal = terminal.pattern or "", terminal.flags, terminal.literal
-    if literal is not None and not flags:
-        return frozenset({literal} & _PROBES)
-    try:
-        compiled = re.compile(f"(?{flags}:{pattern})" if flags else pattern)
-        return frozenset(probe for probe in _PROBES if compiled.fullmatch(probe))
-    except (re.error, RecursionError, OverflowError):
-        return terminal.name
 
 
 def _texts(grammar: Grammar, number: int) -> Dfa | bytes | int:

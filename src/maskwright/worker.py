@@ -115,10 +115,11 @@ class Worker:
 
     def _listen(self) -> None:
         """Take what is said. Ends the process, whatever it does, when the other end is closed."""
-        with suppress(EOFError, OSError):
+        try:
             while True:
                 self._said.put(self.connection.recv())
-        os._exit(0)
+        finally:  # also where a message cannot be read: a process that hears nothing is of no use
+            os._exit(0)
 
     def _stop_if_asked(self) -> None:
         """Leave a question for a more urgent one."""

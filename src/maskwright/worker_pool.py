@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 import signal
@@ -13,7 +14,7 @@ import time
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Pipe
 from multiprocessing.spawn import get_executable
 from typing import Any
 
@@ -28,6 +29,8 @@ GRACE = 1.0
 """Seconds that a worker may go on with what nobody wants any more, before it is ended."""
 CLOSING = 0.3
 """Seconds that an idle worker has to end by itself."""
+_PASSING = frozenset({errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+"""What is wrong for a while only: work that a worker should do is refused, and not done here."""
 SLEEP, SLEEPS = 60.0, 20.0
 """Seconds of wall time that any question may take, and for each of its CPU seconds."""
 
@@ -64,30 +67,38 @@ def _never() -> bool:
 
 
 class _Process:
-    """A worker as seen from here. is_ready : it has said so. key : of what it was asked last."""
+    """A worker as seen from here.
+
+    is_ready : it has said so; before that it starts.
+    is_patient : it is at a question that can wait. is_leaving : it was asked to leave such a one.
+    key : of what it was asked last.
+    """
 
     def __init__(self, setup: Setup) -> None:
-        """Begin to start it. Raises: NoProcessError."""
-        self.is_ready = self.is_patient = False
+        """Begin to start it. Raises: BusyError where that may pass; NoProcessError."""
+        self.is_ready = self.is_patient = self.is_leaving = False
         self.key: object = None
         program = get_executable()
         if os.name != "posix" or getattr(sys, "frozen", False) or not program:
             raise NoProcessError("no worker process can be started: there is no Python for it on this platform")
-        mine, theirs = socket.socketpair()
-        with theirs:
-            try:
-                with blocked_interrupts():
-                    self.process = subprocess.Popen(
-                        [os.fsdecode(program), "-P", "-c", _PROGRAM, str(theirs.fileno())],
-                        stdin=subprocess.DEVNULL,
-                        stdout=subprocess.DEVNULL,
-                        stderr=subprocess.DEVNULL,  # what libraries have to say is not for a server's terminal
-                        pass_fds=(theirs.fileno(),),
-                    )
-            except (OSError, ValueError) as error:
-                mine.close()
-                raise NoProcessError(f"no worker process can be started: {error}; try again later") from error
-        self.connection = Connection(mine.detach())
+        try:
+            self.connection, theirs = Pipe()
+            with theirs, blocked_interrupts():
+                self.process = subprocess.Popen(
+                    [os.fsdecode(program), "-P", "-c", _PROGRAM, str(theirs.fileno())],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,  # what libraries have to say is not for a server's terminal
+                    pass_fds=(theirs.fileno(),),
+                )
+            threading.Thread(target=self._tell, args=(setup,), daemon=True).start()  # it waits until somebody listens
+        except (OSError, ValueError, RuntimeError) as error:
+            passes = isinstance(error, RuntimeError) or getattr(error, "errno", None) in _PASSING
+            raise (BusyError if passes else NoProcessError)(
+                f"no worker process can be started: {error}; try again later"
+            ) from error
+
+    def _tell(self, setup: Setup) -> None:
         with suppress(OSError):  # receiving says what is wrong
             self.connection.send([each for each in sys.path if isinstance(each, str)])
             self.connection.send(setup)
@@ -97,12 +108,15 @@ class _Process:
         kind, value, is_last = self.connection.recv()
         if isinstance(value, Parcel) and value.arrays and isinstance(value.arrays[0], int):
             with socket.socket(fileno=os.dup(self.connection.fileno())) as line:
-                _, (file,), _, _ = socket.recv_fds(line, 1, 1)
+                line.setblocking(True)
+                _, files, _, _ = socket.recv_fds(line, 1, 1)
+            if not files:
+                raise OSError("the arrays of a worker did not come: this process may have too many open files")
             places = places_of(value.arrays)
             try:
-                data = memoryview(mmap.mmap(file, places[-1][1], prot=mmap.PROT_READ))
+                data = memoryview(mmap.mmap(files[0], places[-1][1], prot=mmap.PROT_READ))
             finally:
-                os.close(file)
+                os.close(files[0])
             value = Parcel(value.pickled, [data[begin:end] for begin, end in places])
         return kind, value, is_last
 
@@ -137,13 +151,13 @@ class Pool:
         weakref.finalize(self, _end_all, self._workers)
 
     def start(self) -> None:
-        """Begin to start all workers. Raises: NoProcessError."""
+        """Begin to start all workers. Raises: BusyError, NoProcessError."""
         with self._free:
             while len(self._workers) < self.size and not self._is_closed:
                 self._begin()
 
     def _begin(self) -> None:
-        """Begin to start a worker, which is idle. The lock is held. Raises: NoProcessError."""
+        """Begin to start a worker, which is idle. The lock is held. Raises: as `start`."""
         new = _Process(self.setup)
         self._workers.append(new)
         self._idle.append(new)
@@ -235,18 +249,17 @@ class Pool:
             worker.end()
 
     def _hurry(self) -> None:
-        """Ask one worker with a question that can wait to leave it. The lock is held."""
-        for worker in self._workers:
-            if worker.is_patient:
-                worker.is_patient = False
-                with suppress(OSError):
-                    worker.connection.send(None)
-                return
+        """Let as many workers as are waited for leave what can wait. The lock is held."""
+        n = self._n_waiting - sum(worker.is_leaving for worker in self._workers)
+        for worker in [each for each in self._workers if each.is_patient][: max(n, 0)]:
+            worker.is_patient, worker.is_leaving = False, True
+            with suppress(OSError):
+                worker.connection.send(None)
 
     def _put(self, worker: _Process, is_sound: bool) -> None:
         """Give a worker back. One that is not sound is replaced, now or when one is needed."""
         with self._free:
-            worker.is_patient = False
+            worker.is_patient = worker.is_leaving = False
             if is_sound and not self._is_closed:
                 self._idle.append(worker)
                 self._free.notify()
@@ -255,7 +268,7 @@ class Pool:
         with self._free:
             if worker in self._workers:  # not so if a fork has begun since
                 self._workers.remove(worker)
-                with suppress(NoProcessError):
+                with suppress(BusyError, NoProcessError):
                     if not self._is_closed:
                         self._begin()
                 self._free.notify()
@@ -302,7 +315,11 @@ class Pool:
         except (EOFError, OSError) as error:
             if self._is_closed:
                 raise CancelledError("the server ends") from error
-            if worker.process.wait() == -signal.SIGPROF:
+            try:
+                code = worker.process.wait(GRACE)
+            except subprocess.TimeoutExpired:  # it lives: something is wrong on this side
+                raise WorkerError(f"{question.what} was given up: its worker was not understood ({error})") from error
+            if code == -signal.SIGPROF:
                 raise out_of_time(question.seconds, question.what) from None
             raise WorkerError(
                 f"{question.what} was given up: the worker process has died, perhaps for lack of memory; it is started anew"

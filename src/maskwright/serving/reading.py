@@ -211,7 +211,7 @@ class RequestReader:
     def check_size(self, request: Request) -> None:
         """Refuse a grammar that its reader would read for seconds, in one call of others' code.
 
-        Raises: LimitError for one past `_MOST_AFTER_BRACES`, `_DEEPEST` or `_MOST_LITERALS`.
+        Raises: LimitError for one past `_MOST_AFTER_BRACES` or `_MOST_LITERALS`.
         """
         spec = request.spec
         if request.kind != "grammar" or spec.strip() in library():

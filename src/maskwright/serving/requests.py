@@ -56,7 +56,7 @@ class RequestCompiler:
     options : what holds for requests of JSON that do not say otherwise.
     strict_keywords : see `RequestReader`.
     workers : how many worker processes there may be for what takes long, see `Workshop`; None for
-        half as many as there are cores. They start when they are needed, or by `start`.
+        half as many as this process has cores, at most 4. They start when needed, or by `start`.
     on_disk : whether grammars whose texts requests bring go through the cache on disk
         (`cached_store`). Those that come along do in any case.
     n_tokens : how many logits the model gives, which may be more than the vocabulary has ids; None
@@ -271,6 +271,8 @@ class RequestChecker:
         if named is not None and vocabulary is not None:
             known = vocabulary()
             guarded(request, lambda: check_tokens(named, known))
+        elif named is not None:
+            return  # its tokens have not been looked at
         with self._lock:
             self._passed[key] = None
             if len(self._passed) > _CHECKED:

@@ -184,7 +184,7 @@ def _stores(where: str, value: Any) -> tuple[tuple[str, str], ...]:
 
 def _whitespace(where: str, value: Any) -> str | int:
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise MaskwrightError(f"{where} is {clip(value)}; expected any, compact, a number or a pattern")
+        raise MaskwrightError(f"{where} is {clip(value)}; expected natural, compact, any, a number or a pattern")
     return int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 10 else value
 
 

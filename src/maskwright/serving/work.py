@@ -27,6 +27,7 @@ from maskwright.analysis.schema.load import JsonSchema
 from maskwright.analysis.schema.text_patterns import Regex
 from maskwright.maskstore.automaton.stack_automaton import prepare_automaton
 from maskwright.maskstore.schema.build import tables_of
+from maskwright.maskstore.table.build import build_engine_table
 from maskwright.maskstore.table.compiled import EngineTable, Progress
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.serving.reading import Request, RequestReader, library
@@ -37,14 +38,14 @@ from maskwright.stores.composed_store import BuildStore
 from maskwright.stores.sources import schema_store_of
 from maskwright.stores.store import EntryStore, Store
 from maskwright.worker import Parcel, Setup
-from maskwright.worker_pool import NoProcessError, Pool
+from maskwright.worker_pool import NoProcessError, Pool, WorkerError
 
 Result = TypeVar("Result")
 
 SOON = 0.05
 """CPU seconds that work may take in this process before a worker begins it anew."""
 SMALL = 1 << 14
-"""Bytes of a text up to which it is tried here: a call of others' code has soon read it."""
+"""Characters of a text up to which it is tried here."""
 GENEROUS = 6
 """How many times the limits hold for grammars that come along, and for closing an automaton.
 
@@ -55,8 +56,9 @@ _logger = logging.getLogger(__name__)
 
 
 def default_workers() -> int:
-    """How many workers there are where nobody says: one for two cores."""
-    return max(1, (os.cpu_count() or 1) // 2)
+    """How many workers there are where nobody says: one for two cores of ours, at most 4."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(4, cores // 2))
 
 
 class Check(NamedTuple):
@@ -88,8 +90,10 @@ class Build(NamedTuple):
     disk_bytes: int
     is_open: bool = True
 
-    def store(self, vocabulary: Vocabulary) -> Any:
-        """The store, made in this process. A grammar's is closed in the background.
+    def store(self, vocabulary: Vocabulary, is_left_open: bool) -> Any:
+        """The store, made in this process.
+
+        is_left_open : whether the caller sees to the closing of a grammar's. Else a thread does.
 
         Raises: as `RequestReader.read` and `build_store`.
         """
@@ -97,7 +101,7 @@ class Build(NamedTuple):
         is_lazy = isinstance(constraint, Grammar)
 
         def build(grammar: Grammar, tokens: Vocabulary) -> Store | EntryStore:
-            return self._built(grammar, tokens, is_lazy)
+            return self._built(grammar, tokens, is_lazy, is_left_open)
 
         found = _put_together(constraint, vocabulary, build)
         self._trim(constraint)
@@ -191,8 +195,8 @@ class Workshop:
             task,
             seconds,
             what,
-            lambda: task.store(vocabulary),
-            lambda found: self._opened(found, task, seconds),
+            lambda: self._closing(task.store(vocabulary, self.pool is not None), task, seconds),
+            lambda found: self._closing(self._opened(found), task, seconds),
         )
 
     def _run(
@@ -216,6 +220,7 @@ class Workshop:
         assert pool is not None
         try:
             found = pool.ask(task, seconds, what, n_shares=n_shares)
+            _warned.clear()
         except NoProcessError as error:
             _warn(error)
             with time_limit(seconds, what):
@@ -223,8 +228,8 @@ class Workshop:
         with time_limit(max(SOON, seconds / 4), what):
             return guarded(request, lambda: opened(found))  # type: ignore[no-any-return]
 
-    def _opened(self, parcel: Parcel, task: Build, seconds: float) -> Any:
-        """The store of what a worker has made. Workers close that of a grammar."""
+    def _opened(self, parcel: Parcel) -> Any:
+        """The store of what a worker has made."""
         constraint, tables = parcel.open()
         rest = iter(tables)
 
@@ -232,26 +237,35 @@ class Workshop:
             table, counts = next(rest)
             return Store.of(EngineTable(grammar, tokens, table, MappingProxyType(counts)))
 
-        store = _put_together(constraint, self.vocabulary or _bytes(), build)
-        if not isinstance(store, Store) or store.is_closed:
+        return _put_together(constraint, self.vocabulary or _bytes(), build)
+
+    def _closing(self, store: Any, task: Build, seconds: float) -> Any:
+        """The store, which workers close if it is a grammar's and open."""
+        pool = self.pool
+        if pool is None or not isinstance(store, Store) or store.is_closed or store.is_closing:
             return store
-        pool, vocabulary = self.pool, store.vocabulary
+        constraint, vocabulary = store.grammar, store.vocabulary
 
         def close(progress: Progress) -> EngineTable:
-            assert pool is not None
-
             def is_cancelled() -> bool:
                 progress("closure", 0, 1)
                 return False
 
-            answer: Parcel = pool.ask(
-                task._replace(is_open=False),
-                GENEROUS * seconds,
-                f"the closing of the {task.request.kind}",
-                is_cancelled=is_cancelled,
-                is_patient=True,
-                n_shares=GENEROUS,
-            )
+            try:
+                answer: Parcel = pool.ask(
+                    task._replace(is_open=False),
+                    GENEROUS * seconds,
+                    f"the closing of the {task.request.kind}",
+                    is_cancelled=is_cancelled,
+                    is_patient=True,
+                    n_shares=GENEROUS,
+                )
+            except NoProcessError as error:
+                _warn(error)
+                return build_engine_table(constraint, vocabulary, progress)
+            except WorkerError as error:
+                _logger.warning("masks of a grammar stay slow: %s", error)
+                raise
             _, ((table, counts),) = answer.open()
             return EngineTable(constraint, vocabulary, table, MappingProxyType(counts))
 
@@ -278,7 +292,7 @@ _warned: list[str] = []
 
 
 def _warn(error: NoProcessError) -> None:
-    """Say once that there are no workers."""
+    """Say that there are no workers, once until there is one again."""
     if not _warned:
         _warned.append(str(error))
         _logger.warning("%s: until then requests are compiled in this process, whose memory they share", error)

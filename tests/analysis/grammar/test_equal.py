@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import random
+import time
 from collections import Counter
+from contextlib import suppress
 from itertools import product
 
 import pytest
 from grammars import random_grammar
 from shares import parts, share
 
+from maskwright.analysis.deadline import time_limit
 from maskwright.analysis.errors import DeadEndError, GrammarError, LimitError, MaskwrightError
 from maskwright.analysis.grammar.grammar import Grammar, Lexing
 from maskwright.analysis.loading import parse_grammar
@@ -175,3 +178,13 @@ def test_equal_terminals_may_be_equal_only_once_others_are_one() -> None:
         matcher = store.matcher()
         matcher.advance_bytes(whole)
         assert matcher.is_accepting()
+
+
+@pytest.mark.parametrize("n", [24, 80])
+def test_patterns_that_others_would_try_for_ever_are_compared(n: int) -> None:
+    """They are foreign: only automata read them, within the limit of who asks."""
+    text = f"start: A | B\nA: /((a?){{{n}}}){{{n}}}b/\nB: /x+/\n"
+    begin = time.thread_time()
+    with suppress(LimitError), time_limit(2.0, "loading"):
+        parse_grammar(text)
+    assert time.thread_time() - begin < 4.0
