@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import weakref
+from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,8 +63,9 @@ MOST_KEPT = 4
 
 _KNOWN: dict[int, NameLexer] = {}
 """By store."""
-_ALIKE: dict[tuple[str, str, bytes], NameLexer] = {}
+_ALIKE: weakref.WeakValueDictionary[tuple[str, str, bytes], NameLexer] = weakref.WeakValueDictionary()
 """By what is the same in stores that are alike."""
+_LAST: deque[NameLexer] = deque(maxlen=MOST_KEPT)
 _LOCK = new_lock()
 
 
@@ -88,10 +90,10 @@ def _shared(store: EngineTable) -> NameLexer:
     size = int(table[schema.N_LEXER_STATES]) * int(table[schema.N_CLASSES])
     states = hashlib.sha256(table[table[schema.NEXT_STATE] :][:size].tobytes()).digest()
     key = store.grammar.digest, store.vocabulary.digest, states
-    found = _ALIKE.pop(key, None) or _made(store)
-    while len(_ALIKE) >= MOST_KEPT:
-        del _ALIKE[next(iter(_ALIKE))]
-    _ALIKE[key] = found
+    found = _ALIKE.get(key)
+    if found is None:
+        found = _ALIKE[key] = _made(store)
+    _LAST.append(found)
     return found
 
 

@@ -299,8 +299,11 @@ def _scope(node: Any) -> Any:
 
 
 def _is_in_error(leaf: Any) -> bool:
-    """Whether a leaf is in what the parser could not read, and in no statement there."""
-    return bool(_ancestor(leaf, ("error_node", *_STATEMENTS)).type == "error_node")
+    """Whether a leaf is in what the parser could not read, and in no statement there.
+
+    Type parameters are such too: the parser of some versions of Python reads them, and jedi none.
+    """
+    return _ancestor(leaf, ("error_node", "type_params", *_STATEMENTS)).type in ("error_node", "type_params")
 
 
 def _is_walrus(leaf: Any) -> bool:

@@ -247,7 +247,7 @@ def test_a_pickle_does_not_make_the_lexer_again(store: mw.Store, monkeypatch: py
     for _ in range(2):
         again = pickle.loads(data)
         assert again.store is not store and allows(again, b"foo;", b"x") == [True, False]
-    assert len(lexer._ALIKE) <= lexer.MOST_KEPT
+    assert len(lexer._LAST) <= lexer.MOST_KEPT
 
 
 def test_errors_say_what_is_held(store: mw.Store) -> None:
