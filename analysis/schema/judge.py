@@ -6,10 +6,10 @@ the engine's oracle use it.
 
 from __future__ import annotations
 
-import json
 from decimal import Decimal
 from typing import Any
 
+from maskwright.analysis.nesting import read_json
 from maskwright.analysis.schema.shapes import (
     NO_NODE,
     Arrays,
@@ -51,14 +51,14 @@ def parsed(text: str | bytes) -> Any:
     def fail(name: str) -> Any:
         raise ValueError(f"{name} is no JSON")
 
-    return json.loads(text, parse_int=Spelled, parse_float=Spelled, parse_constant=fail, object_pairs_hook=_members)
+    return read_json(text, parse_int=Spelled, parse_float=Spelled, parse_constant=fail, object_pairs_hook=_members)
 
 
 def is_text_of(graph: SchemaGraph, text: str | bytes) -> bool:
     """Whether a JSON text has a value of the graph. Texts with the same key twice have not."""
     try:
         value = parsed(text)
-    except (ValueError, RecursionError):
+    except ValueError:
         return False
     return is_instance(graph, value)
 

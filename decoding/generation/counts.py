@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.arguments import as_integer, clip, need_number, need_type, refuse_argument
 from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError, StoreError, VocabularyError
+from maskwright.analysis.nesting import read_json
 from maskwright.decoding.engine.arguments import integer_row
 from maskwright.decoding.matchers import is_matcher
 from maskwright.maskstore.file.writing import replace_file
@@ -198,13 +199,13 @@ class TokenCounts:
         """
         found = cls(vocabulary, **options)
         try:
-            content = json.loads(Path(path).read_bytes())
+            content = read_json(Path(path).read_bytes())
             version, digest = content["format"], content["vocabulary"]
             counts = {
                 bytes.fromhex(place): {int(token): as_integer("a count", n) for token, n in tokens.items()}
                 for place, tokens in content["counts"].items()
             }
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise StoreError(f"{path} holds no counts of tokens ({type(error).__name__}: {str(error)[:80]})") from None
         if version != FORMAT:
             raise StoreError(

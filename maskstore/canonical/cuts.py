@@ -19,7 +19,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.errors import VocabularyError
+from maskwright.analysis.errors import NestingError, VocabularyError
 from maskwright.analysis.fronts.rust_regex import general_category, perl_class
 from maskwright.analysis.kept import cached_property
 from maskwright.analysis.regex.charset import EVERYTHING, LAST, Ranges, complement, difference, normalise
@@ -69,7 +69,7 @@ class Cuts:
         self._where, self._pattern = where, pattern
         try:
             tree = parse(_in_python(pattern))
-        except (re.error, Unsupported, RecursionError) as error:
+        except (re.error, Unsupported, NestingError) as error:
             raise self._error(f"it cannot be read ({error})") from None
         self._sets: dict[Ranges, int] = {}
         self._program: list[tuple[str, int, tuple[int, ...]]] = [("match", 0, ())]

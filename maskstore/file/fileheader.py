@@ -16,6 +16,7 @@ import numpy as np
 from maskwright.analysis.arguments import clip, printable
 from maskwright.analysis.errors import GrammarError, StoreError
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.nesting import on_own_stack, read_json
 from maskwright.maskstore.damaged import reason, refuse
 from maskwright.maskstore.vocabulary.masks import n_words
 
@@ -225,9 +226,9 @@ def read_facts(where: str, metadata: Mapping[str, str]) -> Mapping[str, Any]:
         )
     text = metadata[METADATA_KEY]
     try:
-        facts = json.loads(text)
-        is_canonical = canonical(facts) == text
-    except (ValueError, RecursionError) as error:
+        facts = read_json(text)
+        is_canonical = on_own_stack(canonical)(facts) == text
+    except ValueError as error:
         raise refuse(where, f"its metadata is not JSON that can be read ({reason(error)})") from None
     if not is_canonical:
         raise refuse(where, "its metadata is JSON, but not in the form that maskwright writes")

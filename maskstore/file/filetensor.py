@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.nesting import read_json
 from maskwright.maskstore.file.fileheader import METADATA_KEY, Header
 
 
@@ -34,7 +34,7 @@ def read_tensor(path: str | os.PathLike[str], name: str, header: Header, mapped:
         if length > os.fstat(file.fileno()).st_size:
             return None
         try:
-            heads: Any = json.loads(file.read(length))
+            heads: Any = read_json(file.read(length))
             is_same = heads["__metadata__"][METADATA_KEY] == header.text and tuple(heads[name]["shape"]) == shape
             begin = 8 + length + int(heads[name]["data_offsets"][0])
         except (ValueError, KeyError, TypeError):

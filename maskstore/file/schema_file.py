@@ -92,7 +92,7 @@ def constraint_in(where: str, facts: Mapping[str, Any], arrays: Mapping[str, Arr
             lenient=facts["lenient"],
             name=printable(facts["name"]),
         )
-    except (MaskwrightError, OSError, TypeError, ValueError, RecursionError) as error:
+    except (MaskwrightError, OSError, TypeError, ValueError) as error:
         raise refuse(where, f"its schema is not read: {reason(error)}") from error
 
 

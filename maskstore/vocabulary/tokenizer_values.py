@@ -13,6 +13,7 @@ from typing import Any
 
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import MaskwrightError, VocabularyError
+from maskwright.analysis.nesting import read_json
 
 #: Ids from here on are taken as a sign of damage. The largest vocabulary in use has about 262,000.
 ID_LIMIT = 1 << 22
@@ -35,7 +36,7 @@ def parse_json(data: bytes, where: str) -> Any:
         return found
 
     try:
-        return json.loads(data.decode(), object_pairs_hook=once)
+        return read_json(data.decode(), object_pairs_hook=once)
     except UnicodeDecodeError as error:
         raise VocabularyError(
             f"{where}: not UTF-8 at byte {error.start} ({error.reason}); JSON files must be UTF-8"
@@ -44,10 +45,8 @@ def parse_json(data: bytes, where: str) -> Any:
         raise VocabularyError(f"{where}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from None
     except VocabularyError:
         raise
-    except ValueError as error:  # an integer of thousands of digits
+    except ValueError as error:  # an integer of thousands of digits, or what is nested too deeply
         raise VocabularyError(f"{where}: not JSON that can be read: {error}") from None
-    except RecursionError:
-        raise VocabularyError(f"{where}: the JSON is nested too deeply for a tokenizer") from None
 
 
 def as_list(value: Any, where: str) -> list[Any]:

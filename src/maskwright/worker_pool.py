@@ -78,6 +78,7 @@ class _Process:
         """Begin to start it. Raises: BusyError where that may pass; NoProcessError."""
         self.is_ready = self.is_patient = self.is_leaving = False
         self.key: object = None
+        self._telling = threading.Lock()
         program = get_executable()
         if os.name != "posix" or getattr(sys, "frozen", False) or not program:
             raise NoProcessError("no worker process can be started: there is no Python for it on this platform")
@@ -99,7 +100,7 @@ class _Process:
             ) from error
 
     def _tell(self, setup: Setup) -> None:
-        with suppress(OSError):  # receiving says what is wrong
+        with self._telling, suppress(OSError):  # receiving says what is wrong
             self.connection.send([each for each in sys.path if isinstance(each, str)])
             self.connection.send(setup)
 
@@ -124,7 +125,8 @@ class _Process:
         """End it, whatever it does."""
         with suppress(OSError, ValueError):
             self.process.kill()
-        self.connection.close()
+        with self._telling:  # or it would write to whatever file has the connection's number next
+            self.connection.close()
         self.process.wait()
 
 
@@ -329,10 +331,11 @@ class Pool:
         """End all workers, whatever they do."""
         with self._free:
             self._is_closed = True
-            for worker in self._idle:
+            idle = [worker for worker in self._idle if worker.is_ready]
+            for worker in idle:
                 worker.connection.close()  # it ends by itself
             for worker in self._workers:
-                if worker in self._idle and worker.is_ready:
+                if worker in idle:
                     with suppress(subprocess.TimeoutExpired):
                         worker.process.wait(CLOSING)
                 with suppress(OSError, ValueError):

@@ -266,14 +266,14 @@ class _SchemaComparison:
         for text in texts:
             try:
                 yield exactly(value_of(text))
-            except (ValueError, RecursionError) as error:
+            except ValueError as error:
                 raise MaskwrightError(f"a text to begin with is no JSON: {error}: {text[:60]!r}") from None
         for text in self.drawn.texts():
             if 2 * self.counts["values"] >= values:
                 return
             try:
                 yield exactly(value_of(text))
-            except (ValueError, RecursionError):
+            except ValueError:
                 continue
 
     def _try(self, value: Any) -> tuple[bool, bool]:

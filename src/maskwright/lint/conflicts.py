@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from maskwright.analysis.grammar.lark_files import rule_name
 from maskwright.analysis.lr.conflicts import Conflict, conflicts
 from maskwright.analysis.lr.encoding import ACCEPT
+from maskwright.analysis.nesting import MOST_NESTED, on_own_stack
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding, Severity, listed, plural, shown
 from maskwright.lint.places import Place, place_of_name
@@ -244,21 +245,20 @@ def bracketed(facts: Facts, tree: Tree) -> str:
     def chain(names: list[str]) -> str:
         return ">".join(names if len(names) <= 3 else [names[0], "..", names[-1]])
 
-    def write(at: Tree) -> str:
+    def write(at: Tree, depth: int = 0) -> str:
+        if depth == MOST_NESTED:
+            return ".."
         names = []
         while at.children is not None:
             names.append(rule_name(rules.symbol_name(at.symbol)))
             inner = [child for child in at.children if child.children != ()]
             if len(inner) != 1:
-                parts = [part for part in map(write, inner) if part]
+                parts = [part for part in (write(each, depth + 1) for each in inner) if part]
                 return f"{chain(names)}[{' '.join(parts)}]"
             at = inner[0]
         return f"{chain(names)}[{leaf(at.symbol)}]" if names else leaf(at.symbol)
 
-    try:
-        text = write(tree)
-    except RecursionError:
-        return "(too deep to be shown)"
+    text = on_own_stack(write)(tree)
     return text if len(text) <= 400 else text[:200] + " ... " + text[-190:]
 
 

@@ -10,7 +10,6 @@ own, validates them, and checks each certificate on them.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence, Sized
 from dataclasses import dataclass
@@ -34,6 +33,7 @@ from maskwright.analysis.legality.certificate import (
 from maskwright.analysis.legality.exact import ExactDeciders
 from maskwright.analysis.legality.verdict import START
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar
+from maskwright.analysis.nesting import read_json
 from maskwright.report.lr_tables import Validation, tables_digest, validate_lr_tables
 from maskwright.report.question import Answers, Question, names_of, said_of
 
@@ -109,8 +109,8 @@ def check_certificates(path: str | os.PathLike[str], grammar: GrammarSource) -> 
     except OSError as error:
         raise MaskwrightError(f"{named} cannot be read: {error.strerror}") from error
     try:
-        facts = json.loads(data)
-    except (ValueError, RecursionError) as error:
+        facts = read_json(data)
+    except ValueError as error:
         raise CertificateError(f"{named} is not JSON: {error}") from error
     try:
         return check_facts(facts, as_grammar(grammar))

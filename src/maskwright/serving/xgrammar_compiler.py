@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -13,6 +12,7 @@ import numpy as np
 
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import MaskwrightError
+from maskwright.analysis.nesting import read_json
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.tokenizer_json import byte_level_alphabet
 from maskwright.serving.options import RequestOptions
@@ -109,7 +109,7 @@ class TokenizerInfo(Partial):
     def _detect_metadata_from_hf(backend_str: str) -> dict[str, Any]:
         """How a `tokenizer.json` writes its texts. TensorRT-LLM asks for it."""
         try:
-            content = json.loads(backend_str)
+            content = read_json(backend_str)
         except ValueError as error:
             raise RefusedError(f"the tokenizer is not JSON: {error}") from error
         if not isinstance(content, dict):

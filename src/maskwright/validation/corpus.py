@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fnmatch
 import glob
-import json
 import lzma
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from typing import Any
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.files import MAX_TEXT, absolute, open_file, read_file_bytes
+from maskwright.analysis.nesting import read_json
 
 SUFFIXES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -123,7 +123,7 @@ class Corpus:
 
     def _record(self, name: str, line: bytes, weight: int) -> Text | Unreadable:
         try:
-            record = json.loads(line.decode("utf-8"))
+            record = read_json(line.decode("utf-8"))
         except UnicodeDecodeError as error:
             return Unreadable(name, f"not UTF-8 at byte {error.start} of the line", weight)
         except ValueError as error:

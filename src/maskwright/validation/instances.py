@@ -13,6 +13,8 @@ from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote
 
+from maskwright.analysis.errors import NestingError
+from maskwright.analysis.nesting import read_json
 from maskwright.analysis.schema.documents import DRAFTS
 from maskwright.analysis.schema.formats import FORMATS
 from maskwright.analysis.schema.load import JsonSchema
@@ -95,7 +97,9 @@ class InstanceJudge:
             return InstanceVerdict("json", "refused", str(error))
         except UnreadNumber as error:
             return InstanceVerdict("nobody", "not judged", str(error))
-        except (ValueError, RecursionError) as error:
+        except NestingError as error:
+            return InstanceVerdict("nobody", "not judged", str(error))
+        except ValueError as error:
             return InstanceVerdict("json", "refused", f"no JSON: {error}")
         if not self.is_installed:
             return InstanceVerdict("nobody", "not judged", NOT_INSTALLED)
@@ -186,8 +190,9 @@ def value_of(text: str) -> Any:
     Numbers with a fraction or an exponent are Decimals, so that they are exact; integers of
     thousands of digits are `LongInteger`.
 
-    Raises: ValueError for no JSON; of these RepeatedKey for an object with a key twice, and
-    UnreadNumber for a number with an exponent of some 19 digits, which is JSON.
+    Raises: ValueError for no JSON; of these RepeatedKey for an object with a key twice,
+    UnreadNumber for a number with an exponent of some 19 digits, and NestingError as `read_json`;
+    what these two refuse may be JSON.
     """
 
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -199,7 +204,7 @@ def value_of(text: str) -> Any:
     def no_constant(name: str) -> Any:
         raise ValueError(f"{name} is no JSON")
 
-    return json.loads(
+    return read_json(
         text, object_pairs_hook=members, parse_constant=no_constant, parse_float=_decimal, parse_int=_integer
     )
 

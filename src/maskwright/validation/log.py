@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from maskwright.analysis.errors import MaskwrightError
+from maskwright.analysis.errors import MaskwrightError, NestingError
 from maskwright.analysis.files import open_file
+from maskwright.analysis.nesting import read_json
 
 VERSION = 2
 """Version of the lines' format."""
@@ -80,7 +81,7 @@ class ResultsLog:
     def _entry(self, line: bytes, number: int) -> tuple[str, Mapping[str, Any]]:
         """Key and outcome of a line. number : the line's number, for the error."""
         try:
-            entry = json.loads(line)
+            entry = read_json(line)
             if entry["version"] != VERSION:
                 raise ValueError(f"expected version {VERSION} but found {entry['version']!r}")
             key, outcome = entry["key"], entry["outcome"]
@@ -88,7 +89,7 @@ class ResultsLog:
                 raise ValueError("key or outcome is of another type")
             if entry["crc32"] != _checksum(key, outcome):
                 raise ValueError("it was changed: its checksum is another")
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError) as error:
             self._file.close()
             raise MaskwrightError(
                 f"{self.path}:{number}: not a result of maskwright validate ({error}); name another file (--resume), or mend it"
@@ -114,8 +115,8 @@ def _is_cut(line: bytes) -> bool:
     if not (line.startswith(begin) or begin.startswith(line)):
         return False
     try:
-        json.loads(line)
-    except RecursionError:
+        read_json(line)
+    except NestingError:
         return False
     except ValueError:
         return True

@@ -43,7 +43,7 @@ def good() -> Path:
         ('{"a":NaN}', r"its metadata is not JSON that can be read .*not JSON compliant"),
         ('{"a":1e999}', r"its metadata is not JSON that can be read .*not JSON compliant"),
         (f'{{"version":{"9" * 5000}}}', r"its metadata is not JSON that can be read .*digits"),
-        ("[" * 100_000, r"its metadata is not JSON that can be read .*recursion"),
+        ("[" * 100_000, r"its metadata is not JSON that can be read .*more than 250 deep"),
         ('{"a": 1}', "its metadata is JSON, but not in the form that maskwright writes"),
         ('{"a":1,"a":1}', "its metadata is JSON, but not in the form that maskwright writes"),
         ('{"b":1,"a":1}', "its metadata is JSON, but not in the form that maskwright writes"),
