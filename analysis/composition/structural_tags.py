@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from maskwright.analysis.arguments import a_type, clip
-from maskwright.analysis.composition.compose import Composition, compose
+from maskwright.analysis.composition.compose import Composition
 from maskwright.analysis.composition.structural_tags_graph import excluding
 from maskwright.analysis.composition.structural_tags_host import HostRules, characters
 from maskwright.analysis.composition.structural_tags_xml import STYLES, xml_arguments
@@ -23,6 +23,7 @@ from maskwright.analysis.composition.token_parts import MOST_TOKENS, TokenSet, c
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
 from maskwright.analysis.fronts.ebnf import parse_ebnf
 from maskwright.analysis.fronts.llguidance import parse_llguidance
+from maskwright.analysis.fronts.lowering import Body
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.nesting import on_own_stack, read_json
 from maskwright.analysis.schema.closed import closed_objects
@@ -134,7 +135,7 @@ def read_structural_tag(
     body = FormatReader(host, read_style(style, whitespace, escapes=escapes), additional_properties).read(
         form, "/format", _NO_ENDS
     )
-    return compose(host.grammar(body), host.parts, name="structural tag")
+    return host.composition(body, "structural tag")
 
 
 def _of_older(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -175,7 +176,7 @@ class FormatReader:
     def __init__(self, host: HostRules, style: Style, additional: bool) -> None:
         self._host, self._style, self._additional = host, style, additional
         self._depth = 0
-        self._readers: dict[str, Callable[..., str]] = {
+        self._readers: dict[str, Callable[..., Body]] = {
             "const_string": self._constant,
             "json_schema": self._json,
             "qwen_xml_parameter": self._qwen,
@@ -199,7 +200,7 @@ class FormatReader:
             "repeat": self._repeat,
         }
 
-    def read(self, form: Any, where: str, ends: Ends = _NO_ENDS, behind: str = "") -> str:
+    def read(self, form: Any, where: str, ends: Ends = _NO_ENDS, behind: Body = ()) -> Body:
         """The expression of a format, or of a language that was read already (which no JSON says).
 
         where : a JSON pointer.
@@ -207,7 +208,7 @@ class FormatReader:
         behind : the expression of what comes behind the format, which becomes the end of this one.
         """
         if isinstance(form, Grammar | JsonSchema | Regex | Composition):
-            return f"{self._host.part('PART', form)} {behind}".strip()
+            return self._host.part("PART", form) + behind
         if not isinstance(form, Mapping) or not isinstance(form.get("type"), str):
             raise GrammarError(f"structural tag, {where}: {clip(form)} is no format; expected an object with a type")
         kind = form["type"]
@@ -228,14 +229,14 @@ class FormatReader:
                 raise
             raise type(error)(f"structural tag, {where}: {error}") from error
         self._depth -= 1
-        return found if is_xml else f"{found} {behind}".strip()
+        return found if is_xml else found + behind
 
     # -- single formats
 
-    def _constant(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
+    def _constant(self, form: Mapping[str, Any], where: str, ends: Ends) -> Body:
         return characters(_text(form, "value", where))
 
-    def _json(self, form: Mapping[str, Any], where: str, ends: Ends, behind: str = "") -> str:
+    def _json(self, form: Mapping[str, Any], where: str, ends: Ends, behind: Body = ()) -> Body:
         style = form.get("style", "json")
         if style != "json" and not (isinstance(style, str) and style in STYLES):
             raise GrammarError(
@@ -260,50 +261,49 @@ class FormatReader:
             "JSON", JsonSchema(found.name, found.schema, found.texts._replace(graph=graph), found.options)
         )
 
-    def _qwen(self, form: Mapping[str, Any], where: str, ends: Ends, behind: str = "") -> str:
+    def _qwen(self, form: Mapping[str, Any], where: str, ends: Ends, behind: Body = ()) -> Body:
         return self._json({**form, "style": "qwen_xml"}, where, ends, behind)
 
-    def _any_text(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
+    def _any_text(self, form: Mapping[str, Any], where: str, ends: Ends) -> Body:
         most = _budget(form, "max_chars", where, MOST_TEXT)
         return self._host.free(
             (*_texts(form, "excludes", where), *ends.texts), most, _budget(form, "max_tokens", where)
         )
 
-    def _grammar(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
+    def _grammar(self, form: Mapping[str, Any], where: str, ends: Ends) -> Body:
         syntax, text = form.get("syntax", "ebnf"), _text(form, "grammar", where)
         if syntax not in ("ebnf", "lark"):
             raise GrammarError(f"structural tag, {where}/syntax is {clip(syntax)}; expected 'ebnf' or 'lark'")
         read = parse_ebnf if syntax == "ebnf" else parse_llguidance
         return self._host.part("GRAMMAR", read(text, "<grammar>"))
 
-    def _regex(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
+    def _regex(self, form: Mapping[str, Any], where: str, ends: Ends) -> Body:
         return self._host.part("REGEX", load_regex(_text(form, "pattern", where)))
 
-    def _token(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
+    def _token(self, form: Mapping[str, Any], where: str, ends: Ends) -> Body:
         return self._host.token(TokenSet(_tokens({"token": [form.get("token")]}, "token", where)))
 
-    def _exclude_token(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
+    def _exclude_token(self, form: Mapping[str, Any], where: str, ends: Ends) -> Body:
         excluded = (*_tokens(form, "exclude_tokens", where), *ends.tokens)
         return self._host.token(token_set(excluded, is_excluding=True))
 
-    def _any_tokens(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
+    def _any_tokens(self, form: Mapping[str, Any], where: str, ends: Ends) -> Body:
         excluded = (*_tokens(form, "exclude_tokens", where), *ends.tokens)
         return self._host.free_tokens(excluded, _budget(form, "max_tokens", where))
 
     # -- formats of formats
 
-    def _sequence(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
+    def _sequence(self, form: Mapping[str, Any], where: str, ends: Ends) -> Body:
         elements = _list(form, "elements", where)
-        found = [self.read(one, f"{where}/elements/{i}", ends) for i, one in enumerate(elements)]
-        return " ".join(filter(None, found))
+        return sum([self.read(one, f"{where}/elements/{i}", ends) for i, one in enumerate(elements)], ())
 
-    def _or(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
+    def _or(self, form: Mapping[str, Any], where: str, ends: Ends) -> Body:
         elements = _list(form, "elements", where)
         if not elements:
             raise GrammarError(f"structural tag, {where}/elements is empty; expected at least one format")
         return self._host.either([self.read(one, f"{where}/elements/{i}", ends) for i, one in enumerate(elements)])
 
-    def _tag(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
+    def _tag(self, form: Mapping[str, Any], where: str, ends: Ends) -> Body:
         begin = self._border(form.get("begin"), f"{where}/begin")
         said = form.get("end")
         several = said if isinstance(said, list) else [said]
@@ -312,9 +312,9 @@ class FormatReader:
         end = self._host.either([self._border(one, f"{where}/end") for one in several])
         tokens = tuple(one["token"] for one in several if isinstance(one, Mapping))
         inside = Ends(tuple(one for one in several if isinstance(one, str) and one), tokens)
-        return f"{begin} {self.read(form.get('content'), f'{where}/content', inside, end)}".strip()
+        return begin + self.read(form.get("content"), f"{where}/content", inside, end)
 
-    def _border(self, said: Any, where: str) -> str:
+    def _border(self, said: Any, where: str) -> Body:
         """A tag's begin or end: a string or a token."""
         if isinstance(said, str):
             return characters(said)
@@ -323,7 +323,7 @@ class FormatReader:
             return self._token(said, where, _NO_ENDS)
         raise GrammarError(f"structural tag, {where} is {clip(said)}; expected a string or a token format")
 
-    def _tags(self, form: Mapping[str, Any], where: str) -> tuple[list[Mapping[str, Any]], str]:
+    def _tags(self, form: Mapping[str, Any], where: str) -> tuple[list[Mapping[str, Any]], Body]:
         tags = _list(form, "tags", where)
         if not tags:
             raise GrammarError(f"structural tag, {where}/tags is empty; expected at least one tag")
@@ -333,7 +333,7 @@ class FormatReader:
         found = [self.read({**one, "type": "tag"}, f"{where}/tags/{i}", _NO_ENDS) for i, one in enumerate(tags)]
         return tags, self._host.either(found)
 
-    def _triggered(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
+    def _triggered(self, form: Mapping[str, Any], where: str, ends: Ends) -> Body:
         triggers = _texts(form, "triggers", where)
         if not triggers or "" in triggers:
             raise GrammarError(f"structural tag, {where}/triggers: expected at least one, and none that is empty")
@@ -345,9 +345,9 @@ class FormatReader:
                     f"structural tag, {where}/tags/{i}/begin is {clip(begin)}; expected a string that begins with exactly one trigger"
                 )
         excluded = (*triggers, *_texts(form, "excludes", where), *ends.texts)
-        return _among(form, where, either, self._host.free(excluded, None))
+        return self._among(form, where, either, self._host.free(excluded, None))
 
-    def _token_triggered(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
+    def _token_triggered(self, form: Mapping[str, Any], where: str, ends: Ends) -> Body:
         triggers = _tokens(form, "trigger_tokens", where)
         tags, either = self._tags(form, where)
         for i, one in enumerate(tags):
@@ -358,15 +358,17 @@ class FormatReader:
                     "by id or by name as there"
                 )
         excluded = (*triggers, *_tokens(form, "exclude_tokens", where), *ends.tokens)
-        return _among(form, where, either, self._host.free_tokens(excluded, None))
+        return self._among(form, where, either, self._host.free_tokens(excluded, None))
 
-    def _separated(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
+    def _separated(self, form: Mapping[str, Any], where: str, ends: Ends) -> Body:
         either = self._tags(form, where)[1]
         separator = characters(_text(form, "separator", where))
-        some = either if _flag(form, "stop_after_first", where) else f"{either} ({separator} {either})*"
-        return some if _flag(form, "at_least_one", where) else f"({some})?"
+        some = either
+        if not _flag(form, "stop_after_first", where):
+            some += self._host.repeated(separator + either, 0)
+        return some if _flag(form, "at_least_one", where) else self._host.optional(some)
 
-    def _dispatch(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
+    def _dispatch(self, form: Mapping[str, Any], where: str, ends: Ends) -> Body:
         rules = _list(form, "rules", where)
         if not all(
             isinstance(one, list | tuple) and len(one) == 2 and isinstance(one[0], str) and one[0] for one in rules
@@ -377,7 +379,7 @@ class FormatReader:
         text = self._host.free((*(pattern for pattern, _ in rules), *_texts(form, "excludes", where)), None)
         return self._dispatched(form, where, ends, text, [characters(pattern) for pattern, _ in rules])
 
-    def _token_dispatch(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
+    def _token_dispatch(self, form: Mapping[str, Any], where: str, ends: Ends) -> Body:
         rules = _list(form, "rules", where)
         if not all(isinstance(one, list | tuple) and len(one) == 2 for one in rules):
             raise GrammarError(f"structural tag, {where}/rules: expected pairs of a token and a format")
@@ -385,20 +387,20 @@ class FormatReader:
         text = self._host.free_tokens((*triggers, *_tokens(form, "exclude_tokens", where)), None)
         return self._dispatched(form, where, ends, text, [self._host.token(TokenSet((one,))) for one in triggers])
 
-    def _dispatched(self, form: Mapping[str, Any], where: str, ends: Ends, free: str, patterns: list[str]) -> str:
+    def _dispatched(self, form: Mapping[str, Any], where: str, ends: Ends, free: Body, patterns: list[Body]) -> Body:
         """What is free until a pattern, and the format behind it."""
         loops = _flag(form, "loop", where, default=True)
         if not patterns:
             return free
         either = self._host.either(
             [
-                f"{pattern} {self.read(form['rules'][i][1], f'{where}/rules/{i}/1', ends)}".strip()
+                pattern + self.read(form["rules"][i][1], f"{where}/rules/{i}/1", ends)
                 for i, pattern in enumerate(patterns)
             ]
         )
-        return f"{free} ({either} {free})*" if loops else f"{free} {either}?"
+        return free + (self._host.repeated(either + free, 0) if loops else self._host.optional(either))
 
-    def _repeat(self, form: Mapping[str, Any], where: str, ends: Ends) -> str:
+    def _repeat(self, form: Mapping[str, Any], where: str, ends: Ends) -> Body:
         least, most = form.get("min"), form.get("max")
         for name, value in (("min", least), ("max", most)):
             if isinstance(value, bool) or not isinstance(value, int) or value < (0 if name == "min" else -1):
@@ -410,24 +412,16 @@ class FormatReader:
             raise LimitError(f"structural tag, {where} repeats {times:,} times; the limit is {MOST_REPEATS:,}")
         return self._repeated(form, where, ends, least=least or 0, most=-1 if most is None else most)
 
-    def _repeated(self, form: Mapping[str, Any], where: str, ends: Ends, *, least: int, most: int) -> str:
+    def _repeated(self, form: Mapping[str, Any], where: str, ends: Ends, *, least: int, most: int) -> Body:
         body = self.read(form.get("content"), f"{where}/content", ends)
-        if not body or most == 0:
-            return ""
-        name = self._host.either([body])
-        if most == -1:
-            return f"{name}*" if least == 0 else f"{name}+" if least == 1 else f"{name}~{least} {name}*"
-        return f"{name}?" if (least, most) == (0, 1) else f"{name}~{least}..{most}"
+        return self._host.repeated(body, least, None if most == -1 else most)
 
-
-def _among(form: Mapping[str, Any], where: str, tag: str, free: str) -> str:
-    """Tags among what is free."""
-    at_least_one, stops = _flag(form, "at_least_one", where), _flag(form, "stop_after_first", where)
-    if at_least_one and stops:
-        return tag
-    if at_least_one:
-        return f"{tag} {free} ({tag} {free})*"
-    return f"{free} {tag}?" if stops else f"{free} ({tag} {free})*"
+    def _among(self, form: Mapping[str, Any], where: str, tag: Body, free: Body) -> Body:
+        """Tags among what is free."""
+        at_least_one, stops = _flag(form, "at_least_one", where), _flag(form, "stop_after_first", where)
+        if stops:
+            return tag if at_least_one else free + self._host.optional(tag)
+        return (tag if at_least_one else ()) + free + self._host.repeated(tag + free, 0)
 
 
 def _check_members(form: Mapping[str, Any], kind: str, where: str) -> None:

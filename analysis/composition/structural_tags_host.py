@@ -1,6 +1,6 @@
 """The host of a structural tag: rules of single characters, and the parts that stand in them.
 
-An *expression* is the right side of a rule, as Lark writes it; "" is the empty text. Rules end in
+An *expression* is a body of rules: items one behind the other, () for the empty text. Rules end in
 what shows, as far as they can: a parser with one character of lookahead need not know which of two
 formats goes on before they differ.
 """
@@ -11,7 +11,16 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from lark.utils import small_factors
+
+from maskwright.analysis.composition.compose import Composition, Part, as_part
 from maskwright.analysis.composition.token_parts import AtMostTokens, TokenSet, token_set
+from maskwright.analysis.errors import EmptyLanguageError
+from maskwright.analysis.fronts.assembly import assemble, part_terminal, without_unused
+from maskwright.analysis.fronts.expressions import reference
+from maskwright.analysis.fronts.lowering import TERMINAL, Body, Item, Lowered
+from maskwright.analysis.grammar.grammar import Terminal
+from maskwright.analysis.grammar.normalise import productive_symbols, reduce
 from maskwright.analysis.kept import Kept
 from maskwright.analysis.regex.dfa import Dfa, difference, intersect
 from maskwright.analysis.regex.whole import regex_automaton
@@ -22,62 +31,99 @@ from maskwright.analysis.schema.text_patterns import Regex
 class HostRules:
     """The rules and parts of a host, while it is being made.
 
-    rules : the lines of the grammar.
+    rules : the name of a rule -> the expressions that it stands for.
     parts : the name of a terminal -> its language.
     """
 
     def __init__(self) -> None:
-        self.rules: list[str] = []
+        self.rules: dict[str, list[Body]] = {"start": []}
         self.parts: dict[str, Any] = {}
-        self._texts: dict[tuple[tuple[str, ...], int | None, int | None], str] = {}
-        self._tokens: dict[TokenSet, str] = {}
-        self._rule_of: dict[tuple[str, ...], str] = {}
-        self._n_names = 0
+        self._optional: dict[str, Item] = {}
+        self._texts: dict[tuple[tuple[str, ...], int | None, int | None], Body] = {}
+        self._tokens: dict[TokenSet, Body] = {}
+        self._rule_of: dict[tuple[Body, ...], Body] = {}
 
-    def name(self) -> str:
-        """A name for a rule that is still to be defined."""
-        self._n_names += 1
-        return f"rule_{self._n_names - 1}"
+    def name(self) -> Body:
+        """A rule that is still to be defined."""
+        name = f"rule_{len(self.rules) - 1}"
+        self.rules[name] = []
+        return (Item(False, name),)
 
-    def define(self, name: str, options: list[str]) -> str:
-        """Let a name stand for one of some expressions; returns the name."""
-        self.rules.append(f"{name}: {' | '.join(options)}")
-        return name
+    def define(self, rule: Body, options: list[Body]) -> Body:
+        """Let a rule of `name` stand for one of some expressions; returns it."""
+        self.rules[rule[0].key] = options
+        return rule
 
-    def either(self, options: list[str]) -> str:
+    def either(self, options: list[Body]) -> Body:
         """A rule for one of some expressions. Characters with which several begin are there once.
 
         Tools differ in their names alone: what stands around these is most of a host's text.
         """
-        groups: dict[str, list[list[str]]] = {}
+        groups: dict[Body, list[Body]] = {}
         for option in options:
-            pieces = option.split(" ")
-            groups.setdefault(pieces[0] if _is_character(pieces[0]) else option, []).append(pieces)
+            groups.setdefault(option[:1] if is_character(option[:1]) else option, []).append(option)
         found = []
         for group in groups.values():
             n = 0
             if len(group) > 1:
                 least, greatest = min(group), max(group)
-                while n < len(least) and least[n] == greatest[n] and _is_character(least[n]):
+                while n < len(least) and least[n] == greatest[n] and is_character(least[n : n + 1]):
                     n += 1
-            begin, rest = group[0][:n], [" ".join(one[n:]) for one in group]
-            found += [" ".join([*begin, self._same(rest)])] if begin else rest
-        return self._same(found)
+            rest = [one[n:] for one in group]
+            found += [group[0][:n] + self.same(rest)] if n else rest
+        return self.same(found)
 
-    def _same(self, options: list[str]) -> str:
+    def same(self, options: list[Body]) -> Body:
         """The rule for one of some expressions, the same each time."""
         key = tuple(options)
         if key not in self._rule_of:
             self._rule_of[key] = self.define(self.name(), options)
         return self._rule_of[key]
 
-    def part(self, kind: str, value: Any) -> str:
+    def optional(self, body: Body) -> Body:
+        """An expression, or nothing."""
+        if not body:
+            return ()
+        item = self.one(body)
+        rule = self.same([(), item])
+        self._optional[rule[0].key] = item[0]
+        return rule
+
+    def one(self, body: Body) -> Body:
+        """An expression as one item."""
+        return body if len(body) == 1 else self.same([body])
+
+    def repeated(self, body: Body, least: int, most: int | None = None) -> Body:
+        """An expression some times; most None: at least so often.
+
+        A few rules for each digit of the numbers: the parser's stack has the count.
+
+        Source: lark 1.3, `lark.load_grammar`, `EBNF_to_BNF._generate_repeats`.
+        """
+        if not body or most == 0:
+            return ()
+        item = self.one(body)
+        begin = item if least else ()
+        for a, b in small_factors(least, 5) if least > 1 else ():
+            begin = self.one(begin * a + item * b)
+        if most is None:
+            many = self.name()
+            self.define(many, [item, many + item])
+            return begin + self.optional(many)
+        n_times = item
+        fewer: Body = ()
+        for a, b in small_factors(most - least + 1, 5) if most > least else ():
+            fewer = self.same([n_times * i + fewer for i in range(a)] + [n_times * a + item * i for i in range(b)])
+            n_times = self.one(n_times * a + item * b)
+        return begin + fewer
+
+    def part(self, kind: str, value: Any) -> Body:
         """A new part. kind : how its name begins."""
         name = f"{kind}_{len(self.parts)}"
         self.parts[name] = value
-        return name
+        return (Item(True, name),)
 
-    def free(self, excluded: tuple[str, ...], most: int | None, most_tokens: int | None = None) -> str:
+    def free(self, excluded: tuple[str, ...], most: int | None, most_tokens: int | None = None) -> Body:
         """Any text that holds none of some strings, of at most so many characters and tokens."""
         key = tuple(sorted(set(excluded) - {""})), most, most_tokens
         if key not in self._texts:
@@ -87,33 +133,47 @@ class HostRules:
                 dfa = intersect(dfa, without(key[0]))
             text = Regex("free text", dfa)
             value = text if most_tokens is None else AtMostTokens(text, most_tokens)
-            self._texts[key] = "" if dfa.is_empty else f"{self.part('TEXT', value)}?"
+            self._texts[key] = () if dfa.is_empty else self.optional(self.part("TEXT", value))
         return self._texts[key]
 
-    def token(self, tokens: TokenSet) -> str:
+    def token(self, tokens: TokenSet) -> Body:
         """One token of a set."""
         if tokens not in self._tokens:
             self._tokens[tokens] = self.part("TOKEN", tokens)
         return self._tokens[tokens]
 
-    def free_tokens(self, excluded: Iterable[int | str], most: int | None) -> str:
+    def free_tokens(self, excluded: Iterable[int | str], most: int | None) -> Body:
         """Tokens that are none of some, at most so many."""
         tokens = token_set(excluded, is_excluding=True)
         if most is None:
-            return f"{self.token(tokens)}*"
-        return f"{self.part('TOKENS', AtMostTokens(tokens, most))}?" if most else ""
+            return self.repeated(self.token(tokens), 0)
+        return self.optional(self.part("TOKENS", AtMostTokens(tokens, most))) if most else ()
 
-    def grammar(self, start: str) -> str:
-        """The text of the grammar, and no part that it does not use. start : its expression."""
-        rules = "\n".join(["// maskwright: lexing = longest", f"start: {start}", *self.rules])
-        used = set(re.findall(r"\b[A-Z]+_[0-9]+\b", rules))
-        self.parts = {name: value for name, value in self.parts.items() if name in used}
-        return rules + "\n" + "".join(f"%declare {name}\n" for name in self.parts)
+    def composition(self, start: Body, name: str) -> Composition:
+        """What the rules say, with the parts that they use. start : the expression of whole texts.
+
+        Raises: EmptyLanguageError if there is no finite text; as `Composition`.
+        """
+        self.rules["start"] = [start]
+        used = dict.fromkeys(
+            item.key for bodies in self.rules.values() for body in bodies for item in body if item.is_leaf
+        )
+        letters = [key for key in used if key not in self.parts]
+        terminals = [Terminal(f"__{i}", re.escape(key[1:]), literal=key[1:]) for i, key in enumerate(letters)]
+        terminals += [part_terminal(key, number) for number, key in enumerate(self.parts)]
+        numbers = {key: (number,) for number, key in enumerate([*letters, *self.parts])}
+        lowered = Lowered(self.rules, {key: reference(key, 0) for key in numbers}, self._optional)
+        grammar = assemble(lowered, terminals, numbers, "longest", name, "")
+        if grammar.start not in productive_symbols(grammar):
+            raise EmptyLanguageError(f"{name}: no text is legal, as its rules lead back to themselves", grammar)
+        grammar, left = without_unused(reduce(grammar))
+        parts = list(self.parts.items())
+        return Composition(name, grammar, tuple(Part(parts[i][0], as_part(parts[i][1])) for i in left))
 
 
-def _is_character(piece: str) -> bool:
-    """Whether a piece of an expression, between blanks, is a character: see `characters`."""
-    return piece[:1] == piece[-1:] == '"'
+def is_character(body: Body) -> bool:
+    """Whether an expression is one character: see `characters`."""
+    return len(body) == 1 and body[0].key[0] == TERMINAL
 
 
 @Kept
@@ -131,6 +191,6 @@ def quoted(text: str) -> str:
     return "".join(f"\\U{ord(character):08x}" for character in text)
 
 
-def characters(text: str) -> str:
+def characters(text: str) -> Body:
     """A text as an expression of single characters."""
-    return " ".join(f'"\\U{ord(c):08x}"' if not c.isalnum() or ord(c) > 126 else f'"{c}"' for c in text)
+    return tuple(Item(True, TERMINAL + character) for character in text)

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from maskwright.analysis.composition.structural_tags_host import HostRules
+from maskwright.analysis.composition.structural_tags_host import HostRules, is_character
 from maskwright.analysis.errors import LimitError, SchemaError
+from maskwright.analysis.fronts.lowering import Body
 from maskwright.analysis.schema.shapes import NO_NODE, Arrays, Objects
 
 MOST_IN_ANY_ORDER = 8
@@ -20,7 +21,7 @@ MOST_LIST_STATES = 2_000
 """BOUND: the states of a list automaton."""
 
 State = TypeVar("State")
-Element: TypeAlias = Callable[[int], str | None]
+Element: TypeAlias = Callable[[int], Body | None]
 """An expression of the element with a number; None if there is none."""
 
 
@@ -31,7 +32,7 @@ class ListAutomaton(NamedTuple):
     is_final : whether a list may end in a state.
     """
 
-    steps: list[list[tuple[str, int]]]
+    steps: list[list[tuple[Body, int]]]
     is_final: list[bool]
 
 
@@ -59,12 +60,12 @@ def object_list(objects: Objects, named: Element, other: Element) -> ListAutomat
         most = None
     cap = most if most is not None else objects.least if objects.least > required.bit_count() else 0
 
-    def steps(state: tuple[int, int]) -> list[tuple[str, tuple[int, int]]]:
+    def steps(state: tuple[int, int]) -> list[tuple[Body, tuple[int, int]]]:
         gone, count = state
         if most is not None and count == most:
             return []
         after = min(count + 1, cap)
-        found: list[tuple[str, tuple[int, int]]] = []
+        found: list[tuple[Body, tuple[int, int]]] = []
         for i, expression in enumerate(expressions):
             bit = 1 << i
             if gone & bit or expression is None:
@@ -101,7 +102,7 @@ def array_list(arrays: Arrays, item: Element) -> ListAutomaton:
             f"a list of {cap:,} items that is written in XML is too long; at most {MOST_LIST_STATES:,} are counted"
         )
 
-    def steps(count: int) -> list[tuple[str, int]]:
+    def steps(count: int) -> list[tuple[Body, int]]:
         if arrays.most is not None and count >= arrays.most:
             return []
         expression = prefix[count] if count < len(prefix) else behind
@@ -111,11 +112,11 @@ def array_list(arrays: Arrays, item: Element) -> ListAutomaton:
 
 
 def _explored(
-    start: State, steps: Callable[[State], list[tuple[str, State]]], is_final: Callable[[State], bool]
+    start: State, steps: Callable[[State], list[tuple[Body, State]]], is_final: Callable[[State], bool]
 ) -> ListAutomaton:
     states = [start]
     number = {start: 0}
-    found: list[list[tuple[str, int]]] = []
+    found: list[list[tuple[Body, int]]] = []
     for at in states:  # grows while it is read
         row = []
         for expression, to in steps(at):
@@ -136,8 +137,8 @@ def united(automata: Sequence[ListAutomaton]) -> ListAutomaton:
     """
     start = frozenset((k, 0) for k in range(len(automata)))
 
-    def steps(states: frozenset[tuple[int, int]]) -> list[tuple[str, frozenset[tuple[int, int]]]]:
-        found: dict[str, set[tuple[int, int]]] = {}
+    def steps(states: frozenset[tuple[int, int]]) -> list[tuple[Body, frozenset[tuple[int, int]]]]:
+        found: dict[Body, set[tuple[int, int]]] = {}
         for k, state in sorted(states):
             for expression, to in automata[k].steps[state]:
                 found.setdefault(expression, set()).add((k, to))
@@ -155,7 +156,7 @@ def united(automata: Sequence[ListAutomaton]) -> ListAutomaton:
     )
 
 
-def list_expression(rules: HostRules, automaton: ListAutomaton, space: str, ends_with_space: bool) -> str | None:
+def list_expression(rules: HostRules, automaton: ListAutomaton, space: Body, ends_with_space: bool) -> Body | None:
     """The expression of the lists of an automaton; None if there is no list.
 
     space : what stands before each element.
@@ -163,47 +164,43 @@ def list_expression(rules: HostRules, automaton: ListAutomaton, space: str, ends
     """
     entered = sorted({to for row in automaton.steps for _, to in row})
     names = {state: rules.name() for state in entered}
-    options: dict[int, list[str]] = {state: [] for state in entered}
+    options: dict[int, list[Body]] = {state: [] for state in entered}
     elements = _elements(rules, automaton, space)
     for state, row in enumerate(automaton.steps):
         for each, to in row:
             if state == 0:
                 options[to].append(elements[each])
             if state in names:
-                options[to].append(f"{names[state]} {elements[each]}")
+                options[to].append(names[state] + elements[each])
     for state in entered:
         if options[state]:
             rules.define(names[state], options[state])
     finals = [names[state] for state in entered if automaton.is_final[state]]
     if not finals:
-        return "" if automaton.is_final[0] else None
-    some = f"({' | '.join(finals)})"
-    if ends_with_space and space:
-        some = f"({some} {space})"
-    return f"{some}?" if automaton.is_final[0] else some
+        return () if automaton.is_final[0] else None
+    some = rules.same(finals) + (space if ends_with_space else ())
+    return rules.optional(some) if automaton.is_final[0] else some
 
 
-def _elements(rules: HostRules, automaton: ListAutomaton, space: str) -> dict[str, str]:
+def _elements(rules: HostRules, automaton: ListAutomaton, space: Body) -> dict[Body, Body]:
     """The elements of a list, by their expressions, as rules with space before them.
 
     PERF: an element that has a rule is parsed in the same states wherever it stands; and so is what
     all begin with, of which a state would else hold an item for each element that may come.
     """
     found = list(dict.fromkeys(expression for row in automaton.steps for expression, _ in row))
-    pieces = [expression.split(" ") for expression in found]
     n = 0
-    while len(found) > 1 and all(len(one) > n + 1 and one[n] == pieces[0][n] and one[n][0] == '"' for one in pieces):
+    while len(found) > 1 and all(
+        len(one) > n + 1 and one[n] == found[0][n] and is_character(one[n : n + 1]) for one in found
+    ):
         n += 1
-    begin = space
-    if n:
-        begin = rules.either([f"{space} {' '.join(pieces[0][:n])}".strip()])
-    rest = [" ".join(one[n:]) for one in pieces]
-    return {each: rules.either([f"{begin} {one}".strip()]) for each, one in zip(found, rest, strict=True)}
+    begin = rules.same([space + found[0][:n]]) if n else space
+    return {each: rules.same([begin + each[n:]]) for each in found}
 
 
 def ended_list_expression(
-    rules: HostRules, automaton: ListAutomaton, space: str, behind: str, ends_with_space: bool
-) -> str | None:
+    rules: HostRules, automaton: ListAutomaton, space: Body, behind: Body, ends_with_space: bool
+) -> Body | None:
     """The expression of the lists of an automaton and of what ends them; None if there is no list.
 
     space : what stands before each element, and before `behind`.
@@ -218,11 +215,11 @@ def ended_list_expression(
         return None
     names = [rules.name() for _ in automaton.steps]
     elements = _elements(rules, automaton, space)
-    tail = rules.either([f"{space} {behind}".strip()])
+    tail = rules.same([space + behind])
 
-    def options(state: int, end: str) -> list[str]:
+    def options(state: int, end: Body) -> list[Body]:
         found = [end] if automaton.is_final[state] else []
-        return [*found, *(f"{elements[expression]} {names[to]}" for expression, to in automaton.steps[state])]
+        return [*found, *(elements[expression] + names[to] for expression, to in automaton.steps[state])]
 
     for state, row in enumerate(automaton.steps):
         every = options(state, tail)

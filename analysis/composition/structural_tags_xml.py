@@ -24,6 +24,7 @@ from maskwright.analysis.composition.structural_tags_lists import (
     united,
 )
 from maskwright.analysis.errors import LimitError, NestingError, SchemaError
+from maskwright.analysis.fronts.lowering import Body
 from maskwright.analysis.nesting import MOST_NESTED, on_own_stack
 from maskwright.analysis.regex.dfa import Dfa, concatenate, difference, intersect, union
 from maskwright.analysis.regex.whole import regex_automaton
@@ -132,12 +133,14 @@ STYLES: Mapping[str, Style] = MappingProxyType(
 """The styles by the names that xgrammar gives them."""
 
 
-def xml_arguments(rules: HostRules, schema: JsonSchema, style: str, excluded: tuple[str, ...], behind: str = "") -> str:
+def xml_arguments(
+    rules: HostRules, schema: JsonSchema, style: str, excluded: tuple[str, ...], behind: Body = ()
+) -> Body:
     """The expression of the arguments of a schema's objects.
 
     style : a key of `STYLES`.
     excluded : what no string and no name says.
-    behind : the expression of what ends the arguments, which becomes the end of this expression; ""
+    behind : the expression of what ends the arguments, which becomes the end of this expression; ()
         if that is not known.
 
     Raises: SchemaError for a schema without objects, for names that the style cannot write, for
@@ -161,26 +164,26 @@ class _Arguments:
         self._graph = schema.texts.graph
         self._spacing = schema.texts.spacing or regex_automaton(JSON_SPACE)
         self._space = self._space_part()
-        self._rest: dict[tuple[int, str], str | None] = {}
-        self._parts: dict[tuple[int, str], str] = {}
+        self._rest: dict[tuple[int, str], Body | None] = {}
+        self._parts: dict[tuple[int, str], Body] = {}
         self._depth = 0
 
-    def _space_part(self) -> str:
+    def _space_part(self) -> Body:
         """The expression of white space."""
         some = difference(self._spacing, Dfa.literal(b""))
         if some.is_empty:
-            return ""
+            return ()
         part = self._rules.part("SPACE", Regex("white space", some))
-        return f"{part}?" if self._spacing.matches(b"") else part
+        return self._rules.optional(part) if self._spacing.matches(b"") else part
 
-    def root(self, behind: str) -> str | None:
+    def root(self, behind: Body) -> Body | None:
         """The expression of all arguments, and what ends them; None if there is no object."""
         objects = [shape for shape in self._graph.nodes[self._graph.root] if isinstance(shape, Objects)]
         return self._members(objects, behind) if objects else None
 
     # -- lists
 
-    def _members(self, objects: list[Objects], behind: str = "") -> str | None:
+    def _members(self, objects: list[Objects], behind: Body = ()) -> Body | None:
         automata = [
             object_list(one, lambda k, one=one: self._named(one, k), lambda of, one=one: self._other(one, of))  # type: ignore[misc]
             for one in objects
@@ -191,14 +194,14 @@ class _Arguments:
         found = list_expression(self._rules, united(automata), self._space, only_behind)
         if found is None or only_behind:
             return found
-        return f"{found} {self._space}".strip()
+        return found + self._space
 
-    def _items(self, arrays: list[Arrays]) -> str | None:
+    def _items(self, arrays: list[Arrays]) -> Body | None:
         automaton = united([array_list(one, self._item) for one in arrays])
         spaced = self._name == "minimax_m3_xml"
-        return list_expression(self._rules, automaton, self._space if spaced else "", spaced)
+        return list_expression(self._rules, automaton, self._space if spaced else (), spaced)
 
-    def _named(self, objects: Objects, k: int) -> str | None:
+    def _named(self, objects: Objects, k: int) -> Body | None:
         """An argument with a name, as the style writes it."""
         key = objects.keys[k].decode()
         style = self._style
@@ -211,9 +214,9 @@ class _Arguments:
             return None
         for character, written in style.escapes:
             key = key.replace(character, written)
-        return f"{characters(style.begin + key)} {rest}"
+        return characters(style.begin + key) + rest
 
-    def _other(self, objects: Objects, of: int) -> str | None:
+    def _other(self, objects: Objects, of: int) -> Body | None:
         """Arguments with names of a class; None where the closing tag would repeat the name."""
         if "{}" in self._style.end:
             return None
@@ -231,7 +234,7 @@ class _Arguments:
         rest = None if names.is_empty else self._after_name(objects.others[of], self._style.end)
         if rest is None:
             return None
-        return f"{characters(self._style.begin)} {self._rules.part('NAME', Regex('a name', names))} {rest}"
+        return characters(self._style.begin) + self._rules.part("NAME", Regex("a name", names)) + rest
 
     def _escaped(self, key: bytes) -> bytes:
         text = key.decode()
@@ -239,28 +242,27 @@ class _Arguments:
             text = text.replace(character, written)
         return text.encode()
 
-    def _item(self, node: int) -> str | None:
+    def _item(self, node: int) -> Body | None:
         style = self._style
         if style.end.format("") == style.end:  # an item has no name
             rest = self._value(node, style.end)
-            return None if rest is None else f"{characters(style.item)} {rest}"
+            return None if rest is None else characters(style.item) + rest
         rest = self._after_name(node, style.end.format(style.item))
-        return None if rest is None else f"{characters(style.begin + style.item)} {rest}"
+        return None if rest is None else characters(style.begin + style.item) + rest
 
     # -- values
 
-    def _after_name(self, node: int, end: str) -> str | None:
+    def _after_name(self, node: int, end: str) -> Body | None:
         """What stands behind an argument's name: a value of a node, and the closing tag."""
         rest = self._value(node, end)
         if rest is None:
             return None
         style = self._style
-        if not style.value:
-            return f"{characters(style.behind_name)} {rest}"
-        return " ".join(filter(None, (characters(style.behind_name), self._space, characters(style.value), rest)))
+        before = self._space + characters(style.value) if style.value else ()
+        return characters(style.behind_name) + before + rest
 
     @on_own_stack
-    def _value(self, node: int, end: str) -> str | None:
+    def _value(self, node: int, end: str) -> Body | None:
         """The rule of a value of a node and the closing tag; None if there is none.
 
         Raises: NestingError.
@@ -272,7 +274,7 @@ class _Arguments:
                 raise NestingError(f"values stand more than {MOST_NESTED} deep inside one another; write it flatter")
             self._rest[key] = name = self._rules.name()
             closing = characters(end)
-            options = [f"{one} {closing}".strip() for one in self._values(node)]
+            options = [one + closing for one in self._values(node)]
             if options:
                 self._rules.define(name, options)
             else:
@@ -280,7 +282,7 @@ class _Arguments:
             self._depth -= 1
         return self._rest[key]
 
-    def _values(self, node: int) -> Iterator[str]:
+    def _values(self, node: int) -> Iterator[Body]:
         """The expressions of a node's values, each with what tells its kind."""
         style = self._style
         groups: dict[str, dict[Kind, list[Shape]]] = {}
@@ -288,11 +290,11 @@ class _Arguments:
             for kind, part in _of_kinds(shape):
                 groups.setdefault(style.kinds.get(kind, ""), {}).setdefault(kind, []).append(part)
         for told, of_kind in groups.items():
-            before = characters(f"{style.of_kind[0]}{told}{style.of_kind[1]}") if style.kinds else ""
+            before = characters(f"{style.of_kind[0]}{told}{style.of_kind[1]}") if style.kinds else ()
             for one in self._of_group(of_kind, (node, told)):
-                yield f"{before} {one}".strip()
+                yield before + one
 
-    def _of_group(self, of_kind: dict[Kind, list[Shape]], key: tuple[int, str]) -> Iterator[str]:
+    def _of_group(self, of_kind: dict[Kind, list[Shape]], key: tuple[int, str]) -> Iterator[Body]:
         """The expressions of the values of a node that are told by the same word."""
         style = self._style
         as_json: list[Shape] = []
@@ -319,16 +321,16 @@ class _Arguments:
                 self._parts[key] = self._json(tuple(as_json))
             yield self._parts[key]
 
-    def _spaced(self, expression: str) -> str:
+    def _spaced(self, expression: Body) -> Body:
         """Elements with white space around, where the style has it; that of members is theirs."""
-        if not self._style.is_spaced or not self._space or expression.endswith(self._space):
+        if not self._style.is_spaced or expression[-len(self._space) :] == self._space:
             return expression
-        return f"{self._space} {expression} {self._space}" if expression else self._space
+        return self._space + expression + self._space if expression else self._space
 
-    def _free(self) -> str:
+    def _free(self) -> Body:
         return self._rules.free((self._style.raw_until, *self._excluded), None)
 
-    def _raw(self, shapes: list[Shape]) -> str | None:
+    def _raw(self, shapes: list[Shape]) -> Body | None:
         """The part of strings that are not free, with white space where the style has it."""
         dfa: Dfa | None = None
         for shape in shapes:
@@ -343,7 +345,7 @@ class _Arguments:
             dfa = concatenate(concatenate(self._spacing, dfa), self._spacing)
         return self._rules.part("TEXT", Regex("a string", dfa))
 
-    def _json(self, shapes: tuple[Shape, ...]) -> str:
+    def _json(self, shapes: tuple[Shape, ...]) -> Body:
         """The part of values that are JSON."""
         texts = self._schema.texts._replace(graph=excluding(rooted(self._graph, shapes), self._excluded))
         if self._name == "minimax_m3_xml":

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from maskwright.analysis.arguments import clip
-from maskwright.analysis.composition.compose import Composition, compose
+from maskwright.analysis.composition.compose import Composition
 from maskwright.analysis.composition.structural_tags import FormatReader
 from maskwright.analysis.composition.structural_tags_host import HostRules
 from maskwright.analysis.composition.tools_reading import Tool, kind_and_fields, read_tool, unicode_text
@@ -118,7 +118,7 @@ def read_tools(
     kinds = sorted({tool.kind for tool in called}, reverse=True)
     form = _form(mode, tags, [templates[kind][0] for kind in kinds], triggers, separator)
     host = HostRules()
-    return compose(host.grammar(FormatReader(host, written, True).read(form, "")), host.parts, name="tools")
+    return host.composition(FormatReader(host, written, True).read(form, ""), "tools")
 
 
 def _form(

@@ -12,6 +12,7 @@ from maskwright.analysis.composition.structural_tags_host import HostRules, char
 from maskwright.analysis.composition.structural_tags_xml import JSON_SPACE
 from maskwright.analysis.errors import GrammarError, MaskwrightError, SchemaError
 from maskwright.analysis.fronts import parse_llguidance
+from maskwright.analysis.fronts.lowering import Body
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.loading.lark_loader import parse_grammar
 from maskwright.analysis.regex.dfa import Dfa, difference, intersect
@@ -132,13 +133,13 @@ def _with_plain_key(schema: JsonSchema, language: Language) -> Composition:
     rules = HostRules()
     spacing = schema.texts.spacing or regex_automaton(JSON_SPACE)
     some = difference(spacing, Dfa.literal(b""))
-    space = ""
+    space: Body = ()
     if not some.is_empty:
-        space = rules.part("SPACE", Regex("white space", some)) + ("?" if spacing.matches(b"") else "")
+        space = rules.part("SPACE", Regex("white space", some))
+        space = rules.optional(space) if spacing.matches(b"") else space
     text = rules.part("INPUT", in_json_string(language))
     pieces = (characters("{"), characters('"input"'), characters(":"), text, characters("}"))
-    start = [part for piece in pieces for part in (space, piece)]
-    return compose(rules.grammar(" ".join(filter(None, [*start, space]))), rules.parts, name="input")
+    return rules.composition(sum([space + piece for piece in pieces], ()) + space, "input")
 
 
 def _ending(language: Regex, end: str) -> Regex:

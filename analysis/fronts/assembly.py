@@ -6,8 +6,10 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from maskwright.analysis.errors import LimitError
 from maskwright.analysis.fronts.lowering import Body, Lowered
 from maskwright.analysis.grammar.grammar import Grammar, Lexing, Rule, Terminal
+from maskwright.analysis.marks import MOST_PARTS, PART_FLAGS, mark
 
 MAX_VARIANTS = 3
 """Optional symbols of a body up to which it is written out with and without each."""
@@ -103,15 +105,34 @@ class _Symbols:
         return self.optional[symbol]
 
 
-def without_unused(grammar: Grammar) -> Grammar:
-    """The grammar without terminals that neither a rule nor `ignored` has."""
+def part_terminal(name: str, number: int, line: int = 0, column: int = 0) -> Terminal:
+    """The terminal that is the mark of a part. line, column : see `Terminal`."""
+    literal = mark(number).decode("utf-8", "surrogateescape")
+    return Terminal(name, str(number), PART_FLAGS, literal, line=line, column=column)
+
+
+def without_unused(grammar: Grammar) -> tuple[Grammar, list[int]]:
+    """The grammar without terminals that neither a rule nor `ignored` has.
+
+    Returns also the numbers of the parts that it has, which are numbered without gaps in it.
+
+    Raises: LimitError if it has more than MOST_PARTS parts.
+    """
     used = sorted({s for rule in grammar.rules for s in rule.rhs if s < grammar.n_terminals} | grammar.ignored)
     number = {old: new for new, old in enumerate(used)}
     number |= {grammar.n_terminals + i: len(used) + i for i in range(grammar.n_nonterminals)}
-    return replace(
+    terminals = [grammar.terminals[t] for t in used]
+    parts = [at for at, one in enumerate(terminals) if one.flags == PART_FLAGS]
+    if len(parts) > MOST_PARTS:
+        raise LimitError(f"grammar {grammar.name} has {len(parts):,} parts, more than {MOST_PARTS:,}")
+    found = [int(terminals[at].pattern or 0) for at in parts]
+    for new, at in enumerate(parts):
+        terminals[at] = part_terminal(terminals[at].name, new, terminals[at].line, terminals[at].column)
+    made = replace(
         grammar,
-        terminals=tuple(grammar.terminals[t] for t in used),
+        terminals=tuple(terminals),
         rules=tuple(Rule(number[rule.lhs], tuple(number[s] for s in rule.rhs)) for rule in grammar.rules),
         start=number[grammar.start],
         ignored=frozenset(number[t] for t in grammar.ignored),
     )
+    return made, found

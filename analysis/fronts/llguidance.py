@@ -33,12 +33,11 @@ Source: llguidance, docs/syntax.md, parser/src/lark and parser/src/earley/lexer.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from maskwright.analysis.arguments import clip
-from maskwright.analysis.errors import EmptyLanguageError, GrammarError, LimitError
-from maskwright.analysis.fronts.assembly import assemble, without_unused
+from maskwright.analysis.errors import EmptyLanguageError, GrammarError
+from maskwright.analysis.fronts.assembly import assemble, part_terminal, without_unused
 from maskwright.analysis.fronts.expressions import Expr, choice, non_empty
 from maskwright.analysis.fronts.llguidance_lazy import cut_by_lazy
 from maskwright.analysis.fronts.llguidance_rules import Rules
@@ -51,7 +50,6 @@ from maskwright.analysis.fronts.reading import Reader
 from maskwright.analysis.grammar.grammar import Grammar, Lexing, Rule, Terminal
 from maskwright.analysis.grammar.normalise import productive_symbols, reduce
 from maskwright.analysis.lr.splits import default_conflicts
-from maskwright.analysis.marks import MOST_PARTS, PART_FLAGS, mark
 from maskwright.analysis.nesting import on_own_stack
 
 
@@ -149,7 +147,9 @@ def host_grammar(reader: Reader, document: Document, lexing: Lexing) -> HostGram
     grammar = reduce(grammar)
     if skip is not None:
         grammar = _with_skip(grammar, skip, document)
-    grammar, parts = _numbered(without_unused(grammar), list(rules.parts.values()))
+    grammar, left = without_unused(grammar)
+    atoms = list(rules.parts.values())
+    parts = tuple(NestedPart(atoms[i].text, atoms[i].value, atoms[i].at) for i in left)  # type: ignore[arg-type]
     conflicts = default_conflicts(grammar)
     if conflicts != "all":
         raise GrammarError(
@@ -164,28 +164,7 @@ def _part_terminal(reader: Reader, number: int, part: Atom) -> Terminal:
     """The terminal that is the mark of a part."""
     line, column = reader.place(part.at)
     name = f"{part.value}" if part.text == "token" else f"@{part.value}" if part.text == "grammar" else f"%{part.text}"
-    literal = mark(number).decode("utf-8", "surrogateescape")
-    return Terminal(f"{name} ({line}:{column})", str(number), PART_FLAGS, literal, line=line, column=column)
-
-
-def _numbered(grammar: Grammar, parts: list[Atom]) -> tuple[Grammar, tuple[NestedPart, ...]]:
-    """The grammar whose parts are numbered without gaps, and the parts that it has."""
-    used = [int(one.pattern or 0) for one in grammar.terminals if one.flags == PART_FLAGS]
-    if len(used) > MOST_PARTS:
-        raise LimitError(f"grammar {grammar.name} has {len(used):,} parts, more than {MOST_PARTS:,}")
-    number = {old: new for new, old in enumerate(used)}
-    terminals = tuple(
-        replace(
-            one,
-            pattern=str(number[int(one.pattern or 0)]),
-            literal=mark(number[int(one.pattern or 0)]).decode("utf-8", "surrogateescape"),
-        )
-        if one.flags == PART_FLAGS
-        else one
-        for one in grammar.terminals
-    )
-    found = tuple(NestedPart(parts[old].text, parts[old].value, parts[old].at) for old in used)  # type: ignore[arg-type]
-    return replace(grammar, terminals=terminals), found
+    return part_terminal(f"{name} ({line}:{column})", number, line, column)
 
 
 def _terminal_name(number: int, names: list[str], expr: Expr) -> str:

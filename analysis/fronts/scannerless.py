@@ -82,7 +82,7 @@ def compile_rules(found: RuleSet, reader: Reader) -> Grammar:
             if n_rounds > MAX_ROUNDS:
                 split |= {pattern for key in overlap.patterns for pattern in patterns_in(lowered.leaves[key])}
             continue
-        return without_unused(grammar)
+        return without_unused(grammar)[0]
 
 
 def _endless(grammar: Grammar, found: RuleSet, reader: Reader) -> EmptyLanguageError:

@@ -21,7 +21,7 @@ from maskwright.analysis.lexing.transducer import STATE_LIMIT
 from maskwright.analysis.locks import new_lock
 from maskwright.decoding.names import layout
 from maskwright.maskstore.automaton.stack_automaton import build_lexer_and_parser
-from maskwright.maskstore.schema.vocabulary_tables import make_trie
+from maskwright.maskstore.schema.vocabulary_tables import sorted_trie
 from maskwright.maskstore.table import schema
 from maskwright.maskstore.table.compiled import EngineTable
 
@@ -123,7 +123,7 @@ def _made(store: EngineTable) -> NameLexer:
     header[layout.N_CLASSES] = len(lexemes.byte_of_class)
     header[layout.HAS_MODES] = has_modes
     texts = store.vocabulary.sorted_texts
-    byte, end, first, ids = make_trie(zip(texts.texts, texts.ids.tolist(), strict=True))
+    byte, end, first, ids = sorted_trie(texts.data, texts.offsets[:-1], texts.offsets[1:], texts.ids)
     trie_header = np.zeros(layout.TRIE_HEADER, np.int32)
     trie_header[layout.N_NODES] = len(byte)
     columns = {layout.TRIE_BYTE: byte, layout.TRIE_END: end, layout.TRIE_FIRST: first, layout.TRIE_IDS: ids}

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from maskwright.analysis.arrays import Int32, Int64, UInt8
 from maskwright.analysis.jit import kernel
-from maskwright.maskstore.schema._hash_kernels import HASH_FACTOR_1, next_hash
 from maskwright.maskstore.schema._utf8_kernels import BACKSLASH, N_UTF8_STATES, QUOTE, SPACE, next_utf8
 
 
 @kernel(entry=True)
-def build_trie(data: UInt8, starts: Int64, byte: Int32, end: Int32, tokens: Int32, path: Int32) -> int:
+def build_trie(data: UInt8, starts: Int64, ends: Int64, byte: Int32, end: Int32, tokens: Int32, path: Int32) -> int:
     """Write the trie of sorted texts in preorder. Returns its number of nodes.
 
-    data, starts : the texts end to end, (n_bytes,); (n + 1,), where each begins.
+    data, starts, ends : bytes; (n,), where each text begins in them and ends.
     byte, end, tokens : see `layout`; room for a node for each byte, and one more.
     path : scratch for a node for each byte of a text, and one more.
     """
@@ -21,13 +20,13 @@ def build_trie(data: UInt8, starts: Int64, byte: Int32, end: Int32, tokens: Int3
     path[0] = 0
     tokens[0] = 0
     depth = 0
-    for i in range(len(starts) - 1):
+    for i in range(len(starts)):
         start = starts[i]
-        length = starts[i + 1] - start
+        length = ends[i] - start
         common = 0
         if i > 0:
             before = starts[i - 1]
-            while common < length and common < start - before and data[before + common] == data[start + common]:
+            while common < length and common < ends[i - 1] - before and data[before + common] == data[start + common]:
                 common += 1
         for k in range(depth, common, -1):
             end[path[k]] = n
@@ -39,17 +38,8 @@ def build_trie(data: UInt8, starts: Int64, byte: Int32, end: Int32, tokens: Int3
         depth = length
     for k in range(depth, -1, -1):
         end[path[k]] = n
-    tokens[n] = len(starts) - 1
+    tokens[n] = len(starts)
     return n
-
-
-@kernel(entry=True)
-def first_hash(data: UInt8) -> int:
-    """The first hash of what a string says. data : (n,) uint8."""
-    found = 0
-    for k in range(len(data)):
-        found = next_hash(found, HASH_FACTOR_1, int(data[k]))
-    return found
 
 
 @kernel(entry=True)

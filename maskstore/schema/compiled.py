@@ -34,8 +34,11 @@ class SchemaTables:
 
     @property
     def escapes(self) -> Escapes:
-        """Which escapes the strings of texts have."""
-        return self.texts.escapes if isinstance(self.texts, Texts) else "any"
+        """Which escapes the strings of texts have; of a pattern those that schemas mostly have.
+
+        PERF: where a pattern has no strings, it shares their workspace and the vocabulary's tables.
+        """
+        return self.texts.escapes if isinstance(self.texts, Texts) else "natural"
 
     @cached_property
     def compares_items(self) -> bool:

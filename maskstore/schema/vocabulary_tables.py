@@ -1,98 +1,33 @@
 """A vocabulary's tables for the schema engine: tries of tokens, rows of string content.
 
-They are made once for each vocabulary and way of escaping, in 0.2 s for 32,000 tokens.
+They are made once for each vocabulary and way of escaping.
 """
 
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.schema.shapes import Escapes
+from maskwright.maskstore.schema import _token_kernels as of
 from maskwright.maskstore.schema import layout
-from maskwright.maskstore.schema._trie_kernels import build_trie, find_pure, find_signatures, first_hash
+from maskwright.maskstore.schema._trie_kernels import build_trie, find_pure, find_signatures
+from maskwright.maskstore.schema.write import ESCAPES
+from maskwright.maskstore.vocabulary.sorted_texts import SortedTexts, flatten
 from maskwright.maskstore.vocabulary.vocabulary import Vocabulary
 
-Array = npt.NDArray[np.int32]
+Array: TypeAlias = npt.NDArray[np.int32]
+Offsets: TypeAlias = npt.NDArray[np.int64]
+Trie: TypeAlias = tuple[Array, Array, Array, Array]
 
-_CHARACTER = (
-    rb"(?:[\x20-\x21\x23-\x5b\x5d-\x7f]|[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|[\xe1-\xec\xee\xef][\x80-\xbf]{2}"
-    rb"|\xed[\x80-\x9f][\x80-\xbf]|\xf0[\x90-\xbf][\x80-\xbf]{2}|[\xf1-\xf3][\x80-\xbf]{3}|\xf4[\x80-\x8f][\x80-\xbf]{2})"
-)
-_UNIT = rb"[0-9a-cefA-CEF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}"
-_LOW = rb"[dD][c-fC-F][0-9a-fA-F]{2}"
-_PAIR = rb"[dD][89abAB][0-9a-fA-F]{2}\\u" + _LOW
-_ESCAPE = rb'(?:\\(?:["\\/bfnrt]|u(?:' + _UNIT + rb"|" + _PAIR + rb")))"
-_PARTIAL_CHARACTER = (
-    rb"(?:[\xc2-\xf4]|\xe0[\xa0-\xbf]|[\xe1-\xec\xee\xef][\x80-\xbf]|\xed[\x80-\x9f]|\xf0[\x90-\xbf][\x80-\xbf]?"
-    rb"|[\xf1-\xf3][\x80-\xbf]{1,2}|\xf4[\x80-\x8f][\x80-\xbf]?)"
-)
-_PARTIAL_ESCAPE = (
-    rb"(?:\\(?:u(?:[0-9a-cefA-CEF][0-9a-fA-F]{0,2}|[dD](?:[0-7][0-9a-fA-F]?|[89abAB][0-9a-fA-F]?)?"
-    rb"|[dD][89abAB][0-9a-fA-F]{2}(?:\\(?:u(?:[dD](?:[c-fC-F][0-9a-fA-F]?)?)?)?)?)?)?)"
-)
-_MINIMAL_ESCAPE = rb'(?:\\(?:["\\bfnrt]|u00(?:0[0-7bef]|1[0-9a-f])))'
-_PARTIAL_MINIMAL_ESCAPE = rb"(?:\\(?:u(?:0(?:0[01]?)?)?)?)"
-_NATURAL_UNIT = (
-    rb"00(?:0[0-7bBeEfF]|1[0-9a-fA-F]|7[fF]|[89a-fA-F][0-9a-fA-F])|0[1-9a-fA-F][0-9a-fA-F]{2}"
-    rb"|[1-9a-cefA-CEF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}"
-)
-_NATURAL_ESCAPE = rb'(?:\\(?:["\\bfnrt]|u(?:' + _NATURAL_UNIT + rb"|" + _PAIR + rb")))"
-_PARTIAL_NATURAL_ESCAPE = (
-    rb"(?:\\(?:u(?:0(?:0[0178-9a-fA-F]?|[1-9a-fA-F][0-9a-fA-F]?)?|[1-9a-cefA-CEF][0-9a-fA-F]{0,2}"
-    rb"|[dD](?:[0-7][0-9a-fA-F]?|[89abAB][0-9a-fA-F]?)?|[dD][89abAB][0-9a-fA-F]{2}(?:\\(?:u(?:[dD](?:[c-fC-F][0-9a-fA-F]?)?)?)?)?)?)?)"
-)
-
-
-_ESCAPES = {
-    "any": (_ESCAPE, _PARTIAL_ESCAPE),
-    "natural": (_NATURAL_ESCAPE, _PARTIAL_NATURAL_ESCAPE),
-    "minimal": (_MINIMAL_ESCAPE, _PARTIAL_MINIMAL_ESCAPE),
-}
-
-
-@lru_cache(maxsize=3)
-def _content(escapes: Escapes) -> re.Pattern[bytes]:
-    """What a token that begins inside a string is there: content to an end or a quotation mark."""
-    escape, partial = _ESCAPES[escapes]
-    return re.compile(
-        rb"((?:" + _CHARACTER + rb"|" + escape + rb")*)(?:(" + _PARTIAL_CHARACTER + rb"|" + partial + rb")?\Z|\")"
-    )
-
-
-_PIECES = sorted({word[i:j] for word in (b"true", b"false", b"null", b"E") for i in range(5) for j in range(i + 1, 6)})
-_STRUCTURE = re.compile(
-    rb"(?:[ \t\n\r{}\[\]:,0-9+\-.]|(?<![a-zA-Z])(?:" + b"|".join(filter(None, _PIECES)) + rb")(?![a-zA-Z]))*(?:\"|\Z)"
-)
-_STRUCTURAL = b' \t\n\r,:[]{}"'
-_CONTINUATION = bytes(range(0x80, 0xC0))
+_WORDS = np.frombuffer(b"true false null", np.uint8)
 _NOT_CONTENT = 1 << 20
 """The length of a token that is no string content; tokens are shorter."""
-
-_VALUES = re.compile(rb"true|false|null")
-
-
-def _n_characters(content: bytes) -> int:
-    """The number of characters of whole string content."""
-    if b"\\" not in content:
-        return len(content) if content.isascii() else len(content.translate(None, _CONTINUATION))
-    plain = re.sub(rb"\\u(?:" + _PAIR + rb")|\\u[0-9a-fA-F]{4}|\\.", b".", content, flags=re.DOTALL)
-    return len(plain.translate(None, _CONTINUATION))
-
-
-def can_stand_outside(token: bytes) -> bool:
-    """Whether a token may begin outside of strings. True for some that may not as well."""
-    return _STRUCTURE.match(token) is not None
-
-
-def can_stand_behind_string(tail: bytes) -> bool:
-    """Whether bytes may stand behind a string's end. True for some that may not as well."""
-    return tail.lstrip(b" \t\n\r")[:1] in (b"", b",", b":", b"]", b"}") and can_stand_outside(tail)
 
 
 class _Writer:
@@ -111,7 +46,7 @@ class _Writer:
         self._size += len(flat)
         return at
 
-    def add_trie(self, trie: tuple[Array, Array, Array, Array]) -> int:
+    def add_trie(self, trie: Trie) -> int:
         """The offset of a trie: bytes, ends, tokens, ids."""
         header = np.zeros(layout.TRIE_HEADER, np.int32)
         at = self.add(header)
@@ -138,12 +73,48 @@ class _Writer:
         at = self.add(np.stack([byte[nodes], nodes], axis=1))
         return self.add(at + 2 * np.cumsum([0, *map(len, lists)]))
 
-    def add_groups(self, tokens: Sequence[bytes], group_of: Array) -> int:
+    def add_closers(self, tokens: Sequence[bytes], facts: Array) -> None:
+        """The tokens that end a string, and what they say before and behind its end.
+
+        facts : see `_token_kernels`.
+        """
+        header = self.header
+        numbers = np.flatnonzero(facts[of.KIND] == of.ENDS).tolist()
+        end = facts[of.CONTENT_END].tolist()
+        tails = sorted({tokens[number][end[number] + 1 :] for number in numbers})
+        header[layout.TAILS] = self.add_trie(make_trie((tail, number) for number, tail in enumerate(tails)))
+        number_of = {tail: number for number, tail in enumerate(tails)}
+        found = facts[[of.N_UNITS, of.CONTENT_END, of.IS_HARD]][:, numbers].T.tolist()
+        closers = [
+            (number, number_of[tokens[number][at + 1 :]], n_units, at, is_hard)
+            for number, (n_units, at, is_hard) in zip(numbers, found, strict=True)
+        ]
+        # those that say the same before the quotation mark stand side by side, the hard ones last
+        closers.sort(key=lambda one: (one[4], tokens[one[0]][: one[3]] if not one[4] else b"", one[0]))
+        header[layout.CLOSERS] = at = self.add(np.array(closers, np.int32))
+        kinds = itertools.groupby([one for one in closers if not one[4]], lambda one: tokens[one[0]][: one[3]])
+        sizes = [len(list(some)) for _, some in kinds]
+        header[layout.CONTENTS] = self.add(at + layout.CLOSER * np.cumsum([0, *sizes]))
+        header[layout.N_CONTENTS] = len(sizes)
+        header[layout.N_CLOSERS], header[layout.N_TAILS] = len(closers), len(tails)
+
+    def add_lengths(self, lengths: Array) -> None:
+        """The rows of string content. lengths : (32 * n_words,), the characters of each token."""
+        longest = int(lengths.max(initial=0, where=lengths < _NOT_CONTENT))
+        self.header[layout.CONTENT_ROW] = self.add(bits_where(lengths < _NOT_CONTENT))
+        self.header[layout.N_LENGTHS] = longest
+        offsets, at = [], 0
+        present = set(np.unique(lengths).tolist())
+        for length in range(longest + 1):
+            if length in present or not length:
+                at = self.add(bits_where(lengths <= length))
+            offsets.append(at)
+        self.header[layout.LENGTH_ROWS] = self.add(np.array(offsets, np.int32))
+
+    def add_groups(self, starts: Offsets, data: npt.NDArray[np.uint8], group_of: Array) -> int:
         """The offset of the rows of the groups. See `layout.GROUP_ROWS`."""
-        starts = np.zeros(len(tokens) + 1, np.int64)
-        np.cumsum([len(text) for text in tokens], out=starts[1:])
-        bits = np.uint32(1) << group_of[np.frombuffer(b"".join(tokens), np.uint8)].astype(np.uint32)
-        firsts, rests = np.zeros((2, -(-len(tokens) // 32) * 32), np.uint32)
+        bits = np.uint32(1) << group_of[data].astype(np.uint32)
+        firsts, rests = np.zeros((2, -(-(len(starts) - 1) // 32) * 32), np.uint32)
         present = np.flatnonzero(np.diff(starts) > 0)
         firsts[present] = bits[starts[present]]
         bits[starts[present]] = 0
@@ -164,22 +135,24 @@ class _Writer:
         return found
 
 
-def make_trie(texts: Iterable[tuple[bytes, int]]) -> tuple[Array, Array, Array, Array]:
-    """The trie of some texts, in preorder: bytes, ends, tokens, ids (see `layout`).
-
-    texts : each with its number.
-
-    PERF: texts that are sorted already are sorted in a tenth of the time.
-    """
+def make_trie(texts: Iterable[tuple[bytes, int]]) -> Trie:
+    """The trie of some texts: see `sorted_trie`. texts : each with its number."""
     pairs = sorted(texts)
-    data = np.frombuffer(b"".join(text for text, _ in pairs), np.uint8)
-    starts = np.zeros(len(pairs) + 1, np.int64)
-    np.cumsum([len(text) for text, _ in pairs], out=starts[1:])
-    longest = max((len(text) for text, _ in pairs), default=0)
-    room = len(data) + 1
+    offsets, data = flatten(text for text, _ in pairs)
+    return sorted_trie(data, offsets[:-1], offsets[1:], np.array([number for _, number in pairs], np.int32))
+
+
+def sorted_trie(data: npt.NDArray[np.uint8], starts: Offsets, ends: Offsets, ids: Array) -> Trie:
+    """The trie of sorted texts, in preorder: bytes, ends, tokens, ids (see `layout`).
+
+    data, starts, ends, ids : bytes; (n,), where each text begins in them and ends, and its number.
+    """
+    lengths = ends - starts
+    room = int(lengths.sum()) + 1
     byte, end, tokens = (np.zeros(room + extra, np.int32) for extra in (0, 0, 1))
-    n = build_trie(data, starts, byte, end, tokens, np.zeros(longest + 1, np.int32))
-    return byte[:n], end[:n], tokens[: n + 1], np.array([number for _, number in pairs], np.int32)
+    path = np.zeros(int(lengths.max(initial=0)) + 1, np.int32)
+    n = build_trie(data, starts, ends, byte, end, tokens, path)
+    return byte[:n], end[:n], tokens[: n + 1], ids
 
 
 def groups_of_bytes() -> Array:
@@ -206,8 +179,9 @@ def vocabulary_tables(vocabulary: Vocabulary, escapes: Escapes = "any") -> Array
 
     Cost: O(bytes of the tokens); the last eight are kept.
     """
-    tokens = vocabulary.tokens
-    texts = [(text, number) for number, text in enumerate(tokens) if text]
+    tokens, (starts, data) = vocabulary.tokens, vocabulary.flat
+    facts = np.zeros((of.N_FACTS, len(tokens)), np.int32)
+    of.find_facts(data, starts, _WORDS, ESCAPES[escapes], facts)
     writer = _Writer()
     header = writer.header
     n_words = -(-len(tokens) // 32)
@@ -215,7 +189,7 @@ def vocabulary_tables(vocabulary: Vocabulary, escapes: Escapes = "any") -> Array
     header[layout.N_EOS] = len(vocabulary.eos)
     header[layout.EOS] = writer.add(np.array(vocabulary.eos, np.int32))
     in_order = vocabulary.sorted_texts
-    full = make_trie(zip(in_order.texts, in_order.ids.tolist(), strict=True))
+    full = _some(in_order, np.ones(len(tokens), np.bool_))
     header[layout.FULL] = writer.add_trie(full)
     group_of = groups_of_bytes()
     signatures, pure = np.zeros(len(full[0]), np.int32), np.zeros(len(full[0]), np.int32)
@@ -224,96 +198,38 @@ def vocabulary_tables(vocabulary: Vocabulary, escapes: Escapes = "any") -> Array
     writer.add(group_of)  # stands before the signatures
     header[layout.SIGNATURES], header[layout.PURE] = writer.add(signatures), writer.add(pure)
     header[layout.BRANCHES] = writer.add_branches(full[0], full[1])
-    outside = [pair for pair in texts if can_stand_outside(pair[0])]
-    header[layout.STRUCTURE] = writer.add_trie(make_trie(outside))
-    behind_space = make_trie((text.lstrip(b" \t\n\r"), number) for text, number in outside)
+    is_text, is_outside, n_quotes = np.diff(starts) > 0, facts[of.IS_OUTSIDE] != 0, facts[of.N_QUOTES]
+    header[layout.STRUCTURE] = writer.add_trie(_some(in_order, is_outside))
+    behind_space = make_trie(
+        (tokens[number].lstrip(b" \t\n\r"), number) for number in np.flatnonzero(is_outside & is_text).tolist()
+    )
     header[layout.BEHIND_SPACE] = writer.add_trie(behind_space)
-    quoted = [(number, _first_hash(text)) for text, number in outside if text.count(b'"') > 1]
-    manifold = [
-        number for text, number in texts if text.count(b'"') > 2 or (len(text) > 7 and len(_VALUES.findall(text)) > 1)
-    ]
-    header[layout.MANIFOLD], header[layout.N_MANIFOLD] = writer.add(np.array(manifold, np.int32)), len(manifold)
-    header[layout.QUOTED], header[layout.N_QUOTED] = writer.add(np.array(quoted, np.int32)), len(quoted)
-    openers = [number for text, number in texts if _may_open(text)]
-    header[layout.OPENERS], header[layout.N_OPENERS] = writer.add(np.array(openers, np.int32)), len(openers)
-    begins = _content(escapes).match
-    content = [(text, number, match) for text, number in texts if (match := begins(text))]
-    # a match that is longer than whole content ends with a quotation mark or something partial
-    closing = [
-        (text, number, match.end(1))
-        for text, number, match in content
-        if match.end() > match.end(1) and match[2] is None
-    ]
-    closing = [one for one in closing if can_stand_behind_string(one[0][one[2] + 1 :])]
-    header[layout.SPECIAL] = writer.add_trie(make_trie(pair for pair in texts if b'"' in pair[0] or b"\\" in pair[0]))
-    tails = sorted({text[at + 1 :] for text, _, at in closing})
-    header[layout.TAILS] = writer.add_trie(make_trie((tail, number) for number, tail in enumerate(tails)))
-    number_of = {tail: number for number, tail in enumerate(tails)}
-    closers = [
-        (number, number_of[text[at + 1 :]], _n_characters(text[:at]), at, _is_hard(text, at))
-        for text, number, at in closing
-    ]
-    # those that say the same before the quotation mark stand side by side, the hard ones last
-    closers.sort(key=lambda one: (one[4], tokens[one[0]][: one[3]] if not one[4] else b"", one[0]))
-    header[layout.CLOSERS] = at = writer.add(np.array(closers, np.int32))
-    kinds = itertools.groupby([one for one in closers if not one[4]], lambda one: tokens[one[0]][: one[3]])
-    sizes = [len(list(some)) for _, some in kinds]
-    header[layout.CONTENTS] = writer.add(at + layout.CLOSER * np.cumsum([0, *sizes]))
-    header[layout.N_CONTENTS] = len(sizes)
-    header[layout.N_CLOSERS], header[layout.N_TAILS] = len(closers), len(tails)
-    lengths = _content_lengths(content, 32 * n_words)
-    header[layout.CONTENT_ROW] = writer.add(bits_where(lengths < _NOT_CONTENT))
-    has_escape = np.zeros(32 * n_words, np.bool_)
-    has_escape[: len(tokens)] = [b"\\" in text for text in tokens]
-    header[layout.PLAIN_ROW] = writer.add(bits_where((lengths < _NOT_CONTENT) & ~has_escape))
-    header[layout.GROUP_ROWS] = writer.add_groups(tokens, group_of)
-    longest = int(lengths.max(initial=0, where=lengths < _NOT_CONTENT))
-    header[layout.N_LENGTHS] = longest
-    offsets, at = [], 0
-    present = set(np.unique(lengths).tolist())
-    for length in range(longest + 1):
-        if length in present or not length:
-            at = writer.add(bits_where(lengths <= length))
-        offsets.append(at)
-    header[layout.LENGTH_ROWS] = writer.add(np.array(offsets, np.int32))
-    starts = np.zeros(len(tokens) + 1, np.int64)
-    np.cumsum([len(text) for text in tokens], out=starts[1:])
-    header[layout.TOKEN_START] = writer.add(starts)
-    header[layout.TOKEN_BYTES] = writer.add(np.frombuffer(b"".join(tokens), np.uint8))
-    header[layout.MOST_BYTES] = max((len(text) for text, _ in texts), default=0)
+    special = (n_quotes > 0) | (facts[of.HAS_ESCAPE] != 0)
+    header[layout.SPECIAL] = writer.add_trie(_some(in_order, special))
+    quoted = np.flatnonzero(is_outside & (n_quotes > 1))
+    manifold = np.flatnonzero((n_quotes > 2) | (facts[of.N_WORDS] > 1))
+    openers = np.flatnonzero(facts[of.OPENS])
+    for field, listed in (
+        (layout.QUOTED, np.stack([quoted, facts[of.HASH, quoted]], axis=1)),
+        (layout.MANIFOLD, manifold),
+        (layout.OPENERS, openers),
+    ):
+        header[field], header[field + 1] = writer.add(listed), len(listed)
+    writer.add_closers(tokens, facts)
+    lengths = np.full(32 * n_words, _NOT_CONTENT, np.int32)
+    kind = facts[of.KIND]
+    is_content = ((kind == of.WHOLE) | (kind == of.PARTIAL)) & is_text
+    lengths[: len(tokens)][is_content] = (facts[of.N_UNITS] + (kind == of.PARTIAL))[is_content]
+    writer.add_lengths(lengths)
+    lengths[: len(tokens)][facts[of.HAS_ESCAPE] != 0] = _NOT_CONTENT
+    header[layout.PLAIN_ROW] = writer.add(bits_where(lengths < _NOT_CONTENT))
+    header[layout.GROUP_ROWS] = writer.add_groups(starts, data, group_of)
+    header[layout.TOKEN_START], header[layout.TOKEN_BYTES] = writer.add(starts), writer.add(data)
+    header[layout.MOST_BYTES] = in_order.longest
     return writer.finish()
 
 
-def _content_lengths(content: Iterable[tuple[bytes, int, re.Match[bytes]]], n: int) -> Array:
-    """Characters of each token that is content to its end, else `_NOT_CONTENT`: (n,) int32."""
-    lengths = np.full(n, _NOT_CONTENT, np.int32)
-    for text, number, match in content:
-        if match[2] is not None:
-            lengths[number] = _n_characters(match[1]) + 1
-        elif match.end() == match.end(1):
-            lengths[number] = _n_characters(text)
-    return lengths
-
-
-def _first_hash(text: bytes) -> int:
-    """The first hash of what a token's first string says, -1 if that has an escape."""
-    content = text.split(b'"')[1]
-    return -1 if b"\\" in content else first_hash(np.frombuffer(content, np.uint8))
-
-
-def _may_open(text: bytes) -> bool:
-    """Whether a token may begin a key without ending it: see `layout.OPENERS`."""
-    if text.endswith(b'"'):
-        return False
-    n_quotes = text.count(b'"')
-    return (n_quotes == 1 and can_stand_outside(text)) or (
-        n_quotes == 2 and (can_stand_outside(text) or can_stand_behind_string(text.partition(b'"')[2]))
-    )
-
-
-def _is_hard(text: bytes, at: int) -> bool:
-    """Whether the hash of a token's first bytes does not say all: see `layout.CLOSER`.
-
-    at : the offset of its first quotation mark.
-    """
-    return b"\\" in text[:at] or bool(text[at + 1 :].strip(_STRUCTURAL))
+def _some(texts: SortedTexts, kept: npt.NDArray[np.bool_]) -> Trie:
+    """The trie of some tokens. kept : by id, whether it has them."""
+    at = np.flatnonzero(kept[texts.ids])
+    return sorted_trie(texts.data, texts.offsets[at], texts.offsets[at + 1], texts.ids[at])

@@ -37,7 +37,7 @@ Array = npt.NDArray[np.int32]
 MOST_INTEGERS = 1 << 28
 """BOUND: the integers of a table and of its automata."""
 
-_ESCAPES = {"any": layout.ANY_ESCAPES, "minimal": layout.MINIMAL_ESCAPES, "natural": layout.NATURAL_ESCAPES}
+ESCAPES = {"any": layout.ANY_ESCAPES, "minimal": layout.MINIMAL_ESCAPES, "natural": layout.NATURAL_ESCAPES}
 _FREE_SPACING = [0, 0, 0, 0, 1]
 _NO_SPACING = [-1, -1, -1, -1, 1]
 
@@ -83,7 +83,7 @@ class _Writer:
         rows = _FREE_SPACING if texts.spacing is None else _spacing_rows(texts.spacing)
         self.out: list[int] = [0] * layout.TABLE_HEADER
         self.out[layout.SPACING] = len(self.out)
-        self.out[layout.ESCAPES] = _ESCAPES[texts.escapes]
+        self.out[layout.ESCAPES] = ESCAPES[texts.escapes]
         self.out[layout.SPACING_ID] = self.era.spacings.of_numbers("spacing", rows)
         self.out += rows
         self.nodes = self._lay_out_nodes()

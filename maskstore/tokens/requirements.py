@@ -98,7 +98,7 @@ class Requirements:
             self.after_newline -= {self.column_of[layout.indent]}
         self.bracket = {opening: 1 for opening, _ in layout.brackets} if layout else {}
         self.bracket |= {closing: -1 for _, closing in layout.brackets} if layout else {}
-        self.codes = EventCodes(grammar.n_terminals, Moves(layout, tokens.newline_pieces))
+        self.codes = EventCodes(grammar.n_terminals, Moves(layout, tokens.newline_pieces if layout else ()))
         self.symbol_of = least_alike(self.column_of, self.bracket, self.newline, modes.may_follow)
         self.mode_code = self.codes.n_symbols
         """In sequences: mode_code + m says that the next lexeme is read in mode m.

@@ -81,5 +81,5 @@ def flatten(strings: Iterable[bytes]) -> tuple[npt.NDArray[np.int64], npt.NDArra
     """Texts end to end: where each begins, (n + 1,) int64; and their bytes, uint8."""
     strings = list(strings)
     offsets = np.zeros(len(strings) + 1, dtype=np.int64)
-    np.cumsum([len(string) for string in strings], out=offsets[1:])
+    np.cumsum(np.fromiter(map(len, strings), np.int64, len(strings)), out=offsets[1:])
     return offsets, np.frombuffer(b"".join(strings), dtype=np.uint8)

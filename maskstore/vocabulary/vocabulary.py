@@ -92,11 +92,10 @@ class Vocabulary:
         need_type(f"{self.name}: special", self.special, Mapping, "names of tokens by their ids", VocabularyError)
         for what, group in (("eos", self.eos), ("byte_pieces", self.byte_pieces)):
             need_type(f"{self.name}: {what}", group, Collection, "tokens' ids", VocabularyError)
-        size = len(self.tokens)
         for what, ids in (("special", self.special), ("eos", self.eos), ("byte_pieces", self.byte_pieces)):
             for token in ids:
-                if not 0 <= as_integer(f"{self.name}: an id of {what}", token, VocabularyError) < size:
-                    raise VocabularyError(f"{self.name}: {what} has id {token}, expected 0 to {size - 1}")
+                if not 0 <= as_integer(f"{self.name}: an id of {what}", token, VocabularyError) < self.size:
+                    raise VocabularyError(f"{self.name}: {what} has id {token}, expected 0 to {self.size - 1}")
         for token, special_name in self.special.items():
             need_type(f"{self.name}: the name of special token {token}", special_name, str, "a str", VocabularyError)
             encode_text(special_name, f"{self.name}: the name of special token {token}")
@@ -116,7 +115,8 @@ class Vocabulary:
                 raise VocabularyError(
                     f"{self.name}: byte piece {token} has the bytes {self.tokens[token]!r}, expected one byte"
                 )
-        for number, text in enumerate(self.tokens):
+        is_good = {*map(type, self.tokens)} <= {bytes} and max(map(len, self.tokens), default=0) <= LONGEST_TOKEN
+        for number, text in enumerate(() if is_good else self.tokens):
             need_type(f"{self.name}: token {number}", text, bytes, "bytes", VocabularyError)
             if len(text) > LONGEST_TOKEN:
                 raise VocabularyError(
