@@ -68,7 +68,7 @@ vllm.limit(
 )
 work = "src/maskwright/serving/work.py"
 vllm.limit(
-    "What takes more than # of them, or has a text of more than # bytes",
+    "What takes more than # of them, or has a text of more than # characters",
     constant(work, "SOON"),
     constant(work, "SMALL"),
 )
