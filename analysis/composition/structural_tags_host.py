@@ -134,3 +134,12 @@ def quoted(text: str) -> str:
 def characters(text: str) -> str:
     """A text as an expression of single characters."""
     return " ".join(f'"\\U{ord(c):08x}"' if not c.isalnum() or ord(c) > 126 else f'"{c}"' for c in text)
+
+
+def space_part(rules: HostRules, space: Dfa) -> str:
+    """The expression of white space, with a new part for it; "" if there may be none."""
+    some = difference(space, Dfa.literal(b""))
+    if some.is_empty:
+        return ""
+    part = rules.part("SPACE", Regex("white space", some))
+    return f"{part}?" if space.matches(b"") else part
