@@ -238,7 +238,10 @@ class JsonInterpreter:
         wanted = CLOSES if byte in b"}]" else GOES_ON
         if not spacing.ends(place.space) & wanted:
             if why is not None:
-                why.append(words.of_space(frame, place, byte, bool(spacing.leads(place.space) & wanted)))
+                is_lacking = spacing.leads(place.space) & wanted
+                why.append(
+                    words.of_space(frame, place, byte) if is_lacking else words.of_token(self.nodes, frame, place, byte)
+                )
             return
         equal: list[Refusal] | None = None if why is None else []
         found = list(self._token(frame, place, byte, equal))

@@ -123,15 +123,12 @@ def keys_of(frame: ObjectFrame) -> str:
     return one_of([*names[: MOST_NAMED - 1], other]) if names else other.replace("any other", "any")
 
 
-def of_space(frame: Frame | None, place: Gap, byte: int, is_lacking: bool = False) -> Refusal:
-    """White space that the text's spacing does not allow, or lacks.
-
-    is_lacking : whether more of it, at the end or before a token, would do.
-    """
+def of_space(frame: Frame | None, place: Gap, byte: int) -> Refusal:
+    """White space that the text's spacing does not allow, or lacks."""
     where = path_of(frame, is_inside=place.awaited in ("value", "colon"))
     name = {0x20: "a blank", 0x09: "a tab", 0x0A: "a line feed", 0x0D: "a carriage return"}.get(byte)
     if name is None:
-        return Refusal("space", where, f"{'' if is_lacking else 'no '}white space is expected here")
+        return Refusal("space", where, "white space is expected here")
     is_behind = place.awaited in ("object's more", "array's more")
     return Refusal("space", where, f"{name} may not stand here" + ", unless the bracket may be closed" * is_behind)
 
@@ -345,7 +342,7 @@ def of_end(nodes: Nodes, reading: Reading) -> Refusal:
             return of_scalar(frame, place)
         place = Gap(0, "object's more" if isinstance(frame, ObjectFrame) else "array's more" if frame else "end", 0)
     if place.awaited == "end":
-        return of_space(None, place, QUOTE, True)
+        return of_space(None, place, QUOTE)
     if isinstance(frame, ObjectFrame) and place.awaited in ("object's more", "first key", "bracket"):
         is_finished = frame.shape.may_end(frame.used, len(frame.others))
         return of_token(nodes, frame, place, 0) if is_finished else _unfinished_object(frame)
