@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from functools import lru_cache
 from itertools import pairwise
@@ -26,6 +26,7 @@ from maskwright.analysis.schema.shapes import (
     Strings,
     Texts,
 )
+from maskwright.analysis.schema.spacing import spacing_of
 
 TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
 
@@ -70,12 +71,62 @@ def is_legal(texts: Texts, text: bytes) -> bool:
 
 def has_spacing(texts: Texts, text: bytes) -> bool:
     """Whether the white space before, between and behind the tokens of a JSON text is as it may be."""
-    if texts.spacing is None:
-        return True
-    found = list(TOKEN.finditer(text))
-    ends = [0, *(match.end() for match in found)]
-    begins = [*(match.start() for match in found), len(text)]
-    return all(texts.spacing.matches(text[a:b]) for a, b in zip(ends, begins, strict=True))
+    name = name_of(texts)
+    if name is None:
+        spaces = texts.spacing.language(0)
+        return all(spaces.matches(space) for _, space, _, _ in spaced(text))
+    return all(
+        re.fullmatch(space_between(name, before, after, level), space) for before, space, after, level in spaced(text)
+    )
+
+
+def spaced(text: bytes) -> Iterator[tuple[bytes, bytes, bytes, int]]:
+    """The white space of a JSON text, with the tokens before and behind it and the number of open brackets there.
+
+    b"" stands for the text's ends.
+    """
+    level, at, before = 0, 0, b""
+    for match in TOKEN.finditer(text):
+        yield before, text[at : match.start()], match[0], level
+        before, at = match[0], match.end()
+        level += (before in (b"{", b"[")) - (before in (b"}", b"]"))
+    yield before, text[at:], b"", level
+
+
+def name_of(texts: Texts) -> str | None:
+    """The named style whose white space texts have."""
+    return next((one for one in STYLES if spacing_of(one) == texts.spacing), None)
+
+
+def respaced(texts: Texts, text: bytes) -> bytes:
+    """A JSON text with the least white space that a named style has; of another style unchanged."""
+    name = name_of(texts)
+    if name is None:
+        return text
+    spaces = [SHORTEST.sub(b"", space_between(name, a, b, level)) for a, _, b, level in spaced(text)]
+    return spaces[0] + b"".join(m[0] + space for m, space in zip(TOKEN.finditer(text), spaces[1:], strict=True))
+
+
+SHORTEST = re.compile(rb"^ \?.*", re.DOTALL)
+STYLES = ("natural", "compact", "json.dumps", *(f"indent{n}" for n in range(5)))
+
+
+def space_between(name: str, before: bytes, after: bytes, level: int) -> bytes:
+    """The pattern of the white space between two tokens, b"" for the text's ends, in so many open brackets."""
+    is_opened, is_closing = before in (b"{", b"["), after in (b"}", b"]")
+    if name == "natural":
+        if after in (b",", b":"):
+            return b""
+        if before == b":":
+            return b" ?"
+        return rb" ?|\r?\n[ \t]{0,128}"
+    if name == "json.dumps":
+        return b" " if before in (b",", b":") else b""
+    if name == "compact" or (is_opened and is_closing):
+        return b""
+    if is_opened or is_closing or before == b",":
+        return b"\n" + b" " * (int(name[6:]) * (level - is_closing))
+    return b" " if before == b":" else b""
 
 
 def has_escapes(texts: Texts, text: bytes) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
+from functools import lru_cache
 
 from naive_json_texts import compared, parsed
 
@@ -15,13 +16,13 @@ from maskwright.analysis.schema.shapes import (
     Escapes,
     Numbers,
     Objects,
-    SchemaGraph,
     Shape,
     Spellings,
     StringLiterals,
     Strings,
     Texts,
 )
+from maskwright.analysis.schema.spacing import ANY, CLOSES, GOES_ON, Spacing
 from maskwright.decoding.reference.json_characters import SHORT_ESCAPES, Characters
 from maskwright.decoding.reference.json_item_states import items_to_end
 
@@ -44,7 +45,7 @@ class _Writer:
     """Writes values. `depths` has for each node how deep its flattest value is."""
 
     def __init__(self, texts: Texts, rng: random.Random) -> None:
-        self.graph, self.spacing, self.rng = texts.graph, texts.spacing, rng
+        self.graph, self.spacing, self.rng, self.level = texts.graph, texts.spacing, rng, 0
         self.escapes = texts.escapes
         self.depths = [NEVER] * len(self.graph.nodes)
         changed = True
@@ -100,22 +101,41 @@ class _Writer:
     # ---------------------------------------------------------------------------------------- texts
 
     def text(self, budget: int) -> bytes:
-        return self.gap() + self.value(self.graph.root, budget) + self.gap()
+        around = self.spacing.outer
+        return self.gap(around, GOES_ON) + self.value(self.graph.root, budget) + self.gap(around, GOES_ON)
 
-    def gap(self) -> bytes:
+    def gap(self, state: int, ends: int) -> bytes:
+        """White space from a state on, before what `ends` says."""
         rng = self.rng
-        if self.spacing is None:
+        if self.spacing == ANY:
             return bytes(rng.choices(b" \t\n\r", k=rng.choice((0, 0, 0, 1, 2))))
-        return random_string(rng, self.spacing)
+        return random_string(rng, language(self.spacing, state, ends, self.level))
+
+    def bracketed(self, brackets: bytes, parts: Sequence[bytes]) -> bytes:
+        """Members or items, with all white space inside the brackets. The level is that inside."""
+        opened = self.spacing.opened
+        if not parts:
+            return brackets[:1] + self.gap(opened, CLOSES) + brackets[1:]
+        found = brackets[:1] + self.gap(opened, GOES_ON)
+        for number, part in enumerate(parts):
+            comma = self.gap(0, GOES_ON) + b"," + self.gap(self.spacing.behind_comma, GOES_ON) if number else b""
+            found += comma + part
+        return found + self.gap(0, CLOSES) + brackets[1:]
 
     def value(self, node: int, budget: int) -> bytes:
         shapes = self.graph.nodes[node]
         flat = [shape for shape in shapes if self._depth(shape) <= max(budget, self.depths[node])]
         shape = self.rng.choice(flat)
         if isinstance(shape, Objects):
-            return self.object(shape, budget - 1)
+            self.level += 1
+            found = self.object(shape, budget - 1)
+            self.level -= 1
+            return found
         if isinstance(shape, Arrays):
-            return self.array(shape, budget - 1)
+            self.level += 1
+            found = self.array(shape, budget - 1)
+            self.level -= 1
+            return found
         return self.scalar(shape)
 
     def scalar(self, shape: Shape) -> bytes:
@@ -173,11 +193,12 @@ class _Writer:
             members += list(others.items())
         else:
             rng.shuffle(members)
+        before, behind = self.spacing.before_colon, self.spacing.behind_colon
         parts = [
-            b"".join((self.gap(), self.string(key), self.gap(), b":", self.gap(), self.value(node, budget), self.gap()))
+            self.string(key) + self.gap(before, GOES_ON) + b":" + self.gap(behind, GOES_ON) + self.value(node, budget)
             for key, node in members
         ]
-        return b"{" + (b",".join(parts) if parts else self.gap()) + b"}"
+        return self.bracketed(b"{}", parts)
 
     def _other(self, shape: Objects, others: dict[bytes, int]) -> tuple[bytes, int] | None:
         """Another key with its node; None if none was found soon."""
@@ -202,14 +223,14 @@ class _Writer:
             if not moves:
                 break
             node, number = self.rng.choice(moves)
-            items.append(self.gap() + self.value(node, budget) + self.gap())
+            items.append(self.value(node, budget))
         return items
 
     def array(self, shape: Arrays, budget: int) -> bytes:
         rng = self.rng
         if shape.states:
             items = self._items_by_states(shape, budget)
-            return b"[" + (b",".join(items) if items else self.gap()) + b"]"
+            return self.bracketed(b"[]", items)
         lengths = self._lengths(shape, 3 if budget > 0 else 0)
         flat = [n for n in lengths if self._depth_of_items(shape, n) <= max(budget, 0)]
         if not flat:
@@ -235,8 +256,13 @@ class _Writer:
                 assert i >= shape.least, "no new item was found"
                 break
             known.add(compared(parsed(item)) if shape.is_unique else item)
-            items.append(self.gap() + item + self.gap())
-        return b"[" + (b",".join(items) if items else self.gap()) + b"]"
+            items.append(item)
+        return self.bracketed(b"[]", items)
+
+
+@lru_cache(maxsize=512)
+def language(spacing: Spacing, state: int, ends: int, level: int) -> Dfa:
+    return spacing.language(state, ends, level)
 
 
 def _item(shape: Arrays, i: int, role: int) -> int:
@@ -285,8 +311,3 @@ def random_characters(rng: random.Random, characters: Characters, least: int, mo
             if after >= 0 and characters.n_strings(after, least - length - 1, None if left is None else left - 1):
                 break
         text, state, length = text + chr(point).encode(), after, length + 1
-
-
-def random_graph_texts(graph: SchemaGraph, rng: random.Random, n: int, spacing: Dfa | None = None) -> list[bytes]:
-    """Some legal texts of a graph."""
-    return [random_text(Texts(graph, spacing), rng) for _ in range(n)]

@@ -9,6 +9,7 @@ import numpy as np
 import maskwright as mw
 from maskwright.analysis.regex.whole import regex_automaton
 from maskwright.analysis.schema.shapes import Texts
+from maskwright.analysis.schema.spacing import ANY, everywhere, spacing_of
 from maskwright.decoding.reference.json_places import Readings
 from maskwright.decoding.reference.json_texts import JsonInterpreter
 from maskwright.decoding.schema.matcher import SchemaMatcher
@@ -22,10 +23,16 @@ TOKENS = (
     *(b'":{"', b"  ", b' "', b"\\ud83d\\ude00", "é".encode(), "😀".encode(), b"abab", b'\\"', b'": ', b', "', b'"a","a"'),
     *(b'{"":', b"true,true", b'"a":1,"a":1', b"\xf0\x9f", b"\\", b"\\ud8", b"\\u00", b"\\u001", b"\\u000b"),
     *(b"\\u001F", b"a\\u001f", b"\\/", b'\\\\"', b'\\u000a":'),
+    *(b"\n  ", b"    ", b",\n", b"{\n", b"[\n", b"\n}", b"\n  }", b"\n  ]", b"\n]\n", b"\n    ", b',\n  "', b" }", b"[ ", b"1\n"),
+    *(b"\r\n", b"\n\t", b": [", b"[\n  ", b"[\n    1", b" ,", b"  }\n}", b"{}\n", b"},", b"\n  },\n", b'  "a": ', b"0 ", b"]\n  }"),
 )  # fmt: skip
 END = len(TOKENS)
 VOCABULARY = mw.Vocabulary("small", (*TOKENS, b""), {END: "</s>"}, (END,))
-SPACINGS = (None, regex_automaton(""), regex_automaton(" ?"), regex_automaton(" {0,2}|\n"), regex_automaton(" |"))
+SPACINGS = (
+    ANY,
+    *(everywhere(regex_automaton(one)) for one in ("", " ?", " {0,2}|\n", " |")),
+    *map(spacing_of, ("natural", "natural", "json.dumps", "indent2", "indent2", "indent0")),
+)
 
 
 def filled(matcher: SchemaMatcher) -> set[int]:
@@ -69,7 +76,8 @@ def follow(texts: Texts, rng: random.Random, steps: int) -> int:
             break
         structure = [token for token in tokens if TOKENS[token][:1] in b'"{}[],:']
         content = [token for token in tokens if TOKENS[token][:1] not in b" \t\n\r"]
-        token = rng.choice((structure if rng.random() < 0.6 else content) or tokens)
+        kind = rng.random()
+        token = rng.choice((structure if kind < 0.5 else content if kind < 0.8 else tokens) or tokens)
         luck = rng.random()
         if luck < 0.05:
             matcher = matcher.fork()

@@ -194,3 +194,12 @@ def quoted(text: str) -> str:
 def characters(text: str) -> Body:
     """A text as an expression of single characters."""
     return tuple(Item(True, TERMINAL + character) for character in text)
+
+
+def space_part(rules: HostRules, space: Dfa) -> Body:
+    """The expression of white space, with a new part for it; nothing if there may be none."""
+    some = difference(space, Dfa.literal(b""))
+    if some.is_empty:
+        return ()
+    part = rules.part("SPACE", Regex("white space", some))
+    return rules.optional(part) if space.matches(b"") else part

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.composition.structural_tags_graph import excluding, keys_of_class, rooted
-from maskwright.analysis.composition.structural_tags_host import HostRules, characters, without
+from maskwright.analysis.composition.structural_tags_host import HostRules, characters, space_part, without
 from maskwright.analysis.composition.structural_tags_lists import (
     array_list,
     ended_list_expression,
@@ -38,6 +38,7 @@ from maskwright.analysis.schema.shapes import (
     StringLiterals,
     Strings,
 )
+from maskwright.analysis.schema.spacing import NOTHING
 from maskwright.analysis.schema.strings import literals
 from maskwright.analysis.schema.text_patterns import Regex
 
@@ -47,7 +48,6 @@ KINDS: tuple[Kind, ...] = ("string", "number", "boolean", "null", "object", "arr
 MOST_CHARACTERS = 2_000
 """BOUND: the characters that `minLength` and `maxLength` of an argument may count."""
 
-JSON_SPACE = r"[ \t\n\r]*"
 _IDENTIFIER = "[A-Za-z_][A-Za-z0-9_]*"
 _PLAIN_NAME = r'[^\x00-\x20"&<>]+'
 _NO_KINDS: Mapping[Kind, str] = MappingProxyType({})
@@ -162,19 +162,11 @@ class _Arguments:
             raise SchemaError(f"the style {style} has no excludes: leave them out")
         self._excluded = excluded
         self._graph = schema.texts.graph
-        self._spacing = schema.texts.spacing or regex_automaton(JSON_SPACE)
-        self._space = self._space_part()
+        self._spacing = schema.texts.spacing.around()
+        self._space = space_part(rules, self._spacing)
         self._rest: dict[tuple[int, str], Body | None] = {}
         self._parts: dict[tuple[int, str], Body] = {}
         self._depth = 0
-
-    def _space_part(self) -> Body:
-        """The expression of white space."""
-        some = difference(self._spacing, Dfa.literal(b""))
-        if some.is_empty:
-            return ()
-        part = self._rules.part("SPACE", Regex("white space", some))
-        return self._rules.optional(part) if self._spacing.matches(b"") else part
 
     def root(self, behind: Body) -> Body | None:
         """The expression of all arguments, and what ends them; None if there is no object."""
@@ -349,7 +341,7 @@ class _Arguments:
         """The part of values that are JSON."""
         texts = self._schema.texts._replace(graph=excluding(rooted(self._graph, shapes), self._excluded))
         if self._name == "minimax_m3_xml":
-            texts = texts._replace(spacing=Dfa.literal(b""))
+            texts = texts._replace(spacing=NOTHING)
         found = JsonSchema(self._schema.name, self._schema.schema, texts, self._schema.options)
         return self._rules.part("JSON", found)
 

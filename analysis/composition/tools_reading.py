@@ -8,16 +8,14 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from maskwright.analysis.arguments import a_type, clip, need_type
 from maskwright.analysis.composition.compose import Composition, compose, in_json_string
-from maskwright.analysis.composition.structural_tags_host import HostRules, characters, without
-from maskwright.analysis.composition.structural_tags_xml import JSON_SPACE
+from maskwright.analysis.composition.structural_tags_host import HostRules, characters, space_part, without
 from maskwright.analysis.errors import GrammarError, MaskwrightError, SchemaError
 from maskwright.analysis.fronts import parse_llguidance
-from maskwright.analysis.fronts.lowering import Body
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.loading.lark_loader import parse_grammar
-from maskwright.analysis.regex.dfa import Dfa, difference, intersect
-from maskwright.analysis.regex.whole import regex_automaton
+from maskwright.analysis.regex.dfa import intersect
 from maskwright.analysis.schema.load import JsonSchema, load_schema
+from maskwright.analysis.schema.spacing import CLOSES, GOES_ON
 from maskwright.analysis.schema.style import Style
 from maskwright.analysis.schema.text_patterns import Regex, load_regex
 
@@ -131,15 +129,28 @@ def _input(fields: Mapping[str, Any], where: str, style: Style, raw_end: str | N
 def _with_plain_key(schema: JsonSchema, language: Language) -> Composition:
     """The objects ``{"input": TEXT}`` whose key has no escapes. schema : has their white space."""
     rules = HostRules()
-    spacing = schema.texts.spacing or regex_automaton(JSON_SPACE)
-    some = difference(spacing, Dfa.literal(b""))
-    space: Body = ()
-    if not some.is_empty:
-        space = rules.part("SPACE", Regex("white space", some))
-        space = rules.optional(space) if spacing.matches(b"") else space
+    spacing = schema.texts.spacing
+    around = space_part(rules, spacing.around())
+    opened = space_part(rules, spacing.language(spacing.opened, GOES_ON, 1))
+    closing = space_part(rules, spacing.language(0, CLOSES, 1))
+    colon = [
+        space_part(rules, spacing.language(one, GOES_ON, 1)) for one in (spacing.before_colon, spacing.behind_colon)
+    ]
     text = rules.part("INPUT", in_json_string(language))
-    pieces = (characters("{"), characters('"input"'), characters(":"), text, characters("}"))
-    return rules.composition(sum([space + piece for piece in pieces], ()) + space, "input")
+    pieces = (
+        around,
+        characters("{"),
+        opened,
+        characters('"input"'),
+        colon[0],
+        characters(":"),
+        colon[1],
+        text,
+        closing,
+        characters("}"),
+        around,
+    )
+    return rules.composition(sum(pieces, ()), "input")
 
 
 def _ending(language: Regex, end: str) -> Regex:

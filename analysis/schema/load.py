@@ -24,7 +24,8 @@ from maskwright.analysis.schema.closed import refuse_deep
 from maskwright.analysis.schema.documents import draft_named, identifier
 from maskwright.analysis.schema.graph import build_graph
 from maskwright.analysis.schema.shapes import Escapes, SchemaGraph, Texts
-from maskwright.analysis.schema.style import KeyOrder, Style, StyleName, read_style, spacing_automaton
+from maskwright.analysis.schema.spacing import spacing_of
+from maskwright.analysis.schema.style import KeyOrder, Style, StyleName, read_style
 
 MOST_BYTES = 1 << 28
 """BOUND: the bytes of a schema's file."""
@@ -88,11 +89,14 @@ def load_schema(
         elsewhere.
     style : how the JSON is written. "natural": as people and programs write it, on one line or
         indented, all characters that need no escape without one; "compact": without white space;
-        "any": whatever RFC 8259 allows, as a thousand blanks or `\\u006d` for `m`. The next three
-        say otherwise of a part of the style.
-    whitespace : what may stand between the tokens of JSON: "natural", that is nothing, one blank,
-        or a line break with at most 128 blanks or tabs; none ("compact"); "any" white space; at
-        most so many characters in a row (a number); or a regular expression.
+        "json.dumps" and "indent2": with the white space of Python's `json.dumps`, and with that of
+        `json.dumps(..., indent=2)`; "any": whatever RFC 8259 allows, as a thousand blanks or
+        `\\u006d` for `m`. The next three say otherwise of a part of the style.
+    whitespace : what may stand between the tokens of JSON: "natural", that is nothing before a
+        comma or a colon, a blank or nothing behind a colon, and elsewhere nothing, one blank, or a
+        line break with at most 128 blanks or tabs; none ("compact"); "json.dumps"; "indent2" or
+        another number of blanks up to 16; "any" white space; at most so many characters in a row
+        (a number); or a regular expression.
     key_order : "schema" for objects whose members keep the order of `properties`; "any" for all.
     escapes : which escapes strings and keys may have: "natural", those that `json.dumps` and
         `JSON.stringify` write, that is only what JSON wants escaped and what is no printable ASCII;
@@ -121,7 +125,7 @@ def load_schema(
         graph = _built(schema, others, written.key_order, lenient)
     else:
         graph = _graph(_Content(schema), written.key_order, lenient)
-    texts = Texts(graph, spacing_automaton(written.whitespace), written.escapes)
+    texts = Texts(graph, spacing_of(written.whitespace), written.escapes)
     return JsonSchema(name, schema, texts, SchemaOptions(written, lenient, others))
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.regex.dfa import Dfa
+from maskwright.analysis.schema.spacing import ANY, Spacing
 
 Escapes: TypeAlias = Literal["any", "natural", "minimal"]
 """How strings are spelled: see `Texts`."""
@@ -224,9 +225,7 @@ class Texts(NamedTuple):
     """The JSON texts of a schema's values: what masks are made for.
 
     graph : the values.
-    spacing : the white space that may stand wherever JSON allows some, as an automaton over blank,
-        tab, line feed and carriage return; None for any. Whether the empty space is one of them is
-        for the automaton to say.
+    spacing : the white space before, between and behind the tokens of JSON.
     escapes : "any" for strings and keys with any of JSON's escapes; "minimal" for an escape only of
         what JSON wants escaped, and only one: a backslash and then the quotation mark or backslash
         itself; b, t, n, f and r for the characters 8, 9, 10, 12 and 13; u and four digits, letters
@@ -241,5 +240,5 @@ class Texts(NamedTuple):
     """
 
     graph: SchemaGraph
-    spacing: Dfa | None = None
+    spacing: Spacing = ANY
     escapes: Escapes = "any"

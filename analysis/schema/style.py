@@ -1,7 +1,7 @@
 """How JSON is written: white space between its tokens, the order of keys, escapes.
 
-In: the name of a style, or what a user says of its parts. Out: these parts, and an automaton of the
-white space. Knows nothing of schemas.
+In: the name of a style, or what a user says of its parts. Out: these parts. Knows nothing of
+schemas.
 """
 
 from __future__ import annotations
@@ -12,19 +12,11 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import UnknownNameError
 from maskwright.analysis.grammar.lark_files import suggestion
-from maskwright.analysis.kept import Kept
-from maskwright.analysis.regex.dfa import Dfa, intersect
-from maskwright.analysis.regex.whole import regex_automaton
 from maskwright.analysis.schema.shapes import Escapes
+from maskwright.analysis.schema.spacing import NAMES
 
 KeyOrder: TypeAlias = Literal["any", "schema"]
-StyleName: TypeAlias = Literal["natural", "compact", "any"]
-
-MOST_SPACES = 10_000
-"""BOUND: the characters of white space that a number may allow in a row."""
-
-DEEPEST_INDENT = 128
-"""The blanks and tabs that natural white space may have after a line break: 32 levels of 4."""
+StyleName: TypeAlias = Literal["natural", "compact", "json.dumps", "indent2", "any"]
 
 
 class Style(NamedTuple):
@@ -36,7 +28,13 @@ class Style(NamedTuple):
 
 
 STYLES = MappingProxyType(
-    {"natural": Style(), "compact": Style(whitespace="compact"), "any": Style(whitespace="any", escapes="any")}
+    {
+        "natural": Style(),
+        "compact": Style("compact"),
+        "json.dumps": Style("json.dumps"),
+        "indent2": Style("indent2"),
+        "any": Style("any", escapes="any"),
+    }
 )
 """What each `StyleName` stands for."""
 
@@ -68,32 +66,8 @@ def check_texts(whitespace: object, key_order: object = "any", escapes: object =
     Raises: UnknownNameError for an option that it does not have.
     """
     if isinstance(whitespace, bool) or not isinstance(whitespace, str | int):
-        raise UnknownNameError(
-            f"whitespace is {clip(whitespace)}; expected 'natural', 'compact', 'any', a number or a pattern"
-        )
+        raise UnknownNameError(f"whitespace is {clip(whitespace)}; expected {NAMES}")
     for name, value, known in (("key_order", key_order, get_args(KeyOrder)), ("escapes", escapes, get_args(Escapes))):
         if not isinstance(value, str) or value not in known:
             expected = f"{', '.join(map(repr, known[:-1]))} or {known[-1]!r}"
             raise UnknownNameError(f"{name} is {clip(value)}; expected {expected}")
-
-
-@Kept
-def spacing_automaton(whitespace: str | int) -> Dfa | None:
-    """The automaton of white space; None for any. Raises: UnknownNameError for another option."""
-    if whitespace == "any":
-        return None
-    if whitespace == "compact":
-        return Dfa.literal(b"")
-    if whitespace == "natural":
-        return regex_automaton(rf" ?|\r?\n[ \t]{{0,{DEEPEST_INDENT}}}")
-    if isinstance(whitespace, int):
-        if not 0 <= whitespace <= MOST_SPACES:
-            raise UnknownNameError(f"whitespace is {clip(whitespace)}; expected 0 to {MOST_SPACES:,} characters")
-        return regex_automaton(rf"[ \t\n\r]{{0,{whitespace}}}")
-    found = intersect(regex_automaton(whitespace), regex_automaton(r"[ \t\n\r]*"))
-    if found.is_empty:
-        raise UnknownNameError(
-            f"whitespace is {clip(whitespace)}, a pattern that matches no white space; expected 'natural', 'compact', 'any', a number, "
-            "or a pattern of blanks, tabs and line breaks"
-        )
-    return found

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from maskwright.analysis.errors import DeadEndError
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema.shapes import Texts as JsonTexts
+from maskwright.analysis.schema.spacing import ANY
 from maskwright.decoding.composition.cursor import Cursor, Inner
 from maskwright.decoding.composition.exits import NO_EXITS, Exits
 from maskwright.decoding.engine.state_keys import state_key
@@ -102,7 +103,7 @@ class JsonCursor(Cursor):
     def _find_key(self) -> object:
         said = b"".join(self._said)
         texts = self.matcher.store.texts
-        if isinstance(texts, JsonTexts) and texts.spacing is None:
+        if isinstance(texts, JsonTexts) and texts.spacing == ANY:
             return without_space(said)
         return said
 

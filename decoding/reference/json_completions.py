@@ -449,6 +449,10 @@ class Completions:
         if place.awaited in ("value", "colon"):
             return self._node(place.node, n, depth)
         n_more = int(place.awaited in ("key", "item"))
+        if isinstance(frame, ObjectFrame) and place.awaited == "bracket":
+            return [self._object_of(frame.members)]
+        if isinstance(frame, ArrayFrame) and place.awaited == "bracket":
+            return [self._array_of(frame.items)]
         if isinstance(frame, ObjectFrame):
             members = self._objects(frame.shape, frame.used, frame.others, frame.members, n, depth, n_more)
             return self._some(map(self._object_of, members), n)

@@ -12,6 +12,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from maskwright.analysis.schema.shapes import NO_NODE
+from maskwright.analysis.schema.spacing import CLOSES, GOES_ON
 from maskwright.decoding.reference.json_characters import ALL, Characters, spelled
 from maskwright.decoding.reference.json_item_states import bytes_to_end
 from maskwright.decoding.reference.json_numbers import Number
@@ -21,10 +22,12 @@ from maskwright.decoding.reference.json_places import (
     Frame,
     Gap,
     ObjectFrame,
+    Place,
     Quoted,
     Reading,
     Word,
     known_of,
+    level_of,
 )
 from maskwright.decoding.reference.json_scalar_costs import (
     MOST_DIGITS,
@@ -50,21 +53,33 @@ from maskwright.decoding.reference.json_shapes import (
 from maskwright.decoding.reference.json_texts import JsonInterpreter
 from maskwright.decoding.reference.json_values import Known
 
+DEEPEST = 16
+"""BOUND: levels that are told apart where lines are indented; those below are as this one."""
+
 MOST_COST = 64
 """BOUND: bytes of keys and items up to which it is counted how many there are of each length."""
 
 
 class Costs:
-    """Lower bounds of the bytes that complete a text.
+    """Lower bounds of the bytes that complete a text, from a level of nesting on.
 
     node_cost : the bytes of a shortest value of each node, without white space around it.
+
+    Where lines are indented each level has its own.
     """
 
-    def __init__(self, interpreter: JsonInterpreter) -> None:
+    def __init__(self, interpreter: JsonInterpreter, levels: list[Costs] | None = None) -> None:
         self.interpreter = interpreter
-        spacing, self._escapes = interpreter.texts.spacing, interpreter.texts.escapes
-        self._space = [0] if spacing is None else distances(spacing.next_state.tolist(), spacing.is_accepting.tolist())
-        self.gap = self._space[0]
+        self._levels = [] if levels is None else levels
+        self._level = len(self._levels)
+        self._levels.append(self)
+        self._spacing, self._escapes = interpreter.texts.spacing, interpreter.texts.escapes
+        self._spaces: dict[tuple[int, int], int] = {}
+        spacing = self._spacing
+        self._opened, self._empty = self._space(spacing.opened, GOES_ON), self._space(spacing.opened, CLOSES)
+        self._closing = self._space(0, CLOSES) + 1
+        self._comma = self._space(0, GOES_ON) + 1 + self._space(spacing.behind_comma, GOES_ON)
+        self._colon = self._space(spacing.before_colon, GOES_ON) + 1 + self._space(spacing.behind_colon, GOES_ON)
         self._strings: dict[ReadShape, CharacterCosts] = {}
         self._keys: dict[tuple[ReadShape, tuple[int, ...]], CharacterCosts] = {}
         self._digits: dict[ReadShape, list[int]] = {}
@@ -72,6 +87,7 @@ class Costs:
         self._numbers: dict[ReadShape, list[list[int]]] = {}
         self._short: dict[ReadShape, ShortNumbers] = {}
         self._rests: WeakKeyDictionary[Frame, int] = WeakKeyDictionary()
+        self._inside = self._at(self._level + 1)
         self._tails: dict[Any, int] = {}
         self.node_cost = [NEVER] * len(interpreter.nodes)
         changed = True
@@ -82,6 +98,20 @@ class Costs:
                 if cost < self.node_cost[node]:
                     self.node_cost[node], changed = cost, True
             self._tails.clear()
+
+    def _at(self, level: int) -> Costs:
+        """Those of a level, or of the deepest one."""
+        if self._spacing.indent <= 0:
+            return self._levels[0]
+        level = min(level, DEEPEST)
+        return self._levels[level] if level < len(self._levels) else Costs(self.interpreter, self._levels)
+
+    def _space(self, state: int, ends: int) -> int:
+        """The fewest bytes of white space from a state on, before what `ends` says."""
+        found = self._spaces.get((state, ends))
+        if found is None:
+            found = self._spaces[state, ends] = self._spacing.least(state, ends, max(1, self._level), NEVER)
+        return found
 
     # --------------------------------------------------------------------------------------- values
 
@@ -120,12 +150,12 @@ class Costs:
         if isinstance(shape, AutomatonShape):
             return 2 + self._of_strings(shape).rest(0, shape.least)
         if isinstance(shape, ObjectShape):
-            return 1 + self.gap + self._behind_bracket(shape.may_end(frozenset(), 0), self._object_tail(shape))
-        return 1 + self.gap + self._behind_bracket(shape.may_end(0, 0), self._array_tail(shape, 0, 0))
+            return 1 + self._inside._behind_bracket(shape.may_end(frozenset(), 0), self._inside._object_tail(shape))
+        return 1 + self._inside._behind_bracket(shape.may_end(0, 0), self._inside._array_tail(shape, 0, 0))
 
     def _behind_bracket(self, may_end: bool, tail: int) -> int:
-        """The bytes behind a bracket and white space. tail : those behind a member or item."""
-        return 1 if may_end else tail - 1 - self.gap
+        """The bytes behind a bracket. tail : those behind a member or item."""
+        return self._empty + 1 if may_end else min(NEVER, self._opened + tail - self._comma)
 
     def _node_cost(self, node: int) -> int:
         return NEVER if node == NO_NODE else self.node_cost[node]
@@ -133,11 +163,11 @@ class Costs:
     # --------------------------------------------------------------------------- objects and arrays
 
     def _member(self, key: int, value: int) -> int:
-        """The bytes of a member, with its comma and all white space but that before the comma.
+        """The bytes of a member, with its comma and the white space around that.
 
         key, value : the bytes of the key within its quotation marks, and of the value.
         """
-        return min(NEVER, 1 + self.gap + key + 2 + self.gap + 1 + self.gap + value + self.gap)
+        return min(NEVER, self._comma + key + 2 + self._colon + value)
 
     def _named(self, shape: ObjectShape, i: int) -> int:
         """The bytes of a member with a named key, as in `_member`."""
@@ -157,7 +187,7 @@ class Costs:
         n_more: int = 0,
         n_new: int = 0,
     ) -> int:
-        """The bytes to the end of an object, from behind a member and white space.
+        """The bytes to the end of an object, from behind a member.
 
         n_more : at least so many members follow.
         n_new : the members that are there beside `used` and `others`; they have other keys.
@@ -171,7 +201,7 @@ class Costs:
         self, shape: ObjectShape, used: frozenset[int], others: frozenset[bytes], n_more: int, n_new: int
     ) -> int:
         missing = shape.missing - used
-        total = 1 + sum(self._named(shape, i) for i in sorted(missing))
+        total = self._closing + sum(self._named(shape, i) for i in sorted(missing))
         count = len(used) + len(others) + n_new
         extra = max(n_more, shape.shape.least - count) - len(missing)
         if extra <= 0:
@@ -208,7 +238,7 @@ class Costs:
     def _array_tail(
         self, shape: ArrayShape, count: int, contained: int, n_more: int = 0, known: Known = frozenset()
     ) -> int:
-        """The bytes to the end of an array, from behind an item and white space."""
+        """The bytes to the end of an array, from behind an item."""
         key = (shape, count, contained, n_more, known)
         if key not in self._tails:
             self._tails[key] = self._new_array_tail(*key)
@@ -216,14 +246,14 @@ class Costs:
 
     def _new_array_tail(self, shape: ArrayShape, count: int, contained: int, n_more: int, known: Known) -> int:
         if shape.shape.states:
-            return min(NEVER, 1 + bytes_to_end(shape.shape.states, self._item, n_more, NEVER)[contained])
+            return min(NEVER, self._closing + bytes_to_end(shape.shape.states, self._item, n_more, NEVER)[contained])
         if shape.shape.is_unique:
             return self._unique_tail(shape, count, n_more, known)
         least, most = (0, None) if shape.shape.contained is None else shape.shape.contained[:2]
         n_least = max(shape.shape.least, count + n_more)
         n_prefix = max(len(shape.shape.prefix), len(shape.shape.contained.prefix) if shape.shape.contained else 0)
         best = NEVER
-        costs = {contained: 1}
+        costs = {contained: self._closing}
         for n in range(count, n_prefix):
             if n >= n_least:
                 best = min([best, *(cost for inside, cost in costs.items() if inside >= least)])
@@ -245,17 +275,17 @@ class Costs:
         return best
 
     def _item(self, node: int) -> int:
-        """The bytes of an item, with its comma and all white space but that before the comma."""
-        return min(NEVER, 1 + self.gap + self._node_cost(node) + self.gap)
+        """The bytes of an item, with its comma and the white space around that."""
+        return min(NEVER, self._comma + self._node_cost(node))
 
     def _unique_tail(self, shape: ArrayShape, count: int, n_more: int, known: Known) -> int:
         """As `_array_tail`, of distinct items: the shortest ones that a node has."""
         n = max(shape.shape.least - count, n_more)
-        total = 1
+        total = self._closing
         nodes = [shape.node(count + i, False) for i in range(n)]
         for node in dict.fromkeys(nodes):
             free = self._shortest(node, nodes.count(node), known)
-            total += sum(1 + self.gap + cost + self.gap for cost in free)
+            total += sum(self._comma + cost for cost in free)
         return min(total, NEVER)
 
     def _shortest(self, node: int, n: int, known: Known) -> list[int]:
@@ -312,8 +342,13 @@ class Costs:
     def of(self, reading: Reading) -> int:
         """A lower bound of the bytes that complete a text from a reading."""
         frame, place = reading
+        here = self._at(level_of(frame))
+        return here._of(frame, place) if here is not self else self._of(frame, place)
+
+    def _of(self, frame: Frame | None, place: Place) -> int:
+        """As `of`. This one is of the reading's level."""
         if isinstance(place, Gap):
-            return self._space[place.space] + self._of_gap(frame, place)
+            return self._of_gap(frame, place)
         if isinstance(place, Word):
             texts = place.shape.texts
             rest = min(len(text) - len(place.text) for text in texts if text.startswith(place.text))
@@ -330,7 +365,7 @@ class Costs:
         if not isinstance(frame, ArrayFrame) or not frame.shape.shape.is_unique or frame.shape.shape.states:
             return 0
         tail = self._array_tail(frame.shape, frame.count - 1, frame.contained, 1, frame.known)
-        return tail - 1 - self.gap + self.rest(frame.parent)
+        return tail - self._comma + self.rest(frame.parent)
 
     def _of_digits(self, frame: Frame | None, place: Digits) -> int:
         """The bytes to the end of a number."""
@@ -341,16 +376,15 @@ class Costs:
 
     def rest(self, frame: Frame | None) -> int:
         """The bytes behind a value in a frame."""
-        if frame is None:
-            return self.gap
+        rests = self._levels[0]._rests
         above: list[Frame] = []
         at: Frame | None = frame
-        while at is not None and at not in self._rests:
+        while at is not None and at not in rests:
             above.append(at)
             at = at.parent
-        total = self.gap if at is None else self._rests[at]
+        total = self._space(self._spacing.outer, GOES_ON) if at is None else rests[at]
         for one in reversed(above):
-            total = self._rests[one] = self.gap + self._tail(one) + total
+            total = rests[one] = self._at(one.level)._tail(one) + total
         return total
 
     def _tail(self, frame: Frame, n_more: int = 0) -> int:
@@ -359,25 +393,23 @@ class Costs:
         return self._array_tail(frame.shape, frame.count, frame.contained, n_more, frame.known)
 
     def _of_gap(self, frame: Frame | None, place: Gap) -> int:
-        """The bytes behind the white space."""
-        awaited = place.awaited
+        """The bytes from white space on."""
+        awaited, on = place.awaited, self._space(place.space, GOES_ON)
         if awaited == "end":
-            return 0
+            return on
         if awaited == "value":
-            return self._node_cost(place.node) + self.rest(frame)
+            return on + self._node_cost(place.node) + self.rest(frame)
         if awaited == "colon":
-            return 1 + self.gap + self._node_cost(place.node) + self.rest(frame)
+            colon = on + 1 + self._space(self._spacing.behind_colon, GOES_ON)
+            return colon + self._node_cost(place.node) + self.rest(frame)
         assert frame is not None
-        behind = self.rest(frame.parent)
-        if awaited in ("key", "item"):
-            return self._tail(frame, 1) - 1 - self.gap + behind
-        if awaited in ("first key", "first item"):
-            if isinstance(frame, ObjectFrame):
-                may_end = frame.shape.may_end(frame.used, len(frame.others))
-            else:
-                may_end = frame.shape.may_end(frame.count, frame.contained)
-            return self._behind_bracket(may_end, self._tail(frame)) + behind
-        return self._tail(frame) + behind
+        closing = NEVER
+        if awaited not in ("key", "item") and self.interpreter.may_end(frame):
+            closing = self._space(place.space, CLOSES) + 1
+        if awaited in ("object's more", "array's more"):
+            on += self._comma - self._space(0, GOES_ON)
+        more = min(NEVER, on + self._tail(frame, 1) - self._comma) if closing >= NEVER else NEVER
+        return min(closing, more) + self.rest(frame.parent)
 
     def _of_quoted(self, frame: Frame | None, place: Quoted) -> int:
         shape = place.shape
@@ -403,7 +435,7 @@ class Costs:
 
     def _of_key(self, frame: ObjectFrame, shape: ObjectShape, place: Quoted) -> int:
         """The bytes to the end of an object, from within a key."""
-        behind = 1 + self.gap + 1 + self.gap
+        behind = 1 + self._colon
         best = NEVER
         addable = shape.addable(frame.used, len(frame.others))
         missing = shape.missing - frame.used
@@ -416,13 +448,13 @@ class Costs:
                     tail = whole - self._named(shape, i)
                 else:
                     tail = whole if is_enough else self._object_tail(shape, frame.used | {i}, frame.others)
-                best = min(best, rest + behind + self._node_cost(shape.shape.values[i]) + self.gap + tail)
+                best = min(best, rest + behind + self._node_cost(shape.shape.values[i]) + tail)
         if OTHER in addable and place.state >= 0:
             tail = self._object_tail(shape, frame.used, frame.others, 0, 1)
             is_taken = place.content in frame.others or place.content in shape.index
             rest = self._of_automaton(self._of_keys(shape), place, int(is_taken))
-            best = min(best, rest + behind + self.gap + tail)
+            best = min(best, rest + behind + tail)
         if not is_enough and best < NEVER:
             one_more = self._object_tail(shape, frame.used, frame.others, 1)
-            best = max(best, one_more - 1 - self.gap - 1 - written(place))
+            best = max(best, one_more - self._comma - 1 - written(place))
         return best

@@ -18,10 +18,12 @@ from maskwright.decoding.reference.json_shapes import (
 )
 from maskwright.decoding.reference.json_values import Known, Members, Value
 
-Awaited = Literal["value", "first item", "item", "first key", "key", "colon", "object's more", "array's more", "end"]
+Awaited = Literal[
+    "value", "first item", "item", "first key", "key", "colon", "object's more", "array's more", "bracket", "end"
+]
 """What comes behind white space.
 
-"first ...": or the end of the array or object. "... more": a comma or the end.
+"first ...": or the end of the array or object. "... more": a comma or the end. "bracket": the end.
 """
 
 
@@ -35,6 +37,7 @@ class ObjectFrame:
     key : that of the member under way; b"" between members.
     members : the members so far, if the object is compared with others.
     is_compared : whether it stands in an array of distinct items, however deep.
+    level : the number of open objects and arrays, itself among them.
     """
 
     parent: Frame | None
@@ -44,9 +47,11 @@ class ObjectFrame:
     key: bytes
     members: Members
     is_compared: bool = field(init=False)
+    level: int = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "is_compared", self.parent is not None and self.parent.holds_compared)
+        object.__setattr__(self, "level", 1 + level_of(self.parent))
 
     @property
     def holds_compared(self) -> bool:
@@ -65,6 +70,7 @@ class ArrayFrame:
     items : the items so far but one under way, if the array is compared with others.
     is_compared, holds_compared : whether it, and its items, stand in an array of distinct items,
         however deep.
+    level : as of an `ObjectFrame`.
     """
 
     parent: Frame | None
@@ -75,14 +81,21 @@ class ArrayFrame:
     items: tuple[Value, ...]
     is_compared: bool = field(init=False)
     holds_compared: bool = field(init=False)
+    level: int = field(init=False)
 
     def __post_init__(self) -> None:
         is_compared = self.parent is not None and self.parent.holds_compared
         object.__setattr__(self, "is_compared", is_compared)
         object.__setattr__(self, "holds_compared", is_compared or self.shape.shape.is_unique)
+        object.__setattr__(self, "level", 1 + level_of(self.parent))
 
 
 Frame = ObjectFrame | ArrayFrame
+
+
+def level_of(frame: Frame | None) -> int:
+    """The number of open objects and arrays in a frame."""
+    return 0 if frame is None else frame.level
 
 
 class Gap(NamedTuple):

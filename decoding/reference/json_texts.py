@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.schema.shapes import Texts
+from maskwright.analysis.schema.spacing import CLOSES, GOES_ON, SPACES
 from maskwright.decoding.reference import json_words as words
 from maskwright.decoding.reference.json_characters import QUOTE, Ranges, spelled, whole
 from maskwright.decoding.reference.json_completions import Completions
@@ -29,6 +30,7 @@ from maskwright.decoding.reference.json_places import (
     Readings,
     Word,
     known_of,
+    level_of,
 )
 from maskwright.decoding.reference.json_shapes import (
     OTHER,
@@ -44,7 +46,6 @@ from maskwright.decoding.reference.json_words import Refusal
 MOST_READINGS = 20_000
 """BOUND: readings of one text. Alternatives inside alternatives may double them each time."""
 
-_SPACES = b" \t\n\r"
 _NOTHING: frozenset[Any] = frozenset()
 
 
@@ -57,9 +58,7 @@ class JsonInterpreter:
     def __init__(self, texts: Texts) -> None:
         self.texts = texts
         self.nodes = ReadNodes(texts.graph.nodes)
-        spacing = texts.spacing
-        self._space = None if spacing is None else spacing.next_state.tolist()
-        self._space_ends = [True] if spacing is None else spacing.is_accepting.tolist()
+        self._spacing = texts.spacing
         self._frames: WeakValueDictionary[Any, Frame] = WeakValueDictionary()
         self._values: WeakValueDictionary[Any, ObjectValue | ArrayValue] = WeakValueDictionary()
         self.completions = Completions(self.nodes, texts.escapes, self._object_value, self._array_value)
@@ -67,9 +66,8 @@ class JsonInterpreter:
 
     def start(self) -> Readings:
         """The readings of the empty text."""
-        if self.texts.spacing is not None and self.texts.spacing.is_empty:
-            return ()
-        return (Reading(None, Gap(0, "value", self.texts.graph.root)),)
+        space = self._spacing.outer
+        return (Reading(None, Gap(space, "value", self.texts.graph.root)),) if self._spacing.leads(space) else ()
 
     def read(self, readings: Readings, byte: int) -> Readings:
         """The readings behind one more byte; () if no legal text goes on so.
@@ -97,7 +95,7 @@ class JsonInterpreter:
 
     def is_complete(self, readings: Readings) -> bool:
         """Whether the text is legal as a whole."""
-        return any(is_whole(one, self._space_ends) for reading in readings for one in (reading, *self._ended(reading)))
+        return any(self._is_whole(one) for reading in readings for one in (reading, *self._ended(reading)))
 
     def refusals(self, readings: Readings, byte: int) -> tuple[Refusal, ...]:
         """Why each reading ends at a byte: at least one reason for each that does."""
@@ -161,7 +159,7 @@ class JsonInterpreter:
     def _behind(self, frame: Frame | None, value: Value) -> Reading:
         """The reading behind a value. value : what it is compared by, if it is."""
         if frame is None:
-            return Reading(None, Gap(0, "end", 0))
+            return Reading(None, Gap(self._spacing.outer, "end", 0))
         if isinstance(frame, ObjectFrame):
             members = frame.members | {(frame.key, value)} if frame.is_compared else frame.members
             after = self._object(frame.parent, frame.shape, frame.used, frame.others, b"", members)
@@ -228,22 +226,52 @@ class JsonInterpreter:
     def _gap(self, reading: Reading, byte: int, why: list[Refusal] | None) -> Iterator[Reading]:
         frame, place = reading
         assert isinstance(place, Gap)
-        if byte in _SPACES:
-            space = 0 if self._space is None else self._space[place.space][byte]
-            if space >= 0:
-                yield Reading(frame, place._replace(space=space))
+        spacing = self._spacing
+        if byte in SPACES:
+            space = spacing.after(place.space, byte, level_of(frame))
+            awaited = self._awaited(frame, place.awaited, spacing.leads(space)) if space >= 0 else None
+            if awaited is not None:
+                yield Reading(frame, Gap(space, awaited, place.node))
             elif why is not None:
                 why.append(words.of_space(frame, place, byte))
             return
-        if not self._space_ends[place.space]:
+        wanted = CLOSES if byte in b"}]" else GOES_ON
+        if not spacing.ends(place.space) & wanted:
             if why is not None:
-                why.append(words.of_space(frame, place, byte))
+                is_lacking = spacing.leads(place.space) & wanted
+                why.append(
+                    words.of_space(frame, place, byte) if is_lacking else words.of_token(self.nodes, frame, place, byte)
+                )
             return
         equal: list[Refusal] | None = None if why is None else []
         found = list(self._token(frame, place, byte, equal))
         if not found and why is not None:
             why.extend(equal or [words.of_token(self.nodes, frame, place, byte)])
         yield from found
+
+    def _awaited(self, frame: Frame | None, awaited: Awaited, leads: int) -> Awaited | None:
+        """What is awaited behind white space that leads to some ends; None if that may not come."""
+        if awaited in ("object's more", "array's more") and leads == CLOSES:
+            return "bracket" if self.may_end(frame) else None
+        if leads == GOES_ON and awaited == "first key":
+            assert isinstance(frame, ObjectFrame)
+            return "key" if self._has_more(frame) else None
+        if leads == GOES_ON and awaited == "first item":
+            assert isinstance(frame, ArrayFrame)
+            return "item" if frame.shape.roles(frame.count, frame.contained, frame.known) else None
+        return awaited
+
+    @staticmethod
+    def may_end(frame: Frame | None) -> bool:
+        """Whether an object or array may end."""
+        if isinstance(frame, ObjectFrame):
+            return frame.shape.may_end(frame.used, len(frame.others))
+        return isinstance(frame, ArrayFrame) and frame.shape.may_end(frame.count, frame.contained)
+
+    def _is_whole(self, reading: Reading) -> bool:
+        """Whether a reading stands at the end of a text."""
+        place = reading.place
+        return isinstance(place, Gap) and place.awaited == "end" and bool(self._spacing.ends(place.space) & GOES_ON)
 
     def _token(self, frame: Frame | None, place: Gap, byte: int, why: list[Refusal] | None) -> Iterator[Reading]:
         """The readings behind a byte that is no white space, and comes where it may end.
@@ -255,7 +283,7 @@ class JsonInterpreter:
             yield from self._begin(frame, place.node, byte)
         elif awaited == "colon":
             if byte == ord(":"):
-                yield Reading(frame, Gap(0, "value", place.node))
+                yield Reading(frame, Gap(self._spacing.behind_colon, "value", place.node))
         elif isinstance(frame, ObjectFrame):
             yield from self._in_object(frame, awaited, byte, why)
         elif isinstance(frame, ArrayFrame):
@@ -264,14 +292,14 @@ class JsonInterpreter:
     def _in_object(
         self, frame: ObjectFrame, awaited: Awaited, byte: int, why: list[Refusal] | None
     ) -> Iterator[Reading]:
-        shape, n_others = frame.shape, len(frame.others)
-        if awaited in ("first key", "object's more") and byte == ord("}"):
-            if shape.may_end(frame.used, n_others):
+        shape = frame.shape
+        if awaited != "key" and byte == ord("}"):
+            if self.may_end(frame):
                 yield from self._behind_bracket(frame, why)
         elif awaited in ("first key", "key") and byte == QUOTE and self._has_more(frame):
             yield Reading(frame, Quoted(shape, 0, 0, b"", b""))
         elif awaited == "object's more" and byte == ord(",") and self._has_more(frame):
-            yield Reading(frame, Gap(0, "key", 0))
+            yield Reading(frame, Gap(self._spacing.behind_comma, "key", 0))
 
     def _has_more(self, frame: ObjectFrame) -> bool:
         """Whether a further member may come."""
@@ -280,12 +308,12 @@ class JsonInterpreter:
     def _in_array(self, frame: ArrayFrame, awaited: Awaited, byte: int, why: list[Refusal] | None) -> Iterator[Reading]:
         shape = frame.shape
         if byte == ord("]"):
-            if awaited != "item" and shape.may_end(frame.count, frame.contained):
+            if awaited != "item" and self.may_end(frame):
                 yield from self._behind_bracket(frame, why)
         elif awaited == "array's more":
             if byte == ord(",") and shape.roles(frame.count, frame.contained, frame.known):
-                yield Reading(frame, Gap(0, "item", 0))
-        else:
+                yield Reading(frame, Gap(self._spacing.behind_comma, "item", 0))
+        elif awaited != "bracket":
             for node, role in shape.roles(frame.count, frame.contained, frame.known):
                 count, contained = frame.count + 1, frame.contained + role
                 after = self._array(frame.parent, shape, count, contained, frame.known, frame.items)
@@ -300,10 +328,10 @@ class JsonInterpreter:
         for shape in self.nodes[node]:
             if isinstance(shape, ObjectShape):
                 if byte == ord("{") and shape.is_completable(_NOTHING, 0):
-                    yield Reading(self._object(frame, shape), Gap(0, "first key", 0))
+                    yield Reading(self._object(frame, shape), Gap(self._spacing.opened, "first key", 0))
             elif isinstance(shape, ArrayShape):
                 if byte == ord("[") and shape.is_completable(0, 0):
-                    yield Reading(self._array(frame, shape), Gap(0, "first item", 0))
+                    yield Reading(self._array(frame, shape), Gap(self._spacing.opened, "first item", 0))
             elif isinstance(shape, WordShape):
                 if shape.lives(text, known):
                     yield Reading(frame, Word(shape, text))
@@ -366,13 +394,7 @@ class JsonInterpreter:
         used = frame.used if index == OTHER else frame.used | {index}
         others = frame.others | {place.content} if index == OTHER else frame.others
         after = self._object(frame.parent, shape, used, others, place.content, frame.members)
-        yield Reading(after, Gap(0, "colon", node))
-
-
-def is_whole(reading: Reading, space_ends: list[bool]) -> bool:
-    """Whether a reading stands at the end of a text."""
-    place = reading.place
-    return isinstance(place, Gap) and place.awaited == "end" and space_ends[place.space]
+        yield Reading(after, Gap(self._spacing.before_colon, "colon", node))
 
 
 def _holds_compared(frame: Frame | None) -> bool:

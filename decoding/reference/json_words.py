@@ -127,7 +127,10 @@ def of_space(frame: Frame | None, place: Gap, byte: int) -> Refusal:
     """White space that the text's spacing does not allow, or lacks."""
     where = path_of(frame, is_inside=place.awaited in ("value", "colon"))
     name = {0x20: "a blank", 0x09: "a tab", 0x0A: "a line feed", 0x0D: "a carriage return"}.get(byte)
-    return Refusal("space", where, f"{name} may not stand here" if name else "white space is expected here")
+    if name is None:
+        return Refusal("space", where, "white space is expected here")
+    is_behind = place.awaited in ("object's more", "array's more")
+    return Refusal("space", where, f"{name} may not stand here" + ", unless the bracket may be closed" * is_behind)
 
 
 def of_token(nodes: Nodes, frame: Frame | None, place: Gap, byte: int) -> Refusal:
@@ -149,10 +152,10 @@ def _in_object(frame: ObjectFrame, place: Gap, byte: int) -> Refusal:
     shape, n_others = frame.shape, len(frame.others)
     path = path_of(frame, is_inside=False)
     may_end = shape.may_end(frame.used, n_others) and place.awaited != "key"
-    addable = shape.key_lives(0, b"", None, frame.used, frame.others)
+    addable = place.awaited != "bracket" and shape.key_lives(0, b"", None, frame.used, frame.others)
     if byte == ord("}") and place.awaited != "key":
         return _unfinished_object(frame)
-    if byte in b'",' and not addable:
+    if byte in b'",' and not addable and place.awaited != "bracket":
         most = shape.shape.most
         if most is not None and len(frame.used) + n_others >= most:
             return Refusal("count", path, f"no further property may come: there may be at most {_properties(most)}")
@@ -188,7 +191,7 @@ def _in_array(nodes: Nodes, frame: ArrayFrame, place: Gap, byte: int) -> Refusal
     roles = shape.roles(frame.count, frame.contained, frame.known)
     if byte == ord("]") and place.awaited != "item":
         return _unfinished_array(frame)
-    if not roles and (byte == ord(",") or place.awaited != "array's more"):
+    if not roles and (byte == ord(",") or place.awaited != "array's more") and place.awaited != "bracket":
         most = shape.shape.most
         why = "no other value is left"
         if most is not None and frame.count >= most:
@@ -196,8 +199,9 @@ def _in_array(nodes: Nodes, frame: ArrayFrame, place: Gap, byte: int) -> Refusal
         elif not shape.shape.is_unique:
             why = "the schema allows none here"
         return Refusal("count", path, f"no further item may come: {why}")
-    if place.awaited == "array's more":
-        return Refusal("structure", path, "expected " + one_of([*[","] * bool(roles), *["]"] * may_end]))
+    if place.awaited in ("array's more", "bracket"):
+        comma = [","] * (place.awaited == "array's more" and bool(roles))
+        return Refusal("structure", path, "expected " + one_of([*comma, *["]"] * may_end]))
     item = values_of([one for node, _ in roles for one in nodes[node]], frame.known)
     end = " or ]" if may_end else ""
     return Refusal("value", f"{path}[{frame.count}]", f"expected {item}{end}")
@@ -339,10 +343,10 @@ def of_end(nodes: Nodes, reading: Reading) -> Refusal:
         place = Gap(0, "object's more" if isinstance(frame, ObjectFrame) else "array's more" if frame else "end", 0)
     if place.awaited == "end":
         return of_space(None, place, QUOTE)
-    if isinstance(frame, ObjectFrame) and place.awaited in ("object's more", "first key"):
+    if isinstance(frame, ObjectFrame) and place.awaited in ("object's more", "first key", "bracket"):
         is_finished = frame.shape.may_end(frame.used, len(frame.others))
         return of_token(nodes, frame, place, 0) if is_finished else _unfinished_object(frame)
-    if isinstance(frame, ArrayFrame) and place.awaited in ("array's more", "first item"):
+    if isinstance(frame, ArrayFrame) and place.awaited in ("array's more", "first item", "bracket"):
         is_finished = frame.shape.may_end(frame.count, frame.contained)
         return of_token(nodes, frame, place, 0) if is_finished else _unfinished_array(frame)
     return of_token(nodes, frame, place, 0)

@@ -38,6 +38,7 @@ from maskwright.decoding.schema.constants import (
 )
 from maskwright.maskstore.schema.layout import (
     ARRAYS,
+    BY_STATES,
     CONTAINED_ITEMS,
     CONTAINED_LEAST,
     CONTAINED_MOST,
@@ -401,6 +402,22 @@ def can_end_with(table: Int32, shape: int, count: int, marked: int) -> bool:
 def item_state(table: Int32, memory: Int32, frame: int, shape: int) -> int:
     """The offset of the state of an array whose items have states."""
     return table[table[shape + ITEM_STATES] + memory[frame + MARKED]]
+
+
+@kernel
+def can_frame_end(table: Int32, memory: Int32, frame: int) -> bool:
+    """Whether an object or array may end."""
+    shape = memory[frame + SHAPE]
+    if table[shape + KIND] == OBJECTS:
+        return can_close(table, memory, frame, shape)
+    if memory[frame + COUNT] < table[shape + LEAST]:
+        return False
+    if table[shape + HAS_CONTAINED] == 0:
+        return True
+    if table[shape + HAS_CONTAINED] == BY_STATES:
+        return table[item_state(table, memory, frame, shape)] != 0
+    marked, most = memory[frame + MARKED], table[shape + CONTAINED_MOST]
+    return marked >= table[shape + CONTAINED_LEAST] and (most < 0 or marked <= most)
 
 
 @kernel

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
+from maskwright.analysis.schema.spacing import EITHER
 from maskwright.decoding.engine.quick import NOT_QUICK
+from maskwright.decoding.schema._begin_kernels import begin_thread
 from maskwright.decoding.schema._frame_kernels import begin_marks, frame_at, has_bit, note_mark, set_bit
 from maskwright.decoding.schema._literal_kernels import literal_length, narrow
 from maskwright.decoding.schema._memo_kernels import (
@@ -19,7 +21,7 @@ from maskwright.decoding.schema._memo_kernels import (
 )
 from maskwright.decoding.schema._merge_kernels import merge
 from maskwright.decoding.schema._row_kernels import row_of
-from maskwright.decoding.schema._step_kernels import begin_thread, step
+from maskwright.decoding.schema._step_kernels import step
 from maskwright.decoding.schema._walk_kernels import CHOSEN, LEVEL, note_bytes, room_for_byte, walk
 from maskwright.decoding.schema.constants import (
     AFTER,
@@ -112,7 +114,7 @@ def tails_of(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int
     """
     at, saved = work[LEVELS] + LEVEL, work[SAVED]
     link = work[at + LINK]
-    n = write_thread_key(voc, table, automata, work, at, TAIL)
+    n = write_thread_key(voc, table, automata, memory, work, at, TAIL)
     found, asked, n, _ = ask(voc, table, memory, work, link, n)
     if found < 0:
         for k in range(N_MARKS):
@@ -141,7 +143,7 @@ def tails_of(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int
         # the key again: the walk has overwritten thread and buffer
         for k in range(THREAD):
             work[at + k] = work[saved + N_MARKS + k]
-        n = write_thread_key(voc, table, automata, work, at, TAIL)
+        n = write_thread_key(voc, table, automata, memory, work, at, TAIL)
         _, asked, n, _ = ask(voc, table, memory, work, link, n)
         if n >= 0:
             answer(voc, table, memory, work, link, n, asked, wanted, found)
@@ -299,7 +301,7 @@ def is_spacing_free(table: Int32) -> bool:
     for column in range(4):
         if table[row + column] != 0:
             return False
-    return table[row + 4] != 0
+    return table[row + 4] == EITHER
 
 
 @kernel
@@ -452,7 +454,7 @@ def mask_of(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int3
     may_take_long : whether a new one may be made; NOT_QUICK is the error where not.
     """
     link = work[at + LINK]
-    n = write_thread_key(voc, table, automata, work, at, MASK)
+    n = write_thread_key(voc, table, automata, memory, work, at, MASK)
     found, asked, n, _ = ask(voc, table, memory, work, link, n)
     if found >= 0:
         return found
@@ -468,7 +470,7 @@ def mask_of(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int3
     wanted = pieces_read(memory)
     if wanted >= 0:
         # the key again, since other results have been kept meanwhile
-        n = write_thread_key(voc, table, automata, work, at, MASK)
+        n = write_thread_key(voc, table, automata, memory, work, at, MASK)
         _, asked, n, _ = ask(voc, table, memory, work, link, n)
         if n >= 0:
             answer(voc, table, memory, work, link, n, asked, wanted, found)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
 from maskwright.decoding.schema._frame_kernels import are_others_open, can_close, can_go_on, frame_at, n_frames
+from maskwright.decoding.schema._space_kernels import known_space
 from maskwright.decoding.schema.constants import (
     AUTOMATON,
     BITS,
@@ -35,6 +36,8 @@ from maskwright.decoding.schema.constants import (
     KEY_END,
     KEY_STRING,
     LENGTH,
+    LEVEL,
+    LINK,
     LOW,
     MARKED,
     MISSING,
@@ -62,6 +65,7 @@ from maskwright.decoding.schema.constants import (
 from maskwright.maskstore.schema.layout import (
     AUTOMATON_ID,
     HAS_CONTAINED,
+    INDENT,
     ITEMS,
     KIND,
     LEAST,
@@ -362,20 +366,32 @@ def answer(
 
 
 @kernel
-def write_thread_key(voc: Int32, table: Int32, automata: Int32, work: Int32, at: int, purpose: int) -> int:
+def write_thread_key(
+    voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, at: int, purpose: int
+) -> int:
     """Write the key of a thread, without its frames, to KEY_BUFFER. Returns its size.
 
     purpose : what is kept under it: a number that no other kind of result has.
     """
+    n = write_place(voc, table, automata, work, at, purpose)
+    if table[INDENT] > 0:  # the level says how far a line is indented
+        work[work[KEY_BUFFER] + n] = memory[frame_at(memory, work[at + LINK], 0) + LEVEL]
+        return n + 1
+    return n
+
+
+@kernel
+def write_place(voc: Int32, table: Int32, automata: Int32, work: Int32, at: int, purpose: int) -> int:
+    """`write_thread_key` but for the level."""
     n = work[KEY_BUFFER]
     mode, shape = work[at + MODE], work[at + SHAPE_OF]
     work[n] = table[SPACING_ID] << 6 | purpose << 4 | mode
     if mode in (VALUE, COLON):
         work[n + 1] = table[shape + NODE_ID]
-        work[n + 2] = work[at + AUTOMATON]
+        work[n + 2] = known_space(table, work[at + AUTOMATON], voc[MOST_BYTES])
         return 3
     if mode < STRING:
-        work[n + 1] = work[at + AUTOMATON]
+        work[n + 1] = known_space(table, work[at + AUTOMATON], voc[MOST_BYTES])
         return 2
     work[n + 2] = work[at + AUTOMATON]
     if mode == NUMBER:

@@ -4,40 +4,45 @@ from __future__ import annotations
 
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
+from maskwright.analysis.schema.spacing import CLOSES, GOES_ON
 from maskwright.decoding.schema._automaton_kernels import end_of, next_state
+from maskwright.decoding.schema._begin_kernels import begin_gap, begin_item, begin_thread, begin_value
 from maskwright.decoding.schema._frame_kernels import (
     NO_STRING,
-    add_item,
     add_member,
     are_others_open,
-    can_be_item,
-    can_close,
-    can_end_with,
+    can_frame_end,
     can_go_on,
-    contained_node,
     frame_at,
     is_any_literal_open,
     is_literal_open,
     is_open,
     is_remembered,
-    item_node,
-    item_state,
     mark,
     n_frames,
-    open_frame,
     remember,
     replace_frame,
     use_literal,
 )
 from maskwright.decoding.schema._left_kernels import remember_key
 from maskwright.decoding.schema._literal_kernels import literal_byte, literal_length, narrow
+from maskwright.decoding.schema._space_kernels import (
+    BLANK,
+    LINE_FEED,
+    RETURN,
+    TAB,
+    may_follow,
+    next_space,
+    space_ends,
+    space_leads,
+    space_state,
+)
 from maskwright.decoding.schema._string_kernels import CLOSED, read_string_byte
 from maskwright.decoding.schema.constants import (
     AFTER,
     ARRAY_FIRST,
     AUTOMATON,
     COLON,
-    COUNT,
     DEPTH,
     HASH_1,
     HASH_2,
@@ -49,7 +54,6 @@ from maskwright.decoding.schema.constants import (
     LIMIT,
     LINK,
     LOW,
-    MARKED,
     MODE,
     MOST_READINGS,
     NUMBER,
@@ -64,59 +68,22 @@ from maskwright.decoding.schema.constants import (
 )
 from maskwright.maskstore.schema._utf8_kernels import QUOTE
 from maskwright.maskstore.schema.layout import (
-    ARRAYS,
-    BY_STATES,
-    CONTAINED_LEAST,
-    CONTAINED_MOST,
-    HAS_CONTAINED,
-    IS_TEXT,
     KEY_AUTOMATON,
     KEYS,
     KIND,
-    LEAST,
     LITERALS,
-    MOVES,
     N_KEYS,
-    NODE_SHAPES,
-    NODE_SIZE,
     NUMBER_AUTOMATON,
-    NUMBERS,
     OBJECTS,
     OTHERS,
-    SPACING,
-    SPACING_ROW,
-    SPELLINGS,
     STRING_AUTOMATON,
     STRING_LEAST,
     STRING_LITERALS,
-    STRINGS,
-    TRACKS_ITEMS,
     TRACKS_KEYS,
     VALUES,
 )
 
-COMMA, BRACE, END_BRACE, BRACKET, END_BRACKET, COLON_BYTE = 44, 123, 125, 91, 93, 58
-BLANK, TAB, LINE_FEED, RETURN = 32, 9, 10, 13
-
-
-@kernel(forceinline=True)
-def begin_thread(work: Int32, to: int, link: int, mode: int, shape: int) -> None:
-    """Write a thread that has read nothing of its string, number or white space."""
-    for k in range(THREAD):
-        work[to + k] = 0
-    work[to + LINK] = link
-    work[to + MODE] = mode
-    work[to + SHAPE_OF] = shape
-
-
-@kernel
-def begin_text(table: Int32, work: Int32, to: int, frame: int, node: int) -> None:
-    """Write the thread of a text at its start. frame : the one below all."""
-    if table[IS_TEXT] != 0:
-        begin_thread(work, to, frame, NUMBER, table[node + NODE_SHAPES])
-        work[to + AUTOMATON] = 1
-    else:
-        begin_thread(work, to, frame, VALUE, node)
+COMMA, END_BRACE, END_BRACKET, COLON_BYTE = 44, 125, 93, 58
 
 
 @kernel
@@ -206,118 +173,18 @@ def end_key(table: Int32, automata: Int32, memory: Int32, work: Int32, to: int) 
             if is_remembered(memory, frame, work[to + HASH_1], work[to + HASH_2]):
                 return 0
             remember_key(automata, automaton, work[to + AUTOMATON], memory, after, work[to + HASH_1], work[to + HASH_2])
-    begin_thread(work, to, after, COLON, node)
+    begin_gap(table, work, to, after, COLON, node)
     return 1
 
 
 @kernel
-def begin_value(
-    table: Int32, automata: Int32, memory: Int32, work: Int32, to: int, link: int, node: int, tracked: int, byte: int
-) -> int:
-    """Write the threads of the values of a node that begin with a byte. Returns their number.
-
-    tracked : the shape of the array whose items are remembered, if this is one of them; else 0.
-    """
-    n = 0
-    for k in range(table[node + NODE_SIZE]):
-        shape = table[node + NODE_SHAPES + k]
-        kind = table[shape + KIND]
-        here = to + n * THREAD
-        if byte == QUOTE:
-            if kind == STRINGS:
-                begin_thread(work, here, link, STRING, shape)
-                work[here + IS_OFF] = tracked
-                work[here + AUTOMATON] = 1
-                n += 1
-            elif kind == STRING_LITERALS:
-                high = table[table[shape + LITERALS]]
-                if is_any_literal_open(table, memory, link, shape, 0, high):
-                    begin_thread(work, here, link, STRING, shape)
-                    work[here + IS_OFF] = tracked
-                    work[here + HIGH] = high
-                    n += 1
-        elif byte == BRACE:
-            if kind == OBJECTS:
-                begin_thread(work, here, open_frame(table, memory, link, shape), OBJECT_FIRST, 0)
-                n += 1
-        elif byte == BRACKET:
-            if kind == ARRAYS:
-                begin_thread(work, here, open_frame(table, memory, link, shape), ARRAY_FIRST, 0)
-                n += 1
-        elif kind == NUMBERS:
-            state = next_state(automata, table[shape + NUMBER_AUTOMATON], 1, byte)
-            if state != 0:
-                begin_thread(work, here, link, NUMBER, shape)
-                work[here + AUTOMATON] = state
-                n += 1
-        elif kind == SPELLINGS:
-            literals = table[shape + LITERALS]
-            low, high = narrow(table, literals, 0, table[literals], 0, byte)
-            if is_any_literal_open(table, memory, link, shape, low, high):
-                begin_thread(work, here, link, SPELLING, shape)
-                work[here + IS_OFF] = tracked
-                work[here + LOW] = low
-                work[here + HIGH] = high
-                work[here + DEPTH] = 1
-                n += 1
-    return n
-
-
-@kernel
-def begin_read(
-    table: Int32, automata: Int32, memory: Int32, work: Int32, to: int, frame: int, node: int, tracked: int, byte: int
-) -> int:
-    """As `begin_item`, of an item of a node. frame : that with the item."""
-    if byte >= 0:
-        return begin_value(table, automata, memory, work, to, frame, node, tracked, byte)
-    begin_thread(work, to, frame, VALUE, node)
-    work[to + IS_OFF] = tracked
+def close_frame(table: Int32, memory: Int32, work: Int32, to: int, frame: int, byte: int) -> int:
+    """Write what is behind the bracket that closes a frame. Returns 1, or 0 if it may not come."""
+    is_object = table[memory[frame + SHAPE] + KIND] == OBJECTS
+    if byte != (END_BRACE if is_object else END_BRACKET) or not can_frame_end(table, memory, frame):
+        return 0
+    begin_thread(work, to, memory[frame + PARENT], AFTER, 0)
     return 1
-
-
-@kernel
-def begin_item(table: Int32, automata: Int32, memory: Int32, work: Int32, to: int, frame: int, byte: int) -> int:
-    """Write the threads before the next item of an array, or with its first byte.
-
-    Returns their number.
-
-    byte : the item's first byte, or -1 for the threads before it.
-    """
-    shape = memory[frame + SHAPE]
-    count, marked = memory[frame + COUNT], memory[frame + MARKED]
-    tracked = shape if table[shape + TRACKS_ITEMS] != 0 else 0
-    n = 0
-    if table[shape + HAS_CONTAINED] == BY_STATES:
-        state = item_state(table, memory, frame, shape)
-        for k in range(table[state + 1]):
-            move = state + MOVES * (k + 1)
-            if can_be_item(table, memory, frame, shape, table[move]):
-                after = add_item(table, memory, frame, table[move + 1] - marked)
-                here = to + n * THREAD
-                n += begin_read(table, automata, memory, work, here, after, table[move], tracked, byte)
-        return n
-    for contained in range(2):
-        node = contained_node(table, shape, count) if contained else item_node(table, shape, count)
-        if not can_be_item(table, memory, frame, shape, node):
-            continue
-        if not can_end_with(table, shape, count + 1, marked + contained):
-            continue
-        after = add_item(table, memory, frame, contained)
-        n += begin_read(table, automata, memory, work, to + n * THREAD, after, node, tracked, byte)
-    return n
-
-
-@kernel
-def can_array_end(table: Int32, memory: Int32, frame: int, shape: int) -> bool:
-    """Whether an array may end."""
-    if memory[frame + COUNT] < table[shape + LEAST]:
-        return False
-    if table[shape + HAS_CONTAINED] == 0:
-        return True
-    if table[shape + HAS_CONTAINED] == BY_STATES:
-        return table[item_state(table, memory, frame, shape)] != 0
-    marked, most = memory[frame + MARKED], table[shape + CONTAINED_MOST]
-    return marked >= table[shape + CONTAINED_LEAST] and (most < 0 or marked <= most)
 
 
 @kernel
@@ -330,22 +197,14 @@ def step_after(table: Int32, automata: Int32, memory: Int32, work: Int32, to: in
     shape = memory[frame + SHAPE]
     if shape < 0:
         return 0
-    if table[shape + KIND] == OBJECTS:
-        if byte == COMMA:
-            if not can_go_on(table, memory, frame, shape):
-                return 0
-            begin_thread(work, to, frame, KEY, 0)
-            return 1
-        if byte == END_BRACE and can_close(table, memory, frame, shape):
-            begin_thread(work, to, memory[frame + PARENT], AFTER, 0)
-            return 1
-        return 0
-    if byte == COMMA:
+    if byte != COMMA:
+        return close_frame(table, memory, work, to, frame, byte)
+    if table[shape + KIND] != OBJECTS:
         return begin_item(table, automata, memory, work, to, frame, -1)
-    if byte == END_BRACKET and can_array_end(table, memory, frame, shape):
-        begin_thread(work, to, memory[frame + PARENT], AFTER, 0)
-        return 1
-    return 0
+    if not can_go_on(table, memory, frame, shape):
+        return 0
+    begin_gap(table, work, to, frame, KEY, 0)
+    return 1
 
 
 @kernel
@@ -363,37 +222,38 @@ def step_key(table: Int32, memory: Int32, work: Int32, to: int, frame: int, is_f
         work[to + LENGTH] = 1 if are_others_open(table, memory, frame, shape) else 0
         work[to + AUTOMATON] = 1
         return 1
-    if byte == END_BRACE and is_first and can_close(table, memory, frame, shape):
-        begin_thread(work, to, memory[frame + PARENT], AFTER, 0)
-        return 1
-    return 0
+    return close_frame(table, memory, work, to, frame, byte) if is_first else 0
 
 
 @kernel
-def step_spacing(table: Int32, work: Int32, at: int, byte: int, to: int, mode: int) -> int:
+def step_spacing(
+    table: Int32, automata: Int32, memory: Int32, work: Int32, at: int, byte: int, to: int, mode: int, link: int
+) -> int:
     """A byte where white space may stand.
 
-    Returns 1 if it is white space and may stand, 0 if it may not. For any other byte it returns -1
-    if the white space before it may end there, else 0.
+    Returns the number of threads if it is white space, 0 if it may not stand. For any other byte it
+    returns -1 if the white space before it may end there, else 0.
     """
-    row = table[SPACING] + SPACING_ROW * (work[at + AUTOMATON] if mode == work[at + MODE] else 0)
-    column = 0
-    if byte == TAB:
-        column = 1
-    elif byte == LINE_FEED:
-        column = 2
-    elif byte == RETURN:
-        column = 3
-    elif byte != BLANK:
-        return -1 if table[row + 4] != 0 else 0
-    state = table[row + column]
+    state = space_state(table, memory, link, mode, work[at + AUTOMATON] if mode == work[at + MODE] else 0)
+    if byte not in (BLANK, TAB, LINE_FEED, RETURN):
+        end = CLOSES if byte in (END_BRACE, END_BRACKET) else GOES_ON
+        return -1 if space_ends(table, state) & end != 0 else 0
+    state = next_space(table, memory, link, state, byte)
     if state < 0:
         return 0
-    begin_thread(work, to, work[at + LINK], mode, work[at + SHAPE_OF])
-    work[to + AUTOMATON] = state
-    if mode == VALUE:
-        work[to + IS_OFF] = work[at + IS_OFF]
-    return 1
+    leads, n = space_leads(table, state), 1
+    if mode == ARRAY_FIRST and leads == GOES_ON:
+        n = step_frames(table, automata, memory, work, to, link, mode, -1)
+    elif (mode == OBJECT_FIRST and leads == GOES_ON) or (mode == AFTER and leads == CLOSES):
+        if not may_follow(table, memory, link, leads):
+            return 0
+        begin_thread(work, to, link, KEY if mode == OBJECT_FIRST else mode, 0)
+    else:
+        begin_thread(work, to, link, mode, work[at + SHAPE_OF] if mode in (VALUE, COLON) else 0)
+        work[to + IS_OFF] = work[at + IS_OFF] if mode == VALUE else 0
+    for k in range(n):
+        work[to + k * THREAD + AUTOMATON] = state
+    return n
 
 
 @kernel
@@ -430,17 +290,36 @@ def step_scalar(table: Int32, automata: Int32, memory: Int32, work: Int32, at: i
 
 @kernel
 def step_first(table: Int32, automata: Int32, memory: Int32, work: Int32, to: int, frame: int, byte: int) -> int:
-    """Write what follows `[` in a frame, at a byte that is no white space.
+    """Write what follows `[` in a frame. Returns the number of threads.
 
-    Returns the number of threads.
+    byte : no white space; or -1, as in `begin_item`.
     """
     mark(memory, frame, 1)
     if byte != END_BRACKET:
         return begin_item(table, automata, memory, work, to, frame, byte)
-    if not can_array_end(table, memory, frame, memory[frame + SHAPE]):
-        return 0
-    begin_thread(work, to, memory[frame + PARENT], AFTER, 0)
-    return 1
+    return close_frame(table, memory, work, to, frame, byte)
+
+
+@kernel
+def step_frames(
+    table: Int32, automata: Int32, memory: Int32, work: Int32, to: int, link: int, mode: int, byte: int
+) -> int:
+    """Write what follows in each frame of a link, at a byte that is no white space.
+
+    Returns the number of threads; if there are more than `MOST_READINGS`, some are left out.
+    """
+    n = 0
+    for k in range(n_frames(memory, link)):
+        frame, here = frame_at(memory, link, k), to + n * THREAD
+        if mode == AFTER:
+            n += step_after(table, automata, memory, work, here, frame, byte)
+        elif mode == ARRAY_FIRST:
+            n += step_first(table, automata, memory, work, here, frame, byte)
+        else:
+            n += step_key(table, memory, work, here, frame, mode == OBJECT_FIRST, byte)
+        if n > MOST_READINGS:
+            break
+    return n
 
 
 @kernel
@@ -470,27 +349,14 @@ def step(table: Int32, automata: Int32, memory: Int32, work: Int32, at: int, byt
             if link < 0:
                 return 0
         mode = AFTER
-    result = step_spacing(table, work, at, byte, to, mode)
-    if result == 1:
-        work[to + LINK] = link
+    result = step_spacing(table, automata, memory, work, at, byte, to, mode, link)
     if result >= 0:
         return result
     if mode == VALUE:
         return begin_value(table, automata, memory, work, to, link, work[at + SHAPE_OF], work[at + IS_OFF], byte)
-    if mode == COLON:
-        if byte != COLON_BYTE:
-            return 0
-        begin_thread(work, to, link, VALUE, work[at + SHAPE_OF])
-        return 1
-    n = 0
-    for k in range(n_frames(memory, link)):
-        frame, here = frame_at(memory, link, k), to + n * THREAD
-        if mode == AFTER:
-            n += step_after(table, automata, memory, work, here, frame, byte)
-        elif mode == ARRAY_FIRST:
-            n += step_first(table, automata, memory, work, here, frame, byte)
-        else:
-            n += step_key(table, memory, work, here, frame, mode == OBJECT_FIRST, byte)
-        if n > MOST_READINGS:
-            break
-    return n
+    if mode != COLON:
+        return step_frames(table, automata, memory, work, to, link, mode, byte)
+    if byte != COLON_BYTE:
+        return 0
+    begin_gap(table, work, to, link, VALUE, work[at + SHAPE_OF])
+    return 1

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
+from maskwright.analysis.schema.spacing import GOES_ON
 from maskwright.decoding.schema._automaton_kernels import end_of
+from maskwright.decoding.schema._begin_kernels import begin_text
 from maskwright.decoding.schema._frame_kernels import frame_words, is_literal_open, set_bit
 from maskwright.decoding.schema._literal_kernels import literal_length
 from maskwright.decoding.schema._memo_kernels import reset_memo
 from maskwright.decoding.schema._read_kernels import keep_state, note_history, read
 from maskwright.decoding.schema._repeat_kernels import refuse_repeats
-from maskwright.decoding.schema._step_kernels import begin_text
+from maskwright.decoding.schema._space_kernels import space_ends, space_state
 from maskwright.decoding.schema._union_kernels import write_masks
 from maskwright.decoding.schema.constants import (
     AFTER,
@@ -62,8 +64,6 @@ from maskwright.maskstore.schema.layout import (
     N_TOKENS,
     NUMBER_AUTOMATON,
     ROOT,
-    SPACING,
-    SPACING_ROW,
     TOKEN_BYTES,
     TOKEN_START,
 )
@@ -103,12 +103,11 @@ def can_thread_end(table: Int32, automata: Int32, memory: Int32, at: int) -> boo
     link, mode, shape = memory[at + LINK], memory[at + MODE], memory[at + SHAPE_OF]
     if link != ROOT_FRAME:
         return False
+    state = space_state(table, memory, link, AFTER, memory[at + AUTOMATON] if mode == AFTER else 0)
+    if mode not in (AFTER, NUMBER, SPELLING) or space_ends(table, state) & GOES_ON == 0:
+        return False
     if mode == AFTER:
-        return table[table[SPACING] + SPACING_ROW * memory[at + AUTOMATON] + 4] != 0
-    if mode != NUMBER and mode != SPELLING:
-        return False
-    if table[table[SPACING] + 4] == 0:  # white space is wanted behind the value
-        return False
+        return True
     if mode == NUMBER:
         return end_of(automata, table[shape + NUMBER_AUTOMATON], memory[at + AUTOMATON]) != 0
     if literal_length(table, table[shape + LITERALS], memory[at + LOW]) != memory[at + DEPTH]:

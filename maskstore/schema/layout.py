@@ -20,7 +20,7 @@ from __future__ import annotations
 ROOT = 0
 """The offset of the node of the whole text."""
 SPACING = 1
-"""The offset of the white space's automaton: of its states' rows, each `SPACING_ROW` integers."""
+"""The offset of the white space's automaton: of its rows, each `SPACING_ROW` integers."""
 IS_TEXT = 2
 """1 if the text is no JSON: the root is a node with one shape NUMBERS, which reads all of it."""
 MOST_WORDS = 3
@@ -29,12 +29,17 @@ SPACING_ID = 4
 """The content id of the white space."""
 ESCAPES = 5
 """Which escapes strings have, one of the three below: see `Texts` in `analysis.schema.shapes`."""
-TABLE_HEADER = 6
+N_SPACES, INDENT, SPACE_STARTS = 6, 7, 8
+"""Of the white space (`Spacing` in `analysis.schema.spacing`): the number of rows, the blanks of a
+level, and where it begins for each mode of a thread that may read some: before a value (behind a
+colon), behind one, behind `{`, behind the comma of an object, behind a key, behind `[`."""
+OUTER_SPACE = SPACE_STARTS + 6
+"""The state in which white space begins around the whole text."""
+TABLE_HEADER = OUTER_SPACE + 1
 ANY_ESCAPES, MINIMAL_ESCAPES, NATURAL_ESCAPES = 0, 1, 2
 
-SPACING_ROW = 5
-"""For each state of the white space: the next state behind a blank, a tab, a line feed and a
-carriage return, -1 for none; whether the white space may end there."""
+SPACING_ROW = 6
+"""For each state of the white space what `Spacing.rows` says."""
 
 # ---- A node: its content id, the number of its shapes, the offsets of its shapes.
 

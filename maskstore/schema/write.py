@@ -29,8 +29,9 @@ from maskwright.analysis.schema.shapes import (
     Strings,
     Texts,
 )
+from maskwright.analysis.schema.spacing import NOTHING, Spacing
 from maskwright.maskstore.schema import layout
-from maskwright.maskstore.schema.eras import current_era
+from maskwright.maskstore.schema.eras import Era, current_era
 
 Array = npt.NDArray[np.int32]
 
@@ -38,8 +39,6 @@ MOST_INTEGERS = 1 << 28
 """BOUND: the integers of a table and of its automata."""
 
 ESCAPES = {"any": layout.ANY_ESCAPES, "minimal": layout.MINIMAL_ESCAPES, "natural": layout.NATURAL_ESCAPES}
-_FREE_SPACING = [0, 0, 0, 0, 1]
-_NO_SPACING = [-1, -1, -1, -1, 1]
 
 
 class SchemaTable(NamedTuple):
@@ -80,12 +79,8 @@ class _Writer:
         self.size = 0
         self._places: dict[int, int] = {}
         self._literals: dict[tuple[bytes, ...], int] = {}
-        rows = _FREE_SPACING if texts.spacing is None else _spacing_rows(texts.spacing)
-        self.out: list[int] = [0] * layout.TABLE_HEADER
-        self.out[layout.SPACING] = len(self.out)
+        self.out = _header(texts.spacing, self.era)
         self.out[layout.ESCAPES] = ESCAPES[texts.escapes]
-        self.out[layout.SPACING_ID] = self.era.spacings.of_numbers("spacing", rows)
-        self.out += rows
         self.nodes = self._lay_out_nodes()
         self.out[layout.ROOT] = self.nodes[self.graph.root]
 
@@ -333,12 +328,16 @@ def _unique_key(is_string: bool, text: bytes) -> bytes:
     return b'"' + text if is_string else text
 
 
-def _spacing_rows(spacing: Dfa) -> list[int]:
-    """The rows of a white space's automaton, see `layout.SPACING_ROW`."""
-    found: list[int] = []
-    for row, ends in zip(spacing.next_state[:, [32, 9, 10, 13]].tolist(), spacing.is_accepting.tolist(), strict=True):
-        found += [*row, int(ends)]
-    return found
+def _header(spacing: Spacing, era: Era) -> list[int]:
+    """The header of a table, and behind it the rows of the white space."""
+    out = [0] * layout.TABLE_HEADER
+    opened, comma = spacing.opened, spacing.behind_comma
+    out[layout.SPACING], out[layout.N_SPACES], out[layout.INDENT] = len(out), len(spacing.rows), spacing.indent
+    out[layout.SPACE_STARTS :] = (spacing.behind_colon, 0, opened, comma, spacing.before_colon, opened, spacing.outer)
+    for row in spacing.rows:
+        out += row
+    out[layout.SPACING_ID] = era.spacings.of_numbers("spacing", out)
+    return out
 
 
 def _bits(flags: tuple[bool, ...]) -> list[int]:
@@ -371,9 +370,7 @@ def write_schema(texts: Texts) -> SchemaTable:
 def write_text(automaton: Dfa) -> SchemaTable:
     """The arrays of all texts of an automaton over bytes: no JSON, no white space around it."""
     era = current_era()
-    out = [0] * layout.TABLE_HEADER
-    out[layout.SPACING] = len(out)
-    out += _NO_SPACING
+    out = _header(NOTHING, era)
     out[layout.SPACING_ID] = era.spacings.of("a text that is no JSON")
     shape = len(out)
     array = era.automaton(automaton)

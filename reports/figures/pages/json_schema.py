@@ -13,7 +13,7 @@ page = Page("docs/json-schema.md")
 PAGES = (page,)
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 
-indent = constant("analysis/schema/style.py", "DEEPEST_INDENT")
+indent = constant("analysis/schema/spacing.py", "DEEPEST_INDENT")
 page.limit("a line break with at most # blanks or tabs", indent)
 page.limit("to # levels of four blanks", indent // 4)
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from maskwright.stores.sources import Constraint
 
 Syntax = Literal["lark", "schema", "regex", "choice", "gbnf", "ebnf", "llguidance"]
+StyleName = Literal["natural", "compact", "json.dumps", "indent2", "any"]
 
 FromOption = Annotated[
     Syntax | None,
@@ -30,15 +31,19 @@ FromOption = Annotated[
     ),
 ]
 StyleOption = Annotated[
-    Literal["natural", "compact", "any"] | None,
-    typer.Option("--style", help="How a schema's JSON is written: natural, compact or any. By default natural."),
+    StyleName | None,
+    typer.Option(
+        "--style",
+        help="How a schema's JSON is written: natural, compact, json.dumps, indent2 or any. By default natural.",
+    ),
 ]
 WhitespaceOption = Annotated[
     str | None,
     typer.Option(
         "--whitespace",
         metavar="W",
-        help="Of a schema's texts: natural, compact, any, at most so many characters in a row, or a regular expression. "
+        help="Of a schema's texts: natural, compact, json.dumps, indent2 (or another number of blanks), any, at most so many characters in "
+        "a row, or a regular expression. "
         "By default as the style has it.",
     ),
 ]
@@ -89,7 +94,7 @@ class GrammarOptions(NamedTuple):
     soft: list[str] | None = None
     restrict: list[str] | None = None
     syntax: Syntax | None = None
-    style: Literal["natural", "compact", "any"] | None = None
+    style: StyleName | None = None
     whitespace: str | None = None
     key_order: Literal["any", "schema"] | None = None
     escapes: Literal["natural", "minimal", "any"] | None = None

@@ -17,7 +17,8 @@ from maskwright.analysis.schema.documents import DEFAULT_DRAFT, DRAFTS
 from maskwright.analysis.schema.emptiness import Emptiness, empty_subschemas
 from maskwright.analysis.schema.graph import build_graph
 from maskwright.analysis.schema.load import JsonSchema, given_documents, load_schema, read_values
-from maskwright.analysis.schema.style import Style, StyleName, read_style, spacing_automaton
+from maskwright.analysis.schema.spacing import spacing_of
+from maskwright.analysis.schema.style import Style, StyleName, read_style
 from maskwright.decoding.matchers import make_matcher
 from maskwright.lint.finding import CODES, SEVERITIES, Finding, Report, listed
 from maskwright.lint.schema_keywords import Place, idle_keywords, places_of
@@ -128,8 +129,7 @@ class _Lint:
 
     def _loose_style(self) -> Iterator[Finding]:
         """What a style allows that nobody wants of a model."""
-        spacing = spacing_automaton(self.style.whitespace)
-        if spacing is None or is_infinite(spacing):
+        if is_infinite(spacing_of(self.style.whitespace).around()):
             yield self.finding(
                 "endless-whitespace",
                 "info",

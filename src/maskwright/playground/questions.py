@@ -50,7 +50,7 @@ def constraint_of(question: Mapping[str, Any]) -> Asked:
     ('regex', '[a-z]+', 'regular expression')
     """
     found = _read_as(text_of(question, "constraint", MOST_CONSTRAINT), question.get("kind", "detect"))
-    spaces = name_of(question, "whitespace", ("natural", "compact", "any", "1"))
+    spaces = name_of(question, "whitespace", ("natural", "compact", "json.dumps", "indent2", "any", "1"))
     if found.kind in ("json", "json_object", "structural_tag"):
         return found._replace(options=RequestOptions(int(spaces) if spaces.isdecimal() else spaces))
     return found

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from maskwright.analysis.components import components
-from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema.load import JsonSchema
 from maskwright.analysis.schema.shapes import Arrays, Numbers, Objects, SchemaGraph, Strings
 from maskwright.analysis.schema.text_patterns import Regex
@@ -108,7 +107,7 @@ def schema_facts(schema: JsonSchema) -> dict[str, Any]:
     shapes = [shape for node in graph.nodes for shape in node]
     counted = Counter(type(shape).__name__ for shape in shapes)
     objects = [shape for shape in shapes if isinstance(shape, Objects)]
-    automata = list(_automata(graph, schema.texts.spacing))
+    automata = list(_automata(graph))
     return {
         **options.style._asdict(),
         "lenient": options.lenient,
@@ -126,7 +125,7 @@ def _sizes(states: list[int]) -> dict[str, int]:
     return {"count": len(states), "states": sum(states), "largest": max(states, default=0)}
 
 
-def _automata(graph: SchemaGraph, spacing: Dfa | None) -> Iterator[int]:
+def _automata(graph: SchemaGraph) -> Iterator[int]:
     """The states of each automaton; those of equal content once."""
     found: dict[int, int] = {}
     for node in graph.nodes:
@@ -136,8 +135,6 @@ def _automata(graph: SchemaGraph, spacing: Dfa | None) -> Iterator[int]:
             elif isinstance(shape, Objects) and shape.key_automaton is not None:
                 found[id(shape.key_automaton)] = len(shape.key_automaton.ends)
     yield from found.values()
-    if spacing is not None:
-        yield spacing.n_states
 
 
 def _inside(graph: SchemaGraph, node: int) -> Iterator[int]:

@@ -27,7 +27,7 @@ class RequestOptions(NamedTuple):
     """What a request says beside its constraint. All of it is about JSON texts.
 
     whitespace : what may stand between the tokens of JSON, as for `load_schema`: "natural",
-        "compact", "any", a number of characters, or a regular expression.
+        "compact", "json.dumps", "indent2", "any", a number of characters, or a regular expression.
     additional_properties : False to read each subschema with `properties` or `patternProperties`,
         and without `additionalProperties`, as if it had ``"additionalProperties": false``.
     key_order, escapes : the order of members, and the escapes of strings, as for `load_schema`. A

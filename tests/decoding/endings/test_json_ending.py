@@ -5,25 +5,27 @@ from __future__ import annotations
 import random
 
 import pytest
-from naive_json_texts import is_legal, small_texts
+from naive_json_texts import STYLES, is_legal, respaced, small_texts
 from random_graphs import automaton, random_graph
 from random_texts import ESCAPES, random_text
 from shares import share
 
 from maskwright.analysis.errors import DeadEndError, LimitError
 from maskwright.analysis.schema.shapes import Arrays, Numbers, Objects, SchemaGraph, Spellings, Strings, Texts
+from maskwright.analysis.schema.spacing import ANY, everywhere, spacing_of
 from maskwright.decoding.endings.json_ending import JsonEndings, shortest_ending
 from maskwright.maskstore.vocabulary.vocabulary import Vocabulary
 
 SMALL = small_texts(10, (b"a", b"b"), b"01", (b"null", b"true"))
+SPACINGS = (ANY, *map(everywhere, map(automaton, (" ?", "\n *| "))), *map(spacing_of, STYLES))
 
 
 @pytest.mark.parametrize("seed", share(range(1000, 1060), 6))
 def test_endings_are_legal_and_not_longer_than_bounds_and_small_texts(seed: int) -> None:
     rng = random.Random(seed)
-    texts = Texts(random_graph(rng), rng.choice((None, None, automaton(" ?"), automaton("\n *| "))), ESCAPES[seed % 3])
+    texts = Texts(random_graph(rng), rng.choice(SPACINGS), ESCAPES[seed % 3])
     endings = JsonEndings(texts)
-    legal = [text for text in SMALL if is_legal(texts, text)]
+    legal = [text for text in (respaced(texts, text) for text in SMALL) if is_legal(texts, text)]
     prefixes = [text[: rng.randint(0, len(text))] for text in [random_text(texts, rng, 3) for _ in range(8)]]
     prefixes += [text[: rng.randint(0, len(text))] for text in rng.sample(legal, min(8, len(legal)))]
     for prefix in prefixes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from random import Random
+from typing import Any
 
 import pytest
 from mixed_schemas import schema
@@ -20,8 +21,9 @@ from maskwright.decoding.reference.json_texts import JsonInterpreter
 POOL = (
     *(b"{", b"}", b"[", b"]", b'"', b":", b",", b"a", b"b", b"1", b"null", b'":1', b'{"', b'","', b'":', b'"}', b"ab"),
     *(b',"', b'"]', b'["', b"aa", b'ba"', b"\xc3", b"\xa9", b"\xc3\xa9", b"\\u0061", b"\\u00", b"61", b"e9", b'1,"'),
-    *(b"null}", b'":"a"', b"[]", b'""'),
+    *(b"null}", b'":"a"', b"[]", b'""', b" ", b"\n", b"\n  ", b'": ', b', "', b"\n}", b"  ", b"\n]", b",\n"),
 )  # fmt: skip
+STYLES: tuple[Any, ...] = ("any", "any", "natural", "json.dumps", "indent2")
 NEEDED = {b"{", b'"', b"}", b'":', b"1"}
 
 
@@ -49,7 +51,7 @@ def check(seed: int) -> int:
     keys.MOST_NAMED = rng.choice((0, 1, 2, 255))
     try:
         texts = mw.load_schema(
-            schema(rng, rng.choice((0, 1))), style="any", escapes=rng.choice(("any", "natural", "minimal"))
+            schema(rng, rng.choice((0, 1))), style=rng.choice(STYLES), escapes=rng.choice(("any", "natural", "minimal"))
         ).texts
     except (SchemaError, LimitError):
         return 0

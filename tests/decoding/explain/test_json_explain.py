@@ -17,6 +17,7 @@ from maskwright.analysis.schema.shapes import (
     Strings,
     Texts,
 )
+from maskwright.analysis.schema.spacing import everywhere, spacing_of
 from maskwright.decoding.explain.json_explain import JsonExplainer
 
 NODES = (
@@ -102,10 +103,15 @@ def test_numbers_that_are_equal_to_an_item() -> None:
 
 
 def test_spacing() -> None:
-    explainer = JsonExplainer(TEXTS._replace(spacing=automaton(" ?")))
+    explainer = JsonExplainer(TEXTS._replace(spacing=everywhere(automaton(" ?"))))
     assert "$.age: a line feed may not stand here" in explainer.token(b'{"age":', b"\n", "it").summary
-    needed = JsonExplainer(TEXTS._replace(spacing=automaton(" ")))
+    needed = JsonExplainer(TEXTS._replace(spacing=everywhere(automaton(" "))))
     assert "$: white space is expected here" in needed.token(b"", b"{", "it").summary
+    natural = JsonExplainer(TEXTS._replace(spacing=spacing_of("natural")))
+    text = b'{"age":1,"name":"ab" '
+    assert "$: expected }" in natural.token(text, b"1", "it").summary
+    assert "$: expected }" in natural.token(text, b",", "it").summary
+    assert "a blank may not stand here, unless the bracket may be closed" in natural.token(text[:8], b" ", "it").summary
 
 
 def test_whole_texts() -> None:

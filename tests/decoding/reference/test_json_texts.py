@@ -26,6 +26,7 @@ from maskwright.analysis.schema.shapes import (
     Strings,
     Texts,
 )
+from maskwright.analysis.schema.spacing import everywhere, spacing_of
 from maskwright.decoding.endings.json_ending import JsonEndings
 from maskwright.decoding.reference.json_texts import JsonInterpreter, bytes_allowed, tokens_allowed
 
@@ -146,7 +147,7 @@ def test_what_may_follow(name: str) -> None:
     assert found == (None if expected is None else bytes(sorted(expected)))
 
 
-SPACED = Texts(graph((plain("a"), Arrays((), 1, 0, None)), WORD), Dfa.literal(b" "))
+SPACED = Texts(graph((plain("a"), Arrays((), 1, 0, None)), WORD), everywhere(Dfa.literal(b" ")))
 
 
 @pytest.mark.parametrize("text", [b" [ ] ", b' { "a" : null } ', b" { } ", b" [ null , null ] "])
@@ -163,7 +164,7 @@ def test_white_space_stands_where_the_automaton_wants_it(text: bytes) -> None:
 
 def test_no_white_space_at_all() -> None:
     """Nothing is legal if no white space is, not even the empty one."""
-    interpreter = JsonInterpreter(Texts(graph(WORD), Dfa.minimal([[-1] * 256], [False])))
+    interpreter = JsonInterpreter(Texts(graph(WORD), everywhere(Dfa.minimal([[-1] * 256], [False]))))
     assert interpreter.start() == () and not interpreter.is_complete(())
 
 
@@ -175,7 +176,7 @@ MOST_PREFIXES = 150
 @pytest.mark.parametrize("seed", share([131, 178, *range(40)], 4))
 def test_legal_prefixes_are_those_of_legal_texts(seed: int) -> None:
     """All legal texts are read. All prefixes that live are completed, by texts that are legal."""
-    texts = Texts(random_graph(random.Random(seed)), None, ESCAPES[seed % 3])
+    texts = Texts(random_graph(random.Random(seed)), escapes=ESCAPES[seed % 3])
     endings = JsonEndings(texts)
     interpreter = endings.interpreter
     legal = [text for text in SMALL if is_legal(texts, text)]
@@ -241,7 +242,11 @@ def test_items_that_can_only_become_equal(text: bytes, legal: int | None, why: s
         assert str(interpreter.refusals(readings, text[n])[0]).startswith(why)
 
 
-SPACINGS = (None, automaton(" ?"), automaton("\n *| "), automaton("[ \t\r]+"))
+SPACINGS = (
+    spacing_of("any"),
+    *(everywhere(automaton(one)) for one in (" ?", "\n *| ", "[ \t\r]+")),
+    *map(spacing_of, ("natural", "json.dumps", "indent2", "indent1")),
+)
 
 
 @pytest.mark.parametrize("seed", share(range(100), 15))
@@ -255,7 +260,7 @@ def test_random_texts_and_their_neighbours(seed: int) -> None:
         assert interpreter.is_complete(interpreter.read_bytes(interpreter.start(), text)), text
         for _ in range(4):
             i = rng.randrange(len(text))
-            changed = text[:i] + bytes([rng.choice(b'"ab01{}[],: \\u\xc3')]) + text[i + rng.randint(0, 1) :]
+            changed = text[:i] + bytes([rng.choice(b'"ab01{}[],: \n\\u\xc3')]) + text[i + rng.randint(0, 1) :]
             found = interpreter.read_bytes(interpreter.start(), changed)
             assert interpreter.is_complete(found) == is_legal(texts, changed), changed
 

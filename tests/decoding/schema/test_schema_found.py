@@ -113,7 +113,10 @@ def test_unique_literals_of_a_vocabulary_without_some_bytes() -> None:
 
 def test_kept_masks_stay_within_their_room() -> None:
     store = build_schema_store(
-        mw.load_schema({"$defs": {"a": {"properties": {"x": {"$ref": "#/$defs/a"}}}}, "$ref": "#/$defs/a"}), VOCABULARY
+        mw.load_schema(
+            {"$defs": {"a": {"properties": {"x": {"$ref": "#/$defs/a"}}}}, "$ref": "#/$defs/a"}, whitespace="any"
+        ),
+        VOCABULARY,
     )
     matcher = store.matcher()
     work = matcher._work

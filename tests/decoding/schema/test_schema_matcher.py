@@ -178,7 +178,7 @@ def test_keys_are_forced_where_escapes_are_minimal(vocabulary: mw.Vocabulary) ->
             said = matcher.explain(vocabulary.tokens.index(b"6")).summary
             assert f"$.name: this character is spelled otherwise: escapes are {escapes}" in said
     assert found == {"any": b'{"', "natural": b'{"', "minimal": b'{"'}
-    with pytest.raises(mw.UnknownNameError, match=r"style is 'json' .*natural"):
+    with pytest.raises(mw.UnknownNameError, match=r"style is 'json'; .*natural"):
         mw.load_schema(SCHEMA, style="json")  # type: ignore[arg-type]
     with pytest.raises(mw.UnknownNameError, match="escapes is 'json'; expected 'any', 'natural' or 'minimal'"):
         mw.load_schema(SCHEMA, escapes="json")  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ import pytest
 
 import maskwright as mw
 from maskwright.analysis.marks import MARK, MOST_PARTS, mark
-from maskwright.analysis.schema.style import spacing_automaton
+from maskwright.analysis.schema.spacing import spacing_of
 from maskwright.maskstore.composition.splits import LONG, Split, Splits, marked_vocabulary, splits_of
 
 
@@ -103,7 +103,7 @@ def test_stores_of_many_tags_hold_little() -> None:
     store = mw.build_store(mw.read_tools([tool], begin="<{name}>", end="</{name}>"), vocabulary)
     assert store.host_ids is not None and len(store.host_ids) == store.host.vocabulary.size < 200
     assert store.host.table.nbytes < 20_000
-    shared = len(pickle.dumps(vocabulary)) + len(pickle.dumps(spacing_automaton("natural")))
+    shared = len(pickle.dumps(vocabulary)) + len(pickle.dumps(spacing_of("natural")))
     assert len(pickle.dumps(store)) - shared < 60_000
     again = pickle.loads(pickle.dumps(store))
     masks = np.zeros((2, store.n_words), np.uint32)
