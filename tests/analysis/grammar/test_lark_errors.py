@@ -241,7 +241,7 @@ def test_names_that_are_no_grammar(tmp_path: Path) -> None:
         (str(tmp_path / "jason.lark" / "x"), UnknownNameError, "does not exist"),
         (str(tmp_path), GrammarError, "is a directory; expected a .lark file"),
         ("x" * 100_000, GrammarError, r"'x{40}\.\.\.x{30}' cannot be read: File name too long"),
-        ("a\0b", GrammarError, "cannot be read: embedded null byte"),
+        ("a\0b", GrammarError, "cannot be read: .*embedded null (byte|character)"),
     ]
     for name, kind, message in cases:
         with pytest.raises(kind, match=message):
