@@ -83,7 +83,7 @@ def _store_rows(facts: Facts) -> list[tuple[str, Text, str]]:
     if "unavailable" in found:
         return [("your store", of, "")]
     size, nbytes = next(iter(found["bytes"].items()))
-    rows = [("your store", of, f"some {nbytes / 1e6:,.1f} MB at {int(size) // 1024}k tokens")]
+    rows = [("your store", of, f"{nbytes / 1e6:,.1f} MB at {int(size) // 1024}k tokens")]
     if not found["is_open"]:
         rows.append(("stack cells a mask", Text(f"{found['stack_reads']['mean']:,.1f}", style="bold"), "mean"))
     return rows
