@@ -10,6 +10,10 @@ class MaskwrightError(ValueError):
     """
 
 
+class MaskwrightWarning(UserWarning):
+    """Something that was taken as it is, and is probably not what was meant."""
+
+
 class UnknownNameError(MaskwrightError):
     """A grammar, tokenizer or option was named that does not exist.
 

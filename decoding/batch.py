@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -32,8 +32,9 @@ MOST_THREADS = 1024
 class Batch(HeldSlots):
     """Several texts, each in its own slot, read and masked together.
 
-    store : what the masks come from.
-    size : the number of slots, which are numbered from 0.
+    store : what the masks come from; or a list of stores, of any kinds, one for each slot: that is
+        a `MixedBatch`, which works one text after the other.
+    size : the number of slots, which are numbered from 0; left out where there is a list.
     max_rollback : the number of tokens of each text that `rollback` can take back.
     n_threads : the number of threads that share a `fill`, 1 to `MOST_THREADS`. The result is the
         same.
@@ -47,7 +48,20 @@ class Batch(HeldSlots):
     _what = "this batch"
     _remedy = "store.batch(size)"
 
-    def __init__(self, store: EngineTable, size: int, max_rollback: int = DEFAULT_ROLLBACK, n_threads: int = 1) -> None:
+    def __new__(cls, store: Any, *arguments: Any, **options: Any) -> Any:
+        if not isinstance(store, list | tuple):
+            return super().__new__(cls)
+        from maskwright.decoding.mixed_batch import MixedBatch
+
+        if arguments or "size" in options:
+            raise MaskwrightError("a list of stores says how many texts there are: leave size out")
+        return MixedBatch(store, options.get("max_rollback", DEFAULT_ROLLBACK))
+
+    @overload
+    def __init__(self, store: Sequence[Any], *, max_rollback: int = ..., n_threads: int = ...) -> None: ...
+    @overload
+    def __init__(self, store: EngineTable, size: int, max_rollback: int = ..., n_threads: int = ...) -> None: ...
+    def __init__(self, store: Any, size: int = 0, max_rollback: int = DEFAULT_ROLLBACK, n_threads: int = 1) -> None:
         super().__init__(store, size, max_rollback)
         n_threads = as_integer("n_threads", n_threads)
         if not 1 <= n_threads <= MOST_THREADS:

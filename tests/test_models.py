@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import math
 import re
@@ -11,11 +12,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import maskwright as mw
-from maskwright.analysis.errors import UnknownNameError
+from maskwright.analysis.errors import MissingExtraError, UnknownNameError
+from maskwright.completion import check_model_name
 from maskwright.models import BUNDLED, is_held_out, model_folder
+from maskwright.models.numpy_model import NumpyModel, load_parts
 
 FOLDER = model_folder(BUNDLED)
 LIBRARY = Path(sysconfig.get_path("stdlib"))
@@ -164,3 +168,31 @@ def test_the_next_word_is_the_likely_one(tokenizer: Any, model: Any) -> None:
             best = int(model(torch.tensor([tokenizer("<|endoftext|>" + prompt)["input_ids"]])).logits[0, -1].argmax())
         right += tokenizer.decode([best]) == word
     assert right >= 3, f"{right} of {len(cases)}"
+
+
+def test_numpy_has_the_logits_of_transformers() -> None:
+    """A token at a time, several at once, behind another text, and where the context is full."""
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    ours, _ = load_parts()
+    theirs = mw.load_model(device="cpu")
+    ids = theirs.tokens_of("import os\n\n\ndef first(values):\n    return values[0]\n" * 40)
+    assert len(ids) > ours.context
+    for text in (ids[:1], ids[:2], ids[:40], [*ids[:20], 5, 6], ids[: ours.context], ids[: ours.context + 1], ids[:3]):
+        read = text if len(text) <= ours.context else text[len(text) - 3 * ours.context // 4 :]
+        with torch.inference_mode():
+            wanted = theirs.model(torch.tensor([read])).logits[0, -1].float().numpy()
+        np.testing.assert_allclose(ours(text), wanted, rtol=0, atol=1e-3)
+
+
+def test_the_bundled_model_needs_no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("tokenizers")
+    find = importlib.util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda name, *more: None if name == "torch" else find(name, *more))
+    model = mw.load_model()
+    assert isinstance(model.model, NumpyModel)
+    found = mw.complete(mw.build_store("json", model.vocabulary), '{"a": [1, ', model, max_tokens=12, canonical=True)
+    assert json.loads('{"a": [1, ' + found.data.decode()) is not None
+    with pytest.raises(MissingExtraError, match="torch is not installed, but language models need it"):
+        check_model_name("gpt2")
+    check_model_name(BUNDLED)

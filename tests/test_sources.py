@@ -79,7 +79,7 @@ def test_what_is_no_grammar_and_no_vocabulary() -> None:
         mw.parse_grammar(b'start: "a"')  # type: ignore[arg-type]
     with pytest.raises(mw.GrammarError, match=r"^the text of a grammar is of type NoneType; expected a str$"):
         mw.parse_grammar(None)  # type: ignore[arg-type]
-    for wrong in (None, 7, ["start"]):
+    for wrong in (None, 7, [["start"]]):
         with pytest.raises(mw.GrammarError, match=r"a grammar is a name, a path or a text; this is an? "):
             mw.build_store(wrong, TOKENS)  # type: ignore[arg-type]
     with pytest.raises(mw.UnknownNameError, match=r"no grammar is named 'jsn'; did you mean 'json'"):

@@ -27,7 +27,7 @@ from maskwright.analysis.fronts.lowering import Body
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.nesting import on_own_stack, read_json
 from maskwright.analysis.schema.closed import closed_objects
-from maskwright.analysis.schema.load import JsonSchema, load_schema
+from maskwright.analysis.schema.load import JsonSchema, read_schema
 from maskwright.analysis.schema.shapes import Escapes
 from maskwright.analysis.schema.style import Style, StyleName, read_style
 from maskwright.analysis.schema.text_patterns import Regex, load_regex
@@ -248,7 +248,7 @@ class FormatReader:
         if not isinstance(schema, Mapping | bool):
             raise GrammarError(f"structural tag, {where}/json_schema is {a_type(schema)}; expected a schema")
         values = dict(schema) if isinstance(schema, Mapping) else schema
-        found = load_schema(
+        found = read_schema(
             values if self._additional else closed_objects(values),
             style=self._style,
             whitespace=spaces,

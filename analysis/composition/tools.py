@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from maskwright.analysis.arguments import clip
@@ -17,11 +18,22 @@ from maskwright.analysis.composition.compose import Composition
 from maskwright.analysis.composition.structural_tags import FormatReader
 from maskwright.analysis.composition.structural_tags_host import HostRules
 from maskwright.analysis.composition.tools_reading import Tool, kind_and_fields, read_tool, unicode_text
-from maskwright.analysis.errors import GrammarError
+from maskwright.analysis.errors import GrammarError, UnknownNameError
+from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.analysis.nesting import on_own_stack, read_json
 from maskwright.analysis.schema.shapes import Escapes
 from maskwright.analysis.schema.style import KeyOrder, Style, StyleName, read_style
 
+Family = Literal["hermes", "qwen", "llama", "llama-tag"]
+
+_HERMES = ('<tool_call>\n{"name": "{name}", "arguments": ', "}\n</tool_call>")
+_FAMILIES: dict[str, tuple[str, str]] = {
+    "hermes": _HERMES,
+    "qwen": _HERMES,
+    "llama": ('{"name": "{name}", "parameters": ', "}"),
+    "llama-tag": ("<function={name}>", "</function>"),
+}
+"""What stands before and behind a call's arguments, as the families' chat templates write it."""
 _FREE = {"type": "any_text"}
 _TEMPLATE = "a str, in which {name} is the tool's name"
 
@@ -30,8 +42,9 @@ _TEMPLATE = "a str, in which {name} is the tool's name"
 def read_tools(
     tools: str | Sequence[Mapping[str, Any]],
     *,
-    begin: str,
-    end: str,
+    family: Family = "hermes",
+    begin: str | None = None,
+    end: str | None = None,
     choice: str | Mapping[str, Any] = "auto",
     custom: Literal["json", "raw"] = "json",
     custom_begin: str | None = None,
@@ -50,8 +63,12 @@ def read_tools(
         ``{"type": "function", "name": ..., "parameters": SCHEMA}``, and likewise ``"custom"`` with
         a `format`. Functions without parameters take ``{}``. `strict` changes nothing: arguments
         follow the schema.
+    family : how the model writes a call, where `begin` and `end` do not say: "hermes", and "qwen",
+        which is the same, as Hermes 2 and 3, Qwen 2.5 and Qwen 3 do; "llama" as Llama 3.1 to 3.3;
+        "llama-tag" as these do for tools of one's own (``<function=NAME>...</function>``). Families
+        whose marks are special tokens, such as Mistral's, need `read_structural_tag`.
     begin, end : what stands before and behind a call's arguments. ``{name}`` in them is the tool's
-        name.
+        name. Both or neither.
     choice : "auto" for free text around and between any number of calls; "required" for calls
         alone, at least one; "none" for free text alone; a tool's name, or a `tool_choice` that
         names one, for one call of it.
@@ -76,9 +93,10 @@ def read_tools(
         SchemaError's `pointer` leads from the top of the tools.)
 
     Example:
-        >>> read_tools([{"type": "function", "name": "now"}], begin="<{name}>", end="</{name}>")
-        <Composition tools: PART_0, TEXT_1>
+        >>> read_tools([{"type": "function", "name": "now"}])
+        <Composition tools: now, free text>
     """
+    begin, end = _template(family, begin, end)
     templates = {
         "function": (unicode_text("begin", begin, _TEMPLATE), unicode_text("end", end, _TEMPLATE)),
         "custom": (
@@ -118,7 +136,23 @@ def read_tools(
     kinds = sorted({tool.kind for tool in called}, reverse=True)
     form = _form(mode, tags, [templates[kind][0] for kind in kinds], triggers, separator)
     host = HostRules()
-    return host.composition(FormatReader(host, written, True).read(form, ""), "tools")
+    made = host.composition(FormatReader(host, written, True).read(form, ""), "tools")
+    shown = [
+        next((tool.name for tool in called if tool.content is host.parts[part.name]), "free text")
+        for part in made.parts
+    ]
+    return replace(made, parts=tuple(replace(part, name=name) for part, name in zip(made.parts, shown, strict=True)))
+
+
+def _template(family: Any, begin: Any, end: Any) -> tuple[Any, Any]:
+    """What stands around a call's arguments."""
+    if family not in _FAMILIES:
+        raise UnknownNameError(
+            f"no family is named {clip(family)}{suggestion(str(family)[:60], list(_FAMILIES))}; or give begin and end"
+        )
+    if (begin is None) != (end is None):
+        raise GrammarError(f"{'end' if end is None else 'begin'} is missing: give both begin and end, or name a family")
+    return _FAMILIES[family] if begin is None else (begin, end)
 
 
 def _form(

@@ -14,7 +14,7 @@ from maskwright.analysis.fronts import parse_llguidance
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.loading.lark_loader import parse_grammar
 from maskwright.analysis.regex.dfa import intersect
-from maskwright.analysis.schema.load import JsonSchema, load_schema
+from maskwright.analysis.schema.load import JsonSchema, read_schema
 from maskwright.analysis.schema.spacing import CLOSES, GOES_ON
 from maskwright.analysis.schema.style import Style
 from maskwright.analysis.schema.text_patterns import Regex, load_regex
@@ -102,7 +102,7 @@ def _arguments(fields: Mapping[str, Any], where: str, style: Style) -> JsonSchem
     if schema.get("type", "object") != "object":
         raise GrammarError(f"{where}/type is {clip(schema['type'])}; expected 'object': arguments are an object")
     values = {**schema, "type": "object"}
-    return _reading(where, lambda: load_schema(values, style=style))
+    return _reading(where, lambda: read_schema(values, style=style))
 
 
 def _input(fields: Mapping[str, Any], where: str, style: Style, raw_end: str | None) -> Language | None:
@@ -117,7 +117,7 @@ def _input(fields: Mapping[str, Any], where: str, style: Style, raw_end: str | N
         return _reading(where, lambda: _ending(language, raw_end)) if isinstance(language, Regex) else language
     text = {"type": "string"}
     host = {"type": "object", "properties": {"input": text}, "required": ["input"], "additionalProperties": False}
-    schema = load_schema(host, style=style)
+    schema = read_schema(host, style=style)
     if style.escapes == "minimal":
         inside = load_regex(_ANY_TEXT) if language is None else language
         return _reading(where, lambda: _with_plain_key(schema, inside))

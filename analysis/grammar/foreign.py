@@ -91,6 +91,8 @@ def hint_at(line: str, column: int) -> tuple[int, str] | None:
             least, comma, most = match[1] or "0", match[2], match[3]
             count = f"~{least}" if not comma else f"~{least}..{most}" if most else f"x~{least} x*"
             return match.start() + 1, f"a repetition is written {count} in Lark, not {match[0]}"
+    if line[at : at + 1] == "'":
+        return column, "literals have double quotes in Lark, not single ones"
     for match in _WORD.finditer(line):
         word = match[0]
         if match.start() <= at <= match.end() and word != word.lower() and word != word.upper():

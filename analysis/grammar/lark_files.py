@@ -100,8 +100,8 @@ def _refuse_store(shown: str, named: str) -> None:
     """Raises: GrammarError if a file that is no text of a grammar is a store."""
     if is_tensors(shown):
         raise GrammarError(
-            f"{named} is a safetensors file, as stores are, not a grammar; a store is read without --tokenizer "
-            "(load_store): else name the grammar that it was built from"
+            f"{named} is a safetensors file, as stores are, not a grammar: name the grammar that it was built from; or leave --tokenizer "
+            "out where the command reads stores (mw.load_store in Python)"
         ) from None
 
 

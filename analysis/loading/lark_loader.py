@@ -112,6 +112,8 @@ def load_grammar(
     `lark_files`, or is nested too deeply (NestingError).
     """
     found = find_source(source)
+    if not found.text.strip():
+        raise GrammarError(f'grammar {found.display} is empty; expected rules, such as start: "yes"')
     return parse_grammar(
         found.text,
         name=found.name,

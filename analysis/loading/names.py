@@ -6,11 +6,12 @@ import functools
 import os
 import pkgutil
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
 
-from maskwright.analysis.arguments import a_type
+from maskwright.analysis.arguments import a_type, clip
 from maskwright.analysis.errors import GrammarError, MaskwrightError, UnknownNameError
 from maskwright.analysis.grammar.grammar import Lexing
 from maskwright.analysis.grammar.lark_files import OR_PATH, is_text, read_file, short_name, suggestion
@@ -39,6 +40,9 @@ LIBRARY = Path(__file__).parent / "library"
 LIBRARY_PARTS = ("unicode",)
 """Files of the library without rules, for grammars to import."""
 
+
+_OF_PATTERNS = re.compile(r"[\\^$*+?|(){}\[\]]")
+"""Characters of a regular expression that no grammar's name has."""
 
 DIRECTIVE = re.compile(
     r"^[ \t]*%(schema|grammar|regex|token)[ \t]+([A-Z_][A-Z0-9_]*)(?=[ \t]*(?:\S|$))[ \t]*", re.MULTILINE
@@ -92,7 +96,7 @@ def find_source(source: str | os.PathLike[str]) -> Source:
     object that is neither a name nor a path.
     """
     if not isinstance(source, str | bytes | os.PathLike):
-        raise GrammarError(f"a grammar is a name, a path or a text; this is {a_type(source)}")
+        raise GrammarError(f"a grammar is a name, a path or a text; this is {a_type(source)}{_meant(source)}")
     shown = os.fsdecode(source)
     if isinstance(source, bytes) and is_text(shown):
         raise GrammarError("the text of a grammar is of type bytes; expected a str; decode it: data.decode()")
@@ -112,7 +116,42 @@ def find_source(source: str | os.PathLike[str]) -> Source:
         path = LIBRARY.joinpath(*shown.split(".")).with_suffix(".lark")
         return Source(read_file(str(path)), shown, path.name, path.parent)
     path = Path(shown)
-    return Source(read_file(shown, known_grammars()), path.name, shown, path.parent)
+    try:
+        return Source(read_file(shown, known_grammars()), path.name, shown, path.parent)
+    except UnknownNameError as error:
+        if not (isinstance(source, str) and (meant := _meant(shown))):
+            raise
+        raise UnknownNameError(f"{short_name(shown)} is neither a grammar's name nor a file{meant}") from error
+
+
+def _meant(source: Any) -> str:
+    """The end of a message: which call reads what is no grammar; "" where nobody can tell."""
+    if isinstance(source, str):
+        begin = source.lstrip()[:1]
+        if begin == "{" or source.endswith(".json"):
+            return f": mw.load_schema({clip(source)}) reads a JSON schema"
+        if begin == "[" and source.rstrip()[-1:] == "]" and '"' in source:
+            return (
+                ": mw.load_choice([...]) reads a list of answers, and mw.read_tools(...) one of tools, as JSON text too"
+            )
+        if _OF_PATTERNS.search(source):
+            return f": mw.load_regex({clip(source)}) reads a regular expression (--from regex in commands)"
+        return ""
+    if isinstance(source, list | tuple):
+        of_texts = bool(source) and all(isinstance(one, str | bytes) for one in source)
+        of_tools = bool(source) and all(isinstance(one, Mapping) for one in source)
+        call = f"mw.load_choice({clip(source)})" if of_texts else "mw.read_tools(tools)" if of_tools else ""
+        return call and f": {call} reads a list of {'answers' if of_texts else 'tools'}"
+    if get_origin(source) is Literal:
+        answers = clip(list(get_args(source)))
+        return f": mw.load_choice({answers}) writes one of its texts as it is, mw.load_schema({_shown(source)}) as JSON"
+    if isinstance(source, Mapping | type) or callable(source) or hasattr(source, "__origin__"):
+        return f": mw.load_schema({_shown(source)}) reads a JSON schema or a type"
+    return ""
+
+
+def _shown(source: Any) -> str:
+    return getattr(source, "__name__", "") if isinstance(source, type) else clip(source).replace("typing.", "")
 
 
 @functools.cache

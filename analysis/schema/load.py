@@ -6,6 +6,7 @@ import json
 import marshal
 import math
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -16,13 +17,14 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urljoin
 
 from maskwright.analysis.arguments import a_type, as_boolean, clip, printable
-from maskwright.analysis.errors import MissingExtraError, NestingError, SchemaError
+from maskwright.analysis.errors import MaskwrightWarning, MissingExtraError, NestingError, SchemaError
 from maskwright.analysis.files import is_tensors, read_file_bytes
 from maskwright.analysis.kept import Kept
 from maskwright.analysis.nesting import MOST_NESTED_JSON, on_own_stack, read_json
 from maskwright.analysis.schema.closed import refuse_deep
 from maskwright.analysis.schema.documents import draft_named, identifier
 from maskwright.analysis.schema.graph import build_graph
+from maskwright.analysis.schema.idle_keywords import misspelled
 from maskwright.analysis.schema.shapes import Escapes, SchemaGraph, Texts
 from maskwright.analysis.schema.spacing import spacing_of
 from maskwright.analysis.schema.style import KeyOrder, Style, StyleName, read_style
@@ -67,7 +69,6 @@ class JsonSchema:
         return f"<JsonSchema {printable(self.name)}: {len(self.texts.graph.nodes)} nodes{left_out}>"
 
 
-@on_own_stack
 def load_schema(
     source: Any,
     *,
@@ -83,7 +84,7 @@ def load_schema(
 
     source : a schema as Python values (a dict or a bool), as JSON text or as the path of a file; or
         a pydantic model, a dataclass, a TypedDict, another type or a function, whose schema
-        pydantic tells (`pip install pydantic`).
+        pydantic makes (`pip install 'maskwright[schema]'`).
     documents : URI -> schema, for references to other documents; or a folder, whose `.json` files
         they are: each under its identifier and its path in the folder. Nothing is loaded from
         elsewhere.
@@ -107,12 +108,41 @@ def load_schema(
     Raises: SchemaError for a schema that is malformed, that nothing satisfies, or that asks for
     what no mask can say exactly, with the JSON pointer; UnknownNameError for another option;
     MissingExtraError where pydantic is needed and missing.
+    Warns: MaskwrightWarning for an unknown keyword that is nearly a known one.
     Cost: 0.1 ms for a schema of 1 kB; one that was read before is looked up.
 
     Example:
         >>> load_schema({"title": "age", "type": "integer", "minimum": 0})
         <JsonSchema age: 1 nodes>
     """
+    found = read_schema(
+        source,
+        style=style,
+        documents=documents,
+        whitespace=whitespace,
+        key_order=key_order,
+        escapes=escapes,
+        lenient=lenient,
+        name=name,
+    )
+    for said in misspelled(found.schema):
+        warnings.warn(f"{printable(found.name)}: {said}", MaskwrightWarning, stacklevel=2)
+    return found
+
+
+@on_own_stack
+def read_schema(
+    source: Any,
+    *,
+    style: StyleName | Style = "natural",
+    documents: Mapping[str, Any] | str | os.PathLike[str] | None = None,
+    whitespace: str | int | None = None,
+    key_order: KeyOrder | None = None,
+    escapes: Escapes | None = None,
+    lenient: bool = False,
+    name: str | None = None,
+) -> JsonSchema:
+    """`load_schema`, without a word on misspelled keywords: for what others send or hold."""
     lenient = as_boolean("lenient", lenient)
     schema, found = read_values(source)
     if name is None:
@@ -283,7 +313,11 @@ def parse_schema(text: str | bytes, where: str = "the schema") -> Any:
     try:
         return read_json(text, parse_constant=no_constant, parse_float=exact)
     except json.JSONDecodeError as error:
-        raise SchemaError(f"{where}:{error.lineno}:{error.colno}: this is no JSON: {error.msg}") from error
+        if not error.doc.strip():
+            raise SchemaError(f"{where} is empty; expected a JSON schema, such as {{}} for any JSON") from None
+        quotes = error.doc.startswith("'", error.pos)
+        hint = "; JSON wants double quotes, and a dict of Python is taken as it is" if quotes else ""
+        raise SchemaError(f"{where}:{error.lineno}:{error.colno}: this is no JSON: {error.msg}{hint}") from error
     except NestingError as error:
         raise SchemaError(f"{where}: {error}") from None
     except ValueError as error:
@@ -302,7 +336,8 @@ def _of_type(source: Any) -> Any:
         from pydantic import PydanticUserError, TypeAdapter
     except ImportError as error:
         raise MissingExtraError(
-            f"the schema of {clip(getattr(source, '__name__', source))} is told by pydantic, which is not installed: pip install pydantic"
+            f"the schema of {clip(getattr(source, '__name__', source))} is made by pydantic, which is not installed: "
+            "pip install 'maskwright[schema]'"
         ) from error
     try:
         return TypeAdapter(source).json_schema()

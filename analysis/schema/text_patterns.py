@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from maskwright.analysis.arguments import a_type, clip, printable
-from maskwright.analysis.errors import GrammarError
+from maskwright.analysis.errors import EmptyLanguageError, GrammarError
 from maskwright.analysis.nesting import on_own_stack
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.regex.whole import regex_automaton
@@ -38,7 +38,8 @@ def load_regex(pattern: str, flags: str = "", dialect: Literal["python", "ecma"]
     flags : letters of ``aimsux`` for Python; "" or "u" for ECMA 262.
 
     Raises: GrammarError for a syntax error, and for what no automaton reads, such as a
-    back-reference; LimitError for an automaton of more than 20,000 states.
+    back-reference; EmptyLanguageError, which is one, for a pattern that no text matches; LimitError
+    for an automaton of more than 20,000 states.
 
     Example:
         >>> load_regex(r"\d{4}-\d\d")
@@ -50,7 +51,13 @@ def load_regex(pattern: str, flags: str = "", dialect: Literal["python", "ecma"]
         raise GrammarError(
             f"flags is {clip(flags)} and dialect {clip(dialect)}; expected two strings, such as 'i' and 'python'"
         )
-    return Regex(clip(pattern), regex_automaton(pattern, flags, dialect))
+    found = regex_automaton(pattern, flags, dialect)
+    if found.is_empty:
+        raise EmptyLanguageError(
+            f"no text matches {clip(pattern)} as a whole, so nothing could be written: look at what its anchors and look-arounds ask "
+            "of the characters beside them"
+        )
+    return Regex(clip(pattern), found)
 
 
 @on_own_stack

@@ -23,7 +23,7 @@ from maskwright.decoding.generation.completion import Completion, Reason, Step
 from maskwright.decoding.generation.counts import TokenCounts
 from maskwright.decoding.generation.guide import CanonicalGuide
 from maskwright.decoding.generation.healing import Healing
-from maskwright.decoding.generation.logits import CallReader, Logits, ModelReader, Sampler
+from maskwright.decoding.generation.logits import Logits, Sampler, reader_of
 from maskwright.decoding.generation.names import NameGuide, NameSource
 from maskwright.decoding.generation.options import (
     as_prompt,
@@ -77,8 +77,7 @@ class Generation:
         counts: TokenCounts | None,
         names: NameSource | None,
     ) -> None:
-        reader = ModelReader if hasattr(model, "config") else CallReader
-        self._reader = reader(model, prompt_tokens)
+        self._reader = reader_of(model, prompt_tokens)
         self._matcher = matcher
         self._vocabulary = vocabulary
         self._max_tokens, self._max_seconds = max_tokens, seconds

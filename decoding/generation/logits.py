@@ -156,6 +156,11 @@ def _can_be_cut(cache: Any) -> bool:
     )
 
 
+def reader_of(model: Any, tokens: Sequence[int]) -> ModelReader | CallReader:
+    """What reads a text with a model of transformers, or with a function from tokens to logits."""
+    return (ModelReader if hasattr(model, "config") else CallReader)(model, tokens)
+
+
 class CallReader:
     """A function from tokens to logits, with the interface of `ModelReader`.
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from maskwright.analysis.arguments import a_type, clip, printable
 from maskwright.analysis.errors import MaskwrightError, SchemaError, StoreError
 from maskwright.analysis.regex.dfa import MAX_STATES, Dfa
-from maskwright.analysis.schema.load import JsonSchema, load_schema, parse_schema
+from maskwright.analysis.schema.load import JsonSchema, parse_schema, read_schema
 from maskwright.analysis.schema.text_patterns import Regex
 from maskwright.maskstore.damaged import reason, refuse
 from maskwright.maskstore.file.fileheader import PATTERN, SCHEMA
@@ -83,7 +83,7 @@ def constraint_in(where: str, facts: Mapping[str, Any], arrays: Mapping[str, Arr
     try:
         # no text: `load_schema` would read the file or folder of this machine that it names
         schema, documents = _value(facts, "schema", dict, bool), _value(facts, "documents", dict)
-        return load_schema(
+        return read_schema(
             schema,
             documents=documents or None,
             whitespace=_value(facts, "whitespace", str, int),

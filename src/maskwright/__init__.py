@@ -24,18 +24,24 @@ if TYPE_CHECKING:
         read_tools,
         special_token,
     )
+    from maskwright.analysis.deadline import OutOfTimeError
     from maskwright.analysis.dialects import read_constraint, read_llguidance
     from maskwright.analysis.errors import (
+        BackupError,
         DeadEndError,
+        EmptyLanguageError,
         GrammarError,
         IllegalTokenError,
         LimitError,
         MaskwrightError,
+        MaskwrightWarning,
         MissingExtraError,
+        NestingError,
         SchemaError,
         StoreError,
         TerminalError,
         UnknownNameError,
+        UnusedPartError,
         VocabularyError,
     )
     from maskwright.analysis.grammar import Grammar, Layout, Terminal
@@ -47,6 +53,7 @@ if TYPE_CHECKING:
         build_follow_graph,
         interchange_classes,
     )
+    from maskwright.analysis.legality.certificate import CertificateError
     from maskwright.analysis.loading import Indenter, load_grammar, normalise, parse_grammar
     from maskwright.analysis.schema.load import JsonSchema, load_schema
     from maskwright.analysis.schema.text_patterns import Regex, load_choice, load_regex
@@ -71,7 +78,9 @@ if TYPE_CHECKING:
     from maskwright.stores.schema_store import SchemaStore
     from maskwright.stores.store import EntryStore, Store, load_store
     from maskwright.validation import ValidationReport, validate
+    from maskwright.validation.corpus import CorpusError
     from maskwright.verification import VerificationReport, verify
+    from maskwright.worker_pool import BusyError, CancelledError, NoProcessError, WorkerError
 
     __version__: str
 
@@ -152,6 +161,18 @@ _HOME = {
     "store_info": "maskwright.maskstore.file.fileformat",
     "validate": "maskwright.validation",
     "verify": "maskwright.verification",
+    "BackupError": "maskwright.analysis.errors",
+    "EmptyLanguageError": "maskwright.analysis.errors",
+    "MaskwrightWarning": "maskwright.analysis.errors",
+    "NestingError": "maskwright.analysis.errors",
+    "UnusedPartError": "maskwright.analysis.errors",
+    "OutOfTimeError": "maskwright.analysis.deadline",
+    "CertificateError": "maskwright.analysis.legality.certificate",
+    "CorpusError": "maskwright.validation.corpus",
+    "BusyError": "maskwright.worker_pool",
+    "CancelledError": "maskwright.worker_pool",
+    "NoProcessError": "maskwright.worker_pool",
+    "WorkerError": "maskwright.worker_pool",
 }
 """Public name -> module that defines it.
 
@@ -182,13 +203,19 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "AnalysisReport",
+    "BackupError",
     "Batch",
+    "BusyError",
+    "CancelledError",
     "CanonicalTokens",
+    "CertificateError",
     "Completion",
     "ComposedStore",
     "Composition",
+    "CorpusError",
     "DeadEndError",
     "Deciders",
+    "EmptyLanguageError",
     "EntryStore",
     "Explainer",
     "Explanation",
@@ -203,8 +230,12 @@ __all__ = [
     "LimitError",
     "MaskwrightError",
     "MaskwrightLogitsProcessor",
+    "MaskwrightWarning",
     "Matcher",
     "MissingExtraError",
+    "NestingError",
+    "NoProcessError",
+    "OutOfTimeError",
     "ReferenceDecoder",
     "Regex",
     "ResidentRows",
@@ -217,11 +248,13 @@ __all__ = [
     "TokenCounts",
     "TokenIndex",
     "UnknownNameError",
+    "UnusedPartError",
     "ValidationReport",
     "Verdict",
     "VerificationReport",
     "Vocabulary",
     "VocabularyError",
+    "WorkerError",
     "analyze",
     "apply_mask",
     "build_follow_graph",

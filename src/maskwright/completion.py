@@ -34,7 +34,7 @@ from maskwright.decoding.adapters.huggingface import check_same_tokens
 from maskwright.decoding.engine.arguments import plain_bytes
 from maskwright.decoding.generation.generation import Completion, Generation, generate
 from maskwright.decoding.generation.healing import split_for_healing
-from maskwright.decoding.generation.logits import ModelReader, Sampler
+from maskwright.decoding.generation.logits import CallReader, ModelReader, Sampler, reader_of
 from maskwright.decoding.generation.options import as_stops, check_names
 from maskwright.decoding.logits import apply_mask, need_torch
 from maskwright.decoding.matcher import DEFAULT_ROLLBACK
@@ -54,11 +54,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LanguageModel:
-    """A causal language model of transformers with its tokenizer.
+    """A causal language model with its tokenizer.
 
     name : the name or folder it was loaded by.
-    model : the model, an object of transformers.
-    tokenizer : the model's tokenizer, an object of transformers.
+    model : the model, an object of transformers, or a function from tokens to logits.
+    tokenizer : the model's tokenizer, an object of transformers or of tokenizers.
     vocabulary : the tokens as bytes.
     context : the most tokens that the model sees at once; 0 if its configuration does not say.
     begin : token ids to put before every prompt, in addition to those that the tokenizer adds.
@@ -79,7 +79,8 @@ class LanguageModel:
 
         Raises: MaskwrightError if there are no tokens and the tokenizer has neither of the two.
         """
-        tokens = [*self.begin, *self.tokenizer(text)["input_ids"]]
+        found = self.tokenizer(text)["input_ids"] if callable(self.tokenizer) else self.tokenizer.encode(text).ids
+        tokens = [*self.begin, *found]
         if not tokens:
             tokenizer = self.tokenizer
             first = tokenizer.bos_token_id if tokenizer.bos_token_id is not None else tokenizer.eos_token_id
@@ -94,7 +95,8 @@ class LanguageModel:
 def load_model(name: str | os.PathLike[str] = BUNDLED, device: str | None = None) -> LanguageModel:
     """Load a language model and its tokenizer.
 
-    No code that comes with a model is executed, and nobody is asked whether it should be.
+    No code that comes with a model is executed, and nobody is asked whether it should be. The
+    bundled model needs neither torch nor transformers: without them NumPy computes its logits.
 
     name : the bundled model (python-tiny), a folder, or a name on the Hugging Face hub.
     device : "cpu", "cuda", ...; by default CUDA if there is such a device, else the CPU. On the
@@ -107,6 +109,12 @@ def load_model(name: str | os.PathLike[str] = BUNDLED, device: str | None = None
     """
     need_type("the name of a model", name, (str, os.PathLike), "a str or a Path")
     need_type("device", device, (str, NoneType), "a str or None")
+    if name == BUNDLED and device in (None, "cpu") and _missing_packages():
+        from maskwright.models.numpy_model import load_parts
+
+        vocabulary, (by_numpy, its_tokenizer) = load_vocabulary(BUNDLED), load_parts()
+        begin = tuple(vocabulary.eos[:1])
+        return LanguageModel(BUNDLED, by_numpy, its_tokenizer, vocabulary, by_numpy.context, begin)
     torch = need_torch()
     try:
         from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -149,12 +157,15 @@ def check_model_name(name: str | os.PathLike[str]) -> None:
     Raises: MissingExtraError if torch or transformers is not installed; UnknownNameError if the
         name is a path that is no model's folder. `load_model` would raise the same errors.
     """
-    for package in ("torch", "transformers"):
-        if importlib.util.find_spec(package) is None:
-            raise MissingExtraError(
-                f"{package} is not installed, but language models need it: pip install 'maskwright[hf]'"
-            )
+    if name != BUNDLED and (missing := _missing_packages()):
+        raise MissingExtraError(
+            f"{missing[0]} is not installed, but language models need it: pip install 'maskwright[hf]'"
+        )
     _source(name)
+
+
+def _missing_packages() -> list[str]:
+    return [package for package in ("torch", "transformers") if importlib.util.find_spec(package) is None]
 
 
 def vocabulary_of(name: str | os.PathLike[str]) -> Vocabulary | None:
@@ -301,7 +312,7 @@ class ModelDraw:
     def __init__(self, model: LanguageModel, temperature: float, seed: int) -> None:
         self._model, self._temperature, self._seed = model, temperature, seed
         self._read: list[int] = []
-        self._reader: ModelReader | None = None
+        self._reader: ModelReader | CallReader | None = None
         self.begin_text(0)
 
     def begin_text(self, number: int) -> None:
@@ -318,7 +329,7 @@ class ModelDraw:
         if self._reader is not None and len(tokens) == len(self._read) + 1 and list(tokens[:-1]) == self._read:
             self._reader.push(tokens[-1])
         else:
-            self._reader = ModelReader(self._model.model, [*self._model.tokens_of(""), *tokens])
+            self._reader = reader_of(self._model.model, [*self._model.tokens_of(""), *tokens])
         self._read[:] = tokens
         logits = self._reader.logits()
         apply_mask(logits, words)

@@ -189,7 +189,10 @@ def test_bad_grammars(runner: CliRunner, tokenizer: str, tmp_path: Path, case: s
         (["analyze", "lark:lark", "-t", "broken.json"], "broken.json"),
         (["analyze", "lark:lark", "--json", "no/such/folder/x.json"], "no folder"),
         (["analyze", "lark:lark", "--start", "nothing"], "no rule 'nothing'"),
-        (["verify", "altered.safetensors", "-t", "mistral-7b-v0.1"], "a store is read without --tokenizer"),
+        (
+            ["verify", "altered.safetensors", "-t", "mistral-7b-v0.1"],
+            "name the grammar that it was built from; or leave --tokenizer out",
+        ),
         (["analyze", "altered.safetensors"], "name the grammar that it was built from"),
         (["verify", "altered.safetensors", "--tokenizer", "--refresh"], "name a tokenizer behind it"),
         (["info", "lark:lark", "-t", "altered.safetensors"], "not a tokenizer; name the tokenizer.json"),

@@ -52,6 +52,23 @@ def test_help_is_whole(name: str) -> None:
         assert set(re.findall(r"\w{3,}", plain)) <= set(re.findall(r"\w{3,}", narrow)) or "-" in plain
 
 
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_help_is_plain_at_any_width(width: int) -> None:
+    """No types of Python, nothing cut, no word longer than the line; what a command reads is called GRAMMAR throughout."""
+    for name, command in [("maskwright", MAIN), *COMMANDS.items()]:
+        parent = None if command is MAIN else MAIN.context_class(MAIN, info_name="maskwright", terminal_width=width)
+        found = MAIN.get_command(parent, name) if parent is not None else MAIN  # type: ignore[attr-defined]
+        text = found.get_help(found.context_class(found, parent=parent, info_name=name, terminal_width=width))
+        assert not re.search(r"<(bool|int|str|float|path|file)\b|…|\{[A-Z]|\\\[|STORE\b", text), text
+        assert "..." not in text.replace("PATH...", "").replace("ARGS]...", "").replace("GRAMMAR...", "").replace(
+            ", ...", ""
+        )
+        assert max(map(len, text.splitlines())) <= width, text
+        for parameter in command.params:
+            for option in parameter.opts if isinstance(parameter, click.Option) else ():
+                assert option in text
+
+
 @pytest.mark.parametrize("name", share(["export", *sorted(COMMANDS.keys() - {"export"})], 1))
 def test_the_short_option_shows_the_same(name: str) -> None:
     assert shown(name, "-h") == shown(name, "--help")

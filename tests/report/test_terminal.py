@@ -57,7 +57,10 @@ def test_exact_engine(facts: Facts, engine_facts: Facts) -> None:
     ]
     expected = [found[name] for name in figures.ENGINE_LABELS if name in found]
     assert shown == expected and found["nodes"] in shown and found["table_bytes"] in shown and len(shown) >= 9
-    assert any(line.split()[1:5] == ["counted", "under", "lexing", "nfa"] for line in lines)
+    (own,) = (i for i, line in enumerate(lines) if line.split()[1:5] == ["your", "store", "lexing", "longest"])
+    (post,) = (i for i, line in enumerate(lines) if line.split()[1:6] == ["the", "post's", "store", "lexing", "nfa"])
+    entries = next(i for i, line in enumerate(lines) if line.split()[1:2] == ["entries"])
+    assert own < post < entries
 
 
 def test_bars_are_to_scale(facts: Facts) -> None:
@@ -107,7 +110,12 @@ def test_parts_that_an_analysis_may_lack(facts: Facts) -> None:
     facts["interchange"] = {"classes": [], "terminals": 0, "further": [], "classes_normalised": []}
     text = printed(facts)
     assert "no interchangeable terminals" in text
-    assert "two terminals of context" not in text and "last terminal remembered" not in text and "post" not in text
+    assert (
+        "two terminals of context" not in text
+        and "last terminal remembered" not in text
+        and "post one" not in text
+        and "post, lark" not in text
+    )
 
 
 def test_a_class_seen_after_rewriting_only(facts: Facts) -> None:

@@ -133,7 +133,7 @@ HOSTILE = [
     ("grammar", '{"grammars": [{"lark_grammar": "start: @"}', "the grammar begins as a JSON object does, and is no JSON"),
     ("grammar", '{"tools": []}', "the tools come without 'begin'"),
     ("grammar", '{"tools": [], "begin": "<", "end": ">"}', "expected a list of at least one tool"),
-    ("grammar", '{"tools": [], "begin": "<", "end": ">", "paths": true}', "'paths' is not known beside tools; expected tools, begin"),
+    ("grammar", '{"tools": [], "begin": "<", "end": ">", "paths": true}', "'paths' is not known beside tools; expected tools, family"),
     ("grammar", '{"tools": "/etc/passwd", "begin": "<", "end": ">"}', "the tools are no JSON"),
     ("grammar", f'{{{ONE_TOOL}, "begin": 3}}', "begin"),
     ("grammar", f'{{{ONE_TOOL}, "begin": "<", "whitespace": true}}', "whitespace|white space"),

@@ -13,6 +13,7 @@ import errno
 import io
 import os
 import sys
+import warnings
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -82,6 +83,7 @@ def _run() -> None:
             # A character that the stream cannot encode must not end the command. Even UTF-8 lacks
             # the surrogates that stand for bytes of file names that are not UTF-8.
             stream.reconfigure(errors="backslashreplace")
+    warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"
     try:
         try:
             app()

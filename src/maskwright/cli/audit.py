@@ -87,7 +87,7 @@ def audit(
     values: Annotated[
         int | None, typer.Option("--values", min=1, metavar="N", help="Of a schema: values to try, by default 2,000.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the random choices.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the random choices.")] = 0,
     examples: Annotated[
         int,
         typer.Option("--examples", min=0, metavar="N", help="Differences of each kind that are shortened and listed."),
@@ -98,7 +98,9 @@ def audit(
             "--suffix", metavar=".EXT", help="Suffix of the files in folders; by default from the grammar's name."
         ),
     ] = None,
-    field: Annotated[str, typer.Option("--field", help="The member of a JSON record that is its text.")] = "text",
+    field: Annotated[
+        str, typer.Option("--field", metavar="NAME", help="The member of a JSON record that is its text.")
+    ] = "text",
     limit: Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="At most this many texts.")] = None,
     start: StartOption = None,
     lexing: LexingOption = None,

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -27,6 +26,7 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from typer.core import TyperArgument, TyperGroup
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.files import absolute, declare_outputs, keeping_inputs
@@ -38,12 +38,34 @@ if TYPE_CHECKING:
     from maskwright.stores.sources import Constraint
     from maskwright.stores.store import AnyStore
 
+
+class _Commands(TyperGroup):
+    """The commands. What they do is shown whole, and arguments by their names alone."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the first paragraph of each command's help."""
+        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        rows = [(name, " ".join((command.help or "").split("\n\n")[0].split())) for name, command in found if command]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """A command, or None. Newer typer would write GRAMMAR as ``{GRAMMAR}`` and ``GRAMMAR <str>``."""
+        found = super().get_command(ctx, cmd_name)
+        for each in () if found is None else found.params:
+            if isinstance(each, TyperArgument):
+                name = each.metavar if each.required else f"[{each.metavar}]"
+                vars(each).update(get_usage_pieces=lambda _, name=name: [name], display_type_rich=lambda **_: None)
+        return found
+
+
 app = typer.Typer(
     name="maskwright",
-    help="Grammar analysis and mask-store optimisation for grammar-constrained decoding.",
+    cls=_Commands,
+    help="Masks for language models that must write code or JSON, from grammars, schemas and patterns.",
     no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
 
@@ -60,7 +82,7 @@ def _options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Grammar analysis and mask-store optimisation for grammar-constrained decoding."""
+    """Masks for language models that must write code or JSON, from grammars, schemas and patterns."""
 
 
 def _names_of_grammars(incomplete: str) -> list[str]:
@@ -101,6 +123,15 @@ GrammarArgument = Annotated[
         "Where --from is an option: also a JSON schema (.json), a .gbnf or .ebnf file, or a text in what --from says.",
     ),
 ]
+GrammarOrStoreArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="GRAMMAR",
+        autocompletion=_names_of_grammars,
+        help="A grammar (python, json, ..., a .lark file), a JSON schema (.json), or what --from says, with --tokenizer; or the file of "
+        "a store that was built of one.",
+    ),
+]
 TokenizerOption = Annotated[
     str | None,
     typer.Option(
@@ -118,7 +149,9 @@ LexingOption = Annotated[
     Literal["longest", "contextual", "nfa"] | None,
     typer.Option(
         "--lexing",
-        help="The lexer semantics; see Grammar. nfa has no fast engine. By default as the grammar says, else contextual.",
+        help="How a text is cut into lexemes: contextual, the longest that the parser can take; longest, the longest of all; nfa, in "
+        "every way, as in the post on mask stores, which is for analysis and has no fast engine. By default as the grammar says, else "
+        "contextual.",
     ),
 ]
 ReservedOption = Annotated[
@@ -150,11 +183,8 @@ RestrictOption = Annotated[
     typer.Option(
         "--restrict",
         metavar="NAME[=VALUE]",
-        # rich reads [...] as markup
-        help=escape(
-            "A restriction of style or safety, such as no_comments, function_name=[a-z_]+ or imports=os,numpy.* for python, "
-            "or a bound on a terminal's lexemes, length:STRING=..80; may be given again. An unknown name lists those of the grammar."
-        ),
+        help="A restriction of style or safety, such as no_comments, function_name=[a-z_]+ or imports=os,numpy.* for python, "
+        "or a bound on a terminal's lexemes, length:STRING=..80; may be given again. An unknown name lists those of the grammar.",
     ),
 ]
 RulesOption = Annotated[
@@ -213,7 +243,7 @@ def progress_bars() -> Iterator[Any]:
     )
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
         tasks: dict[str, TaskID] = {}
-        preparing = bars.add_task("preparing (the first run compiles kernels for some seconds)", total=None)
+        preparing = bars.add_task("preparing", total=None)
 
         def report(what: str, done: int, total: int) -> None:
             bars.update(preparing, visible=False)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import codecs
 import sys
 import time
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +19,7 @@ from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.files import MAX_TEXT, read_file_bytes, read_stream
 from maskwright.cli.common import (
     ConflictsOption,
+    GrammarOrStoreArgument,
     JsonOption,
     LexingOption,
     RefreshOption,
@@ -72,9 +75,7 @@ REASONS = {
 
 @app.command(epilog="Example: maskwright complete python 'def mean(numbers):' --compare")
 def complete(
-    store: Annotated[
-        str, typer.Argument(metavar="STORE", help="A store file for the model's tokenizer; or a grammar.")
-    ],
+    store: GrammarOrStoreArgument,
     prompt: Annotated[
         str | None, typer.Argument(metavar="PROMPT", help="The beginning of the text; - or none: standard input.")
     ] = None,
@@ -98,7 +99,7 @@ def complete(
     top_p: Annotated[
         float, typer.Option("--top-p", metavar="P", help="Sample from the likeliest whose probabilities sum up to P.")
     ] = 1.0,
-    seed: Annotated[int, typer.Option("--seed", help="Equal seeds sample equally.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Equal seeds sample equally.")] = 0,
     stop: Annotated[
         list[str] | None, typer.Option("--stop", metavar="TEXT", help="End before this text; may be repeated.")
     ] = None,
@@ -393,6 +394,8 @@ def _stream(prompt: str, generation: Generation) -> Completion:
     _write(console, decoder.decode(b"", True), "")
     if is_terminal:
         console.print()
+    elif last not in ("", "\n"):  # what is said of the text is a line of its own
+        print(file=sys.stderr)
     return generation.completion
 
 
@@ -491,10 +494,7 @@ def _summary(found: Completion, facts: dict[str, Any]) -> str:
 
 def _silence_transformers() -> None:
     """Switch off the progress bars and warnings of transformers, which would interrupt the text."""
-    try:
-        from transformers.utils import logging
-    except ImportError:
-        return
-    log: Any = logging
-    log.set_verbosity_error()
-    log.disable_progress_bar()
+    with suppress(ImportError):
+        log: Any = import_module("transformers.utils.logging")
+        log.set_verbosity_error()
+        log.disable_progress_bar()

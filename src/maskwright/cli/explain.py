@@ -13,6 +13,7 @@ from maskwright.analysis.files import MAX_TEXT, read_file_bytes, read_stream
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.cli.common import (
     ConflictsOption,
+    GrammarOrStoreArgument,
     JsonOption,
     LexingOption,
     RefreshOption,
@@ -64,10 +65,7 @@ _MARKS = {b"\xff\xfe\x00\x00": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UT
 
 @app.command(epilog=_EPILOG)
 def explain(
-    store: Annotated[
-        str,
-        typer.Argument(metavar="STORE", help="A store file; or a grammar, with --tokenizer if tokens are named."),
-    ],
+    store: GrammarOrStoreArgument,
     text: Annotated[
         str | None,
         typer.Option("--text", metavar="FILE", help="The text; - for standard input. With --token, by default empty."),

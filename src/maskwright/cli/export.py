@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 @app.command(epilog="Example: maskwright export lark:python --tokenizer mistral-7b-v0.1 -o python.safetensors")
 def export(
     grammar: GrammarArgument,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="STORE", help="The store file to write.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The store's file.")],
     tokenizer: TokenizerOption = None,
     start: StartOption = None,
     lexing: LexingOption = None,

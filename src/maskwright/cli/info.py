@@ -5,13 +5,13 @@ from __future__ import annotations
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
 from rich.console import Console
 
 from maskwright.cli.common import (
     ConflictsOption,
+    GrammarOrStoreArgument,
     JsonOption,
     LexingOption,
     RefreshOption,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 @app.command(epilog="Example: maskwright info python.safetensors")
 def info(
-    store: Annotated[str, typer.Argument(metavar="STORE", help="A store file; or a grammar, with --tokenizer.")],
+    store: GrammarOrStoreArgument,
     tokenizer: TokenizerOption = None,
     start: StartOption = None,
     lexing: LexingOption = None,

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.cli.common import (
+    GrammarOrStoreArgument,
     JsonOption,
     TokenizerOption,
     app,
@@ -36,7 +37,7 @@ from maskwright.cli.constraints import (
 
 @app.command(epilog="Example: maskwright learn schema.json answers.jsonl --tokenizer MODEL -o answers.counts")
 def learn(
-    store: Annotated[str, typer.Argument(metavar="STORE", help="A store file, a grammar, a schema, ...")],
+    store: GrammarOrStoreArgument,
     paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Texts: files, folders, globs, .jsonl files.")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where the counts are written.")],
     tokenizer: TokenizerOption = None,
@@ -44,7 +45,9 @@ def learn(
         list[str] | None,
         typer.Option("--suffix", metavar=".EXT", help="Suffix of the files in folders; may be repeated."),
     ] = None,
-    field: Annotated[str, typer.Option("--field", help="The member of a JSON record that is its text.")] = "text",
+    field: Annotated[
+        str, typer.Option("--field", metavar="NAME", help="The member of a JSON record that is its text.")
+    ] = "text",
     limit: Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="At most this many texts.")] = None,
     syntax: FromOption = None,
     style: StyleOption = None,

@@ -33,7 +33,7 @@ def playground(
             "--tokenizer", "-t", metavar="T", help="A built-in name, or a path to a tokenizer's file or folder."
         ),
     ] = "python-tiny",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 for any that is free.")] = 0,
+    port: Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="0 for any that is free.")] = 0,
     host: Annotated[
         str,
         typer.Option(
@@ -41,7 +41,8 @@ def playground(
         ),
     ] = "127.0.0.1",
     seconds: Annotated[
-        float, typer.Option("--seconds", min=1, max=3600, help="The most CPU seconds that an answer may take.")
+        float,
+        typer.Option("--seconds", metavar="S", min=1, max=3600, help="The most CPU seconds that an answer may take."),
     ] = 30.0,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Open no browser; the address is printed.")] = False,
 ) -> None:

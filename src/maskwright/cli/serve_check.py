@@ -72,7 +72,11 @@ def serve_check(
     tokens: Annotated[
         int,
         typer.Option(
-            "--tokens", min=0, max=1000, help="How many tokens the model writes, if there is one; 0 for none."
+            "--tokens",
+            metavar="N",
+            min=0,
+            max=1000,
+            help="How many tokens the model writes, if there is one; 0 for none.",
         ),
     ] = 8,
     json_file: JsonOption = None,

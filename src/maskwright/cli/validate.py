@@ -10,6 +10,7 @@ from rich.console import Console
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.cli.common import (
+    GrammarOrStoreArgument,
     JsonOption,
     RestrictOption,
     TokenizerOption,
@@ -45,7 +46,7 @@ Exit codes: 0 the check passed; 1 it failed, or a text could not be read or judg
 
 @app.command(epilog=_EPILOG)
 def validate(
-    store: Annotated[str, typer.Argument(metavar="STORE", help="A store file; or a grammar, with --tokenizer.")],
+    store: GrammarOrStoreArgument,
     paths: Annotated[
         list[str] | None,
         typer.Argument(
@@ -88,7 +89,9 @@ def validate(
             "--suffix", metavar=".EXT", help="Suffix of the files in folders; by default from the grammar's name."
         ),
     ] = None,
-    field: Annotated[str, typer.Option("--field", help="The member of a JSON record that is its text.")] = "text",
+    field: Annotated[
+        str, typer.Option("--field", metavar="NAME", help="The member of a JSON record that is its text.")
+    ] = "text",
     limit: Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="At most this many texts.")] = None,
     amount: Annotated[
         int | None,
@@ -100,9 +103,13 @@ def validate(
             help="The number of samples (1,000), or the least number of positions (streamlined, 300,000) or pairs (oracle, 10,000).",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of all random choices.")] = 0,
-    budget: Annotated[int, typer.Option("--budget", min=1, help="sample: tokens drawn for each text.")] = 100,
-    cuts: Annotated[int, typer.Option("--cuts", min=0, help="sample: cut-offs of each text that are closed too.")] = 4,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of all random choices.")] = 0,
+    budget: Annotated[
+        int, typer.Option("--budget", metavar="N", min=1, help="sample: tokens drawn for each text.")
+    ] = 100,
+    cuts: Annotated[
+        int, typer.Option("--cuts", metavar="N", min=0, help="sample: cut-offs of each text that are closed too.")
+    ] = 4,
     model: Annotated[
         str | None,
         typer.Option(

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from maskwright.cli.common import (
     ConflictsOption,
+    GrammarOrStoreArgument,
     JsonOption,
     LexingOption,
     RefreshOption,
@@ -35,7 +36,7 @@ a file that is not what its grammar gives, or nothing was decided;
 
 @app.command(epilog=_EPILOG)
 def verify(
-    store: Annotated[str, typer.Argument(metavar="STORE", help="A store file; or a grammar, with --tokenizer.")],
+    store: GrammarOrStoreArgument,
     tokenizer: TokenizerOption = None,
     start: StartOption = None,
     lexing: LexingOption = None,

@@ -16,12 +16,12 @@ from maskwright.analysis.nesting import on_own_stack
 from maskwright.analysis.schema.documents import DEFAULT_DRAFT, DRAFTS
 from maskwright.analysis.schema.emptiness import Emptiness, empty_subschemas
 from maskwright.analysis.schema.graph import build_graph
-from maskwright.analysis.schema.load import JsonSchema, given_documents, load_schema, read_values
+from maskwright.analysis.schema.idle_keywords import Place, idle_keywords, places_of
+from maskwright.analysis.schema.load import JsonSchema, given_documents, read_schema, read_values
 from maskwright.analysis.schema.spacing import spacing_of
 from maskwright.analysis.schema.style import Style, StyleName, read_style
 from maskwright.decoding.matchers import make_matcher
 from maskwright.lint.finding import CODES, SEVERITIES, Finding, Report, listed
-from maskwright.lint.schema_keywords import Place, idle_keywords, places_of
 from maskwright.lint.whitespace import is_infinite
 from maskwright.maskstore.schema.build import tables_of
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
@@ -185,7 +185,7 @@ class _Lint:
 
     def of_vocabulary(self, vocabulary: Vocabulary) -> Iterator[Finding]:
         """Whether the tokens can spell a text of the schema, and end it."""
-        schema = load_schema(self.schema, documents=self.documents, lenient=self.lenient)
+        schema = read_schema(self.schema, documents=self.documents, lenient=self.lenient)
         if not vocabulary.eos:
             yield self.finding(
                 "no-eos",

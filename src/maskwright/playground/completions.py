@@ -14,7 +14,7 @@ from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.kept import cached_property
 from maskwright.completion import LanguageModel, load_model, start_completion
 from maskwright.decoding.generation import Completion
-from maskwright.decoding.generation.logits import ModelReader
+from maskwright.decoding.generation.logits import reader_of
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 from maskwright.models import BUNDLED, model_folder
 
@@ -46,9 +46,8 @@ class Completions:
         """Why there are no completions; None if there are."""
         if self._vocabulary.tokens != load_vocabulary(model_folder(BUNDLED)).tokens:
             return f"the bundled model has other tokens than {self._vocabulary.name}: start with --tokenizer {BUNDLED}"
-        for package in ("torch", "transformers"):
-            if importlib.util.find_spec(package) is None:
-                return f"{package} is not installed: pip install 'maskwright[hf]'"
+        if importlib.util.find_spec("tokenizers") is None:
+            return "tokenizers is not installed: pip install 'maskwright[tokenizers]'"
         return None
 
     def model(self) -> LanguageModel:
@@ -67,7 +66,7 @@ class Completions:
     def logits(self, text: bytes) -> npt.NDArray[Any]:
         """(N,) float32; the model's logits behind a text. Raises: as `model`."""
         model = self.model()
-        found = ModelReader(model.model, model.tokens_of(text.decode(errors="ignore"))).logits()
+        found = reader_of(model.model, model.tokens_of(text.decode(errors="ignore"))).logits()
         return np.asarray(found, np.float32)
 
     def complete(

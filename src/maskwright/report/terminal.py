@@ -43,14 +43,15 @@ def render_terminal(facts: Facts) -> RenderableType:
 
     facts : of `maskwright.report.analysis.analyze`, with or without a vocabulary.
     """
-    parts = [_headline(facts), *_findings(facts), _sizes(facts), *_classes(facts)]
-    if "entries" in facts:
-        parts += [*_entries(facts), *_states(facts, "exact", "most entries left")]
-        parts += _states(facts, "ignored", "most entries originally")
+    parts = [_headline(facts), *_findings(facts)]
     if "engine" in facts:
         parts += _engine(facts)
     if "forecast" in facts:
         parts += _forecast(facts)
+    parts += [_sizes(facts), *_classes(facts)]
+    if "entries" in facts:
+        parts += [*_entries(facts), *_states(facts, "exact", "most entries left")]
+        parts += _states(facts, "ignored", "most entries originally")
     return Constrain(Group(*parts, *_costs(facts)), MAX_WIDTH)
 
 
@@ -59,6 +60,10 @@ def _headline(facts: Facts) -> RenderableType:
     lines = Table.grid(padding=(0, 2))
     if "entries" in facts:
         title += f" with {facts['tokenizer']['name']}"
+        if facts["grammar"]["lexing"] != facts["figures_for"]["lexing"]:
+            for row in _store_rows(facts):
+                lines.add_row(*row)
+            lines.add_row("the post's store", Text("lexing nfa", style="bold"), "counted in what follows")
         entry, calls = main_entry(facts), facts["parser_calls"]
         entries = f"{entry['original']:,} -> {entry['exact']:,}"
         asked = f"{calls['original']:,.1f} -> {calls['streamlined']:,.1f}"
@@ -66,11 +71,22 @@ def _headline(facts: Facts) -> RenderableType:
         lines.add_row("parser calls a mask", Text(asked, style="bold"), "mean over lexer states")
         step, removed = largest_step(entry)
         lines.add_row("most go as", Text(STEP_LABELS[step]), f"{removed:,}")
-        if facts["grammar"]["lexing"] != facts["figures_for"]["lexing"]:
-            lines.add_row("counted under", Text(f"lexing {facts['figures_for']['lexing']}"), "")
     else:
         lines.add_row("analysed without a vocabulary: facts about the grammar only")
     return Panel(lines, title=Text(shortened(title, 70), style="bold"), title_align="left")
+
+
+def _store_rows(facts: Facts) -> list[tuple[str, Text, str]]:
+    """The store that `build_store` makes, as it is forecast: how large, and what a mask costs."""
+    found = facts.get("forecast", {"unavailable": ""})
+    of = Text(f"lexing {facts['grammar']['lexing']}", style="bold")
+    if "unavailable" in found:
+        return [("your store", of, "")]
+    size, nbytes = next(iter(found["bytes"].items()))
+    rows = [("your store", of, f"{nbytes / 1e6:,.1f} MB at {int(size) // 1024}k tokens")]
+    if not found["is_open"]:
+        rows.append(("stack cells a mask", Text(f"{found['stack_reads']['mean']:,.1f}", style="bold"), "mean"))
+    return rows
 
 
 def _findings(facts: Facts) -> list[RenderableType]:

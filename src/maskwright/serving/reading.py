@@ -26,9 +26,9 @@ from maskwright.analysis.loading.names import DIRECTIVE, known_grammars
 from maskwright.analysis.nesting import on_own_stack, read_json
 from maskwright.analysis.schema.closed import closed_objects
 from maskwright.analysis.schema.documents import DEFAULT_DRAFT, escaped
-from maskwright.analysis.schema.load import load_schema, parse_schema
+from maskwright.analysis.schema.idle_keywords import idle_keywords, places_of
+from maskwright.analysis.schema.load import parse_schema, read_schema
 from maskwright.analysis.schema.text_patterns import load_choice, load_regex
-from maskwright.lint.schema_keywords import idle_keywords, places_of
 from maskwright.serving.options import Kind, RequestLimits, RequestOptions, as_kind, check_limits
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ class RequestReader:
         kind, spec, options = request[:3]
         if kind in ("json", "json_object"):
             is_any = kind == "json_object"
-            return load_schema(
+            return read_schema(
                 dict(_JSON_OBJECT) if is_any else self._schema(spec, options),
                 whitespace=options.whitespace,
                 key_order=options.key_order,
@@ -303,16 +303,15 @@ def _of_object(spec: str) -> Grammar | Composition:
     if "tools" not in values:
         raise GrammarError(
             "the grammar is a JSON object; send a JSON schema as json, a structural tag as structural_tag, tools as "
-            '{"tools": [...], "begin": ..., "end": ...}, several grammars as {"grammars": [...]}'
+            '{"tools": [...], "family": ...}, several grammars as {"grammars": [...]}'
         )
     for key in values:
         if key not in _TOOLS:
             raise GrammarError(f"{clip(key)} is not known beside tools; expected {', '.join(_TOOLS)}")
-    for key in ("begin", "end"):
-        if key not in values:
-            raise GrammarError(
-                f"the tools come without {key!r}, which says how the model writes calls; see mw.read_tools"
-            )
+    if not values.keys() & {"family", "begin", "end"}:
+        raise GrammarError(
+            "the tools come without 'begin' and 'end', or a 'family', which say how the model writes calls; see mw.read_tools"
+        )
     if isinstance(values.get("whitespace"), str) and len(values["whitespace"]) > _LONGEST_PATTERN:
         raise LimitError(f"the pattern of white space has more than {_LONGEST_PATTERN:,} characters")
     return read_tools(values.pop("tools"), **values)

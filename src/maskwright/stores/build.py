@@ -16,6 +16,7 @@ from maskwright.maskstore.table.build import build_engine_table, prepare_engine_
 from maskwright.maskstore.table.compiled import Progress
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
 from maskwright.stores.closing import Close, Keep
+from maskwright.stores.first_call import say_what_is_compiled
 from maskwright.stores.sources import as_constraint, schema_store_of
 from maskwright.stores.store import EntryStore, Store
 
@@ -111,6 +112,7 @@ def build_store(
     need_rules(rules)
     need_progress(progress)
     found = as_constraint(grammar)
+    say_what_is_compiled(of_schemas=not isinstance(found, Grammar))
     if not isinstance(found, Grammar):
 
         def build(each: Grammar, tokens: Vocabulary) -> Store | EntryStore:

@@ -39,6 +39,7 @@ from maskwright.maskstore.file.writing import TEMPORARY
 from maskwright.maskstore.table.compiled import EngineTable, Progress
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
 from maskwright.stores.build import build_and_keep
+from maskwright.stores.first_call import say_what_is_compiled
 from maskwright.stores.sources import as_constraint, schema_store_of
 from maskwright.stores.store import EntryStore, Store, load_store
 from maskwright.stores.trust import make_own_folder, why_not_trusted, why_not_trusted_file, why_others_cannot_read
@@ -176,7 +177,9 @@ def cached_store(
     refresh, lazy = as_boolean("refresh", refresh), as_boolean("lazy", lazy)
     need_rules(rules)
     need_progress(progress)
-    return _cached_any(as_constraint(grammar), as_vocabulary(vocabulary), _How(rules, progress, refresh, lazy))
+    found = as_constraint(grammar)
+    say_what_is_compiled(of_schemas=not isinstance(found, Grammar))
+    return _cached_any(found, as_vocabulary(vocabulary), _How(rules, progress, refresh, lazy))
 
 
 def cached_for_request(

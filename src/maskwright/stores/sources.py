@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, get_origin
 
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar.grammar import Grammar
@@ -23,20 +23,21 @@ if TYPE_CHECKING:
     from maskwright.stores.schema_store import SchemaStore
 
     Constraint: TypeAlias = Grammar | JsonSchema | Regex
-    SchemaSource: TypeAlias = JsonSchema | Regex | Mapping[str, Any] | type[Any] | Callable[..., Any]
+    SchemaSource: TypeAlias = JsonSchema | Regex | Mapping[str, Any] | list[str] | type[Any] | Callable[..., Any]
 
 
 def as_constraint(source: object) -> Constraint | Composition:
     """The grammar, schema or pattern that an argument stands for.
 
-    source : a `Grammar`, a `JsonSchema`, a `Regex` or a `Composition`; a dict, which is a JSON
-        schema; a pydantic model, a dataclass, another type or a function, whose schema
-        `load_schema` finds; a str or a path, which stands for a grammar: a .gbnf or .ebnf file or a
-        text with ``::=`` is read by `read_constraint`, one that names parts by `read_composition`,
-        all else by `load_grammar`.
+    source : a `Grammar`, a `JsonSchema`, a `Regex` or a `Composition`; a dict or its JSON text,
+        which is a JSON schema; a pydantic model, a dataclass, another type or a function, whose
+        schema `load_schema` finds; a list of texts, for `load_choice`; a str or a path, which
+        stands for a grammar: a .gbnf or .ebnf file or a text with ``::=`` is read by
+        `read_constraint`, one that names parts by `read_composition`, all else by `load_grammar`.
 
     Raises: as `load_schema`, `read_constraint` and `load_grammar`; GrammarError for the path of a
-    JSON file, since `load_schema` has options for it.
+    JSON file, since `load_schema` has options for it, and for a Literal of strings, which may be
+    meant with quotes or without.
     """
     if isinstance(source, Grammar):
         return source
@@ -44,23 +45,32 @@ def as_constraint(source: object) -> Constraint | Composition:
         return _named(source)
     from maskwright.analysis.composition import Composition
     from maskwright.analysis.schema.load import JsonSchema, load_schema
-    from maskwright.analysis.schema.text_patterns import Regex
+    from maskwright.analysis.schema.text_patterns import Regex, load_choice
 
     if isinstance(source, JsonSchema | Regex | Composition):
         return source
+    if isinstance(source, list) and source and all(isinstance(text, str | bytes) for text in source):
+        return load_choice(source)
+    if get_origin(source) is Literal and any(isinstance(value, str) for value in get_args(source)):
+        return as_grammar(source)  # type: ignore[arg-type]  # which says what it may mean
     if isinstance(source, Mapping) or callable(source) or hasattr(source, "__origin__"):
         return load_schema(dict(source) if isinstance(source, Mapping) else source)
     return as_grammar(source)  # type: ignore[arg-type]
 
 
-def _named(source: str | os.PathLike[str]) -> Grammar | Composition:
+def _named(source: str | os.PathLike[str]) -> Constraint | Composition:
     name = os.fspath(source)
     suffix = PurePath(name).suffix.lower() if isinstance(name, str) and "\n" not in name else ""
     if suffix == ".json":
         raise GrammarError(
             f"{name} is no grammar: read a JSON schema with mw.load_schema(path), and pass what it returns"
         )
-    if suffix in (".gbnf", ".ebnf") or (isinstance(source, str) and "::=" in source):
+    is_json = isinstance(source, str) and source.lstrip().startswith("{")
+    if is_json and '"grammars"' not in name:  # of llguidance
+        from maskwright.analysis.schema.load import load_schema
+
+        return load_schema(source)
+    if is_json or suffix in (".gbnf", ".ebnf") or (isinstance(source, str) and "::=" in source):
         from maskwright.analysis.dialects import read_constraint
 
         return read_constraint(source)

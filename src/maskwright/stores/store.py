@@ -28,6 +28,7 @@ from maskwright.maskstore.table.compiled import EngineTable, Progress
 from maskwright.maskstore.vocabulary import VocabularySource
 from maskwright.maskstore.vocabulary.masks import MaskPool
 from maskwright.stores.closing import Close, Closing, Keep
+from maskwright.stores.first_call import say_what_is_compiled
 
 if TYPE_CHECKING:
     from maskwright.analysis.loading.sources import GrammarSource
@@ -249,6 +250,7 @@ def load_store(
     Cost: O(size of the file).
     """
     found, origin = read_store(path, vocabulary, grammar, as_boolean("mapped", mapped))
+    say_what_is_compiled(of_schemas=not isinstance(found, EngineTable | EntryTable))
     if isinstance(found, EngineTable):
         return Store.of(found).loaded_from(origin)
     if isinstance(found, EntryTable):

@@ -24,7 +24,7 @@ import numpy as np
 
 from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError, SchemaError, VocabularyError
 from maskwright.analysis.files import MAX_TEXT, read_file_bytes
-from maskwright.analysis.schema.load import JsonSchema, load_schema
+from maskwright.analysis.schema.load import JsonSchema, read_schema
 from maskwright.analysis.schema.style import STYLES
 from maskwright.decoding.reference.json_texts import JsonInterpreter
 from maskwright.maskstore.file.fileformat import store_info
@@ -252,7 +252,7 @@ class _SchemaRun:
             ):
                 if is_looser:
                     try:
-                        loaded = load_schema(
+                        loaded = read_schema(
                             schema, style="any", documents=options.documents, lenient=options.lenient, name=kind
                         )
                     except SchemaError:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from maskwright.analysis.schema.documents import BY_NAME, escaped
 from maskwright.analysis.schema.formats import FORMATS, NOT_REGULAR
-from maskwright.lint.finding import Severity
+
+Severity = Literal["warning", "info"]
 
 _OF_TYPE: Mapping[str, tuple[str, ...]] = {
     "string": ("minLength", "maxLength", "pattern", "format"),
@@ -153,6 +154,16 @@ def _idle(place: Place, keyword: str) -> tuple[str, Severity, str, str] | None:
     return _of_another_type(schema, keyword)
 
 
+def misspelled(schema: Any) -> Iterator[str]:
+    """What to say of each keyword that is unknown, but nearly a known one, as lint does."""
+    for place in places_of(schema, 0):
+        for keyword in place.schema:
+            if keyword not in _KNOWN and isinstance(keyword, str):
+                found = _unknown(keyword)
+                if found is not None and found[1] == "warning":
+                    yield f"{place.pointer}/{escaped(keyword)}: {found[2]}, so it changes nothing: {found[3]}"
+
+
 def _unknown(keyword: str) -> tuple[str, Severity, str, str] | None:
     if keyword.startswith("x-"):
         return None
@@ -180,4 +191,4 @@ def _of_another_type(schema: Mapping[str, Any], keyword: str) -> tuple[str, Seve
     return keyword, "warning", why, f"remove it, or allow the type {wanted}"
 
 
-__all__ = ["Place", "idle_keywords", "places_of"]
+__all__ = ["Place", "idle_keywords", "misspelled", "places_of"]

@@ -1,0 +1,37 @@
+"""What the first call on a machine compiles, said before it does: a silent minute is long."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import logging
+import os
+
+from maskwright.analysis import jit
+from maskwright.analysis.ahead import extension
+from maskwright.analysis.kernel_sources import checksum
+
+
+def say_what_is_compiled(of_schemas: bool) -> None:
+    """Say it once in a process, by the logger "maskwright": by default on standard error.
+
+    of_schemas : whether a schema or a pattern is to be read; else a grammar.
+    """
+    _say_once("maskwright.decoding.schema" if of_schemas else "maskwright.decoding.engine")
+
+
+@functools.cache
+def _say_once(package: str) -> None:
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+        return
+    module = importlib.import_module(package)
+    if extension(package) is not None:
+        return
+    path = os.path.join(os.path.dirname(os.path.abspath(str(module.__file__))), "_mask_kernels.py")
+    folder = jit._folder(os.environ.get(jit.CACHE_VARIABLE, ""))
+    if not os.path.isdir(os.path.join(folder, f"mask_kernels-{checksum(path):08x}")):
+        logging.getLogger("maskwright").warning(
+            "maskwright was installed without compiled kernels, so Numba compiles them now, at the first calls: for about a minute, once. "
+            "They are kept in %s",
+            folder,
+        )

@@ -1,0 +1,209 @@
+"""What a user may have meant: another loader, another keyword, another name for a model's tools."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pickle
+import pkgutil
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+
+import maskwright as mw
+from maskwright.serving.requests import RequestCompiler
+
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "weather",
+        "parameters": {
+            "type": "object",
+            "properties": {"city": {"type": "string", "enum": ["Oslo"]}},
+            "required": ["city"],
+            "additionalProperties": False,
+        },
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("source", "call"),
+    [
+        (r"\d{3}", r"mw\.load_regex\('\\\\d\{3\}'\)"),
+        ("[a-z]+", r"mw\.load_regex\('\[a-z\]\+'\)"),
+        ("yes|no", r"mw\.load_regex\('yes\|no'\)"),
+        ('["yes", "no"]', r"mw\.load_choice\(\[\.\.\.\]\) reads a list of answers"),
+        ([TOOL], r"mw\.read_tools\(tools\) reads a list of tools"),
+        (Literal["a", "b"], r"mw\.load_choice\(\['a', 'b'\]\) .* mw\.load_schema\(Literal\['a', 'b'\]\) as JSON"),
+    ],
+)
+def test_another_loader_is_named(source: Any, call: str) -> None:
+    for load in (mw.load_grammar, lambda source: mw.build_store(source, "python-tiny")):
+        with pytest.raises(mw.MaskwrightError, match=call):
+            load(source)
+
+
+@pytest.mark.parametrize(
+    ("source", "call"),
+    [
+        ('{"type": "object"}', "load_schema"),
+        ({"type": "object"}, "load_schema"),
+        ("answer.json", "load_schema"),
+        (int, r"load_schema\(int\)"),
+        (["yes"], r"load_choice\(\['yes'\]\)"),
+    ],
+)
+def test_load_grammar_names_what_build_store_takes(source: Any, call: str) -> None:
+    with pytest.raises(mw.MaskwrightError, match=call):
+        mw.load_grammar(source)
+
+
+def test_where_only_one_loader_can_be_meant_it_is_called() -> None:
+    for source, text in (('{"type":\n"integer"}', b"12"), (["yes", "no"], b"yes"), ([b"a"], b"a")):
+        store: Any = mw.build_store(source, "python-tiny")
+        matcher = store.matcher()
+        matcher.advance_bytes(text)
+        assert matcher.is_accepting()
+    several = json.dumps({"grammars": [{"lark_grammar": 'start: "x"'}]})
+    assert not isinstance(mw.build_store(several, "python-tiny"), mw.SchemaStore)
+
+
+def test_names_are_suggested_as_before() -> None:
+    with pytest.raises(mw.UnknownNameError, match="did you mean 'python'"):
+        mw.load_grammar("pyhton")
+
+
+def test_what_is_empty_or_in_single_quotes(tmp_path: Path) -> None:
+    for name in ("e.json", "e.lark"):
+        (tmp_path / name).write_text("\n")
+    with pytest.raises(mw.SchemaError, match=r"e\.json is empty; expected a JSON schema"):
+        mw.load_schema(tmp_path / "e.json")
+    with pytest.raises(mw.GrammarError, match=r"e\.lark is empty; expected rules"):
+        mw.load_grammar(tmp_path / "e.lark")
+    with pytest.raises(mw.SchemaError, match="JSON wants double quotes, and a dict of Python is taken as it is"):
+        mw.load_schema("{'type': 'object'}")
+    with pytest.raises(mw.GrammarError, match="literals have double quotes"):
+        mw.parse_grammar("start: 'a'")
+
+
+def test_a_pattern_without_a_text_is_refused_at_once() -> None:
+    for pattern in ("(?=a)b", r"a\bb", "a^b"):
+        with pytest.raises(mw.EmptyLanguageError, match=r"no text matches .* as a whole"):
+            mw.load_regex(pattern)
+
+
+def _all(kind: type[BaseException]) -> Iterator[type[BaseException]]:
+    for one in kind.__subclasses__():
+        yield one
+        yield from _all(one)
+
+
+def test_every_error_is_at_the_front_door() -> None:
+    """But for those that do not leave the module that asks, and those of the stand-in for xgrammar, which it has."""
+    for module in pkgutil.walk_packages(mw.__path__, "maskwright."):
+        if ".cli." not in module.name and not module.name.endswith(("__main__", "_cuda", "vllm", "sglang")):
+            try:
+                importlib.import_module(module.name)
+            except ImportError:
+                continue  # of an engine or package that is not here
+    inside = {"MissingError", "RefusedError", "TooManyItems", "TooManyChoices", "DecodingError", "UnreadableError"}
+    found = {one for one in _all(mw.MaskwrightError) if one.__module__.startswith("maskwright.")}
+    assert len(found) > 20
+    assert {one.__name__ for one in found if getattr(mw, one.__name__, None) is not one} == inside
+
+
+def test_a_misspelled_keyword_warns() -> None:
+    schema = {"type": "object", "properties": {"a": {"minLenght": 3}, "minLenght": {}}, "requird": ["a"]}
+    with pytest.warns(mw.MaskwrightWarning) as found:
+        mw.load_schema(schema, name="s")
+    assert sorted(str(one.message) for one in found) == [
+        "s: /properties/a/minLenght: there is no keyword 'minLenght', so it changes nothing: write 'minLength', if that is meant",
+        "s: /requird: there is no keyword 'requird', so it changes nothing: write 'required', if that is meant",
+    ]
+    assert {Path(one.filename).name for one in found} == {"test_meant.py"}
+
+
+def test_nothing_else_of_a_schema_warns() -> None:
+    quiet = {
+        "x-minLenght": 3,
+        "optional": True,
+        "readOnly": True,
+        "const": {"minLenght": 1},
+        "default": {"minLenght": 1},
+        "$defs": {"requird": {"title": "t"}},
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mw.load_schema(quiet)
+        RequestCompiler("python-tiny").compile("json", '{"minLenght": 3}')
+        mw.lint_schema({"minLenght": 3})
+
+
+@pytest.mark.parametrize(
+    ("family", "begin", "end"),
+    [
+        ("hermes", '<tool_call>\n{"name": "weather", "arguments": ', "}\n</tool_call>"),
+        ("qwen", '<tool_call>\n{"name": "weather", "arguments": ', "}\n</tool_call>"),
+        ("llama", '{"name": "weather", "parameters": ', "}"),
+        ("llama-tag", "<function=weather>", "</function>"),
+    ],
+)
+def test_families_of_models_write_calls(family: Any, begin: str, end: str) -> None:
+    options = {} if family == "hermes" else {"family": family}
+    matcher = mw.build_store(mw.read_tools([TOOL], **options), "python-tiny").matcher()
+    matcher.advance_bytes(f'I look.\n{begin}{{"city": "'.encode())
+    assert matcher.short_ending().data.decode() == f'Oslo"}}{end}'
+    with pytest.raises(mw.IllegalTokenError, match="under tools, in weather"):
+        matcher.advance_bytes(b"Rome")
+
+
+def test_families_that_are_none() -> None:
+    with pytest.raises(mw.UnknownNameError, match=r"no family is named 'hermse'; did you mean 'hermes'"):
+        mw.read_tools([TOOL], family="hermse")  # type: ignore[arg-type]
+    with pytest.raises(mw.GrammarError, match="end is missing: give both begin and end"):
+        mw.read_tools([TOOL], begin="<x>")
+    spec = json.dumps({"tools": [TOOL], "family": "llama"})
+    assert RequestCompiler("python-tiny").compile("grammar", spec) is not None
+
+
+def test_a_batch_of_several_stores() -> None:
+    json_store, schema = (mw.build_store(of, "python-tiny") for of in ("json", {"enum": ["ab", "cd"]}))
+    tools = mw.build_store(mw.read_tools([TOOL]), "python-tiny")
+    batch: Any = mw.Batch([json_store, schema, tools])
+    matchers: list[Any] = [store.matcher() for store in (json_store, schema, tools)]
+    ids = [next(i for i in matcher.allowed_tokens() if i) for matcher in matchers]
+    for step in range(2):
+        rows = np.zeros((3, json_store.n_words), np.int32)
+        batch.fill(rows)
+        for row, matcher in zip(rows, matchers, strict=True):
+            wanted = np.zeros(json_store.n_words, np.int32)
+            matcher.fill(wanted)
+            assert (row == wanted).all()
+        if step == 0:
+            batch.advance(np.array(ids))
+            for matcher, token in zip(matchers, ids, strict=True):
+                matcher.advance(token)
+    assert [batch.shortest_ending(i) == matchers[i].short_ending() for i in range(3)] == [True] * 3
+    assert "may come next" in batch.explain(1, next(iter(matchers[1].allowed_tokens())))
+    again = pickle.loads(pickle.dumps(batch))
+    batch.copy(1, 0)
+    batch.rollback(0)
+    assert batch.min_bytes_left(0) == schema.matcher().min_bytes_left()
+    assert again.min_bytes_left(1) == matchers[1].min_bytes_left()
+
+
+def test_batches_that_are_none() -> None:
+    store = mw.build_store("json", "python-tiny")
+    with pytest.raises(mw.MaskwrightError, match="leave size out"):
+        mw.Batch([store], 1)  # type: ignore[call-overload]
+    with pytest.raises(mw.MaskwrightError, match="no store is given"):
+        mw.Batch([])
+    with pytest.raises(mw.VocabularyError, match="different vocabularies"):
+        mw.Batch([store, mw.build_store("json", [b"{", b"}", b'"', b"a", b"1"])])
+    with pytest.raises(mw.MaskwrightError, match="can be held to names"):
+        mw.Batch([store]).restrict(0, "STRING", ["a"])
