@@ -99,6 +99,7 @@ class EndingMachine:
         self.spelling = spelling
         self._n_frames = self._n_configurations = 0
         self._held = 0
+        self.has_cut = False
         self._frames: dict[tuple[int, int, int], Frame] = {}
         self._configurations: dict[tuple[tuple[int, ...], tuple[Column, ...], int], ParserConfiguration] = {}
 
@@ -208,12 +209,10 @@ class EndingMachine:
                         if target >= 0:
                             agenda.append((self._frame(target, base, base.pay), wanted & before))
 
-    def _shift(
-        self, frames: Iterable[Frame], column: int, pay: int = -1, before: ParserConfiguration | None = None
-    ) -> list[Frame]:
+    def _shift(self, frames: Iterable[Frame], column: int, before: ParserConfiguration, pay: int = -1) -> list[Frame]:
         """The stacks after a column. None are left if there are more than `MAX_STACKS`.
 
-        before : the configuration that is told so then.
+        before : the configuration that is told so then (`is_cut`), as is the machine (`has_cut`).
         pay : the bytes to pay for each line of the block that an indent opens, or that continues
             after a dedent; -1: what the frame below pays.
         """
@@ -226,8 +225,7 @@ class EndingMachine:
         # the engine gives up if a text has more parses
         if len(found) <= constants.MAX_STACKS:
             return list(found.values())
-        if before is not None:
-            before.is_cut = True
+        before.is_cut = self.has_cut = True
         return []
 
     def _accepts(self, frames: Iterable[Frame]) -> bool:
@@ -246,15 +244,18 @@ class EndingMachine:
         for symbol in symbols:
             if symbol == parser.newline and depth > 0:
                 continue
-            frames = self._shift(frames, parser.column_of[symbol], before=configuration)
+            frames = self._shift(frames, parser.column_of[symbol], configuration)
             if symbol == parser.newline and parser.layout is not None:
                 compare = parser.layout.compare
                 if compare(column, indents[-1]) == 1:
-                    frames = self._shift(frames, parser.indent, self._pay(self.lexer.indentation(column)))
+                    frames = self._shift(
+                        frames, parser.indent, configuration, self._pay(self.lexer.indentation(column))
+                    )
                     indents = (*indents, column)
                 while compare(column, indents[-1]) == -1:
                     indents = indents[:-1]
-                    frames = self._shift(frames, parser.dedent, self._pay(self.lexer.indentation(indents[-1])))
+                    pay = self._pay(self.lexer.indentation(indents[-1]))
+                    frames = self._shift(frames, parser.dedent, configuration, pay)
                 if column != indents[-1]:
                     frames = []
             else:
@@ -340,5 +341,5 @@ class EndingMachine:
             return False
         frames: Sequence[Frame] = ended.frames
         for _ in ended.indents[1:]:
-            frames = self._shift(frames, parser.dedent)
+            frames = self._shift(frames, parser.dedent, configuration)
         return self._accepts(frames)

@@ -109,10 +109,7 @@ class EndingSearch(EndingMachine):
         values = [COSTLY] * (lexer.end + 1)
         self._readings -= len(configuration.frames) - 1
         if self._readings < 0:
-            raise LimitError(
-                f"grammar {self._name} is so ambiguous here that endings of the text have too many readings to follow; "
-                "load the grammar with conflicts='shift', or make its rules less ambiguous"
-            )
+            raise LimitError(self._ambiguous())
         for column, target, below in self._actions(configuration.frames, self._text_columns):
             known: dict[int, int] = {}
             for terminal in parser.members[column]:
@@ -123,7 +120,7 @@ class EndingSearch(EndingMachine):
                     values[terminal] = min(values[terminal], known[before])
         ending: Sequence[Frame] = configuration.frames
         for _ in configuration.indents[1:]:
-            ending = self._shift(ending, parser.dedent)
+            ending = self._shift(ending, parser.dedent, configuration)
         if self._accepts(ending):
             values[lexer.end] = 0
         if configuration.depth and parser.newline >= 0:
@@ -153,8 +150,8 @@ class EndingSearch(EndingMachine):
         if configuration.options is not None:
             return configuration.options
         parser, top = self.parser, configuration.indents[-1]
-        frames = self._shift(configuration.frames, parser.column_of[parser.newline])
-        inner = self._shift(frames, parser.indent, self._pay(self.lexer.indentation_inside(top)))
+        frames = self._shift(configuration.frames, parser.column_of[parser.newline], configuration)
+        inner = self._shift(frames, parser.indent, configuration, self._pay(self.lexer.indentation_inside(top)))
         opened = parser.values(inner, parser.indented)
         options = []
         for column, outer in zip(
@@ -162,7 +159,7 @@ class EndingSearch(EndingMachine):
         ):
             options.append((column, parser.values(frames, parser.indented)))
             last = frames
-            frames = self._shift(frames, parser.dedent, self._pay(self.lexer.indentation(outer)))
+            frames = self._shift(frames, parser.dedent, configuration, self._pay(self.lexer.indentation(outer)))
         configuration.options = options, opened, 0 if self._accepts(last) else COSTLY
         return configuration.options
 
@@ -287,6 +284,7 @@ class EndingSearch(EndingMachine):
         while True:
             bound = self._bound(start)
             if bound >= COSTLY:
+                self._check_cuts(start)
                 return None
             try:
                 found = self._deepen(start, bound)
@@ -295,9 +293,27 @@ class EndingSearch(EndingMachine):
                 if self._visits_left >= 0 or not self._is_trapped(start):
                     raise
                 self._learn(_key(start), COSTLY)
+                self._check_cuts(start)
                 return None
             if found is not None:
                 return found
+
+    def _check_cuts(self, start: Node) -> None:
+        """Check that a state from which no ending was found has none.
+
+        Raises: LimitError where it has left something out that has more readings than the engine
+        follows.
+        """
+        if self.has_cut:
+            self._known, self._children = {}, {}  # what was learnt tells nothing of what was left out
+            if not self._is_trapped(start):
+                raise LimitError(self._ambiguous())
+
+    def _ambiguous(self) -> str:
+        return (
+            f"grammar {self._name} is so ambiguous here that endings of the text have too many readings to follow; "
+            "load the grammar with conflicts='shift', or make its rules less ambiguous"
+        )
 
     def _is_trapped(self, start: Node) -> bool:
         """Whether a state leads to no end, and to at most `MOST_TRAPPED` states of few stacks."""
@@ -383,6 +399,7 @@ class EndingSearch(EndingMachine):
             self._learn(_key(node), min(COSTLY, 1 + least))
             if best is None:
                 if len(trail) == 1:
+                    self._check_cuts(start)
                     return None
                 del at[_key(trail.pop())]
                 path.pop()

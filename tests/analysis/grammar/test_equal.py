@@ -80,6 +80,9 @@ def check_seed(seed: int) -> Counter[str]:
         matcher = store.matcher()
         try:
             matcher.advance_bytes(word.encode())
+        except LimitError:
+            counts["too many readings"] += 1
+            continue
         except MaskwrightError:
             assert word not in begun or grammar.conflicts == "shift", (text, word)
             continue
@@ -96,6 +99,12 @@ def check_seed(seed: int) -> Counter[str]:
             continue
         assert len(whole) > LONGEST, (text, word)
     return counts
+
+
+@pytest.mark.parametrize("seed", [1665, 2325, 3693])
+def test_too_many_readings_are_no_dead_end(seed: int) -> None:
+    counts = check_seed(seed)
+    assert counts["too many readings"] or counts["an ending not found"]
 
 
 @pytest.mark.parametrize("seeds", share(parts(20_000, 100), 1))
