@@ -18,6 +18,7 @@ import numpy as np
 from maskwright.analysis.arguments import as_boolean
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.decoding.engine.arguments import plain_bytes
+from maskwright.decoding.generation.blanks import Blanks
 from maskwright.decoding.generation.budget import Budget
 from maskwright.decoding.generation.completion import Completion, Reason, Step
 from maskwright.decoding.generation.counts import TokenCounts
@@ -29,7 +30,6 @@ from maskwright.decoding.generation.options import (
     as_prompt,
     as_stops,
     before_text,
-    blank_words,
     check_budget,
     check_names,
     check_options,
@@ -88,7 +88,7 @@ class Generation:
         self._stops = Stops(stop, vocabulary, matcher, heal, self._names)
         self._stop_when_complete = stop_when_complete
         self._words = np.zeros((vocabulary.size + 31) // 32, np.int32)
-        self._blank = blank_words(vocabulary) if stop_when_complete else self._words
+        self._blanks = Blanks(vocabulary)
         self._tokens: list[int] = []
         self._text = b""  # after the prompt
         self._n_shown = self._n_spent = 0
@@ -228,6 +228,9 @@ class Generation:
                 f"the model gives {len(logits)} logits, but vocabulary {self._vocabulary.name} has tokens up to id "
                 f"{self._n_columns - 1}: it is not this model's"
             )
+        if self._matcher is not None and (blanks := self._blanks.too_many(self._text)) is not None:
+            self._fill(self._matcher)
+            self._blanks.leave_out(blanks, logits, self._words)
         tries, n_relaxed = MOST_TRIES, self._n_relaxed
         token = self._try_first(logits) if self._is_tried_first() else self._choose(logits)
         while not (is_name := self._is_name(token)) or not self._fits(token, left):
@@ -257,7 +260,6 @@ class Generation:
         self._has_mask = True
 
     def _is_tried_first(self) -> bool:
-        """Whether the model's own choice is asked about before a mask is made."""
         return self._is_opportunistic and not self._healing.to_spell
 
     def _try_first(self, logits: Logits) -> int:
@@ -367,7 +369,7 @@ class Generation:
         assert self._matcher is not None
         if not self._text.strip() or not self._matcher.is_accepting():
             return False
-        return self._text.endswith((b"\n\n", b"\n\r\n")) or not (self._words & ~self._blank).any()
+        return self._text.endswith((b"\n\n", b"\n\r\n")) or not (self._words & ~self._blanks.words).any()
 
     def _cut(self) -> bool:
         """Whether a stop string is in the text. If so, text and matcher go back to before it."""
@@ -452,9 +454,9 @@ def generate(
         `canonical`, `fast_forward` nor `counts`. The ending of a text whose budget is used up is
         held to the names at its beginning alone.
 
-    A budget that holds an ending of the prompt is kept, whatever the model writes: a token after
-    which no ending would fit is not taken. Where `MOST_TRIES` tokens in a row do not fit, the text
-    is closed.
+    White space is bounded: behind 128 bytes of it, or four line feeds, no more is taken if anything
+    else may come. A budget that holds an ending of the prompt is kept: a token after which no
+    ending would fit is not taken, and where `MOST_TRIES` in a row do not fit, the text is closed.
 
     Raises: MaskwrightError if a parameter is out of range or of another kind, if there is neither a
         matcher nor a vocabulary, or, at the first token, if the vocabulary is not the model's;

@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
 from maskwright.analysis.arguments import as_integer, clip, need_number, need_type, refuse_argument
 from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.decoding.engine.arguments import integers, texts
 from maskwright.decoding.generation.counts import TokenCounts
 from maskwright.decoding.matchers import is_composed, is_matcher
 from maskwright.maskstore.vocabulary import Vocabulary
-from maskwright.maskstore.vocabulary.masks import words_of
 
 if TYPE_CHECKING:
     from maskwright.decoding.endings.ending import Ending
@@ -136,12 +132,6 @@ def check_budget(matcher: AnyMatcher, ending: Ending, max_tokens: int) -> None:
 def before_text(vocabulary: Vocabulary, token: int) -> int:
     """A prompt's last token as `TokenCounts` takes it: -1 if it stands for no text."""
     return token if 0 <= token < vocabulary.size and vocabulary.tokens[token] else -1
-
-
-def blank_words(vocabulary: Vocabulary) -> npt.NDArray[np.int32]:
-    """(ceil(V / 32),) int32: the mask of the white-space tokens and the end-of-text tokens."""
-    blank = [token for token, data in enumerate(vocabulary.tokens) if data and not data.strip()]
-    return words_of([*blank, *vocabulary.eos], vocabulary.size).view(np.int32)
 
 
 def check_names(names: object, *others: object) -> None:

@@ -56,9 +56,9 @@ class NumpyModel:
             np.arange(self.context),
             config["rope_parameters"]["rope_theta"] ** -(np.arange(half, dtype=np.float32) / half),
         )
-        self._cosines, self._sines = (
-            np.concatenate([each, each], axis=1, dtype=np.float32) for each in (np.cos(turns), np.sin(turns))
-        )
+        both = np.concatenate([turns, turns], axis=1)
+        self._cosines: Array = np.cos(both).astype(np.float32)
+        self._sines: Array = np.sin(both).astype(np.float32)
         self._begin, self._read = 0, list[int]()
         keys = (self._n_layers, 2, self.context, self._shape[0], 2 * half)
         self._cache: Array = np.zeros(keys, np.float32)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -16,6 +17,7 @@ from shares import share
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError
 from maskwright.analysis.loading import parse_grammar
 from maskwright.decoding.endings import ending
+from maskwright.decoding.generation.blanks import MOST_BLANKS, MOST_LINES
 from maskwright.decoding.generation.generation import Completion, generate
 from maskwright.decoding.generation.healing import Healing, split_for_healing
 from maskwright.decoding.generation.logits import Sampler
@@ -416,3 +418,26 @@ def test_what_looks_at_the_mask_makes_it() -> None:
     for options in ({"top_k": 3, "temperature": 1.0}, {"top_p": 0.5, "temperature": 1.0}, {"stop_when_complete": True}):
         found = run(random_model(3), b"[1, ", max_tokens=20, opportunistic=True, **options)
         assert found.masks >= found.model_calls
+
+
+@pytest.mark.parametrize("options", [{}, {"opportunistic": True}, {"temperature": 0.5}])
+def test_white_space_in_a_row_is_bounded(options: dict[str, Any]) -> None:
+    """A model that likes blanks or line feeds best; where nothing else may come they go on."""
+    tokens = [b"", b" ", b"\n", b"    ", b"a", b"b"]
+    for liked, most in ((1, MOST_BLANKS), (2, MOST_LINES), (3, MOST_BLANKS)):
+        logits = np.array([-9.0, 0, 0, 0, -5, -5], np.float32)
+        logits[liked] = 9
+
+        def written(grammar: str, n: int, logits: Any = logits) -> bytes:
+            store = compile_store(parse_grammar(grammar), Vocabulary.from_tokens(tokens, eos=[0]))
+            one = generate(lambda _: logits, store.matcher(), [0], max_tokens=n, close=False, **options)
+            return one.run().data
+
+        text = written('start: ("a" | "b" | BLANK)+ \nBLANK: /[ \\n]/', 600)
+        runs = re.findall(rb"\s+", text)
+        assert max(map(len, runs)) <= MOST_BLANKS + 3 and max(map(len, runs)) >= most
+        assert max(run.count(b"\n") for run in runs) <= MOST_LINES
+        if liked != 3:
+            assert written(
+                f'start: BLANK~300 "a"\nBLANK: /[{tokens[liked].decode()!r}]/'.replace("'", ""), 300
+            ).isspace()

@@ -1,0 +1,57 @@
+"""White space in a row: models that are lost write it without end, and most grammars let them."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.decoding.generation.logits import Logits
+from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.maskstore.vocabulary.masks import words_of
+
+MOST_BLANKS = 128
+"""The bytes of white space behind which no token that is all white space is taken."""
+MOST_LINES = 4
+"""The line feeds of such a run behind which no token of white space with another one is taken."""
+
+
+class Blanks:
+    """The tokens of a vocabulary that are all white space."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+
+    @cached_property
+    def _ids(self) -> npt.NDArray[np.int64]:
+        tokens = self._vocabulary.tokens
+        return np.array([i for i, data in enumerate(tokens) if data and not data.strip()], np.int64)
+
+    @cached_property
+    def _ids_of_lines(self) -> npt.NDArray[np.int64]:
+        return np.array([i for i in self._ids.tolist() if b"\n" in self._vocabulary.tokens[i]], np.int64)
+
+    @cached_property
+    def words(self) -> npt.NDArray[np.int32]:
+        """(ceil(V / 32),) int32: the mask of these tokens and the end-of-text tokens."""
+        return words_of([*self._ids.tolist(), *self._vocabulary.eos], self._vocabulary.size).view(np.int32)
+
+    def too_many(self, text: bytes) -> npt.NDArray[np.int64] | None:
+        """The ids that would go on with a text's last white space, where there is much; or None."""
+        if not text[-MOST_LINES:].isspace():
+            return None
+        last = text[-MOST_BLANKS:]
+        n_blanks = len(last) - len(last.rstrip())
+        if n_blanks == MOST_BLANKS:
+            return self._ids
+        return self._ids_of_lines if last.count(b"\n", len(last) - n_blanks) >= MOST_LINES else None
+
+    def leave_out(self, ids: npt.NDArray[np.int64], logits: Logits, words: npt.NDArray[np.int32]) -> None:
+        """Make some of the tokens impossible, if the mask allows any other one.
+
+        words : the mask, (ceil(V / 32),) int32.
+        """
+        some = words_of(ids.tolist(), self._vocabulary.size).view(np.int32)
+        if (words & ~some).any():
+            logits[ids] = -np.inf
