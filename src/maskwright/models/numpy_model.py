@@ -112,5 +112,5 @@ class NumpyModel:
     def _turned(self, heads: Array, begin: int) -> Array:
         """Vectors of heads, (T, heads, d), turned by their positions."""
         end, half = begin + len(heads), heads.shape[-1] // 2
-        across = np.concatenate([-heads[..., half:], heads[..., :half]], axis=-1)
+        across: Array = np.concatenate([-heads[..., half:], heads[..., :half]], axis=-1, dtype=np.float32)
         return np.asarray(heads * self._cosines[begin:end, None] + across * self._sines[begin:end, None], np.float32)
