@@ -192,7 +192,7 @@ def test_limits_and_bad_arguments(small):
         build_index("[ab]", small)
     with pytest.raises(mw.MaskwrightError, match="most_pairs"):
         build_index(regex, small, most_pairs=0)
-    with pytest.raises(mw.DeadEndError, match="no text matches"):
+    with pytest.raises(mw.EmptyLanguageError, match="no text matches"):
         build_index(mw.load_regex("[^\\s\\S]"), small)
 
 

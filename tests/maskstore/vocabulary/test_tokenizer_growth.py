@@ -62,7 +62,7 @@ def test_what_multiplies_is_refused(
 @pytest.mark.parametrize(
     ("member", "parts"), [("normalizer", "normalizers"), ("pre_tokenizer", "pretokenizers"), ("decoder", "decoders")]
 )
-@pytest.mark.parametrize("depth", [MOST_DEPTH + 1, 100, 300])
+@pytest.mark.parametrize("depth", [MOST_DEPTH + 1, 120])
 def test_deep_sequences_are_refused(tmp_path: Path, member: str, parts: str, depth: int) -> None:
     path = tmp_path / "tokenizer.json"
     path.write_text(json.dumps({**content_of(byte_level()), member: nested(parts, [], depth)}))
