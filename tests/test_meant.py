@@ -48,6 +48,11 @@ def test_another_loader_is_named(source: Any, call: str) -> None:
             load(source)
 
 
+def test_a_grammar_of_another_dialect_is_no_pattern() -> None:
+    with pytest.raises(mw.MaskwrightError, match=r"mw\.read_constraint\(text\) reads a grammar in GBNF"):
+        mw.load_grammar('root ::= "a" [0-9]+')
+
+
 @pytest.mark.parametrize(
     ("source", "call"),
     [

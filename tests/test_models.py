@@ -179,7 +179,7 @@ def test_numpy_has_the_logits_of_transformers() -> None:
     ids = theirs.tokens_of("import os\n\n\ndef first(values):\n    return values[0]\n" * 40)
     assert len(ids) > ours.context
     for text in (ids[:1], ids[:2], ids[:40], [*ids[:20], 5, 6], ids[: ours.context], ids[: ours.context + 1], ids[:3]):
-        read = text if len(text) <= ours.context else text[len(text) - 3 * ours.context // 4 :]
+        read = text if len(text) <= ours.context else text[ours.context // 4 :]
         with torch.inference_mode():
             wanted = theirs.model(torch.tensor([read])).logits[0, -1].float().numpy()
         np.testing.assert_allclose(ours(text), wanted, rtol=0, atol=1e-3)
@@ -196,3 +196,14 @@ def test_the_bundled_model_needs_no_torch(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(MissingExtraError, match="torch is not installed, but language models need it"):
         check_model_name("gpt2")
     check_model_name(BUNDLED)
+
+
+def test_numpy_s_window_depends_on_the_text_alone() -> None:
+    """A text behind a longer one, has the logits of a fresh model."""
+    fresh, used = (NumpyModel(model_folder()) for _ in range(2))
+    long = [number % 200 for number in range(3 * used.context)]
+    used(long)
+    for size in (used.context + 30, used.context + 200, 5, used.context + 30):
+        text = [(7 * number) % 190 for number in range(size)]
+        np.testing.assert_allclose(used(text), fresh(text), rtol=0, atol=1e-3)
+        fresh = NumpyModel(model_folder())

@@ -134,6 +134,10 @@ def _meant(source: Any) -> str:
             return (
                 ": mw.load_choice([...]) reads a list of answers, and mw.read_tools(...) one of tools, as JSON text too"
             )
+        if "::=" in source or re.match(r"\s*\w+\s*:\s", source):
+            return ": mw.read_constraint(text) reads a grammar in GBNF or EBNF, mw.parse_grammar(text) one in Lark"
+        if "::=" in source or re.match(r"\s*\w+\s*:\s", source):
+            return ": mw.read_constraint(text) reads a grammar in GBNF or EBNF, mw.parse_grammar(text) one in Lark"
         if _OF_PATTERNS.search(source):
             return f": mw.load_regex({clip(source)}) reads a regular expression (--from regex in commands)"
         return ""

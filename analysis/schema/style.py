@@ -50,7 +50,8 @@ def read_style(name: str | Style, whitespace: object = None, key_order: object =
     Style(whitespace='natural', key_order='schema', escapes='natural')
     """
     if not isinstance(name, str | Style) or (isinstance(name, str) and name not in STYLES):
-        raise UnknownNameError(f"style is {clip(name)}{suggestion(str(name), list(STYLES))}")
+        other = f"; for other indentation say whitespace={clip(name)}" if str(name).startswith("indent") else ""
+        raise UnknownNameError(f"style is {clip(name)}{suggestion(str(name), list(STYLES))}{other}")
     found = STYLES[name] if isinstance(name, str) else name
     given: dict[str, Any] = {"whitespace": whitespace, "key_order": key_order, "escapes": escapes}
     found = found._replace(**{part: value for part, value in given.items() if value is not None})

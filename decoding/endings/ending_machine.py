@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 from maskwright.decoding.endings.ending_lexer import EndingLexer
 from maskwright.decoding.endings.ending_parser import EndingParser, Frame, pop_frames
 from maskwright.decoding.endings.ending_spelling import PREFERRED, Spelling
+from maskwright.maskstore.table import schema
 
 FRAME, CONFIGURATION = 1_000, 1_500
 """The bytes of memory that a stack takes, and a configuration without its bounds."""
@@ -99,7 +100,7 @@ class EndingMachine:
         self.spelling = spelling
         self._n_frames = self._n_configurations = 0
         self._held = 0
-        self.has_cut = False
+        self.has_conflicts = bool(store.table[schema.DEFAULT] > store.table[schema.ALTERNATIVES])
         self._frames: dict[tuple[int, int, int], Frame] = {}
         self._configurations: dict[tuple[tuple[int, ...], tuple[Column, ...], int], ParserConfiguration] = {}
 
@@ -212,7 +213,7 @@ class EndingMachine:
     def _shift(self, frames: Iterable[Frame], column: int, before: ParserConfiguration, pay: int = -1) -> list[Frame]:
         """The stacks after a column. None are left if there are more than `MAX_STACKS`.
 
-        before : the configuration that is told so then (`is_cut`), as is the machine (`has_cut`).
+        before : the configuration that is told so then.
         pay : the bytes to pay for each line of the block that an indent opens, or that continues
             after a dedent; -1: what the frame below pays.
         """
@@ -225,7 +226,7 @@ class EndingMachine:
         # the engine gives up if a text has more parses
         if len(found) <= constants.MAX_STACKS:
             return list(found.values())
-        before.is_cut = self.has_cut = True
+        before.is_cut = True
         return []
 
     def _accepts(self, frames: Iterable[Frame]) -> bool:

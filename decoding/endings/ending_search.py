@@ -301,10 +301,12 @@ class EndingSearch(EndingMachine):
     def _check_cuts(self, start: Node) -> None:
         """Check that a state from which no ending was found has none.
 
-        Raises: LimitError where it has left something out that has more readings than the engine
-        follows.
+        It may have left something out that has more readings than the engine follows. What was
+        learnt is dropped, so that the answer is the same whatever was asked before.
+
+        Raises: LimitError where it did, or that would take too long to tell.
         """
-        if self.has_cut:
+        if self.has_conflicts:
             self._known, self._children = {}, {}  # what was learnt tells nothing of what was left out
             if not self._is_trapped(start):
                 raise LimitError(self._ambiguous())

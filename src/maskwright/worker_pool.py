@@ -30,7 +30,7 @@ GRACE = 1.0
 CLOSING = 0.3
 """Seconds that an idle worker has to end by itself."""
 _PASSING = frozenset({errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
-"""What is wrong for a while only: work that a worker should do is refused, and not done here."""
+"""What is wrong for a while only."""
 SLEEP, SLEEPS = 60.0, 20.0
 """Seconds of wall time that any question may take, and for each of its CPU seconds."""
 
@@ -47,7 +47,7 @@ servers that are daemons may not start."""
 
 
 class BusyError(LimitError):
-    """No worker was free in time."""
+    """No worker was free in time, or could be started for now: the work is not done."""
 
 
 class CancelledError(MaskwrightError):
@@ -94,6 +94,9 @@ class _Process:
                 )
             threading.Thread(target=self._tell, args=(setup,), daemon=True).start()  # it waits until somebody listens
         except (OSError, ValueError, RuntimeError) as error:
+            if hasattr(self, "process"):  # but there is no thread for it
+                self.process.kill()
+                self.process.wait()
             passes = isinstance(error, RuntimeError) or getattr(error, "errno", None) in _PASSING
             raise (BusyError if passes else NoProcessError)(
                 f"no worker process can be started: {error}; try again later"
@@ -226,7 +229,8 @@ class Pool:
                     self._drop_dead()
                     if not (is_patient and self._n_waiting):
                         if not self._idle and len(self._workers) < self.size:
-                            self._begin()
+                            with suppress(*((BusyError,) if self._workers else ())):  # one of them will be free
+                                self._begin()
                         if self._idle:
                             return self._chosen(key)
                         self._hurry()
@@ -338,9 +342,7 @@ class Pool:
                 if worker in idle:
                     with suppress(subprocess.TimeoutExpired):
                         worker.process.wait(CLOSING)
-                with suppress(OSError, ValueError):
-                    worker.process.kill()
-                worker.process.wait()
+                worker.end()
             self._idle.clear()
             self._free.notify_all()
 

@@ -59,20 +59,18 @@ class NumpyModel:
         both = np.concatenate([turns, turns], axis=1)
         self._cosines: Array = np.cos(both).astype(np.float32)
         self._sines: Array = np.sin(both).astype(np.float32)
-        self._begin, self._read = 0, list[int]()
+        self._read = list[int]()
         keys = (self._n_layers, 2, self.context, self._shape[0], 2 * half)
         self._cache: Array = np.zeros(keys, np.float32)
 
     def __call__(self, tokens: Sequence[int]) -> Array:
         """The (N,) logits of the next token. tokens : ids of the text so far, at least one."""
         text = list(tokens)
-        if self._begin and len(text) <= self.context:
-            self._begin = 0
-        if len(text) - self._begin > self.context:
-            self._begin, self._read = len(text) - 3 * self.context // 4, []
-        text = text[self._begin :]
+        step = self.context // 4  # the window moves by so much, since all of it is then computed anew
+        text = text[max(0, -(-(len(text) - self.context) // step)) * step :]
         n = next((i for i, pair in enumerate(zip(text, self._read, strict=False)) if pair[0] != pair[1]), None)
         n = min(len(text) - 1, len(self._read)) if n is None else n
+        self._read = text[:n]  # where the work is interrupted, the rest of the cache is of no text
         states = self._weights["embed_tokens"][text[n:]]
         for layer in range(self._n_layers):
             name = f"layers.{layer}."

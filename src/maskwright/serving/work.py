@@ -38,7 +38,7 @@ from maskwright.stores.composed_store import BuildStore
 from maskwright.stores.sources import schema_store_of
 from maskwright.stores.store import EntryStore, Store
 from maskwright.worker import Parcel, Setup
-from maskwright.worker_pool import NoProcessError, Pool, WorkerError
+from maskwright.worker_pool import BusyError, NoProcessError, Pool, WorkerError
 
 Result = TypeVar("Result")
 
@@ -179,7 +179,7 @@ class Workshop:
         if self.pool is not None:
             try:
                 self.pool.start()
-            except NoProcessError as error:
+            except (BusyError, NoProcessError) as error:
                 _warn(error)
 
     def check(self, task: Check, seconds: float, what: str) -> Composition | None:
@@ -263,7 +263,7 @@ class Workshop:
             except NoProcessError as error:
                 _warn(error)
                 return build_engine_table(constraint, vocabulary, progress)
-            except WorkerError as error:
+            except (BusyError, WorkerError) as error:
                 _logger.warning("masks of a grammar stay slow: %s", error)
                 raise
             _, ((table, counts),) = answer.open()
@@ -291,7 +291,7 @@ def _pool_of(vocabulary: Vocabulary | None, size: int, most_memory: int) -> Pool
 _warned: list[str] = []
 
 
-def _warn(error: NoProcessError) -> None:
+def _warn(error: BusyError | NoProcessError) -> None:
     """Say that there are no workers, once until there is one again."""
     if not _warned:
         _warned.append(str(error))

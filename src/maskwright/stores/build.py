@@ -89,14 +89,14 @@ def build_store(
 
     grammar, vocabulary : objects, or what `load_grammar` and `load_vocabulary` accept: names,
         paths, a text, a tokenizer, a list of bytes. Instead of a grammar: what `load_schema`,
-        `load_regex`, `load_choice` or `compose` returns; a dict, which is a JSON schema; a pydantic
-        model.
+        `load_regex`, `load_choice` or `compose` returns; a dict or JSON text, which is a JSON
+        schema; a list of answers; a pydantic model.
     streamlined : False keeps every entry, for comparison and tests. Lexing "nfa" only.
     rules : the rules on which always-verdicts are judged, see `Judge`. Lexing "nfa" only.
     progress : called while the store is built, see `Progress`.
     allow_dead : True also builds a store under which no text can be finished, so that one can look
         at it. Under lexing "nfa" only an empty first mask is recognised.
-    lazy : the store is returned in a fifth to two thirds of the time and closed in the background.
+    lazy : the store is returned in a part of the time (docs/serving.md), and closed in a thread.
         Its masks are the same from the beginning, but take up to a millisecond until it is closed,
         which `Store.is_closed` says and `Store.close` waits for. Not for lexing "nfa".
 
