@@ -89,12 +89,13 @@ def time_limit(seconds: float, what: str, asked: Callable[[], None] | None = Non
     """
     before, asked_before = _clock.end, _clock.asked
     mine = _now() + seconds
+    all_asked = [each for each in (asked, asked_before) if each is not None]
 
-    def both() -> None:
-        asked()  # type: ignore[misc]
-        asked_before()  # type: ignore[misc]
+    def ask() -> None:
+        for each in all_asked:
+            each()
 
-    _clock.end, _clock.asked = min(before, mine), both if asked and asked_before else asked or asked_before
+    _clock.end, _clock.asked = min(before, mine), ask if all_asked else None
     try:
         yield
     except _OutOfTime as error:

@@ -176,7 +176,7 @@ def _dispatcher_of(kernel: Kernel) -> Any:
         teach_numba()
     options = {"nogil": not kernel.holds_gil, "forceinline": kernel.forceinline, "_nrt": kernel.allocates}
     named = config.CACHE_DIR
-    folder = os.path.join(_folder(named), f"{_stem(path)}-{checksum(path):08x}")
+    folder = os.path.join(code_folder(named), f"{_stem(path)}-{checksum(path):08x}")
     config.CACHE_DIR = folder
     try:
         made = njit(cache=True, **options)(function)
@@ -236,7 +236,7 @@ def _stem(path: str) -> str:
 
 
 @functools.cache
-def _folder(named: str) -> str:
+def code_folder(named: str) -> str:
     """The folder in which folders for code are made.
 
     The choices are, in this order: the folder that the user named; one beside our modules; the

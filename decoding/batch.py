@@ -48,14 +48,16 @@ class Batch(HeldSlots):
     _what = "this batch"
     _remedy = "store.batch(size)"
 
-    def __new__(cls, store: Any, *arguments: Any, **options: Any) -> Any:
+    def __new__(
+        cls, store: Any, size: int | None = None, max_rollback: int = DEFAULT_ROLLBACK, n_threads: int = 1
+    ) -> Any:
         if not isinstance(store, list | tuple):
             return super().__new__(cls)
         from maskwright.decoding.mixed_batch import MixedBatch
 
-        if arguments or "size" in options:
+        if size is not None:
             raise MaskwrightError("a list of stores says how many texts there are: leave size out")
-        return MixedBatch(store, options.get("max_rollback", DEFAULT_ROLLBACK))
+        return MixedBatch(store, max_rollback)
 
     @overload
     def __init__(self, store: Sequence[Any], *, max_rollback: int = ..., n_threads: int = ...) -> None: ...

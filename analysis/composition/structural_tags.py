@@ -250,9 +250,7 @@ class FormatReader:
         values = dict(schema) if isinstance(schema, Mapping) else schema
         found = read_schema(
             values if self._additional else closed_objects(values),
-            style=self._style,
-            whitespace=spaces,
-            key_order="any" if _flag(form, "any_order", where) else "schema",
+            style=read_style(self._style, spaces, "any" if _flag(form, "any_order", where) else "schema"),
         )
         if style != "json":
             return xml_arguments(self._host, found, style, excluded, behind)

@@ -31,9 +31,11 @@ from maskwright.analysis.grammar.grammar import Grammar, Lexing
 from maskwright.analysis.grammar.lark_files import read_file, suggestion
 from maskwright.analysis.nesting import on_own_stack, read_json
 from maskwright.analysis.schema.load import JsonSchema, read_schema
+from maskwright.analysis.schema.style import read_style
 from maskwright.analysis.schema.text_patterns import Regex
 
 _HOW = 'give it as grammars={...}, or send a list: {"grammars": [{"lark_grammar": ...}, {"name": ..., "lark_grammar": ...}]}'
+_STYLE = read_style("any", key_order="schema")
 MOST_GRAMMARS = 1000
 """BOUND: the grammars of a list."""
 
@@ -111,7 +113,7 @@ def _listed(source: str | Mapping[str, Any], name: str) -> tuple[Any, dict[str, 
                 raise GrammarError(
                     f"{name}: grammar {number} has the name {clip(key)}, which is no text or not its own"
                 )
-            named[key] = language if texts[0] is not None else read_schema(texts[1], style="any", key_order="schema")
+            named[key] = language if texts[0] is not None else read_schema(texts[1], style=_STYLE)
     return named.pop(""), named
 
 
@@ -154,7 +156,7 @@ class _Reading:
                 f"%json is followed by {a_type(part.value)}; expected a schema: an object or a bool", part.at
             )
         try:
-            return read_schema(part.value, style="any", key_order="schema")
+            return read_schema(part.value, style=_STYLE)
         except MaskwrightError as error:
             raise _placed(error, reader, part.at) from error
 

@@ -136,8 +136,6 @@ def _meant(source: Any) -> str:
             )
         if "::=" in source or re.match(r"\s*\w+\s*:\s", source):
             return ": mw.read_constraint(text) reads a grammar in GBNF or EBNF, mw.parse_grammar(text) one in Lark"
-        if "::=" in source or re.match(r"\s*\w+\s*:\s", source):
-            return ": mw.read_constraint(text) reads a grammar in GBNF or EBNF, mw.parse_grammar(text) one in Lark"
         if _OF_PATTERNS.search(source):
             return f": mw.load_regex({clip(source)}) reads a regular expression (--from regex in commands)"
         return ""

@@ -115,16 +115,8 @@ def load_schema(
         >>> load_schema({"title": "age", "type": "integer", "minimum": 0})
         <JsonSchema age: 1 nodes>
     """
-    found = read_schema(
-        source,
-        style=style,
-        documents=documents,
-        whitespace=whitespace,
-        key_order=key_order,
-        escapes=escapes,
-        lenient=lenient,
-        name=name,
-    )
+    written = read_style(style, whitespace, key_order, escapes)
+    found = read_schema(source, style=written, documents=documents, lenient=lenient, name=name)
     for said in misspelled(found.schema):
         warnings.warn(f"{printable(found.name)}: {said}", MaskwrightWarning, stacklevel=2)
     return found
@@ -134,11 +126,8 @@ def load_schema(
 def read_schema(
     source: Any,
     *,
-    style: StyleName | Style = "natural",
+    style: Style = Style(),  # noqa: B008 - it cannot change
     documents: Mapping[str, Any] | str | os.PathLike[str] | None = None,
-    whitespace: str | int | None = None,
-    key_order: KeyOrder | None = None,
-    escapes: Escapes | None = None,
     lenient: bool = False,
     name: str | None = None,
 ) -> JsonSchema:
@@ -148,15 +137,14 @@ def read_schema(
     if name is None:
         title = schema.get("title") if isinstance(schema, dict) else None
         name = found or (title[:60] if isinstance(title, str) and title.isprintable() and title else "schema")
-    written = read_style(style, whitespace, key_order, escapes)
     others = given_documents(documents, schema)
     if others:
         refuse_deep(schema, *others.values())
-        graph = _built(schema, others, written.key_order, lenient)
+        graph = _built(schema, others, style.key_order, lenient)
     else:
-        graph = _graph(_Content(schema), written.key_order, lenient)
-    texts = Texts(graph, spacing_of(written.whitespace), written.escapes)
-    return JsonSchema(name, schema, texts, SchemaOptions(written, lenient, others))
+        graph = _graph(_Content(schema), style.key_order, lenient)
+    texts = Texts(graph, spacing_of(style.whitespace), style.escapes)
+    return JsonSchema(name, schema, texts, SchemaOptions(style, lenient, others))
 
 
 def given_documents(documents: Mapping[str, Any] | str | os.PathLike[str] | None, schema: Any) -> dict[str, Any]:

@@ -140,8 +140,8 @@ def by_place(places: Sequence[tuple[int, int, int]], indent: int) -> Spacing:
         what may come behind each of the three; 0 where that may not stand.
     indent : as in `Spacing`. With -1 a carriage return may stand before the line feed.
 
-    There is a state for each place, and for each of the ends one behind a blank and one behind a
-    carriage return.
+    The rows: one for each place, n in all; n - 1 + e, the one behind a blank before the end e; and
+    n + 2 + e, the one behind a carriage return before it.
     """
     n, may_return = len(places), indent < 0
     starts = [

@@ -222,11 +222,10 @@ class Generation:
             logits = self._reader.logits()
         else:
             logits = self._logits_ahead(self._counts, self._matcher)
-        begin = self._clock()
-        if len(logits) < self._n_columns:
+        begin, last, name = self._clock(), self._n_columns - 1, self._vocabulary.name
+        if len(logits) <= last:
             raise MaskwrightError(
-                f"the model gives {len(logits)} logits, but vocabulary {self._vocabulary.name} has tokens up to id "
-                f"{self._n_columns - 1}: it is not this model's"
+                f"the model gives {len(logits)} logits, but vocabulary {name} has tokens up to id {last}: it is not this model's"
             )
         if self._matcher is not None and (blanks := self._blanks.too_many(self._text)) is not None:
             self._fill(self._matcher)
@@ -260,6 +259,7 @@ class Generation:
         self._has_mask = True
 
     def _is_tried_first(self) -> bool:
+        """Whether the model's own choice is asked about before a mask is made."""
         return self._is_opportunistic and not self._healing.to_spell
 
     def _try_first(self, logits: Logits) -> int:

@@ -18,6 +18,7 @@ from maskwright.analysis.arguments import a_type, clip, printable
 from maskwright.analysis.errors import MaskwrightError, SchemaError, StoreError
 from maskwright.analysis.regex.dfa import MAX_STATES, Dfa
 from maskwright.analysis.schema.load import JsonSchema, parse_schema, read_schema
+from maskwright.analysis.schema.style import read_style
 from maskwright.analysis.schema.text_patterns import Regex
 from maskwright.maskstore.damaged import reason, refuse
 from maskwright.maskstore.file.fileheader import PATTERN, SCHEMA
@@ -85,10 +86,8 @@ def constraint_in(where: str, facts: Mapping[str, Any], arrays: Mapping[str, Arr
         schema, documents = _value(facts, "schema", dict, bool), _value(facts, "documents", dict)
         return read_schema(
             schema,
+            style=read_style("natural", _value(facts, "whitespace", str, int), facts["key_order"], facts["escapes"]),
             documents=documents or None,
-            whitespace=_value(facts, "whitespace", str, int),
-            key_order=facts["key_order"],
-            escapes=facts["escapes"],
             lenient=facts["lenient"],
             name=printable(facts["name"]),
         )

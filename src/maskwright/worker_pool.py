@@ -229,8 +229,11 @@ class Pool:
                     self._drop_dead()
                     if not (is_patient and self._n_waiting):
                         if not self._idle and len(self._workers) < self.size:
-                            with suppress(*((BusyError,) if self._workers else ())):  # one of them will be free
+                            try:
                                 self._begin()
+                            except BusyError:
+                                if not self._workers:  # else one of them will be free
+                                    raise
                         if self._idle:
                             return self._chosen(key)
                         self._hurry()

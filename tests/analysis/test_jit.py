@@ -144,16 +144,16 @@ def anywhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No folder is chosen yet, and none is named."""
     monkeypatch.setenv(jit.CACHE_VARIABLE, "")  # what there is now is put back in the end
     monkeypatch.delenv(jit.CACHE_VARIABLE)
-    jit._folder.cache_clear()
+    jit.code_folder.cache_clear()
     yield
-    jit._folder.cache_clear()
+    jit.code_folder.cache_clear()
 
 
 @pytest.mark.usefixtures("anywhere")
 def test_a_folder_of_the_process_where_there_is_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jit, "_can_write", lambda folder: False)
     with pytest.warns(RuntimeWarning, match="compiled code can be kept neither in .* nor in .*; set NUMBA_CACHE_DIR"):
-        folder = Path(jit._folder(""))
+        folder = Path(jit.code_folder(""))
     assert folder.is_dir() and folder.stat().st_mode & 0o077 == 0
     assert os.environ[jit.CACHE_VARIABLE] == str(folder)
     jit._remove(os.getpid() + 1, str(folder))
@@ -167,13 +167,13 @@ def test_folders_in_their_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert jit._folder(str(tmp_path / "named")) == str(tmp_path / "named")
-        assert jit._folder("") == os.path.join(jit.PACKAGE, "__pycache__")
-        jit._folder.cache_clear()
+        assert jit.code_folder(str(tmp_path / "named")) == str(tmp_path / "named")
+        assert jit.code_folder("") == os.path.join(jit.PACKAGE, "__pycache__")
+        jit.code_folder.cache_clear()
         monkeypatch.setattr(jit, "_can_write", lambda folder: folder.startswith(str(tmp_path)))
-        assert jit._folder("") == str(tmp_path / "maskwright-kernels")
+        assert jit.code_folder("") == str(tmp_path / "maskwright-kernels")
     with pytest.warns(RuntimeWarning, match="NUMBA_CACHE_DIR names /named, where nothing can be written"):
-        assert jit._folder("/named") == str(tmp_path / "maskwright-kernels")
+        assert jit.code_folder("/named") == str(tmp_path / "maskwright-kernels")
 
 
 @pytest.mark.parametrize("has_others", share([True, False], 1))

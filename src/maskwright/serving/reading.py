@@ -28,6 +28,7 @@ from maskwright.analysis.schema.closed import closed_objects
 from maskwright.analysis.schema.documents import DEFAULT_DRAFT, escaped
 from maskwright.analysis.schema.idle_keywords import idle_keywords, places_of
 from maskwright.analysis.schema.load import parse_schema, read_schema
+from maskwright.analysis.schema.style import read_style
 from maskwright.analysis.schema.text_patterns import load_choice, load_regex
 from maskwright.serving.options import Kind, RequestLimits, RequestOptions, as_kind, check_limits
 
@@ -182,9 +183,7 @@ class RequestReader:
             is_any = kind == "json_object"
             return read_schema(
                 dict(_JSON_OBJECT) if is_any else self._schema(spec, options),
-                whitespace=options.whitespace,
-                key_order=options.key_order,
-                escapes=options.escapes,
+                style=read_style("natural", options.whitespace, options.key_order, options.escapes),
                 name="JSON object" if is_any else None,
             )
         if kind == "regex":

@@ -28,7 +28,7 @@ def _say_once(package: str) -> None:
     if extension(package) is not None:
         return
     path = os.path.join(os.path.dirname(os.path.abspath(str(module.__file__))), "_mask_kernels.py")
-    folder = jit._folder(os.environ.get(jit.CACHE_VARIABLE, ""))
+    folder = jit.code_folder(os.environ.get(jit.CACHE_VARIABLE, ""))
     if not os.path.isdir(os.path.join(folder, f"mask_kernels-{checksum(path):08x}")):
         logging.getLogger("maskwright").warning(
             "maskwright was installed without compiled kernels, so Numba compiles them now, at the first calls: for about a minute, once. "

@@ -253,7 +253,7 @@ class _SchemaRun:
                 if is_looser:
                     try:
                         loaded = read_schema(
-                            schema, style="any", documents=options.documents, lenient=options.lenient, name=kind
+                            schema, style=STYLES["any"], documents=options.documents, lenient=options.lenient, name=kind
                         )
                     except SchemaError:
                         continue
