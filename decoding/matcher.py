@@ -18,7 +18,6 @@ from maskwright.decoding.engine.entries import entries
 from maskwright.decoding.engine.forced import MOST_BYTES, forced_bytes
 from maskwright.decoding.engine.pickles import restored
 from maskwright.decoding.engine.quick import NOT_QUICK, quick_calls
-from maskwright.decoding.engine.spelling import Question
 from maskwright.decoding.engine.texts import LIMITS
 from maskwright.decoding.held_texts import HeldText
 from maskwright.maskstore.table.compiled import EngineTable
@@ -317,10 +316,6 @@ class Matcher(AllowedTokens, HeldText):
     def is_finished(self) -> bool:
         """Whether an end-of-text token has been read."""
         return self._is_finished(0)
-
-    if not TYPE_CHECKING:
-        # `is_finished` was a property in the past
-        is_finished = Question(is_finished)
 
     def rollback(self, n: int = 1) -> None:
         """Take back the last n tokens.

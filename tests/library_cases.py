@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from byte_parser import ByteParser
 from paths import SHARED, TESTS
 
 from maskwright.analysis.grammar import Grammar
 from maskwright.analysis.loading import load_grammar
-from maskwright.validation.reach import ByteParser
 
 CASES = TESTS / "data" / "cases"
 

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import textwrap
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -354,27 +353,12 @@ def test_matchers_and_batches_say_what_they_are() -> None:
 
 @pytest.mark.parametrize("lexing", ["longest", "nfa"])
 def test_is_finished_and_is_accepting_are_methods(lexing: str) -> None:
-    """The old spelling, without parentheses, gives the same with a warning."""
     grammar = mw.parse_grammar(LISTS, lexing=lexing)  # type: ignore[arg-type]
     store: Any = mw.build_store(grammar, mw.Vocabulary.from_tokens(TOKENS, eos=[0]))
     text = store.matcher() if lexing == "longest" else mw.ReferenceDecoder(store)
-    ask = text.is_finished
     for token, accepting, finished in ((4, True, False), (0, True, True)):
         text.advance(token)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            assert text.is_accepting() is accepting and text.is_finished() is finished
-            assert ask() is finished and type(text).is_finished(text) is finished
-        for old in (
-            bool,
-            int,
-            repr,
-            hash,
-            lambda found: found == True,  # noqa: E712
-            lambda found: 7 + found,
-        ):
-            with pytest.warns(DeprecationWarning, match=r"is_finished is a method: write is_finished\(\)"):
-                assert old(text.is_finished) == old(finished)  # type: ignore[operator]
+        assert text.is_accepting() is accepting and text.is_finished() is finished
 
 
 @pytest.mark.slow

@@ -23,6 +23,7 @@ from numba.np.arrayobj import make_array
 
 from maskwright.analysis.arrays import Int32, Int32_2D, Int64
 from maskwright.analysis.jit import kernel
+from maskwright.decoding.engine import constants as c
 from maskwright.decoding.engine._draft_kernels import begin_draft
 from maskwright.decoding.engine._mask_kernels import (
     collect_mask,
@@ -33,42 +34,8 @@ from maskwright.decoding.engine._mask_kernels import (
 )
 from maskwright.decoding.engine._memory_kernels import make_room
 from maskwright.decoding.engine._text_kernels import read_plain, read_remaining, read_token
-from maskwright.decoding.engine.constants import (
-    ARENA,
-    COLLECTED,
-    DEPTH,
-    FINISHED,
-    HISTORY_AT,
-    IDLE,
-    LEXER,
-    LONG_WALK,
-    N_COLLECTED,
-    NATURAL,
-    NO_ROOM,
-    OK,
-    RECORD,
-    REGION_HEADER,
-    SAVED,
-    STACKS,
-    WRITTEN,
-)
+from maskwright.maskstore.table import schema
 from maskwright.maskstore.table._table_kernels import edge_slot
-from maskwright.maskstore.table.schema import (
-    DEPTH_CASE_START,
-    EDGE_PAIRS,
-    EDGES,
-    LOOKUP_START,
-    LOOKUPS,
-    MASKS,
-    N_EDGE_SLOTS,
-    N_ROOTS,
-    N_STATES,
-    N_TOKENS,
-    NODES,
-    ROOTS,
-    TOKEN_BYTES,
-    TOKEN_START,
-)
 
 WALKS = 4
 """The walks for each text, on average, that there is room for. Texts that find none are ALONE."""
@@ -116,34 +83,39 @@ def begin_walks(table, memory, regions, words, results, begin, first, pairs, fra
         edge, the index in memory of its frame, and the number of its text.
     """
     n = first.shape[0]
-    n_cells = table[N_STATES] & NATURAL
-    depth_case_start = table[DEPTH_CASE_START] & NATURAL
-    lookup_start = table[LOOKUP_START] & NATURAL
-    roots = table[ROOTS] & NATURAL
+    n_cells = table[schema.N_STATES] & c.NATURAL
+    depth_case_start = table[schema.DEPTH_CASE_START] & c.NATURAL
+    lookup_start = table[schema.LOOKUP_START] & c.NATURAL
+    roots = table[schema.ROOTS] & c.NATURAL
     # until a text's walks are begun, `first` holds its depth case
     for i in range(n):
         region = regions[begin + i]
-        state = memory[region + LEXER] & NATURAL
-        depth_case = table[depth_case_start + state] & NATURAL
-        n_depth_cases = (table[depth_case_start + state + 1] & NATURAL) - depth_case
-        first[i] = depth_case + min(memory[region + DEPTH] & NATURAL, n_depth_cases - 1)
+        state = memory[region + c.LEXER] & c.NATURAL
+        depth_case = table[depth_case_start + state] & c.NATURAL
+        n_depth_cases = (table[depth_case_start + state + 1] & c.NATURAL) - depth_case
+        first[i] = depth_case + min(memory[region + c.DEPTH] & c.NATURAL, n_depth_cases - 1)
     n_walks = 0
     for i in range(n):
         region = regions[begin + i]
-        lookup = table[lookup_start + first[i]] & NATURAL
-        last = table[lookup_start + first[i] + 1] & NATURAL
+        lookup = table[lookup_start + first[i]] & c.NATURAL
+        last = table[lookup_start + first[i] + 1] & c.NATURAL
         first[i] = ALONE
-        stacks = np.int64(memory[region + STACKS])
-        if results[begin + i] == IDLE or memory[region + FINISHED] or stacks < 0 or n_walks + last - lookup > WALKS * n:
+        stacks = np.int64(memory[region + c.STACKS])
+        if (
+            results[begin + i] == c.IDLE
+            or memory[region + c.FINISHED]
+            or stacks < 0
+            or n_walks + last - lookup > WALKS * n
+        ):
             continue
-        memory[region + WRITTEN] = 0
-        memory[region + N_COLLECTED] = 0
-        frame = region + (memory[region + ARENA] & NATURAL) + RECORD * stacks
-        state = memory[frame] & NATURAL
+        memory[region + c.WRITTEN] = 0
+        memory[region + c.N_COLLECTED] = 0
+        frame = region + (memory[region + c.ARENA] & c.NATURAL) + c.RECORD * stacks
+        state = memory[frame] & c.NATURAL
         n_before = n_walks
         first[i] = i
         while lookup < last:
-            at = (table[LOOKUPS] & NATURAL) + 3 * lookup
+            at = (table[schema.LOOKUPS] & c.NATURAL) + 3 * lookup
             root = np.int64(table[at + 1])
             if table[at] > 0 or root < 0:
                 first[i] = ALONE
@@ -158,7 +130,7 @@ def begin_walks(table, memory, regions, words, results, begin, first, pairs, fra
                 n_walks += 1
             lookup += 1
     for j in range(n_walks):
-        pairs[j] = (table[EDGE_PAIRS] & NATURAL) + 2 * (table[pairs[j]] & NATURAL)
+        pairs[j] = (table[schema.EDGE_PAIRS] & c.NATURAL) + 2 * (table[pairs[j]] & c.NATURAL)
     return n_walks
 
 
@@ -170,10 +142,10 @@ def take_walks(table, memory, regions, words, begin, first, pairs, frames, slots
 
     n_walks : the number of walks; they are the first of pairs, frames and slots.
     """
-    nodes = (table[NODES] & NATURAL) - 2 * ((table[N_ROOTS] & NATURAL) + 1)
-    edges = table[EDGES] & NATURAL
-    n_slots = table[N_EDGE_SLOTS] & NATURAL
-    n_cells = table[N_STATES] & NATURAL
+    nodes = (table[schema.NODES] & c.NATURAL) - 2 * ((table[schema.N_ROOTS] & c.NATURAL) + 1)
+    edges = table[schema.EDGES] & c.NATURAL
+    n_slots = table[schema.N_EDGE_SLOTS] & c.NATURAL
+    n_cells = table[schema.N_STATES] & c.NATURAL
     starts = np.empty(pairs.shape[0], np.int64)
     keys = np.empty(pairs.shape[0], np.int64)
     steps = 1
@@ -182,19 +154,19 @@ def take_walks(table, memory, regions, words, begin, first, pairs, frames, slots
         for j in range(n_walks):
             pair = pairs[j]
             i = slots[j]
-            node = table[pair] & NATURAL
-            mask = table[pair + 1] & NATURAL
+            node = table[pair] & c.NATURAL
+            mask = table[pair + 1] & c.NATURAL
             if mask > 0:
-                prefetch(table, (table[MASKS] & NATURAL) + 3 * mask)
+                prefetch(table, (table[schema.MASKS] & c.NATURAL) + 3 * mask)
                 collect_mask(table, memory, regions[begin + i], mask, words[begin + i])
             below = np.int64(memory[frames[j] + 1])
             if node == 0 or below < 0:
                 continue
-            if steps == LONG_WALK:
+            if steps == c.LONG_WALK:
                 first[i] = ALONE
                 continue
             pairs[kept] = node
-            frames[kept] = regions[begin + i] + (memory[regions[begin + i] + ARENA] & NATURAL) + RECORD * below
+            frames[kept] = regions[begin + i] + (memory[regions[begin + i] + c.ARENA] & c.NATURAL) + c.RECORD * below
             slots[kept] = i
             kept += 1
         n_walks = kept
@@ -207,18 +179,18 @@ def take_walks(table, memory, regions, words, begin, first, pairs, frames, slots
             prefetch(table, nodes + 2 * node)
         for j in range(n_walks):
             node = pairs[j]
-            number = table[nodes + 2 * node] & NATURAL
+            number = table[nodes + 2 * node] & c.NATURAL
             if table[nodes + 2 * node + 1] != 0:
                 at = starts[j]
                 while True:
                     found = table[edges + 2 * at]
                     if found == keys[j]:
-                        number = table[edges + 2 * at + 1] & NATURAL
+                        number = table[edges + 2 * at + 1] & c.NATURAL
                         break
                     if found < 0:
                         break
                     at = at + 1 if at + 1 < n_slots else 0
-            pairs[j] = (table[EDGE_PAIRS] & NATURAL) + 2 * number
+            pairs[j] = (table[schema.EDGE_PAIRS] & c.NATURAL) + 2 * number
             prefetch(table, pairs[j])
         steps += 1
 
@@ -226,11 +198,11 @@ def take_walks(table, memory, regions, words, begin, first, pairs, frames, slots
 @kernel
 def same_masks(memory, a, b):  # type: ignore[no-untyped-def]
     """Whether two texts have noted the same masks in the same order. a, b : their regions."""
-    n = memory[a + N_COLLECTED]
-    if n != memory[b + N_COLLECTED]:
+    n = memory[a + c.N_COLLECTED]
+    if n != memory[b + c.N_COLLECTED]:
         return False
     for i in range(n):  # noqa: SIM110
-        if memory[a + COLLECTED + i] != memory[b + COLLECTED + i]:
+        if memory[a + c.COLLECTED + i] != memory[b + c.COLLECTED + i]:
             return False
     return True
 
@@ -248,11 +220,11 @@ def join(memory, regions, begin, first, after, heads):  # type: ignore[no-untype
     for i in range(n):
         after[i] = n
         region = regions[begin + i]
-        if first[i] == ALONE or memory[region + WRITTEN]:
+        if first[i] == ALONE or memory[region + c.WRITTEN]:
             continue
         code = np.int64(0)
-        for k in range(memory[region + N_COLLECTED]):
-            code = (code * 0x9E3779B1 + memory[region + COLLECTED + k]) & NATURAL
+        for k in range(memory[region + c.N_COLLECTED]):
+            code = (code * 0x9E3779B1 + memory[region + c.COLLECTED + k]) & c.NATURAL
         at = (code ^ (code >> 15)) & (heads.shape[0] - 1)
         while heads[at] >= 0 and not same_masks(memory, regions[begin + heads[at]], region):
             at = (at + 1) & (heads.shape[0] - 1)
@@ -283,9 +255,9 @@ def fill_batch(
     take_walks(table, memory, regions, words, begin, first, walks[0], walks[1], walks[2], n_walks)
     for i in range(n):
         region = regions[begin + i]
-        if first[i] != ALONE or results[begin + i] == IDLE or memory[region + FINISHED]:
+        if first[i] != ALONE or results[begin + i] == c.IDLE or memory[region + c.FINISHED]:
             continue
-        if find_masks(table, memory, region, words[begin + i]) == OK:
+        if find_masks(table, memory, region, words[begin + i]) == c.OK:
             first[i] = i
     size = 4
     while size < 2 * n:
@@ -295,15 +267,15 @@ def fill_batch(
     for i in range(n):
         slot = begin + i
         region = regions[slot]
-        if first[i] == ALONE and results[slot] != IDLE:
+        if first[i] == ALONE and results[slot] != c.IDLE:
             code = fill(table, memory, region, words[slot])
-            if code == NO_ROOM and make_room(table, memory, region):
+            if code == c.NO_ROOM and make_room(table, memory, region):
                 code = fill(table, memory, region, words[slot])
             results[slot] = code
-            fine = fine and code == OK
+            fine = fine and code == c.OK
         if first[i] != i:
             continue
-        is_empty = memory[region + WRITTEN] == 0 and memory[region + N_COLLECTED] == 0
+        is_empty = memory[region + c.WRITTEN] == 0 and memory[region + c.N_COLLECTED] == 0
         write_collected(table, memory, region, words[slot])
         other = after[i]
         while other < n:
@@ -317,10 +289,10 @@ def fill_batch(
             slot = begin + other
             region = regions[slot]
             code = finish_mask(table, memory, region, words[slot], is_empty)
-            if code == NO_ROOM and make_room(table, memory, region):
+            if code == c.NO_ROOM and make_room(table, memory, region):
                 code = fill(table, memory, region, words[slot])
             results[slot] = code
-            fine = fine and code == OK
+            fine = fine and code == c.OK
             other = after[other]
     return fine
 
@@ -335,18 +307,18 @@ def advance_batch(table: Int32, memory: Int32, regions: Int64, tokens: Int64, re
     """
     n = regions.shape[0]
     spans = np.empty((2, n), np.int64)
-    starts = table[TOKEN_START] & NATURAL
+    starts = table[schema.TOKEN_START] & c.NATURAL
     for slot in range(n):
         spans[0, slot] = spans[1, slot] = 0
         token = tokens[slot]
         region = regions[slot]
-        if results[slot] == IDLE and 0 <= token < table[N_TOKENS] and not memory[region + FINISHED]:
+        if results[slot] == c.IDLE and 0 <= token < table[schema.N_TOKENS] and not memory[region + c.FINISHED]:
             spans[0, slot] = table[starts + token]
             spans[1, slot] = table[starts + token + 1]
-            prefetch(table, (table[TOKEN_BYTES] & NATURAL) + (spans[0, slot] >> 2))
-            prefetch(memory, region + REGION_HEADER + SAVED * memory[region + HISTORY_AT])
-            if memory[region + STACKS] >= 0:
-                prefetch(memory, region + (memory[region + ARENA] & NATURAL) + RECORD * memory[region + STACKS])
+            prefetch(table, (table[schema.TOKEN_BYTES] & c.NATURAL) + (spans[0, slot] >> 2))
+            prefetch(memory, region + c.REGION_HEADER + c.SAVED * memory[region + c.HISTORY_AT])
+            if memory[region + c.STACKS] >= 0:
+                prefetch(memory, region + (memory[region + c.ARENA] & c.NATURAL) + c.RECORD * memory[region + c.STACKS])
     for slot in range(n):
         if spans[0, slot] < spans[1, slot]:
             begin_draft(memory, regions[slot])
@@ -355,17 +327,17 @@ def advance_batch(table: Int32, memory: Int32, regions: Int64, tokens: Int64, re
             spans[1, slot] = -1
     fine = True
     for slot in range(n):
-        if results[slot] != IDLE:
+        if results[slot] != c.IDLE:
             continue
-        code = np.int64(OK)
+        code = np.int64(c.OK)
         region = regions[slot]
         token = tokens[slot]
         if spans[1, slot] >= 0:
             code = np.int64(read_remaining(table, memory, True, spans[0, slot], spans[1, slot], memory, region, True))
         elif token != -1:
             code = np.int64(read_token(table, memory, region, token, True))
-        if code == NO_ROOM and make_room(table, memory, region):
+        if code == c.NO_ROOM and make_room(table, memory, region):
             code = np.int64(read_token(table, memory, region, token, True))
         results[slot] = code
-        fine = fine and code == OK
+        fine = fine and code == c.OK
     return fine

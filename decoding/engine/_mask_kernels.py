@@ -14,6 +14,7 @@ import numpy as np
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.grammar.columns import TAB_STOP
 from maskwright.analysis.jit import kernel
+from maskwright.decoding.engine import constants as c
 from maskwright.decoding.engine._draft_kernels import (
     begin_draft,
     feed,
@@ -26,68 +27,8 @@ from maskwright.decoding.engine._draft_kernels import (
 from maskwright.decoding.engine._end_kernels import can_end
 from maskwright.decoding.engine._lexer_kernels import accepts_any, mode_state
 from maskwright.decoding.engine._stack_kernels import below_of, first_stack, height_of, other_stacks, state_of
-from maskwright.decoding.engine.constants import (
-    AFTER_END,
-    AFTER_NEWLINE_STACKS,
-    ARENA,
-    CACHE,
-    CACHE_STRIDE,
-    CACHED_WALKS,
-    COLLECTED,
-    COLUMN,
-    DEAD_END,
-    DEPTH,
-    DRAFT_AFTER_NEWLINE,
-    DRAFT_STACKS,
-    DRAFT_USED,
-    ENDED,
-    FINISHED,
-    ILLEGAL,
-    LEXER,
-    LONG_WALK,
-    MOST_COLLECTED,
-    MOST_SPENT,
-    N_COLLECTED,
-    NARROW,
-    NATURAL,
-    OK,
-    SPENT,
-    SPLIT,
-    STACKS,
-    TOO_LONG,
-    USED,
-    WANTS_CACHE,
-    WRITTEN,
-)
+from maskwright.maskstore.table import schema
 from maskwright.maskstore.table._table_kernels import edge_slot
-from maskwright.maskstore.table.schema import (
-    CONTINUATION_NEXT,
-    CONTINUATION_SYMBOL,
-    DEPTH_CASE_START,
-    EDGE_PAIRS,
-    EDGES,
-    EOS,
-    EOS_IN_MASKS,
-    LINE_BREAK_SYMBOLS,
-    LINE_BREAKS,
-    LINE_BREAKS_START,
-    LOOKUP_START,
-    LOOKUPS,
-    MASK_IDS,
-    MASKS,
-    MODE_STATE,
-    N_COLUMNS,
-    N_EDGE_SLOTS,
-    N_EOS,
-    N_ROOTS,
-    N_STATES,
-    N_WORDS,
-    NODES,
-    OPEN_ITEMS,
-    OPEN_START,
-    ROOTS,
-    ROWS,
-)
 from maskwright.maskstore.tokens.events import PLAIN
 
 
@@ -104,8 +45,8 @@ def add_words(words, row):  # type: ignore[no-untyped-def]
 @kernel
 def add_ids(table, mask, words):  # type: ignore[no-untyped-def]
     """Add to words the ids that a mask has beside its row."""
-    begin = np.int64(table[MASK_IDS]) + table[table[MASKS] + 3 * mask + 1]
-    ids = table[begin : begin + table[table[MASKS] + 3 * mask + 2]]
+    begin = np.int64(table[schema.MASK_IDS]) + table[table[schema.MASKS] + 3 * mask + 1]
+    ids = table[begin : begin + table[table[schema.MASKS] + 3 * mask + 2]]
     for i in range(ids.shape[0]):
         # PERF: unsigned numbers take half the time, since no index can count from the end
         token = np.uint32(ids[i])
@@ -115,10 +56,10 @@ def add_ids(table, mask, words):  # type: ignore[no-untyped-def]
 @kernel
 def add_tokens(table, mask, words):  # type: ignore[no-untyped-def]
     """OR a mask, its row and its ids, into words."""
-    row = np.int64(table[table[MASKS] + 3 * mask])
+    row = np.int64(table[table[schema.MASKS] + 3 * mask])
     if row >= 0:
-        n_words = np.int64(table[N_WORDS])
-        offset = np.int64(table[ROWS]) + row * n_words
+        n_words = np.int64(table[schema.N_WORDS])
+        offset = np.int64(table[schema.ROWS]) + row * n_words
         add_words(words, table[offset : offset + n_words])
     add_ids(table, mask, words)
 
@@ -131,15 +72,15 @@ def collect_mask(table, memory, region, mask, words):  # type: ignore[no-untyped
 
     words : written to only if there is no room for another note (MOST_COLLECTED).
     """
-    n = memory[region + N_COLLECTED]
+    n = memory[region + c.N_COLLECTED]
     for i in range(n):
-        if memory[region + COLLECTED + i] == mask:
+        if memory[region + c.COLLECTED + i] == mask:
             return
-    if n == MOST_COLLECTED:
+    if n == c.MOST_COLLECTED:
         write_collected(table, memory, region, words)
-        n = memory[region + N_COLLECTED]
-    memory[region + COLLECTED + n] = mask
-    memory[region + N_COLLECTED] = n + 1
+        n = memory[region + c.N_COLLECTED]
+    memory[region + c.COLLECTED + n] = mask
+    memory[region + c.N_COLLECTED] = n + 1
 
 
 @kernel
@@ -148,12 +89,12 @@ def write_collected(table, memory, region, words):  # type: ignore[no-untyped-de
 
     The first call for a bitmask overwrites what words held before.
     """
-    n_words = np.int64(table[N_WORDS])
-    rows = np.int64(table[ROWS])
+    n_words = np.int64(table[schema.N_WORDS])
+    rows = np.int64(table[schema.ROWS])
     first = np.int64(-1)
-    is_written = memory[region + WRITTEN] != 0
-    for i in range(memory[region + N_COLLECTED]):
-        row = np.int64(table[table[MASKS] + 3 * memory[region + COLLECTED + i]])
+    is_written = memory[region + c.WRITTEN] != 0
+    for i in range(memory[region + c.N_COLLECTED]):
+        row = np.int64(table[table[schema.MASKS] + 3 * memory[region + c.COLLECTED + i]])
         if row < 0 or row == first:
             continue
         offset = rows + row * n_words
@@ -168,10 +109,10 @@ def write_collected(table, memory, region, words):  # type: ignore[no-untyped-de
     if not is_written:
         begin = rows + first * n_words if first >= 0 else rows
         write_one(words, table[begin : begin + (n_words if first >= 0 else 0)])
-    for i in range(memory[region + N_COLLECTED]):
-        add_ids(table, np.int64(memory[region + COLLECTED + i]), words)
-    memory[region + WRITTEN] = 1
-    memory[region + N_COLLECTED] = 0
+    for i in range(memory[region + c.N_COLLECTED]):
+        add_ids(table, np.int64(memory[region + c.COLLECTED + i]), words)
+    memory[region + c.WRITTEN] = 1
+    memory[region + c.N_COLLECTED] = 0
 
 
 @kernel
@@ -211,7 +152,7 @@ def find_walk(memory, cache, width, frame, node):  # type: ignore[no-untyped-def
     cache : the index in `memory` at which the cache begins.
     width : the integers of an entry, 2 + n_words.
     """
-    for i in range(CACHED_WALKS):
+    for i in range(c.CACHED_WALKS):
         slot = cache + 1 + i * width
         if memory[slot] == frame and memory[slot + 1] == node:
             return slot
@@ -226,22 +167,22 @@ def next_edge(table, node, state):  # type: ignore[no-untyped-def]
 
     node : an inner node, neither 0 nor a root.
     """
-    nodes = (table[NODES] & NATURAL) - 2 * ((table[N_ROOTS] & NATURAL) + 1)
-    pairs = table[EDGE_PAIRS] & NATURAL
+    nodes = (table[schema.NODES] & c.NATURAL) - 2 * ((table[schema.N_ROOTS] & c.NATURAL) + 1)
+    pairs = table[schema.EDGE_PAIRS] & c.NATURAL
     if table[nodes + 2 * node + 1] != 0:
         # these LR states do not take the node's default edge
-        edges = table[EDGES] & NATURAL
-        n_slots = table[N_EDGE_SLOTS] & NATURAL
-        key = np.int32(node * (table[N_STATES] & NATURAL) + state)
+        edges = table[schema.EDGES] & c.NATURAL
+        n_slots = table[schema.N_EDGE_SLOTS] & c.NATURAL
+        key = np.int32(node * (table[schema.N_STATES] & c.NATURAL) + state)
         at = edge_slot(key, n_slots)
         while True:
             found = table[edges + 2 * at]
             if found == key:
-                return pairs + 2 * (table[edges + 2 * at + 1] & NATURAL)
+                return pairs + 2 * (table[edges + 2 * at + 1] & c.NATURAL)
             if found < 0:
                 break
             at = at + 1 if at + 1 < n_slots else 0
-    return pairs + 2 * (table[nodes + 2 * node] & NATURAL)
+    return pairs + 2 * (table[nodes + 2 * node] & c.NATURAL)
 
 
 @kernel
@@ -256,21 +197,21 @@ def walk_stack(table, memory, region, node, frame, words):  # type: ignore[no-un
     frame : the top frame of the stack.
     words : as of `collect_mask`.
     """
-    arena = region + (memory[region + ARENA] & NATURAL)
-    n_cells = table[N_STATES] & NATURAL
-    pairs = table[EDGE_PAIRS] & NATURAL
+    arena = region + (memory[region + c.ARENA] & c.NATURAL)
+    n_cells = table[schema.N_STATES] & c.NATURAL
+    pairs = table[schema.EDGE_PAIRS] & c.NATURAL
     pair = pairs + 2 * (
-        table[(table[ROOTS] & NATURAL) + (node - 1) * n_cells + state_of(memory, arena, frame)] & NATURAL
+        table[(table[schema.ROOTS] & c.NATURAL) + (node - 1) * n_cells + state_of(memory, arena, frame)] & c.NATURAL
     )
     steps = 1
     kept = 0
     while True:
-        node = table[pair] & NATURAL
-        mask = table[pair + 1] & NATURAL
+        node = table[pair] & c.NATURAL
+        mask = table[pair + 1] & c.NATURAL
         if mask > 0:
             collect_mask(table, memory, region, mask, words)
             if kept > 0:
-                add_tokens(table, mask, memory[kept : kept + np.int64(table[N_WORDS])])
+                add_tokens(table, mask, memory[kept : kept + np.int64(table[schema.N_WORDS])])
         if node == 0:
             return
         frame = below_of(memory, arena, frame)
@@ -278,13 +219,13 @@ def walk_stack(table, memory, region, node, frame, words):  # type: ignore[no-un
             # only a table that the closure did not make leads below the stack
             return
         steps += 1
-        if steps > LONG_WALK and height_of(memory, arena, frame) % CACHE_STRIDE == 0:
+        if steps > c.LONG_WALK and height_of(memory, arena, frame) % c.CACHE_STRIDE == 0:
             has_spent(memory, region, 1)  # `find_masks` looks at what was spent
-            if memory[region + CACHE] == 0:
-                memory[region + CACHE] = -1  # the caller makes one (`Texts._lay_out`)
-            elif memory[region + CACHE] > 0 and frame < memory[region + USED]:
-                width = 2 + np.int64(table[N_WORDS])
-                cache = np.int64(memory[region + CACHE])
+            if memory[region + c.CACHE] == 0:
+                memory[region + c.CACHE] = -1  # the caller makes one (`Texts._lay_out`)
+            elif memory[region + c.CACHE] > 0 and frame < memory[region + c.USED]:
+                width = 2 + np.int64(table[schema.N_WORDS])
+                cache = np.int64(memory[region + c.CACHE])
                 slot = find_walk(memory, cache, width, frame, node)
                 if slot >= 0:
                     write_collected(table, memory, region, words)
@@ -294,7 +235,7 @@ def walk_stack(table, memory, region, node, frame, words):  # type: ignore[no-un
                     return
                 if kept == 0:
                     oldest = max(0, memory[cache])
-                    memory[cache] = oldest + 1 if oldest + 1 < CACHED_WALKS else 0
+                    memory[cache] = oldest + 1 if oldest + 1 < c.CACHED_WALKS else 0
                     slot = cache + 1 + oldest * width
                     kept = slot + 2
                     memory[slot] = frame
@@ -310,13 +251,13 @@ def feed_symbol(table, memory, region, symbol):  # type: ignore[no-untyped-def]
     symbol : a column, which is fed to the parser. From N_COLUMNS on it is N_COLUMNS plus a mode,
         and asks whether the next lexeme is read in that mode: OK, ILLEGAL or SPLIT.
     """
-    if symbol < table[N_COLUMNS]:
+    if symbol < table[schema.N_COLUMNS]:
         return feed(table, memory, region, symbol)
-    arena = region + np.int64(memory[region + ARENA])
-    mode = mode_state(table, memory, arena, np.int64(memory[region + DRAFT_STACKS]))
-    if mode == SPLIT:
-        return np.int64(SPLIT)
-    return np.int64(OK if mode == table[table[MODE_STATE] + symbol - table[N_COLUMNS]] else ILLEGAL)
+    arena = region + np.int64(memory[region + c.ARENA])
+    mode = mode_state(table, memory, arena, np.int64(memory[region + c.DRAFT_STACKS]))
+    if mode == c.SPLIT:
+        return np.int64(c.SPLIT)
+    return np.int64(c.OK if mode == table[table[schema.MODE_STATE] + symbol - table[schema.N_COLUMNS]] else c.ILLEGAL)
 
 
 @kernel
@@ -328,30 +269,30 @@ def accepts_continuation(table, memory, region, continuation):  # type: ignore[n
     continuation : the number of a continuation in the table. A negative one has no terminal to
         read: -1 - the number of its lookahead set, where set 0 asks nothing.
     """
-    stacks = memory[region + DRAFT_STACKS]
-    used = memory[region + DRAFT_USED]
-    after = memory[region + DRAFT_AFTER_NEWLINE]
-    code = np.int64(OK)
-    while continuation >= 0 and code == OK:
+    stacks = memory[region + c.DRAFT_STACKS]
+    used = memory[region + c.DRAFT_USED]
+    after = memory[region + c.DRAFT_AFTER_NEWLINE]
+    code = np.int64(c.OK)
+    while continuation >= 0 and code == c.OK:
         if has_spent(memory, region, 1):
-            code = np.int64(TOO_LONG)
+            code = np.int64(c.TOO_LONG)
             break
-        code = feed_symbol(table, memory, region, np.int64(table[table[CONTINUATION_SYMBOL] + continuation]))
-        continuation = np.int64(table[table[CONTINUATION_NEXT] + continuation])
-    if code == ENDED:
-        code = np.int64(OK)
-    elif code == OK and continuation < -1:
+        code = feed_symbol(table, memory, region, np.int64(table[table[schema.CONTINUATION_SYMBOL] + continuation]))
+        continuation = np.int64(table[table[schema.CONTINUATION_NEXT] + continuation])
+    if code == c.ENDED:
+        code = np.int64(c.OK)
+    elif code == c.OK and continuation < -1:
         code = accepts_any(
             table,
             memory,
             region,
-            np.int64(memory[region + DRAFT_STACKS]),
-            np.int64(memory[region + DRAFT_USED]),
+            np.int64(memory[region + c.DRAFT_STACKS]),
+            np.int64(memory[region + c.DRAFT_USED]),
             -continuation - 1,
         )
-    memory[region + DRAFT_STACKS] = stacks
-    memory[region + DRAFT_USED] = used
-    memory[region + DRAFT_AFTER_NEWLINE] = after
+    memory[region + c.DRAFT_STACKS] = stacks
+    memory[region + c.DRAFT_USED] = used
+    memory[region + c.DRAFT_AFTER_NEWLINE] = after
     return code
 
 
@@ -361,29 +302,31 @@ def read_line_breaks(table, memory, region, breaks):  # type: ignore[no-untyped-
 
     breaks : the number of a list of line breaks (LINE_BREAKS_START).
     """
-    for newline in range(table[table[LINE_BREAKS_START] + breaks], table[table[LINE_BREAKS_START] + breaks + 1]):
-        offset = table[LINE_BREAKS] + 5 * newline
+    for newline in range(
+        table[table[schema.LINE_BREAKS_START] + breaks], table[table[schema.LINE_BREAKS_START] + breaks + 1]
+    ):
+        offset = table[schema.LINE_BREAKS] + 5 * newline
         if has_spent(memory, region, 1 + np.int64(table[offset + 1]) - np.int64(table[offset])):
-            return np.int64(TOO_LONG)
+            return np.int64(c.TOO_LONG)
         for i in range(table[offset], table[offset + 1]):
-            code = feed_symbol(table, memory, region, np.int64(table[table[LINE_BREAK_SYMBOLS] + i]))
-            if code != OK:
+            code = feed_symbol(table, memory, region, np.int64(table[table[schema.LINE_BREAK_SYMBOLS] + i]))
+            if code != c.OK:
                 return code
         code = feed_newline(table, memory, region)
-        if code != OK:
+        if code != c.OK:
             return code
         # this is `Move.after`
         stop = np.int64(table[offset + 2])
         wide = np.int64(table[offset + 3])
         narrow = np.int64(table[offset + 4])
         if stop >= PLAIN:
-            before = np.int64(memory[region + COLUMN])
+            before = np.int64(memory[region + c.COLUMN])
             wide += before if stop == PLAIN else ((before + stop) // TAB_STOP + 1) * TAB_STOP
-            narrow += memory[region + NARROW]
+            narrow += memory[region + c.NARROW]
         code = indent(table, memory, region, wide, narrow)
-        if code != OK:
+        if code != c.OK:
             return np.int64(code)
-    return np.int64(OK)
+    return np.int64(c.OK)
 
 
 @kernel
@@ -392,34 +335,36 @@ def find_masks(table, memory, region, words):  # type: ignore[no-untyped-def]
 
     words : as of `collect_mask`.
     """
-    arena = region + np.int64(memory[region + ARENA])
-    state = np.int64(memory[region + LEXER])
-    depth_case = np.int64(table[table[DEPTH_CASE_START] + state])
-    n_depth_cases = table[table[DEPTH_CASE_START] + state + 1] - depth_case
-    depth_case += min(memory[region + DEPTH], n_depth_cases - 1)
-    memory[region + WRITTEN] = 0
-    memory[region + N_COLLECTED] = 0
+    arena = region + np.int64(memory[region + c.ARENA])
+    state = np.int64(memory[region + c.LEXER])
+    depth_case = np.int64(table[table[schema.DEPTH_CASE_START] + state])
+    n_depth_cases = table[table[schema.DEPTH_CASE_START] + state + 1] - depth_case
+    depth_case += min(memory[region + c.DEPTH], n_depth_cases - 1)
+    memory[region + c.WRITTEN] = 0
+    memory[region + c.N_COLLECTED] = 0
     spend_nothing(memory, region)
-    for lookup in range(table[table[LOOKUP_START] + depth_case], table[table[LOOKUP_START] + depth_case + 1]):
-        at = np.int64(table[LOOKUPS]) + 3 * lookup
+    for lookup in range(
+        table[table[schema.LOOKUP_START] + depth_case], table[table[schema.LOOKUP_START] + depth_case + 1]
+    ):
+        at = np.int64(table[schema.LOOKUPS]) + 3 * lookup
         breaks = np.int64(table[at])
         root = np.int64(table[at + 1])
-        stacks = np.int64(memory[region + STACKS])
+        stacks = np.int64(memory[region + c.STACKS])
         if breaks > 0:
             begin_draft(memory, region)
-            offset = table[LINE_BREAKS] + 5 * table[table[LINE_BREAKS_START] + breaks]
+            offset = table[schema.LINE_BREAKS] + 5 * table[table[schema.LINE_BREAKS_START] + breaks]
             if table[offset] == table[offset + 1]:
                 code = know_newline(table, memory, region)
-                if code != OK:
+                if code != c.OK:
                     return code
-                memory[region + AFTER_NEWLINE_STACKS] = memory[region + DRAFT_AFTER_NEWLINE]
-                memory[region + USED] = memory[region + DRAFT_USED]
+                memory[region + c.AFTER_NEWLINE_STACKS] = memory[region + c.DRAFT_AFTER_NEWLINE]
+                memory[region + c.USED] = memory[region + c.DRAFT_USED]
             code = read_line_breaks(table, memory, region, breaks)
-            if code == ILLEGAL:
+            if code == c.ILLEGAL:
                 continue
-            if code != OK:
+            if code != c.OK:
                 return code
-            stacks = np.int64(memory[region + DRAFT_STACKS])
+            stacks = np.int64(memory[region + c.DRAFT_STACKS])
         elif root < 0:
             begin_draft(memory, region)
         if table[at + 2] > 0:
@@ -428,17 +373,17 @@ def find_masks(table, memory, region, words):  # type: ignore[no-untyped-def]
             while stacks != 0:
                 walk_stack(table, memory, region, root, first_stack(memory, arena, stacks), words)
                 stacks = other_stacks(memory, arena, stacks)
-                if memory[arena - SPENT] > MOST_SPENT:
-                    return np.int64(TOO_LONG)
+                if memory[arena - c.SPENT] > c.MOST_SPENT:
+                    return np.int64(c.TOO_LONG)
         elif root < 0:
-            for item in range(table[table[OPEN_START] - root - 1], table[table[OPEN_START] - root]):
-                offset = table[OPEN_ITEMS] + 2 * item
+            for item in range(table[table[schema.OPEN_START] - root - 1], table[table[schema.OPEN_START] - root]):
+                offset = table[schema.OPEN_ITEMS] + 2 * item
                 code = accepts_continuation(table, memory, region, np.int64(table[offset]))
-                if code == OK:
+                if code == c.OK:
                     collect_mask(table, memory, region, np.int64(table[offset + 1]), words)
-                elif code != ILLEGAL:
+                elif code != c.ILLEGAL:
                     return code
-    return np.int64(OK)
+    return np.int64(c.OK)
 
 
 @kernel
@@ -450,26 +395,26 @@ def finish_mask(table, memory, region, words, is_empty):  # type: ignore[no-unty
 
     is_empty : whether no masks were noted.
     """
-    if table[EOS_IN_MASKS] == 0 and table[N_EOS] > 0 and not is_empty:
+    if table[schema.EOS_IN_MASKS] == 0 and table[schema.N_EOS] > 0 and not is_empty:
         # here the masks say only that the text or a block may end: before the end of the text there
         # are dedents down to the first column
-        token = table[table[EOS]]
+        token = table[table[schema.EOS]]
         if (words[token >> 5] >> np.int32(token & 31)) & 1:
             code = can_end(table, memory, region)
-            if code == ILLEGAL:
-                for i in range(table[N_EOS]):
-                    token = table[table[EOS] + i]
+            if code == c.ILLEGAL:
+                for i in range(table[schema.N_EOS]):
+                    token = table[table[schema.EOS] + i]
                     words[token >> 5] &= ~(np.int32(1) << np.int32(token & 31))
                 is_empty = True
                 for w in range(words.shape[0]):
                     if words[w] != 0:
                         is_empty = False
                         break
-            elif code != OK:
+            elif code != c.OK:
                 return code
     if is_empty:
-        return np.int64(DEAD_END)
-    return np.int64(WANTS_CACHE if memory[region + CACHE] < 0 else OK)
+        return np.int64(c.DEAD_END)
+    return np.int64(c.WANTS_CACHE if memory[region + c.CACHE] < 0 else c.OK)
 
 
 @kernel(entry=True)
@@ -481,11 +426,11 @@ def fill(table: Int32, memory: Int32, region: int, words: Int32) -> int:
 
     words : (>= n_words,) int32; words past n_words become 0.
     """
-    if memory[region + FINISHED]:
-        return np.int64(AFTER_END)
+    if memory[region + c.FINISHED]:
+        return np.int64(c.AFTER_END)
     code = find_masks(table, memory, region, words)
-    if code != OK:
+    if code != c.OK:
         return code
-    is_empty = memory[region + WRITTEN] == 0 and memory[region + N_COLLECTED] == 0
+    is_empty = memory[region + c.WRITTEN] == 0 and memory[region + c.N_COLLECTED] == 0
     write_collected(table, memory, region, words)
     return finish_mask(table, memory, region, words, is_empty)

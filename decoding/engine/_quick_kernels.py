@@ -13,26 +13,12 @@ import numpy as np
 from maskwright.analysis.addresses import int32_at
 from maskwright.analysis.arrays import Int32, Int64
 from maskwright.analysis.jit import kernel
+from maskwright.decoding.engine import constants as c
 from maskwright.decoding.engine._mask_kernels import fill
 from maskwright.decoding.engine._stack_kernels import height_of
 from maskwright.decoding.engine._text_kernels import read_token
-from maskwright.decoding.engine.constants import (
-    ARENA,
-    LIST,
-    MEMORY_AT,
-    MOST_QUICK_BYTES,
-    MOST_QUICK_FRAMES,
-    MOST_QUICK_SPENT,
-    MOST_SPENT,
-    OK,
-    SPENT_BEFORE,
-    STACKS,
-    TABLE_AT,
-    TOO_LONG,
-    WORDS_AT,
-)
 from maskwright.decoding.engine.quick import NOT_QUICK
-from maskwright.maskstore.table.schema import N_TOKENS, OPEN_ITEMS, OPEN_START, TOKEN_START
+from maskwright.maskstore.table import schema
 
 
 @kernel(entry=True)
@@ -43,27 +29,27 @@ def note_addresses(table: Int32, memory: Int32, words: Int32, addresses: Int64) 
 
     addresses : (N_ADDRESSES,) int64, all 0.
     """
-    if table[OPEN_ITEMS] - table[OPEN_START] == 1:
-        addresses[TABLE_AT], addresses[TABLE_AT + 1] = table.ctypes.data, len(table)
-        addresses[MEMORY_AT], addresses[MEMORY_AT + 1] = memory.ctypes.data, len(memory)
-        addresses[WORDS_AT], addresses[WORDS_AT + 1] = words.ctypes.data, len(words)
-    return OK
+    if table[schema.OPEN_ITEMS] - table[schema.OPEN_START] == 1:
+        addresses[c.TABLE_AT], addresses[c.TABLE_AT + 1] = table.ctypes.data, len(table)
+        addresses[c.MEMORY_AT], addresses[c.MEMORY_AT + 1] = memory.ctypes.data, len(memory)
+        addresses[c.WORDS_AT], addresses[c.WORDS_AT + 1] = words.ctypes.data, len(words)
+    return c.OK
 
 
 @kernel(forceinline=True)
 def is_shallow(memory: Int32) -> bool:
     """Whether the text has one stack, of few frames."""
-    stacks = memory[STACKS]
-    return stacks > LIST and height_of(memory, memory[ARENA], stacks) <= MOST_QUICK_FRAMES
+    stacks = memory[c.STACKS]
+    return stacks > c.LIST and height_of(memory, memory[c.ARENA], stacks) <= c.MOST_QUICK_FRAMES
 
 
 @kernel(forceinline=True)
 def is_short(table: Int32, token: int) -> bool:
     """Whether a token has few bytes, or the vocabulary lacks it."""
-    if token < 0 or token >= table[N_TOKENS]:
+    if token < 0 or token >= table[schema.N_TOKENS]:
         return True
-    start = np.int64(table[TOKEN_START])
-    return table[start + token + 1] - table[start + token] <= MOST_QUICK_BYTES
+    start = np.int64(table[schema.TOKEN_START])
+    return table[start + token + 1] - table[start + token] <= c.MOST_QUICK_BYTES
 
 
 @kernel(forceinline=True)
@@ -73,26 +59,26 @@ def read_and_fill(addresses: Int64, token: int, is_read: bool, is_filled: bool) 
     Returns 0 if that is done; twice the result of `read_token` if that is not OK; else 1 + twice
     that of `fill`. Each may be NOT_QUICK.
     """
-    if addresses[TABLE_AT] == 0:
+    if addresses[c.TABLE_AT] == 0:
         return 2 * NOT_QUICK
-    table = int32_at(addresses[TABLE_AT], addresses[TABLE_AT + 1])
-    memory = int32_at(addresses[MEMORY_AT], addresses[MEMORY_AT + 1])
-    code = np.int64(OK)
+    table = int32_at(addresses[c.TABLE_AT], addresses[c.TABLE_AT + 1])
+    memory = int32_at(addresses[c.MEMORY_AT], addresses[c.MEMORY_AT + 1])
+    code = np.int64(c.OK)
     # INVARIANT: nobody else sees this value, and TOO_LONG is kept nowhere (`know_newline`)
-    memory[SPENT_BEFORE] = MOST_SPENT - MOST_QUICK_SPENT
+    memory[c.SPENT_BEFORE] = c.MOST_SPENT - c.MOST_QUICK_SPENT
     if is_read:
-        code = np.int64(TOO_LONG)
+        code = np.int64(c.TOO_LONG)
         if is_shallow(memory) and is_short(table, token):
             code = read_token(table, memory, np.int64(0), token, True)
-        code = 2 * (NOT_QUICK if code == TOO_LONG else code)
-    if is_filled and code == OK:
-        code = np.int64(TOO_LONG)
+        code = 2 * (NOT_QUICK if code == c.TOO_LONG else code)
+    if is_filled and code == c.OK:
+        code = np.int64(c.TOO_LONG)
         if is_shallow(memory):
-            words = int32_at(addresses[WORDS_AT], addresses[WORDS_AT + 1])
+            words = int32_at(addresses[c.WORDS_AT], addresses[c.WORDS_AT + 1])
             code = fill(table, memory, np.int64(0), words)
-        if code != OK:
-            code = 1 + 2 * (NOT_QUICK if code == TOO_LONG else code)
-    memory[SPENT_BEFORE] = 0
+        if code != c.OK:
+            code = 1 + 2 * (NOT_QUICK if code == c.TOO_LONG else code)
+    memory[c.SPENT_BEFORE] = 0
     return code
 
 

@@ -10,38 +10,8 @@ import numpy as np
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT
-from maskwright.decoding.engine.constants import (
-    BELOW_AT,
-    ENDED,
-    HEIGHT_AT,
-    ILLEGAL,
-    LIST,
-    LOWEST,
-    MAX_STACKS,
-    MOST_SINCE,
-    MOST_SPENT,
-    N_BELOW_ARENA,
-    NATURAL,
-    NO_FRAME,
-    NO_ROOM,
-    RECORD,
-    SINCE,
-    SPENT,
-    STRIDE,
-    TOO_LONG,
-    TOO_MANY,
-)
-from maskwright.maskstore.table.schema import (
-    ACTION,
-    AGAIN,
-    ALTERNATIVES,
-    DEFAULT,
-    GOTO,
-    N_COLUMNS,
-    N_NONTERMINALS,
-    RULE_LENGTH,
-    RULE_LHS,
-)
+from maskwright.decoding.engine import constants as c
+from maskwright.maskstore.table import schema
 
 # ---- The integers of an arena record, see `constants`. Each function takes the record's number.
 
@@ -49,7 +19,7 @@ from maskwright.maskstore.table.schema import (
 @kernel(forceinline=True)
 def state_of(memory, arena, frame):  # type: ignore[no-untyped-def]
     """The LR state of a frame."""
-    return memory[arena + RECORD * frame] & NATURAL
+    return memory[arena + c.RECORD * frame] & c.NATURAL
 
 
 @kernel(forceinline=True)
@@ -58,49 +28,49 @@ def below_of(memory, arena, number):  # type: ignore[no-untyped-def]
 
     Returns NO_FRAME if there is none.
     """
-    return np.int64(memory[arena + RECORD * number + BELOW_AT])
+    return np.int64(memory[arena + c.RECORD * number + c.BELOW_AT])
 
 
 @kernel(forceinline=True)
 def height_of(memory, arena, frame):  # type: ignore[no-untyped-def]
     """The number of frames below a frame."""
-    return np.int64(memory[arena + RECORD * frame + HEIGHT_AT])
+    return np.int64(memory[arena + c.RECORD * frame + c.HEIGHT_AT])
 
 
 @kernel(forceinline=True)
 def wide_of(memory, arena, indent):  # type: ignore[no-untyped-def]
     """The wide column of an open indent."""
-    return np.int64(memory[arena + RECORD * indent])
+    return np.int64(memory[arena + c.RECORD * indent])
 
 
 @kernel(forceinline=True)
 def narrow_of(memory, arena, indent):  # type: ignore[no-untyped-def]
     """The narrow column of an open indent. The record behind the indent's own holds it."""
-    return np.int64(memory[arena + RECORD * (indent + 1)])
+    return np.int64(memory[arena + c.RECORD * (indent + 1)])
 
 
 @kernel
 def record(memory, arena, number, first, second, third):  # type: ignore[no-untyped-def]
     """Write the three integers of an arena record."""
-    at = arena + RECORD * number
+    at = arena + c.RECORD * number
     memory[at] = first
-    memory[at + BELOW_AT] = second
-    memory[at + HEIGHT_AT] = third
+    memory[at + c.BELOW_AT] = second
+    memory[at + c.HEIGHT_AT] = third
 
 
 @kernel
 def push(memory, arena, number, state, frame):  # type: ignore[no-untyped-def]
     """Make record `number` a frame: an LR state on top of a frame."""
-    at = arena + RECORD * number
+    at = arena + c.RECORD * number
     memory[at] = state
-    memory[at + BELOW_AT] = frame
-    memory[at + HEIGHT_AT] = height_of(memory, arena, frame) + 1
+    memory[at + c.BELOW_AT] = frame
+    memory[at + c.HEIGHT_AT] = height_of(memory, arena, frame) + 1
 
 
 @kernel(entry=True)
 def first_stack(memory: Int32, arena: int, stacks: int) -> int:
     """The top frame of the first of some stacks."""
-    return stacks if stacks >= 0 else np.int64(memory[arena + RECORD * (LIST - stacks)])
+    return stacks if stacks >= 0 else np.int64(memory[arena + c.RECORD * (c.LIST - stacks)])
 
 
 @kernel
@@ -111,20 +81,20 @@ def other_stacks(memory, arena, stacks):  # type: ignore[no-untyped-def]
     """
     if stacks >= 0:
         return np.int64(0)
-    after = below_of(memory, arena, LIST - stacks)
-    return np.int64(0) if after < 0 else LIST - after
+    after = below_of(memory, arena, c.LIST - stacks)
+    return np.int64(0) if after < 0 else c.LIST - after
 
 
 @kernel
 def end_of(stacks):  # type: ignore[no-untyped-def]
     """The number of records in use once these stacks are made: one more than their own number."""
-    return (stacks if stacks >= 0 else LIST - stacks) + 1
+    return (stacks if stacks >= 0 else c.LIST - stacks) + 1
 
 
 @kernel
 def is_error(stacks):  # type: ignore[no-untyped-def]
     """Whether the integer is a result and not stacks."""
-    return LIST < stacks < 0
+    return c.LIST < stacks < 0
 
 
 @kernel
@@ -154,12 +124,12 @@ def is_endless(memory, arena, frame, strides):  # type: ignore[no-untyped-def]
     strides : how often the caller asked this before; 0 begins the count of strides anew.
     """
     height = height_of(memory, arena, frame)
-    if strides == 0 or height < memory[arena - LOWEST]:
-        memory[arena - LOWEST] = height
-        memory[arena - SINCE] = 0
-    memory[arena - SINCE] += 1
-    memory[arena - SPENT] += 1
-    return memory[arena - SINCE] > MOST_SINCE or memory[arena - SPENT] > MOST_SPENT
+    if strides == 0 or height < memory[arena - c.LOWEST]:
+        memory[arena - c.LOWEST] = height
+        memory[arena - c.SINCE] = 0
+    memory[arena - c.SINCE] += 1
+    memory[arena - c.SPENT] += 1
+    return memory[arena - c.SINCE] > c.MOST_SINCE or memory[arena - c.SPENT] > c.MOST_SPENT
 
 
 @kernel
@@ -172,16 +142,16 @@ def shift_one(table, memory, arena, used, capacity, frame, column, limit):  # ty
     frame : the top frame.
     limit : FEW_REDUCTIONS; or STRIDE, which does not limit a parse that ends.
     """
-    columns = table[N_COLUMNS] & NATURAL
-    nonterminals = table[N_NONTERMINALS] & NATURAL
-    defaults = table[DEFAULT] & NATURAL
-    actions = table[ACTION] & NATURAL
-    gotos = table[GOTO] & NATURAL
-    lengths = table[RULE_LENGTH] & NATURAL
-    symbols = table[RULE_LHS] & NATURAL
+    columns = table[schema.N_COLUMNS] & c.NATURAL
+    nonterminals = table[schema.N_NONTERMINALS] & c.NATURAL
+    defaults = table[schema.DEFAULT] & c.NATURAL
+    actions = table[schema.ACTION] & c.NATURAL
+    gotos = table[schema.GOTO] & c.NATURAL
+    lengths = table[schema.RULE_LENGTH] & c.NATURAL
+    symbols = table[schema.RULE_LHS] & c.NATURAL
     begin = used
     strides = 0
-    is_few = limit < STRIDE
+    is_few = limit < c.STRIDE
     state = state_of(memory, arena, frame)
     while used < capacity:
         rule = np.int64(table[defaults + state])
@@ -189,22 +159,23 @@ def shift_one(table, memory, arena, used, capacity, frame, column, limit):  # ty
             action = np.int64(table[actions + state * columns + column])
             if action > 0:
                 if action >= ACCEPT:
-                    return ENDED if action == ACCEPT else TOO_MANY
+                    return c.ENDED if action == ACCEPT else c.TOO_MANY
                 push(memory, arena, used, action - 1, frame)
                 return used
             if action == 0:
-                return ILLEGAL
+                return c.ILLEGAL
             rule = -action - 1
         limit -= 1
         if limit < 0:
             if is_few or is_endless(memory, arena, frame, strides):
-                return TOO_LONG
+                return c.TOO_LONG
             strides += 1
-            limit = STRIDE
+            limit = c.STRIDE
         for _ in range(table[lengths + rule]):
             frame = below_of(memory, arena, frame)
         state = (
-            table[gotos + state_of(memory, arena, frame) * nonterminals + (table[symbols + rule] & NATURAL)] & NATURAL
+            table[gotos + state_of(memory, arena, frame) * nonterminals + (table[symbols + rule] & c.NATURAL)]
+            & c.NATURAL
         )
         # this call may have made the frames that the reduction pops: their records are free again
         used = max(begin, frame + 1)
@@ -213,7 +184,7 @@ def shift_one(table, memory, arena, used, capacity, frame, column, limit):  # ty
         push(memory, arena, used, state, frame)
         frame = used
         used += 1
-    return NO_ROOM
+    return c.NO_ROOM
 
 
 @kernel
@@ -225,23 +196,23 @@ def reduce_anyway(table, memory, arena, used, capacity, frame):  # type: ignore[
     begin = used
     n = 0
     state = state_of(memory, arena, frame)
-    rule = np.int64(table[(table[DEFAULT] & NATURAL) + state])
+    rule = np.int64(table[(table[schema.DEFAULT] & c.NATURAL) + state])
     while rule >= 0:
         n += 1
-        if n % STRIDE == 0 and is_endless(memory, arena, frame, n // STRIDE - 1):
-            return np.int64(TOO_LONG)
-        for _ in range(table[(table[RULE_LENGTH] & NATURAL) + rule]):
+        if n % c.STRIDE == 0 and is_endless(memory, arena, frame, n // c.STRIDE - 1):
+            return np.int64(c.TOO_LONG)
+        for _ in range(table[(table[schema.RULE_LENGTH] & c.NATURAL) + rule]):
             frame = below_of(memory, arena, frame)
-        state = state_of(memory, arena, frame) * (table[N_NONTERMINALS] & NATURAL) + (
-            table[(table[RULE_LHS] & NATURAL) + rule] & NATURAL
+        state = state_of(memory, arena, frame) * (table[schema.N_NONTERMINALS] & c.NATURAL) + (
+            table[(table[schema.RULE_LHS] & c.NATURAL) + rule] & c.NATURAL
         )
-        state = table[(table[GOTO] & NATURAL) + state] & NATURAL
+        state = table[(table[schema.GOTO] & c.NATURAL) + state] & c.NATURAL
         used = max(begin, frame + 1)
         if used >= capacity:
-            return np.int64(NO_ROOM)
+            return np.int64(c.NO_ROOM)
         push(memory, arena, used, state, frame)
         frame = used
-        rule = np.int64(table[(table[DEFAULT] & NATURAL) + state])
+        rule = np.int64(table[(table[schema.DEFAULT] & c.NATURAL) + state])
     return np.int64(frame)
 
 
@@ -261,13 +232,13 @@ def list_of(memory, arena, used, capacity, found_at, n_found):  # type: ignore[n
     It is made of records from `used` on.
     """
     if used + n_found > capacity:
-        return NO_ROOM
-    head = NO_FRAME
+        return c.NO_ROOM
+    head = c.NO_FRAME
     for k in range(n_found - 1, -1, -1):
         record(memory, arena, used, np.int64(memory[found_at + k]), head, -1 - (n_found - k))
         head = used
         used += 1
-    return LIST - head
+    return c.LIST - head
 
 
 @kernel
@@ -278,14 +249,14 @@ def shift_all(table, memory, arena, used, capacity, stacks, column):  # type: ig
     ENDED, TOO_LONG, or TOO_MANY if more than MAX_STACKS stacks are found, or too many steps are
     needed.
     """
-    agenda = arena - N_BELOW_ARENA - np.int64(table[AGAIN]) - 5 * MAX_STACKS
-    found_at = agenda + 4 * MAX_STACKS
+    agenda = arena - c.N_BELOW_ARENA - np.int64(table[schema.AGAIN]) - 5 * c.MAX_STACKS
+    found_at = agenda + 4 * c.MAX_STACKS
     n_found = 0
-    columns = table[N_COLUMNS]
+    columns = table[schema.N_COLUMNS]
     steps = 0
     unpaid = 0
-    if memory[arena - SPENT] > MOST_SPENT:
-        return TOO_LONG
+    if memory[arena - c.SPENT] > c.MOST_SPENT:
+        return c.TOO_LONG
     while stacks != 0:
         memory[agenda] = first_stack(memory, arena, stacks)
         stacks = other_stacks(memory, arena, stacks)
@@ -295,58 +266,60 @@ def shift_all(table, memory, arena, used, capacity, stacks, column):  # type: ig
             frame = np.int64(memory[agenda + n])
             steps += 1
             unpaid += 1
-            if n + 16 > 4 * MAX_STACKS or steps > 64 * MAX_STACKS:
-                return TOO_MANY
+            if n + 16 > 4 * c.MAX_STACKS or steps > 64 * c.MAX_STACKS:
+                return c.TOO_MANY
             state = state_of(memory, arena, frame)
-            rule = table[table[DEFAULT] + state]
+            rule = table[table[schema.DEFAULT] + state]
             first = 0
             count = 1
             action = -(rule + 1)
             if rule < 0:
-                action = table[table[ACTION] + state * columns + column]
+                action = table[table[schema.ACTION] + state * columns + column]
                 if action == 0:
                     continue
                 if action >= CONFLICT:
-                    first = table[ALTERNATIVES] + action - CONFLICT + 1
+                    first = table[schema.ALTERNATIVES] + action - CONFLICT + 1
                     count = table[first - 1]
-                    if n + count > 4 * MAX_STACKS:
-                        return TOO_MANY
+                    if n + count > 4 * c.MAX_STACKS:
+                        return c.TOO_MANY
             for i in range(count):
                 each = action if first == 0 else table[first + i]
                 if each == ACCEPT:
-                    return ENDED
+                    return c.ENDED
                 if used + 1 > capacity:
-                    return NO_ROOM
+                    return c.NO_ROOM
                 if each > 0:
                     push(memory, arena, used, np.int64(each - 1), frame)
                     unpaid += n_found >> 4
                     if is_new(memory, arena, found_at, n_found, used):
-                        if n_found + 1 > MAX_STACKS:
-                            return TOO_MANY
+                        if n_found + 1 > c.MAX_STACKS:
+                            return c.TOO_MANY
                         memory[found_at + n_found] = used
                         n_found += 1
                         used += 1
                     continue
                 below = frame
-                length = table[table[RULE_LENGTH] - each - 1]
+                length = table[table[schema.RULE_LENGTH] - each - 1]
                 unpaid += length
-                if unpaid > 16 * STRIDE:
+                if unpaid > 16 * c.STRIDE:
                     # many stacks may pop long rules, and are compared with one another
-                    memory[arena - SPENT] += unpaid // 16
+                    memory[arena - c.SPENT] += unpaid // 16
                     unpaid = 0
-                    if memory[arena - SPENT] > MOST_SPENT:
-                        return TOO_LONG
+                    if memory[arena - c.SPENT] > c.MOST_SPENT:
+                        return c.TOO_LONG
                 for _ in range(length):
                     below = below_of(memory, arena, below)
                 state = state_of(memory, arena, below)
-                target = table[table[GOTO] + state * table[N_NONTERMINALS] + table[table[RULE_LHS] - each - 1]]
+                target = table[
+                    table[schema.GOTO] + state * table[schema.N_NONTERMINALS] + table[table[schema.RULE_LHS] - each - 1]
+                ]
                 push(memory, arena, used, np.int64(target), below)
                 memory[agenda + n] = used
                 n += 1
                 used += 1
-    memory[arena - SPENT] += unpaid // 16
+    memory[arena - c.SPENT] += unpaid // 16
     if n_found == 0:
-        return ILLEGAL
+        return c.ILLEGAL
     if n_found == 1:
         return np.int64(memory[found_at])
     return list_of(memory, arena, used, capacity, found_at, n_found)
@@ -360,9 +333,9 @@ def shift(table, memory, arena, used, capacity, stacks, column, limit):  # type:
         conflict, `shift_all` reads the terminal.
     """
     if column < 0:
-        return ILLEGAL
+        return c.ILLEGAL
     if stacks >= 0:
         found = shift_one(table, memory, arena, used, capacity, stacks, column, limit)
-        if found != TOO_MANY:
+        if found != c.TOO_MANY:
             return found
     return shift_all(table, memory, arena, used, capacity, stacks, column)

@@ -9,23 +9,12 @@ import numpy as np
 
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
+from maskwright.decoding.engine import constants as c
 from maskwright.decoding.engine._draft_kernels import begin_draft, spend_nothing
 from maskwright.decoding.engine._end_kernels import can_end, can_go_on, end_draft
 from maskwright.decoding.engine._lexer_kernels import read_byte
 from maskwright.decoding.engine._mask_kernels import fill, write_one
 from maskwright.decoding.engine._text_kernels import read_plain
-from maskwright.decoding.engine.constants import (
-    DEAD_END,
-    DRAFT_LEXER,
-    DRAFT_STACKS,
-    END_VERDICT,
-    ILLEGAL,
-    N_DRAFT,
-    NATURAL,
-    OK,
-    STACKS,
-    WANTS_CACHE,
-)
 from maskwright.maskstore.composition.strings import (
     BEGIN,
     COMMON,
@@ -39,26 +28,26 @@ from maskwright.maskstore.composition.strings import (
     TOKENS_BEGIN,
     TOKENS_END,
 )
-from maskwright.maskstore.table.schema import END_OUTPUT, EOS, N_EOS
+from maskwright.maskstore.table import schema
 
 MAY_END, SOME = 1, 2
 """What `fill_part` tells: the text is legal as a whole; its mask is not empty."""
 
-STATE = 2 + N_DRAFT
+STATE = 2 + c.N_DRAFT
 """The length of `state`: a result, an index, and a copy of the draft."""
 
 
 @kernel
 def ends_draft(table, memory, region):  # type: ignore[no-untyped-def]
     """`end_draft`, which keeps its answer where the draft has the text's own stacks."""
-    kept = np.int64(table[(table[END_OUTPUT] & NATURAL) + (memory[region + DRAFT_LEXER] & NATURAL)])
-    if kept < 0 or memory[region + DRAFT_STACKS] != memory[region + STACKS]:
+    kept = np.int64(table[(table[schema.END_OUTPUT] & c.NATURAL) + (memory[region + c.DRAFT_LEXER] & c.NATURAL)])
+    if kept < 0 or memory[region + c.DRAFT_STACKS] != memory[region + c.STACKS]:
         return np.int64(end_draft(table, memory, region))
-    if (memory[region + END_VERDICT] - 1) >> 1 == kept:
-        return np.int64(ILLEGAL if memory[region + END_VERDICT] & 1 else OK)
+    if (memory[region + c.END_VERDICT] - 1) >> 1 == kept:
+        return np.int64(c.ILLEGAL if memory[region + c.END_VERDICT] & 1 else c.OK)
     code = np.int64(end_draft(table, memory, region))
-    if ILLEGAL <= code <= OK:
-        memory[region + END_VERDICT] = 1 + 2 * kept + (code == OK)
+    if c.ILLEGAL <= code <= c.OK:
+        memory[region + c.END_VERDICT] = 1 + 2 * kept + (code == c.OK)
     return code
 
 
@@ -68,17 +57,17 @@ def goes_on(table, memory, region, tails, state):  # type: ignore[no-untyped-def
 
     tails : (n,) int32; the bytes, the likely ones first.
     """
-    for i in range(N_DRAFT):
-        state[2 + i] = memory[region + DRAFT_LEXER + i]
+    for i in range(c.N_DRAFT):
+        state[2 + i] = memory[region + c.DRAFT_LEXER + i]
     for tail in range(tails.shape[0]):
-        for i in range(N_DRAFT):
-            memory[region + DRAFT_LEXER + i] = state[2 + i]
+        for i in range(c.N_DRAFT):
+            memory[region + c.DRAFT_LEXER + i] = state[2 + i]
         code = np.int64(read_byte(table, memory, region, np.int64(tails[tail])))
-        if code == OK:
+        if code == c.OK:
             code = np.int64(can_go_on(table, memory, region))
-        if code != ILLEGAL:
+        if code != c.ILLEGAL:
             return code
-    return np.int64(ILLEGAL)
+    return np.int64(c.ILLEGAL)
 
 
 @kernel(entry=True)
@@ -105,40 +94,40 @@ def read_strings(
         shared = min(shared, np.int64(strings[one + COMMON]))
         number = np.int64(strings[one + NUMBER])
         kind = np.int64(strings[one + KIND])
-        code = np.int64(ILLEGAL)
+        code = np.int64(c.ILLEGAL)
         if number >= 0 and (allowed[number >> 5] >> np.int32(number & 31)) & 1 == 0:
             pass
         elif kind == IS_TOKEN:
-            code = np.int64(OK if number >= 0 else ILLEGAL)
+            code = np.int64(c.OK if number >= 0 else c.ILLEGAL)
         elif shared <= wrong:
             begin_draft(memory, region)
             spend_nothing(memory, region)
             place = read_plain(table, strings, False, begin, end, memory, region)
-            code = np.int64(OK)
+            code = np.int64(c.OK)
             while place < end:
                 code = np.int64(read_byte(table, memory, region, np.int64(strings[place])))
-                if code != OK:
+                if code != c.OK:
                     break
                 place = read_plain(table, strings, False, place + 1, end, memory, region)
-            if code == ILLEGAL:
+            if code == c.ILLEGAL:
                 shared = end - begin
                 wrong = place - begin
-            elif code == OK and kind == ENDS:
+            elif code == c.OK and kind == ENDS:
                 code = np.int64(ends_draft(table, memory, region))
-            elif code == OK and kind == GOES_ON:
+            elif code == c.OK and kind == GOES_ON:
                 code = np.int64(goes_on(table, memory, region, tails, state))
-            elif code == OK:
+            elif code == c.OK:
                 code = np.int64(can_go_on(table, memory, region))
-        if code == OK:
+        if code == c.OK:
             for i in range(strings[one + TOKENS_BEGIN], strings[one + TOKENS_END]):
                 token = np.int64(strings[i])
                 words[token >> 5] |= np.int32(np.uint32(1) << np.uint32(token & 31))
-        elif code != ILLEGAL:
+        elif code != c.ILLEGAL:
             state[1] = at
             return code
         at += 1
     state[1] = 0
-    return np.int64(OK)
+    return np.int64(c.OK)
 
 
 @kernel(entry=True)
@@ -167,15 +156,15 @@ def fill_part(
     state[0] = 0
     state[1] = 0
     code = np.int64(can_end(table, memory, region))
-    if code == OK:
+    if code == c.OK:
         state[0] = MAY_END
-    elif code != ILLEGAL:
+    elif code != c.ILLEGAL:
         return code
     filled = np.int64(fill(table, memory, region, allowed))
-    if filled != OK and filled not in (WANTS_CACHE, DEAD_END):
+    if filled != c.OK and filled not in (c.WANTS_CACHE, c.DEAD_END):
         return filled
-    for i in range(table[N_EOS]):
-        token = np.int64(table[table[EOS] + i])
+    for i in range(table[schema.N_EOS]):
+        token = np.int64(table[table[schema.EOS] + i])
         allowed[token >> 5] &= ~(np.int32(1) << np.int32(token & 31))
     if n_tokens >= 0:
         n_words = (n_tokens + 31) >> 5
@@ -183,10 +172,10 @@ def fill_part(
         if n_tokens & 31:
             words[n_words - 1] &= np.int32((np.int64(1) << (n_tokens & 31)) - 1)
     code = np.int64(read_strings(table, memory, region, strings, tails, allowed, words, state))
-    if code != OK:
+    if code != c.OK:
         return code
     for w in range(words.shape[0]):
         if words[w] != 0:
             state[0] |= SOME
             break
-    return np.int64(WANTS_CACHE if filled == WANTS_CACHE else OK)
+    return np.int64(c.WANTS_CACHE if filled == c.WANTS_CACHE else c.OK)

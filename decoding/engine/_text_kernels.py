@@ -18,46 +18,13 @@ import numpy as np
 
 from maskwright.analysis.arrays import Int32, Int64
 from maskwright.analysis.jit import kernel
+from maskwright.decoding.engine import constants as c
 from maskwright.decoding.engine._draft_kernels import begin_draft, spend_nothing
 from maskwright.decoding.engine._end_kernels import can_end, can_go_on
 from maskwright.decoding.engine._lexer_kernels import read_byte, step_column
 from maskwright.decoding.engine._mask_kernels import fill
 from maskwright.decoding.engine._memory_kernels import make_room, remember
-from maskwright.decoding.engine.constants import (
-    AFTER_END,
-    AFTER_NEWLINE_STACKS,
-    DRAFT_AFTER_NEWLINE,
-    DRAFT_LEXER,
-    DRAFT_STACKS,
-    DRAFT_USED,
-    END_VERDICT,
-    FINISHED,
-    ILLEGAL,
-    LEXER,
-    N_STATE_FIELDS,
-    NATURAL,
-    NO_ROOM,
-    NO_TEXT,
-    NOT_COMPLETE,
-    OK,
-    OUT_OF_RANGE,
-    STACKS,
-    USED,
-)
-from maskwright.maskstore.table.schema import (
-    BYTE_CLASS,
-    EOS,
-    IS_NEWLINE,
-    N_CLASSES,
-    N_EOS,
-    N_MODES,
-    N_TOKENS,
-    NEXT_STATE,
-    OUTPUT,
-    STATE_FLAGS,
-    TOKEN_BYTES,
-    TOKEN_START,
-)
+from maskwright.maskstore.table import schema
 
 
 @kernel(entry=True)
@@ -82,7 +49,7 @@ def read_bytes(
 def byte_at(table, data, from_tokens, at):  # type: ignore[no-untyped-def]
     """The byte at an index. data, from_tokens : as of `read_bytes`."""
     if from_tokens:
-        return (table[(table[TOKEN_BYTES] & NATURAL) + (at >> 2)] >> (8 * (at & 3))) & 255
+        return (table[(table[schema.TOKEN_BYTES] & c.NATURAL) + (at >> 2)] >> (8 * (at & 3))) & 255
     return np.int64(data[at]) & 255
 
 
@@ -92,25 +59,25 @@ def read_plain(table, data, from_tokens, begin, end, memory, region):  # type: i
 
     Returns the index of the first byte that was not read. Arguments as of `read_bytes`.
     """
-    classes = table[N_CLASSES] & NATURAL
-    class_of = table[BYTE_CLASS] & NATURAL
-    next_state = table[NEXT_STATE] & NATURAL
-    output = table[OUTPUT] & NATURAL
-    flags = table[STATE_FLAGS] & NATURAL
-    is_contextual = table[N_MODES] > 1
-    state = memory[region + DRAFT_LEXER] & NATURAL
+    classes = table[schema.N_CLASSES] & c.NATURAL
+    class_of = table[schema.BYTE_CLASS] & c.NATURAL
+    next_state = table[schema.NEXT_STATE] & c.NATURAL
+    output = table[schema.OUTPUT] & c.NATURAL
+    flags = table[schema.STATE_FLAGS] & c.NATURAL
+    is_contextual = table[schema.N_MODES] > 1
+    state = memory[region + c.DRAFT_LEXER] & c.NATURAL
     at = begin
     while at < end:
         byte = byte_at(table, data, from_tokens, at)
-        step = state * classes + (table[class_of + byte] & NATURAL)
+        step = state * classes + (table[class_of + byte] & c.NATURAL)
         after = np.int64(table[next_state + step])
         if after < 0 or table[output + step] != 0 or (is_contextual and state == 0):
             break
-        if table[flags + after] & IS_NEWLINE:
+        if table[flags + after] & schema.IS_NEWLINE:
             step_column(table, memory, region, byte)
         state = after
         at += 1
-    memory[region + DRAFT_LEXER] = state
+    memory[region + c.DRAFT_LEXER] = state
     return at
 
 
@@ -123,20 +90,20 @@ def read_remaining(table, data, from_tokens, begin, end, memory, region, commit)
     spend_nothing(memory, region)
     while begin < end:
         code = read_byte(table, memory, region, byte_at(table, data, from_tokens, begin))
-        if code != OK:
+        if code != c.OK:
             return code
         begin = read_plain(table, data, from_tokens, begin + 1, end, memory, region)
     code = can_go_on(table, memory, region)
-    if code == OK and commit:
+    if code == c.OK and commit:
         remember(memory, region)
-        if memory[region + STACKS] != memory[region + DRAFT_STACKS]:
+        if memory[region + c.STACKS] != memory[region + c.DRAFT_STACKS]:
             # BOUND: comparing numbers is enough, since new stacks have a greater number than those
             # that they come from
-            memory[region + END_VERDICT] = 0
-        for i in range(N_STATE_FIELDS):
-            memory[region + LEXER + i] = memory[region + DRAFT_LEXER + i]
-        memory[region + USED] = memory[region + DRAFT_USED]
-        memory[region + AFTER_NEWLINE_STACKS] = memory[region + DRAFT_AFTER_NEWLINE]
+            memory[region + c.END_VERDICT] = 0
+        for i in range(c.N_STATE_FIELDS):
+            memory[region + c.LEXER + i] = memory[region + c.DRAFT_LEXER + i]
+        memory[region + c.USED] = memory[region + c.DRAFT_USED]
+        memory[region + c.AFTER_NEWLINE_STACKS] = memory[region + c.DRAFT_AFTER_NEWLINE]
     return code
 
 
@@ -148,31 +115,31 @@ def read_token(table: Int32, memory: Int32, region: int, token: int, commit: boo
 
     token : an integer; OUT_OF_RANGE if it is no id of the vocabulary.
     """
-    if token < 0 or token >= table[N_TOKENS]:
-        return OUT_OF_RANGE
-    if memory[region + FINISHED]:
-        return AFTER_END
-    begin = np.int64(table[table[TOKEN_START] + token])
-    end = np.int64(table[table[TOKEN_START] + token + 1])
+    if token < 0 or token >= table[schema.N_TOKENS]:
+        return c.OUT_OF_RANGE
+    if memory[region + c.FINISHED]:
+        return c.AFTER_END
+    begin = np.int64(table[table[schema.TOKEN_START] + token])
+    end = np.int64(table[table[schema.TOKEN_START] + token + 1])
     if begin < end:
         return read_bytes(table, memory, True, begin, end, memory, region, commit)
-    for i in range(table[N_EOS]):
-        if table[table[EOS] + i] == token:
+    for i in range(table[schema.N_EOS]):
+        if table[table[schema.EOS] + i] == token:
             answer = can_end(table, memory, region)
-            if answer == ILLEGAL:
-                return NOT_COMPLETE
-            if answer == OK and commit:
+            if answer == c.ILLEGAL:
+                return c.NOT_COMPLETE
+            if answer == c.OK and commit:
                 remember(memory, region)
-                memory[region + FINISHED] = 1
+                memory[region + c.FINISHED] = 1
             return answer
-    return NO_TEXT
+    return c.NO_TEXT
 
 
 @kernel
 def fill_one(table, memory, words):  # type: ignore[no-untyped-def]
     """`fill` for the text of a matcher, whose region is at 0. If need be, it frees records."""
     code = fill(table, memory, np.int64(0), words)
-    if code == NO_ROOM and make_room(table, memory, np.int64(0)):
+    if code == c.NO_ROOM and make_room(table, memory, np.int64(0)):
         code = fill(table, memory, np.int64(0), words)
     return code
 
@@ -181,7 +148,7 @@ def fill_one(table, memory, words):  # type: ignore[no-untyped-def]
 def advance_one(table, memory, token):  # type: ignore[no-untyped-def]
     """`read_token` for the text of a matcher. If need be, it frees records."""
     code = read_token(table, memory, np.int64(0), np.int64(token), True)
-    if code == NO_ROOM and make_room(table, memory, np.int64(0)):
+    if code == c.NO_ROOM and make_room(table, memory, np.int64(0)):
         code = read_token(table, memory, np.int64(0), np.int64(token), True)
     return code
 
@@ -203,14 +170,14 @@ def replay(table: Int32, memory: Int32, tokens: Int64, begin: int, words: Int32,
         token = tokens[at]
         result[1] = 1
         result[0] = fill_one(table, memory, words)
-        if result[0] != OK:
+        if result[0] != c.OK:
             return at
         result[1] = 0
         if not (words[token >> 5] >> np.int32(token & 31)) & 1:
-            result[0] = ILLEGAL
+            result[0] = c.ILLEGAL
             return at
         result[0] = advance_one(table, memory, token)
-        if result[0] != OK:
+        if result[0] != c.OK:
             return at
-    result[0] = OK
+    result[0] = c.OK
     return tokens.shape[0]

@@ -35,46 +35,18 @@ from __future__ import annotations
 import numpy as np
 
 from maskwright.analysis.jit import kernel
+from maskwright.decoding.engine import constants as c
 from maskwright.decoding.engine._end_kernels import can_end
 from maskwright.decoding.engine._mask_kernels import find_masks, write_collected
 from maskwright.decoding.engine._memory_kernels import collect, reset
 from maskwright.decoding.engine._stack_kernels import below_of, height_of, narrow_of, record, state_of, wide_of
 from maskwright.decoding.engine._text_kernels import read_token
-from maskwright.decoding.engine.constants import (
-    AFTER_END,
-    AFTER_NEWLINE_STACKS,
-    ARENA,
-    BELOW_AT,
-    CAPACITY,
-    COLLECTED,
-    COLUMN,
-    DEAD_END,
-    DEPTH,
-    FINISHED,
-    HEIGHT_AT,
-    HISTORY_AT,
-    IDLE,
-    ILLEGAL,
-    INDENT_ZONE,
-    INDENTS,
-    LEXER,
-    N_COLLECTED,
-    NARROW,
-    NO_FRAME,
-    NO_ROOM,
-    OK,
-    RECORD,
-    REGION_HEADER,
-    STACKS,
-    USED,
-    WRITTEN,
-)
-from maskwright.maskstore.table.schema import EOS, EOS_IN_MASKS, MASK_IDS, MASKS, N_EOS, N_WORDS, ROWS
+from maskwright.maskstore.table import schema
 
-IS_SETTLED = HISTORY_AT
+IS_SETTLED = c.HISTORY_AT
 """1 if the text is settled. A slot has no history, so this field is free."""
 
-FIELDS_OF_TEXT = (LEXER, COLUMN, NARROW, DEPTH, INDENTS, STACKS, FINISHED, USED)
+FIELDS_OF_TEXT = (c.LEXER, c.COLUMN, c.NARROW, c.DEPTH, c.INDENTS, c.STACKS, c.FINISHED, c.USED)
 """The fields of a region that say where a text is."""
 
 OK_WITHOUT_EOS = 1
@@ -85,11 +57,11 @@ OK_WITHOUT_EOS = 1
 def begin_slot(table, memory, region):  # type: ignore[no-untyped-def]
     """Put a slot's region at the start of a text, settled. ARENA and CAPACITY must be set."""
     reset(table, memory, region)
-    record(memory, region + np.int64(memory[region + ARENA]), INDENT_ZONE, 0, NO_FRAME, 0)
-    memory[region + STACKS] = INDENT_ZONE
-    memory[region + USED] = INDENT_ZONE + 1
+    record(memory, region + np.int64(memory[region + c.ARENA]), c.INDENT_ZONE, 0, c.NO_FRAME, 0)
+    memory[region + c.STACKS] = c.INDENT_ZONE
+    memory[region + c.USED] = c.INDENT_ZONE + 1
     memory[region + IS_SETTLED] = 1
-    memory[region + REGION_HEADER] = NO_FRAME
+    memory[region + c.REGION_HEADER] = c.NO_FRAME
 
 
 @kernel
@@ -102,60 +74,60 @@ def settle(memory, region):  # type: ignore[no-untyped-def]
     behind a stack that was settled. Frames are moved from the lowest up, so none is overwritten
     before it has been moved.
     """
-    memory[region + AFTER_NEWLINE_STACKS] = 0
+    memory[region + c.AFTER_NEWLINE_STACKS] = 0
     if memory[region + IS_SETTLED] == 0:
         return
-    stacks = np.int64(memory[region + STACKS])
+    stacks = np.int64(memory[region + c.STACKS])
     if stacks < 0:
         memory[region + IS_SETTLED] = 0
         return
-    arena = region + np.int64(memory[region + ARENA])
-    frame_of = region + REGION_HEADER
-    indent = np.int64(memory[region + INDENTS])
+    arena = region + np.int64(memory[region + c.ARENA])
+    frame_of = region + c.REGION_HEADER
+    indent = np.int64(memory[region + c.INDENTS])
     depth = np.int64(0)
-    while indent >= INDENT_ZONE:
+    while indent >= c.INDENT_ZONE:
         indent = below_of(memory, arena, indent)
         depth += 1
     into = indent + 2 * depth
-    if into >= INDENT_ZONE:
+    if into >= c.INDENT_ZONE:
         memory[region + IS_SETTLED] = 0
         return
     block = into
-    indent = np.int64(memory[region + INDENTS])
-    memory[region + INDENTS] = into
-    while indent >= INDENT_ZONE:
+    indent = np.int64(memory[region + c.INDENTS])
+    memory[region + c.INDENTS] = into
+    while indent >= c.INDENT_ZONE:
         below = below_of(memory, arena, indent)
         record(memory, arena, into, wide_of(memory, arena, indent), into - 2, 0)
-        record(memory, arena, into + 1, narrow_of(memory, arena, indent), NO_FRAME, 0)
+        record(memory, arena, into + 1, narrow_of(memory, arena, indent), c.NO_FRAME, 0)
         memory[frame_of + into] = indent - 1  # the number of its frame, before that moves
         indent = below
         into -= 2
     # go down to a frame that need not move, reversing the links; then go up again
     frame = stacks
-    above = np.int64(NO_FRAME)
-    while frame != INDENT_ZONE + height_of(memory, arena, frame):
+    above = np.int64(c.NO_FRAME)
+    while frame != c.INDENT_ZONE + height_of(memory, arena, frame):
         while block > into and memory[frame_of + block] > frame:
-            memory[frame_of + block] = NO_FRAME
+            memory[frame_of + block] = c.NO_FRAME
             block -= 2
         if block > into and memory[frame_of + block] == frame:
-            memory[frame_of + block] = INDENT_ZONE + height_of(memory, arena, frame)
+            memory[frame_of + block] = c.INDENT_ZONE + height_of(memory, arena, frame)
             block -= 2
         below = below_of(memory, arena, frame)
-        memory[arena + RECORD * frame + BELOW_AT] = above
+        memory[arena + c.RECORD * frame + c.BELOW_AT] = above
         above = frame
         frame = below
     # BOUND: from here down all frames are where they were, so a block's frame above this one was
     # popped. The numbers of the blocks' frames ascend with their depth.
     while block >= 0 and (memory[frame_of + block] > frame or memory[frame_of + block] < 0):
-        memory[frame_of + block] = NO_FRAME
+        memory[frame_of + block] = c.NO_FRAME
         block -= 2
     while above >= 0:
         further = below_of(memory, arena, above)
-        record(memory, arena, frame + 1, state_of(memory, arena, above), frame, frame + 1 - INDENT_ZONE)
+        record(memory, arena, frame + 1, state_of(memory, arena, above), frame, frame + 1 - c.INDENT_ZONE)
         frame += 1
         above = further
-    memory[region + STACKS] = frame
-    memory[region + USED] = frame + 1
+    memory[region + c.STACKS] = frame
+    memory[region + c.USED] = frame + 1
 
 
 @kernel
@@ -168,49 +140,49 @@ def settle_all(memory, region):  # type: ignore[no-untyped-def]
     integers.
     """
     memory[region + IS_SETTLED] = 0
-    stacks = np.int64(memory[region + STACKS])
+    stacks = np.int64(memory[region + c.STACKS])
     if stacks < 0:
         return
-    arena = region + np.int64(memory[region + ARENA])
-    capacity = np.int64(memory[region + CAPACITY])
+    arena = region + np.int64(memory[region + c.ARENA])
+    capacity = np.int64(memory[region + c.CAPACITY])
     height = height_of(memory, arena, stacks)
-    columns = arena + RECORD * capacity
-    frames = columns + INDENT_ZONE
+    columns = arena + c.RECORD * capacity
+    frames = columns + c.INDENT_ZONE
     n = np.int64(0)
-    indent = np.int64(memory[region + INDENTS])
-    while indent >= 0 and 2 * n < INDENT_ZONE:
+    indent = np.int64(memory[region + c.INDENTS])
+    while indent >= 0 and 2 * n < c.INDENT_ZONE:
         memory[columns + 2 * n] = wide_of(memory, arena, indent)
         memory[columns + 2 * n + 1] = narrow_of(memory, arena, indent)
         memory[frames + n] = indent - 1
         indent = below_of(memory, arena, indent)
         n += 1
-    if indent >= 0 or INDENT_ZONE + height >= capacity:
+    if indent >= 0 or c.INDENT_ZONE + height >= capacity:
         return
     # block 0 is the innermost
     block = np.int64(0)
     frame = stacks
     while frame >= 0:
-        at = arena + RECORD * frame
-        state, below, h = np.int64(memory[at]), np.int64(memory[at + BELOW_AT]), np.int64(memory[at + HEIGHT_AT])
+        at = arena + c.RECORD * frame
+        state, below, h = np.int64(memory[at]), np.int64(memory[at + c.BELOW_AT]), np.int64(memory[at + c.HEIGHT_AT])
         while block < n and memory[frames + block] > frame:
-            memory[frames + block] = NO_FRAME
+            memory[frames + block] = c.NO_FRAME
             block += 1
         if block < n and memory[frames + block] == frame:
-            memory[frames + block] = INDENT_ZONE + h
+            memory[frames + block] = c.INDENT_ZONE + h
             block += 1
-        record(memory, arena, INDENT_ZONE + h, state, INDENT_ZONE + h - 1 if h > 0 else NO_FRAME, h)
+        record(memory, arena, c.INDENT_ZONE + h, state, c.INDENT_ZONE + h - 1 if h > 0 else c.NO_FRAME, h)
         frame = below
     while block < n:
-        memory[frames + block] = NO_FRAME
+        memory[frames + block] = c.NO_FRAME
         block += 1
     for d in range(n):
         at = columns + 2 * (n - 1 - d)
-        record(memory, arena, 2 * d, np.int64(memory[at]), 2 * d - 2 if d > 0 else NO_FRAME, 0)
-        record(memory, arena, 2 * d + 1, np.int64(memory[at + 1]), NO_FRAME, 0)
-        memory[region + REGION_HEADER + 2 * d] = memory[frames + n - 1 - d]
-    memory[region + INDENTS] = 2 * n - 2
-    memory[region + STACKS] = INDENT_ZONE + height
-    memory[region + USED] = INDENT_ZONE + height + 1
+        record(memory, arena, 2 * d, np.int64(memory[at]), 2 * d - 2 if d > 0 else c.NO_FRAME, 0)
+        record(memory, arena, 2 * d + 1, np.int64(memory[at + 1]), c.NO_FRAME, 0)
+        memory[region + c.REGION_HEADER + 2 * d] = memory[frames + n - 1 - d]
+    memory[region + c.INDENTS] = 2 * n - 2
+    memory[region + c.STACKS] = c.INDENT_ZONE + height
+    memory[region + c.USED] = c.INDENT_ZONE + height + 1
     memory[region + IS_SETTLED] = 1
 
 
@@ -220,8 +192,8 @@ def free_records(table, memory, region):  # type: ignore[no-untyped-def]
     if memory[region + IS_SETTLED]:
         settle(memory, region)  # frees what `find_slot` left above the top
         return
-    capacity = np.int64(memory[region + CAPACITY])
-    scratch = region + np.int64(memory[region + ARENA]) + RECORD * capacity
+    capacity = np.int64(memory[region + c.CAPACITY])
+    scratch = region + np.int64(memory[region + c.ARENA]) + c.RECORD * capacity
     collect(table, memory, region, memory[scratch : scratch + capacity])
     settle_all(memory, region)
 
@@ -229,10 +201,10 @@ def free_records(table, memory, region):  # type: ignore[no-untyped-def]
 @kernel
 def move_slot(memory, region, into, capacity):  # type: ignore[no-untyped-def]
     """Copy a text into a region of another capacity. into : the index in memory of that region."""
-    n = np.int64(memory[region + ARENA]) + RECORD * np.int64(memory[region + USED])
+    n = np.int64(memory[region + c.ARENA]) + c.RECORD * np.int64(memory[region + c.USED])
     for i in range(n):
         memory[into + i] = memory[region + i]
-    memory[into + CAPACITY] = capacity
+    memory[into + c.CAPACITY] = capacity
 
 
 @kernel
@@ -242,34 +214,34 @@ def advance_slot(table, memory, regions, results, lengths, slot, token):  # type
     Returns whether the slot needs a larger region. The text is unchanged then.
     """
     region = np.int64(regions[slot])
-    code = np.int64(NO_ROOM)
+    code = np.int64(c.NO_ROOM)
     for attempt in range(2):
         if attempt > 0:
             free_records(table, memory, region)
         code = np.int64(read_token(table, memory, region, token, True))
-        if code != NO_ROOM:
+        if code != c.NO_ROOM:
             break
-    if code == OK:
+    if code == c.OK:
         settle(memory, region)
         lengths[slot] += 1
-        if memory[region + FINISHED]:
-            code = np.int64(AFTER_END)
+        if memory[region + c.FINISHED]:
+            code = np.int64(c.AFTER_END)
     results[slot] = code
-    return code == NO_ROOM
+    return code == c.NO_ROOM
 
 
 @kernel
 def has_token(table, memory, region, token, words):  # type: ignore[no-untyped-def]
     """Whether a token is in a noted mask, or in what has been written to words."""
     bit = np.int32(1) << np.int32(token & 31)
-    if memory[region + WRITTEN] and words[token >> 5] & bit:
+    if memory[region + c.WRITTEN] and words[token >> 5] & bit:
         return True
-    for i in range(memory[region + N_COLLECTED]):
-        offset = np.int64(table[MASKS]) + 3 * np.int64(memory[region + COLLECTED + i])
+    for i in range(memory[region + c.N_COLLECTED]):
+        offset = np.int64(table[schema.MASKS]) + 3 * np.int64(memory[region + c.COLLECTED + i])
         row = np.int64(table[offset])
-        if row >= 0 and table[table[ROWS] + row * table[N_WORDS] + (token >> 5)] & bit:
+        if row >= 0 and table[table[schema.ROWS] + row * table[schema.N_WORDS] + (token >> 5)] & bit:
             return True
-        begin = np.int64(table[MASK_IDS]) + table[offset + 1]
+        begin = np.int64(table[schema.MASK_IDS]) + table[offset + 1]
         for at in range(begin, begin + table[offset + 2]):
             if table[at] == token:
                 return True
@@ -286,21 +258,21 @@ def find_slot(table, memory, regions, results, slot, words):  # type: ignore[no-
     words : (>= n_words,) int32; written to only if there is no room for another note.
     """
     region = np.int64(regions[slot])
-    code = np.int64(NO_ROOM)
+    code = np.int64(c.NO_ROOM)
     for attempt in range(2):
         if attempt > 0:
             free_records(table, memory, region)
         code = np.int64(find_masks(table, memory, region, words))
-        is_open = code == OK and table[EOS_IN_MASKS] == 0 and table[N_EOS] > 0
-        if is_open and has_token(table, memory, region, np.int64(table[table[EOS]]), words):
+        is_open = code == c.OK and table[schema.EOS_IN_MASKS] == 0 and table[schema.N_EOS] > 0
+        if is_open and has_token(table, memory, region, np.int64(table[table[schema.EOS]]), words):
             # as in `finish_mask`: the masks say only that the text or a block may end
             code = np.int64(can_end(table, memory, region))
-            if code == ILLEGAL:
+            if code == c.ILLEGAL:
                 code = np.int64(OK_WITHOUT_EOS)
-        if code != NO_ROOM:
+        if code != c.NO_ROOM:
             break
-    if code == OK and memory[region + WRITTEN] == 0 and memory[region + N_COLLECTED] == 0:
-        code = np.int64(DEAD_END)
+    if code == c.OK and memory[region + c.WRITTEN] == 0 and memory[region + c.N_COLLECTED] == 0:
+        code = np.int64(c.DEAD_END)
     if code != OK_WITHOUT_EOS:
         results[slot] = code
     return code
@@ -309,8 +281,8 @@ def find_slot(table, memory, regions, results, slot, words):  # type: ignore[no-
 @kernel
 def take_out_end(table, words):  # type: ignore[no-untyped-def]
     """Clear the bits of the end-of-text tokens."""
-    for i in range(table[N_EOS]):
-        token = np.int64(table[table[EOS] + i])
+    for i in range(table[schema.N_EOS]):
+        token = np.int64(table[table[schema.EOS] + i])
         words[token >> 5] &= ~(np.int32(1) << np.int32(token & 31))
 
 
@@ -337,7 +309,7 @@ def begin_text(table, memory, regions, owners, results, lengths, tokens, slot, r
 @kernel
 def fits(memory, region, image):  # type: ignore[no-untyped-def]
     """Whether an image leaves half of a region free. image : as of `image_of`."""
-    return 2 * np.int64(image[USED]) <= np.int64(memory[region + CAPACITY])
+    return 2 * np.int64(image[c.USED]) <= np.int64(memory[region + c.CAPACITY])
 
 
 @kernel
@@ -347,11 +319,11 @@ def copy_image(memory, region, image, begin, step):  # type: ignore[no-untyped-d
     ARENA and CAPACITY of the region must be set; they keep their values. image : as of `image_of`.
     """
     for i in range(begin, image.shape[0], step):
-        if i < REGION_HEADER + INDENT_ZONE:
-            if i != ARENA and i != CAPACITY:
+        if i < c.REGION_HEADER + c.INDENT_ZONE:
+            if i != c.ARENA and i != c.CAPACITY:
                 memory[region + i] = image[i]
         else:
-            memory[region + np.int64(memory[region + ARENA]) + i - REGION_HEADER - INDENT_ZONE] = image[i]
+            memory[region + np.int64(memory[region + c.ARENA]) + i - c.REGION_HEADER - c.INDENT_ZONE] = image[i]
 
 
 @kernel
@@ -379,7 +351,7 @@ def advance_slots(table, memory, regions, owners, results, lengths, tokens, deep
     The kernel of the same name does this on a GPU.
     """
     for slot in range(regions.shape[0]):
-        if results[slot] != OK or tokens[slot] == -1:
+        if results[slot] != c.OK or tokens[slot] == -1:
             continue
         while advance_slot(table, memory, regions, results, lengths, slot, tokens[slot]):
             deep = claim_plain(owners, slot) if regions[slot] < deep_first else np.int64(-1)
@@ -396,12 +368,12 @@ def find_slots(table, memory, regions, owners, results, found, words, deep_first
     words : (n_slots, >= n_words) int32; as of `find_slot`, a row for each slot.
     """
     for slot in range(regions.shape[0]):
-        found[slot] = IDLE
-        if results[slot] != OK:
+        found[slot] = c.IDLE
+        if results[slot] != c.OK:
             continue
         while True:
             found[slot] = find_slot(table, memory, regions, results, slot, words[slot])
-            if found[slot] != NO_ROOM:
+            if found[slot] != c.NO_ROOM:
                 break
             deep = claim_plain(owners, slot) if regions[slot] < deep_first else np.int64(-1)
             if deep < 0:
@@ -421,9 +393,9 @@ def write_slots(table, memory, regions, results, found, words, held, row_ids):  
     row_ids : (n_slots,) int32, written; each slot's own number, -1 if it is idle.
     """
     for slot in range(regions.shape[0]):
-        row_ids[slot] = -1 if results[slot] == IDLE else slot
+        row_ids[slot] = -1 if results[slot] == c.IDLE else slot
         row = words[slot]
-        is_live = found[slot] == OK or found[slot] == OK_WITHOUT_EOS
+        is_live = found[slot] == c.OK or found[slot] == OK_WITHOUT_EOS
         if is_live:
             write_collected(table, memory, np.int64(regions[slot]), row)
             if found[slot] == OK_WITHOUT_EOS:
@@ -434,7 +406,7 @@ def write_slots(table, memory, regions, results, found, words, held, row_ids):  
                         is_live = True
                         break
                 if not is_live:
-                    results[slot] = DEAD_END
+                    results[slot] = c.DEAD_END
         if not is_live:
             row[:] = 0
             for i in range(held.shape[0]):
@@ -468,14 +440,14 @@ def load_slots(memory, regions, owners, results, message, n, deep_first, deep_st
         image = message[message[n + i] : message[2 * n + i]]
         region = np.int64(regions[slot])
         if not fits(memory, region, image):
-            deep = claim_plain(owners, slot) if np.int64(image[USED]) < deep_capacity else np.int64(-1)
+            deep = claim_plain(owners, slot) if np.int64(image[c.USED]) < deep_capacity else np.int64(-1)
             if deep < 0:
-                results[slot] = NO_ROOM
+                results[slot] = c.NO_ROOM
                 continue
             region = deep_first + deep * deep_stride
             regions[slot] = region
         copy_image(memory, region, image, 0, 1)
-        results[slot] = AFTER_END if memory[region + FINISHED] else OK
+        results[slot] = c.AFTER_END if memory[region + c.FINISHED] else c.OK
 
 
 @kernel

@@ -23,22 +23,10 @@ from numba import cuda, int64
 
 from maskwright.analysis.jit import resolve
 from maskwright.analysis.kernel_sources import checksum
-from maskwright.decoding.engine.constants import (
-    AFTER_END,
-    COLLECTED,
-    DEAD_END,
-    FINISHED,
-    IDLE,
-    MOST_COLLECTED,
-    N_COLLECTED,
-    NO_ROOM,
-    OK,
-    USED,
-    WRITTEN,
-)
+from maskwright.decoding.engine import constants as c
 from maskwright.decoding.gpu import _slot_kernels as slots
 from maskwright.decoding.gpu._slot_kernels import OK_WITHOUT_EOS
-from maskwright.maskstore.table.schema import EOS, MASK_IDS, MASKS, N_EOS, N_WORDS, ROWS
+from maskwright.maskstore.table import schema
 
 WARP = 32
 """Threads of a block that works with one thread only."""
@@ -68,7 +56,7 @@ def _compiled(source: int) -> Any:
         """`advance_slots`. Grid: (n_slots,) blocks of `WARP` threads."""
         source  # noqa: B018
         slot = cuda.blockIdx.x
-        if cuda.threadIdx.x != 0 or results[slot] != OK or tokens[slot] == -1:
+        if cuda.threadIdx.x != 0 or results[slot] != c.OK or tokens[slot] == -1:
             return
         while slots.advance_slot(table, memory, regions, results, lengths, np.int64(slot), tokens[slot]):
             deep = claim(owners, slot) if regions[slot] < deep_first else np.int64(-1)
@@ -83,12 +71,12 @@ def _compiled(source: int) -> Any:
         slot = cuda.blockIdx.x
         if cuda.threadIdx.x != 0:
             return
-        found[slot] = IDLE
-        if results[slot] != OK:
+        found[slot] = c.IDLE
+        if results[slot] != c.OK:
             return
         while True:
             found[slot] = slots.find_slot(table, memory, regions, results, np.int64(slot), words[slot])
-            if found[slot] != NO_ROOM:
+            if found[slot] != c.NO_ROOM:
                 return
             deep = claim(owners, slot) if regions[slot] < deep_first else np.int64(-1)
             if deep < 0:
@@ -102,18 +90,18 @@ def _compiled(source: int) -> Any:
         slot = cuda.blockIdx.x
         thread = cuda.threadIdx.x
         threads = cuda.blockDim.x
-        bases = cuda.shared.array(MOST_COLLECTED, int64)
+        bases = cuda.shared.array(c.MOST_COLLECTED, int64)
         if thread == 0:
-            row_ids[slot] = -1 if results[slot] == IDLE else slot
+            row_ids[slot] = -1 if results[slot] == c.IDLE else slot
         row = words[slot]
-        is_live = found[slot] == OK or found[slot] == OK_WITHOUT_EOS
+        is_live = found[slot] == c.OK or found[slot] == OK_WITHOUT_EOS
         region = np.int64(regions[slot])
-        n_collected = np.int64(memory[region + N_COLLECTED]) if is_live else np.int64(0)
-        is_written = is_live and memory[region + WRITTEN] != 0
-        n_words = np.int64(table[N_WORDS])
+        n_collected = np.int64(memory[region + c.N_COLLECTED]) if is_live else np.int64(0)
+        is_written = is_live and memory[region + c.WRITTEN] != 0
+        n_words = np.int64(table[schema.N_WORDS])
         for i in range(thread, n_collected, threads):
-            number = np.int64(table[table[MASKS] + 3 * np.int64(memory[region + COLLECTED + i])])
-            bases[i] = table[ROWS] + number * n_words if number >= 0 else -1
+            number = np.int64(table[table[schema.MASKS] + 3 * np.int64(memory[region + c.COLLECTED + i])])
+            bases[i] = table[schema.ROWS] + number * n_words if number >= 0 else -1
         cuda.syncthreads()
         for w in range(thread, row.shape[0], threads):
             word = row[w] if is_written else np.int32(0)
@@ -125,15 +113,15 @@ def _compiled(source: int) -> Any:
         cuda.syncthreads()
         if is_live:
             for i in range(n_collected):
-                offset = np.int64(table[MASKS]) + 3 * np.int64(memory[region + COLLECTED + i])
-                begin = np.int64(table[MASK_IDS]) + table[offset + 1]
+                offset = np.int64(table[schema.MASKS]) + 3 * np.int64(memory[region + c.COLLECTED + i])
+                begin = np.int64(table[schema.MASK_IDS]) + table[offset + 1]
                 for at in range(begin + thread, begin + table[offset + 2], threads):
                     token = np.int64(table[at])
                     cuda.atomic.or_(words, (slot, token >> 5), np.int32(1) << np.int32(token & 31))
         if found[slot] == OK_WITHOUT_EOS:
             cuda.syncthreads()
-            for i in range(thread, table[N_EOS], threads):
-                token = np.int64(table[table[EOS] + i])
+            for i in range(thread, table[schema.N_EOS], threads):
+                token = np.int64(table[table[schema.EOS] + i])
                 cuda.atomic.and_(words, (slot, token >> 5), ~(np.int32(1) << np.int32(token & 31)))
             cuda.syncthreads()
             left = np.int32(0)
@@ -142,7 +130,7 @@ def _compiled(source: int) -> Any:
             if cuda.syncthreads_or(left) == 0:
                 is_live = False
                 if thread == 0:
-                    results[slot] = DEAD_END
+                    results[slot] = c.DEAD_END
         if not is_live:
             for i in range(thread, held.shape[0], threads):
                 cuda.atomic.or_(words, (slot, held[i] >> 5), np.int32(1) << np.int32(held[i] & 31))
@@ -170,18 +158,18 @@ def _compiled(source: int) -> Any:
         if thread == 0:
             into[0] = regions[slot]
             if not slots.fits(memory, into[0], image):
-                deep = claim(owners, slot) if np.int64(image[USED]) < deep_capacity else np.int64(-1)
+                deep = claim(owners, slot) if np.int64(image[c.USED]) < deep_capacity else np.int64(-1)
                 into[0] = deep_first + deep * deep_stride if deep >= 0 else -1
         cuda.syncthreads()
         region = into[0]
         if region < 0:
             if thread == 0:
-                results[slot] = NO_ROOM
+                results[slot] = c.NO_ROOM
             return
         slots.copy_image(memory, region, image, thread, cuda.blockDim.x)
         if thread == 0:
             regions[slot] = region
-            results[slot] = AFTER_END if image[FINISHED] else OK
+            results[slot] = c.AFTER_END if image[c.FINISHED] else c.OK
 
     return advance, find, write, begin, load
 

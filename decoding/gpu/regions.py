@@ -7,15 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.decoding.engine.constants import (
-    ARENA,
-    CAPACITY,
-    INDENT_ZONE,
-    RECORD,
-    REGION_HEADER,
-    USED,
-    scratch_size,
-)
+from maskwright.decoding.engine import constants as c
 from maskwright.decoding.gpu import _slot_kernels as slot_kernels
 
 
@@ -48,16 +40,18 @@ def image_of(table: npt.NDArray[np.int32], memory: npt.NDArray[np.int32]) -> npt
     Returns (REGION_HEADER + INDENT_ZONE + RECORD * used,) int32: the header, the numbers of the
     blocks' frames, the records in use.
     """
-    used, begin = int(memory[USED]), int(memory[ARENA])
-    scratch, capacity = scratch_size(table), used + 2 * INDENT_ZONE
+    used, begin = int(memory[c.USED]), int(memory[c.ARENA])
+    scratch, capacity = c.scratch_size(table), used + 2 * c.INDENT_ZONE
     image = np.zeros(region_size(scratch, capacity), np.int32)
-    image[:REGION_HEADER] = new_header(scratch, capacity)
+    image[: c.REGION_HEADER] = new_header(scratch, capacity)
     for field in slot_kernels.FIELDS_OF_TEXT:
         image[field] = memory[field]
-    arena = int(image[ARENA])
-    image[arena : arena + RECORD * used] = memory[begin : begin + RECORD * used]
+    arena = int(image[c.ARENA])
+    image[arena : arena + c.RECORD * used] = memory[begin : begin + c.RECORD * used]
     slot_kernels.free_unused_records(table, image, 0)
-    return np.concatenate([image[: REGION_HEADER + INDENT_ZONE], image[arena : arena + RECORD * int(image[USED])]])
+    return np.concatenate(
+        [image[: c.REGION_HEADER + c.INDENT_ZONE], image[arena : arena + c.RECORD * int(image[c.USED])]]
+    )
 
 
 def new_header(scratch: int, capacity: int) -> npt.NDArray[np.int32]:
@@ -68,9 +62,9 @@ def new_header(scratch: int, capacity: int) -> npt.NDArray[np.int32]:
 
     Returns (REGION_HEADER,) int32.
     """
-    header = np.zeros(REGION_HEADER, np.int32)
-    header[ARENA] = arena_offset(scratch)
-    header[CAPACITY] = capacity
+    header = np.zeros(c.REGION_HEADER, np.int32)
+    header[c.ARENA] = arena_offset(scratch)
+    header[c.CAPACITY] = capacity
     return header
 
 
@@ -81,7 +75,7 @@ def arena_offset(scratch: int) -> int:
 
     scratch : integers of scratch (`constants.scratch_size`).
     """
-    return REGION_HEADER + INDENT_ZONE + scratch
+    return c.REGION_HEADER + c.INDENT_ZONE + scratch
 
 
 def region_size(scratch: int, capacity: int) -> int:

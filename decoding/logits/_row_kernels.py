@@ -32,24 +32,11 @@ import numpy as np
 
 from maskwright.analysis.arrays import Int32, Int32_2D, Int64, UInt8
 from maskwright.analysis.jit import kernel
+from maskwright.decoding.engine import constants as c
 from maskwright.decoding.engine._end_kernels import can_end
 from maskwright.decoding.engine._mask_kernels import find_masks, write_collected
 from maskwright.decoding.engine._memory_kernels import make_room
-from maskwright.decoding.engine.constants import (
-    CACHE,
-    COLLECTED,
-    DEAD_END,
-    FINISHED,
-    IDLE,
-    ILLEGAL,
-    MOST_COLLECTED,
-    N_COLLECTED,
-    NO_ROOM,
-    OK,
-    WANTS_CACHE,
-    WRITTEN,
-)
-from maskwright.maskstore.table.schema import EOS, EOS_IN_MASKS, N_EOS
+from maskwright.maskstore.table import schema
 
 # indices of the book's header
 CAPACITY, CLOCK, N_USED, N_BUCKETS, N_NEW = range(5)
@@ -57,7 +44,7 @@ BOOK_HEADER = 5
 
 # indices of a row's record
 NEXT, LAST_USED, HASH, KIND, LENGTH, MASKS = range(6)
-RECORD = MASKS + MOST_COLLECTED
+RECORD = MASKS + c.MOST_COLLECTED
 
 # bits of KIND, below the number of the store
 WITHOUT_EOS, BY_WORDS = 1, 2
@@ -209,8 +196,8 @@ def take_out_eos(table, words):  # type: ignore[no-untyped-def]
 
     words : (n_words,) int32; changed.
     """
-    for i in range(table[N_EOS]):
-        token = table[table[EOS] + i]
+    for i in range(table[schema.N_EOS]):
+        token = table[table[schema.EOS] + i]
         words[token >> 5] &= ~(np.int32(1) << np.int32(token & 31))
     is_left = False
     for w in range(words.shape[0]):
@@ -224,35 +211,35 @@ def find_row(table, memory, region, ends, store, book, rows, scratch):  # type: 
 
     region : of the text. The other arguments are those of `find_rows`.
     """
-    if memory[region + FINISHED]:
+    if memory[region + c.FINISHED]:
         return np.int64(NOTHING)
     code = find_masks(table, memory, region, scratch)
-    if code != OK:
+    if code != c.OK:
         return np.int64(code)
-    begin = region + COLLECTED
-    n = np.int64(memory[region + N_COLLECTED])
-    is_written = memory[region + WRITTEN] != 0
+    begin = region + c.COLLECTED
+    n = np.int64(memory[region + c.N_COLLECTED])
+    is_written = memory[region + c.WRITTEN] != 0
     if n == 0 and not is_written:
-        return np.int64(DEAD_END)
+        return np.int64(c.DEAD_END)
     if is_written:
         write_collected(table, memory, region, scratch)
     kind = np.int64(store) << 2
-    if table[EOS_IN_MASKS] == 0 and table[N_EOS] > 0:
+    if table[schema.EOS_IN_MASKS] == 0 and table[schema.N_EOS] > 0:
         # as in `finish_mask`: under a layout the masks say only that the text or a block may end
-        may_end = is_written and has_bit(scratch, table[table[EOS]])
+        may_end = is_written and has_bit(scratch, table[table[schema.EOS]])
         if not is_written:
             for i in range(begin, begin + n):
                 may_end = may_end or ends[memory[i]] != 0
         if may_end:
             code = can_end(table, memory, region)
-            if code == ILLEGAL:
+            if code == c.ILLEGAL:
                 kind |= WITHOUT_EOS
-            elif code != OK:
+            elif code != c.OK:
                 return np.int64(code)
     if is_written:
         kind |= BY_WORDS
         if kind & WITHOUT_EOS and not take_out_eos(table, scratch):
-            return np.int64(DEAD_END)
+            return np.int64(c.DEAD_END)
         key = scratch
     else:
         sort_masks(memory, begin, n)
@@ -264,7 +251,7 @@ def find_row(table, memory, region, ends, store, book, rows, scratch):  # type: 
             # INVARIANT: this leaves the numbers of the masks, and so the key, where they are
             write_collected(table, memory, region, scratch)
             if kind & WITHOUT_EOS and not take_out_eos(table, scratch):
-                return np.int64(DEAD_END)
+                return np.int64(c.DEAD_END)
         row = add_row(book, rows, hashed, kind, key, scratch)
         if row < 0:
             return row
@@ -299,11 +286,11 @@ def find_rows(
     fine = True
     for text in range(regions.shape[0]):
         ids[text] = -1
-        if results[text] == IDLE:
+        if results[text] == c.IDLE:
             continue
         region = regions[text]
         row = find_row(table, memory, region, ends, store, book, rows, scratch)
-        if row == NO_ROOM and make_room(table, memory, region):
+        if row == c.NO_ROOM and make_room(table, memory, region):
             row = find_row(table, memory, region, ends, store, book, rows, scratch)
         if row < 0:
             results[text] = row
@@ -311,9 +298,9 @@ def find_rows(
             continue
         ids[text] = row
         # a text that has ended needs no cache
-        if memory[region + CACHE] < 0 and not memory[region + FINISHED]:
-            results[text] = WANTS_CACHE
+        if memory[region + c.CACHE] < 0 and not memory[region + c.FINISHED]:
+            results[text] = c.WANTS_CACHE
             fine = False
         else:
-            results[text] = OK
+            results[text] = c.OK
     return fine

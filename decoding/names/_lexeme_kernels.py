@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from maskwright.analysis.jit import kernel
+from maskwright.decoding.engine import constants as c
 from maskwright.decoding.engine._draft_kernels import (
     begin_draft,
     feed,
@@ -23,20 +24,6 @@ from maskwright.decoding.engine._draft_kernels import (
 )
 from maskwright.decoding.engine._lexer_kernels import mode_state, step_column
 from maskwright.decoding.engine._stack_kernels import is_error
-from maskwright.decoding.engine.constants import (
-    ARENA,
-    DRAFT_COLUMN,
-    DRAFT_DEPTH,
-    DRAFT_LEXER,
-    DRAFT_NARROW,
-    DRAFT_STACKS,
-    ENDED,
-    ILLEGAL,
-    LAST_WAS_NEWLINE,
-    LEXER,
-    N_DRAFT,
-    OK,
-)
 from maskwright.decoding.names.layout import (
     BEGIN,
     CLASS_OF,
@@ -65,11 +52,7 @@ from maskwright.decoding.names.layout import (
     UNDER_WAY,
     WINNER,
 )
-from maskwright.maskstore.table.schema import (
-    NEWLINE,
-    SYMBOL_COLUMN,
-    SYMBOL_DEPTH,
-)
+from maskwright.maskstore.table import schema
 
 REGION = np.int64(0)
 """Where the text of a matcher begins in memory."""
@@ -78,22 +61,22 @@ REGION = np.int64(0)
 @kernel
 def save_draft(memory, rows, row):  # type: ignore[no-untyped-def]
     """Copy the engine's draft into a row."""
-    for i in range(N_DRAFT):
-        rows[row + DRAFT + i] = memory[REGION + DRAFT_LEXER + i]
+    for i in range(c.N_DRAFT):
+        rows[row + DRAFT + i] = memory[REGION + c.DRAFT_LEXER + i]
 
 
 @kernel
 def load_draft(memory, rows, row):  # type: ignore[no-untyped-def]
     """Make the engine's draft that of a row."""
-    for i in range(N_DRAFT):
-        memory[REGION + DRAFT_LEXER + i] = rows[row + DRAFT + i]
+    for i in range(c.N_DRAFT):
+        memory[REGION + c.DRAFT_LEXER + i] = rows[row + DRAFT + i]
 
 
 @kernel
 def start_of(table, memory, lexer):  # type: ignore[no-untyped-def]
     """The union's state in which the next lexeme behind the draft begins, or SPLIT."""
-    arena = REGION + np.int64(memory[REGION + ARENA])
-    state = np.int64(mode_state(table, memory, arena, np.int64(memory[REGION + DRAFT_STACKS])))
+    arena = REGION + np.int64(memory[REGION + c.ARENA])
+    state = np.int64(mode_state(table, memory, arena, np.int64(memory[REGION + c.DRAFT_STACKS])))
     return state if state < 0 else np.int64(lexer[lexer[UNDER_WAY] + state])
 
 
@@ -110,7 +93,7 @@ def begin_lexeme(table, memory, lexer, names, rows, row, at):  # type: ignore[no
     rows[row + IS_NAME] = 0
     rows[row + LOW] = 0
     rows[row + HIGH] = names[N_NAMES]
-    return np.int64(OK)
+    return np.int64(c.OK)
 
 
 @kernel
@@ -135,16 +118,18 @@ def lower_bound(names, low, high, at, byte):  # type: ignore[no-untyped-def]
 def read_terminal(table, memory, terminal):  # type: ignore[no-untyped-def]
     """Feed the draft a lexeme's terminal, with the layout applied: OK or an error; see `emit`."""
     # `emit` reads symbols of the table, and this terminal may stand nowhere in it
-    if terminal == np.int64(table[NEWLINE]):
+    if terminal == np.int64(table[schema.NEWLINE]):
         code = feed_newline(table, memory, REGION)
-        if code == OK:
-            wide, narrow = np.int64(memory[REGION + DRAFT_COLUMN]), np.int64(memory[REGION + DRAFT_NARROW])
+        if code == c.OK:
+            wide, narrow = np.int64(memory[REGION + c.DRAFT_COLUMN]), np.int64(memory[REGION + c.DRAFT_NARROW])
             code = np.int64(indent(table, memory, REGION, wide, narrow))
-        memory[REGION + LAST_WAS_NEWLINE] = 1
+        memory[REGION + c.LAST_WAS_NEWLINE] = 1
         return np.int64(code)
-    code = feed(table, memory, REGION, np.int64(table[table[SYMBOL_COLUMN] + terminal]))
-    memory[REGION + DRAFT_DEPTH] = max(0, memory[REGION + DRAFT_DEPTH] + table[table[SYMBOL_DEPTH] + terminal])
-    memory[REGION + LAST_WAS_NEWLINE] = 0
+    code = feed(table, memory, REGION, np.int64(table[table[schema.SYMBOL_COLUMN] + terminal]))
+    memory[REGION + c.DRAFT_DEPTH] = max(
+        0, memory[REGION + c.DRAFT_DEPTH] + table[table[schema.SYMBOL_DEPTH] + terminal]
+    )
+    memory[REGION + c.LAST_WAS_NEWLINE] = 0
     return np.int64(code)
 
 
@@ -152,7 +137,7 @@ def read_terminal(table, memory, terminal):  # type: ignore[no-untyped-def]
 def is_dropped(memory, lexer, terminal):  # type: ignore[no-untyped-def]
     """Whether the parser does not see a terminal: an ignored one, a newline inside brackets."""
     kind = lexer[lexer[KIND] + terminal]
-    return kind == IGNORED or (kind == NEWLINE_KIND and memory[REGION + DRAFT_DEPTH] > 0)
+    return kind == IGNORED or (kind == NEWLINE_KIND and memory[REGION + c.DRAFT_DEPTH] > 0)
 
 
 @kernel
@@ -196,8 +181,8 @@ def end_lexeme(table, memory, lexer, names, rows, row):  # type: ignore[no-untyp
     terminal = np.int64(rows[row + LAST_WINNER])
     if not is_dropped(memory, lexer, terminal):
         code = read_terminal(table, memory, terminal)
-        if code != OK:
-            return np.int64(REFUSED) if code == ILLEGAL else code
+        if code != c.OK:
+            return np.int64(REFUSED) if code == c.ILLEGAL else code
     return begin_lexeme(table, memory, lexer, names, rows, row, np.int64(rows[row + LAST_END]))
 
 
@@ -217,7 +202,7 @@ def read_lexemes(table, memory, lexer, names, data, floor, rows, row, at, n):  #
         if rows[row + BEGIN] >= floor and not is_dropped(memory, lexer, terminal):
             return np.int64(FREE if terminal != names[TERMINAL] or rows[row + IS_NAME] else REFUSED)
         code = end_lexeme(table, memory, lexer, names, rows, row)
-        if code != OK:
+        if code != c.OK:
             return code
         at = np.int64(rows[row + BEGIN])
     return np.int64(UNDECIDED)
@@ -236,17 +221,17 @@ def begin_row(  # type: ignore[no-untyped-def]
     """
     begin_draft(memory, REGION)
     spend_nothing(memory, REGION)
-    if floor < 0 or memory[REGION + LEXER] == 0:
+    if floor < 0 or memory[REGION + c.LEXER] == 0:
         code = begin_lexeme(table, memory, lexer, names, rows, 0, 0)
-        if code == OK:
+        if code == c.OK:
             code = read_lexemes(table, memory, lexer, names, data, floor, rows, 0, np.int64(0), typed)
     else:
         winner = rows[LAST_WINNER]
         code = begin_lexeme(table, memory, lexer, names, rows, 0, -1)
-        rows[STATE] = lexer[lexer[UNDER_WAY] + memory[REGION + LEXER]]
+        rows[STATE] = lexer[lexer[UNDER_WAY] + memory[REGION + c.LEXER]]
         rows[LAST_END] = 0
         rows[LAST_WINNER] = winner
-        code = np.int64(UNDECIDED if code == OK else code)
+        code = np.int64(UNDECIDED if code == c.OK else code)
     save_draft(memory, rows, 0)
     return code
 
@@ -254,8 +239,8 @@ def begin_row(  # type: ignore[no-untyped-def]
 @kernel
 def accepts(table, memory, terminal):  # type: ignore[no-untyped-def]
     """Whether the parser takes a terminal behind the draft: OK, ILLEGAL or an error."""
-    found = stacks_after(table, memory, REGION, np.int64(table[table[SYMBOL_COLUMN] + terminal]))
-    return np.int64(OK) if not is_error(found) or found == ENDED else np.int64(found)
+    found = stacks_after(table, memory, REGION, np.int64(table[table[schema.SYMBOL_COLUMN] + terminal]))
+    return np.int64(c.OK) if not is_error(found) or found == c.ENDED else np.int64(found)
 
 
 @kernel

@@ -9,6 +9,7 @@ import numpy as np
 
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
+from maskwright.decoding.engine import constants as c
 from maskwright.decoding.engine._draft_kernels import (
     begin_draft,
     feed,
@@ -17,16 +18,6 @@ from maskwright.decoding.engine._draft_kernels import (
 from maskwright.decoding.engine._end_kernels import can_go_on, close_blocks, end_draft
 from maskwright.decoding.engine._lexer_kernels import read_byte
 from maskwright.decoding.engine._stack_kernels import below_of
-from maskwright.decoding.engine.constants import (
-    ARENA,
-    DRAFT_INDENTS,
-    DRAFT_LEXER,
-    DRAFT_STACKS,
-    DRAFT_USED,
-    ILLEGAL,
-    OK,
-    TOO_LONG,
-)
 from maskwright.decoding.names._lexeme_kernels import (
     REGION,
     accepts,
@@ -69,10 +60,7 @@ from maskwright.decoding.names.layout import (
     UNDER_WAY,
     WANTS_COUNTS,
 )
-from maskwright.maskstore.table.schema import (
-    DEDENT,
-    INDENT,
-)
+from maskwright.maskstore.table import schema
 
 
 @kernel
@@ -97,13 +85,13 @@ def can_come(table, memory, lexer, names, rows):  # type: ignore[no-untyped-def]
             if possible == 0:
                 continue
         code = accepts(table, memory, terminal)
-        if code != ILLEGAL:
+        if code != c.ILLEGAL:
             return code
-    used = memory[REGION + DRAFT_USED]
-    stacks = memory[REGION + DRAFT_STACKS]
+    used = memory[REGION + c.DRAFT_USED]
+    stacks = memory[REGION + c.DRAFT_STACKS]
     code = np.int64(close_blocks(table, memory, REGION))
-    memory[REGION + DRAFT_USED] = used
-    memory[REGION + DRAFT_STACKS] = stacks
+    memory[REGION + c.DRAFT_USED] = used
+    memory[REGION + c.DRAFT_STACKS] = stacks
     return code
 
 
@@ -114,25 +102,25 @@ def can_come_on_a_line(table, memory, lexer, names, rows, spare):  # type: ignor
     spare : the index of a row to write to.
     """
     code = feed_newline(table, memory, REGION)
-    if code != OK:
+    if code != c.OK:
         return code
     save_draft(memory, rows, spare)
-    code = feed(table, memory, REGION, np.int64(table[INDENT]))
-    if code == OK:
+    code = feed(table, memory, REGION, np.int64(table[schema.INDENT]))
+    if code == c.OK:
         code = can_come(table, memory, lexer, names, rows)
     load_draft(memory, rows, spare)
-    arena = REGION + np.int64(memory[REGION + ARENA])
-    indents = np.int64(memory[REGION + DRAFT_INDENTS])
-    while code == ILLEGAL:
+    arena = REGION + np.int64(memory[REGION + c.ARENA])
+    indents = np.int64(memory[REGION + c.DRAFT_INDENTS])
+    while code == c.ILLEGAL:
         code = can_come(table, memory, lexer, names, rows)
         indents = below_of(memory, arena, indents)
-        if code != ILLEGAL or indents < 0:
+        if code != c.ILLEGAL or indents < 0:
             break
-        code = feed(table, memory, REGION, np.int64(table[DEDENT]))
-        if code != OK:
+        code = feed(table, memory, REGION, np.int64(table[schema.DEDENT]))
+        if code != c.OK:
             return code
-        memory[REGION + DRAFT_INDENTS] = indents
-        code = np.int64(ILLEGAL)
+        memory[REGION + c.DRAFT_INDENTS] = indents
+        code = np.int64(c.ILLEGAL)
     return code
 
 
@@ -144,7 +132,7 @@ def can_come_behind(table, memory, lexer, names, rows, row, spare):  # type: ign
     """
     state = np.int64(rows[row + STATE])
     save_draft(memory, rows, spare)
-    answer = np.int64(ILLEGAL)
+    answer = np.int64(c.ILLEGAL)
     first = np.int64(lexer[lexer[LIVE_START] + state])
     last = np.int64(lexer[lexer[LIVE_START] + state + 1])
     for i in range(first, last):
@@ -154,12 +142,12 @@ def can_come_behind(table, memory, lexer, names, rows, row, spare):  # type: ign
             answer = can_come_on_a_line(table, memory, lexer, names, rows, spare + ROW_SIZE)
         elif not is_dropped_now:
             answer = read_terminal(table, memory, terminal)
-            if answer == OK:
+            if answer == c.OK:
                 answer = can_come(table, memory, lexer, names, rows)
         else:
             answer = can_come(table, memory, lexer, names, rows)
         load_draft(memory, rows, spare)
-        if answer != ILLEGAL:
+        if answer != c.ILLEGAL:
             break
     return answer
 
@@ -188,10 +176,10 @@ def grown(table, memory, lexer, names, rows, row):  # type: ignore[no-untyped-de
             if possible < 0:
                 rows[0] = start
                 return np.int64(WANTS_COUNTS)
-            code = accepts(table, memory, terminal) if possible else np.int64(ILLEGAL)
-        if code != ILLEGAL:
+            code = accepts(table, memory, terminal) if possible else np.int64(c.ILLEGAL)
+        if code != c.ILLEGAL:
             return code
-    return np.int64(ILLEGAL)
+    return np.int64(c.ILLEGAL)
 
 
 @kernel
@@ -200,9 +188,9 @@ def read_anew(table, memory, data, typed, n):  # type: ignore[no-untyped-def]
     begin_draft(memory, REGION)
     for at in range(typed, n):
         code = np.int64(read_byte(table, memory, REGION, np.int64(data[at])))
-        if code != OK:
+        if code != c.OK:
             return code
-    return np.int64(OK)
+    return np.int64(c.OK)
 
 
 @kernel
@@ -213,7 +201,7 @@ def can_end_here(table, memory, data, typed, n, rows, spare):  # type: ignore[no
     """
     save_draft(memory, rows, spare)
     code = read_anew(table, memory, data, typed, n)
-    if code == OK:
+    if code == c.OK:
         code = np.int64(end_draft(table, memory, REGION))
     load_draft(memory, rows, spare)
     return code
@@ -229,15 +217,15 @@ def can_back_up(table, memory, lexer, data, n, rows, row, spare):  # type: ignor
     """
     save_draft(memory, rows, spare)
     terminal = np.int64(rows[row + LAST_WINNER])
-    code = np.int64(OK)
+    code = np.int64(c.OK)
     if not is_dropped(memory, lexer, terminal):
         code = read_terminal(table, memory, terminal)
-    memory[REGION + DRAFT_LEXER] = 0
+    memory[REGION + c.DRAFT_LEXER] = 0
     for at in range(rows[row + LAST_END], n):
-        if code != OK:
+        if code != c.OK:
             break
         code = np.int64(read_byte(table, memory, REGION, np.int64(data[at])))
-    if code == OK:
+    if code == c.OK:
         code = np.int64(can_go_on(table, memory, REGION))
     load_draft(memory, rows, spare)
     return code
@@ -250,7 +238,7 @@ def read_again(table, memory, lexer, names, data, floor, rows, row, n):  # type:
     Returns UNDECIDED, FREE, REFUSED or an error.
     """
     code = end_lexeme(table, memory, lexer, names, rows, row)
-    if code != OK:
+    if code != c.OK:
         return code
     return read_lexemes(table, memory, lexer, names, data, floor, rows, row, np.int64(rows[row + BEGIN]), n)
 
@@ -272,25 +260,25 @@ def goes_on(  # type: ignore[no-untyped-def]
         if begin < floor or begin == n:
             # the held lexeme begins behind data[:n], unless bytes from `floor` on are read again
             if is_sure and not (can_fail and floor < n):
-                return np.int64(OK)
+                return np.int64(c.OK)
             if not can_fail:
                 code = can_end_here(table, memory, data, typed, n, rows, spare)
-                if code != ILLEGAL:
+                if code != c.ILLEGAL:
                     return code
             if begin == n:
                 return can_come(table, memory, lexer, names, rows)
             code = can_come_behind(table, memory, lexer, names, rows, row, spare)
         else:
             code = grown(table, memory, lexer, names, rows, row)
-        if code != ILLEGAL or not can_fail:
+        if code != c.ILLEGAL or not can_fail:
             return code
         if row + 4 * ROW_SIZE > rows.shape[0]:
-            return np.int64(TOO_LONG)
+            return np.int64(c.TOO_LONG)
         is_held = begin >= floor and not is_dropped(memory, lexer, winner)
         if is_held and winner == names[TERMINAL] and not rows[row + IS_NAME]:
-            return np.int64(ILLEGAL)
+            return np.int64(c.ILLEGAL)
         code = can_back_up(table, memory, lexer, data, n, rows, row, spare)
-        if code != OK or is_held:
+        if code != c.OK or is_held:
             return code
         # the held lexeme begins in what is read again, or behind it
         for i in range(ROW_SIZE):
@@ -298,7 +286,7 @@ def goes_on(  # type: ignore[no-untyped-def]
         row, spare = spare, spare + ROW_SIZE
         code = read_again(table, memory, lexer, names, data, floor, rows, row, n)
         if code != UNDECIDED:
-            return np.int64(OK if code == FREE else ILLEGAL if code == REFUSED else code)
+            return np.int64(c.OK if code == FREE else c.ILLEGAL if code == REFUSED else code)
 
 
 @kernel(entry=True)
@@ -328,7 +316,7 @@ def read_held(
     if code != UNDECIDED:
         return code
     code = goes_on(table, memory, lexer, names, data, np.int64(typed), np.int64(floor), n, rows, 0)
-    return np.int64(UNDECIDED if code == OK else REFUSED if code == ILLEGAL else code)
+    return np.int64(UNDECIDED if code == c.OK else REFUSED if code == c.ILLEGAL else code)
 
 
 @kernel(entry=True)
@@ -351,13 +339,13 @@ def ends_held(
     while code == UNDECIDED:
         winner = np.int64(rows[LAST_WINNER])
         if rows[BEGIN] == n or winner < 0:
-            return np.int64(OK)
+            return np.int64(c.OK)
         if rows[BEGIN] >= floor and not is_dropped(memory, lexer, winner):
-            return np.int64(OK if winner != names[TERMINAL] or rows[IS_NAME] else ILLEGAL)
+            return np.int64(c.OK if winner != names[TERMINAL] or rows[IS_NAME] else c.ILLEGAL)
         if rows[LAST_END] == n:
-            return np.int64(OK)
+            return np.int64(c.OK)
         code = read_again(table, memory, lexer, names, data, np.int64(floor), rows, 0, n)
-    return np.int64(OK if code == FREE else ILLEGAL if code == REFUSED else code)
+    return np.int64(c.OK if code == FREE else c.ILLEGAL if code == REFUSED else code)
 
 
 @kernel
@@ -437,9 +425,9 @@ def narrow(
             first, last = np.int64(trie[firsts + node]), np.int64(trie[firsts + node + 1])
             if first < last:
                 code = goes_on(table, memory, lexer, names, data, np.int64(typed), np.int64(floor), n + 1, rows, here)
-                if code == OK:
+                if code == c.OK:
                     add_range(trie, words, first, last)
-                elif code != ILLEGAL:
+                elif code != c.ILLEGAL:
                     return code
             rows[here + ENDS] = end
             row = here
@@ -449,4 +437,4 @@ def narrow(
         elif code != UNDECIDED and code != REFUSED:
             return code
         node = end
-    return np.int64(OK)
+    return np.int64(c.OK)

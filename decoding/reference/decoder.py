@@ -9,7 +9,6 @@ Source: Tran-Thien's streamlining post (2025); Domino (arXiv 2403.06988), algori
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +19,6 @@ from maskwright.analysis.grammar.columns import FIRST_COLUMN, Column
 from maskwright.analysis.legality.verdict import START
 from maskwright.analysis.lr.tables import build_lr_tables
 from maskwright.decoding.engine.arguments import plain_bytes
-from maskwright.decoding.engine.spelling import Question
 from maskwright.decoding.reference.nfa_lexer import NO_COLUMN, NfaLexer, Symbols
 from maskwright.decoding.reference.parser import MOST_STACKS, Parser, Stacks
 from maskwright.maskstore.entries.entry_table import EntryTable
@@ -255,9 +253,6 @@ class ReferenceDecoder:
     def is_finished(self) -> bool:
         """Whether an end-of-text token has been read."""
         return self._finished
-
-    if not TYPE_CHECKING:
-        is_finished = Question(is_finished)  # it was an attribute once
 
     def is_accepting(self) -> bool:
         """Whether the text so far is legal as it stands."""

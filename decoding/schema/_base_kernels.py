@@ -12,27 +12,10 @@ import numpy as np
 
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
+from maskwright.decoding.schema import constants as c
 from maskwright.decoding.schema._automaton_kernels import next_state
-from maskwright.decoding.schema.constants import BASES, LEADS, UTF8_STATES
+from maskwright.maskstore.schema import layout
 from maskwright.maskstore.schema._utf8_kernels import BACKSLASH, N_UTF8_STATES, QUOTE, SPACE, next_utf8
-from maskwright.maskstore.schema.layout import (
-    ANY_WIDE,
-    BRANCHES,
-    FULL,
-    GROUP_COUNT,
-    GROUP_FIRST,
-    GROUP_REST,
-    GROUP_ROWS,
-    GROUP_SIZE,
-    N_ROW_WORDS,
-    NO_GROUP,
-    PLAIN_ROW,
-    SIGNATURES,
-    TRIE_END,
-    TRIE_IDS,
-    TRIE_TOKENS,
-    WIDE_GROUP,
-)
 
 FIRST_WIDE, FIRST_LEAD = 0x80, 0xC0
 ALL_GROUPS = 0x7FFFFFFF
@@ -46,7 +29,7 @@ def wide_target(voc: Int32, automata: Int32, automaton: int, start: int, group: 
     0 if none may come, -1 if they differ, or if more comes than UTF-8. -1 may also be said where
     they are alike: it costs time alone.
     """
-    states, group_of = work[UTF8_STATES], voc[SIGNATURES] - 256
+    states, group_of = work[c.UTF8_STATES], voc[layout.SIGNATURES] - 256
     for k in range(N_UTF8_STATES):
         work[states + k] = -1
     is_any = False
@@ -76,7 +59,7 @@ def agrees(automata: Int32, automaton: int, work: Int32, utf8: int) -> bool:
 
     utf8 : the state of UTF-8, of which UTF8_STATES has the automaton's; those behind are noted.
     """
-    states = work[UTF8_STATES]
+    states = work[c.UTF8_STATES]
     here = work[states + utf8]
     for byte in range(256):
         after = next_utf8(utf8, byte)
@@ -94,12 +77,12 @@ def agrees(automata: Int32, automaton: int, work: Int32, utf8: int) -> bool:
 @kernel
 def loop_groups(voc: Int32, automata: Int32, automaton: int, state: int, work: Int32) -> int:
     """The groups of characters on all of which a state stays where it is, as bits."""
-    group_of, found = voc[SIGNATURES] - 256, ALL_GROUPS & ~ANY_WIDE
+    group_of, found = voc[layout.SIGNATURES] - 256, ALL_GROUPS & ~layout.ANY_WIDE
     for byte in range(SPACE, FIRST_WIDE):
         if next_state(automata, automaton, state, byte) != state:
             found &= ~(1 << int(voc[group_of + byte]))
     if found != 0:  # PERF: a state that stays nowhere in ASCII is not looked at further
-        for group in range(WIDE_GROUP, NO_GROUP):
+        for group in range(layout.WIDE_GROUP, layout.NO_GROUP):
             if wide_target(voc, automata, automaton, state, group, work) == state:
                 found |= 1 << group
     return found
@@ -108,7 +91,7 @@ def loop_groups(voc: Int32, automata: Int32, automaton: int, state: int, work: I
 @kernel
 def exit_groups(voc: Int32, automata: Int32, automaton: int, state: int, loops: int) -> int:
     """The other groups of which some character, or its first byte, may come in a state, as bits."""
-    group_of, found = voc[SIGNATURES] - 256, 0
+    group_of, found = voc[layout.SIGNATURES] - 256, 0
     for byte in range(SPACE, 256):
         if byte not in (QUOTE, BACKSLASH) and next_state(automata, automaton, state, byte) != 0:
             found |= 1 << int(voc[group_of + byte])
@@ -121,7 +104,7 @@ def find_leads(voc: Int32, automata: Int32, automaton: int, start: int, work: In
 
     All characters of a group beyond ASCII lead there, or it is 0.
     """
-    group_of, leads, votes = voc[SIGNATURES] - 256, work[LEADS], work[BASES]
+    group_of, leads, votes = voc[layout.SIGNATURES] - 256, work[c.LEADS], work[c.BASES]
     for group in range(32):
         work[leads + group] = 0
         work[votes + group] = 0
@@ -132,12 +115,12 @@ def find_leads(voc: Int32, automata: Int32, automaton: int, start: int, work: In
                 work[leads + group] = state
             work[votes + group] += 1 if work[leads + group] == state else -1
     known, is_wide = -1, False
-    for group in range(WIDE_GROUP, NO_GROUP):
+    for group in range(layout.WIDE_GROUP, layout.NO_GROUP):
         target = wide_target(voc, automata, automaton, start, group, work)
         if target > 0 and target != known:
             # the other bytes of these characters are of the first of these groups
             known = target
-            is_wide = wide_target(voc, automata, automaton, target, WIDE_GROUP, work) == target
+            is_wide = wide_target(voc, automata, automaton, target, layout.WIDE_GROUP, work) == target
         work[leads + group] = target if target > 0 and is_wide else 0
 
 
@@ -151,7 +134,7 @@ def write_bases(voc: Int32, automata: Int32, automaton: int, start: int, work: I
 
     work : behind the row there is room for another one.
     """
-    leads, bases, n_words, groups = work[LEADS], work[BASES], voc[N_ROW_WORDS], voc[GROUP_ROWS]
+    leads, bases, n_words, groups = work[c.LEADS], work[c.BASES], voc[layout.N_ROW_WORDS], voc[layout.GROUP_ROWS]
     find_leads(voc, automata, automaton, start, work)
     words = work[row : row + n_words]  # PERF: over a view the compiler vectorises the loop
     for k in range(n_words):
@@ -162,7 +145,7 @@ def write_bases(voc: Int32, automata: Int32, automaton: int, start: int, work: I
         for group in range(32):
             if work[leads + group] == state:
                 is_new = is_new and group >= first
-                n += voc[groups + group * GROUP_SIZE + GROUP_COUNT]
+                n += voc[groups + group * layout.GROUP_SIZE + layout.GROUP_COUNT]
         if not is_new:
             continue
         if n < n_words:  # they are looked at one by one in less time
@@ -186,18 +169,18 @@ def add_base(voc: Int32, work: Int32, row: int, state: int, loops: int) -> None:
 
     loops : the groups of all that may stand behind it.
     """
-    n_words, groups, leads = voc[N_ROW_WORDS], voc[GROUP_ROWS], work[LEADS]
+    n_words, groups, leads = voc[layout.N_ROW_WORDS], voc[layout.GROUP_ROWS], work[c.LEADS]
     words, made = work[row : row + n_words], work[row + n_words : row + 2 * n_words]
     n_leading, n_others = 0, 0
-    for group in range(NO_GROUP):
-        if voc[groups + group * GROUP_SIZE + GROUP_FIRST] > 0:
+    for group in range(layout.NO_GROUP):
+        if voc[groups + group * layout.GROUP_SIZE + layout.GROUP_FIRST] > 0:
             n_leading += 1 if work[leads + group] == state else 0
             n_others += 1 if work[leads + group] != state else 0
     is_most = n_leading > n_others  # PERF: then the others are taken away
     for k in range(n_words):
         made[k] = -1 if is_most else 0
-    for group in range(NO_GROUP):
-        at = voc[groups + group * GROUP_SIZE + GROUP_FIRST]
+    for group in range(layout.NO_GROUP):
+        at = voc[groups + group * layout.GROUP_SIZE + layout.GROUP_FIRST]
         if at > 0 and (work[leads + group] != state) == is_most:
             firsts = voc[at : at + n_words]
             if is_most:
@@ -206,13 +189,13 @@ def add_base(voc: Int32, work: Int32, row: int, state: int, loops: int) -> None:
             else:
                 for k in range(n_words):
                     made[k] |= firsts[k]
-    for group in range(NO_GROUP):
-        at = voc[groups + group * GROUP_SIZE + GROUP_REST]
+    for group in range(layout.NO_GROUP):
+        at = voc[groups + group * layout.GROUP_SIZE + layout.GROUP_REST]
         if at > 0 and (loops >> group) & 1 == 0:
             rests = voc[at : at + n_words]
             for k in range(n_words):
                 made[k] &= ~rests[k]
-    at = voc[PLAIN_ROW]
+    at = voc[layout.PLAIN_ROW]
     plain = voc[at : at + n_words]
     for k in range(n_words):
         words[k] |= made[k] & plain[k]
@@ -221,13 +204,13 @@ def add_base(voc: Int32, work: Int32, row: int, state: int, loops: int) -> None:
 @kernel
 def take_exceptions(voc: Int32, automata: Int32, automaton: int, start: int, work: Int32, row: int) -> None:
     """Take out of a row the tokens whose first character leads elsewhere than most of its group."""
-    trie, group_of = voc[FULL], voc[SIGNATURES] - 256
-    ends, tokens, ids = voc[trie + TRIE_END], voc[trie + TRIE_TOKENS], voc[trie + TRIE_IDS]
-    branch, last = voc[voc[BRANCHES] + 256], voc[voc[BRANCHES] + 257]
+    trie, group_of = voc[layout.FULL], voc[layout.SIGNATURES] - 256
+    ends, tokens, ids = voc[trie + layout.TRIE_END], voc[trie + layout.TRIE_TOKENS], voc[trie + layout.TRIE_IDS]
+    branch, last = voc[voc[layout.BRANCHES] + 256], voc[voc[layout.BRANCHES] + 257]
     while branch < last:
         byte, node = voc[branch], voc[branch + 1]
         branch += 2
-        lead = work[work[LEADS] + voc[group_of + byte]]
+        lead = work[work[c.LEADS] + voc[group_of + byte]]
         if byte >= FIRST_WIDE or lead <= 0 or next_state(automata, automaton, start, byte) == lead:
             continue
         for k in range(voc[tokens + node], voc[tokens + voc[ends + node]]):

@@ -6,70 +6,9 @@ import numpy as np
 
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
+from maskwright.decoding.schema import constants as c
 from maskwright.decoding.schema._literal_kernels import literal_byte
-from maskwright.decoding.schema.constants import (
-    BASE,
-    BITS,
-    CELL,
-    CELL_SHAPE,
-    CHANGED,
-    COUNT,
-    FORK,
-    FORK_SHAPE,
-    FRAME,
-    HOLDS,
-    HOLDS_ANY,
-    IS_DEEP,
-    LEVEL,
-    LIMIT,
-    MARKED,
-    MISSING,
-    MOST_DEPTH,
-    N_OTHER,
-    N_PLACES,
-    OPENED,
-    PARENT,
-    PARTS,
-    RANK,
-    REMEMBERED,
-    SHAPE,
-    TOP,
-    WHOLES,
-)
-from maskwright.maskstore.schema.layout import (
-    ARRAYS,
-    BY_STATES,
-    CONTAINED_ITEMS,
-    CONTAINED_LEAST,
-    CONTAINED_MOST,
-    CONTAINED_PREFIX,
-    HAS_CONTAINED,
-    ITEM_STATES,
-    ITEMS,
-    KIND,
-    LEAST,
-    LITERALS,
-    MOST,
-    N_KEYS,
-    N_NAMES,
-    N_OTHERS,
-    N_PREFIX,
-    N_RANKED,
-    N_REQUIRED,
-    N_UNIQUE,
-    N_WORDS,
-    NEXT_REQUIRED,
-    NODE_SHAPES,
-    NODE_SIZE,
-    OBJECTS,
-    PREFIX,
-    RANKS,
-    REQUIRED,
-    SPELLINGS,
-    TRACKS_ITEMS,
-    UNIQUE_NUMBERS,
-    VALUES,
-)
+from maskwright.maskstore.schema import layout
 
 NO_STRING = -1
 """The second hash of an item that is no string; the first one is its first byte."""
@@ -81,13 +20,13 @@ NO_STRING = -1
 @kernel(forceinline=True)
 def n_frames(memory: Int32, link: int) -> int:
     """The frames of a link."""
-    return memory[link] if memory[link + SHAPE] == FORK_SHAPE else 1
+    return memory[link] if memory[link + c.SHAPE] == c.FORK_SHAPE else 1
 
 
 @kernel(forceinline=True)
 def frame_at(memory: Int32, link: int, number: int) -> int:
     """A frame of a link."""
-    return memory[link + FORK + number] if memory[link + SHAPE] == FORK_SHAPE else link
+    return memory[link + c.FORK + number] if memory[link + c.SHAPE] == c.FORK_SHAPE else link
 
 
 @kernel(forceinline=True)
@@ -96,33 +35,33 @@ def mark(memory: Int32, frame: int, kind: int) -> None:
 
     Only frames that were opened before the call count (`LIMIT`).
     """
-    if memory[LIMIT] > 0:
+    if memory[c.LIMIT] > 0:
         note_mark(memory, frame, kind)
 
 
 @kernel
 def note_mark(memory: Int32, frame: int, kind: int) -> None:
     """`mark`, where a call notes them. A frame that the call has changed tells what it was."""
-    limit = memory[LIMIT]
-    if memory[frame + OPENED] >= limit:
+    limit = memory[c.LIMIT]
+    if memory[frame + c.OPENED] >= limit:
         return
-    depth = memory[BASE] - memory[frame + LEVEL]
-    if depth >= MOST_DEPTH:
-        memory[IS_DEEP] = 1
-    elif kind == 2 or memory[frame + CHANGED] >= limit:
-        memory[WHOLES] |= 1 << depth
+    depth = memory[c.BASE] - memory[frame + c.LEVEL]
+    if depth >= c.MOST_DEPTH:
+        memory[c.IS_DEEP] = 1
+    elif kind == 2 or memory[frame + c.CHANGED] >= limit:
+        memory[c.WHOLES] |= 1 << depth
     else:
-        memory[PARTS] |= 1 << depth
+        memory[c.PARTS] |= 1 << depth
 
 
 @kernel
 def begin_marks(memory: Int32, link: int) -> None:
     """Note what is read of frames from here on, by their depth below those of a link."""
-    memory[LIMIT] = memory[TOP]
-    memory[BASE] = memory[frame_at(memory, link, 0) + LEVEL]
-    memory[PARTS] = 0
-    memory[WHOLES] = 0
-    memory[IS_DEEP] = 0
+    memory[c.LIMIT] = memory[c.TOP]
+    memory[c.BASE] = memory[frame_at(memory, link, 0) + c.LEVEL]
+    memory[c.PARTS] = 0
+    memory[c.WHOLES] = 0
+    memory[c.IS_DEEP] = 0
 
 
 @kernel(forceinline=True)
@@ -140,41 +79,41 @@ def set_bit(array: Int32, at: int, number: int) -> None:
 @kernel
 def frame_words(table: Int32, shape: int) -> int:
     """The integers of a frame of a shape."""
-    if table[shape + KIND] == OBJECTS:
-        return FRAME + table[shape + N_WORDS]
-    return FRAME + ((table[shape + N_UNIQUE] + 31) >> 5)
+    if table[shape + layout.KIND] == layout.OBJECTS:
+        return c.FRAME + table[shape + layout.N_WORDS]
+    return c.FRAME + ((table[shape + layout.N_UNIQUE] + 31) >> 5)
 
 
 @kernel
 def open_frame(table: Int32, memory: Int32, link: int, shape: int) -> int:
     """A new frame of an object or array that begins. link : to what is around it."""
-    frame = memory[TOP]
+    frame = memory[c.TOP]
     n = frame_words(table, shape)
     for k in range(n):
         memory[frame + k] = 0
-    memory[frame + PARENT] = link
-    memory[frame + SHAPE] = shape
-    memory[frame + REMEMBERED] = -1
+    memory[frame + c.PARENT] = link
+    memory[frame + c.SHAPE] = shape
+    memory[frame + c.REMEMBERED] = -1
     for k in range(n_frames(memory, link)):
         around = frame_at(memory, link, k)
-        memory[frame + HOLDS] |= memory[around + HOLDS]
-        memory[frame + LEVEL] = memory[around + LEVEL] + 1
-    memory[frame + OPENED] = frame
-    memory[frame + CHANGED] = frame
-    if table[shape + KIND] == OBJECTS:
-        memory[frame + MISSING] = table[shape + N_REQUIRED]
-    memory[TOP] = frame + n
+        memory[frame + c.HOLDS] |= memory[around + c.HOLDS]
+        memory[frame + c.LEVEL] = memory[around + c.LEVEL] + 1
+    memory[frame + c.OPENED] = frame
+    memory[frame + c.CHANGED] = frame
+    if table[shape + layout.KIND] == layout.OBJECTS:
+        memory[frame + c.MISSING] = table[shape + layout.N_REQUIRED]
+    memory[c.TOP] = frame + n
     return frame
 
 
 @kernel
 def copy_frame(table: Int32, memory: Int32, frame: int) -> int:
     """A copy of a frame."""
-    copy = memory[TOP]
-    n = frame_words(table, memory[frame + SHAPE])
+    copy = memory[c.TOP]
+    n = frame_words(table, memory[frame + c.SHAPE])
     for k in range(n):
         memory[copy + k] = memory[frame + k]
-    memory[TOP] = copy + n
+    memory[c.TOP] = copy + n
     return copy
 
 
@@ -182,28 +121,28 @@ def copy_frame(table: Int32, memory: Int32, frame: int) -> int:
 def replace_frame(table: Int32, memory: Int32, frame: int) -> int:
     """A copy of a frame, to be changed."""
     copy = copy_frame(table, memory, frame)
-    memory[copy + CHANGED] = copy
+    memory[copy + c.CHANGED] = copy
     return copy
 
 
 @kernel
 def remember(memory: Int32, frame: int, hash_1: int, hash_2: int, length: int) -> None:
     """Add a key or an item to those that a new frame remembers. length : an item's characters."""
-    cell = memory[TOP]
-    memory[cell] = memory[frame + REMEMBERED]
-    memory[cell + 1] = CELL_SHAPE
+    cell = memory[c.TOP]
+    memory[cell] = memory[frame + c.REMEMBERED]
+    memory[cell + 1] = c.CELL_SHAPE
     memory[cell + 2] = hash_1
     memory[cell + 3] = hash_2
     memory[cell + 4] = length
-    memory[TOP] = cell + CELL
-    memory[frame + REMEMBERED] = cell
-    memory[frame + HOLDS] |= HOLDS_ANY
+    memory[c.TOP] = cell + c.CELL
+    memory[frame + c.REMEMBERED] = cell
+    memory[frame + c.HOLDS] |= c.HOLDS_ANY
 
 
 @kernel
 def is_remembered(memory: Int32, frame: int, hash_1: int, hash_2: int) -> bool:
     """Whether a key or item has been there."""
-    cell = memory[frame + REMEMBERED]
+    cell = memory[frame + c.REMEMBERED]
     while cell >= 0:
         if memory[cell + 2] == hash_1 and memory[cell + 3] == hash_2:
             return True
@@ -214,7 +153,7 @@ def is_remembered(memory: Int32, frame: int, hash_1: int, hash_2: int) -> bool:
 @kernel
 def has_remembered_length(memory: Int32, frame: int, length: int) -> bool:
     """Whether an item of so many characters has been there."""
-    cell = memory[frame + REMEMBERED]
+    cell = memory[frame + c.REMEMBERED]
     while cell >= 0:
         if memory[cell + 4] == length:
             return True
@@ -230,11 +169,11 @@ def add_frames(memory: Int32, work: Int32, frames: int, n: int, link: int) -> in
     """
     for k in range(n_frames(memory, link)):
         frame, number = frame_at(memory, link, k), 0
-        if memory[frame + HOLDS] == 0 or n < 0:
+        if memory[frame + c.HOLDS] == 0 or n < 0:
             continue
         while number < n and work[frames + number] != frame:
             number += 1
-        if number == N_PLACES:
+        if number == c.N_PLACES:
             return -1
         if number == n:
             work[frames + n] = frame
@@ -248,8 +187,8 @@ def is_tracked(table: Int32, memory: Int32, frame: int) -> bool:
 
     Never for a fork: such values stand in one frame.
     """
-    shape = memory[frame + SHAPE]
-    return shape >= 0 and table[shape + KIND] == ARRAYS and table[shape + TRACKS_ITEMS] != 0
+    shape = memory[frame + c.SHAPE]
+    return shape >= 0 and table[shape + layout.KIND] == layout.ARRAYS and table[shape + layout.TRACKS_ITEMS] != 0
 
 
 # ---- Objects.
@@ -258,34 +197,34 @@ def is_tracked(table: Int32, memory: Int32, frame: int) -> bool:
 @kernel(forceinline=True)
 def is_full(table: Int32, memory: Int32, frame: int, shape: int) -> bool:
     """Whether only required members may still come to an object."""
-    most = table[shape + MOST]
-    return most >= 0 and memory[frame + COUNT] + memory[frame + MISSING] >= most
+    most = table[shape + layout.MOST]
+    return most >= 0 and memory[frame + c.COUNT] + memory[frame + c.MISSING] >= most
 
 
 @kernel
 def is_open(table: Int32, memory: Int32, frame: int, shape: int, key: int) -> bool:
     """Whether a named key may still come to an object."""
-    if table[table[shape + VALUES] + key] < 0:
+    if table[table[shape + layout.VALUES] + key] < 0:
         return False
-    is_required = has_bit(table, table[shape + REQUIRED], key)
+    is_required = has_bit(table, table[shape + layout.REQUIRED], key)
     if not is_required and is_full(table, memory, frame, shape):
         return False
-    ranks = table[shape + RANKS]
+    ranks = table[shape + layout.RANKS]
     if ranks < 0:
-        return not has_bit(memory, frame + BITS, key)
-    rank, here = table[ranks + key], memory[frame + RANK]
-    if rank < here or rank > table[table[shape + NEXT_REQUIRED] + here]:
+        return not has_bit(memory, frame + c.BITS, key)
+    rank, here = table[ranks + key], memory[frame + c.RANK]
+    if rank < here or rank > table[table[shape + layout.NEXT_REQUIRED] + here]:
         return False
-    return can_be_enough(table, memory, frame, shape, table[shape + N_RANKED] - rank)
+    return can_be_enough(table, memory, frame, shape, table[shape + layout.N_RANKED] - rank)
 
 
 @kernel
 def can_be_enough(table: Int32, memory: Int32, frame: int, shape: int, n_named: int) -> bool:
     """Whether an object comes to LEAST members by so many named keys, and all others left."""
-    n_names = table[shape + N_NAMES]
+    n_names = table[shape + layout.N_NAMES]
     if n_names < 0:
         return True
-    return memory[frame + COUNT] + n_named + n_names - memory[frame + N_OTHER] >= table[shape + LEAST]
+    return memory[frame + c.COUNT] + n_named + n_names - memory[frame + c.N_OTHER] >= table[shape + layout.LEAST]
 
 
 @kernel
@@ -300,13 +239,13 @@ def is_any_open(table: Int32, memory: Int32, frame: int, shape: int, low: int, h
 @kernel
 def are_others_open(table: Int32, memory: Int32, frame: int, shape: int) -> bool:
     """Whether a key that is not named may still come."""
-    if table[shape + N_OTHERS] == 0 or is_full(table, memory, frame, shape):
+    if table[shape + layout.N_OTHERS] == 0 or is_full(table, memory, frame, shape):
         return False
-    if memory[frame + N_OTHER] == table[shape + N_NAMES]:
+    if memory[frame + c.N_OTHER] == table[shape + layout.N_NAMES]:
         return False  # all of them have been there
-    if table[shape + RANKS] < 0:
+    if table[shape + layout.RANKS] < 0:
         return True
-    if table[table[shape + NEXT_REQUIRED] + memory[frame + RANK]] != table[shape + N_RANKED]:
+    if table[table[shape + layout.NEXT_REQUIRED] + memory[frame + c.RANK]] != table[shape + layout.N_RANKED]:
         return False
     return can_be_enough(table, memory, frame, shape, 0)
 
@@ -315,33 +254,33 @@ def are_others_open(table: Int32, memory: Int32, frame: int, shape: int) -> bool
 def can_go_on(table: Int32, memory: Int32, frame: int, shape: int) -> bool:
     """Whether one more member may come."""
     return are_others_open(table, memory, frame, shape) or is_any_open(
-        table, memory, frame, shape, 0, table[shape + N_KEYS]
+        table, memory, frame, shape, 0, table[shape + layout.N_KEYS]
     )
 
 
 @kernel(forceinline=True)
 def can_close(table: Int32, memory: Int32, frame: int, shape: int) -> bool:
     """Whether an object may end."""
-    return memory[frame + MISSING] == 0 and memory[frame + COUNT] >= table[shape + LEAST]
+    return memory[frame + c.MISSING] == 0 and memory[frame + c.COUNT] >= table[shape + layout.LEAST]
 
 
 @kernel
 def add_member(table: Int32, memory: Int32, frame: int, shape: int, key: int) -> int:
     """The frame of an object with one more member. key : the named key; -1 for another one."""
     found = replace_frame(table, memory, frame)
-    memory[found + COUNT] += 1
-    ranks = table[shape + RANKS]
+    memory[found + c.COUNT] += 1
+    ranks = table[shape + layout.RANKS]
     if key < 0:
-        memory[found + N_OTHER] += 1
+        memory[found + c.N_OTHER] += 1
         if ranks >= 0:
-            memory[found + RANK] = table[shape + N_RANKED]
+            memory[found + c.RANK] = table[shape + layout.N_RANKED]
         return found
     if ranks >= 0:
-        memory[found + RANK] = table[ranks + key] + 1
+        memory[found + c.RANK] = table[ranks + key] + 1
     else:
-        set_bit(memory, found + BITS, key)
-    if has_bit(table, table[shape + REQUIRED], key):
-        memory[found + MISSING] -= 1
+        set_bit(memory, found + c.BITS, key)
+    if has_bit(table, table[shape + layout.REQUIRED], key):
+        memory[found + c.MISSING] -= 1
     return found
 
 
@@ -351,30 +290,34 @@ def add_member(table: Int32, memory: Int32, frame: int, shape: int, key: int) ->
 @kernel
 def item_node(table: Int32, shape: int, number: int) -> int:
     """The node of an item that is not contained, or -1."""
-    if number < table[shape + N_PREFIX]:
-        return table[table[shape + PREFIX] + number]
-    return table[shape + ITEMS]
+    if number < table[shape + layout.N_PREFIX]:
+        return table[table[shape + layout.PREFIX] + number]
+    return table[shape + layout.ITEMS]
 
 
 @kernel
 def contained_node(table: Int32, shape: int, number: int) -> int:
     """The node of an item that is contained, or -1."""
-    if table[shape + HAS_CONTAINED] == 0:
+    if table[shape + layout.HAS_CONTAINED] == 0:
         return -1
-    if number < table[shape + N_PREFIX]:
-        return table[table[shape + CONTAINED_PREFIX] + number]
-    return table[shape + CONTAINED_ITEMS]
+    if number < table[shape + layout.N_PREFIX]:
+        return table[table[shape + layout.CONTAINED_PREFIX] + number]
+    return table[shape + layout.CONTAINED_ITEMS]
 
 
 @kernel
 def can_end_with(table: Int32, shape: int, count: int, marked: int) -> bool:
     """Whether some items complete an array of `count` items, of which `marked` are contained."""
-    most = table[shape + MOST]
+    most = table[shape + layout.MOST]
     if 0 <= most < count:
         return False
-    if table[shape + HAS_CONTAINED] == 0:
+    if table[shape + layout.HAS_CONTAINED] == 0:
         return True
-    least, wanted, allowed = table[shape + LEAST], table[shape + CONTAINED_LEAST], table[shape + CONTAINED_MOST]
+    least, wanted, allowed = (
+        table[shape + layout.LEAST],
+        table[shape + layout.CONTAINED_LEAST],
+        table[shape + layout.CONTAINED_MOST],
+    )
     possible = marked
     # one item more, as long as they are too few: the fewest items force the fewest to be contained
     while count < least or possible < wanted:
@@ -384,7 +327,7 @@ def can_end_with(table: Int32, shape: int, count: int, marked: int) -> bool:
         if plain < 0 and contained < 0:
             return False
         n = 1
-        if count >= table[shape + N_PREFIX]:
+        if count >= table[shape + layout.N_PREFIX]:
             if contained < 0 and possible < wanted:
                 return False
             n = max(least - count, wanted - possible if contained >= 0 else 0, 1)
@@ -401,23 +344,23 @@ def can_end_with(table: Int32, shape: int, count: int, marked: int) -> bool:
 @kernel
 def item_state(table: Int32, memory: Int32, frame: int, shape: int) -> int:
     """The offset of the state of an array whose items have states."""
-    return table[table[shape + ITEM_STATES] + memory[frame + MARKED]]
+    return table[table[shape + layout.ITEM_STATES] + memory[frame + c.MARKED]]
 
 
 @kernel
 def can_frame_end(table: Int32, memory: Int32, frame: int) -> bool:
     """Whether an object or array may end."""
-    shape = memory[frame + SHAPE]
-    if table[shape + KIND] == OBJECTS:
+    shape = memory[frame + c.SHAPE]
+    if table[shape + layout.KIND] == layout.OBJECTS:
         return can_close(table, memory, frame, shape)
-    if memory[frame + COUNT] < table[shape + LEAST]:
+    if memory[frame + c.COUNT] < table[shape + layout.LEAST]:
         return False
-    if table[shape + HAS_CONTAINED] == 0:
+    if table[shape + layout.HAS_CONTAINED] == 0:
         return True
-    if table[shape + HAS_CONTAINED] == BY_STATES:
+    if table[shape + layout.HAS_CONTAINED] == layout.BY_STATES:
         return table[item_state(table, memory, frame, shape)] != 0
-    marked, most = memory[frame + MARKED], table[shape + CONTAINED_MOST]
-    return marked >= table[shape + CONTAINED_LEAST] and (most < 0 or marked <= most)
+    marked, most = memory[frame + c.MARKED], table[shape + layout.CONTAINED_MOST]
+    return marked >= table[shape + layout.CONTAINED_LEAST] and (most < 0 or marked <= most)
 
 
 @kernel
@@ -425,12 +368,12 @@ def can_be_item(table: Int32, memory: Int32, frame: int, shape: int, node: int) 
     """Whether a node has an item that has not been there, where they are few and differ."""
     if node < 0:
         return False
-    if table[shape + N_UNIQUE] == 0:
+    if table[shape + layout.N_UNIQUE] == 0:
         return True
-    for k in range(table[node + NODE_SIZE]):
-        literals = table[node + NODE_SHAPES + k]
-        for number in range(table[table[literals + LITERALS]]):
-            if not has_bit(memory, frame + BITS, table[table[literals + UNIQUE_NUMBERS] + number]):
+    for k in range(table[node + layout.NODE_SIZE]):
+        literals = table[node + layout.NODE_SHAPES + k]
+        for number in range(table[table[literals + layout.LITERALS]]):
+            if not has_bit(memory, frame + c.BITS, table[table[literals + layout.UNIQUE_NUMBERS] + number]):
                 return True
     return False
 
@@ -442,19 +385,19 @@ def add_item(table: Int32, memory: Int32, frame: int, marked: int) -> int:
     marked : 1 if the item is contained, else 0; or what is added to the number of the state.
     """
     found = replace_frame(table, memory, frame)
-    memory[found + COUNT] += 1
-    memory[found + MARKED] += marked
+    memory[found + c.COUNT] += 1
+    memory[found + c.MARKED] += marked
     return found
 
 
 @kernel
 def is_literal_open(table: Int32, memory: Int32, frame: int, shape: int, number: int) -> bool:
     """Whether a literal may stand here: it may not where it is an item that has been there."""
-    numbers = table[shape + UNIQUE_NUMBERS]
+    numbers = table[shape + layout.UNIQUE_NUMBERS]
     if numbers < 0:
         return True
     mark(memory, frame, 2)
-    return not has_bit(memory, frame + BITS, table[numbers + number])
+    return not has_bit(memory, frame + c.BITS, table[numbers + number])
 
 
 @kernel
@@ -462,13 +405,13 @@ def is_any_literal_open(table: Int32, memory: Int32, frame: int, shape: int, low
     """Whether one of the literals `low` to `high` may stand here."""
     if low >= high:
         return False
-    if memory[LIMIT] == 0 and table[shape + KIND] == SPELLINGS and is_tracked(table, memory, frame):
-        literals = table[shape + LITERALS]
+    if memory[c.LIMIT] == 0 and table[shape + layout.KIND] == layout.SPELLINGS and is_tracked(table, memory, frame):
+        literals = table[shape + layout.LITERALS]
         for number in range(low, high):  # noqa: SIM110 (for compiled code)
             if not is_remembered(memory, frame, literal_byte(table, literals, number, 0), NO_STRING):
                 return True
         return False
-    if table[shape + UNIQUE_NUMBERS] < 0:
+    if table[shape + layout.UNIQUE_NUMBERS] < 0:
         return True
     mark(memory, frame, 2)
     for number in range(low, high):  # noqa: SIM110 (for compiled code)
@@ -480,10 +423,10 @@ def is_any_literal_open(table: Int32, memory: Int32, frame: int, shape: int, low
 @kernel
 def use_literal(table: Int32, memory: Int32, frame: int, shape: int, number: int) -> int:
     """The frame around a literal that has ended."""
-    numbers = table[shape + UNIQUE_NUMBERS]
+    numbers = table[shape + layout.UNIQUE_NUMBERS]
     if numbers < 0:
         return frame
     mark(memory, frame, 2)
     found = replace_frame(table, memory, frame)
-    set_bit(memory, found + BITS, table[numbers + number])
+    set_bit(memory, found + c.BITS, table[numbers + number])
     return found

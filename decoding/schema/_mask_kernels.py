@@ -6,6 +6,7 @@ from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
 from maskwright.analysis.schema.spacing import EITHER
 from maskwright.decoding.engine.quick import NOT_QUICK
+from maskwright.decoding.schema import constants as c
 from maskwright.decoding.schema._begin_kernels import begin_thread
 from maskwright.decoding.schema._frame_kernels import begin_marks, frame_at, has_bit, note_mark, set_bit
 from maskwright.decoding.schema._literal_kernels import literal_length, narrow
@@ -23,77 +24,8 @@ from maskwright.decoding.schema._merge_kernels import merge
 from maskwright.decoding.schema._row_kernels import row_of
 from maskwright.decoding.schema._step_kernels import step
 from maskwright.decoding.schema._walk_kernels import CHOSEN, LEVEL, note_bytes, room_for_byte, walk
-from maskwright.decoding.schema.constants import (
-    AFTER,
-    AUTOMATON,
-    DATA_TOP,
-    DEPTH,
-    ESCAPE,
-    HIGH,
-    IS_ANY,
-    IS_DEEP,
-    IS_OFF,
-    KEY_BUFFER,
-    KEY_END,
-    KEY_STRING,
-    LENGTH,
-    LEVELS,
-    LIMIT,
-    LINK,
-    LIST,
-    LOW,
-    MASK_HEADER,
-    MASK_ROWS,
-    MODE,
-    MOST_READINGS,
-    MOST_THREADS,
-    N_FOUND,
-    N_IDS,
-    N_MARKS,
-    N_MASK_ROWS,
-    N_MISSES,
-    NO_ESCAPE,
-    NO_ROOM,
-    NUMBER,
-    OK,
-    PARENT,
-    SAVED,
-    SHAPE_OF,
-    STRING,
-    THREAD,
-    TOO_MANY,
-    TOP,
-    UTF8,
-)
+from maskwright.maskstore.schema import layout
 from maskwright.maskstore.schema._utf8_kernels import BACKSLASH, QUOTE
-from maskwright.maskstore.schema.layout import (
-    BEHIND_SPACE,
-    CLOSER,
-    CLOSERS,
-    CONTENT_ROW,
-    FULL,
-    IS_TEXT,
-    KEY_AUTOMATON,
-    KEYS,
-    KIND,
-    LENGTH_ROWS,
-    N_CLOSERS,
-    N_LENGTHS,
-    N_ROW_WORDS,
-    N_TAILS,
-    NUMBER_AUTOMATON,
-    SPACING,
-    SPECIAL,
-    STRING_AUTOMATON,
-    STRING_LEAST,
-    STRING_LENGTHS,
-    STRING_LITERALS,
-    STRING_MOST,
-    STRUCTURE,
-    TAILS,
-    TOKEN_BYTES,
-    TOKEN_START,
-)
 
 MASK, TAIL = 1, 2
 """What results are kept under a thread's key."""
@@ -112,37 +44,37 @@ def tails_of(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int
     A tail is what stands in a token behind its first quotation mark. Returns the offset of their
     bits, or -1 - an error. What they depend on is marked.
     """
-    at, saved = work[LEVELS] + LEVEL, work[SAVED]
-    link = work[at + LINK]
+    at, saved = work[c.LEVELS] + LEVEL, work[c.SAVED]
+    link = work[at + c.LINK]
     n = write_thread_key(voc, table, automata, memory, work, at, TAIL)
     found, asked, n, _ = ask(voc, table, memory, work, link, n)
     if found < 0:
-        for k in range(N_MARKS):
-            work[saved + k] = memory[LIMIT + k]
-        for k in range(THREAD):
-            work[saved + N_MARKS + k] = work[at + k]
+        for k in range(c.N_MARKS):
+            work[saved + k] = memory[c.LIMIT + k]
+        for k in range(c.THREAD):
+            work[saved + c.N_MARKS + k] = work[at + k]
         begin_marks(memory, link)
-        n_found = work[N_FOUND]
-        code = walk(voc, voc[TAILS], table, automata, memory, work)
+        n_found = work[c.N_FOUND]
+        code = walk(voc, voc[layout.TAILS], table, automata, memory, work)
         wanted = pieces_read(memory)
-        for k in range(N_MARKS):
-            memory[LIMIT + k] = work[saved + k]
-        if code != OK:
+        for k in range(c.N_MARKS):
+            memory[c.LIMIT + k] = work[saved + k]
+        if code != c.OK:
             return -1 - code
-        found = work[DATA_TOP]
-        n_words = (voc[N_TAILS] + 31) >> 5
+        found = work[c.DATA_TOP]
+        n_words = (voc[layout.N_TAILS] + 31) >> 5
         for k in range(n_words):
             work[found + k] = 0
-        for k in range(n_found, work[N_FOUND]):
-            set_bit(work, found, work[work[LIST] + k])
-        work[N_FOUND] = n_found
-        work[DATA_TOP] = found + n_words
+        for k in range(n_found, work[c.N_FOUND]):
+            set_bit(work, found, work[work[c.LIST] + k])
+        work[c.N_FOUND] = n_found
+        work[c.DATA_TOP] = found + n_words
         if wanted < 0:
-            memory[IS_DEEP] = 1
+            memory[c.IS_DEEP] = 1
             return found
         # the key again: the walk has overwritten thread and buffer
-        for k in range(THREAD):
-            work[at + k] = work[saved + N_MARKS + k]
+        for k in range(c.THREAD):
+            work[at + k] = work[saved + c.N_MARKS + k]
         n = write_thread_key(voc, table, automata, memory, work, at, TAIL)
         _, asked, n, _ = ask(voc, table, memory, work, link, n)
         if n >= 0:
@@ -152,7 +84,7 @@ def tails_of(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int
         frame = frame_at(memory, link, 0)
         if asked & 3 != 0:
             note_mark(memory, frame, 2 if asked & 2 else 1)
-        link = memory[frame + PARENT]
+        link = memory[frame + c.PARENT]
         asked >>= 2
     return found
 
@@ -160,8 +92,8 @@ def tails_of(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int
 @kernel
 def place_thread(work: Int32, at: int) -> int:
     """Put a thread where a walk begins. Returns its offset there."""
-    to = work[LEVELS] + LEVEL
-    for k in range(THREAD):
+    to = work[c.LEVELS] + LEVEL
+    for k in range(c.THREAD):
         work[to + k] = work[at + k]
     return to
 
@@ -169,23 +101,23 @@ def place_thread(work: Int32, at: int) -> int:
 @kernel
 def list_closers(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, at: int) -> int:
     """List the tokens that end a string of any content. Returns OK or an error."""
-    shape, length = work[at + SHAPE_OF], work[at + LENGTH]
-    least, most = table[shape + STRING_LEAST], table[shape + STRING_MOST]
-    begin_thread(work, work[LEVELS] + LEVEL, work[at + LINK], AFTER, 0)
+    shape, length = work[at + c.SHAPE_OF], work[at + c.LENGTH]
+    least, most = table[shape + layout.STRING_LEAST], table[shape + layout.STRING_MOST]
+    begin_thread(work, work[c.LEVELS] + LEVEL, work[at + c.LINK], c.AFTER, 0)
     tails = tails_of(voc, table, automata, memory, work)
     if tails < 0:
         return -1 - tails
-    n, closer = work[N_FOUND], voc[CLOSERS]
-    for _ in range(voc[N_CLOSERS]):
+    n, closer = work[c.N_FOUND], voc[layout.CLOSERS]
+    for _ in range(voc[layout.N_CLOSERS]):
         tail = voc[closer + 1]
         if work[tails + (tail >> 5)] >> (tail & 31) & 1 != 0:
             total = length + voc[closer + 2]
             if total >= least and (most < 0 or total <= most):
-                work[work[LIST] + n] = voc[closer]
+                work[work[c.LIST] + n] = voc[closer]
                 n += 1
-        closer += CLOSER
-    work[N_FOUND] = n
-    return OK
+        closer += layout.CLOSER
+    work[c.N_FOUND] = n
+    return c.OK
 
 
 @kernel
@@ -196,12 +128,12 @@ def tails_behind_key(
 
     0 if the key may not end; -1 - an error.
     """
-    here = work[LEVELS] + LEVEL + THREAD
-    for k in range(THREAD):
+    here = work[c.LEVELS] + LEVEL + c.THREAD
+    for k in range(c.THREAD):
         work[here + k] = work[at + k]
     if is_other:
-        work[here + IS_OFF] = 1
-    if step(table, automata, memory, work, here, QUOTE, work[LEVELS] + LEVEL) == 0:
+        work[here + c.IS_OFF] = 1
+    if step(table, automata, memory, work, here, QUOTE, work[c.LEVELS] + LEVEL) == 0:
         return 0
     return tails_of(voc, table, automata, memory, work)
 
@@ -209,8 +141,8 @@ def tails_behind_key(
 @kernel
 def list_key_closers(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, at: int) -> int:
     """List the tokens that end a key that any content may make. Returns OK or an error."""
-    shape = work[at + SHAPE_OF]
-    is_off = work[at + IS_OFF] != 0
+    shape = work[at + c.SHAPE_OF]
+    is_off = work[at + c.IS_OFF] != 0
     here = tails_behind_key(voc, table, automata, memory, work, at, False)
     if here < 0:
         return -1 - here
@@ -219,17 +151,17 @@ def list_key_closers(voc: Int32, table: Int32, automata: Int32, memory: Int32, w
         other = tails_behind_key(voc, table, automata, memory, work, at, True)
         if other < 0:
             return -1 - other
-    literals, low, high, depth = table[shape + KEYS], work[at + LOW], work[at + HIGH], work[at + DEPTH]
-    chosen = work[LEVELS] + CHOSEN
+    literals, low, high, depth = table[shape + layout.KEYS], work[at + c.LOW], work[at + c.HIGH], work[at + c.DEPTH]
+    chosen = work[c.LEVELS] + CHOSEN
     note_bytes(table, literals, low, high, depth, work, chosen)
-    n, closer = work[N_FOUND], voc[CLOSERS]
-    for _ in range(voc[N_CLOSERS]):
+    n, closer = work[c.N_FOUND], voc[layout.CLOSERS]
+    for _ in range(voc[layout.N_CLOSERS]):
         token, tail, size = voc[closer], voc[closer + 1], voc[closer + 3]
         tails = here if size == 0 else other
-        data = voc[TOKEN_BYTES] + voc[voc[TOKEN_START] + token]
+        data = voc[layout.TOKEN_BYTES] + voc[voc[layout.TOKEN_START] + token]
         if not is_off and size > 0 and has_bit(work, chosen, voc[data]):
             # a token that comes to a named key, or that has escapes, is looked at below
-            low, high, depth = work[at + LOW], work[at + HIGH], work[at + DEPTH]
+            low, high, depth = work[at + c.LOW], work[at + c.HIGH], work[at + c.DEPTH]
             for k in range(size):
                 byte = voc[data + k]
                 if byte == BACKSLASH:
@@ -248,11 +180,11 @@ def list_key_closers(voc: Int32, table: Int32, automata: Int32, memory: Int32, w
                 return -1 - result
             is_live = result == 1
         if is_live:
-            work[work[LIST] + n] = token
+            work[work[c.LIST] + n] = token
             n += 1
-        closer += CLOSER
-    work[N_FOUND] = n
-    return OK
+        closer += layout.CLOSER
+    work[c.N_FOUND] = n
+    return c.OK
 
 
 @kernel
@@ -261,43 +193,49 @@ def can_read(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int
 
     It is for the few tokens that nothing faster answers for.
     """
-    top = memory[TOP]
-    here = work[LEVELS] + LEVEL
-    there = here + (MOST_THREADS + 1) * THREAD
-    for k in range(THREAD):
+    top = memory[c.TOP]
+    here = work[c.LEVELS] + LEVEL
+    there = here + (c.MOST_THREADS + 1) * c.THREAD
+    for k in range(c.THREAD):
         work[here + k] = work[at + k]
     n = 1
-    for k in range(voc[voc[TOKEN_START] + token], voc[voc[TOKEN_START] + token + 1]):
-        if memory[TOP] + room_for_byte(table, memory, work, here, n) > len(memory):
-            memory[TOP] = top
-            return -1 - NO_ROOM
+    for k in range(voc[voc[layout.TOKEN_START] + token], voc[voc[layout.TOKEN_START] + token + 1]):
+        if memory[c.TOP] + room_for_byte(table, memory, work, here, n) > len(memory):
+            memory[c.TOP] = top
+            return -1 - c.NO_ROOM
         found = 0
         for thread in range(n):
             found += step(
-                table, automata, memory, work, here + thread * THREAD, voc[voc[TOKEN_BYTES] + k], there + found * THREAD
+                table,
+                automata,
+                memory,
+                work,
+                here + thread * c.THREAD,
+                voc[voc[layout.TOKEN_BYTES] + k],
+                there + found * c.THREAD,
             )
-            if found > MOST_READINGS:
-                memory[TOP] = top
-                return -1 - TOO_MANY
+            if found > c.MOST_READINGS:
+                memory[c.TOP] = top
+                return -1 - c.TOO_MANY
         if found == 0:
-            memory[TOP] = top
+            memory[c.TOP] = top
             return 0
         n = found
         if found > 1:
             n = merge(table, memory, work, there, found)
             if n < 0:
-                memory[TOP] = top
+                memory[c.TOP] = top
                 return n
-        for word in range(n * THREAD):
+        for word in range(n * c.THREAD):
             work[here + word] = work[there + word]
-    memory[TOP] = top
+    memory[c.TOP] = top
     return 1
 
 
 @kernel
 def is_spacing_free(table: Int32) -> bool:
     """Whether any white space may stand between tokens of JSON, and none need stand."""
-    row = table[SPACING]
+    row = table[layout.SPACING]
     for column in range(4):
         if table[row + column] != 0:
             return False
@@ -310,55 +248,57 @@ def list_tokens(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: 
 
     Returns OK or an error.
     """
-    mode, shape = work[at + MODE], work[at + SHAPE_OF]
-    rows = mask + MASK_ROWS
-    if mode == NUMBER and table[IS_TEXT] != 0:
-        row = row_of(voc, automata, table[shape + NUMBER_AUTOMATON], -1, work[at + AUTOMATON], 0, -1, True, work)
+    mode, shape = work[at + c.MODE], work[at + c.SHAPE_OF]
+    rows = mask + c.MASK_ROWS
+    if mode == c.NUMBER and table[layout.IS_TEXT] != 0:
+        row = row_of(
+            voc, automata, table[shape + layout.NUMBER_AUTOMATON], -1, work[at + c.AUTOMATON], 0, -1, True, work
+        )
         return add_row(work, mask, rows, 1, row)
-    if mode != STRING and mode != KEY_STRING:
+    if mode != c.STRING and mode != c.KEY_STRING:
         place_thread(work, at)
         # PERF: white space leaves such a thread as it is, so what stands behind it is walked once
-        is_behind = mode < STRING and is_spacing_free(table)
-        return walk(voc, voc[BEHIND_SPACE if is_behind else STRUCTURE], table, automata, memory, work)
-    is_literal = mode == STRING and table[shape + KIND] == STRING_LITERALS
-    is_plain = work[at + ESCAPE] == NO_ESCAPE and work[at + UTF8] == 0
-    if not is_plain or is_literal or (mode == KEY_STRING and work[at + LENGTH] == 0):
+        is_behind = mode < c.STRING and is_spacing_free(table)
+        return walk(voc, voc[layout.BEHIND_SPACE if is_behind else layout.STRUCTURE], table, automata, memory, work)
+    is_literal = mode == c.STRING and table[shape + layout.KIND] == layout.STRING_LITERALS
+    is_plain = work[at + c.ESCAPE] == c.NO_ESCAPE and work[at + c.UTF8] == 0
+    if not is_plain or is_literal or (mode == c.KEY_STRING and work[at + c.LENGTH] == 0):
         place_thread(work, at)
-        return walk(voc, voc[FULL], table, automata, memory, work)
-    if mode == STRING:
-        automaton = table[shape + STRING_AUTOMATON]
+        return walk(voc, voc[layout.FULL], table, automata, memory, work)
+    if mode == c.STRING:
+        automaton = table[shape + layout.STRING_AUTOMATON]
         if automaton >= 0:
             least, rest = characters_left(voc, table, automata, work, at)
-            lengths = table[shape + STRING_LENGTHS]
-            row = row_of(voc, automata, automaton, lengths, work[at + AUTOMATON], least, rest, False, work)
+            lengths = table[shape + layout.STRING_LENGTHS]
+            row = row_of(voc, automata, automaton, lengths, work[at + c.AUTOMATON], least, rest, False, work)
             code = add_row(work, mask, rows, 1, row)
-            if code != OK:
+            if code != c.OK:
                 return code
             place_thread(work, at)
-            return walk(voc, voc[SPECIAL], table, automata, memory, work)
-        rest = table[shape + STRING_MOST] - work[at + LENGTH]
-        row = voc[CONTENT_ROW]
-        if table[shape + STRING_MOST] >= 0 and rest <= voc[N_LENGTHS]:
-            row = voc[voc[LENGTH_ROWS] + rest]
+            return walk(voc, voc[layout.SPECIAL], table, automata, memory, work)
+        rest = table[shape + layout.STRING_MOST] - work[at + c.LENGTH]
+        row = voc[layout.CONTENT_ROW]
+        if table[shape + layout.STRING_MOST] >= 0 and rest <= voc[layout.N_LENGTHS]:
+            row = voc[voc[layout.LENGTH_ROWS] + rest]
         add_row(work, mask, rows, 0, row)
         return list_closers(voc, table, automata, memory, work, at)
-    automaton = table[shape + KEY_AUTOMATON]
+    automaton = table[shape + layout.KEY_AUTOMATON]
     if automaton < 0:
-        add_row(work, mask, rows, 0, voc[CONTENT_ROW])
+        add_row(work, mask, rows, 0, voc[layout.CONTENT_ROW])
         return list_key_closers(voc, table, automata, memory, work, at)
-    if work[at + AUTOMATON] != 0:
-        row = row_of(voc, automata, automaton, -1, work[at + AUTOMATON], 0, -1, False, work)
+    if work[at + c.AUTOMATON] != 0:
+        row = row_of(voc, automata, automaton, -1, work[at + c.AUTOMATON], 0, -1, False, work)
         code = add_row(work, mask, rows, 1, row)
-        if code != OK:
+        if code != c.OK:
             return code
     place_thread(work, at)
-    code = walk(voc, voc[SPECIAL], table, automata, memory, work)
-    if code != OK or work[at + IS_OFF] != 0:
+    code = walk(voc, voc[layout.SPECIAL], table, automata, memory, work)
+    if code != c.OK or work[at + c.IS_OFF] != 0:
         return code
     # the named keys' own tokens: as if there were no others
     to = place_thread(work, at)
-    work[to + LENGTH] = 0
-    return walk(voc, voc[FULL], table, automata, memory, work)
+    work[to + c.LENGTH] = 0
+    return walk(voc, voc[layout.FULL], table, automata, memory, work)
 
 
 @kernel
@@ -366,37 +306,37 @@ def add_row(work: Int32, mask: int, rows: int, is_kept: int, row: int) -> int:
     """Add a row to a mask. Returns OK, or the error that the row is."""
     if row < 0:
         return -row
-    n = work[mask + N_MASK_ROWS]
+    n = work[mask + c.N_MASK_ROWS]
     work[rows + 2 * n] = is_kept
     work[rows + 2 * n + 1] = row
-    work[mask + N_MASK_ROWS] = n + 1
-    return OK
+    work[mask + c.N_MASK_ROWS] = n + 1
+    return c.OK
 
 
 @kernel
 def make_mask(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, at: int) -> int:
     """The mask of a thread, newly made. Returns its offset, or -1 - an error."""
-    header = work[LIST] - MASK_HEADER  # the header in the making stands before the list
-    for k in range(MASK_HEADER):
+    header = work[c.LIST] - c.MASK_HEADER  # the header in the making stands before the list
+    for k in range(c.MASK_HEADER):
         work[header + k] = 0
-    work[N_FOUND] = 0
-    top = memory[TOP]
+    work[c.N_FOUND] = 0
+    top = memory[c.TOP]
     code = list_tokens(voc, table, automata, memory, work, at, header)
-    memory[TOP] = top
-    if code != OK:
+    memory[c.TOP] = top
+    if code != c.OK:
         return -1 - code
-    n = work[N_FOUND]
-    if n > MOST_LISTED or (n > MOST_BESIDE and work[header + N_MASK_ROWS] > 0):
+    n = work[c.N_FOUND]
+    if n > MOST_LISTED or (n > MOST_BESIDE and work[header + c.N_MASK_ROWS] > 0):
         row = unite_rows(voc, work, header)
-        work[header + N_MASK_ROWS] = 0
-        add_row(work, header, header + MASK_ROWS, 1, row)
+        work[header + c.N_MASK_ROWS] = 0
+        add_row(work, header, header + c.MASK_ROWS, 1, row)
         n = 0
-    work[header + N_IDS] = n
-    work[header + IS_ANY] = 1 if n > 0 else has_any(voc, work, header)
-    mask = work[DATA_TOP]
-    for k in range(MASK_HEADER + n):
+    work[header + c.N_IDS] = n
+    work[header + c.IS_ANY] = 1 if n > 0 else has_any(voc, work, header)
+    mask = work[c.DATA_TOP]
+    for k in range(c.MASK_HEADER + n):
         work[mask + k] = work[header + k]
-    work[DATA_TOP] = mask + MASK_HEADER + n
+    work[c.DATA_TOP] = mask + c.MASK_HEADER + n
     return mask
 
 
@@ -406,31 +346,31 @@ def unite_rows(voc: Int32, work: Int32, mask: int) -> int:
 
     PERF: so a mask is one row, and equal masks are the same one, which is written once.
     """
-    key, n_rows, n = work[KEY_BUFFER], work[mask + N_MASK_ROWS], work[N_FOUND]
+    key, n_rows, n = work[c.KEY_BUFFER], work[mask + c.N_MASK_ROWS], work[c.N_FOUND]
     size = 1 + 2 * n_rows + n
-    is_kept = key + size < work[KEY_END]
+    is_kept = key + size < work[c.KEY_END]
     slot = 0
     if is_kept:
         work[key] = UNITED
         for k in range(2 * n_rows):
-            work[key + 1 + k] = work[mask + MASK_ROWS + k]
+            work[key + 1 + k] = work[mask + c.MASK_ROWS + k]
         for k in range(n):
-            work[key + 1 + 2 * n_rows + k] = work[work[LIST] + k]
+            work[key + 1 + 2 * n_rows + k] = work[work[c.LIST] + k]
         slot = find(work, size)
         if slot >= 0:
             return work[slot + 2]
-    row, n_words = work[DATA_TOP], voc[N_ROW_WORDS]
+    row, n_words = work[c.DATA_TOP], voc[layout.N_ROW_WORDS]
     words = work[row : row + n_words]
     for k in range(n_words):
         words[k] = 0
     for number in range(n_rows):
-        is_in_work, at = work[mask + MASK_ROWS + 2 * number], work[mask + MASK_ROWS + 2 * number + 1]
+        is_in_work, at = work[mask + c.MASK_ROWS + 2 * number], work[mask + c.MASK_ROWS + 2 * number + 1]
         bits = work[at : at + n_words] if is_in_work != 0 else voc[at : at + n_words]
         for k in range(n_words):
             words[k] |= bits[k]
     for k in range(n):
-        set_bit(work, row, work[work[LIST] + k])
-    work[DATA_TOP] = row + n_words
+        set_bit(work, row, work[work[c.LIST] + k])
+    work[c.DATA_TOP] = row + n_words
     if is_kept:
         insert(work, slot, size, row)
     return row
@@ -439,9 +379,9 @@ def unite_rows(voc: Int32, work: Int32, mask: int) -> int:
 @kernel
 def has_any(voc: Int32, work: Int32, mask: int) -> int:
     """1 if a row of a mask has a token, else 0."""
-    for k in range(work[mask + N_MASK_ROWS]):
-        is_kept, row = work[mask + MASK_ROWS + 2 * k], work[mask + MASK_ROWS + 2 * k + 1]
-        for word in range(voc[N_ROW_WORDS]):
+    for k in range(work[mask + c.N_MASK_ROWS]):
+        is_kept, row = work[mask + c.MASK_ROWS + 2 * k], work[mask + c.MASK_ROWS + 2 * k + 1]
+        for word in range(voc[layout.N_ROW_WORDS]):
             if (work[row + word] if is_kept else voc[row + word]) != 0:
                 return 1
     return 0
@@ -453,7 +393,7 @@ def mask_of(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int3
 
     may_take_long : whether a new one may be made; NOT_QUICK is the error where not.
     """
-    link = work[at + LINK]
+    link = work[at + c.LINK]
     n = write_thread_key(voc, table, automata, memory, work, at, MASK)
     found, asked, n, _ = ask(voc, table, memory, work, link, n)
     if found >= 0:
@@ -462,9 +402,9 @@ def mask_of(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int3
         return -1 - NOT_QUICK
     keep_room(work)
     begin_marks(memory, link)
-    work[N_MISSES] += 1
+    work[c.N_MISSES] += 1
     found = make_mask(voc, table, automata, memory, work, at)
-    memory[LIMIT] = 0
+    memory[c.LIMIT] = 0
     if found < 0:
         return found
     wanted = pieces_read(memory)

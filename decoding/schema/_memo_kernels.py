@@ -13,79 +13,10 @@ from __future__ import annotations
 
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
+from maskwright.decoding.schema import constants as c
 from maskwright.decoding.schema._frame_kernels import are_others_open, can_close, can_go_on, frame_at, n_frames
 from maskwright.decoding.schema._space_kernels import known_space
-from maskwright.decoding.schema.constants import (
-    AUTOMATON,
-    BITS,
-    CODE,
-    COLON,
-    COUNT,
-    DATA,
-    DATA_END,
-    DATA_TOP,
-    DEPTH,
-    ESCAPE,
-    FORK_SHAPE,
-    FRONT_1,
-    FRONT_2,
-    HIGH,
-    IS_DEEP,
-    IS_OFF,
-    KEY_BUFFER,
-    KEY_END,
-    KEY_STRING,
-    LENGTH,
-    LEVEL,
-    LINK,
-    LOW,
-    MARKED,
-    MISSING,
-    MODE,
-    MOST_DEPTH,
-    N_OTHER,
-    N_PLACES,
-    N_RESETS,
-    N_SLOTS,
-    N_USED,
-    NUMBER,
-    PARENT,
-    PARTS,
-    RANK,
-    RESERVE,
-    SHAPE,
-    SHAPE_OF,
-    SLOT,
-    SLOTS,
-    STRING,
-    UTF8,
-    VALUE,
-    WHOLES,
-)
-from maskwright.maskstore.schema.layout import (
-    AUTOMATON_ID,
-    HAS_CONTAINED,
-    INDENT,
-    ITEMS,
-    KIND,
-    LEAST,
-    MOST,
-    MOST_BYTES,
-    N_NAMES,
-    N_PREFIX,
-    N_UNIQUE,
-    N_WORDS,
-    NODE_ID,
-    NUMBER_AUTOMATON,
-    OBJECTS,
-    SHAPE_ID,
-    SPACING_ID,
-    STRING_AUTOMATON,
-    STRING_LEAST,
-    STRING_LENGTHS,
-    STRING_LITERALS,
-    STRING_MOST,
-)
+from maskwright.maskstore.schema import layout
 
 OPEN_END, QUESTION, ROW, SEVERAL = -1, -2, -3, -5
 """What begins a key, or a piece: the frame below all; a key that goes on; a row of an automaton;
@@ -95,33 +26,33 @@ several frames. (-4: an array that any number of items may follow.)"""
 @kernel
 def reset_memo(work: Int32) -> None:
     """Forget all that was kept."""
-    for k in range(SLOT * work[N_SLOTS]):
-        work[work[SLOTS] + k] = 0
-    work[DATA_TOP] = work[DATA]
-    work[N_USED] = 0
-    work[N_RESETS] += 1
+    for k in range(c.SLOT * work[c.N_SLOTS]):
+        work[work[c.SLOTS] + k] = 0
+    work[c.DATA_TOP] = work[c.DATA]
+    work[c.N_USED] = 0
+    work[c.N_RESETS] += 1
 
 
 @kernel
 def keep_room(work: Int32) -> None:
     """Forget all if there is not room for what one mask may add."""
-    if 2 * work[N_USED] > work[N_SLOTS] - 1024 or work[DATA_TOP] + 2 * work[RESERVE] > work[DATA_END]:
+    if 2 * work[c.N_USED] > work[c.N_SLOTS] - 1024 or work[c.DATA_TOP] + 2 * work[c.RESERVE] > work[c.DATA_END]:
         reset_memo(work)
 
 
 @kernel
 def find(work: Int32, n: int) -> int:
     """The slot of the key of n integers in KEY_BUFFER, or -1 - the slot that is free for it."""
-    key = work[KEY_BUFFER]
+    key = work[c.KEY_BUFFER]
     mixed = 0x2545F491
     for k in range(n):
         mixed = ((mixed ^ (int(work[key + k]) & 0xFFFFFFFF)) * 0x9E3779B1) & 0xFFFFFFFFFFFF
         mixed ^= mixed >> 15
     hashed = (mixed ^ (mixed >> 21)) & 0x7FFFFFFF | 1
-    mask = int(work[N_SLOTS]) - 1
+    mask = int(work[c.N_SLOTS]) - 1
     place = (mixed >> 7) & mask
     while True:
-        slot = work[SLOTS] + SLOT * place
+        slot = work[c.SLOTS] + c.SLOT * place
         if work[slot] == 0:
             work[key - 1] = hashed  # for `insert`
             return -1 - slot
@@ -143,18 +74,18 @@ def insert(work: Int32, free: int, n: int, value: int) -> int:
     Returns its slot, or -1 where keys have no more room: then nothing is kept.
     """
     slot = -1 - free
-    key = work[KEY_BUFFER]
-    at = work[DATA_TOP]
-    if at + 1 + n + work[RESERVE] > work[DATA_END] or 4 * work[N_USED] > 3 * work[N_SLOTS]:
+    key = work[c.KEY_BUFFER]
+    at = work[c.DATA_TOP]
+    if at + 1 + n + work[c.RESERVE] > work[c.DATA_END] or 4 * work[c.N_USED] > 3 * work[c.N_SLOTS]:
         return -1
     work[at] = n
     for k in range(n):
         work[at + 1 + k] = work[key + k]
-    work[DATA_TOP] = at + 1 + n
+    work[c.DATA_TOP] = at + 1 + n
     work[slot] = work[key - 1]
     work[slot + 1] = at
     work[slot + 2] = value
-    work[N_USED] += 1
+    work[c.N_USED] += 1
     return slot
 
 
@@ -166,14 +97,14 @@ def write_piece(voc: Int32, table: Int32, memory: Int32, work: Int32, slot: int,
 
     Returns its size, -1 if it is too long to be kept.
     """
-    key = work[KEY_BUFFER]
+    key = work[c.KEY_BUFFER]
     work[key] = QUESTION
     work[key + 1] = work[slot + 1]
     depth = piece >> 1
-    while depth > 0 and memory[link + SHAPE] != FORK_SHAPE:
-        link = memory[link + PARENT]
+    while depth > 0 and memory[link + c.SHAPE] != c.FORK_SHAPE:
+        link = memory[link + c.PARENT]
         depth -= 1
-    if memory[link + SHAPE] != FORK_SHAPE:
+    if memory[link + c.SHAPE] != c.FORK_SHAPE:
         n = write_frame(voc, table, memory, work, key + 2, link, piece & 1)
     else:
         n = write_frames(voc, table, memory, work, key + 2, link, depth, piece & 1)
@@ -186,7 +117,7 @@ def write_frames(voc: Int32, table: Int32, memory: Int32, work: Int32, n: int, l
 
     Before them stands which of them each frame above is in. Returns the end, or -1.
     """
-    above, here = work[FRONT_1], work[FRONT_2]
+    above, here = work[c.FRONT_1], work[c.FRONT_2]
     size = n_frames(memory, link)
     for k in range(size):
         work[here + k] = frame_at(memory, link, k)
@@ -194,9 +125,9 @@ def write_frames(voc: Int32, table: Int32, memory: Int32, work: Int32, n: int, l
         above, here = here, above
         below = 0
         for k in range(size):
-            parents = memory[work[above + k] + PARENT]
+            parents = memory[work[above + k] + c.PARENT]
             many = n_frames(memory, parents)
-            if n + many + 64 > work[KEY_END] or below + many > N_PLACES:
+            if n + many + 64 > work[c.KEY_END] or below + many > c.N_PLACES:
                 return -1
             if level == depth - 1:
                 work[n] = many
@@ -212,7 +143,7 @@ def write_frames(voc: Int32, table: Int32, memory: Int32, work: Int32, n: int, l
                     work[n] = number
                     n += 1
         size = below
-    if n + 64 > work[KEY_END]:
+    if n + 64 > work[c.KEY_END]:
         return -1
     work[n] = SEVERAL
     work[n + 1] = size
@@ -234,70 +165,70 @@ def write_frame(voc: Int32, table: Int32, memory: Int32, work: Int32, n: int, fr
 
     Returns the end, or -1 if there is no room.
     """
-    shape = memory[frame + SHAPE]
-    if n + 64 > work[KEY_END]:
+    shape = memory[frame + c.SHAPE]
+    if n + 64 > work[c.KEY_END]:
         return -1
     if shape < 0:
         work[n] = OPEN_END
         return n + 1
-    if table[shape + KIND] != OBJECTS:
+    if table[shape + layout.KIND] != layout.OBJECTS:
         return write_array(voc, table, memory, work, n, frame)
     if kind == 0:
         flags = 4 if are_others_open(table, memory, frame, shape) else 0
         flags |= 2 if can_go_on(table, memory, frame, shape) else 0
         work[n] = flags | (1 if can_close(table, memory, frame, shape) else 0)
         # a named key marks all of the frame as it is read; another one needs the shape alone
-        work[n + 1] = table[shape + SHAPE_ID] if flags & 4 else 0
+        work[n + 1] = table[shape + layout.SHAPE_ID] if flags & 4 else 0
         return n + 2
-    words = table[shape + N_WORDS]
-    if n + words + 64 > work[KEY_END]:
+    words = table[shape + layout.N_WORDS]
+    if n + words + 64 > work[c.KEY_END]:
         return -1
-    counts = table[shape + LEAST] > 0 or table[shape + MOST] >= 0
-    work[n] = table[shape + SHAPE_ID]
-    work[n + 1] = memory[frame + MISSING]
-    work[n + 2] = memory[frame + RANK]
-    work[n + 3] = memory[frame + COUNT] if counts else 0
-    left = table[shape + N_NAMES]
+    counts = table[shape + layout.LEAST] > 0 or table[shape + layout.MOST] >= 0
+    work[n] = table[shape + layout.SHAPE_ID]
+    work[n + 1] = memory[frame + c.MISSING]
+    work[n + 2] = memory[frame + c.RANK]
+    work[n + 3] = memory[frame + c.COUNT] if counts else 0
+    left = table[shape + layout.N_NAMES]
     if left >= 0:  # what no token can use up is said alike
-        left -= memory[frame + N_OTHER]
-        left = left if counts else min(left, voc[MOST_BYTES] + 1)
+        left -= memory[frame + c.N_OTHER]
+        left = left if counts else min(left, voc[layout.MOST_BYTES] + 1)
     work[n + 4] = left
     for k in range(words):
-        work[n + 5 + k] = memory[frame + BITS + k]
+        work[n + 5 + k] = memory[frame + c.BITS + k]
     return n + 5 + words
 
 
 @kernel
 def write_array(voc: Int32, table: Int32, memory: Int32, work: Int32, n: int, frame: int) -> int:
     """`write_frame` of an array: what it lets follow is all of it."""
-    shape = memory[frame + SHAPE]
-    count, least, most = memory[frame + COUNT], table[shape + LEAST], table[shape + MOST]
-    n_unique = table[shape + N_UNIQUE]
-    is_plain = table[shape + HAS_CONTAINED] == 0 and n_unique == 0 and count >= table[shape + N_PREFIX]
-    if is_plain and count >= least and (most < 0 or most - count > voc[MOST_BYTES]):
-        items = table[shape + ITEMS]
+    shape = memory[frame + c.SHAPE]
+    count, least, most = memory[frame + c.COUNT], table[shape + layout.LEAST], table[shape + layout.MOST]
+    n_unique = table[shape + layout.N_UNIQUE]
+    is_plain = table[shape + layout.HAS_CONTAINED] == 0 and n_unique == 0 and count >= table[shape + layout.N_PREFIX]
+    if is_plain and count >= least and (most < 0 or most - count > voc[layout.MOST_BYTES]):
+        items = table[shape + layout.ITEMS]
         work[n] = -4
-        work[n + 1] = table[items + NODE_ID] if items >= 0 else -1
+        work[n + 1] = table[items + layout.NODE_ID] if items >= 0 else -1
         return n + 2
     words = (n_unique + 31) >> 5
-    if n + words + 64 > work[KEY_END]:
+    if n + words + 64 > work[c.KEY_END]:
         return -1
     if most < 0:
-        count = min(count, max(max(least, table[shape + N_PREFIX]), 1))
-    work[n] = table[shape + SHAPE_ID]
+        count = min(count, max(max(least, table[shape + layout.N_PREFIX]), 1))
+    work[n] = table[shape + layout.SHAPE_ID]
     work[n + 1] = count
-    work[n + 2] = memory[frame + MARKED]
+    work[n + 2] = memory[frame + c.MARKED]
     for k in range(words):
-        work[n + 3 + k] = memory[frame + BITS + k]
+        work[n + 3 + k] = memory[frame + c.BITS + k]
     return n + 3 + words
 
 
 @kernel
 def pieces_read(memory: Int32) -> int:
     """The pieces that have been marked, as bits; -1 if some are too deep."""
-    if memory[IS_DEEP] != 0:
+    if memory[c.IS_DEEP] != 0:
         return -1
-    parts, wholes = int(memory[PARTS]), int(memory[WHOLES])
+    parts, wholes = int(memory[c.PARTS]), int(memory[c.WHOLES])
     found, depth = 0, 0
     while (parts | wholes) >> depth != 0:
         found |= (parts >> depth & 1 | (wholes >> depth & 1) << 1) << 2 * depth
@@ -308,7 +239,7 @@ def pieces_read(memory: Int32) -> int:
 @kernel
 def next_question(asked: int, wanted: int) -> int:
     """The first piece that is wanted and has not been asked for; -1 if there is none."""
-    for depth in range(MOST_DEPTH):
+    for depth in range(c.MOST_DEPTH):
         part, whole = 1 << 2 * depth, 2 << 2 * depth
         if wanted & whole != 0:
             if asked & whole == 0:
@@ -374,8 +305,8 @@ def write_thread_key(
     purpose : what is kept under it: a number that no other kind of result has.
     """
     n = write_place(voc, table, automata, work, at, purpose)
-    if table[INDENT] > 0:  # the level says how far a line is indented
-        work[work[KEY_BUFFER] + n] = memory[frame_at(memory, work[at + LINK], 0) + LEVEL]
+    if table[layout.INDENT] > 0:  # the level says how far a line is indented
+        work[work[c.KEY_BUFFER] + n] = memory[frame_at(memory, work[at + c.LINK], 0) + c.LEVEL]
         return n + 1
     return n
 
@@ -383,38 +314,38 @@ def write_thread_key(
 @kernel
 def write_place(voc: Int32, table: Int32, automata: Int32, work: Int32, at: int, purpose: int) -> int:
     """`write_thread_key` but for the level."""
-    n = work[KEY_BUFFER]
-    mode, shape = work[at + MODE], work[at + SHAPE_OF]
-    work[n] = table[SPACING_ID] << 6 | purpose << 4 | mode
-    if mode in (VALUE, COLON):
-        work[n + 1] = table[shape + NODE_ID]
-        work[n + 2] = known_space(table, work[at + AUTOMATON], voc[MOST_BYTES])
+    n = work[c.KEY_BUFFER]
+    mode, shape = work[at + c.MODE], work[at + c.SHAPE_OF]
+    work[n] = table[layout.SPACING_ID] << 6 | purpose << 4 | mode
+    if mode in (c.VALUE, c.COLON):
+        work[n + 1] = table[shape + layout.NODE_ID]
+        work[n + 2] = known_space(table, work[at + c.AUTOMATON], voc[layout.MOST_BYTES])
         return 3
-    if mode < STRING:
-        work[n + 1] = known_space(table, work[at + AUTOMATON], voc[MOST_BYTES])
+    if mode < c.STRING:
+        work[n + 1] = known_space(table, work[at + c.AUTOMATON], voc[layout.MOST_BYTES])
         return 2
-    work[n + 2] = work[at + AUTOMATON]
-    if mode == NUMBER:
-        work[n + 1] = automata[table[shape + NUMBER_AUTOMATON] + AUTOMATON_ID]
+    work[n + 2] = work[at + c.AUTOMATON]
+    if mode == c.NUMBER:
+        work[n + 1] = automata[table[shape + layout.NUMBER_AUTOMATON] + layout.AUTOMATON_ID]
         return 3
-    work[n + 1] = table[shape + SHAPE_ID]
-    work[n + 3] = work[at + ESCAPE]
-    work[n + 4] = work[at + CODE]
-    work[n + 5] = work[at + UTF8]
-    if mode == STRING and table[shape + KIND] != STRING_LITERALS:
-        automaton = table[shape + STRING_AUTOMATON]
-        work[n + 1] = -1 if automaton < 0 else automata[automaton + AUTOMATON_ID]
+    work[n + 1] = table[shape + layout.SHAPE_ID]
+    work[n + 3] = work[at + c.ESCAPE]
+    work[n + 4] = work[at + c.CODE]
+    work[n + 5] = work[at + c.UTF8]
+    if mode == c.STRING and table[shape + layout.KIND] != layout.STRING_LITERALS:
+        automaton = table[shape + layout.STRING_AUTOMATON]
+        work[n + 1] = -1 if automaton < 0 else automata[automaton + layout.AUTOMATON_ID]
         least, rest = characters_left(voc, table, automata, work, at)
         work[n + 6] = least
         work[n + 7] = rest
         return 8
-    work[n + 6] = work[at + LOW]
-    work[n + 7] = work[at + HIGH]
-    work[n + 8] = work[at + DEPTH]
-    if mode != KEY_STRING:
+    work[n + 6] = work[at + c.LOW]
+    work[n + 7] = work[at + c.HIGH]
+    work[n + 8] = work[at + c.DEPTH]
+    if mode != c.KEY_STRING:
         return 9
-    work[n + 9] = work[at + IS_OFF]
-    work[n + 10] = work[at + LENGTH]
+    work[n + 9] = work[at + c.IS_OFF]
+    work[n + 10] = work[at + c.LENGTH]
     return 11
 
 
@@ -424,11 +355,11 @@ def characters_left(voc: Int32, table: Int32, automata: Int32, work: Int32, at: 
 
     -1 for as many as a token can have. What no token can reach is said alike.
     """
-    shape = work[at + SHAPE_OF]
-    most, length, longest = table[shape + STRING_MOST], work[at + LENGTH], voc[MOST_BYTES]
-    least = max(table[shape + STRING_LEAST] - length, 0)
+    shape = work[at + c.SHAPE_OF]
+    most, length, longest = table[shape + layout.STRING_MOST], work[at + c.LENGTH], voc[layout.MOST_BYTES]
+    least = max(table[shape + layout.STRING_LEAST] - length, 0)
     rest = most - length if most >= 0 else -1
-    lengths = table[shape + STRING_LENGTHS]
+    lengths = table[shape + layout.STRING_LENGTHS]
     if lengths < 0:
         return min(least, longest + 1), rest if rest <= longest else -1
     reach = longest + automata[lengths] + automata[lengths + 1]

@@ -12,33 +12,9 @@ from __future__ import annotations
 
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
+from maskwright.decoding.schema import constants as c
 from maskwright.decoding.schema._frame_kernels import copy_frame, frame_at, frame_words, n_frames
-from maskwright.decoding.schema.constants import (
-    AUTOMATON,
-    CLASS,
-    CLASSES,
-    FORK,
-    FORK_SHAPE,
-    FRONT_1,
-    HOLDS,
-    IS_OFF,
-    LINK,
-    LOW,
-    MARKED,
-    MODE,
-    MOST_READINGS,
-    N_PLACES,
-    NO_ROOM,
-    PARENT,
-    PLACES,
-    SHAPE,
-    SHAPE_OF,
-    STAMP,
-    THREAD,
-    TOO_MANY,
-    TOP,
-)
-from maskwright.maskstore.schema.layout import ARRAYS, KIND
+from maskwright.maskstore.schema import layout
 
 CLASS_LINK, CLASS_NEXT, CLASS_LAST = 0, 1, 2
 """Of a thread that is merged: its link; the next thread that is equal, or -1; of the first of such
@@ -48,12 +24,12 @@ threads, the last."""
 @kernel
 def next_stamp(work: Int32) -> int:
     """A stamp that no place has."""
-    if work[STAMP] == 1 << 30:
-        for k in range(2 * N_PLACES):
-            work[work[PLACES] + k] = 0
-        work[STAMP] = 0
-    work[STAMP] += 1
-    return work[STAMP]
+    if work[c.STAMP] == 1 << 30:
+        for k in range(2 * c.N_PLACES):
+            work[work[c.PLACES] + k] = 0
+        work[c.STAMP] = 0
+    work[c.STAMP] += 1
+    return work[c.STAMP]
 
 
 @kernel
@@ -62,19 +38,21 @@ def find_equal(work: Int32, stamp: int, to: int, at: int, new: int) -> int:
 
     If there is none, -1; then that thread is noted under the number `new`.
     """
-    mixed = int(work[at + SHAPE_OF]) * 0x9E3779B1 ^ int(work[at + AUTOMATON]) * 0x85EBCA6B
-    mixed = (mixed ^ int(work[at + LOW]) * 0xC2B2AE35 ^ int(work[at + IS_OFF]) * 31 ^ int(work[at + MODE])) & 0xFFFFFFFF
-    place = (mixed ^ mixed >> 15) & (N_PLACES - 1)
-    places = work[PLACES]
+    mixed = int(work[at + c.SHAPE_OF]) * 0x9E3779B1 ^ int(work[at + c.AUTOMATON]) * 0x85EBCA6B
+    mixed = (
+        mixed ^ int(work[at + c.LOW]) * 0xC2B2AE35 ^ int(work[at + c.IS_OFF]) * 31 ^ int(work[at + c.MODE])
+    ) & 0xFFFFFFFF
+    place = (mixed ^ mixed >> 15) & (c.N_PLACES - 1)
+    places = work[c.PLACES]
     while work[places + 2 * place] == stamp:
         number = work[places + 2 * place + 1]
-        other = to + number * THREAD
-        k = LINK + 1
-        while k < THREAD and work[other + k] == work[at + k]:
+        other = to + number * c.THREAD
+        k = c.LINK + 1
+        while k < c.THREAD and work[other + k] == work[at + k]:
             k += 1
-        if k == THREAD:
+        if k == c.THREAD:
             return number
-        place = (place + 1) & (N_PLACES - 1)
+        place = (place + 1) & (c.N_PLACES - 1)
     work[places + 2 * place] = stamp
     work[places + 2 * place + 1] = new
     return -1
@@ -86,37 +64,37 @@ def merge(table: Int32, memory: Int32, work: Int32, to: int, n: int) -> int:
 
     Returns how many are left, or -1 - an error.
     """
-    classes, top = work[CLASSES], memory[TOP]
+    classes, top = work[c.CLASSES], memory[c.TOP]
     stamp = next_stamp(work)
     kept = 0
     for k in range(n):
-        at = to + k * THREAD
-        here = classes + CLASS * k
-        work[here + CLASS_LINK] = work[at + LINK]
+        at = to + k * c.THREAD
+        here = classes + c.CLASS * k
+        work[here + CLASS_LINK] = work[at + c.LINK]
         work[here + CLASS_NEXT] = -1
         number = find_equal(work, stamp, to, at, kept)
         if number >= 0:
-            first = work[to + number * THREAD + LINK]  # that of a thread that is kept: its class
-            last = work[classes + CLASS * first + CLASS_LAST]
-            work[classes + CLASS * last + CLASS_NEXT] = k
-            work[classes + CLASS * first + CLASS_LAST] = k
+            first = work[to + number * c.THREAD + c.LINK]  # that of a thread that is kept: its class
+            last = work[classes + c.CLASS * first + CLASS_LAST]
+            work[classes + c.CLASS * last + CLASS_NEXT] = k
+            work[classes + c.CLASS * first + CLASS_LAST] = k
             continue
         work[here + CLASS_LAST] = k
         if kept != k:
-            for word in range(THREAD):
-                work[to + kept * THREAD + word] = work[at + word]
-        work[to + kept * THREAD + LINK] = k
+            for word in range(c.THREAD):
+                work[to + kept * c.THREAD + word] = work[at + word]
+        work[to + kept * c.THREAD + c.LINK] = k
         kept += 1
     for number in range(kept):
-        thread = to + number * THREAD
-        first = work[thread + LINK]
-        if work[classes + CLASS * first + CLASS_NEXT] < 0:
-            work[thread + LINK] = work[classes + CLASS * first + CLASS_LINK]
+        thread = to + number * c.THREAD
+        first = work[thread + c.LINK]
+        if work[classes + c.CLASS * first + CLASS_NEXT] < 0:
+            work[thread + c.LINK] = work[classes + c.CLASS * first + CLASS_LINK]
             continue
         link = unite_class(table, memory, work, first, top)
         if link < 0:
             return link
-        work[thread + LINK] = link
+        work[thread + c.LINK] = link
     return kept
 
 
@@ -127,11 +105,11 @@ def unite_class(table: Int32, memory: Int32, work: Int32, first: int, top: int) 
     first : the first of these threads.
     top : frames from here on are new, so that they may be changed.
     """
-    frames = work[FRONT_1]
+    frames = work[c.FRONT_1]
     stamp = next_stamp(work)
     n, thread = 0, first
     while thread >= 0:
-        here = work[CLASSES] + CLASS * thread
+        here = work[c.CLASSES] + c.CLASS * thread
         link = work[here + CLASS_LINK]
         for k in range(n_frames(memory, link)):
             n = add_frame(table, memory, work, stamp, n, frame_at(memory, link, k), top)
@@ -140,16 +118,16 @@ def unite_class(table: Int32, memory: Int32, work: Int32, first: int, top: int) 
         thread = work[here + CLASS_NEXT]
     if n == 1:
         return work[frames]
-    if n > MOST_READINGS:
-        return -1 - TOO_MANY
-    link = memory[TOP]
-    if link + FORK + n > len(memory):
-        return -1 - NO_ROOM
+    if n > c.MOST_READINGS:
+        return -1 - c.TOO_MANY
+    link = memory[c.TOP]
+    if link + c.FORK + n > len(memory):
+        return -1 - c.NO_ROOM
     for k in range(n):
-        memory[link + FORK + k] = work[frames + k]
+        memory[link + c.FORK + k] = work[frames + k]
     memory[link] = n
-    memory[link + SHAPE] = FORK_SHAPE
-    memory[TOP] = link + FORK + n
+    memory[link + c.SHAPE] = c.FORK_SHAPE
+    memory[c.TOP] = link + c.FORK + n
     return link
 
 
@@ -159,32 +137,32 @@ def add_frame(table: Int32, memory: Int32, work: Int32, stamp: int, n: int, fram
 
     Returns how many there are now, or -1 - an error.
     """
-    frames, places = work[FRONT_1], work[PLACES]
-    shape = memory[frame + SHAPE]
-    marked = memory[frame + MARKED] if shape >= 0 and table[shape + KIND] == ARRAYS else 0
+    frames, places = work[c.FRONT_1], work[c.PLACES]
+    shape = memory[frame + c.SHAPE]
+    marked = memory[frame + c.MARKED] if shape >= 0 and table[shape + layout.KIND] == layout.ARRAYS else 0
     mixed = (int(shape) * 0x9E3779B1 ^ int(marked) * 0x85EBCA6B) & 0xFFFFFFFF
-    place = (mixed ^ mixed >> 15) & (N_PLACES - 1)
+    place = (mixed ^ mixed >> 15) & (c.N_PLACES - 1)
     while work[places + 2 * place] == stamp:
         number = work[places + 2 * place + 1]
         other = work[frames + number]
         if other == frame:
             return n
-        is_same = memory[other + SHAPE] == shape
-        if is_same and (table[shape + KIND] != ARRAYS or memory[other + MARKED] == marked):
-            parent = unite_links(memory, memory[other + PARENT], memory[frame + PARENT])
+        is_same = memory[other + c.SHAPE] == shape
+        if is_same and (table[shape + layout.KIND] != layout.ARRAYS or memory[other + c.MARKED] == marked):
+            parent = unite_links(memory, memory[other + c.PARENT], memory[frame + c.PARENT])
             if parent < 0:
                 return parent
-            if parent != memory[other + PARENT] and other < top:
-                if memory[TOP] + frame_words(table, shape) > len(memory):
-                    return -1 - NO_ROOM
+            if parent != memory[other + c.PARENT] and other < top:
+                if memory[c.TOP] + frame_words(table, shape) > len(memory):
+                    return -1 - c.NO_ROOM
                 other = copy_frame(table, memory, other)
                 work[frames + number] = other
-            memory[other + PARENT] = parent
-            memory[other + HOLDS] |= memory[frame + HOLDS]
+            memory[other + c.PARENT] = parent
+            memory[other + c.HOLDS] |= memory[frame + c.HOLDS]
             return n
-        place = (place + 1) & (N_PLACES - 1)
-    if n == MOST_READINGS:
-        return -1 - TOO_MANY
+        place = (place + 1) & (c.N_PLACES - 1)
+    if n == c.MOST_READINGS:
+        return -1 - c.TOO_MANY
     work[places + 2 * place] = stamp
     work[places + 2 * place + 1] = n
     work[frames + n] = frame
@@ -213,19 +191,19 @@ def unite_links(memory: Int32, link: int, other: int) -> int:
     n = n_frames(memory, link)
     if new == 0:
         return link
-    if n + new > MOST_READINGS:
-        return -1 - TOO_MANY
-    found = memory[TOP]
-    if found + FORK + n + new > len(memory):
-        return -1 - NO_ROOM
+    if n + new > c.MOST_READINGS:
+        return -1 - c.TOO_MANY
+    found = memory[c.TOP]
+    if found + c.FORK + n + new > len(memory):
+        return -1 - c.NO_ROOM
     for k in range(n):
-        memory[found + FORK + k] = frame_at(memory, link, k)
+        memory[found + c.FORK + k] = frame_at(memory, link, k)
     for k in range(n_frames(memory, other)):
         frame = frame_at(memory, other, k)
         if not has_frame(memory, link, frame):
-            memory[found + FORK + n] = frame
+            memory[found + c.FORK + n] = frame
             n += 1
     memory[found] = n
-    memory[found + SHAPE] = FORK_SHAPE
-    memory[TOP] = found + FORK + n
+    memory[found + c.SHAPE] = c.FORK_SHAPE
+    memory[c.TOP] = found + c.FORK + n
     return found

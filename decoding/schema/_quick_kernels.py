@@ -14,18 +14,8 @@ from maskwright.analysis.addresses import int32_at
 from maskwright.analysis.arrays import Int32, Int64
 from maskwright.analysis.jit import kernel
 from maskwright.decoding.engine.quick import NOT_QUICK
+from maskwright.decoding.schema import constants as c
 from maskwright.decoding.schema._text_kernels import fill_text, read_token
-from maskwright.decoding.schema.constants import (
-    AUTOMATA_AT,
-    BUSY,
-    MEMORY_AT,
-    OK,
-    STATE,
-    TABLE_AT,
-    VOC_AT,
-    WORDS_AT,
-    WORK_AT,
-)
 
 MOST_QUICK = 16
 """The most readings of a text that are followed while the GIL is held."""
@@ -36,13 +26,13 @@ def note_addresses(
     voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, words: Int32, addresses: Int64
 ) -> int:
     """Write what the others take. Returns OK. They need the arrays, which must be kept alive."""
-    addresses[VOC_AT], addresses[VOC_AT + 1] = voc.ctypes.data, len(voc)
-    addresses[TABLE_AT], addresses[TABLE_AT + 1] = table.ctypes.data, len(table)
-    addresses[AUTOMATA_AT], addresses[AUTOMATA_AT + 1] = automata.ctypes.data, len(automata)
-    addresses[MEMORY_AT], addresses[MEMORY_AT + 1] = memory.ctypes.data, len(memory)
-    addresses[WORK_AT], addresses[WORK_AT + 1] = work.ctypes.data, len(work)
-    addresses[WORDS_AT], addresses[WORDS_AT + 1] = words.ctypes.data, len(words)
-    return OK
+    addresses[c.VOC_AT], addresses[c.VOC_AT + 1] = voc.ctypes.data, len(voc)
+    addresses[c.TABLE_AT], addresses[c.TABLE_AT + 1] = table.ctypes.data, len(table)
+    addresses[c.AUTOMATA_AT], addresses[c.AUTOMATA_AT + 1] = automata.ctypes.data, len(automata)
+    addresses[c.MEMORY_AT], addresses[c.MEMORY_AT + 1] = memory.ctypes.data, len(memory)
+    addresses[c.WORK_AT], addresses[c.WORK_AT + 1] = work.ctypes.data, len(work)
+    addresses[c.WORDS_AT], addresses[c.WORDS_AT + 1] = words.ctypes.data, len(words)
+    return c.OK
 
 
 @kernel(forceinline=True)
@@ -52,23 +42,23 @@ def read_and_fill(addresses: Int64, token: int, is_read: bool, is_filled: bool) 
     Returns twice an error of the first, or 1 + twice that of the second, or 0. Each may be
     NOT_QUICK.
     """
-    work = int32_at(addresses[WORK_AT], addresses[WORK_AT + 1])
-    if work[BUSY] != 0:
+    work = int32_at(addresses[c.WORK_AT], addresses[c.WORK_AT + 1])
+    if work[c.BUSY] != 0:
         return 2 * NOT_QUICK
-    voc = int32_at(addresses[VOC_AT], addresses[VOC_AT + 1])
-    table = int32_at(addresses[TABLE_AT], addresses[TABLE_AT + 1])
-    automata = int32_at(addresses[AUTOMATA_AT], addresses[AUTOMATA_AT + 1])
-    memory = int32_at(addresses[MEMORY_AT], addresses[MEMORY_AT + 1])
+    voc = int32_at(addresses[c.VOC_AT], addresses[c.VOC_AT + 1])
+    table = int32_at(addresses[c.TABLE_AT], addresses[c.TABLE_AT + 1])
+    automata = int32_at(addresses[c.AUTOMATA_AT], addresses[c.AUTOMATA_AT + 1])
+    memory = int32_at(addresses[c.MEMORY_AT], addresses[c.MEMORY_AT + 1])
     if is_read:
-        is_long = memory[memory[STATE]] > MOST_QUICK
+        is_long = memory[memory[c.STATE]] > MOST_QUICK
         code = NOT_QUICK if is_long else read_token(voc, table, automata, memory, work, token, True)
-        if code != OK:
+        if code != c.OK:
             return 2 * code
     if is_filled:
-        words = int32_at(addresses[WORDS_AT], addresses[WORDS_AT + 1])
-        is_long = memory[memory[STATE]] > MOST_QUICK
+        words = int32_at(addresses[c.WORDS_AT], addresses[c.WORDS_AT + 1])
+        is_long = memory[memory[c.STATE]] > MOST_QUICK
         code = NOT_QUICK if is_long else fill_text(voc, table, automata, memory, work, words, False)
-        if code != OK:
+        if code != c.OK:
             return 1 + 2 * code
     return 0
 

@@ -4,52 +4,36 @@ from __future__ import annotations
 
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
+from maskwright.decoding.schema import constants as c
 from maskwright.decoding.schema._frame_kernels import has_bit
 from maskwright.decoding.schema._merge_kernels import merge
 from maskwright.decoding.schema._step_kernels import step
 from maskwright.decoding.schema._walk_kernels import room_for_byte
-from maskwright.decoding.schema.constants import (
-    HISTORY,
-    ILLEGAL,
-    MAX_HISTORY,
-    MOST_READINGS,
-    N_HISTORY,
-    N_SAID,
-    NEXT,
-    NO_ROOM,
-    OK,
-    STATE,
-    THREAD,
-    THREADS_1,
-    THREADS_2,
-    TOO_MANY,
-    TOP,
-)
-from maskwright.maskstore.schema.layout import TOKEN_BYTES, TOKEN_START
+from maskwright.maskstore.schema import layout
 
 
 @kernel
 def keep_state(memory: Int32, work: Int32, at: int, n: int) -> None:
     """Write the text's new state: n threads."""
-    state = memory[TOP]
+    state = memory[c.TOP]
     memory[state] = n
-    for k in range(n * THREAD):
+    for k in range(n * c.THREAD):
         memory[state + 1 + k] = work[at + k]
-    memory[TOP] = state + 1 + n * THREAD
-    memory[STATE] = state
+    memory[c.TOP] = state + 1 + n * c.THREAD
+    memory[c.STATE] = state
 
 
 @kernel
 def note_history(memory: Int32, state: int) -> None:
     """Remember a state, the last one, to go back to it."""
-    memory[N_SAID] += 1
-    most = memory[MAX_HISTORY]
+    memory[c.N_SAID] += 1
+    most = memory[c.MAX_HISTORY]
     if most == 0:
         return
-    memory[HISTORY + memory[NEXT]] = state
-    memory[NEXT] = memory[NEXT] + 1 if memory[NEXT] + 1 < most else 0
-    if memory[N_HISTORY] < most:
-        memory[N_HISTORY] += 1
+    memory[c.HISTORY + memory[c.NEXT]] = state
+    memory[c.NEXT] = memory[c.NEXT] + 1 if memory[c.NEXT] + 1 < most else 0
+    if memory[c.N_HISTORY] < most:
+        memory[c.N_HISTORY] += 1
 
 
 @kernel
@@ -60,40 +44,40 @@ def read(
 
     data : its integers `start` to `end` - 1 are the bytes.
     """
-    state, top = memory[STATE], memory[TOP]
+    state, top = memory[c.STATE], memory[c.TOP]
     n = memory[state]
-    at, to = work[THREADS_1], work[THREADS_2]
-    for k in range(n * THREAD):
+    at, to = work[c.THREADS_1], work[c.THREADS_2]
+    for k in range(n * c.THREAD):
         work[at + k] = memory[state + 1 + k]
     for position in range(start, end):
-        if memory[TOP] + room_for_byte(table, memory, work, at, n) > len(memory):
-            memory[TOP] = top
-            return NO_ROOM
+        if memory[c.TOP] + room_for_byte(table, memory, work, at, n) > len(memory):
+            memory[c.TOP] = top
+            return c.NO_ROOM
         found = 0
         for k in range(n):
-            found += step(table, automata, memory, work, at + k * THREAD, data[position], to + found * THREAD)
-            if found > MOST_READINGS:
-                memory[TOP] = top
-                return TOO_MANY
+            found += step(table, automata, memory, work, at + k * c.THREAD, data[position], to + found * c.THREAD)
+            if found > c.MOST_READINGS:
+                memory[c.TOP] = top
+                return c.TOO_MANY
         if found == 0:
-            memory[TOP] = top
-            return ILLEGAL
+            memory[c.TOP] = top
+            return c.ILLEGAL
         n = found
         if found > 1:
             n = merge(table, memory, work, to, found)
             if n < 0:
-                memory[TOP] = top
+                memory[c.TOP] = top
                 return -1 - n
         at, to = to, at
-    if memory[TOP] + 1 + n * THREAD > len(memory):
-        memory[TOP] = top
-        return NO_ROOM
+    if memory[c.TOP] + 1 + n * c.THREAD > len(memory):
+        memory[c.TOP] = top
+        return c.NO_ROOM
     if commit:
         note_history(memory, state)
         keep_state(memory, work, at, n)
     else:
-        memory[TOP] = top
-    return OK
+        memory[c.TOP] = top
+    return c.OK
 
 
 @kernel
@@ -102,11 +86,13 @@ def clear_if_refused(
 ) -> int:
     """Take a token out of a mask if the text cannot read it. Returns OK or an error."""
     if not has_bit(words, 0, token):
-        return OK
-    start, end = voc[voc[TOKEN_START] + token], voc[voc[TOKEN_START] + token + 1]
-    code = read(table, automata, memory, work, voc, voc[TOKEN_BYTES] + start, voc[TOKEN_BYTES] + end, False)
-    if code == ILLEGAL:
+        return c.OK
+    start, end = voc[voc[layout.TOKEN_START] + token], voc[voc[layout.TOKEN_START] + token + 1]
+    code = read(
+        table, automata, memory, work, voc, voc[layout.TOKEN_BYTES] + start, voc[layout.TOKEN_BYTES] + end, False
+    )
+    if code == c.ILLEGAL:
         word = (int(words[token >> 5]) & 0xFFFFFFFF) & ~(1 << int(token & 31))
         words[token >> 5] = word if word < 1 << 31 else word - (1 << 32)
-        return OK
+        return c.OK
     return code

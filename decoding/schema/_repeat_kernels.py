@@ -12,6 +12,7 @@ from __future__ import annotations
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
 from maskwright.decoding.engine.quick import NOT_QUICK
+from maskwright.decoding.schema import constants as c
 from maskwright.decoding.schema._frame_kernels import (
     add_frames,
     frame_at,
@@ -24,61 +25,8 @@ from maskwright.decoding.schema._frame_kernels import (
 )
 from maskwright.decoding.schema._read_kernels import clear_if_refused
 from maskwright.decoding.schema._scarce_kernels import BITS_OF_HASH, refuse_scarce
-from maskwright.decoding.schema.constants import (
-    ESCAPE,
-    FORK_SHAPE,
-    FRONT_1,
-    FRONT_2,
-    HASH_1,
-    HASH_2,
-    HOLDS,
-    HOLDS_SCARCE,
-    IS_OFF,
-    KEY_STRING,
-    LENGTH,
-    LINK,
-    LOOPS,
-    MASKS,
-    MODE,
-    NO_ESCAPE,
-    OK,
-    PARENT,
-    REMEMBERED,
-    ROOT_FRAME,
-    SHAPE,
-    SHAPE_OF,
-    STATE,
-    STRING,
-    THREAD,
-    UTF8,
-)
+from maskwright.maskstore.schema import layout
 from maskwright.maskstore.schema._hash_kernels import HASH_FACTOR_1, HASH_FACTOR_2, next_hash
-from maskwright.maskstore.schema.layout import (
-    CLOSER,
-    CLOSERS,
-    CONTENTS,
-    KIND,
-    MANIFOLD,
-    MOST_BYTES,
-    N_CLOSERS,
-    N_CONTENTS,
-    N_MANIFOLD,
-    N_QUOTED,
-    N_ROW_WORDS,
-    N_TOKENS,
-    QUOTED,
-    QUOTED_SIZE,
-    SPECIAL,
-    STRING_MOST,
-    STRINGS,
-    STRUCTURE,
-    TOKEN_BYTES,
-    TOKEN_START,
-    TRACKS_ITEMS,
-    TRIE_IDS,
-    TRIE_SIZE,
-    TRIE_TOKENS,
-)
 
 QUICK_CELLS = 400
 """The most remembered keys and items that are asked about while the GIL is held, those of several
@@ -93,7 +41,7 @@ def holds(memory: Int32, link: int) -> int:
     """What a text remembers, in the frames of a link or around them, that may not come again."""
     found = 0
     for k in range(n_frames(memory, link)):
-        found |= memory[frame_at(memory, link, k) + HOLDS]
+        found |= memory[frame_at(memory, link, k) + c.HOLDS]
     return found
 
 
@@ -102,7 +50,7 @@ def has_limits(table: Int32, memory: Int32, link: int) -> bool:
     """Whether items here must differ, and some are words or strings of a greatest length."""
     for k in range(n_frames(memory, link)):
         frame = frame_at(memory, link, k)
-        if is_tracked(table, memory, frame) and table[memory[frame + SHAPE] + TRACKS_ITEMS] > 1:
+        if is_tracked(table, memory, frame) and table[memory[frame + c.SHAPE] + layout.TRACKS_ITEMS] > 1:
             return True
     return False
 
@@ -118,53 +66,53 @@ def refuse_repeats(
 
     Returns OK, NOTHING_LEFT or an error.
     """
-    for number in range(voc[N_MANIFOLD]):
-        code = clear_if_refused(voc, table, automata, memory, work, words, voc[voc[MANIFOLD] + number])
-        if code != OK:
+    for number in range(voc[layout.N_MANIFOLD]):
+        code = clear_if_refused(voc, table, automata, memory, work, words, voc[voc[layout.MANIFOLD] + number])
+        if code != c.OK:
             return code
-    state = memory[STATE]
+    state = memory[c.STATE]
     is_asked, is_limited, is_scarce = False, False, False
     for k in range(memory[state]):
-        at = state + 1 + k * THREAD
-        link = memory[at + LINK]
+        at = state + 1 + k * c.THREAD
+        link = memory[at + c.LINK]
         is_limited = is_limited or has_limits(table, memory, link)
         # PERF: within a string that is no key and no item, no token ends one
-        is_inside = memory[at + MODE] == STRING and memory[at + IS_OFF] == 0
+        is_inside = memory[at + c.MODE] == c.STRING and memory[at + c.IS_OFF] == 0
         held = holds(memory, link)
         is_asked = is_asked or (not is_inside and held != 0)
-        is_scarce = is_scarce or held & HOLDS_SCARCE != 0
+        is_scarce = is_scarce or held & c.HOLDS_SCARCE != 0
     if not is_limited and not is_asked and not is_scarce:
-        return OK
+        return c.OK
     if is_limited and not may_take_long:
         return NOT_QUICK
     is_outside, is_noted = False, False
     for k in range(memory[state]):
-        at = state + 1 + k * THREAD
-        mode = memory[at + MODE]
-        is_inside = mode in (STRING, KEY_STRING)
+        at = state + 1 + k * c.THREAD
+        mode = memory[at + c.MODE]
+        is_inside = mode in (c.STRING, c.KEY_STRING)
         is_outside = is_outside or not is_inside
-        work[work[MASKS] + k] = 1 if is_inside and may_end_said(table, memory, at) else 0
-        is_noted = is_noted or work[work[MASKS] + k] != 0
+        work[work[c.MASKS] + k] = 1 if is_inside and may_end_said(table, memory, at) else 0
+        is_noted = is_noted or work[work[c.MASKS] + k] != 0
     if is_outside or is_noted:
         n_cells = note_remembered(memory, work)
         if not may_take_long and (n_cells > QUICK_CELLS or has_partial(memory, work)):
             return NOT_QUICK
     if is_scarce:
         code = refuse_scarce(voc, table, automata, memory, work, words, may_take_long)
-        if code != OK:
+        if code != c.OK:
             return code
     for k in range(memory[state]):
-        if work[work[MASKS] + k] != 0:
+        if work[work[c.MASKS] + k] != 0:
             code = refuse_closers(voc, table, automata, memory, work, words, k)
-            if code != OK:
+            if code != c.OK:
                 return code
     if is_outside:
         code = refuse_outside(voc, table, automata, memory, work, words, is_limited)
-        if code != OK:
+        if code != c.OK:
             return code
-    for k in range(voc[N_ROW_WORDS]):
+    for k in range(voc[layout.N_ROW_WORDS]):
         if words[k] != 0:
-            return OK
+            return c.OK
     return NOTHING_LEFT
 
 
@@ -174,12 +122,12 @@ def refuse_trie(voc: Int32, trie: int, table: Int32, automata: Int32, memory: In
 
     Returns OK or an error.
     """
-    ids = voc[trie + TRIE_IDS]
-    for number in range(voc[voc[trie + TRIE_TOKENS] + voc[trie + TRIE_SIZE]]):
+    ids = voc[trie + layout.TRIE_IDS]
+    for number in range(voc[voc[trie + layout.TRIE_TOKENS] + voc[trie + layout.TRIE_SIZE]]):
         code = clear_if_refused(voc, table, automata, memory, work, words, voc[ids + number])
-        if code != OK:
+        if code != c.OK:
             return code
-    return OK
+    return c.OK
 
 
 @kernel
@@ -191,25 +139,25 @@ def refuse_outside(
     is_limited : see `has_limits`.
     """
     if is_limited:
-        return refuse_trie(voc, voc[STRUCTURE], table, automata, memory, work, words)
-    quoted = voc[QUOTED] - QUOTED_SIZE
-    for _ in range(voc[N_QUOTED]):
-        quoted += QUOTED_SIZE
+        return refuse_trie(voc, voc[layout.STRUCTURE], table, automata, memory, work, words)
+    quoted = voc[layout.QUOTED] - layout.QUOTED_SIZE
+    for _ in range(voc[layout.N_QUOTED]):
+        quoted += layout.QUOTED_SIZE
         token, hash_1 = voc[quoted], voc[quoted + 1]
-        if has_bit(words, 0, token) and (hash_1 < 0 or has_bit(work, work[LOOPS], hash_1 & (BITS_OF_HASH - 1))):
+        if has_bit(words, 0, token) and (hash_1 < 0 or has_bit(work, work[c.LOOPS], hash_1 & (BITS_OF_HASH - 1))):
             code = clear_if_refused(voc, table, automata, memory, work, words, token)
-            if code != OK:
+            if code != c.OK:
                 return code
-    return OK
+    return c.OK
 
 
 @kernel
 def has_partial(memory: Int32, work: Int32) -> bool:
     """Whether a thread that `refuse_closers` looks at is within an escape or a character."""
-    state = memory[STATE]
+    state = memory[c.STATE]
     for k in range(memory[state]):
-        at = state + 1 + k * THREAD
-        if work[work[MASKS] + k] != 0 and (memory[at + ESCAPE] != NO_ESCAPE or memory[at + UTF8] != 0):
+        at = state + 1 + k * c.THREAD
+        if work[work[c.MASKS] + k] != 0 and (memory[at + c.ESCAPE] != c.NO_ESCAPE or memory[at + c.UTF8] != 0):
             return True
     return False
 
@@ -222,11 +170,11 @@ def note_remembered(memory: Int32, work: Int32) -> int:
     """
     n = 0
     for k in range(BITS_OF_HASH >> 5):
-        work[work[LOOPS] + k] = 0
-    state = memory[STATE]
+        work[work[c.LOOPS] + k] = 0
+    state = memory[c.STATE]
     for k in range(memory[state]):
-        link = memory[state + 1 + k * THREAD + LINK]
-        here, above = work[FRONT_1], work[FRONT_2]
+        link = memory[state + 1 + k * c.THREAD + c.LINK]
+        here, above = work[c.FRONT_1], work[c.FRONT_2]
         size = add_frames(memory, work, here, 0, link)
         while size > 0:
             here, above = above, here
@@ -234,22 +182,22 @@ def note_remembered(memory: Int32, work: Int32) -> int:
             for number in range(size):
                 frame = work[above + number]
                 n += note_cells(memory, work, frame)
-                if frame != ROOT_FRAME:
-                    below = add_frames(memory, work, here, below, memory[frame + PARENT])
+                if frame != c.ROOT_FRAME:
+                    below = add_frames(memory, work, here, below, memory[frame + c.PARENT])
             size = below
         if size < 0:  # more frames than fit: any hash may be there
             for word in range(BITS_OF_HASH >> 5):
-                work[work[LOOPS] + word] = -1
+                work[work[c.LOOPS] + word] = -1
     return n
 
 
 @kernel
 def note_cells(memory: Int32, work: Int32, frame: int) -> int:
     """`note_remembered` of a frame's own cells. Returns how many there are."""
-    n, cell = 0, memory[frame + REMEMBERED]
+    n, cell = 0, memory[frame + c.REMEMBERED]
     while cell >= 0:
         n += 1
-        set_bit(work, work[LOOPS], memory[cell + 2] & (BITS_OF_HASH - 1))
+        set_bit(work, work[c.LOOPS], memory[cell + 2] & (BITS_OF_HASH - 1))
         cell = memory[cell]
     return n
 
@@ -262,36 +210,40 @@ def refuse_closers(
 
     thread : one of those that `may_end_said` names.
     """
-    at = memory[STATE] + 1 + thread * THREAD
-    frame, shape = memory[at + LINK], memory[at + SHAPE_OF]
-    is_key = memory[at + MODE] == KEY_STRING
-    if not is_key and table[shape + KIND] == STRINGS:
-        most = table[shape + STRING_MOST]
-        is_near = 0 <= most <= memory[at + LENGTH] + voc[MOST_BYTES]
+    at = memory[c.STATE] + 1 + thread * c.THREAD
+    frame, shape = memory[at + c.LINK], memory[at + c.SHAPE_OF]
+    is_key = memory[at + c.MODE] == c.KEY_STRING
+    if not is_key and table[shape + layout.KIND] == layout.STRINGS:
+        most = table[shape + layout.STRING_MOST]
+        is_near = 0 <= most <= memory[at + c.LENGTH] + voc[layout.MOST_BYTES]
         if is_near and has_remembered_length(memory, frame, most):
             # what makes the item as long as it can be may make it one that has been there
-            for token in range(voc[N_TOKENS]):
+            for token in range(voc[layout.N_TOKENS]):
                 code = clear_if_refused(voc, table, automata, memory, work, words, token)
-                if code != OK:
+                if code != c.OK:
                     return code
-    if memory[at + ESCAPE] != NO_ESCAPE or memory[at + UTF8] != 0:
+    if memory[at + c.ESCAPE] != c.NO_ESCAPE or memory[at + c.UTF8] != 0:
         # tokens that end an escape or a character first are no closers
-        return refuse_trie(voc, voc[SPECIAL], table, automata, memory, work, words)
+        return refuse_trie(voc, voc[layout.SPECIAL], table, automata, memory, work, words)
     if is_among(memory, work, thread):  # a token that was looked at is not looked at again
-        return OK
-    contents = voc[CONTENTS]
-    for number in range(voc[N_CONTENTS]):
+        return c.OK
+    contents = voc[layout.CONTENTS]
+    for number in range(voc[layout.N_CONTENTS]):
         closer = voc[contents + number]
         if is_repeated(voc, memory, work, at, closer):
-            for each in range(closer, voc[contents + number + 1], CLOSER):
+            for each in range(closer, voc[contents + number + 1], layout.CLOSER):
                 code = clear_if_refused(voc, table, automata, memory, work, words, voc[each])
-                if code != OK:
+                if code != c.OK:
                     return code
-    for each in range(voc[contents + voc[N_CONTENTS]], voc[CLOSERS] + CLOSER * voc[N_CLOSERS], CLOSER):
+    for each in range(
+        voc[contents + voc[layout.N_CONTENTS]],
+        voc[layout.CLOSERS] + layout.CLOSER * voc[layout.N_CLOSERS],
+        layout.CLOSER,
+    ):
         code = clear_if_refused(voc, table, automata, memory, work, words, voc[each])
-        if code != OK:
+        if code != c.OK:
             return code
-    return OK
+    return c.OK
 
 
 @kernel
@@ -300,11 +252,11 @@ def may_end_said(table: Int32, memory: Int32, at: int) -> bool:
 
     True for some that may not: where items have limits, whatever has been there.
     """
-    if memory[at + MODE] == KEY_STRING:
-        return memory[at + LENGTH] != 0 and memory[memory[at + LINK] + REMEMBERED] >= 0
-    if memory[at + IS_OFF] == 0:
+    if memory[at + c.MODE] == c.KEY_STRING:
+        return memory[at + c.LENGTH] != 0 and memory[memory[at + c.LINK] + c.REMEMBERED] >= 0
+    if memory[at + c.IS_OFF] == 0:
         return False
-    return memory[memory[at + LINK] + REMEMBERED] >= 0 or has_limits(table, memory, memory[at + LINK])
+    return memory[memory[at + c.LINK] + c.REMEMBERED] >= 0 or has_limits(table, memory, memory[at + c.LINK])
 
 
 @kernel
@@ -313,11 +265,11 @@ def is_among(memory: Int32, work: Int32, thread: int) -> bool:
 
     A note of the threads that `refuse_closers` looks at stands in MASKS.
     """
-    state, asked = memory[STATE] + 1, work[MASKS]
-    at = state + thread * THREAD
+    state, asked = memory[c.STATE] + 1, work[c.MASKS]
+    at = state + thread * c.THREAD
     for before in range(thread):
-        one = state + before * THREAD
-        is_same = memory[one + HASH_1] == memory[at + HASH_1] and memory[one + HASH_2] == memory[at + HASH_2]
+        one = state + before * c.THREAD
+        is_same = memory[one + c.HASH_1] == memory[at + c.HASH_1] and memory[one + c.HASH_2] == memory[at + c.HASH_2]
         if is_same and work[asked + before] != 0:
             return True
     return False
@@ -329,19 +281,19 @@ def is_repeated(voc: Int32, memory: Int32, work: Int32, at: int, closer: int) ->
 
     Other threads that say the same are asked as well.
     """
-    data = voc[TOKEN_BYTES] + voc[voc[TOKEN_START] + voc[closer]]
-    first, second = int(memory[at + HASH_1]), int(memory[at + HASH_2])
+    data = voc[layout.TOKEN_BYTES] + voc[voc[layout.TOKEN_START] + voc[closer]]
+    first, second = int(memory[at + c.HASH_1]), int(memory[at + c.HASH_2])
     for k in range(voc[closer + 3]):
         first = next_hash(first, HASH_FACTOR_1, int(voc[data + k]))
-    if not has_bit(work, work[LOOPS], first & (BITS_OF_HASH - 1)):
+    if not has_bit(work, work[c.LOOPS], first & (BITS_OF_HASH - 1)):
         return False
     for k in range(voc[closer + 3]):
         second = next_hash(second, HASH_FACTOR_2, int(voc[data + k]))
-    state = memory[STATE]
+    state = memory[c.STATE]
     for thread in range(memory[state]):
-        one = state + 1 + thread * THREAD
-        link, mode = memory[one + LINK], memory[one + MODE]
-        is_single = mode in (STRING, KEY_STRING) and memory[link + SHAPE] != FORK_SHAPE
+        one = state + 1 + thread * c.THREAD
+        link, mode = memory[one + c.LINK], memory[one + c.MODE]
+        is_single = mode in (c.STRING, c.KEY_STRING) and memory[link + c.SHAPE] != c.FORK_SHAPE
         if is_single and is_remembered(memory, link, first, second):
             return True
     return False

@@ -4,43 +4,13 @@ from __future__ import annotations
 
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
+from maskwright.decoding.schema import constants as c
 from maskwright.decoding.schema._automaton_kernels import can_have_length, next_state
 from maskwright.decoding.schema._base_kernels import FIRST_LEAD, FIRST_WIDE, loop_groups, write_bases
 from maskwright.decoding.schema._frame_kernels import set_bit
 from maskwright.decoding.schema._memo_kernels import ROW, find, insert
-from maskwright.decoding.schema.constants import (
-    BASES,
-    DATA_TOP,
-    KEY_BUFFER,
-    LEADS,
-    LEVELS,
-    LEVELS_END,
-    LOOPS,
-    N_LOOPS,
-    N_ROWS,
-    TOO_MANY,
-)
+from maskwright.maskstore.schema import layout
 from maskwright.maskstore.schema._utf8_kernels import BACKSLASH, QUOTE, SPACE
-from maskwright.maskstore.schema.layout import (
-    ANY_WIDE,
-    AUTOMATON_HEADER,
-    AUTOMATON_ID,
-    CLASS_OF,
-    FULL,
-    LENGTH_ROWS,
-    LENGTHS_HEADER,
-    N_CLASSES,
-    N_LENGTHS,
-    N_ROW_WORDS,
-    N_STATES,
-    PURE,
-    SIGNATURES,
-    TRIE_BYTE,
-    TRIE_END,
-    TRIE_IDS,
-    TRIE_SIZE,
-    TRIE_TOKENS,
-)
 
 UNKNOWN = -1
 """What LOOPS has for a state that was not looked at."""
@@ -57,7 +27,7 @@ what is below it, -1 for none."""
 @kernel
 def write_bits(voc: Int32, trie: int, begin: int, end: int, work: Int32, row: int) -> None:
     """Set the bits of the tokens of the nodes `begin` to `end` - 1."""
-    tokens, ids = voc[trie + TRIE_TOKENS], voc[trie + TRIE_IDS]
+    tokens, ids = voc[trie + layout.TRIE_TOKENS], voc[trie + layout.TRIE_IDS]
     for k in range(voc[tokens + begin], voc[tokens + end]):
         set_bit(work, row, voc[ids + k])
 
@@ -80,26 +50,30 @@ def write_row(
         elsewhere.
     is_text : whether quotation marks, backslashes and control characters stand for themselves.
     """
-    trie, row = voc[FULL], work[DATA_TOP]
-    ends, bytes_ = voc[trie + TRIE_END], voc[trie + TRIE_BYTE]
-    n_states = automata[automaton + N_STATES]
-    has_loops = lengths < 0 and n_states <= work[N_LOOPS]
+    trie, row = voc[layout.FULL], work[c.DATA_TOP]
+    ends, bytes_ = voc[trie + layout.TRIE_END], voc[trie + layout.TRIE_BYTE]
+    n_states = automata[automaton + layout.N_STATES]
+    has_loops = lengths < 0 and n_states <= work[c.N_LOOPS]
     has_bases = lengths < 0 and not is_text
     if has_bases:
         write_bases(voc, automata, automaton, start, work, row)
     else:
-        for k in range(voc[N_ROW_WORDS]):
+        for k in range(voc[layout.N_ROW_WORDS]):
             work[row + k] = 0
     if has_loops:
         for k in range(n_states):
-            work[work[LOOPS] + k] = UNKNOWN
-    level = work[LEVELS]
-    size = voc[trie + TRIE_SIZE]
+            work[work[c.LOOPS] + k] = UNKNOWN
+    level = work[c.LEVELS]
+    size = voc[trie + layout.TRIE_SIZE]
     work[level + LEVEL_END] = size
     work[level + LEVEL_STATE] = start
     work[level + LEVEL_LENGTH] = 0
     node = 1
-    rows, n_classes, classes = automaton + AUTOMATON_HEADER, automata[automaton + N_CLASSES], automaton + CLASS_OF
+    rows, n_classes, classes = (
+        automaton + layout.AUTOMATON_HEADER,
+        automata[automaton + layout.N_CLASSES],
+        automaton + layout.CLASS_OF,
+    )
     while node < size:
         while node >= work[level + LEVEL_END]:
             level -= LEVEL
@@ -122,8 +96,8 @@ def write_row(
             node = end
             continue
         base = base_of(voc, work, level, byte, state) if has_bases else -1
-        signature = int(voc[voc[SIGNATURES] + node]) & 0xFFFFFFFF
-        if base >= 0 and signature & int(work[work[BASES] + 2 * base + 1]) == 0:
+        signature = int(voc[voc[layout.SIGNATURES] + node]) & 0xFFFFFFFF
+        if base >= 0 and signature & int(work[work[c.BASES] + 2 * base + 1]) == 0:
             node = end  # the base has all of them that may come
             continue
         if has_loops and end > node + 1 and stays(voc, automata, automaton, state, work, node, signature):
@@ -134,14 +108,14 @@ def write_row(
         node += 1
         if end > node:
             level += LEVEL
-            if level + LEVEL > work[LEVELS_END]:
-                return -TOO_MANY
+            if level + LEVEL > work[c.LEVELS_END]:
+                return -c.TOO_MANY
             work[level + LEVEL_END] = end
             work[level + LEVEL_STATE] = state
             work[level + LEVEL_LENGTH] = length
             work[level + LEVEL_BASE] = base
-    work[N_ROWS] += 1
-    work[DATA_TOP] = row + voc[N_ROW_WORDS]
+    work[c.N_ROWS] += 1
+    work[c.DATA_TOP] = row + voc[layout.N_ROW_WORDS]
     return row
 
 
@@ -153,12 +127,12 @@ def base_of(voc: Int32, work: Int32, level: int, byte: int, state: int) -> int:
 
     state : the one behind the byte.
     """
-    group = voc[voc[SIGNATURES] - 256 + byte]
-    if level == work[LEVELS]:
-        lead = work[work[LEADS] + group]
+    group = voc[voc[layout.SIGNATURES] - 256 + byte]
+    if level == work[c.LEVELS]:
+        lead = work[work[c.LEADS] + group]
         return group if lead > 0 and (lead == state or byte >= FIRST_WIDE) else -1
     base = work[level + LEVEL_BASE]
-    return base if base >= 0 and (int(work[work[BASES] + 2 * base]) >> group) & 1 != 0 else -1
+    return base if base >= 0 and (int(work[work[c.BASES] + 2 * base]) >> group) & 1 != 0 else -1
 
 
 @kernel
@@ -167,14 +141,14 @@ def stays(voc: Int32, automata: Int32, automaton: int, state: int, work: Int32, 
 
     signature : the groups of what is below the node.
     """
-    loops = int(work[work[LOOPS] + state])
+    loops = int(work[work[c.LOOPS] + state])
     if loops == UNKNOWN:
         loops = loop_groups(voc, automata, automaton, state, work)
-        work[work[LOOPS] + state] = loops
+        work[work[c.LOOPS] + state] = loops
     if signature & ~loops != 0:
         return False
     # a state that takes all characters beyond ASCII is between two; PURE tells of those below it
-    return signature & ANY_WIDE == 0 or voc[voc[PURE] + node] & 1 != 0
+    return signature & layout.ANY_WIDE == 0 or voc[voc[layout.PURE] + node] & 1 != 0
 
 
 @kernel
@@ -188,8 +162,8 @@ def counts_alone(automata: Int32, automaton: int, lengths: int, start: int) -> b
     for byte in range(FIRST_WIDE, FIRST_LEAD):
         if next_state(automata, automaton, start, byte) != 0:
             return False
-    for state in range(1, automata[automaton + N_STATES]):  # noqa: SIM110 (for compiled code)
-        if automata[lengths + LENGTHS_HEADER + state] != 0:
+    for state in range(1, automata[automaton + layout.N_STATES]):  # noqa: SIM110 (for compiled code)
+        if automata[lengths + layout.LENGTHS_HEADER + state] != 0:
             return False
     return True
 
@@ -211,16 +185,16 @@ def row_of(
         return kept_row(voc, automata, automaton, lengths, state, least, rest, is_text, work)
     # only the tokens' own lengths matter
     row = kept_row(voc, automata, automaton, -1, state, 0, -1, is_text, work)
-    if row < 0 or rest < 0 or rest > voc[N_LENGTHS]:
+    if row < 0 or rest < 0 or rest > voc[layout.N_LENGTHS]:
         return row
     slot = find(work, row_key(automata, automaton, state, 0, rest, is_text, work))
     if slot >= 0:
         return work[slot + 2]
-    n_words, short, limited = voc[N_ROW_WORDS], voc[voc[LENGTH_ROWS] + rest], work[DATA_TOP]
+    n_words, short, limited = voc[layout.N_ROW_WORDS], voc[voc[layout.LENGTH_ROWS] + rest], work[c.DATA_TOP]
     words, limits, found = work[row : row + n_words], voc[short : short + n_words], work[limited : limited + n_words]
     for k in range(n_words):
         found[k] = words[k] & limits[k]
-    work[DATA_TOP] = limited + n_words
+    work[c.DATA_TOP] = limited + n_words
     insert(work, slot, ROW_KEY, limited)
     return limited
 
@@ -228,9 +202,9 @@ def row_of(
 @kernel
 def row_key(automata: Int32, automaton: int, state: int, least: int, rest: int, is_text: bool, work: Int32) -> int:
     """Write the key of a row to KEY_BUFFER. Returns its size."""
-    key = work[KEY_BUFFER]
+    key = work[c.KEY_BUFFER]
     work[key] = ROW
-    work[key + 1] = automata[automaton + AUTOMATON_ID]
+    work[key + 1] = automata[automaton + layout.AUTOMATON_ID]
     work[key + 2] = state
     work[key + 3] = least
     work[key + 4] = rest

@@ -11,58 +11,16 @@ from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
 from maskwright.analysis.schema.endless import ENDLESS, FOR_EVER
 from maskwright.decoding.engine.quick import NOT_QUICK
+from maskwright.decoding.schema import constants as c
 from maskwright.decoding.schema._automaton_kernels import end_of, least_left, n_left, next_state
 from maskwright.decoding.schema._frame_kernels import add_frames, has_bit, set_bit
 from maskwright.decoding.schema._left_kernels import is_key_left
 from maskwright.decoding.schema._memo_kernels import find, insert, keep_room
 from maskwright.decoding.schema._read_kernels import clear_if_refused
 from maskwright.decoding.schema._string_kernels import FIRST_SURROGATE, LAST_SURROGATE, hex_digit, unescaped_letter
-from maskwright.decoding.schema.constants import (
-    AUTOMATON,
-    DATA_TOP,
-    ESCAPE,
-    FRONT_1,
-    FRONT_2,
-    HASH_1,
-    HASH_2,
-    KEY_BUFFER,
-    KEY_STRING,
-    LENGTH,
-    LEVELS,
-    LEVELS_END,
-    LINK,
-    LOOPS,
-    MODE,
-    N_OTHER,
-    N_SCARCE,
-    NO_ESCAPE,
-    OK,
-    PARENT,
-    ROOT_FRAME,
-    SHAPE,
-    SHAPE_OF,
-    STATE,
-    THREAD,
-    TOO_MANY,
-)
+from maskwright.maskstore.schema import layout
 from maskwright.maskstore.schema._hash_kernels import HASH_FACTOR_1, HASH_FACTOR_2, next_hash
 from maskwright.maskstore.schema._utf8_kernels import BACKSLASH, QUOTE, SPACE
-from maskwright.maskstore.schema.layout import (
-    AUTOMATON_ID,
-    FULL,
-    KEY_AUTOMATON,
-    N_OPENERS,
-    N_ROW_WORDS,
-    N_TOKENS,
-    OPENERS,
-    TOKEN_BYTES,
-    TOKEN_START,
-    TRIE_BYTE,
-    TRIE_END,
-    TRIE_IDS,
-    TRIE_SIZE,
-    TRIE_TOKENS,
-)
 
 SCARCE = -8
 """What begins the key of a row of tokens that come to a scarce state."""
@@ -87,49 +45,49 @@ def refuse_scarce(
 
     Returns OK or an error.
     """
-    state, n_rows = memory[STATE], 0
-    for k in range((voc[N_OPENERS] + 31) >> 5):
-        work[work[LEVELS] + k] = 0
+    state, n_rows = memory[c.STATE], 0
+    for k in range((voc[layout.N_OPENERS] + 31) >> 5):
+        work[work[c.LEVELS] + k] = 0
     for k in range(memory[state]):
-        link = memory[state + 1 + k * THREAD + LINK]
+        link = memory[state + 1 + k * c.THREAD + c.LINK]
         n = note_openers(voc, table, automata, memory, work, link, may_take_long)
         if n < 0:
             return -n
         n_rows += n
-    for number in range(voc[N_OPENERS] if n_rows > 0 else 0):
-        if has_bit(work, work[LEVELS], number):
-            code = clear_if_refused(voc, table, automata, memory, work, words, voc[voc[OPENERS] + number])
-            if code != OK:
+    for number in range(voc[layout.N_OPENERS] if n_rows > 0 else 0):
+        if has_bit(work, work[c.LEVELS], number):
+            code = clear_if_refused(voc, table, automata, memory, work, words, voc[voc[layout.OPENERS] + number])
+            if code != c.OK:
                 return code
     for k in range(memory[state]):
-        at = state + 1 + k * THREAD
-        frame = memory[at + LINK]
-        if memory[at + MODE] != KEY_STRING or memory[at + LENGTH] == 0 or memory[frame + N_SCARCE] == 0:
+        at = state + 1 + k * c.THREAD
+        frame = memory[at + c.LINK]
+        if memory[at + c.MODE] != c.KEY_STRING or memory[at + c.LENGTH] == 0 or memory[frame + c.N_SCARCE] == 0:
             continue
-        automaton, start = table[memory[at + SHAPE_OF] + KEY_AUTOMATON], memory[at + AUTOMATON]
+        automaton, start = table[memory[at + c.SHAPE_OF] + layout.KEY_AUTOMATON], memory[at + c.AUTOMATON]
         if start == 0 or n_left(automata, automaton, start) == FOR_EVER:
             continue
-        if memory[at + ESCAPE] != NO_ESCAPE:  # then the mask has few tokens
-            for token in range(voc[N_TOKENS]):
+        if memory[at + c.ESCAPE] != c.NO_ESCAPE:  # then the mask has few tokens
+            for token in range(voc[layout.N_TOKENS]):
                 code = NOT_QUICK
                 if may_take_long:
                     code = clear_if_refused(voc, table, automata, memory, work, words, token)
-                if code != OK:
+                if code != c.OK:
                     return code
             continue
-        row = scarce_row(voc, automata, automaton, start, memory[frame + N_SCARCE], work, may_take_long)
+        row = scarce_row(voc, automata, automaton, start, memory[frame + c.N_SCARCE], work, may_take_long)
         if row < 0:
             return -row
-        for word in range(voc[N_ROW_WORDS]):
+        for word in range(voc[layout.N_ROW_WORDS]):
             bits, token = (int(words[word]) & int(work[row + word])) & 0xFFFFFFFF, 32 * word
             while bits != 0:
                 if bits & 1 != 0 and may_be_used_up(voc, automata, automaton, memory, work, at, token):
                     code = clear_if_refused(voc, table, automata, memory, work, words, token)
-                    if code != OK:
+                    if code != c.OK:
                         return code
                 bits >>= 1
                 token += 1
-    return OK
+    return c.OK
 
 
 @kernel
@@ -140,10 +98,10 @@ def may_be_used_up(
 
     True for tokens with a quotation mark or an escape as well. LOOPS has what is remembered.
     """
-    frame, state = memory[at + LINK], memory[at + AUTOMATON]
-    first, second = int(memory[at + HASH_1]), int(memory[at + HASH_2])
-    for k in range(voc[voc[TOKEN_START] + token], voc[voc[TOKEN_START] + token + 1]):
-        byte = voc[voc[TOKEN_BYTES] + k]
+    frame, state = memory[at + c.LINK], memory[at + c.AUTOMATON]
+    first, second = int(memory[at + c.HASH_1]), int(memory[at + c.HASH_2])
+    for k in range(voc[voc[layout.TOKEN_START] + token], voc[voc[layout.TOKEN_START] + token + 1]):
+        byte = voc[voc[layout.TOKEN_BYTES] + k]
         if byte in (QUOTE, BACKSLASH):
             return True
         state = next_state(automata, automaton, state, byte)
@@ -155,9 +113,9 @@ def may_be_used_up(
         is_new = (
             left == 1
             and end_of(automata, automaton, state) != 0
-            and not has_bit(work, work[LOOPS], first & (BITS_OF_HASH - 1))
+            and not has_bit(work, work[c.LOOPS], first & (BITS_OF_HASH - 1))
         )
-        if is_new or left > memory[frame + N_OTHER]:
+        if is_new or left > memory[frame + c.N_OTHER]:
             continue
         if not is_key_left(automata, automaton, state, memory, frame, first, second):
             return True
@@ -173,21 +131,21 @@ def note_openers(
     Returns the number of rows of which there were some, or minus an error.
     """
     n_rows = 0
-    here, above = work[FRONT_1], work[FRONT_2]
+    here, above = work[c.FRONT_1], work[c.FRONT_2]
     size = add_frames(memory, work, here, 0, link)
     while size > 0:
         here, above = above, here
         below = 0
         for number in range(size):
             frame = work[above + number]
-            if memory[frame + N_SCARCE] > 0:
-                automaton = table[memory[frame + SHAPE] + KEY_AUTOMATON]
-                row = scarce_row(voc, automata, automaton, 0, memory[frame + N_SCARCE], work, may_take_long)
+            if memory[frame + c.N_SCARCE] > 0:
+                automaton = table[memory[frame + c.SHAPE] + layout.KEY_AUTOMATON]
+                row = scarce_row(voc, automata, automaton, 0, memory[frame + c.N_SCARCE], work, may_take_long)
                 if row < 0:
                     return row
                 n_rows += add_bits(voc, work, row)
-            if frame != ROOT_FRAME:
-                below = add_frames(memory, work, here, below, memory[frame + PARENT])
+            if frame != c.ROOT_FRAME:
+                below = add_frames(memory, work, here, below, memory[frame + c.PARENT])
         size = below
     # more frames than fit: any opener may be refused
     return n_rows if size == 0 else n_rows + add_bits(voc, work, 0)
@@ -198,8 +156,8 @@ def add_bits(voc: Int32, work: Int32, row: int) -> int:
     """`note_openers` of a row of openers; 0 for all. Returns 1, or 0 if it has none."""
     if row > 0 and work[row] == 0:
         return 0
-    for k in range((voc[N_OPENERS] + 31) >> 5):
-        work[work[LEVELS] + k] |= work[row + 1 + k] if row > 0 else -1
+    for k in range((voc[layout.N_OPENERS] + 31) >> 5):
+        work[work[c.LEVELS] + k] |= work[row + 1 + k] if row > 0 else -1
     return 1
 
 
@@ -217,8 +175,8 @@ def scarce_row(
     most = 1
     while most < n:
         most *= 2
-    key = work[KEY_BUFFER]
-    work[key], work[key + 1] = SCARCE, automata[automaton + AUTOMATON_ID]
+    key = work[c.KEY_BUFFER]
+    work[key], work[key + 1] = SCARCE, automata[automaton + layout.AUTOMATON_ID]
     work[key + 2], work[key + 3] = start, most
     slot = find(work, 4)
     if slot >= 0:
@@ -238,15 +196,15 @@ def scarce_row(
 @kernel
 def write_opener_row(voc: Int32, automata: Int32, automaton: int, most: int, work: Int32) -> int:
     """Write a row of openers at the end of the kept data. Returns its offset."""
-    row = work[DATA_TOP]
-    n_words = (voc[N_OPENERS] + 31) >> 5
+    row = work[c.DATA_TOP]
+    n_words = (voc[layout.N_OPENERS] + 31) >> 5
     for k in range(1 + n_words):
         work[row + k] = 0
-    for number in range(voc[N_OPENERS]):
-        token = voc[voc[OPENERS] + number]
+    for number in range(voc[layout.N_OPENERS]):
+        token = voc[voc[layout.OPENERS] + number]
         state, left, has_escape = 0, ENDLESS, False
-        for k in range(voc[voc[TOKEN_START] + token], voc[voc[TOKEN_START] + token + 1]):
-            byte = voc[voc[TOKEN_BYTES] + k]
+        for k in range(voc[voc[layout.TOKEN_START] + token], voc[voc[layout.TOKEN_START] + token + 1]):
+            byte = voc[voc[layout.TOKEN_BYTES] + k]
             has_escape = has_escape or byte == BACKSLASH
             if byte == QUOTE:
                 state, left = 1, ENDLESS
@@ -256,7 +214,7 @@ def write_opener_row(voc: Int32, automata: Int32, automaton: int, most: int, wor
         if has_escape or left <= most:
             set_bit(work, row + 1, number)
             work[row] = 1
-    work[DATA_TOP] = row + 1 + n_words
+    work[c.DATA_TOP] = row + 1 + n_words
     return row
 
 
@@ -267,8 +225,8 @@ def comes_near(voc: Int32, automata: Int32, automaton: int, start: int, most: in
     True for some that do not: for those that end within an escape, or have a pair of them.
     """
     state = start
-    at, end = voc[voc[TOKEN_START] + token], voc[voc[TOKEN_START] + token + 1]
-    at, end = at + voc[TOKEN_BYTES], end + voc[TOKEN_BYTES]
+    at, end = voc[voc[layout.TOKEN_START] + token], voc[voc[layout.TOKEN_START] + token + 1]
+    at, end = at + voc[layout.TOKEN_BYTES], end + voc[layout.TOKEN_BYTES]
     while at < end:
         code = int(voc[at])
         if code == QUOTE:
@@ -316,12 +274,12 @@ def write_scarce_row(voc: Int32, automata: Int32, automaton: int, start: int, mo
 
     Returns its offset, or -TOO_MANY.
     """
-    trie, row, n_words = voc[FULL], work[DATA_TOP], voc[N_ROW_WORDS]
-    ends, bytes_ = voc[trie + TRIE_END], voc[trie + TRIE_BYTE]
-    tokens, ids = voc[trie + TRIE_TOKENS], voc[trie + TRIE_IDS]
+    trie, row, n_words = voc[layout.FULL], work[c.DATA_TOP], voc[layout.N_ROW_WORDS]
+    ends, bytes_ = voc[trie + layout.TRIE_END], voc[trie + layout.TRIE_BYTE]
+    tokens, ids = voc[trie + layout.TRIE_TOKENS], voc[trie + layout.TRIE_IDS]
     for k in range(n_words):
         work[row + k] = 0
-    level, size, node = work[LEVELS], voc[trie + TRIE_SIZE], 1
+    level, size, node = work[c.LEVELS], voc[trie + layout.TRIE_SIZE], 1
     work[level + LEVEL_END] = size
     work[level + LEVEL_STATE] = start
     while node < size:
@@ -342,9 +300,9 @@ def write_scarce_row(voc: Int32, automata: Int32, automaton: int, start: int, mo
         node += 1
         if end > node:
             level += LEVEL
-            if level + LEVEL > work[LEVELS_END]:
-                return -TOO_MANY
+            if level + LEVEL > work[c.LEVELS_END]:
+                return -c.TOO_MANY
             work[level + LEVEL_END] = end
             work[level + LEVEL_STATE] = state
-    work[DATA_TOP] = row + n_words
+    work[c.DATA_TOP] = row + n_words
     return row

@@ -5,6 +5,7 @@ from __future__ import annotations
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
 from maskwright.analysis.schema.spacing import CLOSES, GOES_ON
+from maskwright.decoding.schema import constants as c
 from maskwright.decoding.schema._automaton_kernels import end_of, next_state
 from maskwright.decoding.schema._begin_kernels import begin_gap, begin_item, begin_thread, begin_value
 from maskwright.decoding.schema._frame_kernels import (
@@ -38,50 +39,8 @@ from maskwright.decoding.schema._space_kernels import (
     space_state,
 )
 from maskwright.decoding.schema._string_kernels import CLOSED, read_string_byte
-from maskwright.decoding.schema.constants import (
-    AFTER,
-    ARRAY_FIRST,
-    AUTOMATON,
-    COLON,
-    DEPTH,
-    HASH_1,
-    HASH_2,
-    HIGH,
-    IS_OFF,
-    KEY,
-    KEY_STRING,
-    LENGTH,
-    LIMIT,
-    LINK,
-    LOW,
-    MODE,
-    MOST_READINGS,
-    NUMBER,
-    OBJECT_FIRST,
-    PARENT,
-    SHAPE,
-    SHAPE_OF,
-    SPELLING,
-    STRING,
-    THREAD,
-    VALUE,
-)
+from maskwright.maskstore.schema import layout
 from maskwright.maskstore.schema._utf8_kernels import QUOTE
-from maskwright.maskstore.schema.layout import (
-    KEY_AUTOMATON,
-    KEYS,
-    KIND,
-    LITERALS,
-    N_KEYS,
-    NUMBER_AUTOMATON,
-    OBJECTS,
-    OTHERS,
-    STRING_AUTOMATON,
-    STRING_LEAST,
-    STRING_LITERALS,
-    TRACKS_KEYS,
-    VALUES,
-)
 
 COMMA, END_BRACE, END_BRACKET, COLON_BYTE = 44, 125, 93, 58
 
@@ -89,16 +48,16 @@ COMMA, END_BRACE, END_BRACKET, COLON_BYTE = 44, 125, 93, 58
 @kernel
 def can_string_end(table: Int32, automata: Int32, memory: Int32, work: Int32, at: int) -> bool:
     """Whether a value that is a string may end here."""
-    shape = work[at + SHAPE_OF]
-    if table[shape + KIND] == STRING_LITERALS:
-        low = work[at + LOW]
-        if literal_length(table, table[shape + LITERALS], low) != work[at + DEPTH]:
+    shape = work[at + c.SHAPE_OF]
+    if table[shape + layout.KIND] == layout.STRING_LITERALS:
+        low = work[at + c.LOW]
+        if literal_length(table, table[shape + layout.LITERALS], low) != work[at + c.DEPTH]:
             return False
-        return is_literal_open(table, memory, work[at + LINK], shape, low)
-    if work[at + LENGTH] < table[shape + STRING_LEAST]:
+        return is_literal_open(table, memory, work[at + c.LINK], shape, low)
+    if work[at + c.LENGTH] < table[shape + layout.STRING_LEAST]:
         return False
-    automaton = table[shape + STRING_AUTOMATON]
-    return automaton < 0 or end_of(automata, automaton, work[at + AUTOMATON]) != 0
+    automaton = table[shape + layout.STRING_AUTOMATON]
+    return automaton < 0 or end_of(automata, automaton, work[at + c.AUTOMATON]) != 0
 
 
 @kernel
@@ -107,14 +66,14 @@ def end_string(table: Int32, memory: Int32, work: Int32, to: int) -> int:
 
     Returns 1, or 0 if that item has been there.
     """
-    link, shape = work[to + LINK], work[to + SHAPE_OF]
-    if table[shape + KIND] == STRING_LITERALS:
-        link = use_literal(table, memory, link, shape, work[to + LOW])
-    if work[to + IS_OFF] != 0:
-        link = remember_item(table, memory, link, work[to + HASH_1], work[to + HASH_2], work[to + LENGTH])
+    link, shape = work[to + c.LINK], work[to + c.SHAPE_OF]
+    if table[shape + layout.KIND] == layout.STRING_LITERALS:
+        link = use_literal(table, memory, link, shape, work[to + c.LOW])
+    if work[to + c.IS_OFF] != 0:
+        link = remember_item(table, memory, link, work[to + c.HASH_1], work[to + c.HASH_2], work[to + c.LENGTH])
         if link < 0:
             return 0
-    begin_thread(work, to, link, AFTER, 0)
+    begin_thread(work, to, link, c.AFTER, 0)
     return 1
 
 
@@ -124,7 +83,7 @@ def remember_item(table: Int32, memory: Int32, frame: int, hash_1: int, hash_2: 
 
     A mask is made as if no item had been there: `_repeat_kernels` takes those tokens out again.
     """
-    if memory[LIMIT] > 0:
+    if memory[c.LIMIT] > 0:
         return frame
     if is_remembered(memory, frame, hash_1, hash_2):
         return -1
@@ -136,9 +95,9 @@ def remember_item(table: Int32, memory: Int32, frame: int, hash_1: int, hash_2: 
 @kernel
 def end_spelling(table: Int32, memory: Int32, work: Int32, at: int) -> int:
     """The link around `true`, `false` or `null` that ends; -1 if that item has been there."""
-    link, shape, number = work[at + LINK], work[at + SHAPE_OF], work[at + LOW]
-    if work[at + IS_OFF] != 0:
-        first = literal_byte(table, table[shape + LITERALS], number, 0)
+    link, shape, number = work[at + c.LINK], work[at + c.SHAPE_OF], work[at + c.LOW]
+    if work[at + c.IS_OFF] != 0:
+        first = literal_byte(table, table[shape + layout.LITERALS], number, 0)
         return remember_item(table, memory, link, first, NO_STRING, -1)
     return use_literal(table, memory, link, shape, number)
 
@@ -149,41 +108,43 @@ def end_key(table: Int32, automata: Int32, memory: Int32, work: Int32, to: int) 
 
     Returns 1, or 0 if that key may not be there.
     """
-    frame, shape = work[to + LINK], work[to + SHAPE_OF]
+    frame, shape = work[to + c.LINK], work[to + c.SHAPE_OF]
     key, node = -1, -1
-    if work[to + IS_OFF] == 0 and work[to + LOW] < work[to + HIGH]:
-        low = work[to + LOW]
-        if literal_length(table, table[shape + KEYS], low) == work[to + DEPTH]:
+    if work[to + c.IS_OFF] == 0 and work[to + c.LOW] < work[to + c.HIGH]:
+        low = work[to + c.LOW]
+        if literal_length(table, table[shape + layout.KEYS], low) == work[to + c.DEPTH]:
             key = low
     if key >= 0:
         mark(memory, frame, 2)
         if not is_open(table, memory, frame, shape, key):
             return 0
-        node = table[table[shape + VALUES] + key]
+        node = table[table[shape + layout.VALUES] + key]
         after = add_member(table, memory, frame, shape, key)
     else:
-        automaton = table[shape + KEY_AUTOMATON]
-        found = 1 if automaton < 0 else end_of(automata, automaton, work[to + AUTOMATON])
-        if work[to + LENGTH] == 0 or found == 0:
+        automaton = table[shape + layout.KEY_AUTOMATON]
+        found = 1 if automaton < 0 else end_of(automata, automaton, work[to + c.AUTOMATON])
+        if work[to + c.LENGTH] == 0 or found == 0:
             return 0
-        node = table[table[shape + OTHERS] + found - 1]
+        node = table[table[shape + layout.OTHERS] + found - 1]
         after = add_member(table, memory, frame, shape, -1)
-        if table[shape + TRACKS_KEYS] != 0 and memory[LIMIT] == 0:
+        if table[shape + layout.TRACKS_KEYS] != 0 and memory[c.LIMIT] == 0:
             # a mask is made as if no such key had been there; `_repeat_kernels` takes those out
-            if is_remembered(memory, frame, work[to + HASH_1], work[to + HASH_2]):
+            if is_remembered(memory, frame, work[to + c.HASH_1], work[to + c.HASH_2]):
                 return 0
-            remember_key(automata, automaton, work[to + AUTOMATON], memory, after, work[to + HASH_1], work[to + HASH_2])
-    begin_gap(table, work, to, after, COLON, node)
+            remember_key(
+                automata, automaton, work[to + c.AUTOMATON], memory, after, work[to + c.HASH_1], work[to + c.HASH_2]
+            )
+    begin_gap(table, work, to, after, c.COLON, node)
     return 1
 
 
 @kernel
 def close_frame(table: Int32, memory: Int32, work: Int32, to: int, frame: int, byte: int) -> int:
     """Write what is behind the bracket that closes a frame. Returns 1, or 0 if it may not come."""
-    is_object = table[memory[frame + SHAPE] + KIND] == OBJECTS
+    is_object = table[memory[frame + c.SHAPE] + layout.KIND] == layout.OBJECTS
     if byte != (END_BRACE if is_object else END_BRACKET) or not can_frame_end(table, memory, frame):
         return 0
-    begin_thread(work, to, memory[frame + PARENT], AFTER, 0)
+    begin_thread(work, to, memory[frame + c.PARENT], c.AFTER, 0)
     return 1
 
 
@@ -194,16 +155,16 @@ def step_after(table: Int32, automata: Int32, memory: Int32, work: Int32, to: in
     Returns the number of threads.
     """
     mark(memory, frame, 1)
-    shape = memory[frame + SHAPE]
+    shape = memory[frame + c.SHAPE]
     if shape < 0:
         return 0
     if byte != COMMA:
         return close_frame(table, memory, work, to, frame, byte)
-    if table[shape + KIND] != OBJECTS:
+    if table[shape + layout.KIND] != layout.OBJECTS:
         return begin_item(table, automata, memory, work, to, frame, -1)
     if not can_go_on(table, memory, frame, shape):
         return 0
-    begin_gap(table, work, to, frame, KEY, 0)
+    begin_gap(table, work, to, frame, c.KEY, 0)
     return 1
 
 
@@ -214,13 +175,13 @@ def step_key(table: Int32, memory: Int32, work: Int32, to: int, frame: int, is_f
     Returns the number of threads.
     """
     mark(memory, frame, 1)
-    shape = memory[frame + SHAPE]
+    shape = memory[frame + c.SHAPE]
     if byte == QUOTE and can_go_on(table, memory, frame, shape):
-        begin_thread(work, to, frame, KEY_STRING, shape)
-        work[to + HIGH] = table[shape + N_KEYS]
-        work[to + IS_OFF] = 1 if table[shape + N_KEYS] == 0 else 0
-        work[to + LENGTH] = 1 if are_others_open(table, memory, frame, shape) else 0
-        work[to + AUTOMATON] = 1
+        begin_thread(work, to, frame, c.KEY_STRING, shape)
+        work[to + c.HIGH] = table[shape + layout.N_KEYS]
+        work[to + c.IS_OFF] = 1 if table[shape + layout.N_KEYS] == 0 else 0
+        work[to + c.LENGTH] = 1 if are_others_open(table, memory, frame, shape) else 0
+        work[to + c.AUTOMATON] = 1
         return 1
     return close_frame(table, memory, work, to, frame, byte) if is_first else 0
 
@@ -234,7 +195,7 @@ def step_spacing(
     Returns the number of threads if it is white space, 0 if it may not stand. For any other byte it
     returns -1 if the white space before it may end there, else 0.
     """
-    state = space_state(table, memory, link, mode, work[at + AUTOMATON] if mode == work[at + MODE] else 0)
+    state = space_state(table, memory, link, mode, work[at + c.AUTOMATON] if mode == work[at + c.MODE] else 0)
     if byte not in (BLANK, TAB, LINE_FEED, RETURN):
         end = CLOSES if byte in (END_BRACE, END_BRACKET) else GOES_ON
         return -1 if space_ends(table, state) & end != 0 else 0
@@ -242,17 +203,17 @@ def step_spacing(
     if state < 0:
         return 0
     leads, n = space_leads(table, state), 1
-    if mode == ARRAY_FIRST and leads == GOES_ON:
+    if mode == c.ARRAY_FIRST and leads == GOES_ON:
         n = step_frames(table, automata, memory, work, to, link, mode, -1)
-    elif (mode == OBJECT_FIRST and leads == GOES_ON) or (mode == AFTER and leads == CLOSES):
+    elif (mode == c.OBJECT_FIRST and leads == GOES_ON) or (mode == c.AFTER and leads == CLOSES):
         if not may_follow(table, memory, link, leads):
             return 0
-        begin_thread(work, to, link, KEY if mode == OBJECT_FIRST else mode, 0)
+        begin_thread(work, to, link, c.KEY if mode == c.OBJECT_FIRST else mode, 0)
     else:
-        begin_thread(work, to, link, mode, work[at + SHAPE_OF] if mode in (VALUE, COLON) else 0)
-        work[to + IS_OFF] = work[at + IS_OFF] if mode == VALUE else 0
+        begin_thread(work, to, link, mode, work[at + c.SHAPE_OF] if mode in (c.VALUE, c.COLON) else 0)
+        work[to + c.IS_OFF] = work[at + c.IS_OFF] if mode == c.VALUE else 0
     for k in range(n):
-        work[to + k * THREAD + AUTOMATON] = state
+        work[to + k * c.THREAD + c.AUTOMATON] = state
     return n
 
 
@@ -262,29 +223,29 @@ def step_scalar(table: Int32, automata: Int32, memory: Int32, work: Int32, at: i
 
     Returns 1 if it goes on with it, -1 if it has ended before it, and 0 if neither can be.
     """
-    shape = work[at + SHAPE_OF]
-    if work[at + MODE] == NUMBER:
-        automaton = table[shape + NUMBER_AUTOMATON]
-        state = next_state(automata, automaton, work[at + AUTOMATON], byte)
+    shape = work[at + c.SHAPE_OF]
+    if work[at + c.MODE] == c.NUMBER:
+        automaton = table[shape + layout.NUMBER_AUTOMATON]
+        state = next_state(automata, automaton, work[at + c.AUTOMATON], byte)
         if state == 0:
-            return -1 if end_of(automata, automaton, work[at + AUTOMATON]) != 0 else 0
-        begin_thread(work, to, work[at + LINK], NUMBER, shape)
-        work[to + AUTOMATON] = state
+            return -1 if end_of(automata, automaton, work[at + c.AUTOMATON]) != 0 else 0
+        begin_thread(work, to, work[at + c.LINK], c.NUMBER, shape)
+        work[to + c.AUTOMATON] = state
         return 1
-    literals = table[shape + LITERALS]
-    low, high = narrow(table, literals, work[at + LOW], work[at + HIGH], work[at + DEPTH], byte)
-    link = work[at + LINK]
+    literals = table[shape + layout.LITERALS]
+    low, high = narrow(table, literals, work[at + c.LOW], work[at + c.HIGH], work[at + c.DEPTH], byte)
+    link = work[at + c.LINK]
     if low >= high:
-        if literal_length(table, literals, work[at + LOW]) != work[at + DEPTH]:
+        if literal_length(table, literals, work[at + c.LOW]) != work[at + c.DEPTH]:
             return 0
-        return -1 if is_literal_open(table, memory, link, shape, work[at + LOW]) else 0
+        return -1 if is_literal_open(table, memory, link, shape, work[at + c.LOW]) else 0
     if not is_any_literal_open(table, memory, link, shape, low, high):
         return 0
-    begin_thread(work, to, link, SPELLING, shape)
-    work[to + IS_OFF] = work[at + IS_OFF]
-    work[to + LOW] = low
-    work[to + HIGH] = high
-    work[to + DEPTH] = work[at + DEPTH] + 1
+    begin_thread(work, to, link, c.SPELLING, shape)
+    work[to + c.IS_OFF] = work[at + c.IS_OFF]
+    work[to + c.LOW] = low
+    work[to + c.HIGH] = high
+    work[to + c.DEPTH] = work[at + c.DEPTH] + 1
     return 1
 
 
@@ -310,14 +271,14 @@ def step_frames(
     """
     n = 0
     for k in range(n_frames(memory, link)):
-        frame, here = frame_at(memory, link, k), to + n * THREAD
-        if mode == AFTER:
+        frame, here = frame_at(memory, link, k), to + n * c.THREAD
+        if mode == c.AFTER:
             n += step_after(table, automata, memory, work, here, frame, byte)
-        elif mode == ARRAY_FIRST:
+        elif mode == c.ARRAY_FIRST:
             n += step_first(table, automata, memory, work, here, frame, byte)
         else:
-            n += step_key(table, memory, work, here, frame, mode == OBJECT_FIRST, byte)
-        if n > MOST_READINGS:
+            n += step_key(table, memory, work, here, frame, mode == c.OBJECT_FIRST, byte)
+        if n > c.MOST_READINGS:
             break
     return n
 
@@ -328,35 +289,35 @@ def step(table: Int32, automata: Int32, memory: Int32, work: Int32, at: int, byt
 
     Returns their number; if there are more than `MOST_READINGS`, some are left out.
     """
-    mode, link = work[at + MODE], work[at + LINK]
-    if mode in (STRING, KEY_STRING):
-        for k in range(THREAD):
+    mode, link = work[at + c.MODE], work[at + c.LINK]
+    if mode in (c.STRING, c.KEY_STRING):
+        for k in range(c.THREAD):
             work[to + k] = work[at + k]
         result = read_string_byte(table, automata, memory, work, to, byte)
         if result != CLOSED:
             return result
-        if mode == KEY_STRING:
+        if mode == c.KEY_STRING:
             return end_key(table, automata, memory, work, to)
         if not can_string_end(table, automata, memory, work, to):
             return 0
         return end_string(table, memory, work, to)
-    if mode in (NUMBER, SPELLING):
+    if mode in (c.NUMBER, c.SPELLING):
         result = step_scalar(table, automata, memory, work, at, byte, to)
         if result >= 0:
             return result
-        if mode == SPELLING:
+        if mode == c.SPELLING:
             link = end_spelling(table, memory, work, at)
             if link < 0:
                 return 0
-        mode = AFTER
+        mode = c.AFTER
     result = step_spacing(table, automata, memory, work, at, byte, to, mode, link)
     if result >= 0:
         return result
-    if mode == VALUE:
-        return begin_value(table, automata, memory, work, to, link, work[at + SHAPE_OF], work[at + IS_OFF], byte)
-    if mode != COLON:
+    if mode == c.VALUE:
+        return begin_value(table, automata, memory, work, to, link, work[at + c.SHAPE_OF], work[at + c.IS_OFF], byte)
+    if mode != c.COLON:
         return step_frames(table, automata, memory, work, to, link, mode, byte)
     if byte != COLON_BYTE:
         return 0
-    begin_gap(table, work, to, link, VALUE, work[at + SHAPE_OF])
+    begin_gap(table, work, to, link, c.VALUE, work[at + c.SHAPE_OF])
     return 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
+from maskwright.decoding.schema import constants as c
 from maskwright.decoding.schema._automaton_kernels import can_have_length, next_state
 from maskwright.decoding.schema._frame_kernels import (
     is_any_literal_open,
@@ -15,47 +16,9 @@ from maskwright.decoding.schema._frame_kernels import (
 )
 from maskwright.decoding.schema._left_kernels import hash_of_character, is_character_left, is_key_left
 from maskwright.decoding.schema._literal_kernels import literal_character, narrow
-from maskwright.decoding.schema.constants import (
-    AUTOMATON,
-    BEHIND_BACKSLASH,
-    CODE,
-    DEPTH,
-    ESCAPE,
-    HASH_1,
-    HASH_2,
-    HIGH,
-    IS_OFF,
-    LENGTH,
-    LIMIT,
-    LINK,
-    LOW,
-    LOW_BACKSLASH,
-    LOW_U,
-    LOW_UNIT,
-    MODE,
-    NO_ESCAPE,
-    SHAPE_OF,
-    STRING,
-    UNIT,
-    UTF8,
-)
+from maskwright.maskstore.schema import layout
 from maskwright.maskstore.schema._hash_kernels import HASH_FACTOR_1, HASH_FACTOR_2, next_hash
 from maskwright.maskstore.schema._utf8_kernels import BACKSLASH, DELETE, QUOTE, SPACE, next_utf8
-from maskwright.maskstore.schema.layout import (
-    ANY_ESCAPES,
-    ESCAPES,
-    KEY_AUTOMATON,
-    KEYS,
-    KIND,
-    LITERALS,
-    MINIMAL_ESCAPES,
-    STRING_AUTOMATON,
-    STRING_LEAST,
-    STRING_LENGTHS,
-    STRING_LITERALS,
-    STRING_MOST,
-    TRACKS_KEYS,
-)
 
 DEAD, GOES_ON, CLOSED = 0, 1, 2
 """What a byte within a string does."""
@@ -66,47 +29,54 @@ FIRST_SURROGATE, FIRST_LOW, LAST_SURROGATE, FIRST_WIDE, LAST_CHARACTER = 0xD800,
 @kernel(forceinline=True)
 def add_to_hash(work: Int32, to: int, byte: int) -> None:
     """Add a byte to the hashes of what a thread's string says."""
-    work[to + HASH_1] = next_hash(int(work[to + HASH_1]), HASH_FACTOR_1, int(byte))
-    work[to + HASH_2] = next_hash(int(work[to + HASH_2]), HASH_FACTOR_2, int(byte))
+    work[to + c.HASH_1] = next_hash(int(work[to + c.HASH_1]), HASH_FACTOR_1, int(byte))
+    work[to + c.HASH_2] = next_hash(int(work[to + c.HASH_2]), HASH_FACTOR_2, int(byte))
 
 
 @kernel
 def has_room(table: Int32, automata: Int32, shape: int, state: int, length: int) -> bool:
     """Whether a string of STRINGS can still end, behind `length` characters."""
-    lengths = table[shape + STRING_LENGTHS]
-    most = table[shape + STRING_MOST]
+    lengths = table[shape + layout.STRING_LENGTHS]
+    most = table[shape + layout.STRING_MOST]
     if lengths < 0:
         return True
     rest = most - length if most >= 0 else -1
     if most >= 0 and rest < 0:
         return False
     return can_have_length(
-        automata, table[shape + STRING_AUTOMATON], lengths, state, max(table[shape + STRING_LEAST] - length, 0), rest
+        automata,
+        table[shape + layout.STRING_AUTOMATON],
+        lengths,
+        state,
+        max(table[shape + layout.STRING_LEAST] - length, 0),
+        rest,
     )
 
 
 @kernel
 def read_content(table: Int32, automata: Int32, memory: Int32, work: Int32, to: int, byte: int) -> bool:
     """Whether a thread within a string can take one more byte of what the string says."""
-    shape = work[to + SHAPE_OF]
-    if work[to + MODE] == STRING:
-        if work[to + IS_OFF] != 0:
+    shape = work[to + c.SHAPE_OF]
+    if work[to + c.MODE] == c.STRING:
+        if work[to + c.IS_OFF] != 0:
             add_to_hash(work, to, byte)
-        if table[shape + KIND] == STRING_LITERALS:
-            low, high = narrow(table, table[shape + LITERALS], work[to + LOW], work[to + HIGH], work[to + DEPTH], byte)
-            work[to + LOW] = low
-            work[to + HIGH] = high
-            work[to + DEPTH] += 1
-            return is_any_literal_open(table, memory, work[to + LINK], shape, low, high)
-        automaton = table[shape + STRING_AUTOMATON]
+        if table[shape + layout.KIND] == layout.STRING_LITERALS:
+            low, high = narrow(
+                table, table[shape + layout.LITERALS], work[to + c.LOW], work[to + c.HIGH], work[to + c.DEPTH], byte
+            )
+            work[to + c.LOW] = low
+            work[to + c.HIGH] = high
+            work[to + c.DEPTH] += 1
+            return is_any_literal_open(table, memory, work[to + c.LINK], shape, low, high)
+        automaton = table[shape + layout.STRING_AUTOMATON]
         if automaton >= 0:
-            state = next_state(automata, automaton, work[to + AUTOMATON], byte)
-            work[to + AUTOMATON] = state
-            return state != 0 and has_room(table, automata, shape, state, work[to + LENGTH])
-        utf8 = next_utf8(work[to + UTF8], byte)
-        work[to + UTF8] = utf8
+            state = next_state(automata, automaton, work[to + c.AUTOMATON], byte)
+            work[to + c.AUTOMATON] = state
+            return state != 0 and has_room(table, automata, shape, state, work[to + c.LENGTH])
+        utf8 = next_utf8(work[to + c.UTF8], byte)
+        work[to + c.UTF8] = utf8
         if utf8 >= 0 and is_last(table, memory, work, to):
-            return is_character_left(memory, work[to + LINK], utf8, work[to + HASH_1], work[to + HASH_2])
+            return is_character_left(memory, work[to + c.LINK], utf8, work[to + c.HASH_1], work[to + c.HASH_2])
         return utf8 >= 0
     return read_key_content(table, automata, memory, work, to, byte)
 
@@ -118,8 +88,8 @@ def is_last(table: Int32, memory: Int32, work: Int32, at: int) -> bool:
     It is a string of any content that comes to its greatest length. A mask is made as if no item
     had been there.
     """
-    is_item = work[at + MODE] == STRING and work[at + IS_OFF] != 0 and memory[LIMIT] == 0
-    return is_item and work[at + LENGTH] == table[work[at + SHAPE_OF] + STRING_MOST]
+    is_item = work[at + c.MODE] == c.STRING and work[at + c.IS_OFF] != 0 and memory[c.LIMIT] == 0
+    return is_item and work[at + c.LENGTH] == table[work[at + c.SHAPE_OF] + layout.STRING_MOST]
 
 
 @kernel(forceinline=True)
@@ -132,42 +102,46 @@ def is_other_left(
 
     A mask is made as if no key had been there: `_scarce_kernels` takes those tokens out again.
     """
-    if memory[LIMIT] > 0:
+    if memory[c.LIMIT] > 0:
         return True
     return is_key_left(
-        automata, table[work[at + SHAPE_OF] + KEY_AUTOMATON], state, memory, work[at + LINK], first, second
+        automata, table[work[at + c.SHAPE_OF] + layout.KEY_AUTOMATON], state, memory, work[at + c.LINK], first, second
     )
 
 
 @kernel
 def read_key_content(table: Int32, automata: Int32, memory: Int32, work: Int32, to: int, byte: int) -> bool:
     """`read_content` of a key."""
-    shape, frame = work[to + SHAPE_OF], work[to + LINK]
+    shape, frame = work[to + c.SHAPE_OF], work[to + c.LINK]
     is_alive = False
-    if work[to + IS_OFF] == 0:
+    if work[to + c.IS_OFF] == 0:
         mark(memory, frame, 2)
-        low, high = narrow(table, table[shape + KEYS], work[to + LOW], work[to + HIGH], work[to + DEPTH], byte)
-        work[to + LOW] = low
-        work[to + HIGH] = high
-        work[to + DEPTH] += 1
+        low, high = narrow(
+            table, table[shape + layout.KEYS], work[to + c.LOW], work[to + c.HIGH], work[to + c.DEPTH], byte
+        )
+        work[to + c.LOW] = low
+        work[to + c.HIGH] = high
+        work[to + c.DEPTH] += 1
         if low >= high:
-            work[to + IS_OFF] = 1
-            work[to + LOW] = 0
-            work[to + HIGH] = 0
-            work[to + DEPTH] = 0
+            work[to + c.IS_OFF] = 1
+            work[to + c.LOW] = 0
+            work[to + c.HIGH] = 0
+            work[to + c.DEPTH] = 0
         is_alive = is_any_open(table, memory, frame, shape, low, high)
-    if work[to + LENGTH] != 0:
-        if table[shape + TRACKS_KEYS] != 0:
+    if work[to + c.LENGTH] != 0:
+        if table[shape + layout.TRACKS_KEYS] != 0:
             add_to_hash(work, to, byte)
-        automaton = table[shape + KEY_AUTOMATON]
+        automaton = table[shape + layout.KEY_AUTOMATON]
         if automaton >= 0:
-            state = next_state(automata, automaton, work[to + AUTOMATON], byte)
-            work[to + AUTOMATON] = state
+            state = next_state(automata, automaton, work[to + c.AUTOMATON], byte)
+            work[to + c.AUTOMATON] = state
             if state != 0 and not is_alive:
-                is_alive = is_other_left(table, automata, memory, work, to, state, work[to + HASH_1], work[to + HASH_2])
+                is_alive = is_other_left(
+                    table, automata, memory, work, to, state, work[to + c.HASH_1], work[to + c.HASH_2]
+                )
         else:
-            utf8 = next_utf8(work[to + UTF8], byte)
-            work[to + UTF8] = utf8
+            utf8 = next_utf8(work[to + c.UTF8], byte)
+            work[to + c.UTF8] = utf8
             is_alive = utf8 >= 0
     return is_alive
 
@@ -193,10 +167,10 @@ def read_character(table: Int32, automata: Int32, memory: Int32, work: Int32, to
 @kernel
 def is_free(table: Int32, work: Int32, at: int) -> bool:
     """Whether any character may come next in a string."""
-    shape = work[at + SHAPE_OF]
-    if work[at + MODE] == STRING:
-        return table[shape + KIND] != STRING_LITERALS and table[shape + STRING_AUTOMATON] < 0
-    return work[at + LENGTH] != 0 and table[shape + KEY_AUTOMATON] < 0
+    shape = work[at + c.SHAPE_OF]
+    if work[at + c.MODE] == c.STRING:
+        return table[shape + layout.KIND] != layout.STRING_LITERALS and table[shape + layout.STRING_AUTOMATON] < 0
+    return work[at + c.LENGTH] != 0 and table[shape + layout.KEY_AUTOMATON] < 0
 
 
 @kernel
@@ -204,8 +178,8 @@ def has_automaton_character(
     table: Int32, automata: Int32, memory: Int32, work: Int32, at: int, automaton: int, low: int, high: int
 ) -> bool:
     """Whether a character from `low` to `high` may come next in a string or key of an automaton."""
-    shape = work[at + SHAPE_OF]
-    start = work[at + AUTOMATON]
+    shape = work[at + c.SHAPE_OF]
+    start = work[at + c.AUTOMATON]
     if start == 0:
         return False
     code = low
@@ -218,12 +192,12 @@ def has_automaton_character(
             k -= 1
             state = next_state(automata, automaton, state, 0x80 | (code >> 6 * k & 0x3F))
         if state != 0:
-            if work[at + MODE] == STRING:
-                if has_room(table, automata, shape, state, work[at + LENGTH]):
+            if work[at + c.MODE] == c.STRING:
+                if has_room(table, automata, shape, state, work[at + c.LENGTH]):
                     return True
             else:
-                first = hash_of_character(int(work[at + HASH_1]), HASH_FACTOR_1, code)
-                second = hash_of_character(int(work[at + HASH_2]), HASH_FACTOR_2, code)
+                first = hash_of_character(int(work[at + c.HASH_1]), HASH_FACTOR_1, code)
+                second = hash_of_character(int(work[at + c.HASH_2]), HASH_FACTOR_2, code)
                 if is_other_left(table, automata, memory, work, at, state, first, second):
                     return True
         # none with the same bytes up to the one that was refused
@@ -235,9 +209,9 @@ def has_automaton_character(
 def has_new_character(memory: Int32, work: Int32, at: int, low: int, high: int) -> bool:
     """Whether a character from `low` to `high` ends an item that has not been there."""
     for code in range(low, high + 1):
-        first = hash_of_character(int(work[at + HASH_1]), HASH_FACTOR_1, code)
-        second = hash_of_character(int(work[at + HASH_2]), HASH_FACTOR_2, code)
-        if not is_remembered(memory, work[at + LINK], first, second):
+        first = hash_of_character(int(work[at + c.HASH_1]), HASH_FACTOR_1, code)
+        second = hash_of_character(int(work[at + c.HASH_2]), HASH_FACTOR_2, code)
+        if not is_remembered(memory, work[at + c.LINK], first, second):
             return True
     return False
 
@@ -249,24 +223,28 @@ def has_character(table: Int32, automata: Int32, memory: Int32, work: Int32, at:
         return False
     if is_free(table, work, at):
         return not is_last(table, memory, work, at) or has_new_character(memory, work, at, low, high)
-    shape, frame = work[at + SHAPE_OF], work[at + LINK]
-    is_value = work[at + MODE] == STRING
-    if is_value and table[shape + KIND] != STRING_LITERALS:
-        return has_automaton_character(table, automata, memory, work, at, table[shape + STRING_AUTOMATON], low, high)
-    if is_value or work[at + IS_OFF] == 0:
+    shape, frame = work[at + c.SHAPE_OF], work[at + c.LINK]
+    is_value = work[at + c.MODE] == c.STRING
+    if is_value and table[shape + layout.KIND] != layout.STRING_LITERALS:
+        return has_automaton_character(
+            table, automata, memory, work, at, table[shape + layout.STRING_AUTOMATON], low, high
+        )
+    if is_value or work[at + c.IS_OFF] == 0:
         if not is_value:
             mark(memory, frame, 2)
-        literals = table[shape + LITERALS] if is_value else table[shape + KEYS]
-        for number in range(work[at + LOW], work[at + HIGH]):
-            code = literal_character(table, literals, number, work[at + DEPTH])
+        literals = table[shape + layout.LITERALS] if is_value else table[shape + layout.KEYS]
+        for number in range(work[at + c.LOW], work[at + c.HIGH]):
+            code = literal_character(table, literals, number, work[at + c.DEPTH])
             if low <= code <= high:
                 if is_value:
                     if is_literal_open(table, memory, frame, shape, number):
                         return True
                 elif is_open(table, memory, frame, shape, number):
                     return True
-    if not is_value and work[at + LENGTH] != 0:
-        return has_automaton_character(table, automata, memory, work, at, table[shape + KEY_AUTOMATON], low, high)
+    if not is_value and work[at + c.LENGTH] != 0:
+        return has_automaton_character(
+            table, automata, memory, work, at, table[shape + layout.KEY_AUTOMATON], low, high
+        )
     return False
 
 
@@ -278,7 +256,7 @@ def can_be_unit(table: Int32, automata: Int32, memory: Int32, work: Int32, at: i
     not all escapes are allowed, it is a control character without a letter of its own, or, unless
     they are minimal, no printable ASCII.
     """
-    if table[ESCAPES] != ANY_ESCAPES:
+    if table[layout.ESCAPES] != layout.ANY_ESCAPES:
         if (
             has_character(table, automata, memory, work, at, low, min(high, 7))
             or has_character(table, automata, memory, work, at, max(low, 11), min(high, 11))
@@ -286,7 +264,7 @@ def can_be_unit(table: Int32, automata: Int32, memory: Int32, work: Int32, at: i
         ):
             return True
         low = max(low, DELETE)
-        if table[ESCAPES] == MINIMAL_ESCAPES or low > high:
+        if table[layout.ESCAPES] == layout.MINIMAL_ESCAPES or low > high:
             return False
     if has_character(table, automata, memory, work, at, low, min(high, FIRST_SURROGATE - 1)):
         return True
@@ -302,7 +280,7 @@ def can_be_unit(table: Int32, automata: Int32, memory: Int32, work: Int32, at: i
 @kernel
 def can_be_escaped(table: Int32, automata: Int32, memory: Int32, work: Int32, at: int) -> bool:
     """Whether some character that may come next in a string has an escape."""
-    if table[ESCAPES] == ANY_ESCAPES:
+    if table[layout.ESCAPES] == layout.ANY_ESCAPES:
         return can_be_unit(table, automata, memory, work, at, 0, 0xFFFF)
     return (
         has_character(table, automata, memory, work, at, 0, SPACE - 1)
@@ -343,26 +321,26 @@ def unescaped_letter(byte: int) -> int:
 @kernel
 def read_escape(table: Int32, automata: Int32, memory: Int32, work: Int32, to: int, byte: int) -> bool:
     """Whether a thread within an escape can take one more byte."""
-    escape = work[to + ESCAPE]
-    is_any = table[ESCAPES] == ANY_ESCAPES
-    if escape == BEHIND_BACKSLASH:
+    escape = work[to + c.ESCAPE]
+    is_any = table[layout.ESCAPES] == layout.ANY_ESCAPES
+    if escape == c.BEHIND_BACKSLASH:
         if byte == 117:  # u
-            work[to + ESCAPE] = UNIT
-            work[to + CODE] = 0
+            work[to + c.ESCAPE] = c.UNIT
+            work[to + c.CODE] = 0
             return is_any or can_be_unit(table, automata, memory, work, to, 0, 0xFFFF)
-        work[to + ESCAPE] = NO_ESCAPE
+        work[to + c.ESCAPE] = c.NO_ESCAPE
         code = unescaped_letter(byte)
         return code >= 0 and (byte != 47 or is_any) and read_content(table, automata, memory, work, to, code)
-    if escape == LOW_BACKSLASH:
-        work[to + ESCAPE] = LOW_U
+    if escape == c.LOW_BACKSLASH:
+        work[to + c.ESCAPE] = c.LOW_U
         return byte == BACKSLASH
-    if escape == LOW_U:
-        work[to + ESCAPE] = LOW_UNIT
+    if escape == c.LOW_U:
+        work[to + c.ESCAPE] = c.LOW_UNIT
         return byte == 117
     digit = hex_digit(byte)
-    if digit < 0 or (byte < 97 and digit > 9 and table[ESCAPES] == MINIMAL_ESCAPES):
+    if digit < 0 or (byte < 97 and digit > 9 and table[layout.ESCAPES] == layout.MINIMAL_ESCAPES):
         return False
-    if escape < LOW_BACKSLASH:
+    if escape < c.LOW_BACKSLASH:
         return read_unit_digit(table, automata, memory, work, to, digit)
     return read_low_digit(table, automata, memory, work, to, digit)
 
@@ -370,63 +348,63 @@ def read_escape(table: Int32, automata: Int32, memory: Int32, work: Int32, to: i
 @kernel
 def read_unit_digit(table: Int32, automata: Int32, memory: Int32, work: Int32, to: int, digit: int) -> bool:
     r"""`read_escape` of a digit of a character's `\u`, or of the first half of a pair."""
-    code = work[to + CODE] << 4 | digit
-    n = work[to + ESCAPE] - UNIT + 1
-    work[to + CODE] = code
-    work[to + ESCAPE] += 1
+    code = work[to + c.CODE] << 4 | digit
+    n = work[to + c.ESCAPE] - c.UNIT + 1
+    work[to + c.CODE] = code
+    work[to + c.ESCAPE] += 1
     if n < 4:
         shift = 4 * (4 - n)
         return can_be_unit(table, automata, memory, work, to, code << shift, (code + 1 << shift) - 1)
-    if table[ESCAPES] != ANY_ESCAPES and not can_be_unit(table, automata, memory, work, to, code, code):
+    if table[layout.ESCAPES] != layout.ANY_ESCAPES and not can_be_unit(table, automata, memory, work, to, code, code):
         return False
     if FIRST_SURROGATE <= code <= LAST_SURROGATE:
-        work[to + ESCAPE] = LOW_BACKSLASH
+        work[to + c.ESCAPE] = c.LOW_BACKSLASH
         return code < FIRST_LOW and can_be_unit(table, automata, memory, work, to, code, code)
-    work[to + ESCAPE] = NO_ESCAPE
-    work[to + CODE] = 0
+    work[to + c.ESCAPE] = c.NO_ESCAPE
+    work[to + c.CODE] = 0
     return read_character(table, automata, memory, work, to, code)
 
 
 @kernel
 def read_low_digit(table: Int32, automata: Int32, memory: Int32, work: Int32, to: int, digit: int) -> bool:
     r"""`read_escape` of a digit of the second half of a pair. CODE: the halves, 16 bits each."""
-    n = work[to + ESCAPE] - LOW_UNIT + 1
+    n = work[to + c.ESCAPE] - c.LOW_UNIT + 1
     if n == 1:
-        work[to + CODE] <<= 12  # the high half without its first four bits, which are always D
-    half = (work[to + CODE] & 0xFFF) << 4 | digit
-    high = (work[to + CODE] >> 12 & 0xFFF) | 0xD000
+        work[to + c.CODE] <<= 12  # the high half without its first four bits, which are always D
+    half = (work[to + c.CODE] & 0xFFF) << 4 | digit
+    high = (work[to + c.CODE] >> 12 & 0xFFF) | 0xD000
     shift = 4 * (4 - n)
     low, last = max(half << shift, FIRST_LOW), min((half + 1 << shift) - 1, LAST_SURROGATE)
     if low > last:
         return False
     base = FIRST_WIDE + (high - FIRST_SURROGATE << 10) - FIRST_LOW
     if n < 4:
-        work[to + CODE] = (high & 0xFFF) << 12 | half
-        work[to + ESCAPE] += 1
+        work[to + c.CODE] = (high & 0xFFF) << 12 | half
+        work[to + c.ESCAPE] += 1
         return has_character(table, automata, memory, work, to, base + low, base + last)
-    work[to + ESCAPE] = NO_ESCAPE
-    work[to + CODE] = 0
+    work[to + c.ESCAPE] = c.NO_ESCAPE
+    work[to + c.CODE] = 0
     return read_character(table, automata, memory, work, to, base + half)
 
 
 @kernel
 def read_string_byte(table: Int32, automata: Int32, memory: Int32, work: Int32, to: int, byte: int) -> int:
     """What one more byte does to a thread within a string: DEAD, GOES_ON or CLOSED."""
-    if work[to + ESCAPE] != NO_ESCAPE:
+    if work[to + c.ESCAPE] != c.NO_ESCAPE:
         return GOES_ON if read_escape(table, automata, memory, work, to, byte) else DEAD
-    if work[to + UTF8] == 0 and (byte < 0x80 or byte >= 0xC0):  # a character begins, or the string ends
+    if work[to + c.UTF8] == 0 and (byte < 0x80 or byte >= 0xC0):  # a character begins, or the string ends
         if byte == QUOTE:
             return CLOSED
         if byte < SPACE:
             return DEAD
-        shape = work[to + SHAPE_OF]
-        if work[to + MODE] == STRING and table[shape + KIND] != STRING_LITERALS:
-            most = table[shape + STRING_MOST]
-            if most >= 0 or work[to + LENGTH] < table[shape + STRING_LEAST]:
-                work[to + LENGTH] += 1
-                if 0 <= most < work[to + LENGTH]:
+        shape = work[to + c.SHAPE_OF]
+        if work[to + c.MODE] == c.STRING and table[shape + layout.KIND] != layout.STRING_LITERALS:
+            most = table[shape + layout.STRING_MOST]
+            if most >= 0 or work[to + c.LENGTH] < table[shape + layout.STRING_LEAST]:
+                work[to + c.LENGTH] += 1
+                if 0 <= most < work[to + c.LENGTH]:
                     return DEAD
         if byte == BACKSLASH:
-            work[to + ESCAPE] = BEHIND_BACKSLASH
+            work[to + c.ESCAPE] = c.BEHIND_BACKSLASH
             return GOES_ON if can_be_escaped(table, automata, memory, work, to) else DEAD
     return GOES_ON if read_content(table, automata, memory, work, to, byte) else DEAD

@@ -5,6 +5,7 @@ from __future__ import annotations
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
 from maskwright.analysis.schema.spacing import GOES_ON
+from maskwright.decoding.schema import constants as c
 from maskwright.decoding.schema._automaton_kernels import end_of
 from maskwright.decoding.schema._begin_kernels import begin_text
 from maskwright.decoding.schema._frame_kernels import frame_words, is_literal_open, set_bit
@@ -14,113 +15,61 @@ from maskwright.decoding.schema._read_kernels import keep_state, note_history, r
 from maskwright.decoding.schema._repeat_kernels import refuse_repeats
 from maskwright.decoding.schema._space_kernels import space_ends, space_state
 from maskwright.decoding.schema._union_kernels import write_masks
-from maskwright.decoding.schema.constants import (
-    AFTER,
-    AFTER_END,
-    AUTOMATON,
-    CELL,
-    CELL_SHAPE,
-    CHANGED,
-    DEAD_END,
-    DEPTH,
-    FINISHED,
-    FORK,
-    FORK_SHAPE,
-    FRAME,
-    HISTORY,
-    ILLEGAL,
-    LIMIT,
-    LINK,
-    LOW,
-    MAX_HISTORY,
-    MODE,
-    N_HISTORY,
-    N_SAID,
-    NEXT,
-    NO_ROOM,
-    NO_TEXT,
-    NOT_COMPLETE,
-    NUMBER,
-    OK,
-    OPENED,
-    OUT_OF_RANGE,
-    PARENT,
-    REMEMBERED,
-    ROOT_FRAME,
-    SHAPE,
-    SHAPE_OF,
-    SPELLING,
-    STATE,
-    THREAD,
-    THREADS_1,
-    TOP,
-)
-from maskwright.maskstore.schema.layout import (
-    EOS,
-    LITERALS,
-    MOST_WORDS,
-    N_EOS,
-    N_ROW_WORDS,
-    N_TOKENS,
-    NUMBER_AUTOMATON,
-    ROOT,
-    TOKEN_BYTES,
-    TOKEN_START,
-)
+from maskwright.maskstore.schema import layout
 
 
 @kernel(entry=True)
 def begin(table: Int32, memory: Int32, work: Int32, max_history: int) -> int:
     """Put a text at its start, without history. Returns OK."""
-    memory[FINISHED] = 0
-    memory[N_HISTORY] = 0
-    memory[N_SAID] = 0
-    memory[NEXT] = 0
-    memory[MAX_HISTORY] = max_history
-    memory[LIMIT] = 0
-    for k in range(FRAME):
-        memory[ROOT_FRAME + k] = 0
-    memory[ROOT_FRAME + PARENT] = -1
-    memory[ROOT_FRAME + SHAPE] = -1
-    memory[ROOT_FRAME + REMEMBERED] = -1
-    memory[TOP] = HISTORY + max_history
-    at = work[THREADS_1]
-    begin_text(table, work, at, ROOT_FRAME, table[ROOT])
+    memory[c.FINISHED] = 0
+    memory[c.N_HISTORY] = 0
+    memory[c.N_SAID] = 0
+    memory[c.NEXT] = 0
+    memory[c.MAX_HISTORY] = max_history
+    memory[c.LIMIT] = 0
+    for k in range(c.FRAME):
+        memory[c.ROOT_FRAME + k] = 0
+    memory[c.ROOT_FRAME + c.PARENT] = -1
+    memory[c.ROOT_FRAME + c.SHAPE] = -1
+    memory[c.ROOT_FRAME + c.REMEMBERED] = -1
+    memory[c.TOP] = c.HISTORY + max_history
+    at = work[c.THREADS_1]
+    begin_text(table, work, at, c.ROOT_FRAME, table[layout.ROOT])
     keep_state(memory, work, at, 1)
-    return OK
+    return c.OK
 
 
 @kernel(entry=True)
 def forget_all(work: Int32) -> int:
     """Forget all masks that a workspace has kept. Returns OK."""
     reset_memo(work)
-    return OK
+    return c.OK
 
 
 @kernel
 def can_thread_end(table: Int32, automata: Int32, memory: Int32, at: int) -> bool:
     """Whether the text may end with a thread, which stands in `memory`."""
-    link, mode, shape = memory[at + LINK], memory[at + MODE], memory[at + SHAPE_OF]
-    if link != ROOT_FRAME:
+    link, mode, shape = memory[at + c.LINK], memory[at + c.MODE], memory[at + c.SHAPE_OF]
+    if link != c.ROOT_FRAME:
         return False
-    state = space_state(table, memory, link, AFTER, memory[at + AUTOMATON] if mode == AFTER else 0)
-    if mode not in (AFTER, NUMBER, SPELLING) or space_ends(table, state) & GOES_ON == 0:
+    state = space_state(table, memory, link, c.AFTER, memory[at + c.AUTOMATON] if mode == c.AFTER else 0)
+    if mode not in (c.AFTER, c.NUMBER, c.SPELLING) or space_ends(table, state) & GOES_ON == 0:
         return False
-    if mode == AFTER:
+    if mode == c.AFTER:
         return True
-    if mode == NUMBER:
-        return end_of(automata, table[shape + NUMBER_AUTOMATON], memory[at + AUTOMATON]) != 0
-    if literal_length(table, table[shape + LITERALS], memory[at + LOW]) != memory[at + DEPTH]:
+    if mode == c.NUMBER:
+        return end_of(automata, table[shape + layout.NUMBER_AUTOMATON], memory[at + c.AUTOMATON]) != 0
+    if literal_length(table, table[shape + layout.LITERALS], memory[at + c.LOW]) != memory[at + c.DEPTH]:
         return False
-    return is_literal_open(table, memory, link, shape, memory[at + LOW])
+    return is_literal_open(table, memory, link, shape, memory[at + c.LOW])
 
 
 @kernel
 def is_complete(table: Int32, automata: Int32, memory: Int32) -> bool:
     """Whether the text may end here."""
-    state = memory[STATE]
+    state = memory[c.STATE]
     for k in range(memory[state]):  # noqa: SIM110 (for compiled code)
-        if can_thread_end(table, automata, memory, state + 1 + k * THREAD):
+        if can_thread_end(table, automata, memory, state + 1 + k * c.THREAD):
             return True
     return False
 
@@ -128,7 +77,7 @@ def is_complete(table: Int32, automata: Int32, memory: Int32) -> bool:
 @kernel(entry=True)
 def can_end(table: Int32, automata: Int32, memory: Int32) -> int:
     """OK if the text is legal as a whole, else ILLEGAL."""
-    return OK if memory[FINISHED] != 0 or is_complete(table, automata, memory) else ILLEGAL
+    return c.OK if memory[c.FINISHED] != 0 or is_complete(table, automata, memory) else c.ILLEGAL
 
 
 @kernel(entry=True)
@@ -145,13 +94,13 @@ def fill_text(
     voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, words: Int32, may_take_long: bool
 ) -> int:
     """`fill`. may_take_long : whether what takes long may be done; if not, that is NOT_QUICK."""
-    n_words = voc[N_ROW_WORDS]
-    if memory[FINISHED] != 0:
+    n_words = voc[layout.N_ROW_WORDS]
+    if memory[c.FINISHED] != 0:
         for k in range(len(words)):
             words[k] = 0
-        return OK
-    if memory[TOP] + 8 * table[MOST_WORDS] > len(memory):
-        return NO_ROOM
+        return c.OK
+    if memory[c.TOP] + 8 * table[layout.MOST_WORDS] > len(memory):
+        return c.NO_ROOM
     found = write_masks(voc, table, automata, memory, work, words, may_take_long)
     if found < 0:
         return -1 - found
@@ -159,57 +108,60 @@ def fill_text(
     for k in range(len(behind)):
         behind[k] = 0
     code = refuse_repeats(voc, table, automata, memory, work, words, may_take_long)
-    if code > OK:
+    if code > c.OK:
         return code
-    is_any = found > 0 and code == OK
-    if voc[N_EOS] > 0 and is_complete(table, automata, memory):
+    is_any = found > 0 and code == c.OK
+    if voc[layout.N_EOS] > 0 and is_complete(table, automata, memory):
         is_any = True
-        for k in range(voc[N_EOS]):
-            set_bit(words, 0, voc[voc[EOS] + k])
-    return OK if is_any else DEAD_END
+        for k in range(voc[layout.N_EOS]):
+            set_bit(words, 0, voc[voc[layout.EOS] + k])
+    return c.OK if is_any else c.DEAD_END
 
 
 @kernel(entry=True)
 def read_bytes(table: Int32, automata: Int32, memory: Int32, work: Int32, data: Int32, commit: bool) -> int:
     """Read bytes as one token. data : (n,) int32. See `read`."""
-    if memory[FINISHED] != 0:
-        return AFTER_END
+    if memory[c.FINISHED] != 0:
+        return c.AFTER_END
     return read(table, automata, memory, work, data, 0, len(data), commit)
 
 
 @kernel(entry=True)
 def read_token(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, token: int, commit: bool) -> int:
     """Read a token: OK or an error. The text changes only if it is legal and `commit` is true."""
-    if token < 0 or token >= voc[N_TOKENS]:
-        return OUT_OF_RANGE
-    if memory[FINISHED] != 0:
-        return AFTER_END
-    start, end = voc[TOKEN_BYTES] + voc[voc[TOKEN_START] + token], voc[TOKEN_BYTES] + voc[voc[TOKEN_START] + token + 1]
+    if token < 0 or token >= voc[layout.N_TOKENS]:
+        return c.OUT_OF_RANGE
+    if memory[c.FINISHED] != 0:
+        return c.AFTER_END
+    start, end = (
+        voc[layout.TOKEN_BYTES] + voc[voc[layout.TOKEN_START] + token],
+        voc[layout.TOKEN_BYTES] + voc[voc[layout.TOKEN_START] + token + 1],
+    )
     if start < end:
         return read(table, automata, memory, work, voc, start, end, commit)
-    for k in range(voc[N_EOS]):
-        if voc[voc[EOS] + k] == token:
+    for k in range(voc[layout.N_EOS]):
+        if voc[voc[layout.EOS] + k] == token:
             if not is_complete(table, automata, memory):
-                return NOT_COMPLETE
+                return c.NOT_COMPLETE
             if commit:
-                note_history(memory, memory[STATE])
-                memory[FINISHED] = 1
-            return OK
-    return NO_TEXT
+                note_history(memory, memory[c.STATE])
+                memory[c.FINISHED] = 1
+            return c.OK
+    return c.NO_TEXT
 
 
 @kernel(entry=True)
 def rollback(memory: Int32, n: int) -> int:
     """Go back by n tokens; the caller knows that there are so many. Returns OK."""
-    place = memory[NEXT] - n
+    place = memory[c.NEXT] - n
     if place < 0:
-        place += memory[MAX_HISTORY]
-    memory[STATE] = memory[HISTORY + place]
-    memory[NEXT] = place
-    memory[N_HISTORY] -= n
-    memory[N_SAID] -= n
-    memory[FINISHED] = 0
-    return OK
+        place += memory[c.MAX_HISTORY]
+    memory[c.STATE] = memory[c.HISTORY + place]
+    memory[c.NEXT] = place
+    memory[c.N_HISTORY] -= n
+    memory[c.N_SAID] -= n
+    memory[c.FINISHED] = 0
+    return c.OK
 
 
 # ---- Memory: all that is in use moves to an empty one.
@@ -223,11 +175,11 @@ def move_state(memory: Int32, into: Int32, state: int) -> int:
     """Move a state, whose links are left as they are. Returns its new offset."""
     if memory[state] <= MOVED:
         return MOVED - memory[state]
-    place = into[TOP]
-    n = 1 + memory[state] * THREAD
+    place = into[c.TOP]
+    n = 1 + memory[state] * c.THREAD
     for k in range(n):
         into[place + k] = memory[state + k]
-    into[TOP] = place + n
+    into[c.TOP] = place + n
     memory[state] = MOVED - place
     return place
 
@@ -235,27 +187,27 @@ def move_state(memory: Int32, into: Int32, state: int) -> int:
 @kernel
 def move_record(table: Int32, memory: Int32, into: Int32, record: int) -> int:
     """Move a frame, fork or cell, whose links are left as they are. Returns its new offset."""
-    if record < HISTORY:  # none, or the frame below all
+    if record < c.HISTORY:  # none, or the frame below all
         return record
-    shape = memory[record + SHAPE]
+    shape = memory[record + c.SHAPE]
     if shape <= MOVED:
         return MOVED - shape
     n = record_words(table, memory, record)
-    place = into[TOP]
+    place = into[c.TOP]
     for k in range(n):
         into[place + k] = memory[record + k]
-    into[TOP] = place + n
-    memory[record + SHAPE] = MOVED - place
+    into[c.TOP] = place + n
+    memory[record + c.SHAPE] = MOVED - place
     return place
 
 
 @kernel
 def record_words(table: Int32, memory: Int32, record: int) -> int:
     """The integers of a frame, fork or cell."""
-    shape = memory[record + SHAPE]
-    if shape == CELL_SHAPE:
-        return CELL
-    return FORK + memory[record] if shape == FORK_SHAPE else frame_words(table, shape)
+    shape = memory[record + c.SHAPE]
+    if shape == c.CELL_SHAPE:
+        return c.CELL
+    return c.FORK + memory[record] if shape == c.FORK_SHAPE else frame_words(table, shape)
 
 
 @kernel(entry=True)
@@ -267,33 +219,33 @@ def move(table: Int32, memory: Int32, into: Int32) -> int:
     Source: C. J. Cheney, A nonrecursive list compacting algorithm, 1970: what has moved is a queue
     of records whose links have not.
     """
-    most = memory[MAX_HISTORY]
-    for k in range(HISTORY):
+    most = memory[c.MAX_HISTORY]
+    for k in range(c.HISTORY):
         into[k] = memory[k]
-    states = HISTORY + most
-    into[TOP] = states
-    into[STATE] = move_state(memory, into, memory[STATE])
-    for back in range(1, memory[N_HISTORY] + 1):
-        place = memory[NEXT] - back
+    states = c.HISTORY + most
+    into[c.TOP] = states
+    into[c.STATE] = move_state(memory, into, memory[c.STATE])
+    for back in range(1, memory[c.N_HISTORY] + 1):
+        place = memory[c.NEXT] - back
         if place < 0:
             place += most
-        into[HISTORY + place] = move_state(memory, into, memory[HISTORY + place])
-    record = into[TOP]
+        into[c.HISTORY + place] = move_state(memory, into, memory[c.HISTORY + place])
+    record = into[c.TOP]
     while states < record:
         for k in range(into[states]):
-            thread = states + 1 + k * THREAD
-            into[thread + LINK] = move_record(table, memory, into, into[thread + LINK])
-        states += 1 + into[states] * THREAD
-    while record < into[TOP]:
-        shape = into[record + SHAPE]
-        if shape == FORK_SHAPE:
+            thread = states + 1 + k * c.THREAD
+            into[thread + c.LINK] = move_record(table, memory, into, into[thread + c.LINK])
+        states += 1 + into[states] * c.THREAD
+    while record < into[c.TOP]:
+        shape = into[record + c.SHAPE]
+        if shape == c.FORK_SHAPE:
             for k in range(into[record]):
-                into[record + FORK + k] = move_record(table, memory, into, into[record + FORK + k])
+                into[record + c.FORK + k] = move_record(table, memory, into, into[record + c.FORK + k])
         else:
             into[record] = move_record(table, memory, into, into[record])  # PARENT, or the cell before
             if shape >= 0:
-                into[record + REMEMBERED] = move_record(table, memory, into, into[record + REMEMBERED])
-                into[record + OPENED] = 0
-                into[record + CHANGED] = 0
+                into[record + c.REMEMBERED] = move_record(table, memory, into, into[record + c.REMEMBERED])
+                into[record + c.OPENED] = 0
+                into[record + c.CHANGED] = 0
         record += record_words(table, into, record)
-    return OK
+    return c.OK

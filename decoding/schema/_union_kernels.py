@@ -8,27 +8,11 @@ from __future__ import annotations
 
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
+from maskwright.decoding.schema import constants as c
 from maskwright.decoding.schema._frame_kernels import set_bit
 from maskwright.decoding.schema._mask_kernels import mask_of
 from maskwright.decoding.schema._memo_kernels import find, insert
-from maskwright.decoding.schema.constants import (
-    DATA_END,
-    DATA_TOP,
-    IS_ANY,
-    KEY_BUFFER,
-    KEY_END,
-    MASK_HEADER,
-    MASK_ROWS,
-    MASKS,
-    N_IDS,
-    N_MASK_ROWS,
-    N_RESETS,
-    RESERVE,
-    STATE,
-    THREAD,
-    THREADS_1,
-)
-from maskwright.maskstore.schema.layout import N_ROW_WORDS
+from maskwright.maskstore.schema import layout
 
 TOGETHER = -7
 """What begins the key of a row that is a union of masks.
@@ -44,7 +28,7 @@ def write_row_of_mask(voc: Int32, work: Int32, words: Int32, is_kept: bool, row:
 
     PERF: over views the compiler vectorises the loops. With offsets in the indices it does not.
     """
-    n_words = voc[N_ROW_WORDS]
+    n_words = voc[layout.N_ROW_WORDS]
     bits = work[row : row + n_words] if is_kept else voc[row : row + n_words]
     target = words[:n_words]
     if is_added:
@@ -61,17 +45,17 @@ def write_mask(voc: Int32, work: Int32, words: Int32, mask: int, is_added: bool,
 
     last : that of before; -1 for none. Many threads have the same row.
     """
-    n_rows = work[mask + N_MASK_ROWS]
+    n_rows = work[mask + c.N_MASK_ROWS]
     if n_rows == 0 and not is_added:
-        for k in range(voc[N_ROW_WORDS]):
+        for k in range(voc[layout.N_ROW_WORDS]):
             words[k] = 0
     for number in range(n_rows):
-        is_kept, row = work[mask + MASK_ROWS + 2 * number], work[mask + MASK_ROWS + 2 * number + 1]
+        is_kept, row = work[mask + c.MASK_ROWS + 2 * number], work[mask + c.MASK_ROWS + 2 * number + 1]
         if 2 * row + is_kept != last:
             last = 2 * row + is_kept
             write_row_of_mask(voc, work, words, is_kept != 0, row, is_added or number > 0)
-    ids = mask + MASK_HEADER
-    for k in range(work[mask + N_IDS]):
+    ids = mask + c.MASK_HEADER
+    for k in range(work[mask + c.N_IDS]):
         set_bit(words, 0, work[ids + k])
     return last
 
@@ -84,8 +68,8 @@ def mask_of_thread(
 
     may_take_long : see `mask_of`.
     """
-    at, thread = work[THREADS_1], memory[STATE] + 1 + number * THREAD
-    for k in range(THREAD):
+    at, thread = work[c.THREADS_1], memory[c.STATE] + 1 + number * c.THREAD
+    for k in range(c.THREAD):
         work[at + k] = memory[thread + k]
     return mask_of(voc, table, automata, memory, work, at, may_take_long)
 
@@ -98,27 +82,27 @@ def write_masks(
 
     Returns 1 if it has a token, 0 if it has none, or -1 - an error.
     """
-    n, masks, resets = memory[memory[STATE]], work[MASKS], work[N_RESETS]
+    n, masks, resets = memory[memory[c.STATE]], work[c.MASKS], work[c.N_RESETS]
     if n == 1:
         mask = mask_of_thread(voc, table, automata, memory, work, 0, may_take_long)
         if mask < 0:
             return mask
         write_mask(voc, work, words, mask, False, -1)
-        return 1 if work[mask + IS_ANY] != 0 else 0
+        return 1 if work[mask + c.IS_ANY] != 0 else 0
     is_any = False
     n_written, last = 0, -1
     for thread in range(n):
         mask = mask_of_thread(voc, table, automata, memory, work, thread, may_take_long)
         if mask < 0:
             return mask
-        is_any = is_any or work[mask + IS_ANY] != 0
+        is_any = is_any or work[mask + c.IS_ANY] != 0
         work[masks + thread] = mask
-        for number in range(work[mask + N_MASK_ROWS]):
-            row = 2 * work[mask + MASK_ROWS + 2 * number + 1] + work[mask + MASK_ROWS + 2 * number]
+        for number in range(work[mask + c.N_MASK_ROWS]):
+            row = 2 * work[mask + c.MASK_ROWS + 2 * number + 1] + work[mask + c.MASK_ROWS + 2 * number]
             n_written += 1 if row != last else 0
             last = row
     last = -1
-    if work[N_RESETS] != resets:  # the first masks are gone, so each is written before the next one
+    if work[c.N_RESETS] != resets:  # the first masks are gone, so each is written before the next one
         for thread in range(n):
             mask = mask_of_thread(voc, table, automata, memory, work, thread, may_take_long)
             if mask < 0:
@@ -140,8 +124,8 @@ def union_row(voc: Int32, work: Int32, n: int) -> int:
 
     Where there is no room, it is 0, too.
     """
-    key, masks, n_words = work[KEY_BUFFER], work[MASKS], voc[N_ROW_WORDS]
-    if key + 1 + n > work[KEY_END]:
+    key, masks, n_words = work[c.KEY_BUFFER], work[c.MASKS], voc[layout.N_ROW_WORDS]
+    if key + 1 + n > work[c.KEY_END]:
         return 0
     work[key] = TOGETHER
     for k in range(n):
@@ -154,12 +138,12 @@ def union_row(voc: Int32, work: Int32, n: int) -> int:
     if row > 0:
         return row
     work[slot + 2] = max(row - 1, -TIMES)
-    row = work[DATA_TOP]
-    if work[slot + 2] > -TIMES or row + n_words + work[RESERVE] > work[DATA_END]:
+    row = work[c.DATA_TOP]
+    if work[slot + 2] > -TIMES or row + n_words + work[c.RESERVE] > work[c.DATA_END]:
         return 0
     words, last = work[row : row + n_words], -1
     for k in range(n):
         last = write_mask(voc, work, words, work[masks + k], k > 0, last)
-    work[DATA_TOP] = row + n_words
+    work[c.DATA_TOP] = row + n_words
     work[slot + 2] = row
     return row

@@ -7,54 +7,13 @@ from __future__ import annotations
 
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
+from maskwright.decoding.schema import constants as c
 from maskwright.decoding.schema._frame_kernels import has_bit, mark, n_frames, set_bit
 from maskwright.decoding.schema._literal_kernels import literal_byte, literal_length
 from maskwright.decoding.schema._merge_kernels import merge
 from maskwright.decoding.schema._step_kernels import step
-from maskwright.decoding.schema.constants import (
-    DEPTH,
-    ESCAPE,
-    HIGH,
-    KEY_STRING,
-    LENGTH,
-    LEVELS,
-    LEVELS_END,
-    LINK,
-    LIST,
-    LOW,
-    MODE,
-    MOST_READINGS,
-    MOST_THREADS,
-    N_FOUND,
-    NO_ESCAPE,
-    NO_ROOM,
-    OK,
-    SHAPE_OF,
-    STRING,
-    THREAD,
-    TOO_MANY,
-    TOP,
-    UTF8,
-)
+from maskwright.maskstore.schema import layout
 from maskwright.maskstore.schema._utf8_kernels import BACKSLASH, QUOTE
-from maskwright.maskstore.schema.layout import (
-    BRANCHES,
-    FULL,
-    KEY_AUTOMATON,
-    KEYS,
-    KIND,
-    LITERALS,
-    MOST_WORDS,
-    PURE,
-    STRING_AUTOMATON,
-    STRING_LITERALS,
-    STRING_MOST,
-    TRIE_BYTE,
-    TRIE_END,
-    TRIE_IDS,
-    TRIE_SIZE,
-    TRIE_TOKENS,
-)
 
 LEVEL_END, LEVEL_TOP, LEVEL_ROOM, LEVEL_SIZE, LEVEL_BEFORE, BRANCH, BRANCH_END, IS_CHOSEN, CHOSEN = range(9)
 LEVEL = 16
@@ -66,12 +25,12 @@ end; whether only some bytes can go on; these, as 256 bits."""
 @kernel
 def take_tokens(voc: Int32, trie: int, begin: int, end: int, work: Int32) -> None:
     """Add the tokens of the nodes `begin` to `end` - 1 to the list."""
-    n = work[N_FOUND]
-    tokens, ids = voc[trie + TRIE_TOKENS], voc[trie + TRIE_IDS]
+    n = work[c.N_FOUND]
+    tokens, ids = voc[trie + layout.TRIE_TOKENS], voc[trie + layout.TRIE_IDS]
     for k in range(voc[tokens + begin], voc[tokens + end]):
-        work[work[LIST] + n] = voc[ids + k]
+        work[work[c.LIST] + n] = voc[ids + k]
         n += 1
-    work[N_FOUND] = n
+    work[c.N_FOUND] = n
 
 
 @kernel
@@ -82,19 +41,19 @@ def choose_bytes(table: Int32, memory: Int32, work: Int32, level: int) -> None:
     """
     work[level + IS_CHOSEN] = 0
     at = level + LEVEL
-    mode, shape = work[at + MODE], work[at + SHAPE_OF]
-    if work[level + LEVEL_SIZE] != 1 or work[at + ESCAPE] != NO_ESCAPE:
+    mode, shape = work[at + c.MODE], work[at + c.SHAPE_OF]
+    if work[level + LEVEL_SIZE] != 1 or work[at + c.ESCAPE] != c.NO_ESCAPE:
         return
     literals = -1
-    if mode == STRING and table[shape + KIND] == STRING_LITERALS:
-        literals = table[shape + LITERALS]
-    elif mode == KEY_STRING and work[at + LENGTH] == 0:
-        mark(memory, work[at + LINK], 2)
-        literals = table[shape + KEYS]
+    if mode == c.STRING and table[shape + layout.KIND] == layout.STRING_LITERALS:
+        literals = table[shape + layout.LITERALS]
+    elif mode == c.KEY_STRING and work[at + c.LENGTH] == 0:
+        mark(memory, work[at + c.LINK], 2)
+        literals = table[shape + layout.KEYS]
     if literals < 0:
         return
     work[level + IS_CHOSEN] = 1
-    note_bytes(table, literals, work[at + LOW], work[at + HIGH], work[at + DEPTH], work, level + CHOSEN)
+    note_bytes(table, literals, work[at + c.LOW], work[at + c.HIGH], work[at + c.DEPTH], work, level + CHOSEN)
 
 
 @kernel
@@ -130,8 +89,8 @@ def note_bytes(table: Int32, literals: int, low: int, high: int, depth: int, wor
 @kernel
 def note_branches(voc: Int32, work: Int32, level: int, number: int) -> None:
     """Note a level's branches, by number as of `layout.BRANCHES`."""
-    work[level + BRANCH] = voc[voc[BRANCHES] + number]
-    work[level + BRANCH_END] = voc[voc[BRANCHES] + number + 1]
+    work[level + BRANCH] = voc[voc[layout.BRANCHES] + number]
+    work[level + BRANCH_END] = voc[voc[layout.BRANCHES] + number + 1]
 
 
 @kernel
@@ -155,14 +114,14 @@ def next_chosen(voc: Int32, bytes_: int, ends: int, work: Int32, level: int, nod
 @kernel(forceinline=True)
 def takes_content(table: Int32, work: Int32, at: int) -> bool:
     """Whether a thread can read any string content, however much of it."""
-    mode, shape = work[at + MODE], work[at + SHAPE_OF]
-    if work[at + ESCAPE] != NO_ESCAPE:
+    mode, shape = work[at + c.MODE], work[at + c.SHAPE_OF]
+    if work[at + c.ESCAPE] != c.NO_ESCAPE:
         return False
-    if mode == STRING:
-        if table[shape + KIND] == STRING_LITERALS:
+    if mode == c.STRING:
+        if table[shape + layout.KIND] == layout.STRING_LITERALS:
             return False
-        return table[shape + STRING_AUTOMATON] < 0 and table[shape + STRING_MOST] < 0
-    return mode == KEY_STRING and work[at + LENGTH] != 0 and table[shape + KEY_AUTOMATON] < 0
+        return table[shape + layout.STRING_AUTOMATON] < 0 and table[shape + layout.STRING_MOST] < 0
+    return mode == c.KEY_STRING and work[at + c.LENGTH] != 0 and table[shape + layout.KEY_AUTOMATON] < 0
 
 
 @kernel
@@ -173,8 +132,8 @@ def room_for_byte(table: Int32, memory: Int32, work: Int32, at: int, n: int) -> 
     """
     frames = 1
     for k in range(n):
-        frames += n_frames(memory, work[at + k * THREAD + LINK])
-    return frames * table[MOST_WORDS]
+        frames += n_frames(memory, work[at + k * c.THREAD + c.LINK])
+    return frames * table[layout.MOST_WORDS]
 
 
 @kernel
@@ -183,12 +142,12 @@ def walk(voc: Int32, trie: int, table: Int32, automata: Int32, memory: Int32, wo
 
     The caller has written that thread at LEVELS + LEVEL. Returns OK, NO_ROOM or TOO_MANY.
     """
-    level = work[LEVELS]
-    size = voc[trie + TRIE_SIZE]
-    ends, bytes_ = voc[trie + TRIE_END], voc[trie + TRIE_BYTE]
-    is_full = trie == voc[FULL]
+    level = work[c.LEVELS]
+    size = voc[trie + layout.TRIE_SIZE]
+    ends, bytes_ = voc[trie + layout.TRIE_END], voc[trie + layout.TRIE_BYTE]
+    is_full = trie == voc[layout.FULL]
     work[level + LEVEL_END] = size
-    work[level + LEVEL_TOP] = memory[TOP]
+    work[level + LEVEL_TOP] = memory[c.TOP]
     work[level + LEVEL_ROOM] = room_for_byte(table, memory, work, level + LEVEL, 1)
     work[level + LEVEL_SIZE] = 1
     work[level + LEVEL_BEFORE] = -1
@@ -208,19 +167,19 @@ def walk(voc: Int32, trie: int, table: Int32, automata: Int32, memory: Int32, wo
         byte = voc[bytes_ + node]
         end = voc[ends + node]
         n = work[level + LEVEL_SIZE]
-        above = level + LEVEL + n * THREAD
-        memory[TOP] = work[level + LEVEL_TOP]
-        if memory[TOP] + work[level + LEVEL_ROOM] > len(memory):
-            return NO_ROOM
-        if above + LEVEL + (MOST_THREADS + 1) * THREAD > work[LEVELS_END]:
-            return TOO_MANY
+        above = level + LEVEL + n * c.THREAD
+        memory[c.TOP] = work[level + LEVEL_TOP]
+        if memory[c.TOP] + work[level + LEVEL_ROOM] > len(memory):
+            return c.NO_ROOM
+        if above + LEVEL + (c.MOST_THREADS + 1) * c.THREAD > work[c.LEVELS_END]:
+            return c.TOO_MANY
         found = 0
         for k in range(n):
             found += step(
-                table, automata, memory, work, level + LEVEL + k * THREAD, byte, above + LEVEL + found * THREAD
+                table, automata, memory, work, level + LEVEL + k * c.THREAD, byte, above + LEVEL + found * c.THREAD
             )
-            if found > MOST_READINGS:
-                return TOO_MANY
+            if found > c.MOST_READINGS:
+                return c.TOO_MANY
         if found == 0:
             node = end
             continue
@@ -237,7 +196,7 @@ def walk(voc: Int32, trie: int, table: Int32, automata: Int32, memory: Int32, wo
             if found < 0:
                 return -1 - found
         work[above + LEVEL_END] = end
-        work[above + LEVEL_TOP] = memory[TOP]
+        work[above + LEVEL_TOP] = memory[c.TOP]
         work[above + LEVEL_ROOM] = room_for_byte(table, memory, work, above + LEVEL, found)
         work[above + LEVEL_SIZE] = found
         work[above + LEVEL_BEFORE] = level
@@ -247,16 +206,16 @@ def walk(voc: Int32, trie: int, table: Int32, automata: Int32, memory: Int32, wo
         level = above
         choose_bytes(table, memory, work, level)
         node += 1
-    memory[TOP] = work[work[LEVELS] + LEVEL_TOP]
-    return OK
+    memory[c.TOP] = work[work[c.LEVELS] + LEVEL_TOP]
+    return c.OK
 
 
 @kernel
 def takes_pure(voc: Int32, table: Int32, work: Int32, at: int, n: int, node: int) -> bool:
     """Whether a thread takes any string content, and all below a node of the full trie is such."""
-    pure = voc[voc[PURE] + node]
+    pure = voc[voc[layout.PURE] + node]
     for k in range(n):
-        thread = at + k * THREAD
-        if takes_content(table, work, thread) and (pure >> work[thread + UTF8]) & 1 != 0:
+        thread = at + k * c.THREAD
+        if takes_content(table, work, thread) and (pure >> work[thread + c.UTF8]) & 1 != 0:
             return True
     return False

@@ -15,16 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.decoding.reference.json_places import ArrayFrame, Frame, Gap, Quoted, Readings
-from maskwright.decoding.schema.constants import (
-    FORK,
-    FORK_SHAPE,
-    LINK,
-    PARENT,
-    ROOT_FRAME,
-    SHAPE,
-    STATE,
-    THREAD,
-)
+from maskwright.decoding.schema import constants as c
 
 Array = npt.NDArray[np.int32]
 
@@ -47,32 +38,32 @@ def is_alike_inside(memory: Array, readings: Readings) -> bool:
     memory, readings : as for `has_dropped`; all stand in strings or keys.
     """
     shapes = {id(reading.place.shape.shape) for reading in readings if isinstance(reading.place, Quoted)}
-    return int(memory[memory[STATE]]) <= len(shapes)  # the engine has a thread for each
+    return int(memory[memory[c.STATE]]) <= len(shapes)  # the engine has a thread for each
 
 
 def _n_followed(memory: Array) -> int:
     """The readings of the engine: the ways through the frames and forks of its threads."""
     read = memory.item  # PERF: of one integer it takes less time than an index
-    threads = read(STATE) + 1
-    link = read(threads + LINK)
+    threads = read(c.STATE) + 1
+    link = read(threads + c.LINK)
     if read(threads - 1) == 1:  # PERF: as nearly always, where there is no fork either
-        while link != ROOT_FRAME and read(link + SHAPE) != FORK_SHAPE:
-            link = read(link + PARENT)
-        if link == ROOT_FRAME:
+        while link != c.ROOT_FRAME and read(link + c.SHAPE) != c.FORK_SHAPE:
+            link = read(link + c.PARENT)
+        if link == c.ROOT_FRAME:
             return 1
     ways: dict[int, int] = {}
-    for thread in range(threads, threads + read(threads - 1) * THREAD, THREAD):
-        link = read(thread + LINK)
+    for thread in range(threads, threads + read(threads - 1) * c.THREAD, c.THREAD):
+        link = read(thread + c.LINK)
         ways[link] = ways.get(link, 0) + 1
-    while ROOT_FRAME not in ways:  # all frames of one round have the same level
+    while c.ROOT_FRAME not in ways:  # all frames of one round have the same level
         links, ways = ways, {}
         for link, n in links.items():
-            is_fork = read(link + SHAPE) == FORK_SHAPE
-            frames = range(link + FORK, link + FORK + read(link)) if is_fork else ()
+            is_fork = read(link + c.SHAPE) == c.FORK_SHAPE
+            frames = range(link + c.FORK, link + c.FORK + read(link)) if is_fork else ()
             for frame in map(read, frames) if is_fork else (link,):
-                around = read(frame + PARENT)
+                around = read(frame + c.PARENT)
                 ways[around] = ways.get(around, 0) + n
-    return ways[ROOT_FRAME]
+    return ways[c.ROOT_FRAME]
 
 
 def _n_different(readings: Readings) -> int:

@@ -67,7 +67,7 @@ MEASURED: dict[str, tuple[str, ...]] = {
     "perplexity": ("decoding/generation", "maskstore/canonical", *_ENGINE, *_SCHEMA),
     "proof_mutations": ("analysis", "maskstore", "decoding"),
     "pyformlang_agreement": (*_READ, "analysis/legality"),
-    "reach": (*_STORE, *_ENGINE, "src/maskwright/validation/reach.py"),
+    "reach": (*_STORE, *_ENGINE, "tests/byte_parser.py"),
     "regexes": ("analysis/regex", "maskstore/index", *_SCHEMA),
     "restrictions": ("analysis/restrict", *_STORE, *_ENGINE),
     "schema_coverage": _SCHEMA,

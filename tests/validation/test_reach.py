@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 
+import byte_parser as reach
 import pytest
+from byte_parser import ByteParser, Reach, TextResult, byte_vocabulary, judge_negative, judge_positive
 from paths import ROOT
 
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
 from maskwright.analysis.loading import parse_grammar
-from maskwright.validation import reach
-from maskwright.validation.reach import ByteParser, Reach, TextResult, byte_vocabulary, judge_negative, judge_positive
 
 PAIRS = 'start: "a" start "b" | "a" "b"'
 SUMS = 'start: start "+" start | /[ab]é?/\n%ignore " "'

@@ -7,13 +7,13 @@ from random import Random
 from typing import Any
 
 import pytest
+from json_judge import is_instance
 from schema_cases import same_graphs
 
 from maskwright.analysis.errors import SchemaError
 from maskwright.analysis.schema import constraints as c
 from maskwright.analysis.schema.cases import Cases, exclude, implies
 from maskwright.analysis.schema.graph import build_graph
-from maskwright.analysis.schema.judge import is_instance
 from maskwright.analysis.schema.load import load_schema
 
 LISTS = {1: "a", 2: "b", 3: "ab", 4: "bc", 5: "abc"}

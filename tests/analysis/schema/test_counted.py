@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from counted_schemas import counted_schema, counted_value
+from json_judge import is_text_of
 from naive_json_texts import is_legal
 from schema_cases import check_graph
 from shares import share
 
 from maskwright.analysis.errors import SchemaError
 from maskwright.analysis.schema.graph import build_graph
-from maskwright.analysis.schema.judge import is_text_of
 from maskwright.analysis.schema.shapes import Arrays, SchemaGraph, Texts
 
 jsonschema = pytest.importorskip("jsonschema", reason="the library jsonschema is the oracle; install it")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from json_judge import is_text_of
 
 from maskwright.analysis.errors import SchemaError
 from maskwright.analysis.schema.documents import has_names
-from maskwright.analysis.schema.judge import is_text_of
 from maskwright.analysis.schema.load import load_schema
 
 NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies")

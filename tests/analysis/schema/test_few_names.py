@@ -7,11 +7,11 @@ from random import Random
 from typing import Any
 
 import pytest
+from json_judge import is_text_of
 from shares import share
 
 from maskwright.analysis.errors import SchemaError
 from maskwright.analysis.schema.graph import build_graph
-from maskwright.analysis.schema.judge import is_text_of
 from maskwright.analysis.schema.keys import n_keys
 from maskwright.analysis.schema.strings import pattern_automaton
 

@@ -14,13 +14,13 @@ from collections.abc import Callable
 
 import pytest
 from automaton_texts import changed, texts_of
+from json_judge import is_text_of
 from naive_patterns import is_pattern
 from paths import ROOT
 
 from maskwright.analysis.errors import SchemaError
 from maskwright.analysis.schema.formats import FORMATS, NARROWED, NOT_REGULAR, ONE_SIDED, WIDENED
 from maskwright.analysis.schema.graph import build_graph
-from maskwright.analysis.schema.judge import is_text_of
 from maskwright.analysis.schema.strings import format_automaton, format_most, widest_format, without
 
 CASES = json.loads((ROOT / "tests" / "data" / "cases" / "formats.json").read_text(encoding="utf-8"))["formats"]

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from json_judge import is_instance, is_text_of
 from schema_cases import check_graph
 from shares import share
 
 from maskwright.analysis.errors import SchemaError, UnknownNameError
 from maskwright.analysis.schema.graph import build_graph
-from maskwright.analysis.schema.judge import is_instance, is_text_of
 from maskwright.analysis.schema.load import load_schema
 from maskwright.analysis.schema.shapes import Arrays, Objects, Strings
 

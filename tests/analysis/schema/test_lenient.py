@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from json_judge import is_text_of
 from schema_cases import check_graph
 
 from maskwright.analysis.schema.graph import build_graph
-from maskwright.analysis.schema.judge import is_text_of
 
 BACK_REFERENCE = r"^(.)\1$"
 UNKNOWN = {"$ref": "https://example.org/elsewhere"}

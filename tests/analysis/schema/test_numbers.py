@@ -9,12 +9,12 @@ import time
 from decimal import Context, Decimal
 
 import pytest
+from json_judge import is_text_of
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.regex import intersect
 from maskwright.analysis.schema import numbers
 from maskwright.analysis.schema.graph import build_graph
-from maskwright.analysis.schema.judge import is_text_of
 from maskwright.analysis.schema.numbers import Limit, any_number, bounded, constrained, equal_to, integers, multiples
 
 EXACT = Context(prec=10_000, Emax=999_999, Emin=-999_999)

@@ -7,13 +7,13 @@ from random import Random
 from typing import Any
 
 import pytest
+from json_judge import is_text_of
 from random_schemas import Schemas, random_value
 from schema_cases import check_graph, records, same_graphs
 from shares import share
 
 from maskwright.analysis.errors import SchemaError
 from maskwright.analysis.schema.graph import _built, build_graph
-from maskwright.analysis.schema.judge import is_text_of
 
 jsonschema = pytest.importorskip("jsonschema", reason="the library jsonschema is the oracle; install it")
 

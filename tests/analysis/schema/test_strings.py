@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from json_judge import is_text_of
 from random_patterns import random_pattern
 from shares import share
 
 from maskwright.analysis.errors import LimitError, SchemaError
 from maskwright.analysis.regex import Dfa, intersect
 from maskwright.analysis.schema.graph import build_graph
-from maskwright.analysis.schema.judge import is_text_of
 from maskwright.analysis.schema.lengths import length_table
 from maskwright.analysis.schema.shapes import Strings
 from maskwright.analysis.schema.strings import (

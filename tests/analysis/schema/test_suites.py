@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
+from json_judge import is_text_of
 from schema_cases import DRAFTS, check_graph, records
 from shares import share
 
 from maskwright.analysis.errors import SchemaError
 from maskwright.analysis.schema.graph import build_graph
-from maskwright.analysis.schema.judge import is_text_of
 
 NOT_ASSERTED = "format.json#"
 """Groups of the suite by which `format` asserts nothing, where it does here."""

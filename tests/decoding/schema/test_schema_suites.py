@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
+from json_judge import is_text_of
 from schema_cases import DRAFTS, records
 from shares import share
 
 import maskwright as mw
-from maskwright.analysis.schema.judge import is_text_of
 from maskwright.analysis.schema.shapes import Texts
 from maskwright.decoding.schema.matcher import SchemaMatcher
 from maskwright.maskstore.schema.compiled import SchemaTables
