@@ -70,6 +70,7 @@ def stages() -> list[Stage]:
         *(Stage(name, ("make", name)) for name in ("lint", "test", "check-gpu-compile")),
         *map(_slow_tests, SLOW),
         Stage("each test file alone, random orders", (python, "scripts/check_isolation.py")),
+        Stage("digests of masks", (python, "scripts/golden.py")),
         Stage("wheels", (python, "scripts/check_wheels.py")),
         Stage("calls of compiled code", ("env", "MASKWRIGHT_CHECK_CALLS=1", "make", "test-fast")),
         Stage("website", ("make", "check-site")),
