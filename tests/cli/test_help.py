@@ -89,11 +89,10 @@ NOT_TAKEN = {
 
 
 def test_commands_pass_on_every_option_of_how_a_grammar_is_read() -> None:
-    """`GrammarOptions.of` finds them by the names of parameters, and leaves out what it does not find."""
     asked = {
         name: {each.name: each.opts for each in command.params}
         for name, command in COMMANDS.items()
-        if "GrammarOptions.of(locals())" in inspect.getsource(inspect.unwrap(command.callback or test_help_is_whole))
+        if ": GrammarOptions = DEFAULTS" in inspect.getsource(inspect.unwrap(command.callback or test_help_is_whole))
     }
     assert len(asked) == 12 and asked.keys() >= NOT_TAKEN.keys()
     for name, options in asked.items():

@@ -12,14 +12,8 @@ from rich.console import Console
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.cli.common import (
-    ConflictsOption,
     GrammarArgument,
     JsonOption,
-    LexingOption,
-    ReservedOption,
-    RestrictOption,
-    SoftOption,
-    StartOption,
     TokenizerOption,
     app,
     check_writable,
@@ -29,15 +23,10 @@ from maskwright.cli.common import (
     write_text,
 )
 from maskwright.cli.constraints import (
-    DocumentsOption,
-    EscapesOption,
-    FromOption,
+    DEFAULTS,
     GrammarOptions,
-    KeyOrderOption,
-    LenientOption,
-    StyleOption,
-    WhitespaceOption,
     load_any,
+    takes_options,
 )
 
 if TYPE_CHECKING:
@@ -55,22 +44,11 @@ ENGINES = ("paths", "exact")
 
 
 @app.command(epilog=_EPILOG)
+@takes_options()
 def analyze(
     grammar: GrammarArgument,
     tokenizer: TokenizerOption = None,
-    start: StartOption = None,
-    lexing: LexingOption = None,
-    reserved: ReservedOption = None,
-    conflicts: ConflictsOption = None,
-    soft: SoftOption = None,
-    restrict: RestrictOption = None,
-    syntax: FromOption = None,
-    style: StyleOption = None,
-    whitespace: WhitespaceOption = None,
-    key_order: KeyOrderOption = None,
-    escapes: EscapesOption = None,
-    lenient: LenientOption = False,
-    documents: DocumentsOption = None,
+    options: GrammarOptions = DEFAULTS,
     json_file: JsonOption = None,
     html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write one self-contained page.")] = None,
     pairs: Annotated[
@@ -139,7 +117,6 @@ def analyze(
             )
         if then is not None and (tokenizer is not None or html is not None or exact):
             raise MaskwrightError("--then asks one question, without --tokenizer, --html and --exact: leave these out")
-        options = GrammarOptions.of(locals())
         loaded = load_any(grammar, options)
         vocabulary = None if tokenizer is None else load_vocabulary(tokenizer)
         if not isinstance(loaded, Grammar):

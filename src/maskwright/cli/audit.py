@@ -8,13 +8,7 @@ import typer
 from rich.console import Console
 
 from maskwright.cli.common import (
-    ConflictsOption,
     JsonOption,
-    LexingOption,
-    ReservedOption,
-    RestrictOption,
-    SoftOption,
-    StartOption,
     TokenizerOption,
     app,
     check_not_texts,
@@ -24,7 +18,7 @@ from maskwright.cli.common import (
     progress_bars,
     write_json,
 )
-from maskwright.cli.constraints import OF_LARK, GrammarOptions, syntax_of
+from maskwright.cli.constraints import DEFAULTS, OF_LARK, GrammarOptions, syntax_of, takes_options
 
 _EPILOG = """Examples: maskwright audit llguidance --grammar json.lark --tokenizer mistral-7b-v0.1 data/ --suffix .json;
 maskwright audit person.schema.json
@@ -36,6 +30,7 @@ _ALL = ("llguidance", "xgrammar", "outlines")
 
 
 @app.command(epilog=_EPILOG)
+@takes_options(OF_LARK)
 def audit(
     engine: Annotated[
         str,
@@ -102,12 +97,7 @@ def audit(
         str, typer.Option("--field", metavar="NAME", help="The member of a JSON record that is its text.")
     ] = "text",
     limit: Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="At most this many texts.")] = None,
-    start: StartOption = None,
-    lexing: LexingOption = None,
-    reserved: ReservedOption = None,
-    conflicts: ConflictsOption = None,
-    soft: SoftOption = None,
-    restrict: RestrictOption = None,
+    options: GrammarOptions = DEFAULTS,
     json_file: JsonOption = None,
 ) -> None:
     """Compare another engine's masks with the exact ones: what does it refuse that is legal, and allow that is not?
@@ -123,7 +113,6 @@ def audit(
         from maskwright.cli.audit_schemas import audit_of_schema, is_schema
         from maskwright.validation.corpus import suffixes_of
 
-        options = GrammarOptions.of(locals())
         engines = _ALL if grammar is None and is_schema(engine) else (engine,)
         source = engine if grammar is None and engines is _ALL else grammar
         if engines is not _ALL:
@@ -156,7 +145,7 @@ def audit(
         assert grammar is not None
         if tokenizer is None:
             raise MaskwrightError("masks need a vocabulary: name the tokenizer (--tokenizer)")
-        if lexing == "nfa":
+        if options.lexing == "nfa":
             raise MaskwrightError("lexing 'nfa' has no exact masks to audit against: --lexing longest or contextual")
         if json_file is not None:
             check_not_texts([json_file], given, suffixes or suffixes_of(find_source(grammar).name))

@@ -144,49 +144,6 @@ TokenizerOption = Annotated[
         "tekken*.json or *.tiktoken file or a folder with one.",
     ),
 ]
-StartOption = Annotated[str | None, typer.Option("--start", metavar="RULE", help="The start symbol.")]
-LexingOption = Annotated[
-    Literal["longest", "contextual", "nfa"] | None,
-    typer.Option(
-        "--lexing",
-        help="How a text is cut into lexemes: contextual, the longest that the parser can take; longest, the longest of all; nfa, in "
-        "every way, as in the post on mask stores, which is for analysis and has no fast engine. By default as the grammar says, else "
-        "contextual.",
-    ),
-]
-ReservedOption = Annotated[
-    Literal["none", "words", "all"] | None,
-    typer.Option(
-        "--reserved",
-        help="Lexing contextual: string literals that compete everywhere: none, words, or all that a pattern matches too. "
-        "By default as the grammar says, else none.",
-    ),
-]
-ConflictsOption = Annotated[
-    Literal["all", "shift"] | None,
-    typer.Option(
-        "--conflicts",
-        help="What the parser does with LALR conflicts: follow all, or shift as Lark does. By default as the grammar "
-        "says, else all where one lexer can serve all parses.",
-    ),
-]
-SoftOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--soft",
-        metavar="KEYWORD",
-        help="A keyword of the grammar that may be a name too; may be given again. By default as the grammar says; _ for lark:python.",
-    ),
-]
-RestrictOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--restrict",
-        metavar="NAME[=VALUE]",
-        help="A restriction of style or safety, such as no_comments, function_name=[a-z_]+ or imports=os,numpy.* for python, "
-        "or a bound on a terminal's lexemes, length:STRING=..80; may be given again. An unknown name lists those of the grammar.",
-    ),
-]
 RulesOption = Annotated[
     Literal["normalised", "lark"],
     typer.Option(

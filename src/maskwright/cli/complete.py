@@ -18,15 +18,9 @@ from rich.text import Text
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.files import MAX_TEXT, read_file_bytes, read_stream
 from maskwright.cli.common import (
-    ConflictsOption,
     GrammarOrStoreArgument,
     JsonOption,
-    LexingOption,
     RefreshOption,
-    ReservedOption,
-    RestrictOption,
-    SoftOption,
-    StartOption,
     TokenizerOption,
     app,
     check_no_grammar_options,
@@ -38,16 +32,11 @@ from maskwright.cli.common import (
     write_json,
 )
 from maskwright.cli.constraints import (
-    DocumentsOption,
-    EscapesOption,
-    FromOption,
+    DEFAULTS,
     GrammarOptions,
-    KeyOrderOption,
-    LenientOption,
-    StyleOption,
-    WhitespaceOption,
     is_constraint,
     load_any,
+    takes_options,
 )
 
 if TYPE_CHECKING:
@@ -74,6 +63,7 @@ REASONS = {
 
 
 @app.command(epilog="Example: maskwright complete python 'def mean(numbers):' --compare")
+@takes_options()
 def complete(
     store: GrammarOrStoreArgument,
     prompt: Annotated[
@@ -141,19 +131,7 @@ def complete(
     ] = None,
     device: Annotated[str | None, typer.Option("--device", metavar="D", help="cpu, cuda, ...")] = None,
     tokenizer: TokenizerOption = None,
-    start: StartOption = None,
-    lexing: LexingOption = None,
-    reserved: ReservedOption = None,
-    conflicts: ConflictsOption = None,
-    soft: SoftOption = None,
-    restrict: RestrictOption = None,
-    syntax: FromOption = None,
-    style: StyleOption = None,
-    whitespace: WhitespaceOption = None,
-    key_order: KeyOrderOption = None,
-    escapes: EscapesOption = None,
-    lenient: LenientOption = False,
-    documents: DocumentsOption = None,
+    of_grammar: GrammarOptions = DEFAULTS,
     refresh: RefreshOption = False,
     json_file: JsonOption = None,
 ) -> None:
@@ -188,7 +166,6 @@ def complete(
         if reference is not None:
             _check_reference(reference)
         # check all that does not need the model before the model is loaded, which takes long
-        of_grammar = GrammarOptions.of(locals())
         grammar: Constraint | Composition | None = None
         compiled: Store | SchemaStore | ComposedStore | None = None
         if is_constraint(store, of_grammar):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import stat
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Callable, Iterable
+from functools import cache, wraps
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_type_hints
 
 import typer
 
@@ -22,54 +23,6 @@ if TYPE_CHECKING:
 Syntax = Literal["lark", "schema", "regex", "choice", "gbnf", "ebnf", "llguidance"]
 StyleName = Literal["natural", "compact", "json.dumps", "indent2", "any"]
 
-FromOption = Annotated[
-    Syntax | None,
-    typer.Option(
-        "--from",
-        help="What the constraint is written in. By default the file's suffix says it (.lark, .json, .gbnf, .ebnf), then the text; "
-        "choice: one text a line.",
-    ),
-]
-StyleOption = Annotated[
-    StyleName | None,
-    typer.Option(
-        "--style",
-        help="How a schema's JSON is written: natural, compact, json.dumps, indent2 or any. By default natural.",
-    ),
-]
-WhitespaceOption = Annotated[
-    str | None,
-    typer.Option(
-        "--whitespace",
-        metavar="W",
-        help="Of a schema's texts: natural, compact, json.dumps, indent2 (or another number of blanks), any, at most so many characters in "
-        "a row, or a regular expression. "
-        "By default as the style has it.",
-    ),
-]
-KeyOrderOption = Annotated[
-    Literal["any", "schema"] | None,
-    typer.Option("--key-order", help="Of a schema's texts: any, or that of the schema's properties. By default any."),
-]
-EscapesOption = Annotated[
-    Literal["natural", "minimal", "any"] | None,
-    typer.Option(
-        "--escapes",
-        help="Of a schema's strings and keys: natural, as json.dumps writes them; minimal, only those that JSON wants; any of JSON's. "
-        "By default as the style has it.",
-    ),
-]
-LenientOption = Annotated[
-    bool, typer.Option("--lenient", help="Leave out of a schema what no mask can say exactly, and say what.")
-]
-DocumentsOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--documents",
-        metavar="FOLDER",
-        help="The documents that a schema refers to: .json files, known by their $id and by their path.",
-    ),
-]
 
 OF_SCHEMAS = ("style", "whitespace", "key_order", "escapes", "lenient", "documents")
 OF_LARK = ("start", "lexing", "reserved", "conflicts", "soft", "restrict")
@@ -81,30 +34,104 @@ _SUFFIXES: dict[str, Syntax] = {".lark": "lark", ".json": "schema", ".gbnf": "gb
 
 
 class GrammarOptions(NamedTuple):
-    """The options that say how a grammar or a schema is read.
+    """The options that say how a grammar or a schema is read; `takes_options` gives them to a command.
 
     The first six are arguments of `load_grammar`; those from `style` on are of
-    `load_schema`. None stands for the default. The help texts of the options say what each means.
+    `load_schema`. None stands for the default.
     """
 
-    start: str | None = None
-    lexing: Any = None
-    reserved: Any = None
-    conflicts: Any = None
-    soft: list[str] | None = None
-    restrict: list[str] | None = None
-    syntax: Syntax | None = None
-    style: StyleName | None = None
-    whitespace: str | None = None
-    key_order: Literal["any", "schema"] | None = None
-    escapes: Literal["natural", "minimal", "any"] | None = None
-    lenient: bool = False
-    documents: Path | None = None
-
-    @classmethod
-    def of(cls, arguments: Mapping[str, Any]) -> GrammarOptions:
-        """The options among a command's arguments, by their names."""
-        return cls(**{name: arguments[name] for name in cls._fields if name in arguments})
+    start: Annotated[str | None, typer.Option("--start", metavar="RULE", help="The start symbol.")] = None
+    lexing: Annotated[
+        Literal["longest", "contextual", "nfa"] | None,
+        typer.Option(
+            "--lexing",
+            help="How a text is cut into lexemes: contextual, the longest that the parser can take; longest, the longest of all; nfa, in "
+            "every way, as in the post on mask stores, which is for analysis and has no fast engine. By default as the grammar says, else "
+            "contextual.",
+        ),
+    ] = None
+    reserved: Annotated[
+        Literal["none", "words", "all"] | None,
+        typer.Option(
+            "--reserved",
+            help="Lexing contextual: string literals that compete everywhere: none, words, or all that a pattern matches too. "
+            "By default as the grammar says, else none.",
+        ),
+    ] = None
+    conflicts: Annotated[
+        Literal["all", "shift"] | None,
+        typer.Option(
+            "--conflicts",
+            help="What the parser does with LALR conflicts: follow all, or shift as Lark does. By default as the grammar "
+            "says, else all where one lexer can serve all parses.",
+        ),
+    ] = None
+    soft: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--soft",
+            metavar="KEYWORD",
+            help="A keyword of the grammar that may be a name too; may be given again. By default as the grammar says; _ for lark:python.",
+        ),
+    ] = None
+    restrict: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--restrict",
+            metavar="NAME[=VALUE]",
+            help="A restriction of style or safety, such as no_comments, function_name=[a-z_]+ or imports=os,numpy.* for python, "
+            "or a bound on a terminal's lexemes, length:STRING=..80; may be given again. An unknown name lists those of the grammar.",
+        ),
+    ] = None
+    syntax: Annotated[
+        Syntax | None,
+        typer.Option(
+            "--from",
+            help="What the constraint is written in. By default the file's suffix says it (.lark, .json, .gbnf, .ebnf), then the text; "
+            "choice: one text a line.",
+        ),
+    ] = None
+    style: Annotated[
+        StyleName | None,
+        typer.Option(
+            "--style",
+            help="How a schema's JSON is written: natural, compact, json.dumps, indent2 or any. By default natural.",
+        ),
+    ] = None
+    whitespace: Annotated[
+        str | None,
+        typer.Option(
+            "--whitespace",
+            metavar="W",
+            help="Of a schema's texts: natural, compact, json.dumps, indent2 (or another number of blanks), any, at most so many characters "
+            "in a row, or a regular expression. By default as the style has it.",
+        ),
+    ] = None
+    key_order: Annotated[
+        Literal["any", "schema"] | None,
+        typer.Option(
+            "--key-order", help="Of a schema's texts: any, or that of the schema's properties. By default any."
+        ),
+    ] = None
+    escapes: Annotated[
+        Literal["natural", "minimal", "any"] | None,
+        typer.Option(
+            "--escapes",
+            help="Of a schema's strings and keys: natural, as json.dumps writes them; minimal, only those that JSON wants; any of JSON's. "
+            "By default as the style has it.",
+        ),
+    ] = None
+    lenient: Annotated[
+        bool, typer.Option("--lenient", help="Leave out of a schema what no mask can say exactly, and say what.")
+    ] = False
+    documents: Annotated[
+        Path | None,
+        typer.Option(
+            "--documents",
+            metavar="FOLDER",
+            help="The documents that a schema refers to: .json files, known by their $id and by their path.",
+        ),
+    ] = None
 
     def load(self, source: str) -> Grammar:
         """The grammar in Lark that a command's argument names, read with these options.
@@ -188,6 +215,44 @@ class GrammarOptions(NamedTuple):
         from maskwright.analysis.dialects import read_constraint
 
         return read_constraint(path_or_text(source), syntax)
+
+
+DEFAULTS = GrammarOptions()
+
+
+def takes_options(
+    names: Iterable[str] = GrammarOptions._fields,
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command options: its parameter that is a `GrammarOptions` becomes these fields of it.
+
+    names : of the fields.
+    """
+    hints = get_type_hints(GrammarOptions, include_extras=True)
+    fields = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=getattr(DEFAULTS, name), annotation=hints[name])
+        for name in names
+    ]
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        before = inspect.signature(command, eval_str=True).parameters.values()
+        (given,) = (each.name for each in before if each.annotation is GrammarOptions)
+        after = [
+            one.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            for each in before
+            for one in (fields if each.name == given else [each])
+        ]
+
+        @wraps(command)
+        def run(**arguments: Any) -> None:
+            options = {each.name: arguments.pop(each.name) for each in fields}
+            command(**arguments, **{given: GrammarOptions(**options)})
+
+        vars(run).update(
+            __signature__=inspect.Signature(after), __annotations__={each.name: each.annotation for each in after}
+        )
+        return run
+
+    return decorate
 
 
 def load_any(source: str, options: GrammarOptions) -> Constraint | Composition:

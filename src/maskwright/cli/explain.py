@@ -12,15 +12,9 @@ from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.files import MAX_TEXT, read_file_bytes, read_stream
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.cli.common import (
-    ConflictsOption,
     GrammarOrStoreArgument,
     JsonOption,
-    LexingOption,
     RefreshOption,
-    ReservedOption,
-    RestrictOption,
-    SoftOption,
-    StartOption,
     TokenizerOption,
     app,
     check_writable,
@@ -32,16 +26,11 @@ from maskwright.cli.common import (
     write_json,
 )
 from maskwright.cli.constraints import (
-    DocumentsOption,
-    EscapesOption,
-    FromOption,
+    DEFAULTS,
     GrammarOptions,
-    KeyOrderOption,
-    LenientOption,
-    StyleOption,
-    WhitespaceOption,
     is_composition,
     is_constraint,
+    takes_options,
 )
 
 if TYPE_CHECKING:
@@ -64,6 +53,7 @@ _MARKS = {b"\xff\xfe\x00\x00": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UT
 
 
 @app.command(epilog=_EPILOG)
+@takes_options()
 def explain(
     store: GrammarOrStoreArgument,
     text: Annotated[
@@ -75,19 +65,7 @@ def explain(
         typer.Option("--token", metavar="T", help="A token after the text: its id, or any text as 'text' in quotes."),
     ] = None,
     tokenizer: TokenizerOption = None,
-    start: StartOption = None,
-    lexing: LexingOption = None,
-    reserved: ReservedOption = None,
-    conflicts: ConflictsOption = None,
-    soft: SoftOption = None,
-    restrict: RestrictOption = None,
-    syntax: FromOption = None,
-    style: StyleOption = None,
-    whitespace: WhitespaceOption = None,
-    key_order: KeyOrderOption = None,
-    escapes: EscapesOption = None,
-    lenient: LenientOption = False,
-    documents: DocumentsOption = None,
+    options: GrammarOptions = DEFAULTS,
     refresh: RefreshOption = False,
     json_file: JsonOption = None,
 ) -> None:
@@ -98,7 +76,6 @@ def explain(
             raise MaskwrightError("nothing to explain: give a text (--text FILE, or - for standard input) or a token")
         data = b"" if text is None else _read(text)
         wanted = None if token is None else _token(token)
-        options = GrammarOptions.of(locals())
         composed = is_composition(store, options)
         constraint, compiled = (
             (None, load_composed(store, tokenizer, refresh)) if composed else _load(store, tokenizer, options, refresh)

@@ -11,16 +11,10 @@ from rich.console import Console
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.cli.common import (
-    ConflictsOption,
     GrammarArgument,
     JsonOption,
-    LexingOption,
     RefreshOption,
-    ReservedOption,
-    RestrictOption,
     RulesOption,
-    SoftOption,
-    StartOption,
     TokenizerOption,
     app,
     check_writable,
@@ -32,14 +26,9 @@ from maskwright.cli.common import (
     write_json,
 )
 from maskwright.cli.constraints import (
-    DocumentsOption,
-    EscapesOption,
-    FromOption,
+    DEFAULTS,
     GrammarOptions,
-    KeyOrderOption,
-    LenientOption,
-    StyleOption,
-    WhitespaceOption,
+    takes_options,
 )
 
 if TYPE_CHECKING:
@@ -47,23 +36,12 @@ if TYPE_CHECKING:
 
 
 @app.command(epilog="Example: maskwright export lark:python --tokenizer mistral-7b-v0.1 -o python.safetensors")
+@takes_options()
 def export(
     grammar: GrammarArgument,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The store's file.")],
     tokenizer: TokenizerOption = None,
-    start: StartOption = None,
-    lexing: LexingOption = None,
-    reserved: ReservedOption = None,
-    conflicts: ConflictsOption = None,
-    soft: SoftOption = None,
-    restrict: RestrictOption = None,
-    syntax: FromOption = None,
-    style: StyleOption = None,
-    whitespace: WhitespaceOption = None,
-    key_order: KeyOrderOption = None,
-    escapes: EscapesOption = None,
-    lenient: LenientOption = False,
-    documents: DocumentsOption = None,
+    options: GrammarOptions = DEFAULTS,
     rules: RulesOption = "normalised",
     original: Annotated[
         bool, typer.Option("--original", help="Lexing nfa: keep every entry, no streamlining, for comparison.")
@@ -82,7 +60,6 @@ def export(
         check_writable(output, json_file, inputs=(grammar, tokenizer))
         if tokenizer is None:
             raise MaskwrightError("a mask store is for one tokenizer: name it (--tokenizer)")
-        options = GrammarOptions.of(locals())
         if original:
             loaded, vocabulary = load_inputs(grammar, tokenizer, options)
             assert vocabulary is not None

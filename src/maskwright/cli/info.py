@@ -10,16 +10,10 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from maskwright.cli.common import (
-    ConflictsOption,
     GrammarOrStoreArgument,
     JsonOption,
-    LexingOption,
     RefreshOption,
-    ReservedOption,
-    RestrictOption,
     RulesOption,
-    SoftOption,
-    StartOption,
     TokenizerOption,
     app,
     check_writable,
@@ -30,16 +24,11 @@ from maskwright.cli.common import (
     write_json,
 )
 from maskwright.cli.constraints import (
-    DocumentsOption,
-    EscapesOption,
-    FromOption,
+    DEFAULTS,
     GrammarOptions,
-    KeyOrderOption,
-    LenientOption,
-    StyleOption,
-    WhitespaceOption,
     load_any,
     may_be_composition,
+    takes_options,
 )
 
 if TYPE_CHECKING:
@@ -47,22 +36,11 @@ if TYPE_CHECKING:
 
 
 @app.command(epilog="Example: maskwright info python.safetensors")
+@takes_options()
 def info(
     store: GrammarOrStoreArgument,
     tokenizer: TokenizerOption = None,
-    start: StartOption = None,
-    lexing: LexingOption = None,
-    reserved: ReservedOption = None,
-    conflicts: ConflictsOption = None,
-    soft: SoftOption = None,
-    restrict: RestrictOption = None,
-    syntax: FromOption = None,
-    style: StyleOption = None,
-    whitespace: WhitespaceOption = None,
-    key_order: KeyOrderOption = None,
-    escapes: EscapesOption = None,
-    lenient: LenientOption = False,
-    documents: DocumentsOption = None,
+    options: GrammarOptions = DEFAULTS,
     rules: RulesOption = "normalised",
     refresh: RefreshOption = False,
     json_file: JsonOption = None,
@@ -77,7 +55,6 @@ def info(
 
         check_writable(json_file, inputs=(store, tokenizer))
         begin = time.process_time()
-        options = GrammarOptions.of(locals())
         if tokenizer is not None and may_be_composition(store, options):
             given = load_any(store, options)
             if isinstance(given, Composition):

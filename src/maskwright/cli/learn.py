@@ -22,20 +22,17 @@ from maskwright.cli.common import (
     write_json,
 )
 from maskwright.cli.constraints import (
-    DocumentsOption,
-    EscapesOption,
-    FromOption,
+    DEFAULTS,
+    OF_SCHEMAS,
     GrammarOptions,
-    KeyOrderOption,
-    LenientOption,
-    StyleOption,
-    WhitespaceOption,
     is_composition,
     is_constraint,
+    takes_options,
 )
 
 
 @app.command(epilog="Example: maskwright learn schema.json answers.jsonl --tokenizer MODEL -o answers.counts")
+@takes_options(("syntax", *OF_SCHEMAS))
 def learn(
     store: GrammarOrStoreArgument,
     paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Texts: files, folders, globs, .jsonl files.")],
@@ -49,13 +46,7 @@ def learn(
         str, typer.Option("--field", metavar="NAME", help="The member of a JSON record that is its text.")
     ] = "text",
     limit: Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="At most this many texts.")] = None,
-    syntax: FromOption = None,
-    style: StyleOption = None,
-    whitespace: WhitespaceOption = None,
-    key_order: KeyOrderOption = None,
-    escapes: EscapesOption = None,
-    lenient: LenientOption = False,
-    documents: DocumentsOption = None,
+    options: GrammarOptions = DEFAULTS,
     json_file: JsonOption = None,
 ) -> None:
     """Count which tokens come where in texts of a grammar: `maskwright complete --counts` then takes fewer passes of the model."""
@@ -68,7 +59,6 @@ def learn(
             raise MaskwrightError("counts are not written to standard output; name a file")
         check_writable(output, json_file, inputs=(store, tokenizer, *paths))
         check_paths(paths)
-        options = GrammarOptions.of(locals())
         of_text = is_constraint(store, options)
         loaded: Any = (
             load_composed(store, tokenizer)

@@ -10,14 +10,8 @@ from rich.console import Console
 from maskwright.analysis.errors import EmptyLanguageError, MaskwrightError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.cli.common import (
-    ConflictsOption,
     GrammarArgument,
     JsonOption,
-    LexingOption,
-    ReservedOption,
-    RestrictOption,
-    SoftOption,
-    StartOption,
     TokenizerOption,
     app,
     check_writable,
@@ -26,18 +20,13 @@ from maskwright.cli.common import (
     write_json,
 )
 from maskwright.cli.constraints import (
+    DEFAULTS,
     OF_LARK,
-    DocumentsOption,
-    EscapesOption,
-    FromOption,
     GrammarOptions,
-    KeyOrderOption,
-    LenientOption,
-    StyleOption,
-    WhitespaceOption,
     is_composition,
     path_or_text,
     syntax_of,
+    takes_options,
 )
 
 if TYPE_CHECKING:
@@ -52,22 +41,11 @@ Exit codes: 0 no errors and no warnings; 1 there are some; 2 usage or bad input,
 
 
 @app.command(epilog=_EPILOG)
+@takes_options()
 def lint(
     grammar: GrammarArgument,
     tokenizer: TokenizerOption = None,
-    start: StartOption = None,
-    lexing: LexingOption = None,
-    reserved: ReservedOption = None,
-    conflicts: ConflictsOption = None,
-    soft: SoftOption = None,
-    restrict: RestrictOption = None,
-    syntax: FromOption = None,
-    style: StyleOption = None,
-    whitespace: WhitespaceOption = None,
-    key_order: KeyOrderOption = None,
-    escapes: EscapesOption = None,
-    lenient: LenientOption = False,
-    documents: DocumentsOption = None,
+    options: GrammarOptions = DEFAULTS,
     allow: Annotated[
         list[str] | None,
         typer.Option("--allow", metavar="CODE", help="The code of a finding that is intended; may be given again."),
@@ -79,7 +57,6 @@ def lint(
         from maskwright.lint import lint_grammar
 
         check_writable(json_file, inputs=(grammar, tokenizer))
-        options = GrammarOptions.of(locals())
         if syntax_of(grammar, options) == "schema":
             report = _of_schema(grammar, tokenizer, options, allow or ())
         elif is_composition(grammar, options):

@@ -9,31 +9,20 @@ import typer
 from rich.console import Console
 
 from maskwright.cli.common import (
-    ConflictsOption,
     JsonOption,
-    LexingOption,
-    ReservedOption,
-    RestrictOption,
-    SoftOption,
-    StartOption,
     app,
     check_writable,
     clean_errors,
     write_json,
 )
 from maskwright.cli.constraints import (
-    DocumentsOption,
-    EscapesOption,
-    FromOption,
+    DEFAULTS,
     GrammarOptions,
-    KeyOrderOption,
-    LenientOption,
-    StyleOption,
-    WhitespaceOption,
     load_any,
     option_of,
     path_or_text,
     syntax_of,
+    takes_options,
 )
 
 if TYPE_CHECKING:
@@ -45,6 +34,7 @@ Exit codes: 0 fit to serve; 1 something is wrong; 2 usage or bad input; 130 inte
 
 
 @app.command("serve-check", epilog=_EPILOG)
+@takes_options()
 def serve_check(
     model: Annotated[
         str,
@@ -56,19 +46,7 @@ def serve_check(
             "--grammar", "-g", metavar="G", help="A grammar, a JSON schema, a pattern (--from regex) or a composition."
         ),
     ],
-    start: StartOption = None,
-    lexing: LexingOption = None,
-    reserved: ReservedOption = None,
-    conflicts: ConflictsOption = None,
-    soft: SoftOption = None,
-    restrict: RestrictOption = None,
-    syntax: FromOption = None,
-    style: StyleOption = None,
-    whitespace: WhitespaceOption = None,
-    key_order: KeyOrderOption = None,
-    escapes: EscapesOption = None,
-    lenient: LenientOption = False,
-    documents: DocumentsOption = None,
+    options: GrammarOptions = DEFAULTS,
     tokens: Annotated[
         int,
         typer.Option(
@@ -86,7 +64,6 @@ def serve_check(
         from maskwright.servecheck import check_serving
 
         check_writable(json_file, inputs=(grammar,), model=model)
-        options = GrammarOptions.of(locals())
         constraint: Any = load_any(grammar, options)
         asked, text = _request(grammar, options)
         console = Console(stderr=True)

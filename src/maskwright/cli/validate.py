@@ -12,7 +12,6 @@ from maskwright.analysis.errors import MaskwrightError
 from maskwright.cli.common import (
     GrammarOrStoreArgument,
     JsonOption,
-    RestrictOption,
     TokenizerOption,
     app,
     check_not_texts,
@@ -25,18 +24,14 @@ from maskwright.cli.common import (
     write_json,
 )
 from maskwright.cli.constraints import (
-    DocumentsOption,
-    EscapesOption,
-    FromOption,
+    DEFAULTS,
+    OF_SCHEMAS,
     GrammarOptions,
-    KeyOrderOption,
-    LenientOption,
-    StyleOption,
-    WhitespaceOption,
     is_composition,
     is_constraint,
     path_or_text,
     syntax_of,
+    takes_options,
 )
 
 _EPILOG = """Example: maskwright validate python.safetensors src/ --check replay --reference python
@@ -45,6 +40,7 @@ Exit codes: 0 the check passed; 1 it failed, or a text could not be read or judg
 
 
 @app.command(epilog=_EPILOG)
+@takes_options(("restrict", "syntax", *OF_SCHEMAS))
 def validate(
     store: GrammarOrStoreArgument,
     paths: Annotated[
@@ -63,14 +59,7 @@ def validate(
         ),
     ] = None,
     tokenizer: TokenizerOption = None,
-    restrict: RestrictOption = None,
-    syntax: FromOption = None,
-    style: StyleOption = None,
-    whitespace: WhitespaceOption = None,
-    key_order: KeyOrderOption = None,
-    escapes: EscapesOption = None,
-    lenient: LenientOption = False,
-    documents: DocumentsOption = None,
+    options: GrammarOptions = DEFAULTS,
     reference: Annotated[
         str | None,
         typer.Option(
@@ -147,7 +136,6 @@ def validate(
         outputs, texts = (json_file, resume), tuple(paths or ())
         check_writable(*outputs, inputs=(store, tokenizer, *texts, *files_of_reference(reference)), model=model)
         check_paths(texts)
-        options = GrammarOptions.of(locals())
         of_text = is_constraint(store, options)
         composed = is_composition(store, options)
         in_lark = of_text and syntax_of(store, options) == "lark" and not composed

@@ -8,15 +8,9 @@ import typer
 from rich.console import Console
 
 from maskwright.cli.common import (
-    ConflictsOption,
     GrammarOrStoreArgument,
     JsonOption,
-    LexingOption,
     RefreshOption,
-    ReservedOption,
-    RestrictOption,
-    SoftOption,
-    StartOption,
     TokenizerOption,
     app,
     check_writable,
@@ -25,7 +19,7 @@ from maskwright.cli.common import (
     progress_bars,
     write_json,
 )
-from maskwright.cli.constraints import FromOption, GrammarOptions
+from maskwright.cli.constraints import DEFAULTS, OF_LARK, GrammarOptions, takes_options
 
 _EPILOG = """Example: maskwright verify python.safetensors
 
@@ -35,16 +29,11 @@ a file that is not what its grammar gives, or nothing was decided;
 
 
 @app.command(epilog=_EPILOG)
+@takes_options((*OF_LARK, "syntax"))
 def verify(
     store: GrammarOrStoreArgument,
     tokenizer: TokenizerOption = None,
-    start: StartOption = None,
-    lexing: LexingOption = None,
-    reserved: ReservedOption = None,
-    conflicts: ConflictsOption = None,
-    soft: SoftOption = None,
-    restrict: RestrictOption = None,
-    syntax: FromOption = None,
+    options: GrammarOptions = DEFAULTS,
     refresh: RefreshOption = False,
     grammar: Annotated[
         str | None,
@@ -72,7 +61,6 @@ def verify(
         from maskwright.verification import verify as run
 
         check_writable(json_file, inputs=(store, tokenizer, grammar))
-        options = GrammarOptions.of(locals())
         given = None if grammar is None else options.load(grammar)
         is_file = tokenizer is None and given is not None
         loaded: Any = load_or_build_store(store, tokenizer, GrammarOptions() if is_file else options, refresh=refresh)

@@ -9,20 +9,14 @@ from rich.console import Console
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.cli.common import (
-    ConflictsOption,
     JsonOption,
-    LexingOption,
-    ReservedOption,
-    RestrictOption,
-    SoftOption,
-    StartOption,
     app,
     check_writable,
     clean_errors,
     progress_bars,
     write_json,
 )
-from maskwright.cli.constraints import FromOption, GrammarOptions, load_any
+from maskwright.cli.constraints import DEFAULTS, OF_LARK, GrammarOptions, load_any, takes_options
 
 if TYPE_CHECKING:
     from maskwright.serving.warming import Warmed
@@ -32,6 +26,7 @@ if TYPE_CHECKING:
     "warm-up",
     epilog="Example: MASKWRIGHT_CACHE=/opt/masks maskwright warm-up json python --tokenizer tokenizer.json --readable",
 )
+@takes_options((*OF_LARK, "syntax"))
 def warm_up(
     grammars: Annotated[
         list[str] | None,
@@ -44,13 +39,7 @@ def warm_up(
         list[str] | None,
         typer.Option("--tokenizer", "-t", metavar="T", help="A tokenizer; may be given several times."),
     ] = None,
-    start: StartOption = None,
-    lexing: LexingOption = None,
-    reserved: ReservedOption = None,
-    conflicts: ConflictsOption = None,
-    soft: SoftOption = None,
-    restrict: RestrictOption = None,
-    syntax: FromOption = None,
+    options: GrammarOptions = DEFAULTS,
     library: Annotated[bool, typer.Option("--library", help="All grammars that come along, too.")] = False,
     readable: Annotated[
         bool, typer.Option("--readable", help="Let all users read the cache: for an image that others run.")
@@ -70,7 +59,6 @@ def warm_up(
         check_writable(json_file, inputs=(*named, *(tokenizers or ())))
         if not tokenizers:
             raise MaskwrightError("a mask store is for one tokenizer: name at least one (--tokenizer)")
-        options = GrammarOptions.of(locals())
         if library:
             named += [name for name in known_grammars() if name not in named]
         loaded: list[Any] = [load_any(grammar, options) for grammar in named]
