@@ -103,8 +103,8 @@ class GrammarOptions(NamedTuple):
         typer.Option(
             "--whitespace",
             metavar="W",
-            help="Of a schema's texts: natural, compact, json.dumps, indent2 (or another number of blanks), any, at most so many characters "
-            "in a row, or a regular expression. By default as the style has it.",
+            help="Of a schema's texts: natural, compact, json.dumps, indent2 (or another number of blanks), any, at most so many "
+            "characters in a row, or a regular expression. By default as the style has it.",
         ),
     ] = None
     key_order: Annotated[
