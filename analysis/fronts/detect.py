@@ -24,8 +24,8 @@ from typing import Literal, get_args
 
 from maskwright.analysis.arguments import need_type
 from maskwright.analysis.errors import GrammarError, NestingError
-from maskwright.analysis.fronts.ebnf import MACROS, read_ebnf
-from maskwright.analysis.fronts.gbnf import read_gbnf
+from maskwright.analysis.fronts.ebnf import MACROS, EbnfReader
+from maskwright.analysis.fronts.gbnf import RuleReader
 from maskwright.analysis.fronts.reading import Reader
 from maskwright.analysis.grammar.lark_files import COMMENT_OR_LITERAL
 from maskwright.analysis.grammar.options import has_options
@@ -104,10 +104,10 @@ def _arrow_language(text: str) -> Syntax:
     if _OPTIONS.search(text) or _MACRO.search(plain):
         return "ebnf"
     try:
-        read_gbnf(Reader(text, "<text>"))
+        RuleReader(Reader(text, "<text>")).read("root")
     except GrammarError:
         try:
-            read_ebnf(Reader(text, "<text>"), "root")
+            EbnfReader(Reader(text, "<text>")).read("root")
         except GrammarError:
             return "gbnf"
         return "ebnf"

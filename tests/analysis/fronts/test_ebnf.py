@@ -76,7 +76,7 @@ def test_repetitions_and_root() -> None:
         ('root ::= ("a"', "1:14: expected ')' to close the group"),
         ('root ::= "a")', "1:13: this closing parenthesis closes no group"),
         ("root ::= x", "1:10: rule 'x' is not defined"),
-        ('x ::= "a"', "1:1: rule 'root' is not defined"),
+        ('x ::= "a"', "1:1: there is no rule 'root'"),
         ('root ::= "a"\nroot ::= "b"', "2:1: rule 'root' is defined twice, first in line 1"),
         ("root ::= root", "rule 'root' has no finite text"),
         ('root ::= "a"{3,1}', "1:13: the repetition {3,1} has fewer at most than at least"),
