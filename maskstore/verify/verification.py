@@ -13,6 +13,7 @@ import numpy as np
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.nesting import on_own_stack
 from maskwright.maskstore.table.check import check_table
 from maskwright.maskstore.verify.asked import Ints
 from maskwright.maskstore.verify.claims import Claims, LineBreaks, Lookup, Masks
@@ -84,6 +85,7 @@ class Checked:
     dead_ends_not_shown: str = NOT_ASKED
 
 
+@on_own_stack
 def verify_table(
     where: str,
     grammar: Grammar,
@@ -101,7 +103,7 @@ def verify_table(
     certificate : what the builder says of the LALR tables; None to take them as right.
 
     Raises: StoreError as `check_table` and `check_repeated`; LimitError if the time is over, or
-        nothing was decided.
+        nothing was decided, as where a token is read as hundreds of terminals.
     """
     check_table(where, grammar, vocabulary, table)
     found = _Verification(grammar, vocabulary, table, _Clock(progress, seconds), certificate)
@@ -167,11 +169,9 @@ class _Verification:
         try:
             self._check_states(groups_of_state)
             self._follow()
-        except (LimitError, RecursionError) as error:
+        except LimitError:
             if not self.walks.found and not self.faults:  # else what was found is wrong, whatever else there is
-                if isinstance(error, LimitError):
-                    raise
-                raise LimitError("a token is read as hundreds of terminals: nothing was decided") from None
+                raise
         counts = {
             "LR states": self.parser.n_states,
             "lexer states": len(groups_of_state),
