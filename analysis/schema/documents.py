@@ -245,10 +245,11 @@ class Document:
             what = f"more than {MOST_NESTED} subschemas stand inside one another without a member or an item between"
             raise self.error(location, "", f"{what}; write it flatter")
 
-    def child(self, parent: int, schema: Any, *keys: str | int) -> int:
+    def child(self, parent: int, schema: Any, *keys: str | int, follows: bool = True) -> int:
         """The number of a subschema of a location, which stands under `keys` there.
 
-        For a subschema that is nothing but a reference, it is the number of what that leads to.
+        follows : whether it is, for a subschema that is nothing but a reference, the number of what
+            that leads to.
         """
         if schema is True:
             return 0
@@ -258,7 +259,7 @@ class Document:
             self.check_names()
             draft = self._draft(schema, self.pointer(parent), draft)
         number = self._location(schema, (parent, *keys), draft, resolver)
-        if schema.__class__ is dict and "$ref" in schema and (len(schema) == 1 or draft <= 7):
+        if follows and schema.__class__ is dict and "$ref" in schema and (len(schema) == 1 or draft <= 7):
             return self.followed(number)
         return number
 

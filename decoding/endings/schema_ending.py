@@ -13,6 +13,8 @@ from collections import deque
 from maskwright.analysis.errors import DeadEndError, LimitError
 from maskwright.analysis.locks import new_lock
 from maskwright.analysis.regex.dfa import Dfa
+from maskwright.analysis.schema.load import JsonSchema
+from maskwright.analysis.schema.preferred import Preferred
 from maskwright.analysis.schema.shapes import Texts
 from maskwright.decoding.endings.ending import Ending
 from maskwright.decoding.endings.ending_spelling import PREFERRED, Spelling
@@ -101,10 +103,13 @@ def _bytes_to(pair: tuple[int, int], before: dict[tuple[int, int], tuple[tuple[i
 
 
 class SchemaEndings:
-    """Endings of the JSON texts of a store. Not safe for several threads at once."""
+    """Endings of the JSON texts of a store. Not safe for several threads at once.
 
-    def __init__(self, texts: Texts, vocabulary: Vocabulary) -> None:
-        self._endings = JsonEndings(texts, vocabulary)
+    preferred : see `JsonEndings`.
+    """
+
+    def __init__(self, texts: Texts, vocabulary: Vocabulary, preferred: Preferred | None = None) -> None:
+        self._endings = JsonEndings(texts, vocabulary, preferred)
         self._kept: dict[bytes, Readings] = {}
 
     def _readings(self, text: bytes) -> Readings:
@@ -144,7 +149,7 @@ def ending_after(store: SchemaTables, text: bytes, *, may_be_longer: bool = Fals
     may_be_longer : whether one that need not be the shortest will do, where the search takes long;
         see `JsonEndings.short`.
 
-    It prefers printable ASCII.
+    It prefers the values that a schema names, then printable ASCII; see `JsonEndings`.
 
     Raises: DeadEndError if no tokens complete the text; LimitError if none are found in time.
     Cost: some 100 us for each byte of the ending, and 10 for each new byte of the text.
@@ -170,8 +175,13 @@ def _endings_of(store: SchemaTables) -> tuple[PatternEndings | SchemaEndings, th
     """The endings of a store. The first call makes them; they live as long as the store."""
     found = _ENDINGS.get(id(store))
     if found is None:
-        texts, vocabulary = store.texts, store.vocabulary
-        made = SchemaEndings(texts, vocabulary) if isinstance(texts, Texts) else PatternEndings(texts, vocabulary)
+        made: PatternEndings | SchemaEndings
+        if isinstance(store.texts, Texts):
+            known = store.constraint
+            preferred = Preferred(known.schema, known.options.documents) if isinstance(known, JsonSchema) else None
+            made = SchemaEndings(store.texts, store.vocabulary, preferred)
+        else:
+            made = PatternEndings(store.texts, store.vocabulary)
         mine = made, new_lock()
         found = _ENDINGS.setdefault(id(store), mine)  # another thread may have been sooner
         if found is mine:

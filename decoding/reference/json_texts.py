@@ -89,6 +89,11 @@ class JsonInterpreter:
             readings = self.read(readings, byte)
         return readings
 
+    def ended(self, readings: Readings) -> Readings:
+        """The readings in which a word or a number that may end has ended, and those in none."""
+        ends = [(one,) if isinstance(one.place, Gap) else self._ended(one) for one in readings]
+        return tuple(dict.fromkeys(one for some in ends for one in some if self.completions.is_new(one)))
+
     def is_legal(self, readings: Readings) -> bool:
         """Whether some legal text goes on so."""
         return bool(readings)

@@ -22,5 +22,6 @@ def tables_of(constraint: JsonSchema | Regex, vocabulary: Vocabulary) -> SchemaT
     if isinstance(constraint, Regex):
         if constraint.automaton.is_empty:
             raise DeadEndError(f"no text matches {constraint.name}, so no store is made")
-        return SchemaTables(constraint.name, constraint.automaton, vocabulary, *write_text(constraint.automaton))
-    return SchemaTables(constraint.name, constraint.texts, vocabulary, *write_schema(constraint.texts))
+        automaton = constraint.automaton
+        return SchemaTables(constraint.name, automaton, vocabulary, *write_text(automaton), constraint)
+    return SchemaTables(constraint.name, constraint.texts, vocabulary, *write_schema(constraint.texts), constraint)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,10 @@ from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema.shapes import Escapes, Texts
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.masks import n_words
+
+if TYPE_CHECKING:
+    from maskwright.analysis.schema.load import JsonSchema
+    from maskwright.analysis.schema.text_patterns import Regex
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +28,8 @@ class SchemaTables:
     table, automata : (n,), (m,) int32, read-only; see `maskwright.maskstore.schema.layout`.
     era : of their content ids: two tables of one vocabulary share what is kept under these ids only
         in the same era (`maskwright.maskstore.schema.eras`).
+    constraint : the schema or the expression that they are of, if that is known: endings prefer the
+        values that a schema names.
     """
 
     name: str
@@ -31,6 +38,7 @@ class SchemaTables:
     table: npt.NDArray[np.int32]
     automata: npt.NDArray[np.int32]
     era: int
+    constraint: JsonSchema | Regex | None = None
 
     @property
     def escapes(self) -> Escapes:
