@@ -34,7 +34,7 @@ class Spelling:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.name = vocabulary.name
         self.id_of = vocabulary.id_of_text
-        self.lengths, self.alphabet = _lengths_and_alphabet(vocabulary)
+        self._lengths, self.alphabet = _lengths_and_alphabet(vocabulary)
         self._prefixes: set[bytes] | None = None
         self._states: list[frozenset[bytes]] = [frozenset([b""])]
         self._number = {self._states[0]: 0}
@@ -44,13 +44,13 @@ class Spelling:
 
         Of several such spellings it is the one whose tokens are longer from the left.
 
-        Cost: O(bytes times distinct lengths of tokens).
+        Cost: O(bytes times distinct lengths of tokens that begin alike).
         """
-        n = len(data)
+        n, lengths_of = len(data), self._lengths
         counts = [COSTLY] * n + [0]
         choice = [0] * n
         for begin in range(n - 1, -1, -1):
-            for length in self.lengths:
+            for length in lengths_of.get(data[begin : begin + 2], (1,)):
                 if (
                     length <= n - begin
                     and counts[begin + length] + 1 < counts[begin]
@@ -103,12 +103,22 @@ class Spelling:
 
 
 @lru_cache(maxsize=8)
-def _lengths_and_alphabet(vocabulary: Vocabulary) -> tuple[tuple[int, ...], bytes]:
-    """The distinct lengths of tokens, longest first; their bytes, in the order of preference."""
+def _lengths_and_alphabet(vocabulary: Vocabulary) -> tuple[dict[bytes, tuple[int, ...]], bytes]:
+    """The lengths of tokens that begin with two bytes, and 1, longest first; the bytes of tokens.
+
+    The bytes are in the order of preference.
+    """
     offsets, data = vocabulary.flat
-    lengths = (np.flatnonzero(np.bincount(np.diff(offsets), minlength=1)[1:]) + 1)[::-1]
+    long = np.flatnonzero(np.diff(offsets) > 1)
+    begin = offsets[long]
+    pairs = data[begin].astype(np.int64) << 8 | data[begin + 1]
+    known = np.unique((pairs << 32) + (offsets[long + 1] - begin))
+    lengths: dict[bytes, list[int]] = {}
+    for pair, length in zip((known >> 32).tolist(), (known & 0xFFFFFFFF).tolist(), strict=True):
+        lengths.setdefault(pair.to_bytes(2, "big"), [1]).append(length)
     is_used = np.bincount(data, minlength=256)
-    return tuple(lengths.tolist()), bytes(byte for byte in PREFERRED if is_used[byte])
+    found = {pair: tuple(some[::-1]) for pair, some in lengths.items()}
+    return found, bytes(byte for byte in PREFERRED if is_used[byte])
 
 
 @lru_cache(maxsize=8)

@@ -93,8 +93,8 @@ class Generation:
         self._text = b""  # after the prompt
         self._n_shown = self._n_spent = 0
         self._budget: Budget | None = None  # once the first token is asked for
-        ends = () if matcher is None else vocabulary.eos
-        self._n_columns = 1 + max([*(token for token, data in enumerate(vocabulary.tokens) if data), *ends], default=0)
+        with_bytes = np.flatnonzero(np.diff(vocabulary.flat[0]))
+        self._n_columns = 1 + max([*with_bytes[-1:].tolist(), *(() if matcher is None else vocabulary.eos)], default=0)
         self._guide = (
             None if canonical is None or matcher is None else CanonicalGuide(canonical, matcher, prompt_tokens)
         )

@@ -45,7 +45,9 @@ class Sampler:
 
         Raises: MaskwrightError if the greatest logit is not finite.
         """
-        best = int(np.nanargmax(logits)) if not np.isnan(logits).all() else 0
+        best = int(logits.argmax())  # the first NaN where there is one
+        if np.isnan(logits[best]) and not np.isnan(logits).all():
+            best = int(np.nanargmax(logits))
         if logits[best] == np.inf:
             raise MaskwrightError(f"the model gives the allowed token {best} the logit +inf: its numbers overflow")
         if not np.isfinite(logits[best]):
