@@ -133,15 +133,14 @@ def save_store(
     arrays = {f"vocabulary.{name}": array for name, array in store.vocabulary.to_arrays().items()}
     own: dict[str, Any]
     if isinstance(store, SchemaTables):
-        constraint = getattr(store, "constraint", None)
-        if constraint is None:
+        if store.constraint is None:
             raise StoreError(
                 f"the tables of {store.name} have no file: keep the schema itself, and build the store again"
             )
         # PERF: a decoder of a grammar is not kept waiting for what reads schemas
         from maskwright.maskstore.file.schema_file import facts_of
 
-        own, more = facts_of(constraint)
+        own, more = facts_of(store.constraint)
         arrays.update(more)
     elif isinstance(store, EntryTable):
         arrays["counts"] = np.stack(list(store.counts.values()))

@@ -8,11 +8,13 @@ import pickle
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
+import maskwright as mw
 from maskwright.analysis.errors import MaskwrightError, MissingExtraError, UnknownNameError
+from maskwright.analysis.schema.style import StyleName
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.serving.options import RequestOptions
 from maskwright.serving.settings import ServerSettings, make_compiler, read_settings
@@ -46,6 +48,17 @@ def test_the_environment() -> None:
     assert read_settings(None, {"MASKWRIGHT_VLLM_STORES": '{"a": "b"}'}).stores == (("a", "b"),)
 
 
+@pytest.mark.parametrize("style", get_args(StyleName))
+def test_a_style_is_that_of_schemas(style: StyleName) -> None:
+    """And its parts may be given beside it."""
+    whitespace, key_order, escapes = mw.load_schema({}, style=style).options.style
+    assert read_settings({"maskwright": {"style": style}}, {}).options == RequestOptions(
+        whitespace, True, key_order, escapes
+    )
+    found = read_settings({"maskwright": {"style": style, "escapes": "minimal"}}, {"MASKWRIGHT_VLLM_WHITESPACE": "3"})
+    assert found.options == RequestOptions(3, True, key_order, "minimal")
+
+
 def test_the_configuration_counts_more() -> None:
     found = read_settings({"maskwright": {"hybrid": False, "whitespace": "compact"}}, {"MASKWRIGHT_VLLM_HYBRID": "1"})
     assert not found.hybrid and found.whitespace == "compact"
@@ -61,6 +74,7 @@ def test_the_configuration_counts_more() -> None:
         ("cache_entries", "0", "expected a number above 0"),
         ("key_order", "any order", "MASKWRIGHT_VLLM_KEY_ORDER is 'any order'; expected any or schema"),
         ("escapes", "schema", "expected any or natural or minimal"),
+        ("style", "indent4", "STYLE is 'indent4'; expected natural or compact or json.dumps or indent2 or any"),
         ("close_early", "-1", "expected 0, or a number above 0"),
         ("close_early", "1.5", "expected 0, or a number above 0"),
         ("disk_megabytes", "-1", "expected 0, or a number above 0"),

@@ -208,8 +208,9 @@ def test_grammars_with_other_languages_inside() -> None:
     assert not manager.accept_tokens(request_of(manager, "a", grammar='start: "a" <|end|> "b"'), ids("ab"))
 
 
-def test_white_space_of_the_server() -> None:
-    manager = manager_of(additional_config={"maskwright": {"whitespace": "compact"}})
+@pytest.mark.parametrize("setting", ["whitespace", "style"])
+def test_white_space_of_the_server(setting: str) -> None:
+    manager = manager_of(additional_config={"maskwright": {setting: "compact"}})
     assert not manager.accept_tokens(request_of(manager, "a", json_object=True), ids('{"a": 1}'))
     assert manager.accept_tokens(request_of(manager, "a", json_object=True), ids('{"a":1}'))
     assert manager.accept_tokens(request_of(manager, "a", json_object=True, whitespace_pattern=" ?"), ids('{ "a" '))

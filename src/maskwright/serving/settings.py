@@ -12,7 +12,7 @@ from maskwright.analysis.errors import MaskwrightError, UnknownNameError
 from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.analysis.nesting import read_json
 from maskwright.analysis.schema.shapes import Escapes
-from maskwright.analysis.schema.style import KeyOrder
+from maskwright.analysis.schema.style import KeyOrder, StyleName, read_style
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.serving.options import RequestLimits, RequestOptions
 from maskwright.serving.requests import RequestCompiler
@@ -28,14 +28,18 @@ _OR_ZERO = frozenset({"close_early", "disk_megabytes", "workers"})
 """The settings that 0 turns off."""
 
 
+_WORDS_OF = {"style": get_args(StyleName), "key_order": get_args(KeyOrder), "escapes": get_args(Escapes)}
+"""The settings that are one of some words."""
+
+
 class ServerSettings(NamedTuple):
     """The settings.
 
     stores : names, and paths of stores, which requests may name as their grammar; by name.
     hybrid : whether xgrammar takes what maskwright refuses; vLLM's alone. Each such request is
         logged.
-    whitespace : of JSON, where a request does not say: see `load_schema`.
-    key_order, escapes : of JSON, as for `load_schema`.
+    style : how JSON is written, where a request does not say: a name that `load_schema` knows.
+    whitespace, key_order, escapes : parts of it, as for `load_schema`; None: as the style has them.
     strict_keywords : whether to refuse schemas with keywords that JSON Schema does not have.
     cache_entries, cache_megabytes : how much of what was compiled is kept in the process.
     disk_megabytes : how much of it the cache on disk has; 0 for grammars of requests that do not
@@ -50,9 +54,10 @@ class ServerSettings(NamedTuple):
 
     stores: tuple[tuple[str, str], ...] = ()
     hybrid: bool = False
-    whitespace: str | int = "natural"
-    key_order: KeyOrder = "any"
-    escapes: Escapes = "natural"
+    style: StyleName = "natural"
+    whitespace: str | int | None = None
+    key_order: KeyOrder | None = None
+    escapes: Escapes | None = None
     strict_keywords: bool = False
     cache_entries: int = 256
     cache_megabytes: int = 2048
@@ -67,7 +72,8 @@ class ServerSettings(NamedTuple):
     @property
     def options(self) -> RequestOptions:
         """What holds for requests of JSON that do not say otherwise."""
-        return RequestOptions(self.whitespace, True, self.key_order, self.escapes)
+        style = read_style(self.style, self.whitespace, self.key_order, self.escapes)
+        return RequestOptions(style.whitespace, True, style.key_order, style.escapes)
 
     @property
     def limits(self) -> RequestLimits:
@@ -141,8 +147,8 @@ def _value(name: str, where: str, value: Any) -> Any:
         return _stores(where, value)
     if name == "whitespace":
         return _whitespace(where, value)
-    if name in ("key_order", "escapes"):
-        known = get_args(KeyOrder if name == "key_order" else Escapes)
+    if name in _WORDS_OF:
+        known = _WORDS_OF[name]
         if value not in known:
             raise MaskwrightError(f"{where} is {clip(value)}; expected {' or '.join(known)}")
         return value

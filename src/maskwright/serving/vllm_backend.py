@@ -316,7 +316,8 @@ def options_of(params: Any, config: Any, settings: ServerSettings) -> RequestOpt
 
     Raises: MaskwrightError for two that contradict each other.
     """
-    whitespace = "compact" if getattr(config, "disable_any_whitespace", False) else settings.whitespace
+    options = settings.options
+    whitespace = "compact" if getattr(config, "disable_any_whitespace", False) else options.whitespace
     if getattr(params, "disable_any_whitespace", False):
         if getattr(params, "whitespace_pattern", None) is not None:
             raise MaskwrightError(
@@ -326,7 +327,7 @@ def options_of(params: Any, config: Any, settings: ServerSettings) -> RequestOpt
     elif getattr(params, "whitespace_pattern", None) is not None:
         whitespace = params.whitespace_pattern
     is_closed = any(getattr(each, "disable_additional_properties", False) for each in (params, config))
-    return settings.options._replace(whitespace=whitespace, additional_properties=not is_closed)
+    return options._replace(whitespace=whitespace, additional_properties=not is_closed)
 
 
 def options_for(kind: str, options: RequestOptions, params: Any) -> RequestOptions:

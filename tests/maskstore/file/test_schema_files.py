@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import pickle
 import random
@@ -85,8 +86,11 @@ def test_the_same_pattern_comes_back(tmp_path: Path) -> None:
 def test_a_table_of_a_file_serves_decoders(tmp_path: Path) -> None:
     schema_store().save(tmp_path / "s")
     assert as_table(tmp_path / "s").name == schema_store().name  # type: ignore[union-attr]
+    tables = tables_of(schema_store().constraint, vocabulary())
+    mw.save_store(tables, tmp_path / "t")
+    assert (tmp_path / "t").read_bytes() == (tmp_path / "s").read_bytes()
     with pytest.raises(StoreError, match="keep the schema itself"):
-        mw.save_store(tables_of(schema_store().constraint, vocabulary()), tmp_path / "t")
+        mw.save_store(dataclasses.replace(tables, constraint=None), tmp_path / "u")
 
 
 def test_a_file_for_something_else_is_refused(tmp_path: Path) -> None:
