@@ -41,7 +41,7 @@ page.holds(
     all(bits[f"pattern, {at}"][1] < min(bits[f"template, {at}"]) for at in (0, 1)),
 )
 page.holds(
-    "tokens](canonical.md) as it is written",
+    "tokens](generation.md#canonical-and-forced-tokens) as it is written",
     all(bits[f"canonical, {at}"][0] < min(bits[f"template, {at}"]) for at in (0, 1)),
 )
 page.holds(

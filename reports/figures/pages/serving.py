@@ -43,7 +43,6 @@ serving.figure(
 )
 serving.given("PyTorch (2.13) draws illegal ones", "a version of PyTorch")
 serving.given("16-, 32- and 64-bit floats", "types of floats")
-serving.given("in 16 bits", "a type of floats")
 kilobytes = constant("decoding/engine/texts.py", "_FIRST_RECORDS") * 3 * 4 / 1e3
 serving.limit("# KB of state a text to begin with", About(kilobytes))
 
