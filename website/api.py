@@ -16,19 +16,20 @@ from maskwright.decoding.schema.matcher import SchemaMatcher
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "api.md"
 TASKS = {
-    "Say what a text may be": "load_schema load_regex load_choice load_grammar parse_grammar read_constraint read_llguidance read_tools "
-    "read_structural_tag compose read_composition in_json_string special_token JsonSchema Regex Grammar Terminal Layout "
-    "Indenter normalise Composition",
+    "Say what a text may be": "load_schema load_regex load_choice load_grammar parse_grammar read_constraint read_llguidance "
+    "read_tools read_structural_tag compose read_composition in_json_string special_token JsonSchema "
+    "Regex Grammar Terminal Layout Indenter normalise Composition",
     "Read a tokenizer": "load_vocabulary Vocabulary load_canonical CanonicalTokens",
-    "Compile it, keep it, load it": "build_store cached_store save_store load_store store_info build_index Store SchemaStore ComposedStore EntryStore "
-    "TokenIndex",
+    "Compile it, keep it, load it": "build_store cached_store save_store load_store store_info build_index Store SchemaStore "
+    "ComposedStore EntryStore TokenIndex",
     "Mask logits": "MaskwrightLogitsProcessor Matcher Batch apply_mask ResidentRows GpuBatch ReferenceDecoder",
     "Write a text with a model": "load_model complete generate Completion forced_tokens TokenCounts",
     "Find out what is wrong": "lint_grammar lint_schema Explanation validate ValidationReport verify VerificationReport",
     "Study a grammar": "analyze AnalysisReport interchange_classes build_follow_graph Deciders Judge Verdict Explainer",
-    "Catch an error": "MaskwrightError GrammarError TerminalError EmptyLanguageError SchemaError NestingError LimitError BackupError "
-    "UnusedPartError VocabularyError UnknownNameError StoreError CertificateError CorpusError MissingExtraError "
-    "IllegalTokenError DeadEndError OutOfTimeError BusyError CancelledError NoProcessError WorkerError MaskwrightWarning",
+    "Catch an error": "MaskwrightError GrammarError TerminalError EmptyLanguageError SchemaError NestingError LimitError "
+    "BackupError UnusedPartError VocabularyError UnknownNameError StoreError CertificateError CorpusError "
+    "MissingExtraError IllegalTokenError DeadEndError OutOfTimeError BusyError CancelledError "
+    "NoProcessError WorkerError MaskwrightWarning",
 }
 """Task -> the public names for it, the most useful first. Each name stands once."""
 

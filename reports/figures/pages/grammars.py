@@ -8,8 +8,7 @@ from ..page import Page
 SIZES = {"32,000": "mistral-7b-v0.1", "131,072": "tekken"}
 KEYS = ("entries", "nodes", "edges", "table_bytes", "build_cpu_s", "engine_us")
 PAGES = tuple(
-    Page(f"docs/grammars/{name}.md")
-    for name in ("c", "domino", "go", "json", "lark", "python", "sql", "toml")
+    Page(f"docs/grammars/{name}.md") for name in ("c", "domino", "go", "json", "lark", "python", "sql", "toml")
 )
 c, domino, go, json, lark, python, sql, toml = PAGES
 

@@ -159,7 +159,7 @@ page.holds(
     all(one("false_refusals") == 0 for one in replays),
 )
 page.holds(
-    "that parse refuses them too, and takes the others",
+    "that parse refuses them too, and takes all others",
     all(one("accepted_against_the_parse") == 0 and one("files") == replays[0]("files") for one in replays),
 )
 comparisons = record("oracle_agreement")("comparisons")

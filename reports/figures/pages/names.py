@@ -22,9 +22,12 @@ for where, saying in {
     page.figure(saying, few(f"mask_us_{where}"), many(f"mask_us_{where}"))
 n_held = sum(files("held").values())
 n_missed = sum(files("refused").values()) + files("refused_imports_not_installed")
-page.figure("the true name at # of the # places that were held", n_held - n_missed, n_held)
-page.figure("they lacked # imports of what was not installed", files("refused_imports_not_installed"))
-page.figure("and # other names.", sum(files("refused").values()))
+page.parts(
+    "Of the # places that were held in real files, jedi's lists had the true name at #; the other # are imports",
+    n_held,
+    n_held - n_missed,
+    files("refused_imports_not_installed"),
+)
 with_names, without = names.at("completions/with names"), names.at("completions/without names")
 page.figure(
     "Of # completions # had only names that exist where jedi lists them, and # without names",
