@@ -29,7 +29,7 @@ _THINGS = (
 )
 _SMALL = (
     "do|does|not|can|may|the|if|an?|is|are|as|where|which|that|than|and|or|in|on|at|for|to|of|by|with|without|it|they|has|have|when|"
-    "behind|between|before"
+    "behind|between|before|after"
 )
 _UNIT = re.compile(
     rf"\s?%|\s?x(?!\w)|-?\s(?:{MEASURES})(?![\w-])|-(?:{MEASURES})(?![\w-])|"

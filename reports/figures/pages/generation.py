@@ -10,13 +10,13 @@ PAGES = (budgets,)
 
 # docs/generation.md
 budgets.limit("where # in a row do not fit", constant("decoding/generation/generation.py", "MOST_TRIES"))
-budgets.limit("behind # bytes of it", constant("decoding/generation/blanks.py", "MOST_BLANKS"))
+budgets.limit("after # bytes of it", constant("decoding/generation/blanks.py", "MOST_BLANKS"))
 budgets.given("(an array of at least 300 items)", "an example")
 generation = record("generation")
 usual, opportunistic, forced = (
     generation.at(f"python/{way}, temperature 0") for way in ("usual", "own choice first", "forced tokens")
 )
-budgets.figure("| Python, # tokens behind the beginnings of # real files", generation("max_tokens"), usual("texts"))
+budgets.figure("| Python, # tokens after the beginnings of # real files", generation("max_tokens"), usual("texts"))
 budgets.figure("| as usual | # | # | | # |", usual("masks"), usual("model_calls"), usual("legal"))
 saved = 100 - 100 * opportunistic("masks") / usual("masks")
 budgets.figure(

@@ -16,7 +16,7 @@ HEADS = {
     "canonical": "the same, canonical tokens",
 }
 found = record("perplexity")
-page.figure("behind # functions of the standard library that it has not seen", found("prompts"))
+page.figure("after # functions of the standard library that it has not seen", found("prompts"))
 page.figure("it writes # tokens at most", found("max_tokens"))
 page.figure("without any masks, of the # texts together", found("prompts"))
 page.holds("of the 50 texts together", all(way["texts"] == found("prompts") for way in found("ways").values()))

@@ -16,7 +16,7 @@ page.figure("a mask without names took # us", names("masks/mask_us_without_names
 page.figure("took # ms for # names and # ms for #;", few("restrict_ms"), 10_000, many("restrict_ms"), 100_000)
 for where, saying in {
     "where_the_name_begins": "# and # us where the name begins",
-    "behind_get_": "# and # us behind `get_`",
+    "behind_get_": "# and # us after `get_`",
     "behind_get_pat": "# and # us where few names are left",
 }.items():
     page.figure(saying, few(f"mask_us_{where}"), many(f"mask_us_{where}"))

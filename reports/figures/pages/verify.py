@@ -14,7 +14,7 @@ page.parts(
     "integer of their headers: # changes. Of these, the loader's checker refused #, `verify` refused #, and the other # passed",
     *(sum(total.values()), total["no table"], total["refused"], total["passed"]),
 )
-page.given("behind up to 150 texts of its store", "an option of the command that made the record")
+page.given("after up to 150 texts of its store", "an option of the command that made the record")
 page.given("until 1,000 of them give another mask", "how many the test asks for")
 page.given("refuses all 1,000.", "how many the test asks for")
 stores = times("stores")
