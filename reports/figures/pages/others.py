@@ -19,7 +19,6 @@ trouble = Page("docs/troubleshooting.md")
 PAGES = (audit, commands, glossary, howto, playground, semantics, ahead, library, linting, coming, trouble)
 
 audit.given("It was seen in 11 masks", "what is shown above it")
-audit.given("a vocabulary of the 256 bytes", "a byte has 256 values")
 
 wheels = record("wheels")("wheels").values()
 commands.given("for Python 3.13 to 3.11", "the versions of which there are wheels")

@@ -67,7 +67,7 @@ vllm.limit(
 )
 work = "src/maskwright/serving/work.py"
 vllm.limit(
-    "What takes more than # of them, or has a text of more than # characters",
+    "What takes more than # CPU seconds, or has a text of more than # characters",
     constant(work, "SOON"),
     constant(work, "SMALL"),
 )
