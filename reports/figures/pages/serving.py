@@ -34,11 +34,7 @@ serving.figure(
 serving.figure("needs # ms before, to check it", longer("drawn/check/cpu_ms/p50"))
 serving.given("(cores + 1) / 2 threads", "vLLM's number of threads")
 serving.figure(
-    "closed stack automaton: some # CPU seconds",
-    record("compiling")("cells/grammar=python,vocabulary=mistral-7b-v0.1/maskwright/cpu_s"),
-)
-serving.figure(
-    "The store: from milliseconds to # CPU seconds of building",
+    "*The store*: from milliseconds to # CPU seconds of building",
     max(cell["maskwright"]["cpu_s"] for cell in record("compiling")("cells")),
 )
 serving.given("PyTorch (2.13) draws illegal ones", "a version of PyTorch")
