@@ -152,8 +152,9 @@ class Matcher(AllowedTokens, HeldText):
             self._refuse(0, token, code)
 
     def step(self, token: int, bitmask: Any) -> None:
-        """`advance`, then `fill`, in one call. token, bitmask : as there.
+        """`advance`, then `fill`, in one call.
 
+        token, bitmask : as there.
         Raises: as both. After an error of `advance` nothing has changed; after one of `fill` the
         token has been added.
         """

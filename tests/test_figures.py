@@ -113,6 +113,42 @@ def test_a_wrong_figure_is_found_and_mended() -> None:
     assert page.wrong(text)[1:] == ["docs/none.md does not say: takes # GB"]
 
 
+def test_numbers_that_do_not_fit_their_sentence_are_found() -> None:
+    page = Page("docs/none.md")
+    page.figure("# name the format", 0)
+    page.figure("# formats", 3)
+    page.figure("# of the # texts", 17, 16)
+    page.parts("Of # rows # are full", 7, 4, rest=2)
+    page.figure("# are good", 5)
+    text = (
+        "And 0 name the format. There are 3 formats (`date`, `time`).\n\n17 of the 16 texts. Of 7 rows 4 are full, the rest, "
+        "one each: a, b. 5 are good, and the rest is bad.\n"
+    )
+    assert [line.removeprefix("docs/none.md").lstrip(": ").split(":")[0] for line in page.wrong(text)] == [
+        "the parts are not all of it",
+        "counts 0",
+        "counts 3 and names 2",
+        "has a part that is greater than its whole",
+        "parts a number, of which Page.parts is to say how",
+    ]
+
+
+def test_numbers_that_fit_are_let_be() -> None:
+    """A measure of 0, a list of that length or of other things, a part of another whole, parts that add up, and all in tables."""
+    page = Page("docs/none.md")
+    page.figure("takes # ms", 0)
+    page.figure("# formats", 2)
+    page.figure("# files", 2)
+    page.figure("# of # texts", 16, 17)
+    page.parts("Of # rows # are full", 7, 4, rest=3)
+    page.figure("| # | # of the rest |", 0, 1)
+    text = (
+        "It takes 0 ms for 2 formats: `date` and `time`. 2 files (`a/b.json`, `c/d.json`, `e/f.json`) and 16 of 17 texts.\n"
+        "Of 7 rows 4 are full, and the rest is not.\n\n| 0 | 1 of the rest |\n"
+    )
+    assert page.wrong(text) == []
+
+
 def test_a_version_is_put_into_a_page() -> None:
     page = Page("docs/none.md")
     page.figure("| peer # | # |", "0.2.10", 7)

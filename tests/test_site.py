@@ -111,15 +111,24 @@ def test_docstrings_become_restructured_text(load: Any) -> None:
 
 
 def test_the_reference_has_each_public_name_once(tmp_path: Path, load: Any) -> None:
-    load("api").write(tmp_path / "api")
+    """On the website, and in docs/api.md, which `python website/api.py` writes anew."""
+    api = load("api")
+    api.write(tmp_path / "api")
     text = "".join(path.read_text(encoding="utf-8") for path in (tmp_path / "api").iterdir())
+    page = api.PAGE.read_text(encoding="utf-8")
     assert sorted(re.findall(r"^\.\. auto\w+:: (\w+)$", text, re.MULTILINE)) == sorted(mw.__all__)
+    assert sorted(re.findall(r"^\| `(\w+)` \| .+ \|$", page, re.MULTILINE)) == sorted(mw.__all__)
+    assert page == api.reference(), "run website/api.py"
 
 
 def test_each_page_is_in_the_navigation(tmp_path: Path, load: Any) -> None:
+    """The groups are those of docs/README.md, in its order."""
     pages = load("pages")
     pages.gather(tmp_path)
+    load("api").write(tmp_path / "api")
     pages.write_navigation(tmp_path)
+    captions = re.findall(r"^:caption: (.*)$", (tmp_path / "index.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert captions == ["Use", "Know", "Make"] == list(pages.groups())
     text = "".join(path.read_text(encoding="utf-8") for path in tmp_path.rglob("*.md"))
     listed = set(re.findall(r"^/(\S+)$", text, re.MULTILINE))
     for path in [*(ROOT / "docs").rglob("*.md"), *(ROOT / "notebooks").iterdir()]:

@@ -1,44 +1,104 @@
-"""The API reference: a page for each of the package's folders, with the public names that it defines. Out: reStructuredText."""
+"""The API reference by task: which public names do a thing, each with the first sentence of its docstring.
+
+Out: docs/api.md (`python website/api.py`), which a test compares, and for the website a page for each task with the whole
+docstrings, in reStructuredText.
+"""
 
 from __future__ import annotations
 
+import inspect
+import re
 from pathlib import Path
 
 import maskwright as mw
+from maskwright.decoding.composition.matcher import ComposedMatcher
+from maskwright.decoding.schema.matcher import SchemaMatcher
 
-TITLES = {
-    "errors": "Errors",
-    "analysis": "Grammars and schemas",
-    "maskstore": "Vocabularies and files",
-    "decoding": "Masks and texts",
-    "": "Stores, reports and completion",
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "api.md"
+TASKS = {
+    "Say what a text may be": "load_schema load_regex load_choice load_grammar parse_grammar read_constraint read_llguidance "
+    "read_tools read_structural_tag compose read_composition in_json_string special_token JsonSchema "
+    "Regex Grammar Terminal Layout Indenter normalise Composition",
+    "Read a tokenizer": "load_vocabulary Vocabulary load_canonical CanonicalTokens",
+    "Compile it, keep it, load it": "build_store cached_store save_store load_store store_info build_index Store SchemaStore "
+    "ComposedStore EntryStore TokenIndex",
+    "Mask logits": "MaskwrightLogitsProcessor Matcher Batch apply_mask ResidentRows GpuBatch ReferenceDecoder",
+    "Write a text with a model": "load_model complete generate Completion forced_tokens TokenCounts",
+    "Find out what is wrong": "lint_grammar lint_schema Explanation validate ValidationReport verify VerificationReport",
+    "Study a grammar": "analyze AnalysisReport interchange_classes build_follow_graph Deciders Judge Verdict Explainer",
+    "Catch an error": "MaskwrightError GrammarError TerminalError EmptyLanguageError SchemaError NestingError LimitError "
+    "BackupError UnusedPartError VocabularyError UnknownNameError StoreError CertificateError CorpusError "
+    "MissingExtraError IllegalTokenError DeadEndError OutOfTimeError BusyError CancelledError "
+    "NoProcessError WorkerError MaskwrightWarning",
 }
-"""Folder -> title of its page; "" is the package itself."""
+"""Task -> the public names for it, the most useful first. Each name stands once."""
+
+INTRODUCTION = """\
+# API reference by task
+
+This page is made from the docstrings by `python website/api.py`. Each name is in the package:
+`import maskwright as mw`, then `mw.load_schema`. `help(mw.load_schema)` shows the parameters, the
+errors and the cost.
+"""
+METHODS = """
+### What a matcher does
+
+The matchers of grammars, schemas, patterns and compositions have these methods and properties. A
+`Batch` has many of them too.
+"""
 
 
-def folder_of(name: str) -> str:
-    parts = mw._HOME[name].split(".")[1:]
-    if parts[-1] == "errors":
-        return "errors"
-    return parts[0] if parts[0] in TITLES else ""
+def summary(thing: object) -> str:
+    """The first sentence of a docstring, on one line."""
+    first = " ".join(re.split(r"\n(?=\n|[\w, ]+ : )", inspect.cleandoc(thing.__doc__ or ""))[0].split())
+    found = re.match(r".*?[^.]\.(?= [A-Z`]|$)", first)
+    return (found[0] if found else first).replace("|", r"\|")
+
+
+def table(things: dict[str, object]) -> list[str]:
+    """A Markdown table of names, each with what its docstring says first."""
+    return ["", "| name | |", "|---|---|", *(f"| `{name}` | {summary(thing)} |" for name, thing in things.items())]
+
+
+def reference() -> str:
+    """docs/api.md"""
+    lines = [INTRODUCTION.rstrip()]
+    for task, names in TASKS.items():
+        lines += ["", f"## {task}", *table({name: getattr(mw, name) for name in names.split()})]
+        if "Matcher" in names.split():
+            methods = sorted(
+                set.intersection(*({*dir(kind)} for kind in (mw.Matcher, SchemaMatcher, ComposedMatcher)))
+                - {name for name in dir(mw.Matcher) if name.startswith("_") or not getattr(mw.Matcher, name).__doc__}
+            )
+            lines += [METHODS.rstrip(), *table({f"matcher.{name}": getattr(mw.Matcher, name) for name in methods})]
+    return "\n".join(lines) + "\n"
 
 
 def write(folder: Path) -> None:
-    """folder : made here."""
+    """The website's pages, one for each task. folder : made here."""
     folder.mkdir()
-    pages: dict[str, list[str]] = {each: [] for each in ("", "analysis", "maskstore", "decoding", "errors")}
-    for name in sorted(mw.__all__, key=str.lower):
-        pages[folder_of(name)].append(name)
-    for each, names in pages.items():
-        kinds = [(name, "class" if isinstance(getattr(mw, name), type) else "function") for name in names]
-        (folder / f"{each or 'stores'}.rst").write_text(page(TITLES[each], kinds), encoding="utf-8")
+    for number, (task, names) in enumerate(TASKS.items(), 1):
+        kinds = [(name, _kind(getattr(mw, name))) for name in names.split()]
+        (folder / f"{number}-{task.lower().replace(',', '').replace(' ', '-')}.rst").write_text(
+            page(task, kinds), encoding="utf-8"
+        )
+
+
+def _kind(thing: object) -> str:
+    if not isinstance(thing, type):
+        return "function"
+    return "exception" if issubclass(thing, Exception) else "class"
 
 
 def page(title: str, kinds: list[tuple[str, str]]) -> str:
-    """kinds : names, each with "class" or "function"."""
+    """kinds : names, each with "class", "exception" or "function"."""
     lines = [title, "=" * len(title), "", ".. currentmodule:: maskwright", ""]
     lines += [".. autosummary::", "   :nosignatures:", "", *(f"   {name}" for name, _ in kinds), ""]
     for name, kind in kinds:
-        lines += [name, "-" * len(name), "", f".. auto{'exception' if title == 'Errors' else kind}:: {name}"]
-        lines += ["   :inherited-members: Exception, BaseException", ""] if kind == "class" else [""]
+        lines += [name, "-" * len(name), "", f".. auto{kind}:: {name}"]
+        lines += ["" if kind == "function" else "   :inherited-members: Exception, BaseException", ""]
     return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(reference(), encoding="utf-8")

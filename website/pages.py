@@ -33,25 +33,17 @@ PICTURES = {
     "`maskwright explain`": {"explain.svg": "Why a text is refused"},
 }
 
-NAVIGATION = {
-    "Use": ["docs/commands", "docs/grammar-howto", "docs/json-schema", "docs/front-ends", "docs/composition"],
-    "Serve": ["docs/serving", "docs/serving-*", "docs/generation", "docs/canonical", "docs/gpu", "docs/selective"],
-    "Check": ["docs/playground", "docs/pictures", "docs/linting", "docs/explain", "docs/verify", "docs/audit"],
-    "Know": [
-        "docs/semantics",
-        "docs/measurements",
-        "reports/README",
-        "docs/glossary",
-        "docs/*",
-        "docs/grammars/README",
-    ],
-    "Notebooks": ["notebooks/*"],
-    "Reference": ["api/stores", "api/analysis", "api/maskstore", "api/decoding", "api/*"],
-    "Project": ["ARCHITECTURE", "docs/internals/*", "proofs/README", "CONTRIBUTING", "CHANGELOG", "SECURITY"],
+INDEX = "docs/README.md"
+"""The page whose headings are the captions of the navigation, and whose links are the pages below them."""
+UNDER = {
+    "docs/api": "api/*",
+    "docs/grammars/README": "docs/grammars/*",
+    "docs/measurements": "reports/README",
+    "reports/README": "reports/*",
+    "docs/playground": "docs/pictures",
+    "notebooks/README": "notebooks/*",
 }
-"""Captions of the navigation, each with pages and patterns. A pattern takes what no one has taken before."""
-UNDER = {"docs/grammars/README": ["docs/grammars/*"], "reports/README": ["reports/*"]}
-"""Page -> the pages below it."""
+"""Page -> a pattern of the pages below it."""
 
 
 def gather(staged: Path) -> None:
@@ -102,26 +94,30 @@ def write_pictures(page: Path) -> None:
     page.write_text("\n".join(parts), encoding="utf-8")
 
 
+def groups() -> dict[str, list[str]]:
+    """Caption -> pages without suffix, in the order of docs/README.md."""
+    found = {}
+    for part in (ROOT / INDEX).read_text(encoding="utf-8").split("\n## ")[1:]:
+        links = [os.path.normpath(Path(INDEX).parent / link) for link in LINK.findall(part)]
+        found[part.partition("\n")[0]] = [link.removesuffix(".md") for link in links]
+    return found
+
+
 def write_navigation(staged: Path) -> None:
     """Append the tables of contents, which the pages do not show, to the pages that they stand on."""
-    taken = {"index", *(page for pages in NAVIGATION.values() for page in pages if "*" not in page)}
+    found = groups()
+    first = next(iter(found))
+    found[first].insert(0, INDEX.removesuffix(".md"))
     with (staged / "index.md").open("a", encoding="utf-8") as out:
-        for caption, patterns in NAVIGATION.items():
-            out.write(_toctree(staged, Path(), patterns, taken, f":caption: {caption}\n"))
-    for page, patterns in UNDER.items():
-        with (staged / f"{page}.md").open("a", encoding="utf-8") as out:
-            out.write(_toctree(staged, Path(page).parent, patterns, taken, ""))
-
-
-def _toctree(staged: Path, here: Path, patterns: list[str], taken: set[str], options: str) -> str:
-    found = []
-    for pattern in patterns:
-        if "*" not in pattern:
-            found.append(pattern)
-            continue
+        for caption, names in found.items():
+            out.write(_toctree(names, f":caption: {caption}\n"))
+    for page, pattern in UNDER.items():
         files = sorted(path for ext in ("md", "rst", "ipynb") for path in staged.glob(f"{pattern}.{ext}"))
         names = [path.relative_to(staged).with_suffix("").as_posix() for path in files]
-        found += [name for name in names if name not in taken]
-        taken.update(names)
-    lines = "\n".join(f"/{name}" for name in found)
+        with (staged / f"{page}.md").open("a", encoding="utf-8") as out:
+            out.write(_toctree([name for name in names if name != page], ""))
+
+
+def _toctree(names: list[str], options: str) -> str:
+    lines = "\n".join(f"/{name}" for name in names)
     return f"\n```{{toctree}}\n:hidden:\n{options}\n{lines}\n```\n"

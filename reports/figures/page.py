@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 
 from .facts import newest
 from .prose import NUMBER, VERSION, figures, numbers, visible
+from .sums import Span, misfits
 
 ROOT = Path(__file__).resolve().parents[2]
 VOCABULARIES = ("32,000", "131,072")
@@ -21,6 +22,7 @@ class Saying:
     """A piece of a page, `#` for each of its values: numbers, and versions as texts.
 
     why : "record", "code", or the reason for which it is given. within : what the table or paragraph that it stands in begins with.
+    adds_up : whether the values after the first are its parts; None where nothing is said of that.
     """
 
     text: str
@@ -28,6 +30,7 @@ class Saying:
     why: str
     is_true: bool = True
     within: str = ""
+    adds_up: bool | None = None
 
     def places(self, text: str) -> Iterator[re.Match[str]]:
         """Where the page says it; blanks may be line ends."""
@@ -80,6 +83,11 @@ class Page:
         """The page says this with these values of records, rounded as it shows them."""
         self._add(text, values, "record", within)
 
+    def parts(self, text: str, whole: float, *parts: float, rest: int = 0) -> None:
+        """The page says this with these values of records, a number and its parts. rest : those that it counts in words."""
+        self._add(text, (whole, *parts), "record")
+        self.sayings[-1] = replace(self.sayings[-1], adds_up=whole == sum(parts) + rest)
+
     def limit(self, text: str, *values: float) -> None:
         """The page says this with these values of the code."""
         self._add(text, values, "code")
@@ -118,6 +126,8 @@ class Page:
             places = list(saying.places(text))
             if not places:
                 found.append(f"{self.name} does not say: {saying.text}")
+            if saying.adds_up is False:
+                found.append(f"{self.name}: the parts are not all of it: {saying.text}")
             if not saying.is_true:
                 found.append(f"{self.name}: the record says otherwise: {saying.text}")
             for place in places:
@@ -128,23 +138,31 @@ class Page:
                     found.append(
                         f"{self.name} says {' '.join(place[0].split())}, but {saying.text} is {', '.join(wanted)}"
                     )
-        return found
+        counts = [
+            span
+            for span, why in self._whys(text).items()
+            if why == "record" and text[slice(*span)].replace(",", "").isdigit()
+        ]
+        parted = [
+            place.span() for saying in self.sayings if saying.adds_up is not None for place in saying.places(text)
+        ]
+        return [*found, *(f"{self.name} {misfit}" for misfit in misfits(text, counts, parted))]
 
-    def counted(self, text: str) -> dict[str, str]:
-        """Why each figure of the page stands there, by line and number; "" for one of which nothing is known."""
-        whys: dict[tuple[int, int], str] = {}
+    def _whys(self, text: str) -> dict[Span, str]:
+        """Why each number that something is said of stands there."""
+        whys: dict[Span, str] = {}
         for saying in self.sayings:
             for place in saying.places(text):
                 if saying.values:
                     whys.update({place.span(i): saying.why for i in range(1, len(saying.values) + 1)})
                 else:
-                    whys.update(
-                        {
-                            span: saying.why
-                            for span in numbers(text)
-                            if place.start() <= span[0] and span[1] <= place.end()
-                        }
-                    )
+                    inside = (span for span in numbers(text) if place.start() <= span[0] and span[1] <= place.end())
+                    whys.update(dict.fromkeys(inside, saying.why))
+        return whys
+
+    def counted(self, text: str) -> dict[str, str]:
+        """Why each figure of the page stands there, by line and number; "" for one of which nothing is known."""
+        whys = self._whys(text)
         found = {}
         for begin, end in figures(text):
             number = text[begin:end]

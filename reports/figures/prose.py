@@ -16,7 +16,7 @@ _NAMES = (
     "versions|release|releases|paragraph|code|December|November|notebooks?"
 )
 """What stands before a version, a section or another number that counts nothing."""
-_MEASURES = (
+MEASURES = (
     r"CPU[ -]s(?:econds?)?|us|ms|s|M|k|seconds?|minutes?|hours?|days?|MB|GB|MiB|GiB|kB|KB|kilobytes?|megabytes?|gigabytes?|bytes?|bits?|"
     r"microseconds?|milliseconds?|times|cores?"
 )
@@ -29,10 +29,10 @@ _THINGS = (
 )
 _SMALL = (
     "do|does|not|can|may|the|if|an?|is|are|as|where|which|that|than|and|or|in|on|at|for|to|of|by|with|without|it|they|has|have|when|"
-    "behind|between|before"
+    "behind|between|before|after"
 )
 _UNIT = re.compile(
-    rf"\s?%|\s?x(?!\w)|-?\s(?:{_MEASURES})(?![\w-])|-(?:{_MEASURES})(?![\w-])|"
+    rf"\s?%|\s?x(?!\w)|-?\s(?:{MEASURES})(?![\w-])|-(?:{MEASURES})(?![\w-])|"
     rf"\s(?:of (?:the |its )?)?(?:(?!(?:{_SMALL})\s)[a-z][a-z'-]*\s){{0,2}}(?:{_THINGS})(?!\w)"
 )
 _LIST = re.compile(rf"(?:\s\([^()]*\))?(?:,|\s(?:and|to|or|of|instead of|of the|of the other|->|/))\s{NUMBER}(?!\.?\d)")
@@ -52,7 +52,7 @@ _SPELLED = re.compile(
     re.IGNORECASE,
 )
 """A number in words that has a unit of time or memory."""
-_CELL = re.compile(rf"[\s\d.,/()x%*~:+-]|{_MEASURES}")
+_CELL = re.compile(rf"[\s\d.,/()x%*~:+-]|{MEASURES}")
 
 
 def visible(text: str) -> str:

@@ -279,7 +279,7 @@ def test_reserved_words_are_names_nowhere() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("lexing", share(["longest", "contextual"], 1))
 def test_what_larks_own_grammar_of_python_takes(lexing: Lexing) -> None:
-    """The table of docs/grammars/lark.python.md. Read by context, it is what Lark takes."""
+    """The table of docs/grammars/lark.md. Read by context, it is what Lark takes."""
     larks = Lark.open_from_package(
         "lark", "python.lark", ["grammars"], parser="lalr", postlex=PythonIndenter(), start="file_input"
     )

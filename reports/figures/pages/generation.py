@@ -1,4 +1,4 @@
-"""docs/generation.md and docs/canonical.md"""
+"""docs/generation.md"""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ from ..facts import constant, record
 from ..page import Page
 
 budgets = Page("docs/generation.md")
-canonical = Page("docs/canonical.md")
-PAGES = (budgets, canonical)
+PAGES = (budgets,)
 
 # docs/generation.md
 budgets.limit("where # in a row do not fit", constant("decoding/generation/generation.py", "MOST_TRIES"))
-budgets.limit("behind # bytes of it", constant("decoding/generation/blanks.py", "MOST_BLANKS"))
+budgets.limit("after # bytes of it", constant("decoding/generation/blanks.py", "MOST_BLANKS"))
 budgets.given("(an array of at least 300 items)", "an example")
 generation = record("generation")
 usual, opportunistic, forced = (
     generation.at(f"python/{way}, temperature 0") for way in ("usual", "own choice first", "forced tokens")
 )
-budgets.figure("| Python, # tokens behind the beginnings of # real files", generation("max_tokens"), usual("texts"))
+budgets.figure("| Python, # tokens after the beginnings of # real files", generation("max_tokens"), usual("texts"))
 budgets.figure("| as usual | # | # | | # |", usual("masks"), usual("model_calls"), usual("legal"))
 saved = 100 - 100 * opportunistic("masks") / usual("masks")
 budgets.figure(
@@ -49,20 +48,20 @@ budgets.figure("| a JSON schema, # prompts,", generation("schema/usual, temperat
 budgets.figure("counts of # other instances", generation("learned"))
 budgets.given("60 tokens each", "MOST of reports/bench/generation.py")
 
-# docs/canonical.md
+# Canonical and forced tokens
 costs = record("canonical")
-canonical.figure("real sources in # languages", len(costs("tokenizers/tekken/sources")))
+budgets.figure("real sources in # languages", len(costs("tokenizers/tekken/sources")))
 for name in ("python-tiny", "mistral-7b-v0.1", "tekken"):
     one = costs.at(f"tokenizers/{name}")
     sources = one("sources").values()
     tokens, refused = (sum(source[key] for source in sources) for key in ("tokens", "refused"))
-    canonical.figure(
+    budgets.figure(
         f"| {name} | # | #, # us | #, # |", one("load_cpu_s"), one("us/narrow"), one("us/advance"), tokens, refused
     )
-canonical.limit("comes first; # are kept", constant("maskstore/canonical/tokens.py", "KEPT_ROWS"))
-canonical.figure("The bundled model writes # texts", costs("calls/canonical/texts"))
+budgets.limit("comes first; # are kept", constant("maskstore/canonical/tokens.py", "KEPT_ROWS"))
+budgets.figure("The bundled model writes # texts", costs("calls/canonical/texts"))
 for way, facts in costs("calls").items():
-    canonical.figure(f"| {way} | # | # | # |", facts["complete"], facts["tokens"], facts["model_calls"])
+    budgets.figure(f"| {way} | # | # | # |", facts["complete"], facts["tokens"], facts["model_calls"])
 
 shares = record("forced")
 both = shares.at("schemas")
@@ -72,12 +71,12 @@ for words, one in (
     ("Python files | #, # | # % |", shares.at("python")),
     ("SQL statements | #, # | # % |", shares.at("sql")),
 ):
-    canonical.figure(words, one("texts"), one("tokens"), one("share_percent"))
+    budgets.figure(words, one("texts"), one("tokens"), one("share_percent"))
 peer = both.at("llguidance")
-canonical.figure("# %, in # places other tokens of the same text", peer("share_percent"), peer("wrong"))
-canonical.holds("The texts are those that both engines read", peer("tokens") == both("ours/tokens"))
-canonical.figure("llguidance refuses # of the", both("left_out")["llguidance, schemas"])
-canonical.given("of the 180 schemas", "how many the evaluation data has")
+budgets.figure("# %, in # places other tokens of the same text", peer("share_percent"), peer("wrong"))
+budgets.holds("The texts are those that both engines read", peer("tokens") == both("ours/tokens"))
+budgets.figure("llguidance refuses # of the", both("left_out")["llguidance, schemas"])
+budgets.given("of the 180 schemas", "how many the evaluation data has")
 
 replay = record("generation_replay-cpu")
 budgets.given("24 layers of Qwen 2.5 0.5B's shape", "the shape's name")

@@ -36,7 +36,7 @@ def signed(percents: float) -> tuple[str, float]:
 
 
 def loops(cell: Facts, n: int) -> Iterator[tuple[str, float]]:
-    """The cells of a row behind its number of texts."""
+    """The cells of a row after its number of texts."""
     measured = cell.at(f"batches/batch={n}/loops")
     yield "# ms", measured("unconstrained/step_us/median") / 1e3
     for name in ("resident rows", "GpuBatch, forked", "llguidance", "xgrammar"):

@@ -8,10 +8,9 @@ from ..page import Page
 SIZES = {"32,000": "mistral-7b-v0.1", "131,072": "tekken"}
 KEYS = ("entries", "nodes", "edges", "table_bytes", "build_cpu_s", "engine_us")
 PAGES = tuple(
-    Page(f"docs/grammars/{name}.md")
-    for name in ("c", "domino", "go", "json", "lark", "lark.python", "python", "sql", "toml")
+    Page(f"docs/grammars/{name}.md") for name in ("c", "domino", "go", "json", "lark", "python", "sql", "toml")
 )
-c, domino, go, json, lark, lark_python, python, sql, toml = PAGES
+c, domino, go, json, lark, python, sql, toml = PAGES
 
 
 def stores(page: Page, kind: str, head: str = "| ") -> Facts:
@@ -129,4 +128,4 @@ python.holds(
 )
 
 compiled = record("compiling").at("cells/grammar=lark:python,vocabulary=mistral-7b-v0.1/maskwright")
-lark_python.figure("# CPU seconds at V = 32,000", compiled("cpu_s"))
+lark.figure("# CPU seconds at V = 32,000", compiled("cpu_s"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..facts import constant, record
 from ..page import About, Page
+from .gpu import overheads
 
 page = Page("docs/measurements.md")
 PAGES = (page,)
@@ -40,8 +41,7 @@ page.figure("(sound reading) from # on to #", exact("joint"), exact("exact"))
 page.holds(
     "Exact LR verdicts take python.lark's entries", (main("joint"), main("exact")) == (exact("joint"), exact("exact"))
 )
-page.figure("│ entries # -> # # times fewer", main("original"), main("exact"), main("original") / main("exact"))
-page.figure("│ parser calls a mask # -> #", warm("parser_calls/original"), warm("parser_calls/streamlined"))
+page.figure("before and after the analysis | #, # |", main("original"), main("exact"))
 tekken = streamlining.at("runs/tekken warm")
 page.figure(
     "without lint) takes # CPU seconds as a process, or # when Numba compiles first, and # MB",
@@ -106,6 +106,11 @@ page.holds(
 )  # goes with its sentence when these are measured again
 page.figure("llguidance compiles python.lark in # CPU seconds", masks(f"{WORKS[0]}/engines/llguidance/compile_cpu_s"))
 
+page.figure(
+    "mean at 32,000 tokens | # us | | the same for JSON | # us |",
+    *(masks(f"{work}/engines/ours/both_us/mean") for work in (WORKS[0], WORKS[2])),
+)
+
 # Building stores
 compiling = record("compiling")
 for name in ("a^n b^n", "json.lark", "json", "lark:python", "c", "java", "python", "sql"):
@@ -114,6 +119,9 @@ for name in ("a^n b^n", "json.lark", "json", "lark:python", "c", "java", "python
     values = [cell(f"maskwright/{key}") for key in ("cpu_s", "peak_mb", "open_cpu_s", "open_mask_us") for cell in two]
     peers = [cell("glrmask/cpu_s") for cell in two] if "glrmask" in two[0].facts else []
     page.figure(f"| {head} | # / # | # / # | # / # | # / # | {'# / # |' if peers else ' |'}", *values, *peers)
+
+once = (compiling(f"cells/grammar={name},vocabulary=mistral-7b-v0.1/maskwright/cpu_s") for name in ("json", "python"))
+page.figure("compiling `json`, and `python`, once | #, # CPU seconds |", *once)
 
 # Exactness
 equal = [record(f"mask_equality-{vocabulary}") for vocabulary in SIZES.values()]
@@ -144,13 +152,14 @@ page.figure(
     replays[0]("files"),
     *(one("tokens") / 1e6 for one in replays),
 )
+page.figure("that were allowed, all of them | # M |", replays[0]("tokens") / 1e6)
 page.figure("# files are outside python.lark", replays[0]("refused_files"))
 page.holds(
     "All true next tokens were allowed",
     all(one("false_refusals") == 0 for one in replays),
 )
 page.holds(
-    "that parse refuses them too, and takes the others",
+    "that parse refuses them too, and takes all others",
     all(one("accepted_against_the_parse") == 0 and one("files") == replays[0]("files") for one in replays),
 )
 comparisons = record("oracle_agreement")("comparisons")
@@ -210,6 +219,12 @@ for kind, files in FILES.items():
     else:
         page.holds("and none outside the grammar", all(one("classes/replayed") == one("texts") for one in replay))
         page.figure(
+            "that parse, of #: with masks, without | #, # |",
+            done("prefixes"),
+            done("constrained"),
+            done("unconstrained"),
+        )
+        page.figure(
             "Of the same # completions all parse; # do without masks", done("constrained"), done("unconstrained")
         )
         page.figure(
@@ -219,4 +234,13 @@ for kind, files in FILES.items():
             characters,
             sum(one("classes/accepted") for one in drawn),
         )
+
+# Ten figures of other pages
+small = record("schemas-mistral-7b-v0.1")("ours/compile and first mask, under 1 kB/p50") / 1e3
+page.figure("under 1 kB, median | # ms |", small)
+page.given("schema under 1 kB, median", "how the record parts the schemas")
+page.figure("a model of 8B shape on an H200, at most | # % |", max(overheads["resident rows"]))
+suite = record("schema_coverage").at("typed/engines/ours/total")
+page.figure("that are judged right, of # | # |", suite("judged"), suite("right"))
+page.figure("tokens of tool calls that need no model | # % |", record("forced")("tool calls/share_percent"))
 page.given("completed by 60 tokens", "the option's default in reports/bench/validation.py")

@@ -137,12 +137,17 @@ page.figure(
 messages = orders("engines/llguidance/schemas refused")
 keys = sum(n for message, n in messages.items() if message.startswith("Unimplemented keys"))
 unique = sum(n for message, n in messages.items() if "uniqueItems" in message)
-page.figure("llguidance refuses # for keywords that it has not (# of them `uniqueItems`)", keys, unique)
-page.figure(
-    "# for `oneOf` and # for formats that it does not know",
-    sum(n for message, n in messages.items() if message.startswith("oneOf")),
-    sum(n for message, n in messages.items() if message.startswith("Unknown format")),
+one_of, formats, elsewhere = (
+    sum(n for message, n in messages.items() if message.startswith(begin))
+    for begin in ("oneOf", "Unknown format", "Resource")
 )
+rest = sum(messages.values()) - keys - one_of - formats
+page.parts(
+    "Of the # that llguidance refuses, # have keywords that it has not, # a `oneOf`, # a format that it does not know; the other #",
+    *(sum(messages.values()), keys, one_of, formats, rest),
+)
+page.holds("most often refer to documents that are not given", elsewhere > rest / 2)
+page.figure("# of the # have `uniqueItems`", unique, keys)
 
 # Regular expressions
 regexes = [record(f"regexes-{vocabulary}") for vocabulary in SIZES.values()]

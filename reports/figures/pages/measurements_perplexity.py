@@ -16,7 +16,7 @@ HEADS = {
     "canonical": "the same, canonical tokens",
 }
 found = record("perplexity")
-page.figure("behind # functions of the standard library that it has not seen", found("prompts"))
+page.figure("after # functions of the standard library that it has not seen", found("prompts"))
 page.figure("it writes # tokens at most", found("max_tokens"))
 page.figure("without any masks, of the # texts together", found("prompts"))
 page.holds("of the 50 texts together", all(way["texts"] == found("prompts") for way in found("ways").values()))
@@ -41,7 +41,7 @@ page.holds(
     all(bits[f"pattern, {at}"][1] < min(bits[f"template, {at}"]) for at in (0, 1)),
 )
 page.holds(
-    "tokens](canonical.md) as it is written",
+    "tokens](generation.md#canonical-and-forced-tokens) as it is written",
     all(bits[f"canonical, {at}"][0] < min(bits[f"template, {at}"]) for at in (0, 1)),
 )
 page.holds(

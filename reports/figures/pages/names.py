@@ -16,15 +16,18 @@ page.figure("a mask without names took # us", names("masks/mask_us_without_names
 page.figure("took # ms for # names and # ms for #;", few("restrict_ms"), 10_000, many("restrict_ms"), 100_000)
 for where, saying in {
     "where_the_name_begins": "# and # us where the name begins",
-    "behind_get_": "# and # us behind `get_`",
+    "behind_get_": "# and # us after `get_`",
     "behind_get_pat": "# and # us where few names are left",
 }.items():
     page.figure(saying, few(f"mask_us_{where}"), many(f"mask_us_{where}"))
 n_held = sum(files("held").values())
 n_missed = sum(files("refused").values()) + files("refused_imports_not_installed")
-page.figure("the true name at # of the # places that were held", n_held - n_missed, n_held)
-page.figure("they lacked # imports of what was not installed", files("refused_imports_not_installed"))
-page.figure("and # other names.", sum(files("refused").values()))
+page.parts(
+    "Of the # places that were held in real files, jedi's lists had the true name at #; the other # are imports",
+    n_held,
+    n_held - n_missed,
+    files("refused_imports_not_installed"),
+)
 with_names, without = names.at("completions/with names"), names.at("completions/without names")
 page.figure(
     "Of # completions # had only names that exist where jedi lists them, and # without names",

@@ -14,10 +14,11 @@ semantics = Page("docs/semantics.md")
 ahead = Page("docs/internals/ahead.md")
 library = Page("docs/grammars/README.md")
 linting = Page("docs/linting.md")
-PAGES = (audit, commands, glossary, howto, playground, semantics, ahead, library, linting)
+coming = Page("docs/coming-from.md")
+trouble = Page("docs/troubleshooting.md")
+PAGES = (audit, commands, glossary, howto, playground, semantics, ahead, library, linting, coming, trouble)
 
 audit.given("It was seen in 11 masks", "what is shown above it")
-audit.given("a vocabulary of the 256 bytes", "a byte has 256 values")
 
 wheels = record("wheels")("wheels").values()
 commands.given("for Python 3.13 to 3.11", "the versions of which there are wheels")
@@ -34,6 +35,9 @@ commands.figure("The commands take # more", max(wheel["megabytes_of_cli"] for wh
 glossary.given("bits in 32-bit words", "a definition")
 glossary.given("three bytes that no UTF-8 text holds", "a definition")
 howto.limit("which may have #.", constant("analysis/lexing/transducer.py", "STATE_LIMIT"))
+
+coming.limit("goes back # tokens unless", constant("decoding/schema/matcher.py", "DEFAULT_ROLLBACK"))
+trouble.given("in 16 bits", "a type of floats")
 
 playground.given("one of the 256 bytes", "a byte has 256 values")
 server = "src/maskwright/playground/server.py"

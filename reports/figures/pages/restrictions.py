@@ -9,7 +9,6 @@ page = Page("docs/restrictions.md")
 PAGES = (page,)
 
 page.given("4, 8, .. 40 columns", "what the restriction means")
-page.given("80 times its states", "an example: lines of 80 characters")
 page.given("4,096 tokens", "the bundled vocabulary")
 rows = {row["name"]: row for row in record("restrictions-python-tiny")("rows")}
 times = {way: [row[way]["mean_us"] for row in rows.values()] for way in ("restricted", "unrestricted")}

@@ -34,16 +34,11 @@ serving.figure(
 serving.figure("needs # ms before, to check it", longer("drawn/check/cpu_ms/p50"))
 serving.given("(cores + 1) / 2 threads", "vLLM's number of threads")
 serving.figure(
-    "closed stack automaton: some # CPU seconds",
-    record("compiling")("cells/grammar=python,vocabulary=mistral-7b-v0.1/maskwright/cpu_s"),
-)
-serving.figure(
-    "The store: from milliseconds to # CPU seconds of building",
+    "*The store*: from milliseconds to # CPU seconds of building",
     max(cell["maskwright"]["cpu_s"] for cell in record("compiling")("cells")),
 )
 serving.given("PyTorch (2.13) draws illegal ones", "a version of PyTorch")
 serving.given("16-, 32- and 64-bit floats", "types of floats")
-serving.given("in 16 bits", "a type of floats")
 kilobytes = constant("decoding/engine/texts.py", "_FIRST_RECORDS") * 3 * 4 / 1e3
 serving.limit("# KB of state a text to begin with", About(kilobytes))
 
@@ -68,7 +63,7 @@ vllm.limit(
 )
 work = "src/maskwright/serving/work.py"
 vllm.limit(
-    "What takes more than # of them, or has a text of more than # characters",
+    "What takes more than # CPU seconds, or has a text of more than # characters",
     constant(work, "SOON"),
     constant(work, "SMALL"),
 )

@@ -10,11 +10,11 @@ PAGES = (page,)
 
 flips, times = record("verify-flips"), record("verify")
 total = flips("total")
-page.given("integers of the header without a name | 0 |", "what an unused integer must be")
-page.figure("integer of their headers: # changes", sum(total.values()))
-page.figure("The loader's checker refused # of them", total["no table"])
-page.figure("refused #, and # passed", total["refused"], total["passed"])
-page.given("behind up to 150 texts of its store", "an option of the command that made the record")
+page.parts(
+    "integer of their headers: # changes. Of these, the loader's checker refused #, `verify` refused #, and the other # passed",
+    *(sum(total.values()), total["no table"], total["refused"], total["passed"]),
+)
+page.given("after up to 150 texts of its store", "an option of the command that made the record")
 page.given("until 1,000 of them give another mask", "how many the test asks for")
 page.given("refuses all 1,000.", "how many the test asks for")
 stores = times("stores")
