@@ -93,10 +93,11 @@ class JsonEndings:
 
         Of several shortest endings it is always the same one. From left to right it prefers, for
         each value that begins in it, what the schema names: a `default`, one of `examples`, a
-        `const`, of an `enum` the first; then printable ASCII. (Where the bound is not exact it may
-        take others: where numbers of characters or items have a limit, or items are unique.) Where
-        the search is given up, one is written straight on, and taken if the bound proves that none
-        is shorter. Where items of any kind must differ it is taken in any case:
+        `const`, of an `enum` the first; then printable ASCII. An object or array is so written as a
+        whole where it needs no white space, and member by member. (Where the bound is not exact it
+        may take others: where numbers of characters or items have a limit, or items are unique.)
+        Where the search is given up, one is written straight on, and taken if the bound proves that
+        none is shorter. Where items of any kind must differ it is taken in any case:
         `Ending.is_shortest` says which it is. The search has a limit of time, so on a slower
         machine it may be given up.
 

@@ -235,7 +235,7 @@ def is_legal(schema: Any, text: str) -> bool:
     return bool(jsonschema.Draft202012Validator(schema).is_valid(json.loads(text)))
 
 
-@pytest.mark.parametrize("seed", share(range(120), 40))
+@pytest.mark.parametrize("seed", share([*range(120), 2786, 2891], 40))
 def test_named_values_stand_wherever_they_can_be_swapped_in(seed: int) -> None:
     rng = Random(seed)
     schema = {**random_schema(rng, 3), "$defs": {"x": random_schema(Random(seed + 1000), 0)}}
@@ -250,12 +250,14 @@ def test_named_values_stand_wherever_they_can_be_swapped_in(seed: int) -> None:
         found, without = ending_after(store, begun).data, plain.shortest(plain.readings(begun)).data
         text = (begun + found).decode()
         assert len(found) == len(without) and is_legal(schema, text), (schema, begun)
+        taken = cut
         for begin, end, path in spans(text):
-            if begin < cut:
-                continue
+            if begin < taken:
+                continue  # it is there already, or a part of a value that is named as a whole
             short = [one for one in named(schema, path) if len(one) == end - begin]
             swaps = [one for one in short if is_legal(schema, text[:begin] + one + text[end:])]
             assert not swaps or text[begin:end] == swaps[0], (schema, begun, text, swaps)
+            taken = end if swaps else cut
 
 
 def test_the_order_in_which_values_are_named() -> None:
