@@ -37,7 +37,7 @@ TOOL = {
         (r"\d{3}", r"mw\.load_regex\('\\\\d\{3\}'\)"),
         ("[a-z]+", r"mw\.load_regex\('\[a-z\]\+'\)"),
         ("yes|no", r"mw\.load_regex\('yes\|no'\)"),
-        ('["yes", "no"]', r"mw\.load_choice\(\[\.\.\.\]\) reads a list of answers"),
+        ('["yes", "no"]', r"mw\.load_choice\(\['yes', 'no'\]\) reads a list of answers"),
         ([TOOL], r"mw\.read_tools\(tools\) reads a list of tools"),
         (Literal["a", "b"], r"mw\.load_choice\(\['a', 'b'\]\) .* mw\.load_schema\(Literal\['a', 'b'\]\) as JSON"),
     ],
@@ -46,6 +46,71 @@ def test_another_loader_is_named(source: Any, call: str) -> None:
     for load in (mw.load_grammar, lambda source: mw.build_store(source, "python-tiny")):
         with pytest.raises(mw.MaskwrightError, match=call):
             load(source)
+
+
+LOADERS = (
+    mw.load_schema,
+    mw.load_grammar,
+    mw.parse_grammar,
+    mw.load_regex,
+    mw.load_choice,
+    mw.read_tools,
+    mw.read_structural_tag,
+    mw.read_constraint,
+)
+
+
+@pytest.mark.parametrize(
+    ("source", "call", "readers"),
+    [
+        (
+            'start: "a"+',
+            r"mw\.parse_grammar\(text\) reads a grammar in Lark",
+            "load_grammar parse_grammar read_constraint",
+        ),
+        ('// mine\n\nstart: "a"+', r"mw\.parse_grammar\(text\)", "load_grammar parse_grammar read_constraint"),
+        ('root ::= "a"', r"mw\.read_constraint\(text\) reads a grammar in GBNF", "read_constraint"),
+        (r"\d+", r"mw\.load_regex\('\\\\d\+'\) reads a regular expression", ""),
+        ("json", r"mw\.load_grammar\('json'\) reads this grammar of the library", "load_grammar read_constraint"),
+        ('{"type": "string"}', r"mw\.load_schema\(.*\) reads a JSON schema", "load_schema"),
+        ('["yes"]', r"mw\.load_choice\(\['yes'\]\) reads a list of answers", "load_choice"),
+        (["yes"], r"mw\.load_choice\(\['yes'\]\) reads a list of answers", "load_choice"),
+        ([TOOL], r"mw\.read_tools\(tools\) reads a list of tools", "read_tools"),
+        (json.dumps([TOOL]), r"mw\.read_tools\(tools\) reads a list of tools", "read_tools"),
+        (int, r"mw\.load_schema\(int\) reads a JSON schema or a type", "load_schema"),
+        ("x.gbnf", r"mw\.read_constraint\('x\.gbnf'\) reads a grammar in GBNF", "read_constraint"),
+        ("x.safetensors", r"mw\.load_store\('x\.safetensors'\) reads a store", "read_constraint"),
+    ],
+)
+def test_every_loader_names_the_one_that_is_meant(source: Any, call: str, readers: str) -> None:
+    for load in LOADERS:
+        if load.__name__ in readers or (isinstance(source, str) and load is mw.load_regex):
+            continue  # which takes it, or is the one to take it; nearly every text is a pattern
+        with pytest.raises(mw.MaskwrightError, match=call):
+            load(source)
+
+
+def test_a_file_for_another_loader(tmp_path: Path) -> None:
+    path = tmp_path / "mine.lark"
+    path.write_text('start: "a"')
+    with pytest.raises(mw.SchemaError, match=r"1:1: this is no JSON: .*: mw\.load_grammar\('.*mine\.lark'\) reads"):
+        mw.load_schema(path)
+
+
+def test_no_loader_names_itself_or_guesses() -> None:
+    for load, source in (
+        (mw.load_schema, "nothing.json"),
+        (mw.parse_grammar, 'start: "a" b'),
+        (mw.load_grammar, "nothing.lark"),
+        (mw.load_choice, '["yes"]'),
+        (mw.load_regex, b"x"),
+        (mw.read_tools, "nothing"),
+    ):
+        with pytest.raises(mw.MaskwrightError) as found:
+            load(source)  # type: ignore[operator]
+        assert "mw." not in str(found.value), load
+    with pytest.raises(mw.GrammarError, match=r"regular expression; .* did you mean 'python'"):
+        mw.read_constraint("pyhton")
 
 
 def test_a_grammar_of_another_dialect_is_no_pattern() -> None:

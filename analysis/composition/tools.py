@@ -20,6 +20,7 @@ from maskwright.analysis.composition.structural_tags_host import HostRules
 from maskwright.analysis.composition.tools_reading import Tool, kind_and_fields, read_tool, unicode_text
 from maskwright.analysis.errors import GrammarError, UnknownNameError
 from maskwright.analysis.grammar.lark_files import suggestion
+from maskwright.analysis.loading.names import meant
 from maskwright.analysis.nesting import on_own_stack, read_json
 from maskwright.analysis.schema.shapes import Escapes
 from maskwright.analysis.schema.style import KeyOrder, Style, StyleName, read_style
@@ -217,9 +218,13 @@ def _listed(tools: Any) -> list[Any]:
         try:
             tools = read_json(tools)
         except ValueError as error:
-            raise GrammarError(f"the tools are no JSON: {error}") from error
+            raise GrammarError(f"the tools are no JSON: {error}{meant(tools, 'read_tools')}") from error
     if not isinstance(tools, list | tuple) or not tools:
-        raise GrammarError(f"the tools are {clip(tools)}; expected a list of at least one tool")
+        raise GrammarError(
+            f"the tools are {clip(tools)}; expected a list of at least one tool{meant(tools, 'read_tools')}"
+        )
+    if all(isinstance(tool, str) for tool in tools):
+        raise GrammarError(f"the tools are texts; expected objects{meant(tools, 'read_tools')}")
     return list(tools)
 
 

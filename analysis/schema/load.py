@@ -265,22 +265,33 @@ def read_values(source: Any) -> tuple[Any, str | None]:
     """
     if isinstance(source, dict | bool):
         return source, None
-    if (isinstance(source, str) and source.lstrip()[:1] in ("{", "[")) or source in ("true", "false"):
+    if (isinstance(source, str) and source.lstrip()[:1] == "{") or source in ("true", "false"):
         return parse_schema(source), None
     if isinstance(source, str | os.PathLike):
         where = os.fspath(source)
         if isinstance(source, str) and (
-            "\0" in source or source.strip() in ("", "null") or source[0] in '"-0123456789'
+            "\0" in source or source.strip() in ("", "null") or source.lstrip()[0] in '["-0123456789'
         ):
             raise SchemaError(
                 f"the schema is {clip(source)}; expected the JSON text of an object or a bool, or the path of a file"
+                + _meant(source)
             )
+        if not os.path.exists(where) and (hint := _meant(source)):
+            raise SchemaError(f"the schema is {clip(source)}, which is neither JSON text nor a file{hint}")
         return parse_schema(_read(where), where), os.path.basename(where)
     if isinstance(source, type | UnionType) or callable(source) or hasattr(source, "__origin__"):
         return _of_type(source), getattr(source, "__name__", None)
     raise SchemaError(
         f"the schema is {a_type(source)}; expected a dict, a bool, JSON text, a path, or a type or function that pydantic knows"
+        + _meant(source)
     )
+
+
+def _meant(source: Any) -> str:
+    # PERF: a schema need not wait for what reads grammars
+    from maskwright.analysis.loading.names import meant
+
+    return meant(source, "load_schema")
 
 
 def parse_schema(text: str | bytes, where: str = "the schema") -> Any:
@@ -305,7 +316,9 @@ def parse_schema(text: str | bytes, where: str = "the schema") -> Any:
             raise SchemaError(f"{where} is empty; expected a JSON schema, such as {{}} for any JSON") from None
         quotes = error.doc.startswith("'", error.pos)
         hint = "; JSON wants double quotes, and a dict of Python is taken as it is" if quotes else ""
-        raise SchemaError(f"{where}:{error.lineno}:{error.colno}: this is no JSON: {error.msg}{hint}") from error
+        raise SchemaError(
+            f"{where}:{error.lineno}:{error.colno}: this is no JSON: {error.msg}{hint}{_meant(where)}"
+        ) from error
     except NestingError as error:
         raise SchemaError(f"{where}: {error}") from None
     except ValueError as error:
