@@ -17,11 +17,12 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urljoin
 
 from maskwright.analysis.arguments import a_type, as_boolean, clip, printable
-from maskwright.analysis.errors import MaskwrightWarning, MissingExtraError, NestingError, SchemaError
+from maskwright.analysis.errors import EmptySchemaError, MaskwrightWarning, MissingExtraError, NestingError, SchemaError
 from maskwright.analysis.files import is_tensors, read_file_bytes
 from maskwright.analysis.kept import Kept
 from maskwright.analysis.nesting import MOST_NESTED_JSON, on_own_stack, read_json
 from maskwright.analysis.schema.closed import refuse_deep
+from maskwright.analysis.schema.contradiction import contradiction, in_words
 from maskwright.analysis.schema.documents import draft_named, identifier
 from maskwright.analysis.schema.graph import build_graph
 from maskwright.analysis.schema.idle_keywords import misspelled
@@ -105,8 +106,9 @@ def load_schema(
     lenient : whether to leave out what cannot be said exactly. `JsonSchema.left_out` has it.
     name : what errors call the schema; by default its `title` or its file.
 
-    Raises: SchemaError for a schema that is malformed, that nothing satisfies, or that asks for
-    what no mask can say exactly, with the JSON pointer; UnknownNameError for another option;
+    Raises: SchemaError for a schema that is malformed, or that asks for what no mask can say
+    exactly, with the JSON pointer; EmptySchemaError, which is one, for a schema that nothing
+    satisfies, with the keywords that contradict one another; UnknownNameError for another option;
     MissingExtraError where pydantic is needed and missing.
     Warns: MaskwrightWarning for an unknown keyword that is nearly a known one.
     Cost: 0.1 ms for a schema of 1 kB; one that was read before is looked up.
@@ -116,7 +118,13 @@ def load_schema(
         <JsonSchema age: 1 nodes>
     """
     written = read_style(style, whitespace, key_order, escapes)
-    found = read_schema(source, style=written, documents=documents, lenient=lenient, name=name)
+    try:
+        found = read_schema(source, style=written, documents=documents, lenient=lenient, name=name)
+    except EmptySchemaError as error:
+        values, _ = read_values(source)
+        why = in_words(contradiction(values, documents=given_documents(documents, values)))
+        error.args = (f"{error}{why}",)
+        raise
     for said in misspelled(found.schema):
         warnings.warn(f"{printable(found.name)}: {said}", MaskwrightWarning, stacklevel=2)
     return found
