@@ -247,6 +247,9 @@ def test_a_batch_of_several_stores() -> None:
     batch: Any = mw.Batch([json_store, schema, tools])
     matchers: list[Any] = [store.matcher() for store in (json_store, schema, tools)]
     ids = [next(i for i in matcher.allowed_tokens() if i) for matcher in matchers]
+    for slot, matcher in enumerate(matchers):
+        assert batch.allowed_tokens(slot) == matcher.allowed_tokens()
+        assert batch.allowed_tokens(slot, as_bytes=True) == matcher.allowed_tokens(as_bytes=True)
     for step in range(2):
         rows = np.zeros((3, json_store.n_words), np.int32)
         batch.fill(rows)
@@ -265,6 +268,22 @@ def test_a_batch_of_several_stores() -> None:
     batch.rollback(0)
     assert batch.min_bytes_left(0) == schema.matcher().min_bytes_left()
     assert again.min_bytes_left(1) == matchers[1].min_bytes_left()
+
+
+@pytest.mark.parametrize("source", ["json", {"enum": ["ab", "cd"]}, [TOOL]])
+def test_a_batch_of_one_store_of_any_kind(source: Any) -> None:
+    store: Any = mw.build_store(mw.read_tools(source) if isinstance(source, list) else source, "python-tiny")
+    batch, made, matcher = mw.Batch(store, 2), store.batch(2), store.matcher()
+    assert type(batch) is type(made)
+    first = matcher.allowed_tokens()
+    batch.advance(np.array([-1, next(token for token in first if token)]))
+    matcher.advance(next(token for token in first if token))
+    assert batch.allowed_tokens(0) == first and batch.allowed_tokens(1) == matcher.allowed_tokens()
+    assert batch.allowed_tokens(1, as_bytes=True) == matcher.allowed_tokens(as_bytes=True)
+    with pytest.raises(mw.MaskwrightError, match="2"):
+        batch.allowed_tokens(2)
+    with pytest.raises(mw.MaskwrightError, match=r"size is missing; .* mw\.Batch\(store, 8\), or a list"):
+        mw.Batch(store)  # type: ignore[call-overload]
 
 
 def test_batches_that_are_none() -> None:
