@@ -198,8 +198,28 @@ def test_a_misspelled_keyword_warns() -> None:
     assert {Path(one.filename).name for one in found} == {"test_meant.py"}
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("datetime", "date-time"), ("e-mail", "email"), ("UUID", "uuid"), ("url", "uri"), ("date_time", "date-time")],
+)
+def test_a_misspelled_format_warns(name: str, meant: str) -> None:
+    schema = {"properties": {"a": {"type": "string", "format": name}}}
+    said = f"there is no format {name!r}"
+    with pytest.warns(mw.MaskwrightWarning) as found:
+        mw.load_schema(schema, name="s")
+    assert [str(one.message) for one in found] == [
+        f"s: /properties/a/format: {said}, so it changes nothing: write {meant!r}, if that is meant"
+    ]
+    (finding,) = mw.lint_schema(schema).findings
+    assert (finding.severity, finding.pointer, finding.message) == ("warning", "/properties/a/format", said)
+    assert finding.remedy == f"write {meant!r}, if that is meant"
+
+
 def test_nothing_else_of_a_schema_warns() -> None:
     quiet = {
+        "properties": {
+            name: {"format": name} for name in ("int32", "uuid4", "password", "date", "byte", "decimal", "color")
+        },
         "x-minLenght": 3,
         "optional": True,
         "readOnly": True,

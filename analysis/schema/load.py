@@ -110,7 +110,7 @@ def load_schema(
     exactly, with the JSON pointer; EmptySchemaError, which is one, for a schema that nothing
     satisfies, with the keywords that contradict one another; UnknownNameError for another option;
     MissingExtraError where pydantic is needed and missing.
-    Warns: MaskwrightWarning for an unknown keyword that is nearly a known one.
+    Warns: MaskwrightWarning for an unknown keyword or format that is nearly a known one.
     Cost: 0.1 ms for a schema of 1 kB; one that was read before is looked up.
 
     Example:
