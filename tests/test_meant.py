@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import maskwright as mw
+from maskwright.completion import start_completion
 from maskwright.serving.requests import RequestCompiler
 
 TOOL = {
@@ -57,6 +58,7 @@ LOADERS = (
     mw.read_tools,
     mw.read_structural_tag,
     mw.read_constraint,
+    mw.load_store,
 )
 
 
@@ -79,15 +81,48 @@ LOADERS = (
         (json.dumps([TOOL]), r"mw\.read_tools\(tools\) reads a list of tools", "read_tools"),
         (int, r"mw\.load_schema\(int\) reads a JSON schema or a type", "load_schema"),
         ("x.gbnf", r"mw\.read_constraint\('x\.gbnf'\) reads a grammar in GBNF", "read_constraint"),
-        ("x.safetensors", r"mw\.load_store\('x\.safetensors'\) reads a store", "read_constraint"),
+        ("x.safetensors", r"mw\.load_store\('x\.safetensors'\) reads a store", "read_constraint load_store"),
     ],
 )
 def test_every_loader_names_the_one_that_is_meant(source: Any, call: str, readers: str) -> None:
     for load in LOADERS:
-        if load.__name__ in readers or (isinstance(source, str) and load is mw.load_regex):
-            continue  # which takes it, or is the one to take it; nearly every text is a pattern
+        is_text = isinstance(source, str)
+        if load.__name__ in readers or load is (mw.load_regex if is_text else mw.load_store):
+            continue  # which takes it, or is the one to take it: nearly every text is a pattern
         with pytest.raises(mw.MaskwrightError, match=call):
             load(source)
+
+
+def test_arguments_in_another_order() -> None:
+    store, grammar = mw.build_store("json", "python-tiny"), mw.load_grammar("json")
+    order = r"; the store comes first, then the prompt, then the model: mw\.complete\(store, prompt, model\)"
+    for wrong, shown in ((store, "a Store"), (grammar, "a Grammar"), (lambda tokens: [], "a function")):
+        with pytest.raises(mw.MaskwrightError, match=f"the prompt is {shown}; expected a str or bytes{order}"):
+            mw.complete("[1", wrong)  # type: ignore[arg-type]
+    with pytest.raises(
+        mw.MaskwrightError, match=rf"there is no store '\[1', and the prompt 'json' is a grammar{order}"
+    ):
+        mw.complete("[1", "json")
+    with pytest.raises(mw.MaskwrightError, match=rf"no store '\[1', and the prompt '.*' is a file{order}"):
+        mw.complete("[1", __file__)
+    with pytest.raises(mw.StoreError, match=r"there is no store json; .*mw\.load_grammar\('json'\) reads"):
+        mw.complete("json", "[1")
+    for source in ("python-tiny", store.vocabulary):
+        for build in (mw.build_store, mw.cached_store):
+            with pytest.raises(mw.GrammarError, match="is a vocabulary, and no grammar; the grammar comes first"):
+                build(source, grammar)  # type: ignore[operator]
+
+
+def test_options_that_are_handed_on_are_checked_where_they_are_given() -> None:
+    store = mw.build_store("json", "python-tiny")
+    with pytest.raises(mw.UnknownNameError, match=r"^complete has no option 'max_token'; did you mean 'max_tokens'\?"):
+        mw.complete(store, "[", max_token=3)
+    with pytest.raises(mw.UnknownNameError, match=r"^complete has no option 'vocabulary'"):
+        mw.complete(store, "[", vocabulary=store.vocabulary)
+    with pytest.raises(mw.UnknownNameError, match=r"^start_completion has no option 'tempreature'; did you mean 'temp"):
+        start_completion(store, "[", None, tempreature=1)  # type: ignore[arg-type]
+    with pytest.raises(mw.UnknownNameError, match=r"^validate has no option 'sead'; did you mean 'seed'"):
+        mw.validate(store, sead=3)
 
 
 def test_a_file_for_another_loader(tmp_path: Path) -> None:
