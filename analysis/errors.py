@@ -78,6 +78,10 @@ class SchemaError(MaskwrightError):
         self.pointer = pointer
 
 
+class EmptySchemaError(SchemaError):
+    """No value satisfies a JSON Schema, so no text could be written."""
+
+
 class VocabularyError(MaskwrightError):
     """A tokenizer file cannot be read exactly, or its tokens are not usable."""
 

@@ -15,12 +15,14 @@ import numpy.typing as npt
 from maskwright.analysis.arguments import as_integer, clip
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.decoding.engine import constants
+from maskwright.decoding.engine.allowed import AllowedInSlots
 from maskwright.decoding.engine.arguments import as_int64, check_words, integers
 from maskwright.decoding.engine.entries import entries
 from maskwright.decoding.engine.pickles import restored
 from maskwright.decoding.held_slots import HeldSlots
 from maskwright.decoding.matcher import DEFAULT_ROLLBACK
-from maskwright.maskstore.table.compiled import EngineTable
+from maskwright.decoding.matchers import is_composed
+from maskwright.maskstore.schema.compiled import SchemaTables
 
 if TYPE_CHECKING:
     from maskwright.decoding.endings.ending import Ending
@@ -29,11 +31,12 @@ MOST_THREADS = 1024
 """The most threads that a `Batch` takes."""
 
 
-class Batch(HeldSlots):
+class Batch(AllowedInSlots, HeldSlots):
     """Several texts, each in its own slot, read and masked together.
 
-    store : what the masks come from; or a list of stores, of any kinds, one for each slot: that is
-        a `MixedBatch`, which works one text after the other.
+    store : what the masks come from, of any kind: for a schema, a pattern or a composition it is
+        what `store.batch` makes, which has the same methods. Or a list of stores, one for each
+        slot: that is a `MixedBatch`, which works one text after the other.
     size : the number of slots, which are numbered from 0; left out where there is a list.
     max_rollback : the number of tokens of each text that `rollback` can take back.
     n_threads : the number of threads that share a `fill`, 1 to `MOST_THREADS`. The result is the
@@ -51,18 +54,30 @@ class Batch(HeldSlots):
     def __new__(
         cls, store: Any, size: int | None = None, max_rollback: int = DEFAULT_ROLLBACK, n_threads: int = 1
     ) -> Any:
-        if not isinstance(store, list | tuple):
-            return super().__new__(cls)
-        from maskwright.decoding.mixed_batch import MixedBatch
+        if isinstance(store, list | tuple):
+            from maskwright.decoding.mixed_batch import MixedBatch
 
-        if size is not None:
-            raise MaskwrightError("a list of stores says how many texts there are: leave size out")
-        return MixedBatch(store, max_rollback)
+            if size is not None:
+                raise MaskwrightError("a list of stores says how many texts there are: leave size out")
+            return MixedBatch(store, max_rollback)
+        if size is None:
+            raise MaskwrightError(
+                "size is missing; expected an integer, as in mw.Batch(store, 8), or a list of stores, one for each text"
+            )
+        if isinstance(store, SchemaTables):
+            from maskwright.decoding.schema.batch import SchemaBatch
+
+            return SchemaBatch(store, size, max_rollback, n_threads)
+        if is_composed(store):
+            from maskwright.decoding.composition.batch import ComposedBatch
+
+            return ComposedBatch(store, size, max_rollback)
+        return super().__new__(cls)
 
     @overload
     def __init__(self, store: Sequence[Any], *, max_rollback: int = ..., n_threads: int = ...) -> None: ...
     @overload
-    def __init__(self, store: EngineTable, size: int, max_rollback: int = ..., n_threads: int = ...) -> None: ...
+    def __init__(self, store: Any, size: int, max_rollback: int = ..., n_threads: int = ...) -> None: ...
     def __init__(self, store: Any, size: int = 0, max_rollback: int = DEFAULT_ROLLBACK, n_threads: int = 1) -> None:
         super().__init__(store, size, max_rollback)
         n_threads = as_integer("n_threads", n_threads)

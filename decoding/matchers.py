@@ -72,7 +72,7 @@ def name_of(store: AnyTable) -> str:
 
 def refuse_store(value: object) -> NoReturn:
     """Raises MaskwrightError for what has no matcher: it says what is wrong with it."""
-    if not hasattr(value, "vocabulary"):
+    if not hasattr(value, "vocabulary") or not hasattr(value, "grammar"):
         refuse_argument("the store", value, "a store, as mw.build_store(grammar, tokenizer) returns")
     raise MaskwrightError(
         f"{value!r} cannot be used for decoding: a store with lexing 'nfa' has no matcher; load the grammar with lexing='longest'"

@@ -27,7 +27,6 @@ from maskwright.completion import (
     complete,
     load_model,
     next_token_of,
-    read_prompt,
     start_completion,
 )
 from maskwright.decoding.adapters import apply_mask
@@ -35,6 +34,7 @@ from maskwright.decoding.generation.generation import Generation, Step
 from maskwright.decoding.generation.logits import ModelReader, Sampler
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.models import BUNDLED
+from maskwright.prompts import read_prompt
 from maskwright.stores.build import build_store, compile_store
 from maskwright.stores.store import Store
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import maskwright as mw
+from maskwright.completion import start_completion
 from maskwright.serving.requests import RequestCompiler
 
 TOOL = {
@@ -37,7 +38,7 @@ TOOL = {
         (r"\d{3}", r"mw\.load_regex\('\\\\d\{3\}'\)"),
         ("[a-z]+", r"mw\.load_regex\('\[a-z\]\+'\)"),
         ("yes|no", r"mw\.load_regex\('yes\|no'\)"),
-        ('["yes", "no"]', r"mw\.load_choice\(\[\.\.\.\]\) reads a list of answers"),
+        ('["yes", "no"]', r"mw\.load_choice\(\['yes', 'no'\]\) reads a list of answers"),
         ([TOOL], r"mw\.read_tools\(tools\) reads a list of tools"),
         (Literal["a", "b"], r"mw\.load_choice\(\['a', 'b'\]\) .* mw\.load_schema\(Literal\['a', 'b'\]\) as JSON"),
     ],
@@ -46,6 +47,105 @@ def test_another_loader_is_named(source: Any, call: str) -> None:
     for load in (mw.load_grammar, lambda source: mw.build_store(source, "python-tiny")):
         with pytest.raises(mw.MaskwrightError, match=call):
             load(source)
+
+
+LOADERS = (
+    mw.load_schema,
+    mw.load_grammar,
+    mw.parse_grammar,
+    mw.load_regex,
+    mw.load_choice,
+    mw.read_tools,
+    mw.read_structural_tag,
+    mw.read_constraint,
+    mw.load_store,
+)
+
+
+@pytest.mark.parametrize(
+    ("source", "call", "readers"),
+    [
+        (
+            'start: "a"+',
+            r"mw\.parse_grammar\(text\) reads a grammar in Lark",
+            "load_grammar parse_grammar read_constraint",
+        ),
+        ('// mine\n\nstart: "a"+', r"mw\.parse_grammar\(text\)", "load_grammar parse_grammar read_constraint"),
+        ('root ::= "a"', r"mw\.read_constraint\(text\) reads a grammar in GBNF", "read_constraint"),
+        (r"\d+", r"mw\.load_regex\('\\\\d\+'\) reads a regular expression", ""),
+        ("json", r"mw\.load_grammar\('json'\) reads this grammar of the library", "load_grammar read_constraint"),
+        ('{"type": "string"}', r"mw\.load_schema\(.*\) reads a JSON schema", "load_schema"),
+        ('["yes"]', r"mw\.load_choice\(\['yes'\]\) reads a list of answers", "load_choice"),
+        (["yes"], r"mw\.load_choice\(\['yes'\]\) reads a list of answers", "load_choice"),
+        ([TOOL], r"mw\.read_tools\(tools\) reads a list of tools", "read_tools"),
+        (json.dumps([TOOL]), r"mw\.read_tools\(tools\) reads a list of tools", "read_tools"),
+        (int, r"mw\.load_schema\(int\) reads a JSON schema or a type", "load_schema"),
+        ("x.gbnf", r"mw\.read_constraint\('x\.gbnf'\) reads a grammar in GBNF", "read_constraint"),
+        ("x.safetensors", r"mw\.load_store\('x\.safetensors'\) reads a store", "read_constraint load_store"),
+    ],
+)
+def test_every_loader_names_the_one_that_is_meant(source: Any, call: str, readers: str) -> None:
+    for load in LOADERS:
+        is_text = isinstance(source, str)
+        if load.__name__ in readers or load is (mw.load_regex if is_text else mw.load_store):
+            continue  # which takes it, or is the one to take it: nearly every text is a pattern
+        with pytest.raises(mw.MaskwrightError, match=call):
+            load(source)
+
+
+def test_arguments_in_another_order() -> None:
+    store, grammar = mw.build_store("json", "python-tiny"), mw.load_grammar("json")
+    order = r"; the store comes first, then the prompt, then the model: mw\.complete\(store, prompt, model\)"
+    for wrong, shown in ((store, "a Store"), (grammar, "a Grammar"), (lambda tokens: [], "a function")):
+        with pytest.raises(mw.MaskwrightError, match=f"the prompt is {shown}; expected a str or bytes{order}"):
+            mw.complete("[1", wrong)  # type: ignore[arg-type]
+    with pytest.raises(
+        mw.MaskwrightError, match=rf"there is no store '\[1', and the prompt 'json' is a grammar{order}"
+    ):
+        mw.complete("[1", "json")
+    with pytest.raises(mw.MaskwrightError, match=rf"no store '\[1', and the prompt '.*' is a file{order}"):
+        mw.complete("[1", __file__)
+    with pytest.raises(mw.StoreError, match=r"there is no store json; .*mw\.load_grammar\('json'\) reads"):
+        mw.complete("json", "[1")
+    for source in ("python-tiny", store.vocabulary):
+        for build in (mw.build_store, mw.cached_store):
+            with pytest.raises(mw.GrammarError, match="is a vocabulary, and no grammar; the grammar comes first"):
+                build(source, grammar)  # type: ignore[operator]
+
+
+def test_options_that_are_handed_on_are_checked_where_they_are_given() -> None:
+    store = mw.build_store("json", "python-tiny")
+    with pytest.raises(mw.UnknownNameError, match=r"^complete has no option 'max_token'; did you mean 'max_tokens'\?"):
+        mw.complete(store, "[", max_token=3)
+    with pytest.raises(mw.UnknownNameError, match=r"^complete has no option 'vocabulary'"):
+        mw.complete(store, "[", vocabulary=store.vocabulary)
+    with pytest.raises(mw.UnknownNameError, match=r"^start_completion has no option 'tempreature'; did you mean 'temp"):
+        start_completion(store, "[", None, tempreature=1)  # type: ignore[arg-type]
+    with pytest.raises(mw.UnknownNameError, match=r"^validate has no option 'sead'; did you mean 'seed'"):
+        mw.validate(store, sead=3)
+
+
+def test_a_file_for_another_loader(tmp_path: Path) -> None:
+    path = tmp_path / "mine.lark"
+    path.write_text('start: "a"')
+    with pytest.raises(mw.SchemaError, match=r"1:1: this is no JSON: .*: mw\.load_grammar\('.*mine\.lark'\) reads"):
+        mw.load_schema(path)
+
+
+def test_no_loader_names_itself_or_guesses() -> None:
+    for load, source in (
+        (mw.load_schema, "nothing.json"),
+        (mw.parse_grammar, 'start: "a" b'),
+        (mw.load_grammar, "nothing.lark"),
+        (mw.load_choice, '["yes"]'),
+        (mw.load_regex, b"x"),
+        (mw.read_tools, "nothing"),
+    ):
+        with pytest.raises(mw.MaskwrightError) as found:
+            load(source)  # type: ignore[operator]
+        assert "mw." not in str(found.value), load
+    with pytest.raises(mw.GrammarError, match=r"regular expression; .* did you mean 'python'"):
+        mw.read_constraint("pyhton")
 
 
 def test_a_grammar_of_another_dialect_is_no_pattern() -> None:
@@ -133,8 +233,28 @@ def test_a_misspelled_keyword_warns() -> None:
     assert {Path(one.filename).name for one in found} == {"test_meant.py"}
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("datetime", "date-time"), ("e-mail", "email"), ("UUID", "uuid"), ("url", "uri"), ("date_time", "date-time")],
+)
+def test_a_misspelled_format_warns(name: str, meant: str) -> None:
+    schema = {"properties": {"a": {"type": "string", "format": name}}}
+    said = f"there is no format {name!r}"
+    with pytest.warns(mw.MaskwrightWarning) as found:
+        mw.load_schema(schema, name="s")
+    assert [str(one.message) for one in found] == [
+        f"s: /properties/a/format: {said}, so it changes nothing: write {meant!r}, if that is meant"
+    ]
+    (finding,) = mw.lint_schema(schema).findings
+    assert (finding.severity, finding.pointer, finding.message) == ("warning", "/properties/a/format", said)
+    assert finding.remedy == f"write {meant!r}, if that is meant"
+
+
 def test_nothing_else_of_a_schema_warns() -> None:
     quiet = {
+        "properties": {
+            name: {"format": name} for name in ("int32", "uuid4", "password", "date", "byte", "decimal", "color")
+        },
         "x-minLenght": 3,
         "optional": True,
         "readOnly": True,
@@ -182,6 +302,9 @@ def test_a_batch_of_several_stores() -> None:
     batch: Any = mw.Batch([json_store, schema, tools])
     matchers: list[Any] = [store.matcher() for store in (json_store, schema, tools)]
     ids = [next(i for i in matcher.allowed_tokens() if i) for matcher in matchers]
+    for slot, matcher in enumerate(matchers):
+        assert batch.allowed_tokens(slot) == matcher.allowed_tokens()
+        assert batch.allowed_tokens(slot, as_bytes=True) == matcher.allowed_tokens(as_bytes=True)
     for step in range(2):
         rows = np.zeros((3, json_store.n_words), np.int32)
         batch.fill(rows)
@@ -200,6 +323,22 @@ def test_a_batch_of_several_stores() -> None:
     batch.rollback(0)
     assert batch.min_bytes_left(0) == schema.matcher().min_bytes_left()
     assert again.min_bytes_left(1) == matchers[1].min_bytes_left()
+
+
+@pytest.mark.parametrize("source", ["json", {"enum": ["ab", "cd"]}, [TOOL]])
+def test_a_batch_of_one_store_of_any_kind(source: Any) -> None:
+    store: Any = mw.build_store(mw.read_tools(source) if isinstance(source, list) else source, "python-tiny")
+    batch, made, matcher = mw.Batch(store, 2), store.batch(2), store.matcher()
+    assert type(batch) is type(made)
+    first = matcher.allowed_tokens()
+    batch.advance(np.array([-1, next(token for token in first if token)]))
+    matcher.advance(next(token for token in first if token))
+    assert batch.allowed_tokens(0) == first and batch.allowed_tokens(1) == matcher.allowed_tokens()
+    assert batch.allowed_tokens(1, as_bytes=True) == matcher.allowed_tokens(as_bytes=True)
+    with pytest.raises(mw.MaskwrightError, match="2"):
+        batch.allowed_tokens(2)
+    with pytest.raises(mw.MaskwrightError, match=r"size is missing; .* mw\.Batch\(store, 8\), or a list"):
+        mw.Batch(store)  # type: ignore[call-overload]
 
 
 def test_batches_that_are_none() -> None:

@@ -25,6 +25,7 @@ from maskwright.analysis.fronts.ebnf import parse_ebnf
 from maskwright.analysis.fronts.llguidance import parse_llguidance
 from maskwright.analysis.fronts.lowering import Body
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.loading.names import meant
 from maskwright.analysis.nesting import on_own_stack, read_json
 from maskwright.analysis.schema.closed import closed_objects
 from maskwright.analysis.schema.load import JsonSchema, read_schema
@@ -120,17 +121,21 @@ def read_structural_tag(
         except ValueError as error:
             # not whether there is such a file: the text may be a stranger's
             hint = "" if source.lstrip()[:1] == "{" else "; expected JSON text, not a file's name"
+            hint += meant(source, "read_structural_tag")
             raise GrammarError(f"the structural tag is no JSON: {error}{hint}") from error
     else:
         values = source
     if not isinstance(values, Mapping):
-        raise GrammarError(f"the structural tag is {a_type(values)}; expected an object")
+        hint = meant(values, "read_structural_tag")
+        raise GrammarError(f"the structural tag is {a_type(values)}; expected an object{hint}")
     if "structures" in values or "triggers" in values:
         form: Any = _of_older(values)
     elif values.get("type", "structural_tag") == "structural_tag" and "format" in values:
         form = values["format"]
     else:
-        raise GrammarError('the structural tag has no format; expected {"type": "structural_tag", "format": {...}}')
+        hint = meant(values, "read_structural_tag")
+        expected = f'expected {{"type": "structural_tag", "format": {{...}}}}{hint}'
+        raise GrammarError(f"the structural tag has no format; {expected}")
     host = HostRules()
     body = FormatReader(host, read_style(style, whitespace, escapes=escapes), additional_properties).read(
         form, "/format", _NO_ENDS

@@ -20,6 +20,7 @@ from maskwright.analysis.composition.structural_tags_host import HostRules
 from maskwright.analysis.composition.tools_reading import Tool, kind_and_fields, read_tool, unicode_text
 from maskwright.analysis.errors import GrammarError, UnknownNameError
 from maskwright.analysis.grammar.lark_files import suggestion
+from maskwright.analysis.loading.names import meant
 from maskwright.analysis.nesting import on_own_stack, read_json
 from maskwright.analysis.schema.shapes import Escapes
 from maskwright.analysis.schema.style import KeyOrder, Style, StyleName, read_style
@@ -61,8 +62,9 @@ def read_tools(
     tools : a list of tools, or its JSON text, as chat completions or responses have them:
         ``{"type": "function", "function": {"name": ..., "parameters": SCHEMA}}`` or
         ``{"type": "function", "name": ..., "parameters": SCHEMA}``, and likewise ``"custom"`` with
-        a `format`. Functions without parameters take ``{}``. `strict` changes nothing: arguments
-        follow the schema.
+        a `format`; or as Anthropic's API and MCP have them: ``{"name": ..., "input_schema":
+        SCHEMA}``, ``{"name": ..., "inputSchema": SCHEMA}``. The type may be left out. Functions
+        without parameters take ``{}``. `strict` changes nothing: arguments follow the schema.
     family : how the model writes a call, where `begin` and `end` do not say: "hermes", and "qwen",
         which is the same, as Hermes 2 and 3, Qwen 2.5 and Qwen 3 do; "llama" as Llama 3.1 to 3.3;
         "llama-tag" as these do for tools of one's own (``<function=NAME>...</function>``). Families
@@ -202,6 +204,8 @@ def _chosen(tools: list[Tool], choice: Any) -> tuple[list[Tool], str]:
         if choice in ("auto", "required", "none"):
             return tools, choice
         found = [tool for tool in tools if tool.name == choice]
+    elif isinstance(choice, Mapping) and choice.get("type") == "tool":  # Anthropic's
+        found = [tool for tool in tools if tool.name == choice.get("name")]
     else:
         kind, fields, _ = kind_and_fields(choice, "choice") if isinstance(choice, Mapping) else ("", {}, "")
         found = [tool for tool in tools if (tool.kind, tool.name) == (kind, fields.get("name"))]
@@ -217,9 +221,13 @@ def _listed(tools: Any) -> list[Any]:
         try:
             tools = read_json(tools)
         except ValueError as error:
-            raise GrammarError(f"the tools are no JSON: {error}") from error
+            raise GrammarError(f"the tools are no JSON: {error}{meant(tools, 'read_tools')}") from error
     if not isinstance(tools, list | tuple) or not tools:
-        raise GrammarError(f"the tools are {clip(tools)}; expected a list of at least one tool")
+        is_one = isinstance(tools, Mapping) and not tools.keys().isdisjoint(("name", "function", "custom"))
+        hint = ": write [tool]" if is_one else meant(tools, "read_tools")
+        raise GrammarError(f"the tools are {clip(tools)}; expected a list of at least one tool{hint}")
+    if all(isinstance(tool, str) for tool in tools):
+        raise GrammarError(f"the tools are texts; expected objects{meant(tools, 'read_tools')}")
     return list(tools)
 
 

@@ -24,6 +24,12 @@ _KNOWN = {
     "function": ("name", "description", "parameters", "strict"),
     "custom": ("name", "description", "format"),
 }
+_SCHEMAS = ("parameters", "input_schema", "inputSchema")
+"""What a tool calls the schema of its arguments: in OpenAI's APIs, in Anthropic's, and in MCP."""
+_FORMS = (
+    'an object of the type "function" or "custom", as OpenAI\'s APIs have them, {"name": ..., "input_schema": ...} '
+    'as Anthropic\'s has, or {"name": ..., "inputSchema": ...} as MCP has'
+)
 _ANY_TEXT = r"[\s\S]*"
 _OPTIONS = re.compile(r"^[ \t]*//[ \t]*maskwright:", re.MULTILINE)
 Language: TypeAlias = Grammar | JsonSchema | Composition | Regex
@@ -70,9 +76,17 @@ def read_tool(values: Any, where: str, style: Style, raw_end: str | None) -> Too
 
 def kind_and_fields(values: Any, where: str) -> tuple[str, Mapping[str, Any], str]:
     """The kind of a tool, what is said of it, and where. Raises: GrammarError for other values."""
-    kind = values.get("type") if isinstance(values, Mapping) else None
+    kind = values.get("type") if isinstance(values, Mapping) else ""
+    schemas = [key for key in _SCHEMAS if isinstance(values, Mapping) and key in values]
+    if len(schemas) > 1:
+        raise GrammarError(f"{where} has both {schemas[0]} and {schemas[1]}; expected one schema of its arguments")
+    if kind in (None, "function", "custom") and schemas and schemas[0] != "parameters":
+        return "function", values, where  # what else stands there says nothing of calls
+    if kind is None:
+        kind = next((one for one in _KNOWN if one in values), "custom" if "format" in values else "function")
+        kind = kind if kind in values or "name" in values else None
     if not isinstance(kind, str) or kind not in _KNOWN:
-        raise GrammarError(f"{where} is {clip(values)}; expected an object of the type 'function' or 'custom'")
+        raise GrammarError(f"{where} is {clip(values)}; expected {_FORMS}")
     if kind not in values:
         return kind, _object(values, ("type", *_KNOWN[kind]), where), where
     inside = _object(values, ("type", kind), where)[kind]
@@ -93,10 +107,11 @@ def _arguments(fields: Mapping[str, Any], where: str, style: Style) -> JsonSchem
     """The language of a function's arguments."""
     if not isinstance(fields.get("strict"), bool | None):
         raise GrammarError(f"{where}/strict is {clip(fields['strict'])}; expected true or false")
-    schema = fields.get("parameters")
+    key = next((key for key in _SCHEMAS if key in fields), "parameters")
+    schema = fields.get(key)
     if schema is None:
         schema = {"type": "object", "additionalProperties": False}
-    where = f"{where}/parameters"
+    where = f"{where}/{key}"
     if not isinstance(schema, Mapping):
         raise GrammarError(f"{where} is {a_type(schema)}; expected the schema of an object")
     if schema.get("type", "object") != "object":

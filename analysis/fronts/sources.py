@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import PurePath
 
-from maskwright.analysis.arguments import clip, need_type
+from maskwright.analysis.arguments import clip, refuse_argument
 from maskwright.analysis.errors import GrammarError, UnknownNameError
 from maskwright.analysis.fronts.detect import SYNTAXES, Syntax, detect
 from maskwright.analysis.fronts.ebnf import parse_ebnf
@@ -14,7 +14,7 @@ from maskwright.analysis.fronts.llguidance import parse_llguidance
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.lark_files import read_file, suggestion
 from maskwright.analysis.loading import load_grammar, parse_grammar
-from maskwright.analysis.loading.names import known_grammars
+from maskwright.analysis.loading.names import known_grammars, meant
 from maskwright.analysis.nesting import on_own_stack
 
 _SUFFIXES = (".gbnf", ".ebnf", ".lark", ".json", ".txt")
@@ -38,7 +38,9 @@ def read_grammar(source: str | os.PathLike[str], syntax: Syntax | None = None) -
     >>> read_grammar('root ::= "a" root | "b"').symbol_name(1)
     'root'
     """
-    need_type("a constraint", source, (str, os.PathLike), "a path, a name or a text", GrammarError)
+    if not isinstance(source, str | os.PathLike):
+        expected = f"a path, a name or a text{meant(source, 'read_constraint')}"
+        refuse_argument("a constraint", source, expected, GrammarError)
     if syntax is not None and syntax not in SYNTAXES:
         raise UnknownNameError(f"no syntax is named {clip(syntax)}{suggestion(str(syntax)[:60], SYNTAXES)}")
     if isinstance(source, str) and source in known_grammars() and syntax in (None, "lark"):
@@ -55,8 +57,10 @@ def read_grammar(source: str | os.PathLike[str], syntax: Syntax | None = None) -
         return parse_llguidance(text, name)
     if found == "lark":
         return parse_grammar(text) if path is None else load_grammar(path)
-    what = "a JSON Schema; schemas are read by load_schema" if found == "schema" else "a regular expression"
-    raise GrammarError(f"{name} is {what}; expected a grammar in Lark, GBNF, EBNF or llguidance's dialect")
+    what = "a JSON Schema" if found == "schema" else "a regular expression"
+    near = suggestion(text[:60], known_grammars()) if text.isidentifier() else ""
+    hint = meant(source, "read_constraint")
+    raise GrammarError(f"{name} is {what}; expected a grammar in Lark, GBNF, EBNF or llguidance's dialect{near}{hint}")
 
 
 def path_of(source: str | os.PathLike[str]) -> str | None:

@@ -68,7 +68,7 @@ def _json(body: str) -> str | None:
     if found is None or (
         isinstance(found, dict) and (_SCHEMA_WORDS & found.keys() or isinstance(found.get("type"), str))
     ):
-        return f"this is a JSON Schema; {_LARKS}; write what it describes as rules, or use the grammar json, which accepts any JSON text"
+        return f"this is a JSON Schema; {_LARKS}, such as json, which accepts any JSON text"
     return f"this is JSON; {_LARKS}"
 
 

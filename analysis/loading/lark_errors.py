@@ -14,6 +14,7 @@ from lark import exceptions as lark_exceptions
 from maskwright.analysis.errors import GrammarError, MaskwrightError
 from maskwright.analysis.grammar.foreign import hint_at, language_of
 from maskwright.analysis.grammar.lark_files import GrammarFiles, caret, offsets_of
+from maskwright.analysis.loading.names import meant
 
 _SYNTAX = re.compile(r"(?P<what>.*?),? at line (?P<line>\d+),? column (?P<column>\d+)", re.DOTALL)
 _NAMED = re.compile(
@@ -56,10 +57,13 @@ def translate(error: Exception, files: GrammarFiles, doing: str) -> MaskwrightEr
     if syntax:  # Lark parses a text as soon as it is opened
         line, column, what = int(syntax["line"]), int(syntax["column"]), syntax["what"]
         lines = files.texts[-1].split("\n")
+        hint = meant(files.texts[0], "parse_grammar") if len(files.texts) == 1 else ""
         if (language := language_of(files.texts[-1])) is not None:
-            what = f"{language} (Lark's parser says: {what})"
-        elif 1 <= line <= len(lines) and (hint := hint_at(lines[line - 1], column)) is not None:
-            column, what = hint[0], f"{what}; {hint[1]}"
+            what = f"{language} (Lark's parser says: {what}){hint}"
+        elif 1 <= line <= len(lines) and (found := hint_at(lines[line - 1], column)) is not None:
+            column, what = found[0], f"{what}; {found[1]}"
+        else:
+            what += hint
         return GrammarError(f"{files.shown[-1]}:{line}:{column}: {what}{caret(files.texts[-1], line, column)}")
     if isinstance(error, lark_exceptions.GrammarError):
         return _translate_symbol_error(error, text, files)

@@ -45,7 +45,7 @@ from maskwright.analysis.loading.equal import join_equal
 from maskwright.analysis.loading.indenter import Indenter
 from maskwright.analysis.loading.lark_errors import recursion_error, translate
 from maskwright.analysis.loading.lark_limits import check_sizes, literals_used
-from maskwright.analysis.loading.names import find_source
+from maskwright.analysis.loading.names import find_source, meant
 from maskwright.analysis.loading.parts import defined, with_parts
 from maskwright.analysis.loading.soft import soften
 from maskwright.analysis.loading.stated import (
@@ -161,7 +161,7 @@ def parse_grammar(
     <Grammar <text>: 2 terminals, 1 nonterminals, 2 rules, start 'start'>
     """
     if not isinstance(text, str):
-        remedy = "; decode it: data.decode()" if isinstance(text, bytes | bytearray) else ""
+        remedy = "; decode it: data.decode()" if isinstance(text, bytes | bytearray) else meant(text, "parse_grammar")
         raise GrammarError(f"the text of a grammar is of type {type(text).__name__}; expected a str{remedy}")
     need_type("name", name, str, "a str", GrammarError)
     for what, value in (("start", start), ("display", display)):
@@ -202,8 +202,8 @@ def parse_grammar(
     terminals = _terminals(terminal_defs, builder, lark_rules, keep, files.texts[0])
     terminals = with_parts(terminals, parts, files, text)
     grammar = _to_bnf(name, files, start, terminals, lark_rules, ignored, lexing)
-    meant = {name for restriction in options.restrictions for name in restriction.replacements}
-    unused = tuple(name for name in _unused(builder, terminals) if name not in meant)
+    replaced = {name for restriction in options.restrictions for name in restriction.replacements}
+    unused = tuple(name for name in _unused(builder, terminals) if name not in replaced)
     conflicts, reserved = conflicts or options.conflicts, reserved or options.reserved or "none"
     grammar = replace(grammar, unused_terminals=unused, conflicts=conflicts or "all", reserved=reserved)
     grammar = with_verbatim(_with_layout(grammar, layout, files), options.verbatim, files)

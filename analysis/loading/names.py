@@ -6,7 +6,7 @@ import functools
 import os
 import pkgutil
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
@@ -15,6 +15,7 @@ from maskwright.analysis.arguments import a_type, clip
 from maskwright.analysis.errors import GrammarError, MaskwrightError, UnknownNameError
 from maskwright.analysis.grammar.grammar import Lexing
 from maskwright.analysis.grammar.lark_files import OR_PATH, is_text, read_file, short_name, suggestion
+from maskwright.analysis.nesting import read_json
 
 LARK_WHEEL_STARTS = {"python": "file_input", "lark": "start"}
 """The grammars of Lark's wheel that have rules.
@@ -43,6 +44,15 @@ LIBRARY_PARTS = ("unicode",)
 
 _OF_PATTERNS = re.compile(r"[\\^$*+?|(){}\[\]]")
 """Characters of a regular expression that no grammar's name has."""
+
+_READERS = {
+    ".json": ("load_schema", "a JSON schema"),
+    ".lark": ("load_grammar", "a grammar in Lark"),
+    ".gbnf": ("read_constraint", "a grammar in GBNF"),
+    ".ebnf": ("read_constraint", "a grammar in EBNF"),
+    ".safetensors": ("load_store", "a store"),
+}
+"""Suffix of a file -> who reads it, and what it is."""
 
 DIRECTIVE = re.compile(
     r"^[ \t]*%(schema|grammar|regex|token)[ \t]+([A-Z_][A-Z0-9_]*)(?=[ \t]*(?:\S|$))[ \t]*", re.MULTILINE
@@ -96,7 +106,9 @@ def find_source(source: str | os.PathLike[str]) -> Source:
     object that is neither a name nor a path.
     """
     if not isinstance(source, str | bytes | os.PathLike):
-        raise GrammarError(f"a grammar is a name, a path or a text; this is {a_type(source)}{_meant(source)}")
+        raise GrammarError(
+            f"a grammar is a name, a path or a text; this is {a_type(source)}{meant(source, 'load_grammar')}"
+        )
     shown = os.fsdecode(source)
     if isinstance(source, bytes) and is_text(shown):
         raise GrammarError("the text of a grammar is of type bytes; expected a str; decode it: data.decode()")
@@ -119,37 +131,66 @@ def find_source(source: str | os.PathLike[str]) -> Source:
     try:
         return Source(read_file(shown, known_grammars()), path.name, shown, path.parent)
     except UnknownNameError as error:
-        if not (isinstance(source, str) and (meant := _meant(shown))):
+        if not (hint := meant(source, "load_grammar")):
             raise
-        raise UnknownNameError(f"{short_name(shown)} is neither a grammar's name nor a file{meant}") from error
+        raise UnknownNameError(f"{short_name(shown)} is neither a grammar's name nor a file{hint}") from error
 
 
-def _meant(source: Any) -> str:
-    """The end of a message: which call reads what is no grammar; "" where nobody can tell."""
-    if isinstance(source, str):
-        begin = source.lstrip()[:1]
-        if begin == "{" or source.endswith(".json"):
-            return f": mw.load_schema({clip(source)}) reads a JSON schema"
-        if begin == "[" and source.rstrip()[-1:] == "]" and '"' in source:
-            return (
-                ": mw.load_choice([...]) reads a list of answers, and mw.read_tools(...) one of tools, as JSON text too"
-            )
-        if "::=" in source or re.match(r"\s*\w+\s*:\s", source):
-            return ": mw.read_constraint(text) reads a grammar in GBNF or EBNF, mw.parse_grammar(text) one in Lark"
-        if _OF_PATTERNS.search(source):
-            return f": mw.load_regex({clip(source)}) reads a regular expression (--from regex in commands)"
-        return ""
-    if isinstance(source, list | tuple):
-        of_texts = bool(source) and all(isinstance(one, str | bytes) for one in source)
-        of_tools = bool(source) and all(isinstance(one, Mapping) for one in source)
-        call = f"mw.load_choice({clip(source)})" if of_texts else "mw.read_tools(tools)" if of_tools else ""
-        return call and f": {call} reads a list of {'answers' if of_texts else 'tools'}"
-    if get_origin(source) is Literal:
-        answers = clip(list(get_args(source)))
-        return f": mw.load_choice({answers}) writes one of its texts as it is, mw.load_schema({_shown(source)}) as JSON"
-    if isinstance(source, Mapping | type) or callable(source) or hasattr(source, "__origin__"):
-        return f": mw.load_schema({_shown(source)}) reads a JSON schema or a type"
-    return ""
+def meant(source: Any, by: str) -> str:
+    """The end of a message: which loader reads what another one cannot; "" where nobody can tell.
+
+    by : the loader that was called; it is not named.
+
+    >>> print("this is no schema" + meant('start: "a"+', "load_schema"))
+    this is no schema: mw.parse_grammar(text) reads a grammar in Lark
+    """
+    return "".join(
+        f"{', ' if number else ': '}mw.{said}"
+        for number, said in enumerate(said for said in _readers(source) if not said.startswith(f"{by}("))
+    )
+
+
+def _readers(source: Any) -> Iterator[str]:
+    """The loaders that read a source: each as a call, and what it reads."""
+    if isinstance(source, str | os.PathLike):
+        yield from _readers_of_text(os.fsdecode(source))
+    elif isinstance(source, list | tuple):
+        if source and all(isinstance(one, str | bytes) for one in source):
+            yield f"load_choice({clip(source)}) reads a list of answers"
+        elif source and all(isinstance(one, Mapping) for one in source):
+            yield "read_tools(tools) reads a list of tools"
+    elif get_origin(source) is Literal:
+        yield f"load_choice({clip(list(get_args(source)))}) writes one of its texts as it is"
+        yield f"load_schema({_shown(source)}) as JSON"
+    elif isinstance(source, Mapping | type) or callable(source) or hasattr(source, "__origin__"):
+        yield f"load_schema({_shown(source)}) reads a JSON schema or a type"
+
+
+def _readers_of_text(source: str) -> Iterator[str]:
+    text = source.strip()
+    shown = clip(source) if len(source) <= 80 else "text"
+    reader = _READERS.get(Path(text).suffix.lower()) if "\n" not in text else None
+    if text.startswith("{"):
+        yield f"load_schema({shown}) reads a JSON schema"
+    elif text.startswith("[") and isinstance(values := _json(text), list):
+        yield from _readers(values)
+    elif source in known_grammars():
+        yield f"load_grammar({shown}) reads this grammar of the library"
+    elif reader is not None:
+        yield f"{reader[0]}({shown}) reads {reader[1]}"
+    elif "::=" in source:
+        yield "read_constraint(text) reads a grammar in GBNF or EBNF"
+    elif is_text(next((line for line in text.split("\n") if line and not line.startswith(("//", "#", "%"))), "")):
+        yield "parse_grammar(text) reads a grammar in Lark"
+    elif "\n" not in text and _OF_PATTERNS.search(text):
+        yield f"load_regex({shown}) reads a regular expression (--from regex in commands)"
+
+
+def _json(text: str) -> Any:
+    try:
+        return read_json(text)
+    except ValueError:
+        return None
 
 
 def _shown(source: Any) -> str:

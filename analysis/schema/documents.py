@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from maskwright.analysis.arguments import clip
+from maskwright.analysis.arguments import clip, printable
 from maskwright.analysis.errors import SchemaError
 from maskwright.analysis.nesting import MOST_NESTED
 
@@ -55,6 +55,11 @@ class NamesMatter(Exception):
 def escaped(key: str | int) -> str:
     """A key as it stands in a JSON pointer."""
     return str(key).replace("~", "~0").replace("/", "~1")
+
+
+def at(pointer: str) -> str:
+    """Where something stands, in words: the pointer of a whole schema is empty."""
+    return f"at {printable(pointer)}" if pointer else "at the root"
 
 
 def draft_named(name: Any) -> int | None:
@@ -158,7 +163,7 @@ class Document:
         if draft is not None:
             return draft
         raise SchemaError(
-            f"{pointer or '/'}: $schema is {name!r}; expected the identifier of draft 4, 6, 7, 2019-09 or 2020-12, "
+            f"{pointer or at(pointer)}: $schema is {name!r}; expected the identifier of draft 4, 6, 7, 2019-09 or 2020-12, "
             "or none for 2020-12",
             pointer,
         )
@@ -234,10 +239,13 @@ class Document:
         self._numbers[key] = number
         return number
 
-    def error(self, location: int, keyword: str, what: str) -> SchemaError:
-        """The error that something is wrong with a keyword of a location, or "" for all of it."""
+    def error(self, location: int, keyword: str, what: str, kind: type[SchemaError] = SchemaError) -> SchemaError:
+        """The error that something is wrong with a keyword of a location, or "" for all of it.
+
+        kind : its class.
+        """
         pointer = self.pointer(location) + ("/" + escaped(keyword) if keyword else "")
-        return SchemaError(f"{pointer or '/'}: {what}", pointer)
+        return kind(f"{pointer or at(pointer)}: {what}", pointer)
 
     def check_depth(self, location: int, depth: int) -> None:
         """Raises: SchemaError where too many combinators are worked out inside one another."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from maskwright.analysis.deadline import look
-from maskwright.analysis.errors import LimitError, SchemaError
+from maskwright.analysis.errors import EmptySchemaError, LimitError, SchemaError
 from maskwright.analysis.marks import MARK
 from maskwright.analysis.schema.builder import Builder
 from maskwright.analysis.schema.drafts import SCALARS, Doubtful, Draft, Patterned, has_value, living, living_states
@@ -54,7 +54,7 @@ class Finisher:
             self.alive = living(self.drafts)
             if root not in self.alive:
                 where = self.builder.where(root) if root >= 0 else self.builder.document.root
-                raise self.builder.document.error(where, "", "no value satisfies the schema")
+                raise self.builder.document.error(where, "", "no value satisfies the schema", EmptySchemaError)
             if not self.builder.has_unique or not self._unique_arrays():
                 break
         nodes = self._renumbered()

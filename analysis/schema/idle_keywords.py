@@ -43,6 +43,10 @@ _NO_ASSERTIONS = frozenset({
 """Keywords that describe, and are not meant to assert; the last ones are of OpenAPI."""
 _KNOWN = frozenset({*_TYPE_OF, *_FROM_DRAFT, *_ANYWHERE, *_NO_ASSERTIONS})
 
+_FORMATS = FORMATS.keys() | NOT_REGULAR
+_OTHERS_FORMATS = {"url": "uri", "guid": "uuid", "ip-address": "ipv4"}
+"""What other languages call formats of JSON Schema."""
+
 _ONES = (
     "additionalProperties", "items", "additionalItems", "contains", "propertyNames", "not", "if", "then", "else",
     "unevaluatedProperties", "unevaluatedItems",
@@ -140,28 +144,22 @@ def _idle(place: Place, keyword: str) -> tuple[str, Severity, str, str] | None:
             )
     if keyword == "if" and "then" not in schema and "else" not in schema:
         return keyword, "warning", "if does nothing without then or else", "add one of them, or remove if"
-    if (
-        keyword == "format"
-        and isinstance(schema["format"], str)
-        and schema["format"] not in FORMATS.keys() | NOT_REGULAR
-    ):
-        return (
-            keyword,
-            "info",
-            f"format {schema['format']!r} is none of JSON Schema's, so it says nothing",
-            "use a pattern",
-        )
+    if keyword == "format" and (found := _unknown_format(schema["format"])):
+        return keyword, *found
     return _of_another_type(schema, keyword)
 
 
 def misspelled(schema: Any) -> Iterator[str]:
-    """What to say of each keyword that is unknown, but nearly a known one, as lint does."""
+    """What to say, as lint does, of each keyword or format that is nearly a known one."""
     for place in places_of(schema, 0):
         for keyword in place.schema:
-            if keyword not in _KNOWN and isinstance(keyword, str):
-                found = _unknown(keyword)
-                if found is not None and found[1] == "warning":
-                    yield f"{place.pointer}/{escaped(keyword)}: {found[2]}, so it changes nothing: {found[3]}"
+            found: tuple[str, str, str] | None = None
+            if keyword == "format":
+                found = _unknown_format(place.schema["format"])
+            elif keyword not in _KNOWN and isinstance(keyword, str) and (unknown := _unknown(keyword)):
+                found = unknown[1:]
+            if found is not None and found[0] == "warning":
+                yield f"{place.pointer}/{escaped(keyword)}: {found[1]}, so it changes nothing: {found[2]}"
 
 
 def _unknown(keyword: str) -> tuple[str, Severity, str, str] | None:
@@ -176,6 +174,18 @@ def _unknown(keyword: str) -> tuple[str, Severity, str, str] | None:
         f"{keyword!r} is no keyword of JSON Schema",
         "remove it, unless another program reads it",
     )
+
+
+def _unknown_format(name: Any) -> tuple[Severity, str, str] | None:
+    """What to say of a format that JSON Schema does not have: severity, what is so, what to do."""
+    if not isinstance(name, str) or name in _FORMATS:
+        return None
+    # a name with a number, such as pydantic's uuid4, is another's own
+    near = [] if name[-1:].isdigit() else difflib.get_close_matches(name.casefold(), sorted(_FORMATS), 1, 0.8)
+    if name in _OTHERS_FORMATS or near:
+        meant = _OTHERS_FORMATS.get(name) or near[0]
+        return "warning", f"there is no format {name!r}", f"write {meant!r}, if that is meant"
+    return "info", f"format {name!r} is none of JSON Schema's, so it says nothing", "use a pattern"
 
 
 def _of_another_type(schema: Mapping[str, Any], keyword: str) -> tuple[str, Severity, str, str] | None:

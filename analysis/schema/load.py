@@ -17,11 +17,12 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urljoin
 
 from maskwright.analysis.arguments import a_type, as_boolean, clip, printable
-from maskwright.analysis.errors import MaskwrightWarning, MissingExtraError, NestingError, SchemaError
+from maskwright.analysis.errors import EmptySchemaError, MaskwrightWarning, MissingExtraError, NestingError, SchemaError
 from maskwright.analysis.files import is_tensors, read_file_bytes
 from maskwright.analysis.kept import Kept
 from maskwright.analysis.nesting import MOST_NESTED_JSON, on_own_stack, read_json
 from maskwright.analysis.schema.closed import refuse_deep
+from maskwright.analysis.schema.contradiction import contradiction, in_words
 from maskwright.analysis.schema.documents import draft_named, identifier
 from maskwright.analysis.schema.graph import build_graph
 from maskwright.analysis.schema.idle_keywords import misspelled
@@ -105,10 +106,11 @@ def load_schema(
     lenient : whether to leave out what cannot be said exactly. `JsonSchema.left_out` has it.
     name : what errors call the schema; by default its `title` or its file.
 
-    Raises: SchemaError for a schema that is malformed, that nothing satisfies, or that asks for
-    what no mask can say exactly, with the JSON pointer; UnknownNameError for another option;
+    Raises: SchemaError for a schema that is malformed, or that asks for what no mask can say
+    exactly, with the JSON pointer; EmptySchemaError, which is one, for a schema that nothing
+    satisfies, with the keywords that contradict one another; UnknownNameError for another option;
     MissingExtraError where pydantic is needed and missing.
-    Warns: MaskwrightWarning for an unknown keyword that is nearly a known one.
+    Warns: MaskwrightWarning for an unknown keyword or format that is nearly a known one.
     Cost: 0.1 ms for a schema of 1 kB; one that was read before is looked up.
 
     Example:
@@ -116,7 +118,13 @@ def load_schema(
         <JsonSchema age: 1 nodes>
     """
     written = read_style(style, whitespace, key_order, escapes)
-    found = read_schema(source, style=written, documents=documents, lenient=lenient, name=name)
+    try:
+        found = read_schema(source, style=written, documents=documents, lenient=lenient, name=name)
+    except EmptySchemaError as error:
+        values, _ = read_values(source)
+        why = in_words(contradiction(values, documents=given_documents(documents, values)))
+        error.args = (f"{error}{why}",)
+        raise
     for said in misspelled(found.schema):
         warnings.warn(f"{printable(found.name)}: {said}", MaskwrightWarning, stacklevel=2)
     return found
@@ -265,22 +273,33 @@ def read_values(source: Any) -> tuple[Any, str | None]:
     """
     if isinstance(source, dict | bool):
         return source, None
-    if (isinstance(source, str) and source.lstrip()[:1] in ("{", "[")) or source in ("true", "false"):
+    if (isinstance(source, str) and source.lstrip()[:1] == "{") or source in ("true", "false"):
         return parse_schema(source), None
     if isinstance(source, str | os.PathLike):
         where = os.fspath(source)
         if isinstance(source, str) and (
-            "\0" in source or source.strip() in ("", "null") or source[0] in '"-0123456789'
+            "\0" in source or source.strip() in ("", "null") or source.lstrip()[0] in '["-0123456789'
         ):
             raise SchemaError(
                 f"the schema is {clip(source)}; expected the JSON text of an object or a bool, or the path of a file"
+                + _meant(source)
             )
+        if not os.path.exists(where) and (hint := _meant(source)):
+            raise SchemaError(f"the schema is {clip(source)}, which is neither JSON text nor a file{hint}")
         return parse_schema(_read(where), where), os.path.basename(where)
     if isinstance(source, type | UnionType) or callable(source) or hasattr(source, "__origin__"):
         return _of_type(source), getattr(source, "__name__", None)
     raise SchemaError(
         f"the schema is {a_type(source)}; expected a dict, a bool, JSON text, a path, or a type or function that pydantic knows"
+        + _meant(source)
     )
+
+
+def _meant(source: Any) -> str:
+    # PERF: a schema need not wait for what reads grammars
+    from maskwright.analysis.loading.names import meant
+
+    return meant(source, "load_schema")
 
 
 def parse_schema(text: str | bytes, where: str = "the schema") -> Any:
@@ -305,7 +324,9 @@ def parse_schema(text: str | bytes, where: str = "the schema") -> Any:
             raise SchemaError(f"{where} is empty; expected a JSON schema, such as {{}} for any JSON") from None
         quotes = error.doc.startswith("'", error.pos)
         hint = "; JSON wants double quotes, and a dict of Python is taken as it is" if quotes else ""
-        raise SchemaError(f"{where}:{error.lineno}:{error.colno}: this is no JSON: {error.msg}{hint}") from error
+        raise SchemaError(
+            f"{where}:{error.lineno}:{error.colno}: this is no JSON: {error.msg}{hint}{_meant(where)}"
+        ) from error
     except NestingError as error:
         raise SchemaError(f"{where}: {error}") from None
     except ValueError as error:

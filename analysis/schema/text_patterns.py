@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -46,7 +46,7 @@ def load_regex(pattern: str, flags: str = "", dialect: Literal["python", "ecma"]
         <Regex '\\d{4}-\\d\\d': 8 states>
     """
     if not isinstance(pattern, str):
-        raise GrammarError(f"the pattern is {a_type(pattern)}; expected a str")
+        raise GrammarError(f"the pattern is {a_type(pattern)}; expected a str{_meant(pattern, 'load_regex')}")
     if not isinstance(flags, str) or not isinstance(dialect, str):
         raise GrammarError(
             f"flags is {clip(flags)} and dialect {clip(dialect)}; expected two strings, such as 'i' and 'python'"
@@ -70,12 +70,13 @@ def load_choice(texts: Iterable[str | bytes]) -> Regex:
         >>> load_choice(["yes", "no"])
         <Regex choice of 2 texts: 5 states>
     """
-    if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
-        raise GrammarError(f"the choice is {a_type(texts)}; expected a list of texts")
+    if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
+        raise GrammarError(f"the choice is {a_type(texts)}; expected a list of texts{_meant(texts, 'load_choice')}")
     found = []
     for text in texts:
         if not isinstance(text, str | bytes):
-            raise GrammarError(f"a text of the choice is {a_type(text)}; expected a str or bytes")
+            hint = _meant(texts, "load_choice")
+            raise GrammarError(f"a text of the choice is {a_type(text)}; expected a str or bytes{hint}")
         try:
             found.append(text.encode() if isinstance(text, str) else bytes(text))
         except UnicodeEncodeError:
@@ -83,3 +84,10 @@ def load_choice(texts: Iterable[str | bytes]) -> Regex:
     if not found:
         raise GrammarError("the choice has no texts; expected at least one")
     return Regex(f"choice of {len(set(found))} texts", literals(found))
+
+
+def _meant(source: object, by: str) -> str:
+    # PERF: a pattern need not wait for what reads grammars
+    from maskwright.analysis.loading.names import meant
+
+    return meant(source, by)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from maskwright.analysis.arguments import as_integer, clip
 from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.decoding.composition.matcher import DEFAULT_ROLLBACK, ComposedMatcher
+from maskwright.decoding.engine.allowed import AllowedInSlots
 from maskwright.decoding.engine.alone import Alone, Shared
 from maskwright.decoding.engine.arguments import as_int64, check_words, integers
 from maskwright.decoding.names.refused import NoNamesInCompositions
@@ -21,7 +22,7 @@ MOST_TEXTS = 1 << 14
 """The most texts of a batch; each takes 100 kB or more."""
 
 
-class ComposedBatch(NoNamesInCompositions, Shared):
+class ComposedBatch(AllowedInSlots, NoNamesInCompositions, Shared):
     """Several texts under a composition, each in its own slot. It has the methods of `Batch`.
 
     store : what the masks come from.

@@ -7,7 +7,8 @@ from typing import Protocol
 
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.marks import MARK
-from maskwright.decoding.composition.readings import Reading, Rules
+from maskwright.decoding.composition.readings import Reading, Rules, distinct
+from maskwright.decoding.schema.text import SchemaText
 from maskwright.maskstore.composition.tables import ComposedTables
 
 
@@ -46,13 +47,20 @@ def refusal(matcher: Described, token: int | None, data: bytes) -> str:
     good = begin
     while good + 1 < len(data) and data[good] < MARK and rules.can_read(readings, data[begin : good + 1]):
         good += 1
-    allowed = [byte for byte in range(MARK) if rules.can_read(readings, data[begin:good] + bytes((byte,)))]
+    where = matcher.where(readings if begin else ())
+    if good > begin:
+        stays, crossed = rules.behind(readings, data[begin:good])
+        readings = rules.close(distinct([*stays, *crossed]))
+    allowed = [byte for byte in range(MARK) if rules.can_read(readings, bytes((byte,)))]
     shown = ", ".join(repr(bytes((byte,)))[1:] for byte in allowed[:12])
     more = f" and {len(allowed) - 12} more" if len(allowed) > 12 else ""
-    where = matcher.where(readings if begin else ())
+    inner = (getattr(reading.cursor, "matcher", None) for reading in readings)
+    # where a part may end, what may come behind it is no matter of its schema
+    reasons = (one.reason(data[good : good + 1]) for one in inner if isinstance(one, SchemaText) and not one._can_end())
+    why = next((reason for reason in reasons if reason), "")
     return (
         f"{what} is not legal here under {matcher.store.name}, in {where}; the state is unchanged. Byte {good} of it, "
-        f"{data[good : good + 1]!r}, cannot come here; allowed: {shown or 'nothing'}{more}"
+        f"{data[good : good + 1]!r}, cannot come here{why}; allowed: {shown or 'nothing'}{more}"
     )
 
 

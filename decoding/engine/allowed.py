@@ -33,8 +33,34 @@ class AllowedTokens:
         """
         words = np.zeros(self.store.n_words, np.uint32)
         self.fill(words)
-        found: list[int] = tokens_of(words).tolist()
-        if not as_bytes:
-            return found
-        ends = set(self.store.vocabulary.eos)
-        return [b"" if token in ends else self.store.vocabulary.tokens[token] for token in found]
+        return _listed(words, self.store.vocabulary, as_bytes)
+
+
+class AllowedInSlots:
+    """What a batch of any kind has beside `fill`."""
+
+    store: Any
+    size: int
+    fill: Any
+
+    @overload
+    def allowed_tokens(self, slot: int, as_bytes: Literal[False] = False) -> list[int]: ...
+    @overload
+    def allowed_tokens(self, slot: int, as_bytes: Literal[True]) -> list[bytes]: ...
+    def allowed_tokens(self, slot: int, as_bytes: bool = False) -> list[int] | list[bytes]:
+        """The tokens allowed next in a slot's text, as `Matcher.allowed_tokens` has them.
+
+        Raises: as `fill`.
+        Cost: that of a mask, and O(V * size); fast loops pass bitmasks of their own to `fill`.
+        """
+        words = np.zeros((self.size, self.store.n_words), np.uint32)
+        self.fill(words, [slot])
+        return _listed(words[slot], self.store.vocabulary, as_bytes)
+
+
+def _listed(words: Any, vocabulary: Any, as_bytes: bool) -> list[int] | list[bytes]:
+    found: list[int] = tokens_of(words).tolist()
+    if not as_bytes:
+        return found
+    ends = set(vocabulary.eos)
+    return [b"" if token in ends else vocabulary.tokens[token] for token in found]

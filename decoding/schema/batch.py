@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from maskwright.analysis.arguments import as_integer, clip
 from maskwright.analysis.errors import LimitError, MaskwrightError
+from maskwright.decoding.engine.allowed import AllowedInSlots
 from maskwright.decoding.engine.alone import Alone, Shared
 from maskwright.decoding.engine.arguments import NO_BITMASK, as_int64, check_words, integers
 from maskwright.decoding.names.refused import NoNamesInSchemas
@@ -26,7 +27,7 @@ MOST_THREADS = 1024
 """The most threads that a batch takes."""
 
 
-class SchemaBatch(NoNamesInSchemas, Shared):
+class SchemaBatch(AllowedInSlots, NoNamesInSchemas, Shared):
     """Several texts under a schema or pattern, each in its own slot. It has the methods of `Batch`.
 
     store : what the masks come from.

@@ -29,6 +29,9 @@ FIRST_ARENA = 12_000
 MOST_INTEGERS = 1 << 30
 """BOUND: the integers of a text's memory, so that all offsets are int32."""
 
+MOST_EXPLAINED = 4_096
+"""BOUND: the bytes of a text that an error reads again, at some 10 us a byte."""
+
 
 def _plainly(entry: Callable[..., Any], *arguments: Any) -> Any:
     return entry(*arguments)
@@ -213,8 +216,24 @@ class SchemaText(Shared):
         more = f" and {len(allowed) - 12} more" if len(allowed) > 12 else ""
         raise IllegalTokenError(
             f"{what} is not legal here under {self.store.name}; the state is unchanged. Byte {good} of it, {data[good : good + 1]!r}, "
-            f"cannot come here; allowed: {shown or 'nothing'}{more}"
+            f"cannot come here{self.reason(data[good : good + 1], data[:good])}; allowed: {shown or 'nothing'}{more}"
         )
+
+    def reason(self, refused: bytes, behind: bytes = b"") -> str:
+        """Why a byte is refused, such as a missing member, for a message; "" where nobody says.
+
+        behind : legal bytes before it, which were not read.
+        """
+        from maskwright.decoding.explain.schema_explain import explain_schema_token
+
+        text = self.said() + behind
+        if len(text) > MOST_EXPLAINED:
+            return ""
+        try:
+            attempts = explain_schema_token(self.store.texts, self.store.name, text, refused).attempts
+        except LimitError:
+            return ""
+        return ": " + ", or ".join(dict.fromkeys(one.why for one in attempts)) if attempts else ""
 
     def _legal_length(self, data: bytes) -> int:
         """The greatest number of bytes of some illegal ones that are legal."""

@@ -393,8 +393,12 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[Any]:
     except StoreError:
         raise
     except FileNotFoundError:
+        # PERF: a store need not wait for what reads grammars
+        from maskwright.analysis.loading.names import meant
+
         raise StoreError(
             f"there is no store {where or repr(where)}; check the path, or make one with `maskwright export`"
+            + meant(path, "load_store")
         ) from None
     except (OSError, ValueError) as error:
         raise StoreError(f"{where} cannot be read: {reason(error)}") from error

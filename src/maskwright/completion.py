@@ -13,8 +13,9 @@ import os
 import socket
 import urllib.parse
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from inspect import signature
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any
@@ -24,12 +25,12 @@ import numpy.typing as npt
 
 from maskwright.analysis.arguments import as_boolean, clip, need_type
 from maskwright.analysis.errors import (
-    IllegalTokenError,
     MaskwrightError,
     MissingExtraError,
     UnknownNameError,
     VocabularyError,
 )
+from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.decoding.adapters.huggingface import check_same_tokens
 from maskwright.decoding.engine.arguments import plain_bytes
 from maskwright.decoding.generation.generation import Completion, Generation, generate
@@ -38,14 +39,14 @@ from maskwright.decoding.generation.logits import CallReader, ModelReader, Sampl
 from maskwright.decoding.generation.options import as_stops, check_names
 from maskwright.decoding.logits import apply_mask, need_torch
 from maskwright.decoding.matcher import DEFAULT_ROLLBACK
-from maskwright.decoding.matchers import check_tables, name_of
+from maskwright.decoding.matchers import check_tables
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 from maskwright.models import BUNDLED, model_folder
+from maskwright.prompts import check_order, read_prompt
 from maskwright.stores.store import as_store
 
 if TYPE_CHECKING:
     from maskwright.decoding.generation.names import NameSource
-    from maskwright.decoding.matchers import AnyMatcher
     from maskwright.maskstore.canonical import CanonicalTokens
     from maskwright.stores.composed_store import ComposedStore
     from maskwright.stores.schema_store import SchemaStore
@@ -231,8 +232,10 @@ def start_completion(
 
     Raises: IllegalTokenError if no legal text begins with the prompt; the message says where it
         goes wrong and which bytes could come there. VocabularyError if the store is not for the
-        model's tokenizer. MaskwrightError if the prompt is not UTF-8. And as `generate`.
+        model's tokenizer. MaskwrightError if the prompt is not UTF-8. UnknownNameError for another
+        option. And as `generate`.
     """
+    _check_options("start_completion", options)
     constrained, heal = as_boolean("constrained", constrained), as_boolean("heal", heal)
     check_model(store, model)
     data = prompt.encode("utf-8", "surrogatepass") if isinstance(prompt, str) else plain_bytes("the prompt", prompt)
@@ -295,12 +298,27 @@ def complete(
     model : a loaded model, or what `load_model` takes.
     options : as for `start_completion`.
 
-    Raises: as `start_completion`, `load_store` and `load_model`.
+    Raises: MaskwrightError where the arguments come in another order; as `start_completion`,
+    `load_store` and `load_model`.
     """
-    given: Any = store
-    compiled: Any = as_store(given)  # `check_model` refuses an EntryStore
+    _check_options("complete", options)
+    check_order(store, prompt)
+    compiled: Any = as_store(store)  # type: ignore[arg-type]
+    check_tables([compiled])  # before a model is loaded
     loaded = model if isinstance(model, LanguageModel) else load_model(model)
     return start_completion(compiled, prompt, loaded, **options).run()
+
+
+def _check_options(call: str, options: Mapping[str, Any]) -> None:
+    """Raises: UnknownNameError for options that neither `start_completion` nor `generate` has."""
+    found = {
+        one.name
+        for each in (start_completion, generate)
+        for one in signature(each).parameters.values()
+        if one.kind is one.KEYWORD_ONLY
+    } - {"vocabulary"}
+    for name in options.keys() - found:
+        raise UnknownNameError(f"{call} has no option {name!r}{suggestion(name, sorted(found))}")
 
 
 class ModelDraw:
@@ -345,76 +363,6 @@ def next_token_of(model: LanguageModel, temperature: float = 0.8, seed: int = 0)
     seed : equal seeds draw equally.
     """
     return ModelDraw(model, temperature, seed)
-
-
-def read_prompt(matcher: AnyMatcher, data: bytes, name: str = "the prompt") -> None:
-    """Advance a matcher, which is at the start of a text, by a prompt.
-
-    matcher : advanced in place.
-    data : the prompt in UTF-8.
-    name : what error messages call the prompt.
-
-    Raises: IllegalTokenError if no legal text begins with the prompt. The message has the first
-        wrong byte by offset and by line:column with a caret, and the bytes that could come there.
-    """
-    try:
-        matcher.advance_bytes(data)
-    except IllegalTokenError:
-        raise IllegalTokenError(_refusal(matcher, data, name)) from None
-
-
-def _refusal(matcher: AnyMatcher, data: bytes, name: str) -> str:
-    """The message that says why a prompt is refused. Advances the matcher as far as it is legal."""
-    # INVARIANT: the matcher has read data[:good], and no legal text begins with data[:bad]
-    good, bad = 0, len(data)
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        if matcher._allows_bytes(0, data[good:middle]):
-            matcher.advance_bytes(data[good:middle])
-            good = middle
-        else:
-            bad = middle
-    before, behind = data[:good], data[good:]
-    line = before.count(b"\n") + 1
-    begin = before.rfind(b"\n") + 1
-    end = data.find(b"\n", good)
-    column = len(before[begin:].decode(errors="replace")) + 1
-    shown = data[begin : end if end >= 0 else len(data)].decode(errors="replace")
-    lead, cut = max(0, column - 61), column + 40
-    context = ("..." if lead else "") + shown[lead:cut].replace("\t", " ")
-    caret = " " * (column - 1 - lead + (3 if lead else 0)) + "^"
-    character = behind.decode(errors="replace")[:1]
-    allowed = [byte for byte in range(256) if matcher._allows_bytes(0, bytes([byte]))]
-    grammar = name_of(matcher.store)
-    lines = [
-        f"{name} is not the beginning of a text of {grammar}: {character!r} cannot stand at byte {good}, line {line}:{column}",
-        f"    {context}",
-        f"    {caret}",
-        f"Allowed there: {_listed(allowed)}.",
-    ]
-    try:
-        ending = matcher.shortest_ending()
-        what = f"is complete if {ending.data[:80].decode(errors='replace')!r} follows" if ending.data else "is complete"
-        lines.append(f"The longest legal beginning is its first {good} of {len(data)} bytes; it {what}.")
-    except MaskwrightError:
-        lines.append(f"The longest legal beginning is its first {good} of {len(data)} bytes.")
-    return "\n".join(lines)
-
-
-def _listed(allowed: Sequence[int]) -> str:
-    """Bytes in words: letters, digits and non-ASCII bytes as one kind each, others singly."""
-    found = {byte for byte in allowed if byte < 0x80}
-    parts = []
-    for what, members in (("letters", {*range(65, 91), *range(97, 123)}), ("digits", set(range(48, 58)))):
-        if members <= found:
-            parts.append(what)
-            found -= members
-    parts += [repr(chr(byte)) for byte in sorted(found)]
-    if len(parts) > 40:
-        parts[40:] = [f"{len(parts) - 40} more ASCII characters"]
-    if len(found) < len(allowed) and any(byte >= 0x80 for byte in allowed):
-        parts.append("characters outside ASCII")
-    return ", ".join(parts) or "nothing"
 
 
 def _source(name: str | os.PathLike[str]) -> str:

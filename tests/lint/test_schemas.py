@@ -18,33 +18,33 @@ EMPTY, IDLE, UNKNOWN, INEXACT = "empty-schema", "idle-keyword", "unknown-keyword
 OF_SCHEMAS = (EMPTY, IDLE, UNKNOWN, INEXACT)
 
 SEEDS: list[tuple[str, str, str, str, Any]] = [
-    (EMPTY, "warning", "/properties/a", "its enum is empty", {"properties": {"a": {"enum": []}}}),
+    (EMPTY, "warning", "/properties/a", ": enum [] allows nothing", {"properties": {"a": {"enum": []}}}),
     (
         EMPTY,
         "warning",
         "/properties/a",
-        "minLength is 3, and maxLength is 2",
+        '"string", minLength 3 and maxLength 2 contradict',
         {"properties": {"a": {"type": "string", "minLength": 3, "maxLength": 2}}},
     ),
     (
         EMPTY,
         "warning",
         "/anyOf/1",
-        "satisfies its other keywords",
+        'type "string" and enum [1, 2] contradict',
         {"anyOf": [{"type": "null"}, {"type": "string", "enum": [1, 2]}]},
     ),
     (
         EMPTY,
         "warning",
         "/properties/a",
-        "exclude one another",
+        'at /properties/a; pattern "^a+$" at /properties/a/allOf/0; pattern "^b+$" at /properties/a/allOf/1',
         {"properties": {"a": {"type": "string", "allOf": [{"pattern": "^a+$"}, {"pattern": "^b+$"}]}}},
     ),
     (
         EMPTY,
         "warning",
         "/$defs/x",
-        "required and forbidden",
+        'required ["k"] at /$defs/x; false at /$defs/x/properties/k contradict',
         {
             "$ref": "#/$defs/y",
             "$defs": {
@@ -57,7 +57,7 @@ SEEDS: list[tuple[str, str, str, str, Any]] = [
         EMPTY,
         "error",
         "",
-        "neither in properties nor allowed",
+        'required ["b"] and additionalProperties false contradict',
         {"type": "object", "required": ["b"], "additionalProperties": False},
     ),
     (EMPTY, "error", "", "it is false", False),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from typing import Any
@@ -201,12 +202,74 @@ def test_json_schemas(compiler: Any) -> None:
         return matcher.accept_string(text) and matcher.is_completed()
 
     assert accepts('{"a": 1}') and not accepts('{"b": 1}') and accepts('{"b": 1}', strict_mode=False)
-    assert not accepts('{"a": 1}', any_whitespace=False) and accepts('{"a":1}', any_whitespace=False)
     assert not accepts('{"a":  1}', max_whitespace_cnt=1)
-    with pytest.raises(RuntimeError, match="indent"):
-        accepts("{}", indent=2)
     anything = xgr.GrammarMatcher(compiler.compile_builtin_json_grammar())
     assert anything.accept_string("[1]") and anything.is_completed()
+
+
+WRITTEN = {
+    "dumps": json.dumps({"a": 1, "b": [1, 2]}),
+    "compact": json.dumps({"a": 1, "b": [1, 2]}, separators=(",", ":")),
+    "indent 2": json.dumps({"a": 1, "b": [1, 2]}, indent=2),
+    "indent 4": json.dumps({"a": 1, "b": [1, 2]}, indent=4),
+    "indent 0": json.dumps({"a": 1, "b": [1, 2]}, indent=0),
+    "mixed": '{ "a" :1 ,\n"b":[1,  2]}',
+    "empty": '{"a": 1, "b": []}',
+    "empty in lines": '{\n  "a": 1,\n  "b": []\n}',
+}
+
+
+@pytest.mark.parametrize(
+    ("options", "accepted"),
+    [
+        ({}, set(WRITTEN)),
+        ({"indent": 2}, set(WRITTEN)),
+        ({"separators": (",", ":")}, set(WRITTEN)),
+        ({"any_whitespace": False}, {"dumps", "empty"}),
+        ({"any_whitespace": False, "separators": (", ", ": ")}, {"dumps", "empty"}),
+        ({"any_whitespace": False, "separators": [",", ":"]}, {"compact"}),
+        ({"any_whitespace": False, "max_whitespace_cnt": 2}, {"dumps", "empty"}),
+        ({"any_whitespace": False, "indent": 2}, {"indent 2", "empty in lines"}),
+        ({"any_whitespace": False, "indent": 2, "separators": (",", ": ")}, {"indent 2", "empty in lines"}),
+        ({"any_whitespace": False, "indent": 4}, {"indent 4"}),
+        ({"any_whitespace": False, "indent": 0}, {"indent 0"}),
+    ],
+)
+def test_white_space_is_as_in_xgrammar(compiler: Any, options: dict[str, Any], accepted: set[str]) -> None:
+    """What xgrammar 0.2.9 accepts of these texts."""
+    number = {"type": "integer"}
+    schema = {"properties": {"a": number, "b": {"type": "array", "items": number}}, "required": ["a", "b"]}
+    schema = {"type": "object", **schema}
+    for compiled in (
+        compiler.compile_json_schema(schema, **options),
+        compiler.compile_grammar(xgr.Grammar.from_json_schema(schema, **options)),
+    ):
+        found = set()
+        for name, text in WRITTEN.items():
+            matcher = xgr.GrammarMatcher(compiled)
+            if matcher.accept_string(text) and matcher.is_completed():
+                found.add(name)
+        assert found == accepted
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"separators": (", ", ": ")}, r'expected none, \(",", ":"\), or any_whitespace=False'),
+        ({"any_whitespace": False, "separators": (" ,", ":")}, r'expected none, \(", ", ": "\) or \(",", ":"\)'),
+        (
+            {"any_whitespace": False, "indent": 2, "separators": (",", ":")},
+            r'expected none, \(",", ": "\) beside an indent',
+        ),
+        ({"any_whitespace": False, "indent": 17}, "indent is 17; expected 0 to 16 blanks"),
+        ({"any_whitespace": False, "indent": -1}, "indent is -1; expected 0 to 16 blanks"),
+    ],
+)
+def test_white_space_that_no_style_has(compiler: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(RuntimeError, match=message):
+        compiler.compile_json_schema({}, **options)
+    with pytest.raises(TypeError, match="from_json_schema"):
+        xgr.Grammar.from_json_schema({}, indents=2)
 
 
 def test_what_is_refused_is_a_runtime_error(compiler: Any) -> None:

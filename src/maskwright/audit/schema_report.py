@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from maskwright.analysis.schema.documents import at
+
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
     from rich.table import Table
@@ -126,7 +128,7 @@ class SchemaAuditReport:
             if found or more:
                 yield Styled(f"\n{kind}: {len(found) + more:,} of the schema's places", style="bold red")
             for one in found:
-                name = f"{one.keyword} at {one.pointer or '/'}" if kind == ACCEPTS else f"stops in {one.pointer or '/'}"
+                name = f"{one.keyword} {at(one.pointer)}" if kind == ACCEPTS else f"stops {at(one.pointer)}"
                 yield Styled(f"  {name}  ({one.values:,} values)", style="cyan")
                 yield Styled(f"    {_printable(one.text)}")
                 if one.why:

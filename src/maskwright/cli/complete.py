@@ -324,8 +324,8 @@ def _counts(path: Path | None, store: Store | SchemaStore | ComposedStore) -> To
 
 def _check_prompt(store: Store | SchemaStore | ComposedStore, text: str, max_tokens: int, close: bool) -> None:
     """Check that a legal text begins with the prompt, and that its ending fits into the budget."""
-    from maskwright.completion import read_prompt
     from maskwright.decoding.generation.options import check_budget
+    from maskwright.prompts import read_prompt
 
     matcher = store.matcher()
     read_prompt(matcher, text.encode("utf-8", "surrogatepass"))

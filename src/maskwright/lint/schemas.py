@@ -13,6 +13,7 @@ from maskwright.analysis.arguments import as_strings, need_path
 from maskwright.analysis.errors import DeadEndError, LimitError, SchemaError, UnknownNameError
 from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.analysis.nesting import on_own_stack
+from maskwright.analysis.schema.contradiction import contradiction, in_words
 from maskwright.analysis.schema.documents import DEFAULT_DRAFT, DRAFTS
 from maskwright.analysis.schema.emptiness import Emptiness, empty_subschemas
 from maskwright.analysis.schema.graph import build_graph
@@ -157,7 +158,7 @@ class _Lint:
                 "empty-schema",
                 "warning",
                 pointer,
-                f"no value satisfies this subschema{_why_empty(schemas[pointer].schema)}",
+                f"no value satisfies this subschema{self._why_empty(schemas[pointer].schema, pointer)}",
                 "what it is for can never be written: a property never comes, an alternative is never taken",
                 f"correct it; {_SAY_SO}",
             )
@@ -171,7 +172,7 @@ class _Lint:
                 f"correct one of them; {_SAY_SO}",
             )
         if empty.is_empty:
-            why = _why_empty(self.schema) if isinstance(self.schema, dict) else ": it is false"
+            why = ": it is false" if self.schema is False else self._why_empty(self.schema, "")
             yield self.finding(
                 "empty-schema",
                 "error",
@@ -182,6 +183,10 @@ class _Lint:
                 if inner or empty.together
                 else "correct the keywords that exclude one another",
             )
+
+    def _why_empty(self, schema: Any, pointer: str) -> str:
+        found = contradiction(schema, documents=self.documents, default_draft=self.draft)
+        return in_words(found, pointer)
 
     def of_vocabulary(self, vocabulary: Vocabulary) -> Iterator[Finding]:
         """Whether the tokens can spell a text of the schema, and end it."""
@@ -236,32 +241,6 @@ class _Lint:
                 else "the schema is refused, unless it is read leniently (--lenient, lenient=True), which leaves this out",
                 "rewrite it with other keywords, or leave it out and check what was written afterwards",
             )
-
-
-def _why_empty(schema: Mapping[str, Any]) -> str:
-    """Why a subschema has no value, where its own keywords tell; else ""."""
-    properties, others = schema.get("properties", {}), schema.get("additionalProperties", True)
-    for name in schema.get("required", ()) if isinstance(schema.get("required"), list) else ():
-        if isinstance(properties, dict) and properties.get(name, None) is False:
-            return f": property {name!r} is required and forbidden"
-        is_known = isinstance(properties, dict) and name in properties
-        if not is_known and others is False and not schema.get("patternProperties"):
-            return f": property {name!r} is required, but neither in properties nor allowed beside them"
-    for least, most in (
-        ("minLength", "maxLength"),
-        ("minItems", "maxItems"),
-        ("minProperties", "maxProperties"),
-        ("minContains", "maxContains"),
-        ("minimum", "maximum"),
-    ):
-        low, high = schema.get(least), schema.get(most)
-        if isinstance(low, int | float) and isinstance(high, int | float) and low > high:
-            return f": {least} is {low}, and {most} is {high}"
-    if schema.get("enum") == []:
-        return ": its enum is empty"
-    if "enum" in schema or "const" in schema:
-        return ": no value of its enum or const satisfies its other keywords"
-    return ": its keywords exclude one another" if len(schema) > 1 else ""
 
 
 __all__ = ["lint_schema", "values_of"]

@@ -69,7 +69,7 @@ class SchemaReport:
         if left_out:
             yield Text(f"\nleft out, so that more is allowed: {len(left_out):,}", style="bold")
             for each in left_out[:MOST_SHOWN]:
-                yield Text(f"  {each['pointer'] or '/'}: {each['reason']}")
+                yield Text(f"  {each['pointer'] or 'at the root'}: {each['reason']}")
             if len(left_out) > MOST_SHOWN:
                 yield Text(f"  and {len(left_out) - MOST_SHOWN:,} more: --json has them all", style="dim")
 

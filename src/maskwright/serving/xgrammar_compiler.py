@@ -13,6 +13,7 @@ import numpy as np
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.nesting import read_json
+from maskwright.analysis.schema.spacing import WIDEST_INDENT
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.tokenizer_json import byte_level_alphabet
 from maskwright.serving.options import RequestOptions
@@ -200,10 +201,31 @@ class Grammar(Partial):
         return cls("compile_regex", (("regex", regex_string),))
 
     @classmethod
-    def from_json_schema(cls, schema: Any, **options: Any) -> Grammar:
-        """The instances of a JSON schema. options : see `GrammarCompiler.compile_json_schema`."""
-        options.pop("print_converted_ebnf", None)  # there is none to print
-        return cls("compile_json_schema", (("schema", schema), *options.items()))
+    def from_json_schema(
+        cls,
+        schema: Any,
+        *,
+        any_whitespace: bool = True,
+        indent: int | None = None,
+        separators: tuple[str, str] | None = None,
+        strict_mode: bool = True,
+        max_whitespace_cnt: int | None = None,
+        any_order: bool = False,
+        print_converted_ebnf: bool = False,
+    ) -> Grammar:
+        """The instances of a JSON schema. See `GrammarCompiler.compile_json_schema`.
+
+        There is no EBNF of it to print.
+        """
+        options = (
+            ("any_whitespace", any_whitespace),
+            ("indent", indent),
+            ("separators", separators),
+            ("strict_mode", strict_mode),
+            ("max_whitespace_cnt", max_whitespace_cnt),
+            ("any_order", any_order),
+        )
+        return cls("compile_json_schema", (("schema", schema), *options))
 
     @classmethod
     def from_structural_tag(cls, structural_tag: Any = None, triggers: Any = None, *, tags: Any = None) -> Grammar:
@@ -215,6 +237,26 @@ class Grammar(Partial):
     def builtin_json_grammar(cls) -> Grammar:
         """Any JSON value."""
         return cls("compile_builtin_json_grammar", ())
+
+
+def _whitespace(is_any: bool, indent: int | None, separators: Sequence[str] | None, most: int | None) -> str | int:
+    """The white space that xgrammar's arguments ask for. Raises: RefusedError for others."""
+    pair = None if separators is None else tuple(separators)
+    if is_any:
+        if pair in (None, (",", ":")):
+            return "any" if most is None else most
+        expected = '(",", ":"), or any_whitespace=False'
+    elif indent is None:
+        if pair in (None, (", ", ": "), (",", ":")):
+            return "compact" if pair == (",", ":") else "json.dumps"
+        expected = '(", ", ": ") or (",", ":")'
+    else:
+        if not isinstance(indent, int) or not 0 <= indent <= WIDEST_INDENT:
+            raise RefusedError(f"indent is {clip(indent)}; expected 0 to {WIDEST_INDENT} blanks")
+        if pair in (None, (",", ": ")):
+            return f"indent{int(indent)}"
+        expected = '(",", ": ") beside an indent'
+    raise RefusedError(f"separators are {clip(separators)}, which cannot be enforced; expected none, {expected}")
 
 
 class CompiledGrammar(Partial):
@@ -288,22 +330,17 @@ class GrammarCompiler(Partial):
         """The instances of a JSON schema.
 
         schema : JSON text, a dict, or a pydantic model.
-        any_whitespace : False for JSON without white space. With `separators` that have some, or
-            an `indent`, it is refused.
+        any_whitespace : False for JSON as Python's `json.dumps` writes it with `indent` and
+            `separators`. With True an indent says nothing, as in xgrammar.
+        separators : (",", ":"), or those that `json.dumps` has by default; others are refused.
         strict_mode : objects with `properties` have no others, unless the schema says so.
-        max_whitespace_cnt : how much white space may come in a row.
+        max_whitespace_cnt : how much white space may come in a row where any may.
         any_order : no meaning: members come in any order, and required ones are asked for.
         """
-        if indent is not None:
-            raise RefusedError("an indent cannot be enforced; leave it out, or pass any_whitespace=False")
-        if not any_whitespace and separators not in (None, (",", ":")):
-            raise RefusedError(f"separators {separators!r} cannot be enforced; pass (',', ':'), or any_whitespace=True")
+        whitespace = _whitespace(any_whitespace, indent, separators, max_whitespace_cnt)
         if hasattr(schema, "model_json_schema"):
             schema = schema.model_json_schema()
         text = as_json("schema", schema)
-        whitespace: str | int = "compact" if not any_whitespace else "any"
-        if any_whitespace and max_whitespace_cnt is not None:
-            whitespace = max_whitespace_cnt
         return self._request("json", text, RequestOptions(whitespace, additional_properties=not strict_mode))
 
     def compile_builtin_json_grammar(self) -> CompiledGrammar:

@@ -106,7 +106,7 @@ def build_store(
     not have one of the options; also if conflicts are decided by a shift and no text can be
     finished as a result, whatever `allow_dead` says. SchemaError for a dict or a type, as
     `load_schema`.
-    Cost: for python.lark at V = 32k some 2 CPU s, and 3 under "nfa".
+    Cost: from milliseconds to some CPU seconds (docs/measurements.md, building stores).
     """
     streamlined = as_boolean("streamlined", streamlined)
     need_rules(rules)

@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, get_origin
 
+from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.legality.judge import Rules
 from maskwright.analysis.loading.names import has_directives
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar
-from maskwright.maskstore.vocabulary import VocabularySource
+from maskwright.maskstore.vocabulary import BUILT_IN, Vocabulary, VocabularySource
 
 if TYPE_CHECKING:
     # PERF: a decoder of a grammar is not kept waiting for what reads schemas
@@ -36,11 +37,16 @@ def as_constraint(source: object) -> Constraint | Composition:
         `read_constraint`, one that names parts by `read_composition`, all else by `load_grammar`.
 
     Raises: as `load_schema`, `read_constraint` and `load_grammar`; GrammarError for the path of a
-    JSON file, since `load_schema` has options for it, and for a Literal of strings, which may be
-    meant with quotes or without.
+    JSON file, since `load_schema` has options for it, for a Literal of strings, which may be
+    meant with quotes or without, and for a tokenizer, which comes second.
     """
     if isinstance(source, Grammar):
         return source
+    is_named = isinstance(source, str) and source in BUILT_IN and not os.path.exists(source)
+    if is_named or isinstance(source, Vocabulary) or hasattr(source, "get_vocab"):
+        raise GrammarError(
+            f"{clip(source)} is a vocabulary, and no grammar; the grammar comes first: mw.build_store(grammar, tokenizer)"
+        )
     if isinstance(source, str | os.PathLike):
         return _named(source)
     from maskwright.analysis.composition import Composition

@@ -21,6 +21,7 @@ import numpy as np
 
 from maskwright.analysis.arguments import need_path, need_type
 from maskwright.analysis.errors import GrammarError, UnknownNameError
+from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.maskstore.file.fileformat import save_store
 from maskwright.maskstore.vocabulary.encoders import encoder_of
 from maskwright.stores.composed_store import ComposedStore
@@ -159,7 +160,7 @@ def validate(
     """
     known = {one.name for one in fields(Options)}
     if unknown := sorted(options.keys() - known):
-        raise UnknownNameError(f"validate has no option {unknown[0]!r}: expected {', '.join(sorted(known))}")
+        raise UnknownNameError(f"validate has no option {unknown[0]!r}{suggestion(unknown[0], sorted(known))}")
     if isinstance(paths, str | bytes | os.PathLike):
         paths = [os.fsdecode(paths)]
     need_type("paths", paths, Iterable, "a path, or a list of paths")

@@ -65,6 +65,7 @@ WEATHER = {
         "strict": True,
     },
 }
+ARGUMENTS: Any = WEATHER["function"]["parameters"]  # type: ignore[index]
 NOW = {"type": "function", "name": "now"}
 APPLY = {
     "type": "custom",
@@ -167,6 +168,7 @@ def test_choices() -> None:
     assert verdicts(texts, choice="none") == "ww-----" + "-"
     assert verdicts([*texts, other], choice="now") == "b-w----b-"
     assert verdicts([*texts, other], choice=function) == "b-w----b-"
+    assert verdicts([*texts, other], choice={"type": "tool", "name": "now"}) == "b-w----b-"
     assert verdicts(["a <c> b", "a <call", 'a <call>\n{"'], triggers=['<call>\n{"']) == "wwb"
     named_auto = [{**NOW, "name": "auto"}, WEATHER]
     assert verdicts([call("auto", "{}"), other, ""], named_auto, choice={"type": "function", "name": "auto"}) == "w-b"
@@ -268,7 +270,12 @@ def grammar(syntax: Any = "lark", definition: Any = 'start: "a"') -> dict[str, A
         ("[", "the tools are no JSON"),
         ([], "at least one tool"),
         ({"type": "function"}, "expected a list"),
+        (NOW, "expected a list of at least one tool: write [tool]"),
         ([7], "tools, /0 is 7; expected an object of the type"),
+        ([{"description": "x"}], 'or {"name": ..., "inputSchema": ...} as MCP has'),
+        ([{"name": "a", "parameters": {}, "input_schema": {}}], "/0 has both parameters and input_schema"),
+        ([{"name": "a", "input_schema": []}], "tools, /0/input_schema is a list"),
+        ([{"type": "web_search", "name": "a", "input_schema": {}}], "tools, /0 is "),
         ([NOW, {"type": "web_search"}], "tools, /1 is "),
         ([NOW, NOW], "tools, /1/name: a tool before has the name 'now' too"),
         ([{"type": "function"}], "tools, /0/name is None"),
@@ -300,7 +307,33 @@ def test_malformed_tools(tools: Any, message: str) -> None:
     assert message in str(error.value)
 
 
+@pytest.mark.parametrize(
+    "tool",
+    [
+        {"type": "function", "name": "weather", "parameters": ARGUMENTS},
+        {"name": "weather", "parameters": ARGUMENTS},
+        {"function": WEATHER["function"]},
+        {"name": "weather", "description": "d", "input_schema": ARGUMENTS, "cache_control": {"type": "ephemeral"}},
+        {"type": "custom", "name": "weather", "input_schema": ARGUMENTS},
+        {"name": "weather", "title": "t", "inputSchema": ARGUMENTS, "outputSchema": {}, "annotations": {}},
+    ],
+)
+def test_every_form_of_a_function_is_the_same_language(tool: dict[str, Any]) -> None:
+    texts = [call("weather", text) for text in ('{"city": "Oslo"}', '{"town": 1}', '{"city": "Oslo", "days": 2}', "{}")]
+    assert verdicts(texts, [tool]) == verdicts(texts, [WEATHER]) == "w-w-"
+
+
+def test_a_custom_tool_without_its_type() -> None:
+    bare = {key: value for key, value in DATE.items() if key != "type"}
+    texts = [call("date", '{"input": "2026-11"}'), call("date", '{"input": "x"}')]
+    assert verdicts(texts, [bare]) == verdicts(texts, [DATE])
+    assert verdicts(texts, [{"custom": APPLY["custom"]}]) == "--"
+
+
 def test_a_schema_error_has_the_pointer_into_the_tools() -> None:
+    with pytest.raises(mw.SchemaError) as error:
+        mw.read_tools([{"name": "now", "inputSchema": {"properties": {"a": {"type": "no"}}}}])
+    assert error.value.pointer == "/0/inputSchema/properties/a/type"
     with pytest.raises(mw.SchemaError) as error:
         mw.read_tools([NOTE, {**NOW, "parameters": {"properties": {"a": {"type": "no"}}}}], **HERMES)
     assert error.value.pointer == "/1/parameters/properties/a/type"
@@ -321,6 +354,7 @@ def test_a_schema_error_has_the_pointer_into_the_tools() -> None:
         ({"separator": 1}, "separator is 1"),
         ({"choice": "any"}, "choice is 'any'"),
         ({"choice": 1}, "choice is 1"),
+        ({"choice": {"type": "tool", "name": "no"}}, "expected 'auto', 'required', 'none' or a tool"),
         ({"choice": {"type": "custom", "name": "now"}}, "expected 'auto', 'required', 'none' or a tool"),
         ({"choice": {"type": "allowed_tools"}}, "choice is "),
     ],

@@ -135,8 +135,8 @@ def test_read_constraint(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "syntax", "message"),
     [
-        ('{"type": "object"}', None, "is a JSON Schema; schemas are read by load_schema"),
-        ("[a-z]+", None, "is a regular expression; expected a grammar"),
+        ('{"type": "object"}', None, r"is a JSON Schema; .*: mw\.load_schema"),
+        ("[a-z]+", None, r"is a regular expression; expected a grammar.*: mw\.load_regex"),
         ("missing.gbnf", None, "missing.gbnf' does not exist"),
         ('root ::= "a"', "gbfn", "no syntax is named 'gbfn'; did you mean 'gbnf'"),
         (3, None, "a constraint is of type int|a constraint"),

@@ -142,7 +142,7 @@ FOREIGN = {
     "JSON Schema": (
         '{"$schema": "https://x.invalid", "type": "object"}',
         "1:1",
-        "this is a JSON Schema; .*write what it describes",
+        r"this is a JSON Schema; .*: mw\.load_schema",
     ),
     "a schema without its name": ('{"properties": {"a": {"type": "integer"}}}', "1:1", "this is a JSON Schema;"),
     "a schema that was cut off": ('{"$schema": "https://x.invalid", "type": ', "1:1", "this is a JSON Schema;"),

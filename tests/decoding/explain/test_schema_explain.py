@@ -74,3 +74,54 @@ def test_other_tokens() -> None:
     assert "comes after the end of the text" in matcher.explain(1).summary
     assert store.batch(1).explain(0, 257 + 5).startswith("token 262 is out of range")
     assert "may come next" in store.batch(1).explain(0, 257)
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "why"),
+    [
+        ({"required": ["b", "c"]}, b'{"b":1}', 'property "c" must be there; allowed'),
+        ({"required": ["b", "c"]}, b"{}", 'properties "b" and "c" must be there; allowed'),
+        (
+            {"anyOf": [{"required": ["b"]}, {"required": ["c"]}]},
+            b"{}",
+            'property "b" must be there, or $: property "c" must be there; allowed',
+        ),
+        ({"minProperties": 2}, b'{"b":1}', "at least 2 properties must be there, and there is 1; allowed"),
+        ({"type": "array", "minItems": 2}, b"[]", "at least 2 items must be there, and there are none; allowed"),
+        ({"type": "string", "minLength": 2}, b'"a"', "the string is shorter than 2 characters; allowed"),
+    ],
+)
+def test_the_error_names_what_is_missing(schema: dict[str, object], text: bytes, why: str) -> None:
+    """Also behind bytes that were read, in a batch, and in a part of a composition."""
+    store = mw.build_store({"type": "object", **schema}, vocabulary())
+    matcher = store.matcher()
+    with pytest.raises(IllegalTokenError) as found:
+        matcher.advance_bytes(text)
+    assert f"{text[-1:]!r}, cannot come here: $: {why}" in str(found.value) and matcher.said() == b""
+    matcher.advance_bytes(text[:-1])
+    assert f"cannot come here: $: {why}" in matcher.why(text[-1] + 1)
+    batch = store.batch(2)
+    batch.advance_bytes(1, text[:-1])
+    assert f"cannot come here: $: {why}" in batch.explain(1, text[-1] + 1)
+    composed = mw.compose('start: "x" PART "y"\n%declare PART', {"PART": mw.load_schema({"type": "object", **schema})})
+    for so_far in (b"", b"x", b"x" + text[:-1]):
+        inside = mw.build_store(composed, vocabulary()).matcher()
+        inside.advance_bytes(so_far)
+        with pytest.raises(IllegalTokenError) as found:
+            inside.advance_bytes((b"x" + text + b"y")[len(so_far) :])
+        assert f"cannot come here: $: {why}" in str(found.value)
+
+
+def test_the_error_of_a_long_text_does_not_read_it_again() -> None:
+    matcher = mw.build_store({"type": "object", "required": ["b"]}, vocabulary()).matcher()
+    matcher.advance_bytes(b'{"a":"' + b"x" * 5_000 + b'"')
+    with pytest.raises(IllegalTokenError, match="cannot come here; allowed"):
+        matcher.advance_bytes(b"}")
+    assert 'property "b" must be there' in matcher.explain(b"}"[0] + 1).summary
+
+
+def test_behind_a_part_that_may_end_its_schema_says_nothing() -> None:
+    composed = mw.compose('start: PART "y"\n%declare PART', {"PART": mw.load_schema({"type": "object"})})
+    matcher = mw.build_store(composed, vocabulary()).matcher()
+    with pytest.raises(IllegalTokenError, match=r"Byte 2 of it, b'z', cannot come here; allowed"):
+        matcher.advance_bytes(b"{}z")

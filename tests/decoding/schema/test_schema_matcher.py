@@ -205,7 +205,7 @@ def test_illegal_texts_stop_at_the_first_wrong_byte(store: SchemaStore, text: st
     with pytest.raises(mw.IllegalTokenError, match=f"Byte {legal} of it"):
         matcher.advance_bytes(data)
     matcher.advance_bytes(data[:legal])
-    with pytest.raises(mw.IllegalTokenError, match="cannot come here; allowed"):
+    with pytest.raises(mw.IllegalTokenError, match=r"cannot come here: \$.*; allowed"):
         matcher.advance_bytes(data[legal : legal + 1])
     assert matcher.said() == data[:legal]
 

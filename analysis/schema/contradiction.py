@@ -1,0 +1,197 @@
+"""Which keywords of a schema contradict one another: for people whose schema no value satisfies.
+
+In: a schema without a value. Out: a few of its keywords that no value satisfies together, each of
+which is needed: without it some value would. They are found by leaving keywords out.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from maskwright.analysis.arguments import printable
+from maskwright.analysis.errors import EmptySchemaError, MaskwrightError
+from maskwright.analysis.schema.documents import DEFAULT_DRAFT, at, draft_named, escaped
+from maskwright.analysis.schema.graph import build_graph
+
+MOST_TRIES = 300
+"""BOUND: how often a schema is read to find the keywords."""
+
+MOST_SHOWN = 6
+"""Keywords that a message names."""
+
+_BY_NAME = frozenset({"$defs", "definitions", "properties", "patternProperties", "dependentSchemas"})
+_LISTS = frozenset({"allOf", "anyOf", "prefixItems", "items"})
+_ONES = frozenset(
+    {"items", "additionalItems", "additionalProperties", "contains", "propertyNames", "then", "else"}
+    | {"unevaluatedItems", "unevaluatedProperties"}
+)
+_REFERENCES = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
+_OTHERS_DEPEND = frozenset({"properties", "patternProperties", "prefixItems", "items", "$defs", "definitions"})
+"""Without one of these, others would say more, or nothing: its subschemas become `true` instead."""
+
+
+class Stated(NamedTuple):
+    """A keyword where it stands. pointer : of the subschema that has it."""
+
+    pointer: str
+    keyword: str
+    value: Any
+
+    def __str__(self) -> str:
+        value = spelled(self.value)
+        return f"{self.keyword} {value}" if self.keyword else value
+
+
+def spelled(value: Any) -> str:
+    """A value of a schema as JSON, shortened for a message."""
+    shown = printable(json.dumps(value, ensure_ascii=False, default=repr))
+    return shown if len(shown) <= 60 else f"{shown[:40]} ... {shown[-15:]}"
+
+
+def contradiction(
+    schema: Any, *, documents: Mapping[str, Any] | None = None, default_draft: int = DEFAULT_DRAFT
+) -> tuple[Stated, ...]:
+    """Keywords that no value satisfies together, though it would if any of them were left out.
+
+    schema : no value satisfies it. It does not change.
+
+    Returns () where it cannot be told: the schema is `false`, or it asks for what other keywords
+    leave over (`unevaluatedProperties`). After `MOST_TRIES` readings, more keywords than needed.
+    Raises: nothing.
+    Cost: that of reading a schema for each keyword that is found, times the logarithm of all.
+    """
+    if not isinstance(schema, dict):
+        return ()
+    search = _Search(copy.deepcopy(schema), documents, default_draft)
+    if not search.is_empty():
+        return ()
+    search.shrink("", search.schema)
+    found = search.stated
+    return () if any(one.keyword.startswith("unevaluated") for one in found) else tuple(found)
+
+
+def in_words(found: tuple[Stated, ...], pointer: str = "") -> str:
+    """The end of a message that nothing satisfies a schema; "" for ().
+
+    pointer : where the schema stands.
+
+    >>> in_words(contradiction({"type": "string", "minLength": 5, "maxLength": 3}))
+    ': type "string", minLength 5 and maxLength 3 contradict one another'
+    """
+    if not found:
+        return ""
+    places = list(dict.fromkeys(one.pointer for one in found))
+    groups = []
+    for place in places:
+        here = [str(one) for one in found if one.pointer == place]
+        names = f"{', '.join(here[:-1])} and {here[-1]}" if len(here) > 1 else here[0]
+        groups.append(f"{names} {at(pointer + place)}" if places != [""] else names)
+    more = f" and {len(groups) - MOST_SHOWN} more places" if len(groups) > MOST_SHOWN else ""
+    verb = "contradict one another" if len(found) > 1 else "allows nothing"
+    return f": {'; '.join(groups[:MOST_SHOWN])}{more} {verb}"
+
+
+class _Search:
+    """schema : changes, and no value ever satisfies it."""
+
+    def __init__(self, schema: dict[str, Any], documents: Mapping[str, Any] | None, draft: int) -> None:
+        self.schema, self.documents = schema, documents
+        self.draft = draft_named(schema.get("$schema")) or draft
+        self.stated: list[Stated] = []
+        self.tries = 0
+
+    def is_empty(self) -> bool:
+        self.tries += 1
+        if self.tries > MOST_TRIES:
+            return False
+        try:
+            build_graph(self.schema, documents=self.documents, lenient=True, default_draft=self.draft)
+        except EmptySchemaError:
+            return True
+        except MaskwrightError:
+            pass  # malformed without it
+        return False
+
+    def needed(self, names: list[Any], put: Callable[[set[Any]], None]) -> list[Any]:
+        """Those of some names without any of which there would be a value.
+
+        put : leaves all other names out.
+        """
+        kept = dict.fromkeys(names)
+
+        def leave_out(some: list[Any]) -> None:
+            rest = dict.fromkeys(name for name in kept if name not in set(some))
+            put(set(rest))
+            if self.is_empty():
+                for name in some:
+                    del kept[name]
+                return
+            put(set(kept))
+            if len(some) > 1:
+                leave_out(some[: len(some) // 2])
+                leave_out(some[len(some) // 2 :])
+
+        if names:
+            leave_out(names)
+        return list(kept)
+
+    def shrink(self, pointer: str, schema: dict[str, Any]) -> None:
+        """Leave out what is not needed of a subschema, and note what is."""
+        full = dict(schema)
+        if "$ref" in full and self.draft <= 7:
+            self.stated.append(Stated(pointer, "$ref", full["$ref"]))  # its neighbours are not read
+            names = [key for key in full if key in _BY_NAME]
+        else:
+            can_go = [key for key in full if self._can_go(key, full)]
+
+            def put(kept: set[str]) -> None:
+                schema.clear()
+                schema.update((key, full[key]) for key in full if key in kept or key not in can_go)
+
+            kept = self.needed(can_go, put)
+            names = [key for key in schema if key in kept or key in _OTHERS_DEPEND]
+        for key in names:
+            self._inside(f"{pointer}/{escaped(key)}", pointer, key, schema)
+
+    @staticmethod
+    def _can_go(key: str, schema: dict[str, Any]) -> bool:
+        if key in _OTHERS_DEPEND or (key == "minContains" and not schema[key]):
+            return key == "items" and "additionalItems" not in schema
+        return not key.startswith("$") or key in _REFERENCES
+
+    def _inside(self, at: str, pointer: str, key: str, schema: dict[str, Any]) -> None:
+        """What is needed inside a keyword, or the keyword. at : its JSON pointer."""
+        value = schema[key]
+        if key in _BY_NAME and isinstance(value, dict):
+            self._children(at, value, dict(value), value.__setitem__)
+        elif key in _LISTS and isinstance(value, list):
+            self._children(at, value, dict(enumerate(value)), value.__setitem__)
+        elif key in _ONES and isinstance(value, dict):
+            self.shrink(at, value)
+        elif key == "required" and isinstance(value, list):
+            self.needed(
+                list(dict.fromkeys(value)), lambda kept: schema.update(required=[n for n in value if n in kept])
+            )
+            self.stated.append(Stated(pointer, key, schema[key]))
+        else:
+            self.stated.append(Stated(pointer, key, value))
+
+    def _children(self, at: str, value: Any, full: dict[Any, Any], put_one: Callable[[Any, Any], None]) -> None:
+        """What is needed of subschemas by name or number; the others become `true`."""
+
+        def put(kept: set[Any]) -> None:
+            for name, child in full.items():
+                put_one(name, child if name in kept else True)
+
+        for name in self.needed([name for name in full if full[name] is not True], put):
+            where = f"{at}/{escaped(name)}"
+            if isinstance(full[name], dict):
+                self.shrink(where, full[name])
+            else:
+                self.stated.append(Stated(where, "", full[name]))
+
+
+__all__ = ["Stated", "contradiction", "in_words"]

@@ -1,0 +1,96 @@
+"""Prompts of a completion: what is wrong with one that starts no legal text, or that is none."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from maskwright.analysis.arguments import a_type, clip
+from maskwright.analysis.errors import IllegalTokenError, MaskwrightError
+from maskwright.analysis.loading.names import known_grammars
+from maskwright.decoding.matchers import name_of
+
+if TYPE_CHECKING:
+    from maskwright.decoding.matchers import AnyMatcher
+
+
+def check_order(store: Any, prompt: Any) -> None:
+    """Raises: MaskwrightError where the prompt is no text, or stands where the store should."""
+    order = "the store comes first, then the prompt, then the model: mw.complete(store, prompt, model)"
+    if not isinstance(prompt, str | bytes | bytearray):
+        raise MaskwrightError(f"the prompt is {a_type(prompt)}; expected a str or bytes; {order}")
+    is_text = isinstance(store, str | bytes) and not os.path.exists(store)
+    if is_text and isinstance(prompt, str) and (os.path.isfile(prompt) or prompt in known_grammars()):
+        what = "a file" if os.path.isfile(prompt) else "a grammar"
+        raise MaskwrightError(f"there is no store {clip(store)}, and the prompt {clip(prompt)} is {what}; {order}")
+
+
+def read_prompt(matcher: AnyMatcher, data: bytes, name: str = "the prompt") -> None:
+    """Advance a matcher, which is at the start of a text, by a prompt.
+
+    matcher : advanced in place.
+    data : the prompt in UTF-8.
+    name : what error messages call the prompt.
+
+    Raises: IllegalTokenError if no legal text begins with the prompt. The message has the first
+        wrong byte by offset and by line:column with a caret, and the bytes that could come there.
+    """
+    try:
+        matcher.advance_bytes(data)
+    except IllegalTokenError:
+        raise IllegalTokenError(_refusal(matcher, data, name)) from None
+
+
+def _refusal(matcher: AnyMatcher, data: bytes, name: str) -> str:
+    """The message that says why a prompt is refused. Advances the matcher as far as it is legal."""
+    # INVARIANT: the matcher has read data[:good], and no legal text begins with data[:bad]
+    good, bad = 0, len(data)
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        if matcher._allows_bytes(0, data[good:middle]):
+            matcher.advance_bytes(data[good:middle])
+            good = middle
+        else:
+            bad = middle
+    before, behind = data[:good], data[good:]
+    line = before.count(b"\n") + 1
+    begin = before.rfind(b"\n") + 1
+    end = data.find(b"\n", good)
+    column = len(before[begin:].decode(errors="replace")) + 1
+    shown = data[begin : end if end >= 0 else len(data)].decode(errors="replace")
+    lead, cut = max(0, column - 61), column + 40
+    context = ("..." if lead else "") + shown[lead:cut].replace("\t", " ")
+    caret = " " * (column - 1 - lead + (3 if lead else 0)) + "^"
+    character = behind.decode(errors="replace")[:1]
+    allowed = [byte for byte in range(256) if matcher._allows_bytes(0, bytes([byte]))]
+    grammar = name_of(matcher.store)
+    lines = [
+        f"{name} is not the beginning of a text of {grammar}: {character!r} cannot stand at byte {good}, line {line}:{column}",
+        f"    {context}",
+        f"    {caret}",
+        f"Allowed there: {_listed(allowed)}.",
+    ]
+    try:
+        ending = matcher.shortest_ending()
+        what = f"is complete if {ending.data[:80].decode(errors='replace')!r} follows" if ending.data else "is complete"
+        lines.append(f"The longest legal beginning is its first {good} of {len(data)} bytes; it {what}.")
+    except MaskwrightError:
+        lines.append(f"The longest legal beginning is its first {good} of {len(data)} bytes.")
+    return "\n".join(lines)
+
+
+def _listed(allowed: Sequence[int]) -> str:
+    """Bytes in words: letters, digits and non-ASCII bytes as one kind each, others singly."""
+    found = {byte for byte in allowed if byte < 0x80}
+    parts = []
+    for what, members in (("letters", {*range(65, 91), *range(97, 123)}), ("digits", set(range(48, 58)))):
+        if members <= found:
+            parts.append(what)
+            found -= members
+    parts += [repr(chr(byte)) for byte in sorted(found)]
+    if len(parts) > 40:
+        parts[40:] = [f"{len(parts) - 40} more ASCII characters"]
+    if len(found) < len(allowed) and any(byte >= 0x80 for byte in allowed):
+        parts.append("characters outside ASCII")
+    return ", ".join(parts) or "nothing"
