@@ -244,7 +244,11 @@ def test_names_that_are_bound_are_in_scope(names: PythonNames, block: str, depth
         ("import os as o, json\no.path.", "join", "sameopen"),
         ("from os import path\npath.", "join", "getcwd"),
         ("try:\n    import json\nexcept ImportError:\n    import shapes as json\njson.", "dumps area", "tool_"),
-        ("assert ", "len exit __debug__", "reveal_type ellipsis function"),
+        (
+            "assert ",
+            "len exit __debug__ __import__ __name__ __doc__ __file__",
+            "reveal_type ellipsis __dict__ __init__",
+        ),
         ("from os.path import *\nassert ", "join sep", "genericpath _joinrealpath"),
         ("x = [q for q in y]\nassert ", "x len", "q y"),
         ("import random\nrandom.", "of_project", "randint"),

@@ -25,7 +25,8 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Iterable
+import types
+from collections.abc import Iterable, Set
 from pathlib import Path
 from typing import Any
 
@@ -53,9 +54,10 @@ _OPEN = re.compile(r"\b(?:lambda|for)\b")
 _FOR = re.compile(r"^[ \t]*(?:async[ \t]+)?for\b.*?\bin[ \t]")
 """A `for` statement up to what it goes through, where what it binds is no name yet."""
 _OF_SCOPES = frozenset(
-    {"__annotations__", "__builtins__", "__cached__", "__debug__", "__loader__", "__path__", "__qualname__", "__spec__"}
+    {*vars(types.ModuleType("any")), "__annotations__", "__builtins__", "__cached__", "__debug__", "__file__"}
+    | {"__path__", "__qualname__"}
 )
-"""Names that are there in any module or class body, likewise."""
+"""Names that are there in any module or class body."""
 _MOST_KEPT = 64
 _WORD = "maskwright_name"
 """Stands for the name that is to come."""
@@ -117,7 +119,7 @@ class PythonNames:
             self._known[code] = None if not names else (TERMINAL, frozenset(names))
         return self._known[code]
 
-    def _names(self, code: str, kind: str) -> set[str] | None:
+    def _names(self, code: str, kind: str) -> Set[str] | None:
         # with a word at the end, and closed, the statement is whole, which the parser reads best
         whole = code + _WORD + (")" if kind == "argument" else "")
         place = Place(
@@ -129,7 +131,7 @@ class PythonNames:
         if not place.is_name:
             return None
         if kind == "import":
-            names: set[str] | None = self._modules(place, code)
+            names: Set[str] | None = self._modules(place, code)
         elif kind == "from":
             names = self._members(place, code)
         elif kind == "attribute":
@@ -150,15 +152,15 @@ class PythonNames:
             (folder / f"{name}.py").exists() or (folder / name / "__init__.py").exists() for folder in self._folders
         )
 
-    def _modules(self, place: Place, code: str) -> set[str]:
+    def _modules(self, place: Place, code: str) -> Set[str]:
         """The modules that can be imported; behind a point, those of the package before it."""
         package = _PACKAGE.search(code)
         if package is not None:
             for found in self._find(place, package[1], imports=[package[1]]).values():
-                return {*found.submodules}
+                return found.submodules
         return {each.name for each in place.script.complete(*_end(code)) if each.type != "keyword"}
 
-    def _members(self, place: Place, code: str) -> set[str] | None:
+    def _members(self, place: Place, code: str) -> Set[str] | None:
         """What the module of a `from` has, if it is found. Relative ones need the text's path."""
         match = _FROM.search(code)
         assert match is not None
@@ -172,7 +174,7 @@ class PythonNames:
         line, column = _end(code[: match.end("module")])
         return names_of_modules(place.script, line, column - 1)
 
-    def _attributes(self, place: Place) -> set[str] | None:
+    def _attributes(self, place: Place) -> Set[str] | None:
         """The attributes of what is before a point, if that is certain."""
         paths = {*place.paths()}
         modules = self._find(place, *paths) if paths else {}
@@ -187,31 +189,34 @@ class PythonNames:
         names = _union(each_of)
         return None if names is None else names | place.attributes_given()
 
-    def _in_scope(self, place: Place, code: str, kind: str) -> set[str] | None:
+    def _in_scope(self, place: Place, code: str, kind: str) -> Set[str] | None:
         """The names in scope; where an argument may come, the parameters' names too."""
         if not (place.is_argument() if kind == "argument" else place.is_scope()):
             return None
-        names = [place.names_in_scope(), _names_of(self._find(place, "builtins")["builtins"])]
-        for star in place.star_imports():
-            module = ".".join(name.value for name in star.get_from_names())
-            found = {} if star.level else self._find(place, module)
-            if found:
-                names.append({*found[module].public} or None)
-            else:
-                names.append(names_of_modules(place.script, *place_of_from(star), frozenset({self._path})))
+        # what any module has as an object is no name in it
+        built_in = self._find(place, "builtins")["builtins"].names - {*dir(types.ModuleType)}
+        names: list[Set[str] | None] = [place.names_in_scope(), built_in, _OF_SCOPES]
+        names += [self._public(place, star) for star in place.star_imports()]
         if kind == "argument":
             parameters = [each.name for each in place.script.complete(*_end(code)) if each.name.endswith("=")]
             names.append({name[:-1] for name in parameters})
-        found_names = _union(names)
-        return None if found_names is None else found_names | _OF_SCOPES
+        return _union(names)
+
+    def _public(self, place: Place, star: Any) -> Set[str] | None:
+        """What a statement `from ... import *` binds."""
+        module = ".".join(name.value for name in star.get_from_names())
+        if not star.level:
+            for found in self._find(place, module).values():
+                return found.public or None
+        return names_of_modules(place.script, *place_of_from(star), frozenset({self._path}))
 
 
-def _names_of(module: Found, submodules: Iterable[str] = ()) -> set[str] | None:
+def _names_of(module: Found, submodules: Iterable[str] = ()) -> Set[str] | None:
     """What a module has; None where it is none, or answers to any name."""
     return None if module.kind != "module" or "__getattr__" in module.names else {*module.names, *submodules}
 
 
-def _names_of_instance(found: Found, place: Place) -> set[str] | None:
+def _names_of_instance(found: Found, place: Place) -> Set[str] | None:
     """What an instance of a class has: the class's names, and its own as jedi lists them."""
     if "class" not in found.kind or "__getattr__" in found.names:
         return None
@@ -219,7 +224,7 @@ def _names_of_instance(found: Found, place: Place) -> set[str] | None:
     return None if own is None else {*found.names, *own}
 
 
-def _union(each_of: list[set[str] | None]) -> set[str] | None:
+def _union(each_of: list[Set[str] | None]) -> Set[str] | None:
     """All names of some sets; None if one of these is not known."""
     known = [names for names in each_of if names is not None]
     return {*()}.union(*known) if len(known) == len(each_of) else None
