@@ -25,6 +25,19 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "def area(width, height=1): ...\ndef loose(a, **rest): ...\nSIDE = 3\n"
         "@other.decorator\ndef kept(a, b): ...\nclass Side:\n    def __init__(self, width, height): ...\n"
     )
+    (folder / "public.py").write_text(
+        "from shapes import *\n__all__ = ['one', '_two', 'SIDE']\none = _two = three = 1\n"
+    )
+    (folder / "random.py").write_text("of_project = 1\n")
+    (folder / "sys.py").write_text("of_project = 1\n")
+    (folder / "package").mkdir()
+    (folder / "package" / "__init__.py").write_text("")
+    (folder / "package" / "inner.py").write_text("")
+    (folder / "package" / "data.txt").write_text("")
+    (folder / "only_stub.pyi").write_text("name: int\n")
+    (folder / "any_name.py").write_text("def __getattr__(name): ...\n")
+    (folder / "made.py").write_text("import sys\nsys.modules[__name__].name = 1\n")
+    (folder / "runs.py").write_text(f"open({str(folder / 'ran')!r}, 'w')\nname = 1\n")
     (folder / "stars.py").write_text("from not_installed import *\nSIDE = 3\n")
     return folder
 
@@ -115,6 +128,19 @@ def test_names_that_can_come(names: PythonNames, code: str, there: set[str], not
         "from not_installed import *\nassert ",
         "from not_installed import *\nprint(1, ",
         "import stars\nstars.",
+        "import any_name\nany_name.",
+        "from any_name import ",
+        "import made\nmade.",
+        # a stub is no proof
+        "import only_stub\nonly_stub.",
+        "from only_stub import ",
+        # modules of the standard library that answer to other names, or are not there
+        "from concurrent.futures import ",
+        "import os\nos.none.",
+        "import not_in_python\nnot_in_python.",
+        "import types\nx = types.SimpleNamespace(a=1)\nx.",
+        "def str(x): ...\ndef f(a: str):\n    a.",
+        "from stars import *\ndef f(a: str):\n    a.",
         "from stars import ",
         "from stars import *\nassert ",
     ],
@@ -202,6 +228,80 @@ def test_names_that_are_bound_are_in_scope(names: PythonNames, block: str, depth
     found = names((block + "".join(f"{indent}{line}\n" for line in lines) + f"{indent}assert ").encode())
     assert found is not None
     assert {f"q{n}" for n in range(len(BINDERS))} <= found[1]
+
+
+@pytest.mark.parametrize(
+    ("code", "names_there", "names_not_there"),
+    [
+        ("import collections\ncollections.", "namedtuple _sys", "Sized Mapping dict_items"),
+        ("from collections import ", "namedtuple abc", "Sized"),
+        ("import json\njson.", "dumps decoder", "tool"),
+        ("import json.tool\njson.", "dumps tool", "cli"),
+        ("from json import tool\nimport json\njson.", "tool", "cli"),
+        ("from json import ", "dumps tool", "cli"),
+        ("import concurrent.", "futures", "interpreters"),
+        ("import os.", "path", "posixpath"),
+        ("import os as o, json\no.path.", "join", "sameopen"),
+        ("from os import path\npath.", "join", "getcwd"),
+        ("try:\n    import json\nexcept ImportError:\n    import shapes as json\njson.", "dumps area", "tool_"),
+        (
+            "assert ",
+            "len exit __debug__ __import__ __name__ __doc__ __file__",
+            "reveal_type ellipsis __dict__ __init__",
+        ),
+        ("from os.path import *\nassert ", "join sep", "genericpath _joinrealpath"),
+        ("x = [q for q in y]\nassert ", "x len", "q y"),
+        ("import random\nrandom.", "of_project", "randint"),
+        ("import sys\nsys.", "path", "of_project"),
+        ("from public import *\nassert ", "one _two SIDE", "three"),
+        ("import public\npublic.", "one _two three SIDE __name__", "__path__"),
+        ("import package\npackage.", "inner __path__", "data"),
+        ("import package.", "inner", "__path__"),
+    ],
+)
+def test_names_that_python_has(names: PythonNames, code: str, names_there: str, names_not_there: str) -> None:
+    """What stubs import for themselves, and have for other versions, is not there."""
+    found = names(code.encode())
+    assert found is not None
+    assert {*names_there.split()} <= found[1] and not {*names_not_there.split()} & found[1]
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        ("0x1F", int),
+        ("1_0e3", float),
+        ("2j", complex),
+        ("'a' 'b'", str),
+        ("f'a'", str),
+        ('Rb"a"', bytes),
+        ("[]", list),
+        ("[a for a in b]", list),
+        ("{}", dict),
+        ("{1: 2}", dict),
+        ("{**a}", dict),
+        ("{a: 1 for a in b}", dict),
+        ("{1}", set),
+        ("{1, *a}", set),
+        ("{a for a in b}", set),
+    ],
+)
+def test_instances_of_the_language_have_what_their_class_has(names: PythonNames, value: str, kind: type) -> None:
+    assert names(f"x = {value}\nx.".encode()) == ("NAME", frozenset(dir(kind)))
+
+
+def test_no_module_of_the_project_is_run(names: PythonNames, project: Path) -> None:
+    for code in ("import runs\nruns.", "from runs import ", "from runs import *\nassert ", "import runs, json\njson."):
+        found = names(code.encode())
+        assert found is not None and ("json" in code or "name" in found[1])
+    assert not (project / "ran").exists()
+
+
+def test_what_was_asked_before_changes_nothing(names: PythonNames, project: Path) -> None:
+    codes = [b"import json\njson.", b"import json.tool\njson.", b"import importlib\nimportlib.", b"import os\nos."]
+    first = [PythonNames(project)(code) for code in codes]
+    assert [PythonNames(project)(code) for code in reversed(codes)] == first[::-1]
+    assert [names(code) for code in codes] == first
 
 
 def test_some_places_are_held_though_a_name_may_be_bound(names: PythonNames) -> None:

@@ -26,7 +26,7 @@ TASKS = {
     "Write a text with a model": "load_model complete generate Completion forced_tokens TokenCounts",
     "Find out what is wrong": "lint_grammar lint_schema Explanation validate ValidationReport verify VerificationReport",
     "Study a grammar": "analyze AnalysisReport interchange_classes build_follow_graph Deciders Judge Verdict Explainer",
-    "Catch an error": "MaskwrightError GrammarError TerminalError EmptyLanguageError SchemaError NestingError LimitError "
+    "Catch an error": "MaskwrightError GrammarError TerminalError EmptyLanguageError SchemaError EmptySchemaError NestingError LimitError "
     "BackupError UnusedPartError VocabularyError UnknownNameError StoreError CertificateError CorpusError "
     "MissingExtraError IllegalTokenError DeadEndError OutOfTimeError BusyError CancelledError "
     "NoProcessError WorkerError MaskwrightWarning",

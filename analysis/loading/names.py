@@ -177,7 +177,7 @@ def _readers_of_text(source: str) -> Iterator[str]:
     elif source in known_grammars():
         yield f"load_grammar({shown}) reads this grammar of the library"
     elif reader is not None:
-        yield f"{reader[0]}({shown}) reads {reader[1]}"
+        yield f"{reader[0]}({clip(source)}) reads {reader[1]}"
     elif "::=" in source:
         yield "read_constraint(text) reads a grammar in GBNF or EBNF"
     elif is_text(next((line for line in text.split("\n") if line and not line.startswith(("//", "#", "%"))), "")):

@@ -20,7 +20,7 @@ from maskwright.analysis.lexing.lexemes import Lexemes
 from maskwright.analysis.lexing.transducer import STATE_LIMIT
 from maskwright.analysis.locks import new_lock
 from maskwright.decoding.names import layout
-from maskwright.maskstore.automaton.stack_automaton import build_lexer_and_parser
+from maskwright.maskstore.automaton.stack_automaton import build_modes
 from maskwright.maskstore.schema.vocabulary_tables import sorted_trie
 from maskwright.maskstore.table import schema
 from maskwright.maskstore.table.compiled import EngineTable
@@ -74,7 +74,7 @@ def name_lexer(store: EngineTable) -> NameLexer:
 
     It lives as long as the store; the last few live on.
 
-    Cost: 0.1 s for python.lark, 1.2 s for the library's `python`: the parser's tables are made anew
+    Cost: 0.1 s for python.lark, 0.3 s for the library's `python`: the parser's tables are made anew
     where there are several modes. Some ms for a store that is like one before.
     """
     found = _KNOWN.get(id(store))
@@ -100,7 +100,7 @@ def _shared(store: EngineTable) -> NameLexer:
 def _made(store: EngineTable) -> NameLexer:
     grammar, table = store.grammar, store.table
     has_modes = int(table[schema.N_MODES]) > 1
-    modes = build_lexer_and_parser(grammar).modes if has_modes else None
+    modes = build_modes(grammar)[1] if has_modes else None
     lexemes = Lexemes(grammar, lambda _, __: True, modes, STATE_LIMIT)
     next_state = lexemes.union.next_state
     starts = lexemes.union.starts

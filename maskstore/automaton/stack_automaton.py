@@ -20,7 +20,7 @@ from maskwright.analysis.lexing.modes import Modes, lexing_modes
 from maskwright.analysis.lexing.transducer import STATE_LIMIT, build_transducer
 from maskwright.analysis.lr.encoding import LrTables
 from maskwright.analysis.lr.live import Live, without_dead_ends
-from maskwright.analysis.lr.merging import build_merged_tables
+from maskwright.analysis.lr.merging import Merged, build_merged_tables
 from maskwright.analysis.lr.splits import refuse_split
 from maskwright.maskstore.automaton import _pool_kernels
 from maskwright.maskstore.automaton.closure import BYTES_BUDGET, EDGE_BUDGET, Closure, MaskCollector, close
@@ -95,6 +95,16 @@ class LexerAndParser:
     live: Live | None
 
 
+def build_modes(grammar: Grammar) -> tuple[Merged, Modes]:
+    """The merged tables of a grammar, and the modes of its lexer, by the states of these tables.
+
+    Raises: what `build_merged_tables` and `lexing_modes` raise.
+    """
+    merged = build_merged_tables(grammar, grammar.conflicts)
+    tables = merged.tables
+    return merged, lexing_modes(grammar, tables.action != 0, tables.terminal_column, tables.accessing)
+
+
 def build_lexer_and_parser(grammar: Grammar) -> LexerAndParser:
     """The lexer and the parser of a grammar with lexing "longest" or "contextual".
 
@@ -106,9 +116,8 @@ def build_lexer_and_parser(grammar: Grammar) -> LexerAndParser:
         `build_merged_tables`, `lexing_modes`, `refuse_split` and `build_transducer` raise.
     """
     check_literals(grammar, STATE_LIMIT)
-    merged = build_merged_tables(grammar, grammar.conflicts)
+    merged, modes = build_modes(grammar)
     tables = merged.tables
-    modes = lexing_modes(grammar, tables.action != 0, tables.terminal_column, tables.accessing)
     refuse_split(grammar, tables, modes)
     transducer = build_transducer(grammar, merged.can_follow, modes)
     origin = np.arange(tables.n_states, dtype=np.int32)

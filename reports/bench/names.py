@@ -1,4 +1,4 @@
-"""Names given at run time: what masks cost, what jedi refuses wrongly on real files, and which names of completions exist.
+"""Names given at run time: what masks cost, what the lists refuse wrongly on real files, and which names of completions exist.
 
 python reports/bench/names.py [--files N] [--places N] [--functions N] [--tokens N] [--tokenizer T]
 

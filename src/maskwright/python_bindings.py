@@ -1,8 +1,9 @@
-"""What binds the names around a place in a Python text: what jedi's own answers leave open.
+"""What binds the names around a place in a Python text, and what is certain there.
 
-In: a jedi script whose text has a word at the place that is asked about. Out: which objects are
-certain there. Jedi tells what a name may be, and leaves out what it cannot tell. So an answer is
-believed only if each binding of the name is one that jedi understands.
+In: the tree of a text that has a word at the place that is asked about. Out: the names in scope,
+and the modules and classes of what is before a point. Where the tree does not tell, jedi is asked.
+It tells what a name may be, and leaves out what it cannot tell. So an answer is believed only if
+each binding of the name is one that jedi understands.
 
 What the parser cannot read (such as `case` and `except*`) stands as errors in its tree. Names there
 may be bound or not.
@@ -10,9 +11,14 @@ may be bound or not.
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+from maskwright.python_modules import names_of_modules, nodes, star_imports
 
 _SCOPES = ("funcdef", "classdef", "lambdef", "file_input")
 _STATEMENTS = ("suite", "simple_stmt", *_SCOPES)
@@ -20,33 +26,26 @@ _OPENS = {")": "(", "]": "[", "}": "{"}
 _NOT_SURE = re.compile(r"\b(?:_[A-Z]\w*|\w*T|T_\w+|AnyStr|Any|Self|Incomplete|object)\b")
 """Results that depend on the arguments, by the conventions of stubs; or that may be anything."""
 
-_PLAIN = {
-    f"builtins.{name}"
-    for name in ("bool", "bytes", "complex", "dict", "float", "frozenset", "int", "list", "set", "str", "tuple")
-}
+_PLAIN = {"bool", "bytes", "complex", "dict", "float", "frozenset", "int", "list", "set", "str", "tuple"}
 """Classes whose instances have only the class's names, unless a text asks for a subclass."""
 
 _ASKS = {"callable", "delattr", "getattr", "hasattr", "isinstance", "issubclass", "setattr", "type"}
 """Functions of the language that tell or change what names an object has."""
 
-_MAKES_NAMES = re.compile(
-    r"^[ \t]*from[ \t]+[\w.]+[ \t]+import[ \t]*\*|\b(?:globals|locals|vars)\(\)(?:\[|\.update\b)|\bsys\.modules\[[^\]]*\][ \t]*=",
-    re.MULTILINE,
-)
-"""What gives a module names that it does not tell."""
-
 
 class Place:
     """A word in a text, and what is before it.
 
-    script : a jedi `Script`.
+    tree : the text, as parso parses it.
     line, column : where the word begins, as jedi counts.
     word : what stands there for the name that is to come.
+    script : makes the text's jedi `Script`. It is asked for only where the tree does not tell: jedi
+        starts a process, and reads the stubs of the language.
     """
 
-    def __init__(self, script: Any, line: int, column: int, word: str) -> None:
-        self._script = script
-        self._module = script._module_node
+    def __init__(self, tree: Any, line: int, column: int, word: str, script: Callable[[], Any]) -> None:
+        self._make_script = script
+        self._module = tree
         leaf = self._module.get_leaf_for_position((line, column + 1), include_prefixes=True)
         self.is_name = (
             leaf is not None and leaf.type == "name" and leaf.value == word and leaf.start_pos == (line, column)
@@ -54,6 +53,11 @@ class Place:
         """Whether the word is one, and no part of a string or a comment."""
         self._word = leaf
         self._line = _line_before(leaf) if self.is_name else []
+
+    @cached_property
+    def script(self) -> Any:
+        """The text's jedi `Script`."""
+        return self._make_script()
 
     def is_scope(self) -> bool:
         """Whether any name here is one in scope: none is bound by what comes."""
@@ -73,33 +77,102 @@ class Place:
         if bindings is None or not self._are_not_set(names[1:]):
             return False
         if not bindings:
-            is_certain = len(names) == 1 and not self._has_star_import()
+            is_certain = len(names) == 1 and not self.star_imports()
         elif len(bindings) == 1 and bindings[0].get_definition().type in ("funcdef", "classdef"):
             is_certain = len(names) == 1
         else:
             is_certain = self._are_imports(bindings)
-        signatures = self._script.get_signatures(*self._word.start_pos)
+        signatures = self.script.get_signatures(*self._word.start_pos)
         return is_certain and bool(signatures) and all(map(_is_certain_signature, signatures))
 
-    def objects(self) -> list[Any]:
-        """What is before the point, if certain: modules, or instances of the library."""
+    def imports(self) -> list[str]:
+        """What the text imports by absolute names, as `StandardModules.find` takes it."""
+        found = [".".join(_values(path)) for node in nodes(self._module, "import_name") for path in node.get_paths()]
+        for node in nodes(self._module, "import_from"):
+            if not node.level:
+                members = [] if node.is_star_import() else [path[-1] for path in node.get_paths()]
+                found.append(":".join([".".join(_values(node.get_from_names())), *_values(members)]))
+        return found
+
+    def star_imports(self) -> list[Any]:
+        """The statements `from ... import *` of the text."""
+        return star_imports(self._module)
+
+    def paths(self) -> list[str]:
+        """Dotted names of what is before the point, if imports bind it and nothing else does."""
         names = _chain(self._line[:-1])
-        if not names:
+        bindings = self._bindings(names[0]) if names and self._are_not_set(names[1:]) else None
+        found = []
+        for leaf in bindings or []:
+            definition = leaf.get_definition()
+            if definition.type not in ("import_name", "import_from") or definition.level:
+                return []
+            found.append(".".join(_values([*definition.get_path_for_name(leaf), *names[1:]])))
+        return found
+
+    def names_in_scope(self) -> set[str]:
+        """Names that the text binds in the scopes around the place, or may bind there."""
+        scopes = _scopes(self._word)
+        bound = {
+            name
+            for name, leaves in self._module.get_used_names().items()
+            if any(
+                not _is_attribute(leaf)
+                and (
+                    leaf.parent.type == "global_stmt"
+                    or (_scope_bound(leaf) in scopes and not _is_of_comprehension(leaf))
+                )
+                for leaf in leaves
+            )
+        }
+        return bound | self._names_not_read()
+
+    def attributes_of_modules(self) -> set[str] | None:
+        """What is in the modules before the point, if these are certain and all of it is known."""
+        names = _chain(self._line[:-1])
+        bindings = self._bindings(names[0]) if names and self._are_not_set(names[1:]) else None
+        if not bindings or not self._are_imports(bindings):
+            return None
+        return names_of_modules(self.script, *names[-1].start_pos)
+
+    def classes(self) -> list[str]:
+        """Dotted names of the standard library's classes of what is before the point, if certain.
+
+        One binding of the name tells the class, and the text asks no more of it. What is annotated
+        with a class that often has subclasses may have more names.
+        """
+        names = _chain(self._line[:-1])
+        bindings = self._bindings(names[0]) if len(names) == 1 else None
+        if not bindings or len(bindings) > 1:
             return []
-        bindings = self._bindings(names[0])
-        if not bindings:
+        (binding,) = bindings
+        if any(_is_asked(leaf) for leaf in self._module.get_used_names()[binding.value] if not _is_attribute(leaf)):
             return []
-        at = names[-1].start_pos
-        found: list[Any] = self._script.infer(*at)
-        if not found:
+        definition = binding.get_definition()
+        if definition.type == "param":
+            return [] if definition.star_count else self._classes_of_annotation(definition.annotation)
+        if binding.parent.type == "with_item":
+            return self._classes_of_call(binding, binding.parent.children[0])
+        if definition.type != "expr_stmt" or definition.children[0] is not binding:
             return []
-        if all(each.type == "module" for each in found):
-            is_certain = self._are_imports(bindings) and self._are_not_set(names[1:]) and are_whole(self._script, *at)
-        elif all(each.type == "instance" and _is_stub(each.module_path) for each in found):
-            is_certain = len(names) == 1 and len(bindings) == 1 and self._is_certain_instance(bindings[0])
-        else:
-            is_certain = False
-        return [*found, *self._script.infer(*at, prefer_stubs=False)] if is_certain else []
+        if definition.children[1].type == "annassign":
+            return self._classes_of_annotation(definition.children[1].children[1])
+        value = definition.children[2]
+        if len(definition.children) > 3:
+            return []
+        literal = _class_of_literal(value)
+        return [f"builtins.{literal}"] if literal else self._classes_of_call(binding, value)
+
+    def attributes_listed(self) -> set[str] | None:
+        """What jedi lists of the object before the point, but functions; None if there is more."""
+        listed = self.script.complete(*self._word.start_pos)
+        if any(
+            each.name == "__getattr__"
+            or (each.name == "__getattribute__" and each.full_name != "builtins.object.__getattribute__")
+            for each in listed
+        ):
+            return None
+        return {each.name for each in listed if each.type not in ("function", "keyword")}
 
     def attributes_given(self) -> set[str]:
         """Attributes that the text itself gives to objects."""
@@ -109,7 +182,7 @@ class Place:
             if any(_is_attribute(leaf) and leaf.is_definition() for leaf in leaves)
         }
 
-    def names_not_read(self) -> set[str]:
+    def _names_not_read(self) -> set[str]:
         """Names that may be bound where jedi reads no binding."""
         return {
             name
@@ -125,19 +198,8 @@ class Place:
             )
         }
 
-    def are_stars_found(self) -> bool:
-        """Whether each `from ... import *` is of a module whose names are all known."""
-        modules = [star.get_from_names()[-1:] for star in self._stars()]
-        return all(names and are_whole(self._script, *names[0].start_pos) for names in modules)
-
     def _is_case(self) -> bool:
         return bool(self._line) and self._line[0].value == "case"
-
-    def _has_star_import(self) -> bool:
-        return bool(self._stars())
-
-    def _stars(self) -> list[Any]:
-        return [each for each in _nodes(self._module, "import_from") if each.is_star_import()]
 
     def _bindings(self, name: Any) -> list[Any] | None:
         """The leaves that bind a name in the scope that it is of; None if more may bind it."""
@@ -152,21 +214,13 @@ class Place:
                 or (leaf is not name and _is_in_error(leaf) and (after is None or after.value != "."))
             ):
                 return None
-            definition = leaf.get_definition()
-            if definition is not None:
-                is_own = definition.type in ("funcdef", "classdef") and definition.name is leaf
-                by_scope.setdefault(_scope(definition if is_own else leaf), []).append(leaf)
-        scope, is_first = _scope(self._word), True
-        while scope is not None:
-            if scope in by_scope and (is_first or scope.type != "classdef"):
-                return by_scope[scope]
-            scope, is_first = _scope(scope), False
-        return []
+            by_scope.setdefault(_scope_bound(leaf), []).append(leaf)
+        return next((by_scope[scope] for scope in _scopes(self._word) if scope in by_scope), [])
 
     def _are_imports(self, bindings: list[Any]) -> bool:
         """Whether only imports bind a name, each of what is found."""
         return all(
-            leaf.get_definition().type in ("import_name", "import_from") and self._script.infer(*leaf.start_pos)
+            leaf.get_definition().type in ("import_name", "import_from") and self.script.infer(*leaf.start_pos)
             for leaf in bindings
         )
 
@@ -174,44 +228,22 @@ class Place:
         """Whether the text gives no object attributes of these names."""
         return not {name.value for name in names} & self.attributes_given()
 
-    def _is_certain_instance(self, binding: Any) -> bool:
-        """Whether the one binding of a name tells its class, and the text no more of it."""
-        if any(_is_asked(leaf) for leaf in self._module.get_used_names()[binding.value] if not _is_attribute(leaf)):
-            return False
-        definition = binding.get_definition()
-        if definition.type == "param":
-            return not definition.star_count and self._is_class(definition.annotation)
-        if binding.parent.type == "with_item":
-            return self._is_certain_call(binding.parent.children[0])
-        if definition.type != "expr_stmt" or definition.children[0] is not binding:
-            return False
-        if definition.children[1].type == "annassign":
-            return self._is_class(definition.children[1].children[1])
-        value = definition.children[2]
-        return len(definition.children) == 3 and (
-            value.type in ("number", "string", "strings", "fstring")
-            or (value.type == "atom" and value.children[0].value in "[{")
-            or self._is_certain_call(value)
-        )
+    def _classes_of_annotation(self, annotation: Any) -> list[str]:
+        """The class of the language that an annotation names, whatever its parameters."""
+        head = annotation
+        if head is not None and head.type == "atom_expr" and len(head.children) == 2:
+            head = head.children[0] if head.children[1].children[0].value == "[" else None
+        if head is None or head.type != "name" or self._bindings(head) != [] or self.star_imports():
+            return []
+        return [f"builtins.{head.value}"] if head.value in _PLAIN else []
 
-    def _is_class(self, annotation: Any) -> bool:
-        """Whether an annotation is a plain class, whatever its parameters.
-
-        What is annotated with another class is often of a subclass, which has more names.
-        """
-        if annotation is None:
-            return False
-        if annotation.type == "atom_expr" and annotation.children[-1].children[0].value == "[":
-            head = annotation.children[-2]
-        else:
-            head = annotation
-        leaf = head.get_last_leaf()
-        if leaf.type != "name" or head.type not in ("name", "atom_expr", "trailer"):
-            return False
-        found = self._script.infer(*leaf.start_pos, prefer_stubs=True)
-        return bool(found) and all(
-            each.type == "class" and _is_stub(each.module_path) and each.full_name in _PLAIN for each in found
-        )
+    def _classes_of_call(self, binding: Any, value: Any) -> list[str]:
+        """The classes of what a call in the library gives, where it depends on no argument."""
+        if not self._is_certain_call(value):
+            return []
+        found = self.script.infer(*binding.start_pos)
+        is_certain = all(each.type == "instance" and _is_stub(each.module_path) and each.full_name for each in found)
+        return [each.full_name for each in found] if is_certain else []
 
     def _is_certain_call(self, value: Any) -> bool:
         """Whether a value is a call in the library whose result depends on no argument."""
@@ -221,9 +253,9 @@ class Place:
         if not names or names[0] is not value.children[0]:
             return False
         bindings = self._bindings(names[0])
-        if bindings is None or not self._are_imports(bindings) or (not bindings and self._has_star_import()):
+        if bindings is None or not self._are_imports(bindings) or (not bindings and self.star_imports()):
             return False
-        found = self._script.infer(*names[-1].start_pos, prefer_stubs=True)
+        found = self.script.infer(*names[-1].start_pos, prefer_stubs=True)
         return bool(found) and all(
             _is_stub(each.module_path)
             and (each.type == "class" or (each.type == "function" and _is_sure(each.get_signatures())))
@@ -277,16 +309,6 @@ def _leaves(node: Any, end: Any) -> list[Any]:
     return found
 
 
-def _nodes(node: Any, kind: str) -> list[Any]:
-    found, agenda = [], [node]
-    while agenda:
-        node = agenda.pop()
-        if node.type == kind:
-            found.append(node)
-        agenda += getattr(node, "children", [])
-    return found
-
-
 def _ancestor(node: Any, kinds: tuple[str, ...]) -> Any:
     node = node.parent
     while node is not None and node.type not in kinds:
@@ -296,6 +318,34 @@ def _ancestor(node: Any, kinds: tuple[str, ...]) -> Any:
 
 def _scope(node: Any) -> Any:
     return _ancestor(node, _SCOPES)
+
+
+def _scopes(node: Any) -> list[Any]:
+    """The scopes whose names a node sees, the innermost first."""
+    found = [_scope(node)]
+    while (outer := _scope(found[-1])) is not None:
+        found.append(outer)
+    return [scope for at, scope in enumerate(found) if not at or scope.type != "classdef"]
+
+
+def _scope_bound(leaf: Any) -> Any:
+    """The scope in which a leaf binds a name; None if it binds none.
+
+    What a comprehension binds counts for the scope around it.
+    """
+    definition = leaf.get_definition()
+    if definition is None:
+        return None
+    is_own = definition.type in ("funcdef", "classdef") and definition.name is leaf
+    return _scope(definition if is_own else leaf)
+
+
+def _is_of_comprehension(leaf: Any) -> bool:
+    return leaf.get_definition().type in ("comp_for", "sync_comp_for")
+
+
+def _values(names: list[Any]) -> list[str]:
+    return [name.value for name in names]
 
 
 def _is_in_error(leaf: Any) -> bool:
@@ -331,16 +381,20 @@ def _is_stub(path: Path | None) -> bool:
     return path is not None and path.suffix == ".pyi" and "typeshed" in path.parts
 
 
-def are_whole(script: Any, line: int, column: int) -> bool:
-    """Whether the modules that a name stands for have no names that jedi cannot see."""
-    found = script.infer(line, column, prefer_stubs=True)
-    return bool(found) and all(_is_whole_module(each) for each in found)
-
-
-def _is_whole_module(module: Any) -> bool:
-    if _is_stub(module.module_path) or module.module_path is None or module.module_path.suffix != ".py":
-        return True
-    return not _MAKES_NAMES.search(module.module_path.read_text(errors="replace"))
+def _class_of_literal(value: Any) -> str:
+    """The class of a literal or a display; nothing if a value is neither."""
+    if value.type == "number":
+        return type(ast.literal_eval(value.value)).__name__
+    if value.type in ("string", "strings", "fstring"):
+        prefix = value.get_first_leaf().value.lower().partition('"')[0].partition("'")[0]
+        return "bytes" if "b" in prefix else "str"
+    if value.type != "atom" or value.children[0].value not in ("[", "{"):
+        return ""
+    if value.children[0].value == "[":
+        return "list"
+    inside = value.children[1]
+    is_dict = inside.type == "dictorsetmaker" and {":", "**"} & {getattr(each, "value", "") for each in inside.children}
+    return "dict" if inside.type == "operator" or is_dict else "set"
 
 
 def _is_certain_signature(signature: Any) -> bool:

@@ -127,7 +127,7 @@ def complete(
     ] = None,
     names: Annotated[
         Path | None,
-        typer.Option("--names", metavar="FOLDER", help="Write no Python names that jedi knows this project to lack."),
+        typer.Option("--names", metavar="FOLDER", help="Write no Python name that this project is known to lack."),
     ] = None,
     device: Annotated[str | None, typer.Option("--device", metavar="D", help="cpu, cuda, ...")] = None,
     tokenizer: TokenizerOption = None,
