@@ -20,6 +20,12 @@ LEAST_TEMPERATURE = 1e-269
 """Below it a logit, divided by it, may overflow; then the likeliest token is taken."""
 
 
+def likeliest(logits: Logits) -> int:
+    """The first token of the greatest logit. NaN is less than all; 0 if all are NaN."""
+    best = int(np.argmax(logits))  # PERF: a NaN is taken for the greatest, so one is seen here
+    return best if not np.isnan(logits[best]) or np.isnan(logits).all() else int(np.nanargmax(logits))
+
+
 class Sampler:
     """Draws tokens from logits. Equal seeds draw equal tokens from equal logits.
 
@@ -33,11 +39,6 @@ class Sampler:
         self._temperature, self._top_k, self._top_p = temperature, top_k, top_p
         self._random = np.random.default_rng(seed)
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether a token is the likeliest one, or drawn from all, as the logits have them."""
-        return self._temperature == 0 or (self._top_k == 0 and self._top_p == 1)
-
     def choose(self, logits: Logits) -> int:
         """Choose a token. At temperature 0 ties go to the lowest id.
 
@@ -45,7 +46,7 @@ class Sampler:
 
         Raises: MaskwrightError if the greatest logit is not finite.
         """
-        best = int(np.nanargmax(logits)) if not np.isnan(logits).all() else 0
+        best = likeliest(logits)
         if logits[best] == np.inf:
             raise MaskwrightError(f"the model gives the allowed token {best} the logit +inf: its numbers overflow")
         if not np.isfinite(logits[best]):
