@@ -272,10 +272,21 @@ def test_facts_of_a_comparison(runner: CliRunner, folder: Path) -> None:
     free = facts["unconstrained"]
     assert free["verdict"]["answer"] == "refused" and free["closing"] == "" and free["is_complete"] is None
     assert facts["completion"].endswith(facts["closing"])
+    assert facts["interventions"] and free["interventions"] == []
+    assert all(one.keys() == {"index", "token", "probability"} for one in facts["interventions"])
+    n = len(facts["interventions"])
     assert 0 < facts["seconds_masks"] + facts["seconds_model"] <= facts["seconds"] + 1e-3
     shown = runner.invoke(app, arguments)
     assert shown.exit_code == 0 and "without masks" in shown.stdout
     assert "json: accepted" in shown.stdout and "json: refused" in shown.stdout
+    assert re.search(
+        rf"{n} interventions?: where masks forbade the model's own choice",
+        " ".join(re.sub("│", "", shown.stdout).split()),
+    )
+    held = runner.invoke(app, [*arguments, "--lookahead", "0", "--no-close", "--json", "-"])
+    assert held.exit_code == 0, held.stderr
+    negative = runner.invoke(app, [*arguments, "--lookahead", "-1"])
+    assert negative.exit_code == 2 and "lookahead is -1; expected 0 or more" in negative.stderr
 
 
 def test_a_store_file_and_its_prompt(runner: CliRunner, folder: Path, store: Store) -> None:
@@ -371,6 +382,8 @@ def test_samples_drawn_by_a_model(store: Store, model: LanguageModel) -> None:
             matcher.advance(expected)
             tokens.append(expected)
         texts.append(tokens)
+        assert all(one.index < 12 and 0 < one.probability <= 1 for one in fast.interventions)
+    assert fast.interventions, "a random model wants what is illegal"
     # a sample is drawn again as it was, and others differ
     assert texts[3] == texts[1] and len({tuple(text) for text in texts}) == 3
     everything = np.full(store.n_words, 0xFFFFFFFF, np.uint32)
@@ -385,6 +398,8 @@ def test_validate_with_a_model(runner: CliRunner, folder: Path, store: Store) ->
     assert done.exit_code == 0, done.stderr
     facts = json.loads(done.stdout)
     assert facts["classes"]["accepted"] == 5 and facts["figures"]["characters"] > 0
+    assert facts["figures"]["interventions"] > 0
+    assert 0 < facts["figures"]["masked_away"] <= facts["figures"]["interventions"]
     wrong = runner.invoke(app, arguments)
     assert wrong.exit_code == 2 and "a model draws samples (--check sample)" in wrong.stderr
 

@@ -26,7 +26,6 @@ from maskwright.decoding.generation.guide import CanonicalGuide
 from maskwright.decoding.generation.healing import Healing
 from maskwright.decoding.generation.interventions import Intervention, intervention
 from maskwright.decoding.generation.logits import Logits, Sampler, reader_of
-from maskwright.decoding.generation.lookahead import Lookahead
 from maskwright.decoding.generation.names import NameGuide, NameSource
 from maskwright.decoding.generation.options import (
     Options,
@@ -57,7 +56,7 @@ class Generation:
 
     def __init__(self, model: Any, matcher: AnyMatcher | None, prompt_tokens: Sequence[int], options: Options) -> None:
         vocabulary, heal, names, counts = options.vocabulary, options.heal, options.names, options.counts
-        canonical, lookahead = options.canonical, options.lookahead
+        canonical = options.canonical
         self._reader = reader_of(model, prompt_tokens)
         self._matcher = matcher
         self._vocabulary = vocabulary
@@ -85,7 +84,7 @@ class Generation:
         self._is_opportunistic = options.opportunistic and matcher is not None and not options.needs_masks
         self._waiting: list[int] = []
         self._has_mask = False  # of the next token
-        self._lookahead = None if matcher is None or lookahead is None else Lookahead(matcher, lookahead)
+        self._lookahead = options.lookahead_of(matcher)
         self._interventions: list[Intervention] = []
         self._n_forced = self._n_relaxed = self._n_masks = self._n_predicted = 0
         self._begin = self._first = self._mask_seconds = 0.0

@@ -15,6 +15,7 @@ from maskwright.maskstore.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from maskwright.decoding.endings.ending import Ending
+    from maskwright.decoding.generation.lookahead import Lookahead
     from maskwright.decoding.generation.names import NameSource
     from maskwright.decoding.matchers import AnyMatcher
     from maskwright.maskstore.canonical import CanonicalTokens
@@ -64,6 +65,14 @@ class Options:
             raise MaskwrightError(
                 "lookahead goes with neither canonical nor fast_forward, which look at bytes and not at lexemes; leave one of them out"
             )
+
+    def lookahead_of(self, matcher: AnyMatcher | None) -> Lookahead | None:
+        """What narrows a matcher's masks, if a lookahead is given. Raises: as `Lookahead`."""
+        if matcher is None or self.lookahead is None:
+            return None
+        from maskwright.decoding.generation.lookahead import Lookahead  # PERF: it makes the lexer anew
+
+        return Lookahead(matcher, self.lookahead)
 
     @property
     def needs_masks(self) -> bool:

@@ -126,7 +126,15 @@ def complete(
         Path | None,
         typer.Option("--counts", metavar="FILE", help="Let the model read ahead what maskwright learn has counted."),
     ] = None,
-    compare: Annotated[bool, typer.Option("--compare", help="Also show what the model writes without masks.")] = False,
+    lookahead: Annotated[
+        int | None,
+        typer.Option(
+            "--lookahead", metavar="K", help="Experiment: refuse tokens inside which more than K lexemes begin."
+        ),
+    ] = None,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Also show what the model writes without masks, and where they intervene.")
+    ] = False,
     reference: Annotated[
         str | None,
         typer.Option(
@@ -216,6 +224,7 @@ def complete(
         check_model(compiled, loaded)
         loading = time.perf_counter() - begin
         options |= {"heal": heal, "canonical": canonical, "fast_forward": fast_forward, "opportunistic": opportunistic}
+        options["lookahead"] = lookahead
         is_quiet = json_file is not None and str(json_file) == "-"
         console = Console(stderr=True, highlight=False, soft_wrap=True)
         _note_what_is_not_seen(text, loaded, console)
@@ -430,6 +439,10 @@ def _facts(
         "relaxed": found.relaxed,
         "masks": found.masks,
         "predicted": found.predicted,
+        "interventions": [
+            {"index": one.index, "token": one.token, "probability": round(one.probability, 6)}
+            for one in found.interventions
+        ],
         "verdict": _judged_by_schema(whole, store)
         if reference is None and isinstance(store, SchemaStore)
         else _judged(whole, reference, name_of(store)),
@@ -472,7 +485,19 @@ def _show_both(prompt: str, found: Completion, free: Completion, facts: dict[str
     if facts["verdict"] is not None:
         table.add_section()
         table.add_row(*(_verdict(said) for _, _, said in both))
+    table.add_section()
+    table.add_row(_intervened(found), "")
     Console(highlight=False).print(table)
+
+
+def _intervened(found: Completion) -> str:
+    """How often the masks forbade the model's own choice, and how much on average, in words."""
+    n = len(found.interventions)
+    if not n:
+        return "no intervention: no mask forbade the model's own choice"
+    share = sum(one.probability for one in found.interventions) / n
+    what = f"{n} intervention{'s' if n > 1 else ''}"
+    return f"{what}: where masks forbade the model's own choice, they took away {100 * share:.0f} % of the probability"
 
 
 def _verdict(facts: dict[str, Any]) -> str:
