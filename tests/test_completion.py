@@ -391,6 +391,17 @@ def test_samples_drawn_by_a_model(store: Store, model: LanguageModel) -> None:
         assert 0 <= fast(tokens, everything) < 32 * store.n_words
 
 
+def test_logits_asked_twice_are_the_same(model: LanguageModel) -> None:
+    reader = ModelReader(model.model, [0, 5])
+    for token in (7, 8):
+        first = reader.logits()
+        expected = first.copy()
+        first[:] = 0  # the caller may write into them
+        assert (reader.logits() == expected).all() and (reader.logits() == expected).all()
+        reader.push(token)
+    assert reader.calls == 2
+
+
 def test_validate_with_a_model(runner: CliRunner, folder: Path, store: Store) -> None:
     store.save("store.safetensors")
     arguments = ["validate", "store.safetensors", "--model", str(folder), "--reference", "json"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from maskwright.analysis.arguments import as_integer, clip, need_number, need_type, refuse_argument
 from maskwright.analysis.errors import LimitError, MaskwrightError
-from maskwright.decoding.engine.arguments import integers, texts
+from maskwright.decoding.engine.arguments import integers, plain_bytes, texts
 from maskwright.decoding.generation.counts import TokenCounts
 from maskwright.decoding.matchers import is_composed, is_matcher
 from maskwright.maskstore.vocabulary import Vocabulary
@@ -176,6 +176,18 @@ def as_prompt(tokens: Sequence[int]) -> list[int]:
             f"prompt_tokens is {clip(found)}; expected at least one token (the model's begin-of-text)"
         )
     return found
+
+
+def as_text(prompt: str | bytes) -> tuple[bytes, str]:
+    """A prompt in UTF-8, and as text.
+
+    Raises: MaskwrightError if it is neither a str nor bytes in UTF-8.
+    """
+    data = prompt.encode("utf-8", "surrogatepass") if isinstance(prompt, str) else plain_bytes("the prompt", prompt)
+    try:
+        return data, data.decode()
+    except UnicodeDecodeError as error:
+        raise MaskwrightError(f"the prompt is not UTF-8: {error.reason} at byte {error.start}") from None
 
 
 def check_budget(matcher: AnyMatcher, ending: Ending, max_tokens: int) -> None:

@@ -31,12 +31,11 @@ from maskwright.analysis.errors import (
     VocabularyError,
 )
 from maskwright.decoding.adapters.huggingface import check_same_tokens
-from maskwright.decoding.engine.arguments import plain_bytes
 from maskwright.decoding.generation.generation import Completion, Generation, generate
 from maskwright.decoding.generation.healing import split_for_healing
 from maskwright.decoding.generation.interventions import Intervention, intervention
 from maskwright.decoding.generation.logits import CallReader, ModelReader, Sampler, reader_of
-from maskwright.decoding.generation.options import as_stops, check_names
+from maskwright.decoding.generation.options import as_stops, as_text, check_names
 from maskwright.decoding.logits import apply_mask, need_torch
 from maskwright.decoding.matcher import DEFAULT_ROLLBACK
 from maskwright.decoding.matchers import check_tables, name_of
@@ -236,11 +235,7 @@ def start_completion(
     """
     constrained, heal = as_boolean("constrained", constrained), as_boolean("heal", heal)
     check_model(store, model)
-    data = prompt.encode("utf-8", "surrogatepass") if isinstance(prompt, str) else plain_bytes("the prompt", prompt)
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        raise MaskwrightError(f"the prompt is not UTF-8: {error.reason} at byte {error.start}") from None
+    data, text = as_text(prompt)
     max_rollback = max([DEFAULT_ROLLBACK, *map(len, as_stops(options.get("stop", ())))])
     matcher = store.matcher(max_rollback)
     read_prompt(matcher, data)
