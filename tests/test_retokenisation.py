@@ -11,6 +11,7 @@ import pytest
 
 import maskwright as mw
 from maskwright.completion import LanguageModel
+from maskwright.decoding.generation.logits import ModelReader
 from maskwright.maskstore.vocabulary import Vocabulary
 
 TOKENS = (b"a", b"b", b"ab", b"ba", b"aba", b"a", b"\xc3", b"\xa9", b"\xc3\xa9", b"cd", b"")
@@ -77,3 +78,15 @@ def test_the_bundled_model_likes_its_own_spelling() -> None:
     prompt = "def mean(numbers):\n    "
     free = mw.complete(store, prompt, bundled, max_tokens=12, constrained=False, heal=False)
     assert mw.retokenise(bundled, prompt, free.data) == free.tokens
+
+
+def test_logits_asked_twice_are_the_same() -> None:
+    pytest.importorskip("torch")
+    reader = ModelReader(mw.load_model().model, [0, 5])
+    for token in (7, 8):
+        first = reader.logits()
+        expected = first.copy()
+        first[:] = 0  # the caller may write into them
+        assert (reader.logits() == expected).all() and (reader.logits() == expected).all()
+        reader.push(token)
+    assert reader.calls == 2
