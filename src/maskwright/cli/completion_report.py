@@ -27,6 +27,7 @@ REASONS = {
 def facts_of(
     prompt: str, found: Completion, reference: str | None, store: Store | SchemaStore | ComposedStore
 ) -> dict[str, Any]:
+    """What is said of a completion, JSON-ready."""
     from maskwright.decoding.matchers import name_of
     from maskwright.stores.schema_store import SchemaStore
 
@@ -65,6 +66,7 @@ def _judged_by_schema(text: str, store: SchemaStore) -> dict[str, str] | None:
 
 
 def judged(text: str, reference: str | None, grammar: str) -> dict[str, str] | None:
+    """What a reference parser says of a text; None if nobody judges it. reference : by default the grammar's."""
     from maskwright.validation.references import is_too_old, make_reference, reference_for, version_note
 
     name = reference if reference is not None else reference_for(grammar)
@@ -81,6 +83,7 @@ def judged(text: str, reference: str | None, grammar: str) -> dict[str, str] | N
 
 
 def show_both(prompt: str, found: Completion, free: Completion, facts: dict[str, Any]) -> None:
+    """Print what was written under masks beside what the model writes without."""
     table = Table(expand=True)
     both = (("under the grammar", found, facts), ("without masks", free, facts["unconstrained"]))
     for heading, _, _ in both:
@@ -114,6 +117,7 @@ def _verdict(facts: dict[str, Any]) -> str:
 
 
 def summary(found: Completion, facts: dict[str, Any]) -> str:
+    """A completion in one line."""
     share = found.mask_seconds / found.seconds if found.seconds else 0.0
     closed = f", closed with {len(found.closing)} bytes" if found.closing else ""
     parts = [
