@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from maskwright.decoding.reference import ReferenceDecoder
     from maskwright.lint import lint_grammar, lint_schema
     from maskwright.maskstore.canonical import CanonicalTokens, load_canonical
+    from maskwright.maskstore.entries.subterminal_tree import subterminal_tree
     from maskwright.maskstore.file.fileformat import save_store, store_info
     from maskwright.maskstore.index import TokenIndex, build_index
     from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
@@ -162,6 +163,7 @@ _HOME = {
     "retokenise": "maskwright.retokenisation",
     "save_store": "maskwright.maskstore.file.fileformat",
     "store_info": "maskwright.maskstore.file.fileformat",
+    "subterminal_tree": "maskwright.maskstore.entries.subterminal_tree",
     "validate": "maskwright.validation",
     "verify": "maskwright.verification",
     "BackupError": "maskwright.analysis.errors",
@@ -292,6 +294,7 @@ __all__ = [
     "save_store",
     "special_token",
     "store_info",
+    "subterminal_tree",
     "validate",
     "verify",
 ]
