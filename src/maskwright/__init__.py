@@ -61,7 +61,14 @@ if TYPE_CHECKING:
     from maskwright.decoding.adapters import MaskwrightLogitsProcessor, apply_mask
     from maskwright.decoding.batch import Batch
     from maskwright.decoding.explain.explanation import Explanation
-    from maskwright.decoding.generation import Completion, Intervention, TokenCounts, forced_tokens, generate
+    from maskwright.decoding.generation import (
+        Completion,
+        Intervention,
+        TokenCounts,
+        forced_tokens,
+        generate,
+        tokenize_partial,
+    )
     from maskwright.decoding.gpu import GpuBatch
     from maskwright.decoding.logits import ResidentRows
     from maskwright.decoding.matcher import Matcher
@@ -164,6 +171,7 @@ _HOME = {
     "save_store": "maskwright.maskstore.file.fileformat",
     "store_info": "maskwright.maskstore.file.fileformat",
     "subterminal_tree": "maskwright.maskstore.entries.subterminal_tree",
+    "tokenize_partial": "maskwright.decoding.generation",
     "validate": "maskwright.validation",
     "verify": "maskwright.verification",
     "BackupError": "maskwright.analysis.errors",
@@ -295,6 +303,7 @@ __all__ = [
     "special_token",
     "store_info",
     "subterminal_tree",
+    "tokenize_partial",
     "validate",
     "verify",
 ]
