@@ -7,7 +7,7 @@ forced tokens only where other spellings are ruled out: by canonical masks
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -147,11 +147,10 @@ def tokenize_partial(state: CanonicalState, data: bytes) -> tuple[list[int], byt
     texts = vocabulary.sorted_texts
     every = Forced(data, {len(data): np.full(-(-vocabulary.size // 32), 0xFFFFFFFF, np.uint32)})
     for at in range(max(0, len(data) - texts.longest), len(data)):
-        first = begin = bisect_left(texts.texts, data[at:])
-        while begin < len(texts.texts) and texts.texts[begin].startswith(data[at:]):
-            begin += 1
-        if begin > first:
-            every.masks[at] = words_of(texts.ids[first:begin], vocabulary.size)
+        first = bisect_left(texts.texts, data[at:])
+        end = bisect_right(texts.texts, data[at:] + b"\xff" * texts.longest)
+        if end > first:
+            every.masks[at] = words_of(texts.ids[first:end], vocabulary.size)
     tokens = ForcedSpellings(every, state).tokens()
     return tokens, data[sum(len(vocabulary.tokens[token]) for token in tokens) :]
 

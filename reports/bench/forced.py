@@ -7,7 +7,7 @@ of the text; elsewhere its next token is read. `wrong` counts places where what 
 the same. The share is of all tokens of the texts that both engines read to the end, with tekken as the tokenizer of both.
 
 For ours it is also counted what forced bytes give without canonical masks (llguidance's article): at each place with forced bytes,
-whether these, all of them tokenized where they stand with nothing held back, are tokens of the text (`apart`); and how many tokens
+whether these, tokenized by themselves with nothing held back, are the tokens of the text there (`apart`); and how many tokens
 `mw.tokenize_partial` makes of them (`held`), which are always the text's (`held_wrong` counts others).
 
 Instances of the evaluation data's SchemaStore are written compactly, their keys in the order of the schema, as both engines are told.
