@@ -443,7 +443,7 @@ def generate(
     opportunistic : let the model choose first, and make a mask only if the grammar refuses its
         choice. Greedy texts are the same with it and without, and samples have the same
         distribution. It makes no difference with `top_k`, `top_p`, `fast_forward`, `canonical`,
-        `stop_when_complete`, `counts` or `names`, which look at the mask.
+        `stop_when_complete`, `counts`, `names` or `lookahead`, which look at the mask.
     counts : which tokens came before at such places. A model of transformers reads those that are
         likely next in one pass, and still chooses each token, so the text is the same and takes
         fewer passes. What it chooses is counted too.
