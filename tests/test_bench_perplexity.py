@@ -46,6 +46,18 @@ def test_a_template_writes_texts_of_its_pattern_with_its_own_tokens(perplexity: 
         assert {at for group in range(1, 1 + len(parts.groups())) for at in parts.span(group)} <= ends
 
 
+def test_a_naturalised_template_is_spelled_by_the_model(perplexity: Any, model: Any) -> None:
+    """Its first fixed piece and what follows are what `retokenise` makes of them; the text is of the pattern."""
+    ids, tokens = model.tokens_of(PROMPT), model.vocabulary.tokens
+    written = perplexity.Template(model, is_naturalised=True).write(ids, Sampler(0.0, 0, 1.0, 0))
+    assert re.fullmatch(perplexity.pattern(), b"".join(tokens[token] for token in written).decode())
+    last = perplexity.TEMPLATE[-1].encode()
+    spelled = mw.retokenise(model, PROMPT + b"".join(tokens[token] for token in written).decode()[: -len(last)], last)
+    assert b"".join(tokens[token] for token in spelled) == last
+    first = perplexity.TEMPLATE[0]
+    assert tuple(written[: len(model.tokenizer(first)["input_ids"])]) == mw.retokenise(model, PROMPT, first)
+
+
 def test_no_hole_goes_on_with_what_begins_the_next_piece(perplexity: Any) -> None:
     for hole, behind in zip(perplexity.TEMPLATE[1::2], perplexity.TEMPLATE[2::2], strict=True):
         inside = mw.load_regex(f"(?:{perplexity.HOLES[hole]})?")
@@ -72,6 +84,8 @@ def test_bits_and_perplexity_are_of_the_text_behind_the_prompt(perplexity: Any, 
         with torch.inference_mode():
             logits = model.model(torch.tensor([[*ids, *whole[:n]]])).logits[0, -1].double()
         total += float(torch.log_softmax(logits, -1)[token])
+    liked = mw.retokenise(model, PROMPT, " two()")
+    assert sums.tokens["retokenised"] == 2 * len(liked) and sums.logs["retokenised"] < 0
     assert sums.logs["again"] == pytest.approx(2 * total, rel=1e-4)
     facts = sums.facts()
     assert facts["again"]["bits_a_byte"] == pytest.approx(-2 * total / math.log(2) / 12, abs=1e-3)

@@ -272,10 +272,18 @@ def test_facts_of_a_comparison(runner: CliRunner, folder: Path) -> None:
     free = facts["unconstrained"]
     assert free["verdict"]["answer"] == "refused" and free["closing"] == "" and free["is_complete"] is None
     assert facts["completion"].endswith(facts["closing"])
+    assert facts["interventions"] and free["interventions"] == []
+    assert all(one.keys() == {"index", "token", "probability"} for one in facts["interventions"])
+    n = len(facts["interventions"])
     assert 0 < facts["seconds_masks"] + facts["seconds_model"] <= facts["seconds"] + 1e-3
     shown = runner.invoke(app, arguments)
     assert shown.exit_code == 0 and "without masks" in shown.stdout
     assert "json: accepted" in shown.stdout and "json: refused" in shown.stdout
+    assert re.search(f"{n} interventions?: where masks", shown.stdout)
+    held = runner.invoke(app, [*arguments, "--lookahead", "0", "--no-close", "--json", "-"])
+    assert held.exit_code == 0, held.stderr
+    negative = runner.invoke(app, [*arguments, "--lookahead", "-1"])
+    assert negative.exit_code == 2 and "lookahead is -1; expected 0 or more" in negative.stderr
 
 
 def test_a_store_file_and_its_prompt(runner: CliRunner, folder: Path, store: Store) -> None:
@@ -371,6 +379,8 @@ def test_samples_drawn_by_a_model(store: Store, model: LanguageModel) -> None:
             matcher.advance(expected)
             tokens.append(expected)
         texts.append(tokens)
+        assert all(one.index < 12 and 0 < one.probability <= 1 for one in fast.interventions)
+    assert fast.interventions, "a random model wants what is illegal"
     # a sample is drawn again as it was, and others differ
     assert texts[3] == texts[1] and len({tuple(text) for text in texts}) == 3
     everything = np.full(store.n_words, 0xFFFFFFFF, np.uint32)
@@ -385,6 +395,8 @@ def test_validate_with_a_model(runner: CliRunner, folder: Path, store: Store) ->
     assert done.exit_code == 0, done.stderr
     facts = json.loads(done.stdout)
     assert facts["classes"]["accepted"] == 5 and facts["figures"]["characters"] > 0
+    assert facts["figures"]["interventions"] > 0
+    assert 0 < facts["figures"]["masked_away"] <= facts["figures"]["interventions"]
     wrong = runner.invoke(app, arguments)
     assert wrong.exit_code == 2 and "a model draws samples (--check sample)" in wrong.stderr
 
@@ -458,26 +470,26 @@ def test_an_error_begins_on_a_line_of_its_own(runner: CliRunner, folder: Path, m
 
 @pytest.mark.slow
 def test_an_older_python_does_not_judge(runner: CliRunner, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from maskwright.cli.complete import _judged
+    from maskwright.cli.completion_report import judged
     from maskwright.validation import references
 
     monkeypatch.setattr(references, "PYTHON_VERSIONS", {"python": (3, 99)})
     monkeypatch.setattr(references, "_newer_python", lambda version: None)
     nested = "x = f'{(}'\n"  # stands for what is new
-    found = _judged(nested, None, "python")
+    found = judged(nested, None, "python")
     assert found is not None and (found["by"], found["answer"]) == ("python", "not judged")
     assert re.match(
         r"the grammar is Python 3\.99's and this is Python 3\.\d+: name a newer one .*it says SyntaxError",
         found["message"],
     )
-    assert _judged("x = 1\n", None, "python") == {"by": "python", "answer": "accepted", "message": ""}
+    assert judged("x = 1\n", None, "python") == {"by": "python", "answer": "accepted", "message": ""}
     # who names it gets its word, and other grammars have no version
     for reference, grammar in (("python", "python"), (None, "python.lark")):
-        said = _judged(nested, reference, grammar)
+        said = judged(nested, reference, grammar)
         assert said is not None and said["answer"] == "refused"
     monkeypatch.setattr(references, "_newer_python", lambda version: sys.executable)
     assert references.reference_for("python") == f"python:{sys.executable}"
-    newer = _judged("x = 1\n", None, "python")
+    newer = judged("x = 1\n", None, "python")
     assert newer is not None and newer["by"] == f"python:{sys.executable}" and newer["answer"] == "accepted"
 
 

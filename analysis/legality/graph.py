@@ -103,3 +103,35 @@ class Graph(Generic[NodeT]):
         for source, target, label, accented in self.edges:
             graph.add_edge(source, target, label=label, accented=accented)
         return graph
+
+    def to_dot(self, title: str) -> str:
+        """The graph in the language DOT, for Graphviz; the same text for the same graph.
+
+        title : the graph's name.
+
+        >>> graph = Graph({"a": Look("A", start=True)}, [Link("a", "a", 'say "x"')])
+        >>> print(graph.to_dot("one"), end="")
+        digraph "one" {
+          rankdir=LR
+          node [shape=box]
+          n0 [label="A", style=bold]
+          n0 -> n0 [label="say \\"x\\""]
+        }
+        """
+        number = {node: i for i, node in enumerate(self.nodes)}
+        lines = [f"digraph {_quoted(title)} {{", "  rankdir=LR", "  node [shape=box]"]
+        for node, look in self.nodes.items():
+            style = ",".join(name for name, is_so in (("bold", look.start), ("filled", look.filled)) if is_so)
+            more = f', style="{style}"' if "," in style else f", style={style}" if style else ""
+            more += ", peripheries=2" if look.accepting else ""
+            lines.append(f"  n{number[node]} [label={_quoted(look.label)}{more}]")
+        for source, target, label, accented in self.edges:
+            colour = ", color=darkorange3, fontcolor=darkorange3" if accented else ""
+            lines.append(f"  n{number[source]} -> n{number[target]} [label={_quoted(label)}{colour}]")
+        return "\n".join([*lines, "}", ""])
+
+
+def _quoted(text: str) -> str:
+    """A string of DOT."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'

@@ -46,11 +46,11 @@ class Spelling:
 
         Cost: O(bytes times distinct lengths of tokens that begin alike).
         """
-        n, lengths_of = len(data), self._lengths
+        n = len(data)
         counts = [COSTLY] * n + [0]
         choice = [0] * n
         for begin in range(n - 1, -1, -1):
-            for length in lengths_of.get(data[begin : begin + 2], (1,)):
+            for length in self.lengths_at(data, begin):
                 if (
                     length <= n - begin
                     and counts[begin + length] + 1 < counts[begin]
@@ -66,6 +66,10 @@ class Spelling:
             tokens.append(self.id_of[data[at : at + choice[at]]])
             at += choice[at]
         return tuple(tokens)
+
+    def lengths_at(self, data: bytes, begin: int) -> tuple[int, ...]:
+        """The lengths of tokens that may stand at an offset of some bytes, longest first, and more."""
+        return self._lengths.get(data[begin : begin + 2], (1,))
 
     def after(self, state: int, byte: int) -> int:
         """The state after a byte; -1 if no token continues with it here."""

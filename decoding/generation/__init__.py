@@ -4,8 +4,19 @@ In: a function from tokens to logits, a store, a prompt. Out: a whole completion
 """
 
 from maskwright.decoding.generation.counts import TokenCounts
-from maskwright.decoding.generation.forced import forced_tokens
+from maskwright.decoding.generation.forced import forced_tokens, tokenize_partial
 from maskwright.decoding.generation.generation import Completion, Generation, Step, generate
+from maskwright.decoding.generation.interventions import Intervention
 from maskwright.decoding.generation.logits import Sampler
 
-__all__ = ["Completion", "Generation", "Sampler", "Step", "TokenCounts", "forced_tokens", "generate"]
+__all__ = [
+    "Completion",
+    "Generation",
+    "Intervention",
+    "Sampler",
+    "Step",
+    "TokenCounts",
+    "forced_tokens",
+    "generate",
+    "tokenize_partial",
+]

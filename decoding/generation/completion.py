@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from maskwright.decoding.generation.interventions import Intervention
+
 Reason = Literal["end", "stop", "complete", "tokens", "seconds"]
 
 
@@ -47,6 +49,10 @@ class Completion:
         alternatives are not among them. They are fewer than the tokens that the model chose where
         its own choice was asked about first.
     predicted : tokens that needed no forward pass of their own, since the model had read ahead.
+    interventions : the steps at which the mask forbade the model's own choice: its likeliest token,
+        or with `opportunistic` the one that it drew. Of forced tokens, for which the model is not
+        asked, nothing is known; what the budget, names, canonical tokens and the bound on white
+        space refuse beyond the mask is not counted.
     """
 
     data: bytes
@@ -64,3 +70,4 @@ class Completion:
     relaxed: int = 0
     masks: int = 0
     predicted: int = 0
+    interventions: tuple[Intervention, ...] = ()

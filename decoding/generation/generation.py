@@ -24,15 +24,15 @@ from maskwright.decoding.generation.completion import Completion, Reason, Step
 from maskwright.decoding.generation.counts import TokenCounts
 from maskwright.decoding.generation.guide import CanonicalGuide
 from maskwright.decoding.generation.healing import Healing
+from maskwright.decoding.generation.interventions import Intervention, intervention
 from maskwright.decoding.generation.logits import Logits, Sampler, reader_of
 from maskwright.decoding.generation.names import NameGuide, NameSource
 from maskwright.decoding.generation.options import (
+    Options,
     as_prompt,
     as_stops,
     before_text,
     check_budget,
-    check_names,
-    check_options,
     check_sources,
 )
 from maskwright.decoding.generation.stops import Stops
@@ -54,39 +54,19 @@ class Generation:
     `completion` is available once the iterator is exhausted. `run` exhausts it.
     """
 
-    def __init__(
-        self,
-        model: Any,
-        matcher: AnyMatcher | None,
-        prompt_tokens: Sequence[int],
-        *,
-        vocabulary: Vocabulary,
-        max_tokens: int,
-        seconds: float | None,
-        stop: Sequence[bytes],
-        stop_when_complete: bool,
-        temperature: float,
-        top_k: int,
-        top_p: float,
-        seed: int,
-        close: bool,
-        heal: bytes,
-        canonical: CanonicalTokens | None,
-        fast_forward: bool,
-        opportunistic: bool,
-        counts: TokenCounts | None,
-        names: NameSource | None,
-    ) -> None:
+    def __init__(self, model: Any, matcher: AnyMatcher | None, prompt_tokens: Sequence[int], options: Options) -> None:
+        vocabulary, heal, names, counts = options.vocabulary, options.heal, options.names, options.counts
+        canonical = options.canonical
         self._reader = reader_of(model, prompt_tokens)
         self._matcher = matcher
         self._vocabulary = vocabulary
-        self._max_tokens, self._max_seconds = max_tokens, seconds
-        self._sampler = Sampler(temperature, top_k, top_p, seed)
-        self._close = close and matcher is not None
+        self._max_tokens, self._max_seconds = options.max_tokens, options.seconds
+        self._sampler = Sampler(options.temperature, options.top_k, options.top_p, options.seed)
+        self._close = options.close and matcher is not None
         self._healing = Healing(vocabulary, heal)
         self._names = None if names is None or matcher is None else NameGuide(names, matcher, heal)
-        self._stops = Stops(stop, vocabulary, matcher, heal, self._names)
-        self._stop_when_complete = stop_when_complete
+        self._stops = Stops(options.stop, vocabulary, matcher, heal, self._names)
+        self._stop_when_complete = options.stop_when_complete
         self._words = np.zeros((vocabulary.size + 31) // 32, np.int32)
         self._blanks = Blanks(vocabulary)
         self._tokens: list[int] = []
@@ -98,14 +78,14 @@ class Generation:
         self._guide = (
             None if canonical is None or matcher is None else CanonicalGuide(canonical, matcher, prompt_tokens)
         )
-        self._fast_forward = fast_forward and matcher is not None
+        self._fast_forward = options.fast_forward and matcher is not None
         self._counts, self._before = None if matcher is None else counts, before_text(vocabulary, prompt_tokens[-1])
         self._place = b""  # where the next token stands, for the counts
-        needs_masks = fast_forward or stop_when_complete or canonical is not None or counts is not None
-        needs_masks = needs_masks or not self._sampler.is_plain or names is not None
-        self._is_opportunistic = opportunistic and matcher is not None and not needs_masks
+        self._is_opportunistic = options.opportunistic and matcher is not None and not options.needs_masks
         self._waiting: list[int] = []
         self._has_mask = False  # of the next token
+        self._lookahead = options.lookahead_of(matcher)
+        self._interventions: list[Intervention] = []
         self._n_forced = self._n_relaxed = self._n_masks = self._n_predicted = 0
         self._begin = self._first = self._mask_seconds = 0.0
         self._completion: Completion | None = None
@@ -119,6 +99,11 @@ class Generation:
         for _ in self._steps:
             pass
         return self.completion
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """The tokens read so far, as of `Completion`; a stop string may take the last ones back."""
+        return tuple(self._tokens)
 
     @property
     def completion(self) -> Completion:
@@ -174,6 +159,7 @@ class Generation:
             relaxed=self._n_relaxed,
             masks=self._n_masks,
             predicted=self._n_predicted,
+            interventions=tuple(self._interventions),
         )
 
     def _one(self) -> Reason | None:
@@ -227,8 +213,14 @@ class Generation:
             raise MaskwrightError(
                 f"the model gives {len(logits)} logits, but vocabulary {name} has tokens up to id {last}: it is not this model's"
             )
-        if self._matcher is not None and (blanks := self._blanks.too_many(self._text)) is not None:
+        if self._healing.to_spell:
+            apply_mask(logits, self._healing.words(None if self._matcher is None else self._words))
+        blanks = None if self._matcher is None else self._blanks.too_many(self._text)
+        if self._matcher is not None and blanks is not None:
             self._fill(self._matcher)
+        if self._has_mask:
+            self._note(logits)
+        if blanks is not None:
             self._blanks.leave_out(blanks, logits, self._words)
         tries, n_relaxed = MOST_TRIES, self._n_relaxed
         token = self._try_first(logits) if self._is_tried_first() else self._choose(logits)
@@ -255,6 +247,8 @@ class Generation:
     def _fill(self, matcher: AnyMatcher) -> None:
         """Make the mask of the next token."""
         matcher.fill(self._words)
+        if self._lookahead is not None and not self._healing.to_spell:
+            self._lookahead.narrow(self._words)
         self._n_masks += 1
         self._has_mask = True
 
@@ -271,13 +265,19 @@ class Generation:
         """
         assert self._matcher is not None
         # a logit of +inf or none that is finite: the mask decides whether that is an error
-        token = self._sampler.choose(logits) if np.isfinite(np.nanmax(logits, initial=-np.inf)) else self._n_columns
-        if token < self._n_columns and self._matcher.is_allowed(token):
+        token = self._sampler.choose(logits) if np.isfinite(np.nanmax(logits, initial=-np.inf)) else -1
+        if 0 <= token < self._n_columns and self._matcher.is_allowed(token):
             self._matcher.advance(token)
-        else:
+            return token
+        if not self._has_mask:
             self._fill(self._matcher)
-            token = self._choose(logits)
-        return token
+            self._note(logits, token)
+        return self._choose(logits)
+
+    def _note(self, logits: Logits, own: int = -1) -> None:
+        """Note it if the mask forbids the model's own choice. own : as of `intervention`."""
+        if found := intervention(len(self._tokens), logits, self._words, own):
+            self._interventions.append(found)
 
     def _logits_ahead(self, counts: TokenCounts, matcher: AnyMatcher) -> Logits:
         """The logits of the next token; the model reads those that are likely behind it as well."""
@@ -320,15 +320,14 @@ class Generation:
     def _choose(self, logits: Logits) -> int:
         """Choose a token of the mask, and read it.
 
-        logits : (N,) float32; those of refused tokens are set to -inf.
+        logits : (N,) float32; those of refused tokens are set to -inf. While healing, those that do
+            not spell the prompt's end are so already.
         """
         guide = self._guide if not self._healing.to_spell else None
         token = -1 if guide is None else guide.choose(self._words, logits, self._sampler)
         if token < 0:
             if self._matcher is not None:
                 apply_mask(logits, self._words)
-            if self._healing.to_spell:
-                apply_mask(logits, self._healing.words(None if self._matcher is None else self._words))
             token = self._sampler.choose(logits)
             if self._matcher is not None:
                 self._matcher.advance(token)
@@ -409,6 +408,7 @@ def generate(
     opportunistic: bool = False,
     counts: TokenCounts | None = None,
     names: NameSource | None = None,
+    lookahead: int | None = None,
 ) -> Generation:
     """Generate a completion of a prompt, as an iterator over its steps.
 
@@ -443,7 +443,7 @@ def generate(
     opportunistic : let the model choose first, and make a mask only if the grammar refuses its
         choice. Greedy texts are the same with it and without, and samples have the same
         distribution. It makes no difference with `top_k`, `top_p`, `fast_forward`, `canonical`,
-        `stop_when_complete`, `counts` or `names`, which look at the mask.
+        `stop_when_complete`, `counts`, `names` or `lookahead`, which look at the mask.
     counts : which tokens came before at such places. A model of transformers reads those that are
         likely next in one pass, and still chooses each token, so the text is the same and takes
         fewer passes. What it chooses is counted too.
@@ -453,6 +453,10 @@ def generate(
         word begins within one. It needs a `Matcher` with `max_rollback`, and goes with neither
         `canonical`, `fast_forward` nor `counts`. The ending of a text whose budget is used up is
         held to the names at its beginning alone.
+    lookahead : an experiment, which makes masks less permissive than the grammar: a token may come
+        only if at most so many lexemes begin inside it, as in Domino. None for exact masks. It
+        needs a grammar whose lexer has one mode, and goes with neither `canonical` nor
+        `fast_forward`. The tokens that spell `heal` and those of an ending are not held to it.
 
     White space is bounded: behind 128 bytes of it, or four line feeds, no more is taken if anything
     else may come. A budget that holds an ending of the prompt is kept: a token after which no
@@ -467,34 +471,26 @@ def generate(
     """
     close, stop_when_complete = as_boolean("close", close), as_boolean("stop_when_complete", stop_when_complete)
     vocabulary = check_sources(matcher, vocabulary, canonical, counts, close=close)
-    stops = as_stops(stop)
-    heal = plain_bytes("heal", heal)
-    check_names(names, canonical, fast_forward, counts)
-    prompt_tokens = as_prompt(prompt_tokens)
-    check_options(
-        max_tokens=max_tokens, seconds=seconds, stop=stops, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed
-    )
-    return Generation(
-        model,
-        matcher,
-        prompt_tokens,
+    options = Options(
         vocabulary=vocabulary,
         max_tokens=max_tokens,
         seconds=seconds,
-        stop=stops,
+        stop=as_stops(stop),
         stop_when_complete=stop_when_complete,
         temperature=temperature,
         top_k=top_k,
         top_p=top_p,
         seed=seed,
         close=close,
-        heal=heal,
+        heal=plain_bytes("heal", heal),
         canonical=canonical,
         fast_forward=as_boolean("fast_forward", fast_forward),
         opportunistic=as_boolean("opportunistic", opportunistic),
         counts=counts,
         names=names,
+        lookahead=lookahead,
     )
+    return Generation(model, matcher, as_prompt(prompt_tokens), options)
 
 
 __all__ = ["Completion", "Generation", "Sampler", "Step", "generate"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.decoding.engine.forced import first_bytes
+from maskwright.decoding.engine.forced import first_bytes, forced
 from maskwright.decoding.generation.forced import ForcedSpellings
 from maskwright.decoding.logits import apply_mask
 
@@ -107,7 +107,7 @@ class CanonicalGuide:
         if self._matcher.is_accepting() or self._first_bytes.only(words.view(np.uint32)) < 0:
             return None
         if self._spellings is None:
-            self._spellings = ForcedSpellings(self._matcher, self._state)
+            self._spellings = ForcedSpellings(forced(self._matcher), self._state)
         return self._spellings
 
     def try_token(self, token: int) -> bool:

@@ -20,6 +20,12 @@ LEAST_TEMPERATURE = 1e-269
 """Below it a logit, divided by it, may overflow; then the likeliest token is taken."""
 
 
+def likeliest(logits: Logits) -> int:
+    """The first token of the greatest logit. NaN is less than all; 0 if all are NaN."""
+    best = int(np.argmax(logits))  # PERF: a NaN is taken for the greatest, so one is seen here
+    return best if not np.isnan(logits[best]) or np.isnan(logits).all() else int(np.nanargmax(logits))
+
+
 class Sampler:
     """Draws tokens from logits. Equal seeds draw equal tokens from equal logits.
 
@@ -33,11 +39,6 @@ class Sampler:
         self._temperature, self._top_k, self._top_p = temperature, top_k, top_p
         self._random = np.random.default_rng(seed)
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether a token is the likeliest one, or drawn from all, as the logits have them."""
-        return self._temperature == 0 or (self._top_k == 0 and self._top_p == 1)
-
     def choose(self, logits: Logits) -> int:
         """Choose a token. At temperature 0 ties go to the lowest id.
 
@@ -45,9 +46,7 @@ class Sampler:
 
         Raises: MaskwrightError if the greatest logit is not finite.
         """
-        best = int(logits.argmax())  # the first NaN where there is one
-        if np.isnan(logits[best]) and not np.isnan(logits).all():
-            best = int(np.nanargmax(logits))
+        best = likeliest(logits)
         if logits[best] == np.inf:
             raise MaskwrightError(f"the model gives the allowed token {best} the logit +inf: its numbers overflow")
         if not np.isfinite(logits[best]):
@@ -90,11 +89,13 @@ class ModelReader:
         self._n_cached = 0
         self._drafted: list[int] = []  # tokens that were read ahead, and what comes behind each
         self._rows: list[Logits] = []
+        self._asked: Logits | None = None  # since the last token
         self.seconds = 0.0
         self.calls = 0
 
     def push(self, token: int) -> None:
         """Add a token to the text."""
+        self._asked = None
         if self._drafted and self._drafted[0] == token:
             del self._drafted[0]
             # a forced token is read without its logits, whose row goes
@@ -118,10 +119,15 @@ class ModelReader:
             behind each of them are known once it has come. They are left out if the context or the
             model has no place for them.
 
-        When the context is full, the last three quarters of it are read again.
+        When the context is full, the last three quarters of it are read again. Asked again before a
+        token is added, the answer is the same, without a pass.
         """
-        if self._rows:
-            return self._rows.pop(0)
+        if self._asked is None:
+            self._asked = self._rows.pop(0) if self._rows else self._read(draft)
+        return self._asked.copy()  # the caller may write into it
+
+    def _read(self, draft: Sequence[int]) -> Logits:
+        """Read what is new, and the draft. draft : as of `logits`."""
         begin = time.perf_counter()
         is_full = self._n_cached >= self._context or len(self._tokens) > self._context
         if self._context and (self._cache is None or is_full):
@@ -140,11 +146,11 @@ class ModelReader:
         self._cache = getattr(found, self._cache_name, None)
         self._n_cached = len(self._tokens) + len(self._drafted) if self._cache is not None else 0
         rows = found.logits[0, -1 - len(self._drafted) :].float().cpu().numpy()
-        logits: Logits = rows[0].copy()  # the caller may write into it
-        self._rows = [row.copy() for row in rows[1:]]
+        first: Logits = rows[0]
+        self._rows = list(rows[1:])
         self.seconds += time.perf_counter() - begin
         self.calls += 1
-        return logits
+        return first
 
 
 def _can_be_cut(cache: Any) -> bool:

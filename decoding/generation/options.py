@@ -3,19 +3,83 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from maskwright.analysis.arguments import as_integer, clip, need_number, need_type, refuse_argument
 from maskwright.analysis.errors import LimitError, MaskwrightError
-from maskwright.decoding.engine.arguments import integers, texts
+from maskwright.decoding.engine.arguments import integers, plain_bytes, texts
 from maskwright.decoding.generation.counts import TokenCounts
 from maskwright.decoding.matchers import is_composed, is_matcher
 from maskwright.maskstore.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from maskwright.decoding.endings.ending import Ending
+    from maskwright.decoding.generation.lookahead import Lookahead
+    from maskwright.decoding.generation.names import NameSource
     from maskwright.decoding.matchers import AnyMatcher
     from maskwright.maskstore.canonical import CanonicalTokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The options of `generate`, which describes them.
+
+    Raises: MaskwrightError if one is out of range or of another kind, or two do not go together.
+    """
+
+    vocabulary: Vocabulary
+    max_tokens: int
+    seconds: float | None
+    stop: Sequence[bytes]
+    stop_when_complete: bool
+    temperature: float
+    top_k: int
+    top_p: float
+    seed: int
+    close: bool
+    heal: bytes
+    canonical: CanonicalTokens | None
+    fast_forward: bool
+    opportunistic: bool
+    counts: TokenCounts | None
+    names: NameSource | None
+    lookahead: int | None
+
+    def __post_init__(self) -> None:
+        check_names(self.names, self.canonical, self.fast_forward, self.counts)
+        check_options(
+            max_tokens=self.max_tokens,
+            seconds=self.seconds,
+            stop=self.stop,
+            temperature=self.temperature,
+            top_k=self.top_k,
+            top_p=self.top_p,
+            seed=self.seed,
+        )
+        if self.lookahead is None:
+            return
+        if as_integer("lookahead", self.lookahead) < 0:
+            raise MaskwrightError(f"lookahead is {self.lookahead}; expected 0 or more, or None for exact masks")
+        if self.canonical is not None or self.fast_forward:
+            raise MaskwrightError(
+                "lookahead goes with neither canonical nor fast_forward, which look at bytes and not at lexemes; leave one of them out"
+            )
+
+    def lookahead_of(self, matcher: AnyMatcher | None) -> Lookahead | None:
+        """What narrows a matcher's masks, if a lookahead is given. Raises: as `Lookahead`."""
+        if matcher is None or self.lookahead is None:
+            return None
+        from maskwright.decoding.generation.lookahead import Lookahead  # PERF: it makes the lexer anew
+
+        return Lookahead(matcher, self.lookahead)
+
+    @property
+    def needs_masks(self) -> bool:
+        """Whether each step needs its mask, whatever the model would choose."""
+        is_plain = self.temperature == 0 or (self.top_k == 0 and self.top_p == 1)
+        looks = self.fast_forward, self.stop_when_complete, self.canonical, self.counts, self.names, self.lookahead
+        return not is_plain or any(one is not None and one is not False for one in looks)
 
 
 def check_options(
@@ -112,6 +176,18 @@ def as_prompt(tokens: Sequence[int]) -> list[int]:
             f"prompt_tokens is {clip(found)}; expected at least one token (the model's begin-of-text)"
         )
     return found
+
+
+def as_text(prompt: str | bytes) -> tuple[bytes, str]:
+    """A prompt in UTF-8, and as text.
+
+    Raises: MaskwrightError if it is neither a str nor bytes in UTF-8.
+    """
+    data = prompt.encode("utf-8", "surrogatepass") if isinstance(prompt, str) else plain_bytes("the prompt", prompt)
+    try:
+        return data, data.decode()
+    except UnicodeDecodeError as error:
+        raise MaskwrightError(f"the prompt is not UTF-8: {error.reason} at byte {error.start}") from None
 
 
 def check_budget(matcher: AnyMatcher, ending: Ending, max_tokens: int) -> None:

@@ -6,6 +6,10 @@ Each text is read as a loop that has forced tokens would read it: where tokens a
 of the text; elsewhere its next token is read. `wrong` counts places where what is forced is not what the text has, which is then read all
 the same. The share is of all tokens of the texts that both engines read to the end, with tekken as the tokenizer of both.
 
+For ours it is also counted what forced bytes give without canonical masks (llguidance's article): at each place with forced bytes,
+whether these, tokenized by themselves with nothing held back, are the tokens of the text there (`apart`); and how many tokens
+`mw.tokenize_partial` makes of them (`held`), which are always the text's (`held_wrong` counts others).
+
 Instances of the evaluation data's SchemaStore are written compactly, their keys in the order of the schema, as both engines are told.
 Schemas that one of them refuses, and texts that one of them does not read, are left out and counted. Our keys have the escapes that JSON
 wants (`escapes="minimal"`), as llguidance's always have. Python and SQL are real sources, under the library's grammars; tool calls are
@@ -18,6 +22,7 @@ import argparse
 import json
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -33,13 +38,29 @@ from maskwright.maskstore.vocabulary.encoders import load_encoder
 TOKENIZER = "tekken"
 LONGEST = 4000
 """Tokens of a text at most."""
+OF_BYTES = ("places", "apart", "held", "held_wrong")
+"""What is counted of forced bytes."""
 
 
 class Ours:
     """Forced tokens of a store's texts."""
 
-    def __init__(self, store: Any, tokens: mw.CanonicalTokens) -> None:
-        self.matcher, self.state = store.matcher(), tokens.start()
+    def __init__(self, store: Any, tokens: mw.CanonicalTokens, tokenize: Any) -> None:
+        self.matcher, self.state, self._tokenize = store.matcher(), tokens.start(), tokenize
+
+    def of_bytes(self, true: list[int]) -> dict[str, int]:
+        """What the forced bytes here give without canonical masks. true : the tokens that the text has next."""
+        data = self.matcher.forced_bytes()
+        if not data:
+            return {}
+        apart = self._tokenize(data.decode("utf-8", "replace"))
+        held, _ = mw.tokenize_partial(self.state, data)
+        return {
+            "places": 1,
+            "apart": int(apart == true[: len(apart)]),
+            "held": len(held),
+            "held_wrong": int(held != true[: len(held)]),
+        }
 
     def forced(self) -> list[int]:
         return mw.forced_tokens(self.matcher, self.state)
@@ -68,7 +89,10 @@ class Guidance:
 def along(engine: Ours | Guidance, text: list[int]) -> dict[str, int] | None:
     """How many tokens of a text are forced; None if the engine does not read it."""
     at = n_forced = n_calls = n_wrong = 0
+    of_bytes: Counter[str] = Counter()
     while at < len(text):
+        if isinstance(engine, Ours):
+            of_bytes.update(engine.of_bytes(text[at:]))
         found = engine.forced()[: len(text) - at]
         if found and found != text[at : at + len(found)]:
             n_wrong += 1
@@ -79,12 +103,14 @@ def along(engine: Ours | Guidance, text: list[int]) -> dict[str, int] | None:
             if not engine.read(token):
                 return None
             at += 1
-    return {"tokens": at, "forced": n_forced, "calls": n_calls, "wrong": n_wrong}
+    return {"tokens": at, "forced": n_forced, "calls": n_calls, "wrong": n_wrong, **of_bytes}
 
 
 def summed(rows: list[dict[str, int]]) -> dict[str, Any]:
     total: dict[str, Any] = {key: sum(row[key] for row in rows) for key in ("tokens", "forced", "calls", "wrong")}
-    return {"texts": len(rows), **total, "share_percent": round(100 * total["forced"] / max(1, total["tokens"]), 2)}
+    of_bytes = {key: sum(row.get(key, 0) for row in rows) for key in OF_BYTES}
+    share = round(100 * total["forced"] / max(1, total["tokens"]), 2)
+    return {"texts": len(rows), **total, "share_percent": share, **(of_bytes if of_bytes["places"] else {})}
 
 
 class Peer:
@@ -123,7 +149,7 @@ def of_schemas(tokens: mw.CanonicalTokens, tokenize: Any, peer: Peer | None, doc
             store = mw.build_store(
                 mw.load_schema(schema, whitespace="compact", key_order="schema", escapes="minimal"), TOKENIZER
             )
-            makers["ours"] = lambda store=store: Ours(store, tokens)
+            makers["ours"] = lambda store=store: Ours(store, tokens, tokenize)
         except mw.MaskwrightError:
             left_out["ours, schemas"] += 1
         if peer:
@@ -149,7 +175,7 @@ def of_grammar(name: str, source: str, tokens: mw.CanonicalTokens, tokenize: Any
     rows = []
     for record in shared_records(source):
         text = max((value for value in record.values() if isinstance(value, str)), key=len)
-        if len(text) < 4 * LONGEST and (one := along(Ours(store, tokens), tokenize(text))) is not None:
+        if len(text) < 4 * LONGEST and (one := along(Ours(store, tokens, tokenize), tokenize(text))) is not None:
             rows.append(one)
         if len(rows) == n:
             break
@@ -179,7 +205,7 @@ def of_tool_calls(tokens: mw.CanonicalTokens, tokenize: Any, n: int) -> dict[str
         for value in valid[:2]:
             body = json.dumps(order.ordered(value), ensure_ascii=False, separators=(",", ":"))
             text = f'<tool_call>\n{{"name": "{name}", "arguments": {body}}}\n</tool_call>'
-            if len(text) < 4 * LONGEST and (one := along(Ours(store, tokens), tokenize(text))) is not None:
+            if len(text) < 4 * LONGEST and (one := along(Ours(store, tokens, tokenize), tokenize(text))) is not None:
                 rows.append(one)
         if len(rows) >= n:
             break
@@ -210,13 +236,14 @@ def main() -> None:
     }
     facts["cpu_s"] = round(time.process_time() - begin, 1)
     console = Console()
-    table = Table("texts", "engine", "number", "tokens", "forced", "share, %", "calls", "wrong")
+    table = Table("texts", "engine", "number", "tokens", "forced", "share, %", "calls", "wrong", *OF_BYTES)
     for name in ("schemas", "python", "sql", "tool calls"):
         engines = {key: one for key, one in facts[name].items() if "llguidance" in facts[name] or key == "ours"}
         engines = engines if name == "schemas" else {"ours": facts[name]}
         for engine, one in engines.items():
             if engine != "left_out":
-                values = (one[key] for key in ("texts", "tokens", "forced", "share_percent", "calls", "wrong"))
+                names = ("texts", "tokens", "forced", "share_percent", "calls", "wrong", *OF_BYTES)
+                values = (one.get(key, "") for key in names)
                 table.add_row(name, engine, *map(str, values))
     console.print(table)
     console.print(facts["schemas"]["left_out"])

@@ -41,72 +41,10 @@ from rich.table import Table
 
 import maskwright as mw
 from maskwright.decoding.endings.ending_spelling import spelling_of
-from maskwright.decoding.names.lexer import name_lexer
+from maskwright.decoding.generation.lookahead import Borders, Place
 
 LOOKAHEADS = (0, 1, 2, None)
 """None is infinity."""
-Place = tuple[int, bytes, bool]
-"""A lexeme under way: the lexer's state, the bytes since it could have ended, and whether it could have."""
-
-
-class Borders:
-    """Where lexemes begin inside tokens, by longest match.
-
-    Raises: SystemExit if the parser's state decides what competes, since a token's lexemes then depend on it.
-    """
-
-    def __init__(self, store: Any) -> None:
-        lexer = name_lexer(store)
-        if len(lexer.starts) > 1:
-            sys.exit(f"grammar {store.grammar.name} has several lexing modes; take one whose lexer has one")
-        self._tokens = store.vocabulary.tokens
-        self._next, self._wins = lexer.next_state.tolist(), (lexer.winner >= 0).tolist()
-        self.start: Place = (lexer.starts[0], b"", False)
-        self._counts: dict[tuple[int, bool], npt.NDArray[np.int64]] = {}
-
-    def read(self, place: Place, data: bytes) -> tuple[list[int], Place | None]:
-        """The offsets in some bytes, behind the first, at which lexemes begin; and the lexeme under way behind the bytes.
-
-        There is none where a lexeme fails that could not have ended.
-        """
-        state, pending, could_end = place
-        data, base = pending + data, len(pending)
-        at, end = base, 0 if could_end else -1
-        begins: list[int] = []
-        while True:
-            while at < len(data) and (after := self._next[state][data[at]]) >= 0:
-                state, at = after, at + 1
-                end = at if self._wins[state] else end
-            if at == len(data):
-                return begins, (state, data[end:] if end >= 0 else b"", end >= 0)
-            if end < 0:
-                return begins, None
-            if end > base:
-                begins.append(end - base)
-            at, state, end = end, self.start[0], -1
-
-    def behind(self, place: Place, data: bytes) -> Place:
-        """The lexeme under way behind legal bytes."""
-        _, after = self.read(place, data)
-        assert after is not None, "bytes that the lexer refuses"
-        return after
-
-    def counts(self, place: Place, legal: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-        """(n_tokens,) int64; how many lexemes begin inside each legal token.
-
-        The bytes since the lexeme could have ended matter only to tokens with which it fails, so all else is kept by the lexer's state.
-        """
-        state, pending, could_end = place
-        key = state, could_end and not pending
-        if key not in self._counts:
-            found = [self.read((key[0], b"", key[1]), token) for token in self._tokens]
-            self._counts[key] = np.array([-1 if after is None else len(begins) for begins, after in found], np.int64)
-        counts = self._counts[key]
-        failing = np.flatnonzero(legal & (counts < 0)).tolist()
-        if failing:
-            counts = counts.copy()
-            counts[failing] = [len(self.read(place, self._tokens[token])[0]) for token in failing]
-        return counts
 
 
 def cut(begins: list[int], data: bytes, k: int | None) -> list[bytes]:
@@ -144,16 +82,15 @@ class Facts:
 
 def positions(
     store: Any, borders: Borders, ids: list[int], logs: Floats
-) -> Iterator[tuple[int, Floats, npt.NDArray[Any], Any]]:
-    """For each token of a text: the token, the log probabilities there, the legal tokens, and the lexemes that begin inside each token."""
-    matcher, place = store.matcher(), borders.start
+) -> Iterator[tuple[int, Floats, npt.NDArray[Any], Place]]:
+    """For each token of a text: the token, the log probabilities there, the legal tokens, and the lexeme under way."""
+    matcher = store.matcher()
     words = np.zeros(-(-store.vocabulary.size // 32), np.uint32)
     for token, row in zip(ids[1:], logs, strict=True):
         matcher.fill(words)
         legal = np.unpackbits(words.view(np.uint8), bitorder="little")[: store.vocabulary.size].astype(bool)
-        yield token, row[: store.vocabulary.size], legal, borders.counts(place, legal)
+        yield token, row[: store.vocabulary.size], legal, borders.place(matcher)
         matcher.advance(token)
-        place = borders.behind(place, store.vocabulary.tokens[token])
 
 
 def measure(store: Any, borders: Borders, model: Any, ids: list[int], facts: Facts) -> None:
@@ -164,13 +101,12 @@ def measure(store: Any, borders: Borders, model: Any, ids: list[int], facts: Fac
     facts.n_bytes += sum(len(tokens[token]) for token in ids[1:])
     spelling = spelling_of(store.vocabulary)
     spelled: dict[int | None, list[int]] = {k: ids[:1] for k in LOOKAHEADS}
-    place = borders.start
     logs = log_probabilities(model, ids)
-    for token, row, legal, counts in positions(store, borders, ids, logs):
+    for token, row, legal, place in positions(store, borders, ids, logs):
         best = int(row.argmax())
         facts.greedy_legal += int(legal[best])
-        begins, _ = borders.read(place, tokens[token])
-        place = borders.behind(place, tokens[token])
+        begins, counts = borders.begins(place, tokens[token]), borders.counts(place)
+        assert begins is not None, "bytes that the lexer refuses"
         for k, sums in facts.by_k.items():
             if k is not None:
                 sums.greedy_refused += int(legal[best] and counts[best] > k)
@@ -184,8 +120,8 @@ def measure(store: Any, borders: Borders, model: Any, ids: list[int], facts: Fac
     for k, sums in facts.by_k.items():
         sums.tokens += len(spelled[k]) - 1
         logs = log_probabilities(model, spelled[k])
-        for token, row, legal, counts in positions(store, borders, spelled[k], logs):
-            kept = legal if k is None else legal & (counts <= k)
+        for token, row, legal, place in positions(store, borders, spelled[k], logs):
+            kept = legal if k is None else legal & (borders.counts(place) <= k)
             assert kept[token], "a spelling that lookahead k refuses"
             sums.free -= float(row[token])
             sums.masked -= float(row[token]) - math.log(np.exp(row[kept]).sum())

@@ -9,12 +9,14 @@ begins. Each way writes what comes then:
 - template: fixed pieces with holes between them (TEMPLATE). The template brings the tokens of each fixed piece, spelled apart from what
   is around it. A hole is filled under the masks of its own pattern, so no token crosses its borders. It ends where the model wants a
   token that begins like the next piece. That is how programs of templates write, such as those of guidance.
+- naturalised: the template whose fixed pieces are spelled as the model likes, token by token (`mw.retokenise`, Domino's Algorithm 3).
 - pattern: the whole template as one pattern, under exact masks, which let tokens cross borders: the same texts are possible.
 - canonical: the same with the tokenizer's own tokens alone (`canonical`).
 
 Greedily, and at temperature 1. Of each text, without the prompt: the perplexity a token and the bits a byte that the model gives to it
-without any masks, for the tokens that were written (`written`) and for those that the tokenizer makes of prompt and text together
-(`again`, retokenised). Spellings differ in tokens, so bits a byte compare. `same` counts the texts that are spelled as the tokenizer
+without any masks, for the tokens that were written (`written`), for those that the tokenizer makes of prompt and text together
+(`again`, canonical), and for those in which the model would have written it (`retokenised`). Spellings differ in tokens, so bits a byte
+compare. `same` counts the texts that are spelled as the tokenizer
 would. Left out are texts that are no UTF-8, and those whose first byte changes the tokens of the prompt.
 
 Source: Beurer-Kellner, Fischer and Vechev, Guiding LLMs The Right Way (Domino, arXiv 2403.06988), section 2 and appendix B.
@@ -40,7 +42,8 @@ from rich.progress import track
 from rich.table import Table
 
 import maskwright as mw
-from maskwright.decoding.generation.logits import ModelReader, Sampler
+from maskwright.decoding.generation.logits import Sampler, reader_of
+from maskwright.retokenisation import Retokeniser
 
 TEXT = ' {name}({name}, {name}):\n    """{summary}"""\n    {name} = {name}({name})\n    return {name}\n'
 TEMPLATE = re.split(r"\{(\w+)\}", TEXT)
@@ -50,7 +53,8 @@ LONGEST = 160
 """Tokens of a prompt at most."""
 A_FILE = 3
 """Prompts of a file at most."""
-WAYS = ("free", "masks", "template", "pattern", "canonical")
+WAYS = ("free", "masks", "template", "naturalised", "pattern", "canonical")
+SPELLINGS = ("written", "again", "retokenised")
 
 
 def pattern() -> str:
@@ -92,11 +96,14 @@ def prompts(model: Any, store: Any, n: int) -> Iterator[tuple[str, list[int]]]:
 class Template:
     """Writes texts of the template, see the module.
 
+    is_naturalised : whether the model spells the fixed pieces, and not the tokenizer.
+
     INVARIANT: no hole can go on with the first byte of the piece behind it, so the template and its pattern have the same texts.
     """
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, is_naturalised: bool = False) -> None:
         self._model = model
+        self._retokeniser = Retokeniser(model.vocabulary) if is_naturalised else None
         self._tokens = model.vocabulary.tokens
         self._stores = {name: mw.build_store(mw.load_regex(hole), model.vocabulary) for name, hole in HOLES.items()}
         self._begins = {
@@ -105,15 +112,17 @@ class Template:
 
     def write(self, ids: Sequence[int], sampler: Sampler) -> list[int]:
         """The tokens behind a prompt."""
-        reader = ModelReader(self._model.model, ids)
+        reader = reader_of(self._model.model, ids)
         written: list[int] = []
         for i, piece in enumerate(TEMPLATE):
             if i % 2:
                 written += self._fill(reader, piece, self._begins[TEMPLATE[i + 1]], sampler)
-                continue
-            for token in self._model.tokenizer(piece)["input_ids"]:
-                reader.push(token)
-                written.append(token)
+            elif self._retokeniser is not None:
+                written += self._retokeniser.spell(reader, piece.encode())
+            else:
+                for token in self._model.tokenizer(piece)["input_ids"]:
+                    reader.push(token)
+                    written.append(token)
         return written
 
     def _fill(self, reader: Any, hole: str, ends: Any, sampler: Sampler) -> list[int]:
@@ -145,8 +154,8 @@ class Sums:
     left_out: int = 0
     same: int = 0
     n_bytes: int = 0
-    tokens: dict[str, int] = field(default_factory=lambda: {"written": 0, "again": 0})
-    logs: dict[str, float] = field(default_factory=lambda: {"written": 0.0, "again": 0.0})
+    tokens: dict[str, int] = field(default_factory=lambda: dict.fromkeys(SPELLINGS, 0))
+    logs: dict[str, float] = field(default_factory=lambda: dict.fromkeys(SPELLINGS, 0.0))
 
     def add(self, model: Any, prompt: str, ids: list[int], written: list[int]) -> None:
         """Add a text. ids : of the prompt. written : what stands behind it."""
@@ -161,7 +170,8 @@ class Sums:
         self.texts += 1
         self.n_bytes += len(data)
         self.same += again == [*ids, *written]
-        for name, spelled in (("written", [*ids, *written]), ("again", again)):
+        liked = Retokeniser(model.vocabulary).spell(reader_of(model.model, ids), data)
+        for name, spelled in zip(SPELLINGS, ([*ids, *written], again, [*ids, *liked]), strict=True):
             self.tokens[name] += len(spelled) - len(ids)
             behind = np.arange(len(ids), len(spelled))
             self.logs[name] += float(log_probabilities(model, spelled)[behind - 1, spelled[len(ids) :]].sum())
@@ -188,14 +198,14 @@ class Writer:
 
     def __init__(self, model: Any, store: Any, max_tokens: int) -> None:
         self._model, self._store, self._max_tokens = model, store, max_tokens
-        self._template = Template(model)
+        self._templates = {"template": Template(model), "naturalised": Template(model, is_naturalised=True)}
         self._pattern = mw.build_store(mw.load_regex(pattern()), model.vocabulary)
         self._canonical = mw.load_canonical("python-tiny")
 
     def write(self, way: str, prompt: str, ids: list[int], temperature: float, seed: int) -> list[int]:
         """The tokens that a way writes behind a prompt."""
-        if way == "template":
-            return self._template.write(ids, Sampler(temperature, 0, 1.0, seed))
+        if way in self._templates:
+            return self._templates[way].write(ids, Sampler(temperature, 0, 1.0, seed))
         matcher: Any = None
         more: dict[str, Any] = {"max_tokens": self._max_tokens}
         if way == "masks":
@@ -232,11 +242,11 @@ def main() -> None:
             for seed, (prompt, ids) in enumerate(track(asked, way, transient=True)):
                 sums.add(model, prompt, ids, writer.write(way, prompt, ids, temperature, seed))
             ways[f"{way}, temperature {temperature:g}"] = sums.facts()
-    measures = [f"{one} {what}" for one in ("written", "again") for what in ("tokens", "perplexity", "bits")]
+    measures = [f"{one} {what}" for one in SPELLINGS for what in ("tokens", "perplexity", "bits")]
     table = Table("", "texts", "same", "bytes", *measures)
     for name, one in ways.items():
-        values = (one["texts"], one["same"], one["bytes"], *one["written"].values(), *one["again"].values())
-        table.add_row(name, *map(str, values))
+        values = (value for spelling in SPELLINGS for value in one[spelling].values())
+        table.add_row(name, *map(str, (one["texts"], one["same"], one["bytes"], *values)))
     Console().print(table)
     write_record(
         "perplexity",

@@ -62,17 +62,26 @@ if TYPE_CHECKING:
     from maskwright.decoding.adapters import MaskwrightLogitsProcessor, apply_mask
     from maskwright.decoding.batch import Batch
     from maskwright.decoding.explain.explanation import Explanation
-    from maskwright.decoding.generation import Completion, TokenCounts, forced_tokens, generate
+    from maskwright.decoding.generation import (
+        Completion,
+        Intervention,
+        TokenCounts,
+        forced_tokens,
+        generate,
+        tokenize_partial,
+    )
     from maskwright.decoding.gpu import GpuBatch
     from maskwright.decoding.logits import ResidentRows
     from maskwright.decoding.matcher import Matcher
     from maskwright.decoding.reference import ReferenceDecoder
     from maskwright.lint import lint_grammar, lint_schema
     from maskwright.maskstore.canonical import CanonicalTokens, load_canonical
+    from maskwright.maskstore.entries.subterminal_tree import subterminal_tree
     from maskwright.maskstore.file.fileformat import save_store, store_info
     from maskwright.maskstore.index import TokenIndex, build_index
     from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
     from maskwright.report.analysis import AnalysisReport, analyze
+    from maskwright.retokenisation import retokenise
     from maskwright.stores.build import build_store
     from maskwright.stores.cache import cached_store
     from maskwright.stores.composed_store import ComposedStore
@@ -103,6 +112,7 @@ _HOME = {
     "GrammarError": "maskwright.analysis.errors",
     "IllegalTokenError": "maskwright.analysis.errors",
     "Indenter": "maskwright.analysis.loading",
+    "Intervention": "maskwright.decoding.generation",
     "JsonSchema": "maskwright.analysis.schema.load",
     "Judge": "maskwright.analysis.legality",
     "Layout": "maskwright.analysis.grammar",
@@ -158,8 +168,11 @@ _HOME = {
     "parse_grammar": "maskwright.analysis.loading",
     "read_constraint": "maskwright.analysis.dialects",
     "read_llguidance": "maskwright.analysis.dialects",
+    "retokenise": "maskwright.retokenisation",
     "save_store": "maskwright.maskstore.file.fileformat",
     "store_info": "maskwright.maskstore.file.fileformat",
+    "subterminal_tree": "maskwright.maskstore.entries.subterminal_tree",
+    "tokenize_partial": "maskwright.decoding.generation",
     "validate": "maskwright.validation",
     "verify": "maskwright.verification",
     "BackupError": "maskwright.analysis.errors",
@@ -227,6 +240,7 @@ __all__ = [
     "GrammarError",
     "IllegalTokenError",
     "Indenter",
+    "Intervention",
     "JsonSchema",
     "Judge",
     "Layout",
@@ -287,9 +301,12 @@ __all__ = [
     "read_llguidance",
     "read_structural_tag",
     "read_tools",
+    "retokenise",
     "save_store",
     "special_token",
     "store_info",
+    "subterminal_tree",
+    "tokenize_partial",
     "validate",
     "verify",
 ]

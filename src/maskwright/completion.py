@@ -32,11 +32,11 @@ from maskwright.analysis.errors import (
 )
 from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.decoding.adapters.huggingface import check_same_tokens
-from maskwright.decoding.engine.arguments import plain_bytes
 from maskwright.decoding.generation.generation import Completion, Generation, generate
 from maskwright.decoding.generation.healing import split_for_healing
+from maskwright.decoding.generation.interventions import Intervention, intervention
 from maskwright.decoding.generation.logits import CallReader, ModelReader, Sampler, reader_of
-from maskwright.decoding.generation.options import as_stops, check_names
+from maskwright.decoding.generation.options import as_stops, as_text, check_names
 from maskwright.decoding.logits import apply_mask, need_torch
 from maskwright.decoding.matcher import DEFAULT_ROLLBACK
 from maskwright.decoding.matchers import check_tables
@@ -238,13 +238,8 @@ def start_completion(
     _check_options("start_completion", options)
     constrained, heal = as_boolean("constrained", constrained), as_boolean("heal", heal)
     check_model(store, model)
-    data = prompt.encode("utf-8", "surrogatepass") if isinstance(prompt, str) else plain_bytes("the prompt", prompt)
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        raise MaskwrightError(f"the prompt is not UTF-8: {error.reason} at byte {error.start}") from None
-    longest = max(map(len, as_stops(options.get("stop", ()))), default=0)
-    max_rollback = max(DEFAULT_ROLLBACK, longest)
+    data, text = as_text(prompt)
+    max_rollback = max([DEFAULT_ROLLBACK, *map(len, as_stops(options.get("stop", ())))])
     matcher = store.matcher(max_rollback)
     read_prompt(matcher, data)
     tokens = model.tokens_of(text)
@@ -330,13 +325,13 @@ class ModelDraw:
     def __init__(self, model: LanguageModel, temperature: float, seed: int) -> None:
         self._model, self._temperature, self._seed = model, temperature, seed
         self._read: list[int] = []
-        self._reader: ModelReader | CallReader | None = None
         self.begin_text(0)
 
     def begin_text(self, number: int) -> None:
         """Begin the text of this number: seed the sampler again with the seed and the number."""
         self._sampler = Sampler(self._temperature, 0, 1.0, (self._seed, number))
-        self._reader = None
+        self._reader: ModelReader | CallReader | None = None
+        self.interventions: list[Intervention] = []  # in this text
 
     def __call__(self, tokens: Sequence[int], words: npt.NDArray[np.uint32]) -> int:
         """The next token id.
@@ -350,6 +345,8 @@ class ModelDraw:
             self._reader = reader_of(self._model.model, [*self._model.tokens_of(""), *tokens])
         self._read[:] = tokens
         logits = self._reader.logits()
+        if found := intervention(len(tokens), logits, words):
+            self.interventions.append(found)
         apply_mask(logits, words)
         return self._sampler.choose(logits)
 

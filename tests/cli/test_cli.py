@@ -106,6 +106,27 @@ def test_analyze_without_a_tokenizer(runner: CliRunner, small: str) -> None:
     assert facts["pairs"]["pairs"] == 49 and "entries" not in facts
 
 
+def test_analyze_writes_a_subterminal_tree(runner: CliRunner, small: str, tokenizer: str) -> None:
+    result = runner.invoke(app, ["analyze", small, "-t", tokenizer, "--tree", "START"])
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("digraph ") and " -> " in result.stdout and result.stdout.endswith("}\n")
+    facts = json.loads(runner.invoke(app, ["analyze", small, "-t", tokenizer, "--json", "-"]).stdout)
+    state = next(one["state"] for one in facts["states"] if one["terminal"] is not None)
+    inside = runner.invoke(app, ["analyze", small, "-t", tokenizer, "--tree", str(state)])
+    assert inside.exit_code == 0 and f", state {state}" in inside.stdout
+    for arguments, message in (
+        ([small, "--tree", "START"], "--tree shows tokens: add --tokenizer"),
+        ([small, "-t", tokenizer, "--tree", "NAME"], "--tree is 'NAME'; expected START, or the number"),
+        ([small, "-t", tokenizer, "--tree", "99999"], "no text stands in lexer state 99999"),
+        (
+            ['{"type": "null"}', "-t", tokenizer, "--tree", "START"],
+            "is no grammar: --check-certificates, --then, --tree",
+        ),
+    ):
+        refused = runner.invoke(app, ["analyze", *arguments])
+        assert refused.exit_code == 2 and message in refused.stderr, refused.stderr
+
+
 @pytest.mark.parametrize("lexing", ["contextual", "nfa"])
 def test_export_then_info(runner: CliRunner, small: str, tokenizer: str, lexing: str) -> None:
     options = [] if lexing == "contextual" else ["--lexing", lexing]

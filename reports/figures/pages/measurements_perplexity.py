@@ -37,7 +37,7 @@ page.holds(
     0.9 * bits["template, 0"][0] < bits["template, 0"][1] < bits["template, 0"][0],
 )
 page.holds(
-    "The pattern under masks is likelier when it is retokenised",
+    "The pattern under masks is likelier in the tokenizer's spelling",
     all(bits[f"pattern, {at}"][1] < min(bits[f"template, {at}"]) for at in (0, 1)),
 )
 page.holds(

@@ -64,6 +64,13 @@ def analyze(
     forecast: Annotated[
         bool, typer.Option("--forecast/--no-forecast", help="Say what masks and stores will cost with any tokenizer.")
     ] = True,
+    tree: Annotated[
+        str | None,
+        typer.Option(
+            metavar="STATE",
+            help="With --tokenizer: only write the subterminal tree of a lexer state (START, or a number) in DOT.",
+        ),
+    ] = None,
     after: Annotated[
         str | None,
         typer.Option(
@@ -117,14 +124,19 @@ def analyze(
             )
         if then is not None and (tokenizer is not None or html is not None or exact):
             raise MaskwrightError("--then asks one question, without --tokenizer, --html and --exact: leave these out")
+        if tree is not None and (tokenizer is None or then is not None or html is not None or exact):
+            raise MaskwrightError("--tree shows tokens: add --tokenizer, and leave out --then, --html and --exact")
         loaded = load_any(grammar, options)
         vocabulary = None if tokenizer is None else load_vocabulary(tokenizer)
         if not isinstance(loaded, Grammar):
-            if then is not None or html is not None or exact or check_certificates is not None:
+            if then is not None or html is not None or exact or check_certificates is not None or tree is not None:
                 raise MaskwrightError(
-                    f"{grammar} is no grammar: --check-certificates, --then, --html and --exact are for one; leave them out"
+                    f"{grammar} is no grammar: --check-certificates, --then, --tree, --html and --exact are for one; leave them out"
                 )
             _of_others(loaded, vocabulary, json_file)
+            return
+        if tree is not None and vocabulary is not None:
+            print(_drawn_tree(loaded, vocabulary, tree), end="")
             return
         if check_certificates is not None:
             _check(loaded, check_certificates, json_file)
@@ -142,6 +154,18 @@ def analyze(
             for path in (html, json_file):
                 if path is not None:
                     console.print(f"wrote {path}", highlight=False)
+
+
+def _drawn_tree(grammar: Grammar, vocabulary: Vocabulary, state: str) -> str:
+    """The subterminal tree of a lexer state in DOT. state : as of --tree."""
+    from maskwright.maskstore.entries.subterminal_tree import subterminal_tree
+
+    if state != "START" and not state.isdecimal():
+        raise MaskwrightError(
+            f"--tree is {state!r}; expected START, or the number of a lexer state, as --json lists them"
+        )
+    tree = subterminal_tree(grammar, vocabulary, None if state == "START" else int(state))
+    return tree.to_dot(f"{grammar.name} x {vocabulary.name}, {state}")
 
 
 def _of_others(

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from maskwright.analysis.errors import MaskwrightError
@@ -31,6 +30,7 @@ from maskwright.cli.common import (
     standard_input,
     write_json,
 )
+from maskwright.cli.completion_report import facts_of, show_both, summary
 from maskwright.cli.constraints import (
     DEFAULTS,
     GrammarOptions,
@@ -51,15 +51,6 @@ if TYPE_CHECKING:
     from maskwright.stores.store import AnyStore, Store
 
 _NFA = "lexing nfa has no masks at run time; load the grammar with lexing contextual or longest"
-
-REASONS = {
-    "end": "the model ended it",
-    "stop": "a stop string came",
-    "complete": "it was complete",
-    "tokens": "the token budget was used up",
-    "seconds": "the time was up",
-}
-"""Reason why a completion ended -> words for the summary."""
 
 
 @app.command(epilog="Example: maskwright complete python 'def mean(numbers):' --compare")
@@ -116,7 +107,15 @@ def complete(
         Path | None,
         typer.Option("--counts", metavar="FILE", help="Let the model read ahead what maskwright learn has counted."),
     ] = None,
-    compare: Annotated[bool, typer.Option("--compare", help="Also show what the model writes without masks.")] = False,
+    lookahead: Annotated[
+        int | None,
+        typer.Option(
+            "--lookahead", metavar="K", help="Experiment: refuse tokens inside which more than K lexemes begin."
+        ),
+    ] = None,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Also show what the model writes without masks, and where they intervene.")
+    ] = False,
     reference: Annotated[
         str | None,
         typer.Option(
@@ -193,6 +192,7 @@ def complete(
         check_model(compiled, loaded)
         loading = time.perf_counter() - begin
         options |= {"heal": heal, "canonical": canonical, "fast_forward": fast_forward, "opportunistic": opportunistic}
+        options["lookahead"] = lookahead
         is_quiet = json_file is not None and str(json_file) == "-"
         console = Console(stderr=True, highlight=False, soft_wrap=True)
         _note_what_is_not_seen(text, loaded, console)
@@ -203,15 +203,15 @@ def complete(
             "grammar": name_of(compiled),
             "prompt": text,
             "seconds_loading": round(loading, 3),
-            **_facts(text, found, reference, compiled),
+            **facts_of(text, found, reference, compiled),
         }
         if compare:
             free = start_completion(compiled, text, loaded, constrained=False, **options).run()
-            facts["unconstrained"] = _facts(text, free, reference, compiled)
+            facts["unconstrained"] = facts_of(text, free, reference, compiled)
             if not is_quiet:
-                _show_both(text, found, free, facts)
+                show_both(text, found, free, facts)
         if not is_quiet:
-            console.print(_summary(found, facts), markup=False, style="dim")
+            console.print(summary(found, facts), markup=False, style="dim")
         write_json(json_file, facts)
         if compiled.is_closing:
             _close(compiled, console)
@@ -382,91 +382,6 @@ def _write(console: Console, text: str, style: str) -> None:
     else:  # files and pipes get exactly the text
         sys.stdout.write(text)
         sys.stdout.flush()
-
-
-def _facts(
-    prompt: str, found: Completion, reference: str | None, store: Store | SchemaStore | ComposedStore
-) -> dict[str, Any]:
-    from maskwright.decoding.matchers import name_of
-    from maskwright.stores.schema_store import SchemaStore
-
-    whole = prompt + found.data.decode(errors="replace")
-    return {
-        "completion": found.data.decode(errors="replace"),
-        "closing": found.closing.decode(errors="replace"),
-        "reason": found.reason,
-        "is_complete": found.is_complete,
-        "tokens": len(found.tokens),
-        "seconds": round(found.seconds, 4),
-        "seconds_first_token": round(found.first_seconds, 4),
-        "seconds_model": round(found.model_seconds, 4),
-        "seconds_masks": round(found.mask_seconds, 4),
-        "seconds_endings": round(found.ending_seconds, 4),
-        "model_calls": found.model_calls,
-        "forced": found.forced,
-        "relaxed": found.relaxed,
-        "masks": found.masks,
-        "predicted": found.predicted,
-        "verdict": _judged_by_schema(whole, store)
-        if reference is None and isinstance(store, SchemaStore)
-        else _judged(whole, reference, name_of(store)),
-    }
-
-
-def _judged_by_schema(text: str, store: SchemaStore) -> dict[str, str] | None:
-    from maskwright.validation.instances import judge_text
-
-    said = judge_text(store.constraint, text)
-    return None if said is None else {"by": said.by, "answer": said.answer, "message": said.why}
-
-
-def _judged(text: str, reference: str | None, grammar: str) -> dict[str, str] | None:
-    from maskwright.validation.references import is_too_old, make_reference, reference_for, version_note
-
-    name = reference if reference is not None else reference_for(grammar)
-    judge = make_reference(name)
-    if judge is None:
-        return None
-    try:
-        found = judge.judge(text)
-    finally:
-        judge.close()
-    if found.answer == "refused" and reference is None and is_too_old(name, grammar):
-        return {"by": name, "answer": "not judged", "message": f"{version_note(grammar)}; it says {found.message}"}
-    return {"by": name, "answer": found.answer, "message": found.message}
-
-
-def _show_both(prompt: str, found: Completion, free: Completion, facts: dict[str, Any]) -> None:
-    table = Table(expand=True)
-    both = (("under the grammar", found, facts), ("without masks", free, facts["unconstrained"]))
-    for heading, _, _ in both:
-        table.add_column(heading, ratio=1, overflow="fold")
-    cells = []
-    for _, each, said in both:
-        kept = each.data[: len(each.data) - len(each.closing)].decode(errors="replace")
-        cells.append(Text.assemble((prompt, "dim"), kept, (said["closing"], "yellow")))
-    table.add_row(*cells)
-    if facts["verdict"] is not None:
-        table.add_section()
-        table.add_row(*(_verdict(said) for _, _, said in both))
-    Console(highlight=False).print(table)
-
-
-def _verdict(facts: dict[str, Any]) -> str:
-    verdict = facts["verdict"]
-    return f"{verdict['by']}: {verdict['answer']}" + (f" ({verdict['message']})" if verdict["message"] else "")
-
-
-def _summary(found: Completion, facts: dict[str, Any]) -> str:
-    share = found.mask_seconds / found.seconds if found.seconds else 0.0
-    closed = f", closed with {len(found.closing)} bytes" if found.closing else ""
-    parts = [
-        f"{len(found.tokens)} tokens in {found.seconds:.2f} s, the first after {found.first_seconds:.2f} s, {100 * share:.1f} % in masks",
-        f"{REASONS[found.reason]}{closed}",
-    ]
-    if facts["verdict"] is not None:
-        parts.append(_verdict(facts))
-    return "; ".join(parts)
 
 
 def _silence_transformers() -> None:

@@ -75,7 +75,9 @@ class ValidationReport:
     settings : the options of the run.
     classes : class of outcome -> number of texts.
     failures : the classes that make the check fail.
-    figures : name -> sum over the texts.
+    figures : name -> sum over the texts. Of samples drawn by a model: `interventions`, the steps at
+        which the mask forbade its likeliest token, and `masked_away`, the sum of the probabilities
+        that the mask took away there.
     causes : cause of refusal -> number of refused samples, the most frequent first; only for
         "sample".
     findings : the texts whose outcome is not the good one.
@@ -90,7 +92,7 @@ class ValidationReport:
     settings: Mapping[str, Any]
     classes: Mapping[str, int]
     failures: frozenset[str]
-    figures: Mapping[str, int]
+    figures: Mapping[str, float]
     causes: Mapping[str, int]
     findings: tuple[Finding, ...]
     resumed: int = 0
@@ -164,8 +166,8 @@ class ValidationReport:
                 table.add_row(name, Styled(value if isinstance(value, str) else ", ".join(value)))
         for kind, count in self.classes.items():
             table.add_row(Styled(kind), f"{count:,}")
-        for name, count in self.figures.items():
-            table.add_row(Styled(name.replace("_", " ")), f"{count:,}")
+        for name, figure in self.figures.items():
+            table.add_row(Styled(name.replace("_", " ")), f"{figure:,}")
         for cause, count in list(self.causes.items())[:10]:
             table.add_row(Styled(f"  {cause}"), f"{count:,}")
         if self.resumed:

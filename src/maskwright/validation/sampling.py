@@ -40,7 +40,8 @@ i of word w is token 32 w + i. It returns a token id; an end-of-text id ends the
 
 If it has a method `begin_text`, the method is called with the number of each sample before the
 sample is drawn. A refused sample is drawn again to be minimised. It must come out as before then,
-whatever was drawn in between, and in whichever process.
+whatever was drawn in between, and in whichever process. If it has a member `interventions`, the
+`Intervention`s of the masks in the text under way, the report sums them up.
 """
 
 Draw = tuple[int, str | None, str | None]
@@ -56,6 +57,15 @@ CLOSED = frozenset((REFUSED_GRAMMAR, REFUSED_REFERENCE, NO_ENDING, UNDECIDED))
 """Classes of refused closed texts, which can be minimised. A sample over a limit has none."""
 _SEVERITY = (REFUSED_GRAMMAR, NO_ENDING, REFUSED_REFERENCE, UNDECIDED)
 """The same classes, the gravest first."""
+
+
+def sum_interventions(next_token: NextToken | None) -> Outcome:
+    """How many interventions there were in the text that was just drawn, and what they masked away.
+
+    The latter is the sum of their probabilities. {} if what draws tokens does not know.
+    """
+    found = getattr(next_token, "interventions", None)
+    return {} if found is None else {"interventions": len(found), "masked_away": sum(one.probability for one in found)}
 
 
 @dataclass(frozen=True)
@@ -118,6 +128,7 @@ class _Sampler:
         n_drawn = len(tokens) - n_prompt
         cuts = sorted(rng.sample(range(len(tokens)), min(self.check.cuts, len(tokens)))) if tokens else []
         facts: Outcome = {"class": ACCEPTED, "tokens": n_drawn, "closed": len(cuts) + 1, "characters": 0, "limits": 0}
+        facts |= sum_interventions(self.check.next_token)
         refused = len(tokens)
         for cut in [len(tokens), *cuts]:
             kind, said, closed = self.close(tokens[:cut])

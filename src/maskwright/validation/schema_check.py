@@ -41,7 +41,7 @@ from maskwright.validation.replay import (
     find_stop,
 )
 from maskwright.validation.report import Finding, ValidationReport
-from maskwright.validation.sampling import ACCEPTED, NO_ENDING
+from maskwright.validation.sampling import ACCEPTED, NO_ENDING, sum_interventions
 
 NO_INSTANCE = "outside: no instance"
 SPELLED_OTHERWISE = "outside: an instance that is spelled otherwise"
@@ -153,7 +153,7 @@ class _SchemaRun:
             settings=settings,
             classes=classes,
             failures=frozenset(failing),
-            figures=dict(self.figures),
+            figures={name: round(count, 3) for name, count in self.figures.items()},
             causes={},
             findings=tuple(replace(one, is_failure=one.kind in failing) for one in findings if one.kind not in good),
             seconds=time.perf_counter() - self.begin,
@@ -309,6 +309,7 @@ class _SchemaRun:
         except DeadEndError as error:
             return Finding(name, NO_ENDING, False, why=str(error))
         self.figures["tokens"] += len(tokens)
+        self.figures.update(sum_interventions(self.options.next_token))
         return found
 
     def _verdict(self, text: str) -> InstanceVerdict | None:

@@ -12,6 +12,7 @@ from maskwright.analysis.errors import MissingExtraError
 from maskwright.analysis.legality.deciders import Deciders
 from maskwright.analysis.legality.exploration import Exploration
 from maskwright.analysis.legality.follow import build_follow_graph
+from maskwright.analysis.legality.graph import Graph, Link, Look
 from maskwright.analysis.legality.pushdown import Pushdown
 from maskwright.analysis.legality.verdict import START
 
@@ -45,3 +46,17 @@ def test_without_networkx_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) ->
     for to_networkx in (Pushdown(grammar).to_networkx, Exploration(grammar, (1,), (1,)).to_networkx, graph.to_networkx):
         with pytest.raises(MissingExtraError, match=r"networkx is not installed: pip install 'maskwright\[graphs\]'"):
             to_networkx()
+
+
+def test_dot_has_nodes_and_edges_with_what_marks_them() -> None:
+    nodes = {"a": Look('say "x"\\', start=True, filled=True), "b": Look("two\nlines", accepting=True)}
+    assert Graph(nodes, [Link("a", "b", "one"), Link("b", "b", accented=True)]).to_dot('a "b"').splitlines() == [
+        'digraph "a \\"b\\"" {',
+        "  rankdir=LR",
+        "  node [shape=box]",
+        '  n0 [label="say \\"x\\"\\\\", style="bold,filled"]',
+        '  n1 [label="two\\nlines", peripheries=2]',
+        '  n0 -> n1 [label="one"]',
+        '  n1 -> n1 [label="", color=darkorange3, fontcolor=darkorange3]',
+        "}",
+    ]

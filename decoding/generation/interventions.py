@@ -1,0 +1,49 @@
+"""Steps at which a mask forbade what the model would have written: how invasive masks are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.decoding.generation.logits import Logits, likeliest
+
+
+@dataclass(frozen=True, slots=True)
+class Intervention:
+    """A step at which the mask forbade the model's own choice.
+
+    index : how many new tokens stand before it; the one that came instead is `tokens[index]`,
+        unless the text ended there.
+    token : the model's own choice.
+    probability : what the mask took away there, from 0 to 1: the sum of the model's probabilities,
+        at temperature 1, of all tokens that it forbids.
+    """
+
+    index: int
+    token: int
+    probability: float
+
+
+def intervention(index: int, logits: Logits, words: npt.NDArray[np.integer], own: int = -1) -> Intervention | None:
+    """The intervention of a mask at one step; None if it lets the model's own choice in.
+
+    index : as of `Intervention`.
+    logits : (N,) float32, before the mask.
+    words : (n,) int32 or uint32, the mask; tokens beyond it are forbidden.
+    own : the model's own choice; by default the likeliest token.
+
+    Cost: O(N).
+
+    >>> intervention(3, np.zeros(4, np.float32), np.array([0b1110], np.int32))
+    Intervention(index=3, token=0, probability=0.25)
+    """
+    own = likeliest(logits) if own < 0 else own
+    if own >> 5 < len(words) and int(words[own >> 5]) >> (own & 31) & 1:
+        return None
+    values = np.where(np.isnan(logits), -np.inf, logits).astype(np.float64)
+    best = values.max()
+    shares = np.exp(values - best) if np.isfinite(best) else (values == best).astype(np.float64)
+    allowed = np.unpackbits(words.view(np.uint8), bitorder="little", count=len(logits)).astype(bool)
+    return Intervention(index, own, 1.0 - min(1.0, float(shares[allowed].sum() / shares.sum())))
