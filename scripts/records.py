@@ -54,7 +54,9 @@ def record_page() -> str:
         found, is_all = changed(record)
         row = f"| [{path.stem[11:]}](../reports/record/{path.name}) | {record['date']} | `{' '.join(record['command'].split())}` |"
         if found:
-            older.append(f"{row} {'all of it' if is_all else ', '.join(f'`{one}`' for one in found)} |")
+            older.append(
+                f"{row} {'all of it' if is_all else ', '.join(f'`{one}`' if (ROOT / one).exists() else f'{one} (gone)' for one in found)} |"
+            )
         else:
             of_today.append(row)
     lines = [INTRODUCTION, "## Of today's code", "", "| kind | date | command |", "|---|---|---|", *of_today, ""]

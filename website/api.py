@@ -23,7 +23,8 @@ TASKS = {
     "Compile it, keep it, load it": "build_store cached_store save_store load_store store_info build_index Store SchemaStore "
     "ComposedStore EntryStore TokenIndex",
     "Mask logits": "MaskwrightLogitsProcessor Matcher Batch apply_mask ResidentRows GpuBatch ReferenceDecoder",
-    "Write a text with a model": "load_model complete generate Completion Intervention forced_tokens tokenize_partial retokenise TokenCounts",
+    "Write a text with a model": "load_model complete generate Completion Intervention "
+    "forced_tokens tokenize_partial retokenise TokenCounts",
     "Find out what is wrong": "lint_grammar lint_schema Explanation validate ValidationReport verify VerificationReport",
     "Study a grammar": "analyze AnalysisReport interchange_classes subterminal_tree build_follow_graph Deciders Judge Verdict Explainer",
     "Catch an error": "MaskwrightError GrammarError TerminalError EmptyLanguageError SchemaError EmptySchemaError NestingError LimitError "

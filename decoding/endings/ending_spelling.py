@@ -68,7 +68,7 @@ class Spelling:
         return tuple(tokens)
 
     def lengths_at(self, data: bytes, begin: int) -> tuple[int, ...]:
-        """The lengths of tokens that may stand at an offset of some bytes, longest first, and more."""
+        """The lengths of tokens that may stand at an offset, longest first, and more."""
         return self._lengths.get(data[begin : begin + 2], (1,))
 
     def after(self, state: int, byte: int) -> int:

@@ -31,6 +31,8 @@ budgets.figure(
     "canonical tokens) | # | # | # | # |", forced("masks"), forced("model_calls"), forced("same"), forced("legal")
 )
 warm, first = generation.at("python/usual, temperature 0.8"), generation.at("python/own choice first, temperature 0.8")
+budgets.given("definition 2.1", "the paper's number")
+budgets.given("With k = 0", "an example")
 budgets.given("At temperature 0.8", "the benchmark's option")
 share = 100 - 100 * (first("masks") / first("model_calls")) / (warm("masks") / warm("model_calls"))
 budgets.figure("of # files, # % of the masks are saved, and # texts are whole", first("texts"), share, first("legal"))
