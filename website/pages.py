@@ -40,6 +40,7 @@ NAVIGATION = {
     "Know": [
         "docs/semantics",
         "docs/measurements",
+        "docs/sources",
         "reports/README",
         "docs/glossary",
         "docs/*",
