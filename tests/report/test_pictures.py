@@ -98,7 +98,7 @@ def test_large_graphs_are_for_other_programs() -> None:
 )
 def test_each_figure_is_one_command(options: list[str], shows: list[str], tmp_path: Path) -> None:
     (tmp_path / "anbn.lark").write_text(ANBN_TEXT)
-    for suffix in pictures.FORMATS:
+    for suffix in (".svg", *pictures.GRAPHS):
         target = tmp_path / f"d{suffix}"
         result = CliRunner().invoke(app, ["analyze", str(tmp_path / "anbn.lark"), *options, "--drawing", str(target)])
         assert result.exit_code == 0, result.output
@@ -131,7 +131,12 @@ def test_entries_after_each_step(tmp_path: Path) -> None:
         (["--draw", "follow", "--then", "STRING", "--drawing", "d.svg"], "is not about a question: leave out --then"),
         (["--draw", "entries", "--drawing", "d.svg"], "add --tokenizer T"),
         (["--draw", "entries", "-t", "python-tiny", "--drawing", "d.dot"], "a file that ends in .svg"),
-        (["--draw", "follow", "--drawing", "d.png"], "a file that ends in .svg, .dot or .graphml"),
+        (["--draw", "follow", "--drawing", "d.svg", "--json", "-"], "--draw follow only draws: leave out"),
+        (["--draw", "follow", "--drawing", "d.svg", "-t", "python-tiny"], "--draw follow only draws: leave out"),
+        (
+            ["--check-certificates", "c", "--draw", "entries", "-t", "python-tiny", "--drawing", "d.svg"],
+            "leave these out",
+        ),
     ],
 )
 def test_options_that_do_not_go_together(options: list[str], message: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,7 +108,7 @@ def analyze(
     ] = None,
     drawing: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Draw what --draw says: as .svg, or a graph as .dot or .graphml."),
+        typer.Option(metavar="FILE", help="Draw what --draw says, as SVG; into .dot or .graphml, the graph itself."),
     ] = None,
     draw: Annotated[
         str | None,
@@ -148,14 +148,15 @@ def analyze(
             raise MaskwrightError(
                 "--after, --jointly, --engine and --certificates are about a question: add --then TERMINALS"
             )
-        check_drawing(draw, drawing, then is not None, tokenizer is not None)
+        more = json_file is not None or html is not None or exact or check_certificates is not None
+        check_drawing(draw, drawing, then is not None, tokenizer is not None, more)
         if certificates is not None and "exact" not in (engine or ENGINES):
             raise MaskwrightError(
                 "only the engine exact gives certificates: add --engine exact, or leave out --certificates"
             )
-        if check_certificates is not None and (then is not None or tokenizer is not None or html is not None or exact):
+        if check_certificates is not None and (drawing or then or tokenizer is not None or html is not None or exact):
             raise MaskwrightError(
-                "--check-certificates checks a file, without --then, --tokenizer, --html and --exact: leave these out"
+                "--check-certificates checks a file, without --then, --drawing, --tokenizer, --html and --exact: leave these out"
             )
         if then is not None and (tokenizer is not None or html is not None or exact):
             raise MaskwrightError("--then asks one question, without --tokenizer, --html and --exact: leave these out")

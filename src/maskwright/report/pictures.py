@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 OF_GRAMMAR, OF_QUESTION = ("follow", "pushdown"), ("exploration", "nfa", "run")
 PICTURES = (*OF_GRAMMAR, "entries", *OF_QUESTION)
 """What `--draw` takes."""
-FORMATS = (".svg", ".dot", ".graphml")
+GRAPHS = (".dot", ".graphml")
+"""Suffixes of files that hold a graph, and no picture of it. All others are SVG."""
 MOST_ARROWS = 1_500
 """The most edges of a graph that are drawn as SVG."""
 _COLOURS = (
@@ -37,8 +38,12 @@ _COLOURS = (
 """The variables of a report's page, for a picture on its own."""
 
 
-def check_drawing(draw: str | None, drawing: Path | None, has_question: bool, has_tokenizer: bool) -> None:
+def check_drawing(
+    draw: str | None, drawing: Path | None, has_question: bool, has_tokenizer: bool, has_more: bool
+) -> None:
     """Check the options `--draw` and `--drawing` before the work begins.
+
+    has_more : whether other outputs of an analysis are asked for.
 
     Raises: MaskwrightError if they do not go with each other or with the other options.
     """
@@ -56,11 +61,14 @@ def check_drawing(draw: str | None, drawing: Path | None, has_question: bool, ha
         raise MaskwrightError(
             f"--draw {draw} is {'not ' * has_question}about a question: {'leave out' if has_question else 'add'} --then"
         )
-    if (draw == "entries") and not has_tokenizer:
+    if draw == "entries" and not has_tokenizer:
         raise MaskwrightError("--draw entries counts entries of a vocabulary: add --tokenizer T")
-    if drawing.suffix not in FORMATS or (draw == "entries" and drawing.suffix != ".svg"):
-        known = ".svg" if draw == "entries" else " or ".join((", ".join(FORMATS[:-1]), FORMATS[-1]))
-        raise MaskwrightError(f"{drawing}: a picture of this is written to a file that ends in {known}")
+    if draw == "entries" and drawing.suffix in GRAPHS:
+        raise MaskwrightError(f"{drawing}: the entries are no graph; name a file that ends in .svg")
+    if draw in OF_GRAMMAR and (has_tokenizer or has_more):
+        raise MaskwrightError(
+            f"--draw {draw} only draws: leave out --tokenizer, --json, --html, --exact and certificates"
+        )
 
 
 def render(graph: Graph[Any], title: str, path: Path) -> str:
