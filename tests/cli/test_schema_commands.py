@@ -106,7 +106,7 @@ def test_analyze(runner: CliRunner) -> None:
         "states": 5,
         "largest": 5,
     }
-    assert "--then, --html and --exact are for one" in refused(runner, "analyze", "p.json", "--exact")
+    assert "--then, --drawing, --html and --exact are for one" in refused(runner, "analyze", "p.json", "--exact")
 
 
 def test_explain(runner: CliRunner) -> None:
