@@ -1,10 +1,18 @@
-"""Write docs/internals/table.md: the schema of the engine's table as a page. A test compares the two."""
+"""Write docs/internals/table.md: the layout of stores as a page, the engine's table and entries. A test compares the two."""
 
 from __future__ import annotations
 
+import inspect
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
+from maskwright.analysis.lexing.terminal_nfa import TerminalNfa
+from maskwright.maskstore.entries.entry_table import EntryTable
+from maskwright.maskstore.file.fileheader import TENSORS
 from maskwright.maskstore.table import schema
+from maskwright.maskstore.vocabulary.masks import MaskPool
+from maskwright.maskstore.vocabulary.vocabulary import Vocabulary
 
 TARGET = Path(__file__).parents[1] / "docs" / "internals" / "table.md"
 
@@ -78,13 +86,52 @@ def row(offset: int) -> str:
     return f"| {offset} | {entry.name} | {kind} | | {entry.says} |"
 
 
+ENTRIES = """
+## The table of entries
+
+A store of lexing `nfa` holds, instead of one table, the arrays below
+(`maskstore/entries/entry_table.py`), each a tensor of its file. They are those of
+`maskstore/file/fileheader.py`; what they mean is said where they are defined. A length `x+1` is one
+more than `x`. `maskstore/file/filechecks.py` holds every file against this, and
+`maskstore/file/fileformat.py` says how a file is made.
+
+Example: in lexer state q the entries are those of cell c = `cell_of_state[q]`, which are
+`cell_start[c]` to `cell_start[c + 1]`. Entry e allows the tokens of mask `entry_mask[e]` if the
+parser accepts sequence s = `entry_sequence[e]`, the symbols `sequence_start[s]` to
+`sequence_start[s + 1]` of `sequence_symbols`.
+
+| tensor | type | shape | meaning |
+|---|---|---|---|"""
+
+DEFINED = {"": EntryTable, "nfa.": TerminalNfa, "masks.": MaskPool, "vocabulary.": Vocabulary.to_arrays}
+"""Prefix of tensors -> what defines them, whose docstring says what they mean."""
+
+
+def meanings(of: object) -> dict[str, str]:
+    """Array -> what the docstring of its class, or of what makes it, says of it, without its shape and type."""
+    found: dict[str, str] = {}
+    for names, says in re.findall(r"^([\w., ]+) : (.*(?:\n {4,}.*)*)", inspect.getdoc(of) or "", re.MULTILINE):
+        words = re.sub(r"^\([^()]*(?:\([^()]*\)[^()]*)*\) ?\w*[,;.]? ?", "", " ".join(says.split()))
+        found |= {name.strip(): words[:1].upper() + words[1:] for name in names.split(",")}
+    return found
+
+
+def entries() -> Iterator[str]:
+    """The lines about the table of entries."""
+    yield ENTRIES
+    for name, (dtype, shape) in TENSORS.items():
+        prefix = next(each for each in sorted(DEFINED, reverse=True) if name.startswith(each))
+        says = meanings(DEFINED[prefix])[name.removeprefix(prefix)]
+        yield f"| `{name}` | {dtype.__name__} | {' x '.join(shape)} | {says} |"
+
+
 def page() -> str:
     """The page."""
     lines = [INTRODUCTION.rstrip("\n"), *(f"| {name} | {says} |" for name, says in TYPES.items())]
     for title, offsets in schema.SECTIONS.items():
         lines += ["", f"## {title}", "", "| offset | name | shape | values | meaning |", "|---:|---|---|---|---|"]
         lines += [row(offset) for offset in offsets]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *entries()]) + "\n"
 
 
 if __name__ == "__main__":

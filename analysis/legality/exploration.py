@@ -24,31 +24,14 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.kept import cached_property
 from maskwright.analysis.legality.drawing import to_svg
 from maskwright.analysis.legality.graph import Graph, Link, Look
-from maskwright.analysis.legality.pushdown import Position, Pushdown
-
-if TYPE_CHECKING:
-    import networkx as nx
-
-
-class ExplorationState(NamedTuple):
-    """One state of an exploration, and one node of its picture.
-
-    position : the position in a rule.
-    consumed : the number of the word's terminals read so far.
-    stack : the return addresses that the automaton pushed itself, the top first. Below them lies
-        credit.
-    """
-
-    position: Position
-    consumed: int
-    stack: tuple[Position, ...]
+from maskwright.analysis.legality.pushdown import Configuration, Position, Pushdown
 
 
 class Edge(NamedTuple):
@@ -61,10 +44,10 @@ class Edge(NamedTuple):
     borrowed : the return address, or None.
     """
 
-    source: ExplorationState
+    source: Configuration
     read: int | None
     borrowed: Position | None
-    target: ExplorationState
+    target: Configuration
 
 
 @dataclass(frozen=True)
@@ -138,21 +121,21 @@ class Exploration:
         return (*self.context[-1:], *self.sequence) if self.start == "before" else self.sequence
 
     @cached_property
-    def starts(self) -> tuple[ExplorationState, ...]:
+    def starts(self) -> tuple[Configuration, ...]:
         """The configurations in which the automaton can be just before, or after, it reads X.
 
         X is the context's last terminal. The attribute `start` chooses between before and after.
         """
         if not self.context:
-            return (ExplorationState(self.pushdown.first, 0, ()),) if self.pushdown.rules else ()
+            return (Configuration(self.pushdown.first, 0, ()),) if self.pushdown.rules else ()
         positions = frozenset(
             self.pushdown.positions_before(self.context[-1]) if self.start == "before" else self.pushdown.states
         )
         if self._context_run is None:
-            return tuple(ExplorationState(position, 0, ()) for position in sorted(positions))
+            return tuple(Configuration(position, 0, ()) for position in sorted(positions))
         read = len(self.context) - (2 if self.start == "before" else 1)
         found = (n for n in self._context_run.nodes if n.consumed == read and n.position in positions)
-        return tuple(dict.fromkeys(ExplorationState(n.position, 0, n.stack) for n in found))
+        return tuple(dict.fromkeys(Configuration(n.position, 0, n.stack) for n in found))
 
     @cached_property
     def _context_run(self) -> _Run | None:
@@ -162,7 +145,7 @@ class Exploration:
         """
         if not self.context or (self.start == "before" and len(self.context) == 1):
             return None
-        first = [ExplorationState(position, 0, ()) for position in self.pushdown.occurrences.get(self.context[0], ())]
+        first = [Configuration(position, 0, ()) for position in self.pushdown.occurrences.get(self.context[0], ())]
         return _run(self.pushdown, first, self.context[1:], self.max_stack, self.max_states, forget=True)
 
     @cached_property
@@ -172,7 +155,7 @@ class Exploration:
         return _run(self.pushdown, self.starts, self.word, depth, self.max_states, forget=False)
 
     @property
-    def nodes(self) -> tuple[ExplorationState, ...]:
+    def nodes(self) -> tuple[Configuration, ...]:
         """The configurations in the order in which they were met, `starts` first."""
         return self._sequence_run.nodes
 
@@ -187,12 +170,12 @@ class Exploration:
         return self._sequence_run.is_truncated or (self._context_run is not None and self._context_run.is_truncated)
 
     @cached_property
-    def accepting(self) -> frozenset[ExplorationState]:
+    def accepting(self) -> frozenset[Configuration]:
         """The nodes that have consumed the whole word. The exploration stops there."""
         return frozenset(node for node in self.nodes if node.consumed == len(self.word))
 
     @cached_property
-    def coaccessible(self) -> frozenset[ExplorationState]:
+    def coaccessible(self) -> frozenset[Configuration]:
         """The epsilon-coaccessible nodes: the word can be consumed from them without borrowing."""
         return _ancestors((edge for edge in self.edges if edge.borrowed is None), self.accepting)
 
@@ -202,7 +185,7 @@ class Exploration:
         return self.unproved is None
 
     @cached_property
-    def unproved(self) -> tuple[ExplorationState | None, tuple[Position, ...]] | None:
+    def unproved(self) -> tuple[Configuration | None, tuple[Position, ...]] | None:
         """None if the statement is proved; else a start and return addresses that give no proof.
 
         With these return addresses, the top first, the word cannot be consumed from the start. If
@@ -211,15 +194,15 @@ class Exploration:
         """
         if self._context_run is not None and self._context_run.is_truncated:
             return None, ()
-        silent: dict[ExplorationState, list[ExplorationState]] = {}
-        lent: dict[tuple[ExplorationState, Position], list[ExplorationState]] = {}
+        silent: dict[Configuration, list[Configuration]] = {}
+        lent: dict[tuple[Configuration, Position], list[Configuration]] = {}
         useful = _ancestors(self.edges, self.accepting)
         for source, _, borrowed, target in self.edges:
             if target in useful and borrowed is None:
                 silent.setdefault(source, []).append(target)
             elif target in useful and borrowed is not None:
                 lent.setdefault((source, borrowed), []).append(target)
-        queue: deque[tuple[ExplorationState, frozenset[ExplorationState], tuple[Position, ...]]]
+        queue: deque[tuple[Configuration, frozenset[Configuration], tuple[Position, ...]]]
         queue = deque((start, frozenset({start}), ()) for start in self.starts)
         seen = {subset for _, subset, _ in queue}
         while queue:
@@ -241,7 +224,7 @@ class Exploration:
         return None
 
     @cached_property
-    def graph(self) -> Graph[ExplorationState]:
+    def graph(self) -> Graph[Configuration]:
         """The exploration as a graph.
 
         Nodes are `nodes`; the epsilon-coaccessible ones are filled. Edges are `edges`; those that
@@ -261,17 +244,8 @@ class Exploration:
             edges.append(Link(source, target, label, accented=borrowed is not None))
         return Graph(nodes, edges)
 
-    def to_networkx(self) -> nx.MultiDiGraph[ExplorationState]:
-        """The `graph` for networkx.
-
-        Raises: MissingExtraError if networkx is not installed.
-        """
-        return self.graph.to_networkx()
-
-    def to_svg(self, view: Literal["exploration", "nfa"] = "exploration") -> str:
-        """A picture as one self-contained SVG text.
-
-        Edges that borrow have a colour. Nodes that have read the whole word have a double frame.
+    def picture(self, view: Literal["exploration", "nfa"] = "exploration") -> tuple[Graph[Configuration], str]:
+        """A graph to draw, and its title. Edges that borrow have a colour.
 
         view : "exploration" shows what the automaton reads and borrows. "nfa" shows the automaton
             over borrowed return addresses: all other edges are epsilon, and the
@@ -284,13 +258,20 @@ class Exploration:
         else:
             nodes = {node: look._replace(filled=False) for node, look in nodes.items()}
         names = (" ".join(map(self.grammar.display_name, word)) for word in (self.sequence, self.context))
-        return to_svg(Graph(nodes, edges), f"{title}: {' after '.join(names)}")
+        return Graph(nodes, edges), f"{title}: {' after '.join(names)}"
+
+    def to_svg(self, view: Literal["exploration", "nfa"] = "exploration") -> str:
+        """The `picture` as one self-contained SVG text.
+
+        Nodes that have read the whole word have a double frame.
+        """
+        return to_svg(*self.picture(view))
 
 
 class _Run(NamedTuple):
     """The configurations met, the steps between them, and whether a limit cut something off."""
 
-    nodes: tuple[ExplorationState, ...]
+    nodes: tuple[Configuration, ...]
     edges: tuple[Edge, ...]
     is_truncated: bool
 
@@ -302,7 +283,7 @@ def _pushdown(grammar: Grammar) -> Pushdown:
 
 def _run(
     pushdown: Pushdown,
-    starts: Sequence[ExplorationState],
+    starts: Sequence[Configuration],
     word: tuple[int, ...],
     max_stack: int,
     max_states: int,
@@ -315,7 +296,7 @@ def _run(
 
     Nodes and edges are in breadth-first order.
     """
-    nodes: dict[ExplorationState, None] = dict.fromkeys(starts[:max_states])
+    nodes: dict[Configuration, None] = dict.fromkeys(starts[:max_states])
     edges: list[Edge] = []
     queue = deque(nodes)
     is_truncated = len(starts) > max_states
@@ -328,15 +309,15 @@ def _run(
         after = Position(position.rule, position.dot + 1)
         steps: list[Edge] = []
         if symbol is None and stack:
-            steps.append(Edge(source, None, None, ExplorationState(stack[0], consumed, stack[1:])))
+            steps.append(Edge(source, None, None, Configuration(stack[0], consumed, stack[1:])))
         elif symbol is None:
             for address in pushdown.return_addresses(position.rule):
-                steps.append(Edge(source, None, address, ExplorationState(address, consumed, ())))
+                steps.append(Edge(source, None, address, Configuration(address, consumed, ())))
         elif symbol == word[consumed]:
-            steps.append(Edge(source, symbol, None, ExplorationState(after, consumed + 1, stack)))
+            steps.append(Edge(source, symbol, None, Configuration(after, consumed + 1, stack)))
         elif len(stack) < max_stack or forget:
             for entry in pushdown.rule_starts.get(symbol, ()):
-                steps.append(Edge(source, None, None, ExplorationState(entry, consumed, (after, *stack)[:max_stack])))
+                steps.append(Edge(source, None, None, Configuration(entry, consumed, (after, *stack)[:max_stack])))
         elif symbol in pushdown.rule_starts:
             is_truncated = True
         for edge in steps:
@@ -351,8 +332,8 @@ def _run(
 
 
 def _closure(
-    subset: Iterable[ExplorationState], successors: Mapping[ExplorationState, Sequence[ExplorationState]]
-) -> list[ExplorationState]:
+    subset: Iterable[Configuration], successors: Mapping[Configuration, Sequence[Configuration]]
+) -> list[Configuration]:
     """The configurations that can be reached from `subset`, those of `subset` included."""
     reached = dict.fromkeys(subset)
     queue = list(reached)
@@ -364,9 +345,9 @@ def _closure(
     return list(reached)
 
 
-def _ancestors(edges: Iterable[Edge], targets: Iterable[ExplorationState]) -> frozenset[ExplorationState]:
+def _ancestors(edges: Iterable[Edge], targets: Iterable[Configuration]) -> frozenset[Configuration]:
     """The nodes from which one of `targets` can be reached, these included."""
-    predecessors: dict[ExplorationState, list[ExplorationState]] = {}
+    predecessors: dict[Configuration, list[Configuration]] = {}
     for edge in edges:
         predecessors.setdefault(edge.target, []).append(edge.source)
     return frozenset(_closure(targets, predecessors))

@@ -6,21 +6,30 @@ be never legal too.
 
 Example: the words a b and b c have the edges START -> a, START -> b, a -> b and b -> c. The path
 a b c is never legal.
+
+The post draws nonterminals and the end of the text, too: that is the follow graph of the grammar's
+sentential forms (`sentential_forms`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.arguments import need_type
+from maskwright.analysis.grammar.grammar import Grammar, Rule
+from maskwright.analysis.grammar.normalise import reduce
+from maskwright.analysis.grammar.terminal import Terminal
 from maskwright.analysis.legality.deciders import ALWAYS, NEVER, Deciders
 from maskwright.analysis.legality.drawing import to_svg
 from maskwright.analysis.legality.graph import Graph, Link, Look, need_networkx
 from maskwright.analysis.legality.verdict import START
+
+END = "<end>"
+"""The end of the text among the symbols of `sentential_forms`."""
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,6 +52,17 @@ class FollowGraph:
     def successors(self, node: int) -> list[int]:
         """The terminals that can stand directly after `node`, in order."""
         return [right for left, right in self.edges if left == node]
+
+    @property
+    def graph(self) -> Graph[int]:
+        """The graph to draw: what words can have. Edges that are always legal have a colour."""
+        met = {START, *(right for _, right in self.edges)}
+        looks = {
+            node: Look(name, start=node == START, accepting=name == END)
+            for node, name in self.names.items()
+            if node in met
+        }
+        return Graph(looks, [Link(left, right, accented=always) for (left, right), always in self.edges.items()])
 
     def to_networkx(self) -> nx.DiGraph[int]:
         """The graph for networkx: nodes with the attribute label, edges with the attribute always.
@@ -89,13 +109,39 @@ def build_follow_graph(deciders: Deciders) -> FollowGraph:
 def draw_follow_graph(deciders: Deciders) -> str:
     """The follow graph as one self-contained SVG text.
 
-    Edges that are always legal have a colour. The picture suits small grammars: python.lark's graph
-    has 2,779 edges, which the matrix of the analysis report shows better.
+    The picture suits small grammars: python.lark's graph has 2,779 edges, which the matrix of the
+    analysis report shows better.
 
     Raises: MaskwrightError if `deciders` is no `Deciders`.
     """
-    graph = build_follow_graph(deciders)
-    met = {START, *(right for _, right in graph.edges)}
-    looks = {node: Look(name, start=node == START) for node, name in graph.names.items() if node in met}
-    links = [Link(left, right, accented=always) for (left, right), always in graph.edges.items()]
-    return to_svg(Graph(looks, links), f"What can follow what in {deciders.grammar.name}")
+    return to_svg(build_follow_graph(deciders).graph, f"What can follow what in {deciders.grammar.name}")
+
+
+def sentential_forms(grammar: Grammar) -> Grammar:
+    """A grammar of the sentential forms of another one, each with the end of the text.
+
+    A word of it is one of the other grammar, in which nonterminals may stand for themselves,
+    `<sum>`, and then the terminal `<end>`. So its follow graph says which symbols can stand side by
+    side, and with which ones a text can end. Rules that occur in no word are left out.
+
+    Raises: GrammarError if the language is empty.
+    """
+    grammar = reduce(grammar)
+    n, n_new = grammar.n_terminals, grammar.n_nonterminals + 1
+    terminals = [Terminal(f"<{name}>", None) for name in grammar.nonterminals]
+
+    def moved(symbol: int) -> int:
+        return symbol if symbol < n else symbol + n_new
+
+    rules = [Rule(moved(rule.lhs), tuple(map(moved, rule.rhs))) for rule in grammar.rules]
+    rules += [Rule(moved(n + number), (n + number,)) for number in range(grammar.n_nonterminals)]
+    top = moved(n + grammar.n_nonterminals)
+    rules.append(Rule(top, (moved(grammar.start), n + grammar.n_nonterminals)))
+    return replace(
+        grammar,
+        terminals=(*grammar.terminals, *terminals, Terminal(END, None)),
+        nonterminals=(*grammar.nonterminals, "text"),
+        rules=tuple(rules),
+        start=top,
+        plain=None,
+    )

@@ -1,10 +1,11 @@
 """Graphs of automata, to be drawn or looked into.
 
-In: nodes and edges with their labels. Out: the same, as `drawing` and networkx take it.
+In: nodes and edges with their labels. Out: the same, as `drawing`, networkx and Graphviz take it.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
@@ -104,34 +105,31 @@ class Graph(Generic[NodeT]):
             graph.add_edge(source, target, label=label, accented=accented)
         return graph
 
-    def to_dot(self, title: str) -> str:
-        """The graph in the language DOT, for Graphviz; the same text for the same graph.
-
-        title : the graph's name.
-
-        >>> graph = Graph({"a": Look("A", start=True)}, [Link("a", "a", 'say "x"')])
-        >>> print(graph.to_dot("one"), end="")
-        digraph "one" {
-          rankdir=LR
-          node [shape=box]
-          n0 [label="A", style=bold]
-          n0 -> n0 [label="say \\"x\\""]
-        }
-        """
+    def numbered(self) -> Graph[int]:
+        """The same graph, its nodes named by their numbers in the order of `nodes`."""
         number = {node: i for i, node in enumerate(self.nodes)}
-        lines = [f"digraph {_quoted(title)} {{", "  rankdir=LR", "  node [shape=box]"]
-        for node, look in self.nodes.items():
-            style = ",".join(name for name, is_so in (("bold", look.start), ("filled", look.filled)) if is_so)
-            more = f', style="{style}"' if "," in style else f", style={style}" if style else ""
-            more += ", peripheries=2" if look.accepting else ""
-            lines.append(f"  n{number[node]} [label={_quoted(look.label)}{more}]")
-        for source, target, label, accented in self.edges:
-            colour = ", color=darkorange3, fontcolor=darkorange3" if accented else ""
-            lines.append(f"  n{number[source]} -> n{number[target]} [label={_quoted(label)}{colour}]")
-        return "\n".join([*lines, "}", ""])
+        edges = [Link(number[edge.source], number[edge.target], edge.label, edge.accented) for edge in self.edges]
+        return Graph(dict(enumerate(self.nodes.values())), edges)
 
+    def to_graphml(self) -> str:
+        """The graph as GraphML, which yEd, Gephi and networkx read. Attributes: as `to_networkx`.
 
-def _quoted(text: str) -> str:
-    """A string of DOT."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
+        Raises: MissingExtraError if networkx is not installed.
+        """
+        return "\n".join(need_networkx().generate_graphml(self.numbered().to_networkx())) + "\n"
+
+    def to_dot(self, title: str) -> str:
+        """The graph in Graphviz's language, from left to right."""
+        graph = self.numbered()
+        lines = [
+            f"digraph {json.dumps(title, ensure_ascii=False)} {{",
+            'rankdir=LR; node [shape=box, fontname="monospace"];',
+        ]
+        for node, look in graph.nodes.items():
+            marks = f", peripheries={1 + look.accepting}" + ', style=filled, fillcolor="#cfe8cf"' * look.filled
+            lines.append(f"{node} [label={json.dumps(look.label, ensure_ascii=False)}{marks}];")
+            lines += [f'start{node} [shape=none, label=""]; start{node} -> {node};'] * look.start
+        for source, target, label, accented in graph.edges:
+            colour = ', color="#a94f08", fontcolor="#a94f08"' * accented
+            lines.append(f"{source} -> {target} [label={json.dumps(label, ensure_ascii=False)}{colour}];")
+        return "\n".join([*lines, "}"]) + "\n"

@@ -1,22 +1,20 @@
 """A grammar as a pushdown automaton: states are positions in rules, the stack has return addresses.
 
-In: a `Grammar`. Out: states, transitions, a picture. The automaton reads a word as a program runs:
-it calls a nonterminal, and returns at the end of the nonterminal's rule.
+In: a `Grammar`. Out: states, transitions, runs, pictures. The automaton reads a word as a program
+runs: it calls a nonterminal, and returns at the end of the nonterminal's rule.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from maskwright.analysis.grammar.grammar import Grammar, Rule
 from maskwright.analysis.grammar.normalise import productive_symbols, reachable_symbols
 from maskwright.analysis.kept import cached_property
 from maskwright.analysis.legality.drawing import to_svg
 from maskwright.analysis.legality.graph import Graph, Link, Look
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 
 class Position(NamedTuple):
@@ -45,6 +43,24 @@ class Transition(NamedTuple):
     popped: Position | None
     pushed: Position | None
     target: Position
+
+
+class Configuration(NamedTuple):
+    """Where the automaton stands; also a state of an `Exploration`, and a node of its picture.
+
+    position : the position in a rule.
+    consumed : the number of the word's terminals read so far.
+    stack : the return addresses that the automaton pushed itself, the top first. Below them lies
+        nothing, or the credit of an exploration.
+    """
+
+    position: Position
+    consumed: int
+    stack: tuple[Position, ...]
+
+
+Run = tuple[tuple[Configuration, Transition], ...]
+"""A run: each configuration with the move that is made there."""
 
 
 @dataclass(frozen=True)
@@ -159,26 +175,107 @@ class Pushdown:
         lhs = "text" if position.rule == self.first.rule else self.grammar.display_name(rule.lhs)
         return " ".join([lhs, ":", *names[: position.dot], "·", *names[position.dot :]])
 
+    def run(self, word: tuple[int, ...]) -> Run | None:
+        """A run on a word, as of a depth-first search that never errs; None if it is not in L.
+
+        Where the automaton calls a nonterminal, it takes the first rule with which it can end.
+
+        Cost: O(height of the parse * size of the grammar * len(word)**3).
+        """
+        ends = self._ends(word)
+        if len(word) not in ends.get((self.first, 0), {}):
+            return None
+        here, path, goals = Configuration(self.first, 0, ()), [], [len(word)]
+        while here.position != self.last:
+            position, consumed, stack = here
+            symbol, after = self.next_symbol(position), Position(position.rule, position.dot + 1)
+            if symbol is None:
+                goals.pop()
+                move = Transition(position, None, stack[0], None, stack[0])
+                target = Configuration(stack[0], consumed, stack[1:])
+            elif not self.grammar.is_nonterminal(symbol):
+                move, target = (
+                    Transition(position, symbol, None, None, after),
+                    Configuration(after, consumed + 1, stack),
+                )
+            else:
+                rank = ends[position, consumed][goals[-1]]
+                entry, goal = next(
+                    (entry, end)
+                    for entry in self.rule_starts[symbol]
+                    for end, of_call in ends.get((entry, consumed), {}).items()
+                    if of_call < rank and ends.get((after, end), {}).get(goals[-1], rank) < rank
+                )
+                goals.append(goal)
+                move, target = (
+                    Transition(position, None, None, after, entry),
+                    Configuration(entry, consumed, (after, *stack)),
+                )
+            path.append((here, move))
+            here = target
+        return tuple(path)
+
+    def _ends(self, word: tuple[int, ...]) -> dict[tuple[Position, int], dict[int, int]]:
+        """(position, terminals read) -> where the position's rule can end, each with a rank.
+
+        The parts of a parse have smaller ranks than the whole.
+        """
+        n, last_round, rank = len(word), -1, 0
+        ends: dict[tuple[Position, int], dict[int, int]] = {}
+        for position in self.states:
+            if self.next_symbol(position) is None:
+                ends |= {(position, start): {start: 0} for start in range(n + 1)}
+        while last_round != (last_round := sum(map(len, ends.values()))):
+            rank += 1
+            new = []
+            for position in self.states:
+                symbol, after = self.next_symbol(position), Position(position.rule, position.dot + 1)
+                for start in range(n + 1):
+                    if symbol is None:
+                        continue
+                    if self.grammar.is_nonterminal(symbol):
+                        calls = {end for entry in self.rule_starts[symbol] for end in ends.get((entry, start), ())}
+                    else:
+                        calls = {start + 1} if word[start : start + 1] == (symbol,) else set()
+                    new += [(position, start, end) for call in sorted(calls) for end in ends.get((after, call), ())]
+            for position, start, end in new:
+                ends.setdefault((position, start), {}).setdefault(end, rank)
+        return ends
+
     @cached_property
     def graph(self) -> Graph[Position]:
         """The automaton as a graph: nodes are `states`, edges are `transitions`."""
+        return self._graph(self.states, [(move, "") for move in self.transitions])
+
+    def run_graph(self, run: Run) -> Graph[Position]:
+        """The positions and moves of a run, each move with the numbers of its steps, from 1."""
+        steps: dict[Transition, list[str]] = {}
+        for number, (_, move) in enumerate(run, start=1):
+            steps.setdefault(move, []).append(str(number))
+        positions = dict.fromkeys([self.first, *(move.target for _, move in run)])
+        return self._graph(positions, [(move, f"{', '.join(numbers)}: ") for move, numbers in steps.items()])
+
+    def run_rows(self, run: Run, word: tuple[int, ...]) -> list[tuple[str, str, str, str]]:
+        """A row for each configuration: position, stack (the top first), what is to read, move."""
+        name = self.grammar.display_name
+        rows = []
+        for (position, consumed, stack), move in run:
+            rest, shown = " ".join(map(name, word[consumed:])), self._label(move).replace("\n", " ")
+            rows.append((self.text(position), " ".join(f"[{self.text(address)}]" for address in stack), rest, shown))
+        return [*rows, (self.text(self.last), "", "", "accept")]
+
+    def _label(self, move: Transition) -> str:
+        """What a move reads, pops or pushes."""
+        labels = [self.grammar.display_name(move.read)] if move.read is not None else []
+        both = (("pop", move.popped), ("push", move.pushed))
+        return "\n".join(labels + [f"{verb}\n{self.text(p)}" for verb, p in both if p is not None])
+
+    def _graph(self, positions: Iterable[Position], moves: Iterable[tuple[Transition, str]]) -> Graph[Position]:
+        """A graph of some positions and moves, each move with what its label begins with."""
         nodes = {
-            state: Look(self.text(state), start=state == self.first, accepting=state == self.last)
-            for state in self.states
+            each: Look(self.text(each), start=each == self.first, accepting=each == self.last) for each in positions
         }
-        edges = []
-        for source, read, popped, pushed, target in self.transitions:
-            labels = [self.grammar.display_name(read)] if read is not None else []
-            labels += [f"{verb}\n{self.text(p)}" for verb, p in (("pop", popped), ("push", pushed)) if p is not None]
-            edges.append(Link(source, target, "\n".join(labels)))
-        return Graph(nodes, edges)
-
-    def to_networkx(self) -> nx.MultiDiGraph[Position]:
-        """The `graph` for networkx.
-
-        Raises: MissingExtraError if networkx is not installed.
-        """
-        return self.graph.to_networkx()
+        return Graph(nodes, [Link(move.source, move.target, before + self._label(move)) for move, before in moves])
 
     def to_svg(self) -> str:
         """A picture as one self-contained SVG text. The position `last` has a double frame."""

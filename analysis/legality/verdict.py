@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 START = -1
 """The start of the text, as the first member of a context. The empty context means "anywhere"."""
@@ -40,7 +40,7 @@ class Verdict:
     decider: str
     reason: str
     witness: tuple[str, ...] = ()
-    closed_set: ClosedSet = ()
+    closed_set: ClosedSet = field(default=(), repr=False)
 
     def __bool__(self) -> bool:
         """Whether the statement is proved."""

@@ -71,7 +71,7 @@ def test_differences(runner: CliRunner, arguments: list[str], monkeypatch: pytes
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["guidance"], "no engine is named 'guidance': expected llguidance, outlines, syncode, xgrammar"),
+        (["guidance"], "no engine is named 'guidance': expected interegular, llguidance, outlines, syncode, xgrammar"),
         (["nowhere_at_all:make"], "there is no module nowhere_at_all"),
         (["lists_engine:no_session"], "RuntimeError: this engine takes no such grammar"),
         (["lists_engine:make", "--json", "no/r.json"], "there is no folder"),

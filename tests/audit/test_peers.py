@@ -157,6 +157,21 @@ def test_outlines_agrees_on_a_regular_language(tmp_path: Path) -> None:
     assert found(report, OVER) == {(b'{"k": ', b"0")}
 
 
+def test_interegular_and_a_regex(tmp_path: Path) -> None:
+    """Equal masks; and where `\\s` of `re` has blanks that interegular's lacks, the audit finds them."""
+    own = tmp_path / "pairs.regex"
+    own.write_text(r'\{"k": (0|[1-9][0-9]*)(, "[é-ü]+": (0|[1-9][0-9]*))*\}' + "\n")
+    grammar = 'start: "{" "\\"k\\": " NUMBER (", " KEY NUMBER)* "}"\nKEY: /"[é-ü]+": /\nNUMBER: /0|[1-9][0-9]*/\n'
+    report = run("interegular", "interegular", grammar, ['{"k": 12, "éü": 0}', '{"k": 7}'], tmp_path, str(own))
+    assert report.agrees and report.counts["masks"] > 15
+    own.write_text(r"a\sb")
+    report = run("interegular", "interegular", "start: /a\\sb/\n", ["a b"], tmp_path, str(own))
+    assert found(report, OVER) == {(b"a", b"\x1c")}
+    assert report.counts["tokens_over"] == 8  # 1C to 1F, and what C2, E1, E2 and E3 begin
+    with pytest.raises(ValueError, match="interegular reads regular expressions, neither Lark's"):
+        run("interegular", "interegular", "start: /a/\n", ["a"], tmp_path)
+
+
 def test_an_engine_that_refuses_the_grammar_says_why(tmp_path: Path) -> None:
     grammar = 'start: twice{"a"}\ntwice{x}: x x\n'
     with pytest.raises(

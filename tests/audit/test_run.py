@@ -213,7 +213,11 @@ def test_an_engine_may_spell_through_the_tokenizer(
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"engine": "llguidence"}, UnknownNameError, "expected llguidance, outlines, syncode, xgrammar, or a function"),
+        (
+            {"engine": "llguidence"},
+            UnknownNameError,
+            "expected interegular, llguidance, outlines, syncode, xgrammar, or a function",
+        ),
         ({"engine": "a:b:c"}, UnknownNameError, "no engine is named 'a:b:c'"),
         ({"engine": "no_module_here:make"}, MaskwrightError, "there is no module no_module_here"),
         ({"engine": "lists_engine:nothing"}, MaskwrightError, "lists_engine has no nothing"),

@@ -52,6 +52,20 @@ def test_grammars_and_compositions(runner: CliRunner) -> None:
     assert "is it the right grammar?" in result.stderr
 
 
+def test_a_folder_of_a_languages_files(runner: CliRunner) -> None:
+    """Suffixes come from the grammar's name, as for `validate`; `--suffix` replaces them."""
+    Path("code").mkdir()
+    Path("code/a.py").write_text("x = 1\n")
+    Path("code/b.txt").write_text("y = 2\n")
+    Path("code/c.md").write_text("z = 3\n")
+    for more, n in (([], 2), (["--suffix", ".md"], 1)):
+        result = runner.invoke(
+            app, ["learn", "lark:python", "code", "-t", "python-tiny", "-o", "a.counts", "--json", "-", *more]
+        )
+        assert result.exit_code == 0, result.output
+        assert json.loads(result.stdout)["texts"] == n
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

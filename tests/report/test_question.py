@@ -10,7 +10,6 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 from grammars import make_grammar, random_grammar
@@ -21,6 +20,8 @@ from typer.testing import CliRunner
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, MissingExtraError, UnknownNameError
 from maskwright.analysis.grammar import Grammar
 from maskwright.analysis.legality import exact
+from maskwright.analysis.legality.deciders import Deciders
+from maskwright.analysis.legality.explain import Explainer
 from maskwright.analysis.legality.verdict import START
 from maskwright.analysis.loading import load_grammar, parse_grammar
 from maskwright.analysis.lr.encoding import LrTables
@@ -211,13 +212,34 @@ def test_tables_that_are_not_validated_are_told(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_drawings(monkeypatch: pytest.MonkeyPatch) -> None:
-    picture = ask(ANBN, "b", "b").question.drawing()
-    assert ElementTree.fromstring(picture).tag.endswith("svg") and "borrow" in picture
+    graph, title = ask(ANBN, "b", "b").question.picture()
+    assert title == "Exploration: b after b" and any("borrow" in edge.label for edge in graph.edges)
     with pytest.raises(GrammarError, match="START and more"):
-        ask(ANBN, "START a", "b").question.drawing()
+        ask(ANBN, "START a", "b").question.picture()
     monkeypatch.setattr(question, "MOST_DRAWN", 0)
     with pytest.raises(LimitError, match="more than 0 situations, too many to draw"):
-        ask(ANBN, "a", "b").question.drawing()
+        ask(ANBN, "a", "b").question.picture()
+
+
+def test_two_sequences_are_compared() -> None:
+    """Jointly legal: after the same texts, by definition on all short prefixes, and by both engines alike."""
+    words = [word for n in (1, 2) for word in itertools.product((0, 1), repeat=n)]
+    prefixes = [word for n in range(1, 7) for word in itertools.product((0, 1), repeat=n) if is_prefix(ANBN, word)]
+    said = Counter[str]()
+    for context, first, second in itertools.product((0, 1), words, words):
+        answers = ask(ANBN, (context,), first, ("paths", "exact"), second)
+        after = [prefix for prefix in prefixes if prefix[-1] == context]
+        alike = all(is_prefix(ANBN, prefix + first) == is_prefix(ANBN, prefix + second) for prefix in after)
+        assert answers.verdict == ("jointly" if alike else "apart") and not answers.contradictions, (first, second)
+        assert answers.to_dict()["other"] == [ANBN.display_name(each) for each in second]
+        said[answers.verdict] += 1
+    assert min(said.values()) > 10
+    unheard = ask(ANBN, "a", "a", ["exploration", "pyformlang"], "b")
+    assert unheard.verdict == "unknown" and all("does not compare" in each.grounds[0] for each in unheard.answers)
+    with pytest.raises(GrammarError, match="the sequence to compare with is empty"):
+        ask(ANBN, "a", "a", jointly="")
+    with pytest.raises(GrammarError, match="START is the start of the text"):
+        ask(ANBN, "a", "a", jointly="START")
 
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,7 +254,11 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [answer["engine"] for answer in facts["answers"]] == list(ENGINES) and facts["verdict"] == "always"
     start = runner.invoke(app, ["analyze", "json", "--then", '","'])
     assert "COMMA at START: can never follow" in start.output
+    both = runner.invoke(app, ["analyze", "json", "--after", '"["', "--then", "TRUE", "--jointly", "FALSE"])
+    assert both.exit_code == 0 and "TRUE | FALSE after LSQB: can follow exactly where the other can" in both.output
     for wrong, message in [
+        (["--then", "STRING", "--then", '":"'], "name all terminals of one question in one: --then 'STRING \":\"'"),
+        (["--jointly", "STRING"], "add --then TERMINALS"),
         (["--after", "STRING"], "add --then TERMINALS"),
         (["--then", "STRING", "--html", "r.html"], "leave these out"),
         (["--then", "STRNG"], "did you mean 'STRING'"),
@@ -242,3 +268,10 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(question.Question, "_by_pyformlang", lambda self: Answer("pyformlang", True, None))
     result = runner.invoke(app, [*asked, "--engine", "paths", "--engine", "pyformlang"])
     assert result.exit_code == 1 and "contradiction: pyformlang and paths disagree on never" in result.output
+
+
+def test_a_verdict_is_short_to_read() -> None:
+    """Its proof is not: a closed set has a line for each symbol."""
+    verdict = Explainer(Deciders(ANBN)).always_legal((0,), (1,))
+    proved = replace(verdict, closed_set=(("S", (("a", "b") * 50,) * 50),))
+    assert proved.closed_set and len(repr(proved)) < 200 and proved != verdict

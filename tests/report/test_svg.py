@@ -149,6 +149,13 @@ def test_cumulative_picture_reaches_each_share() -> None:
     assert [236 - y for y in shares] == pytest.approx([202 * share for share in (0.25, 0.75, 1)])
     description = root.findtext(f"{NS}desc") or ""
     assert "original: 3 of 4 states have at most 10 entries" in description
+    steps = parsed(
+        svg.cumulative_picture([1, 10, 10, 100], [0, 1, 1, 100], {"follow": [1, 1, 2, 100], "never": [1] * 4})
+    )
+    titles = {path.findtext(f"{NS}title"): path.get("d", "") for path in of_class(steps, "path", "curve", "after")}
+    shares = [236 - float(y) for y in re.findall(r"V([\d.]+)", titles["impossible neighbours deleted"])]
+    assert shares == pytest.approx([202 * share for share in (0.5, 0.75, 1)])
+    assert re.findall(r"V([\d.]+)", titles["never-legal sequences deleted"]) == ["34"]
 
 
 def test_bars_picture_is_to_scale() -> None:

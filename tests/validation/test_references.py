@@ -6,11 +6,21 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from maskwright.analysis.errors import MaskwrightError
-from maskwright.validation.references import ChildReference, CommandReference, Judgement, make_reference, reference_for
+from maskwright.analysis.loading import load_grammar, parse_grammar
+from maskwright.validation import references
+from maskwright.validation.references import (
+    OLDER,
+    ChildReference,
+    CommandReference,
+    Judgement,
+    make_reference,
+    reference_for,
+)
 
 
 def test_python() -> None:
@@ -103,6 +113,64 @@ def test_commands_that_hang_crash_or_are_not_there() -> None:
 def test_by_name() -> None:
     assert make_reference("none") is None
     assert [reference_for(name) for name in ("python.lark", "json", "lines")] == ["python", "json", "none"]
+    assert reference_for(load_grammar("lark:python")) == "lark:python:file_input"
+    assert reference_for(load_grammar("lark:python", start="eval_input")) == "lark:python:eval_input"
+    own = load_grammar("lark:python").text
+    assert reference_for(parse_grammar(own + "// mine\n", start="file_input", name="python.lark")) == "python"
+    assert reference_for(load_grammar("json")) == "json"
+
+
+def test_lark_reads_grammars_of_its_wheel() -> None:
+    reference = make_reference("lark:python:file_input")
+    assert reference is not None
+    assert [reference.judge(text).answer for text in ("x = 1\n", "if x:\n  y\n\n    ", "x = = 1\n")] == [
+        "accepted",
+        "accepted",
+        "refused",
+    ]
+    assert reference.judge("x = = 1\n").message.startswith("ValueError: Unexpected token Token('EQUAL', '=')")
+    assert reference.judge("x = $\n").message.startswith("ValueError: No terminal matches '$'")
+    assert reference.judge("print x\n").answer == "refused"
+    reference.close()
+    lark = make_reference("lark:lark:start")
+    assert lark is not None and lark.judge('a: "b"\n').answer == "accepted" and lark.judge("a: (\n").answer == "refused"
+    lark.close()
+
+
+def test_an_older_python_refuses_nothing() -> None:
+    reference = make_reference(OLDER)
+    assert reference is not None and reference.name == "python"
+    assert reference.judge("x = 1\n") == Judgement("accepted")
+    said = reference.judge("x = = 1\n")
+    assert said.answer == "not judged" and "older than the grammar's: name a newer one" in said.message
+    assert "it says SyntaxError: invalid syntax" in said.message
+    reference.close()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a script with a first line stands for Python")
+@pytest.mark.parametrize("where", ["PATH", "PYENV_ROOT", "UV_PYTHON_INSTALL_DIR", "XDG_DATA_HOME", "HOME"])
+def test_a_newer_python_is_found(where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the PATH, or where pyenv and uv keep theirs; one that does not run is passed over."""
+    folder = tmp_path / {
+        "PATH": "bin", "PYENV_ROOT": "versions/3.99.1/bin", "UV_PYTHON_INSTALL_DIR": "cpython-3.99.1-linux/bin",
+        "XDG_DATA_HOME": "uv/python/cpython-3.99.1-linux/bin", "HOME": ".pyenv/versions/3.99-dev/bin",
+    }[where]  # fmt: skip
+    for name in ("PATH", "HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "nothing"))
+    for name in ("PYENV_ROOT", "UV_PYTHON_INSTALL_DIR", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(references, "PYTHON_VERSIONS", {"python": (3, 99)})
+    references._newer_python.cache_clear()
+    assert reference_for("python") == OLDER
+    monkeypatch.setenv(where, str(folder if where == "PATH" else tmp_path))
+    folder.mkdir(parents=True)
+    (folder / "python3.99").write_text("#!/bin/sh\necho 3 99\n")
+    references._newer_python.cache_clear()
+    assert reference_for("python") == OLDER  # it cannot be run
+    (folder / "python3.99").chmod(0o755)
+    references._newer_python.cache_clear()
+    assert reference_for("python") == f"python:{folder / 'python3.99'}"
+    references._newer_python.cache_clear()
 
 
 def test_causes_are_counted_without_names_and_numbers() -> None:

@@ -15,9 +15,10 @@ from maskwright.analysis.loading import parse_grammar
 from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.encoders import Encoder
-from maskwright.stores.build import compile_store
+from maskwright.stores.build import build_store, compile_store
 from maskwright.stores.store import Store
 from maskwright.validation import validate
+from maskwright.validation.references import OLDER
 from maskwright.validation.replay import plain_replay
 from maskwright.validation.sampling import NO_ENDING, REFUSED_GRAMMAR, REFUSED_REFERENCE, UNDECIDED
 
@@ -108,6 +109,19 @@ def test_crashes_and_hangs_of_the_reference(store: Store) -> None:
     assert report.classes[UNDECIDED] == 2 and not report.passed and report.findings[0].why.startswith("hung: ")
     report = validate(store, check="sample", amount=2, cuts=0, reference="sh -c 'kill -SEGV $$'")
     assert report.classes[UNDECIDED] == 2 and report.findings[0].why.startswith("crashed: ")
+
+
+def test_an_older_python_does_not_judge(store: Store) -> None:
+    """What it refuses is counted, and is no failure: lists in other brackets are no Python."""
+    report = validate(store, check="sample", amount=20, reference="python")
+    judged = validate(store, check="sample", amount=20, reference=OLDER)
+    assert judged.passed and judged.figures["closed"] == report.figures["closed"]
+    assert judged.figures["not_judged"] > 0 and report.figures["not_judged"] == 0 and not report.passed
+
+
+def test_texts_of_a_grammar_of_lark_are_judged_by_lark() -> None:
+    report = validate(build_store("lark:lark", "python-tiny"), check="sample", amount=10)
+    assert report.passed and report.settings["reference"] == "lark:lark:start"
 
 
 def test_a_model_chooses_under_the_mask(store: Store) -> None:

@@ -20,7 +20,9 @@ A user's own engine is given as `module:function`. It looks like this:
 
 from __future__ import annotations
 
+import codecs
 import importlib
+import itertools
 import os
 import sys
 from collections.abc import Callable
@@ -277,6 +279,84 @@ def outlines(grammar: EngineGrammar, vocabulary: EngineVocabulary) -> Callable[[
     return partial(_OutlinesSession, package, package.Index(expression, package.Vocabulary(end, ids)))
 
 
+# --- interegular ---
+
+
+class _InteregularSession:
+    """Masks of interegular's automaton of characters; a token may end inside a character."""
+
+    def __init__(self, other: Any, automaton: Any, vocabulary: EngineVocabulary) -> None:
+        self.other, self.automaton, self.vocabulary = other, automaton, vocabulary
+        self.live = {state for state in automaton.states if automaton.islive(state)}
+        self.masks: dict[tuple[Any, bytes], Any] = {}
+        self.reset()
+
+    def reset(self) -> None:
+        self.place: tuple[Any, bytes] = self.automaton.initial, b""
+
+    def step(self, state: Any, character: Any) -> Any:
+        alphabet = self.automaton.alphabet
+        found = self.automaton.map.get(state, {}).get(alphabet[character if character in alphabet else self.other])
+        return found if found in self.live else None
+
+    def goes_on(self, state: Any, begun: bytes) -> bool:
+        """Whether a character that begins with these bytes may come."""
+        named = (each for each in self.automaton.alphabet if isinstance(each, str) and each.encode().startswith(begun))
+        if any(self.step(state, each) is not None for each in named):
+            return True
+        if self.step(state, self.other) is None:
+            return False
+        missing = (2 if begun[0] < 0xE0 else 3 if begun[0] < 0xF0 else 4) - len(begun)
+        rest = itertools.product(range(0x80, 0xC0), repeat=missing)
+        ends = ((begun + bytes(each)).decode("utf-8", "ignore") for each in rest)
+        return any(each not in self.automaton.alphabet for each in ends if len(each) == 1)
+
+    def after(self, token: int) -> tuple[Any, bytes] | None:
+        state, begun = self.place
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        try:
+            text = decoder.decode(begun + self.vocabulary.tokens[token])
+        except UnicodeDecodeError:
+            return None
+        for character in text:
+            state = self.step(state, character)
+            if state is None:
+                return None
+        begun = decoder.getstate()[0]
+        return (state, begun) if not begun or self.goes_on(state, begun) else None
+
+    def fill(self, words: Any) -> None:
+        if self.place not in self.masks:
+            allowed = np.zeros(32 * len(words), dtype=np.bool_)
+            for token, text in enumerate(self.vocabulary.tokens):
+                allowed[token] = bool(text) and self.after(token) is not None
+            allowed[self.vocabulary.eos] = self.place[0] in self.automaton.finals and not self.place[1]
+            self.masks[self.place] = np.packbits(allowed, bitorder="little").view(np.uint32)
+        words[:] = self.masks[self.place]
+
+    def advance(self, token: int) -> bool:
+        found = self.after(token)
+        self.place = found or self.place
+        return found is not None
+
+
+def interegular(grammar: EngineGrammar, vocabulary: EngineVocabulary) -> Callable[[], Any]:
+    """A function that makes sessions of interegular's automaton, on which the first Outlines stood.
+
+    It reads regular expressions.
+
+    Raises: MissingError if interegular is missing; UnsupportedError if the grammar is in another
+        language or built in.
+    """
+    package = _package("interegular")
+    grammar.no_built_in("interegular")
+    if grammar.suffix in (".lark", ".json"):
+        raise UnsupportedError("interegular reads regular expressions, neither Lark's language nor JSON Schemas")
+    automaton = package.parse_pattern(grammar.source.rstrip("\r\n")).to_fsm().reduce()
+    other = importlib.import_module("interegular.fsm").anything_else
+    return partial(_InteregularSession, other, automaton, vocabulary)
+
+
 # --- SynCode ---
 
 
@@ -343,6 +423,7 @@ def syncode(grammar: EngineGrammar, vocabulary: EngineVocabulary) -> Callable[[]
 # --- all of them ---
 
 ENGINES: dict[str, tuple[Callable[[EngineGrammar, EngineVocabulary], Callable[[], Any]], str]] = {
+    "interegular": (interegular, "interegular"),
     "llguidance": (llguidance, "llguidance"),
     "outlines": (outlines, "outlines-core"),
     "syncode": (syncode, "syncode"),

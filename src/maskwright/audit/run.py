@@ -63,7 +63,8 @@ def audit(
 
     store : has the exact masks; of lexing "longest" or "contextual".
     paths, suffixes, field, limit : the corpus, as `validate` takes it.
-    engine : "llguidance", "outlines", "syncode", "xgrammar", or `module:function` (`engines`).
+    engine : "llguidance", "interegular", "outlines", "syncode", "xgrammar", or `module:function`
+        (`engines`).
     grammar_text : the grammar as Lark reads it, for engines that read it too.
     tokenizer : encodes the texts; as for `load_encoder`. By default the built-in tokenizer of the
         store's vocabulary.

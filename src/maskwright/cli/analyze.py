@@ -72,16 +72,20 @@ def analyze(
         ),
     ] = None,
     after: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             metavar="TERMINALS", help="With --then: after which terminals, the nearest last. START: at the start."
         ),
     ] = None,
     then: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             metavar="TERMINALS", help="Only say whether these terminals can never or always follow those of --after."
         ),
+    ] = None,
+    jointly: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TERMINALS", help="With --then: whether these can follow exactly where those can."),
     ] = None,
     engine: Annotated[
         list[str] | None,
@@ -89,7 +93,16 @@ def analyze(
     ] = None,
     drawing: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="With --then: draw the exploration with unlimited credit as SVG."),
+        typer.Option(metavar="FILE", help="Draw what --draw says, as SVG; into .dot or .graphml, the graph itself."),
+    ] = None,
+    draw: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHAT",
+            help="follow: which symbols can stand side by side; pushdown: the grammar as an automaton; with --tokenizer "
+            "entries: their distribution after each step; with --then exploration (default), nfa (over what it "
+            "borrows), or run: its path from the start through the automaton.",
+        ),
     ] = None,
     certificates: Annotated[
         Path | None,
@@ -108,19 +121,27 @@ def analyze(
     with clean_errors():
         from maskwright.maskstore.vocabulary import load_vocabulary
         from maskwright.report.analysis import analyze as run
+        from maskwright.report.pictures import check_drawing, render_entries, render_grammar
 
         check_writable(json_file, html, drawing, certificates, inputs=(grammar, tokenizer, check_certificates))
-        if then is None and (after is not None or engine or drawing is not None or certificates is not None):
+        for name, given in (("--after", after), ("--then", then), ("--jointly", jointly)):
+            if given is not None and len(given) > 1:
+                raise MaskwrightError(
+                    f"{name} is given {len(given)} times; name all terminals of one question in one: {name} '{' '.join(given)}'"
+                )
+        if then is None and (after is not None or jointly is not None or engine or certificates is not None):
             raise MaskwrightError(
-                "--after, --engine, --drawing and --certificates are about a question: add --then TERMINALS"
+                "--after, --jointly, --engine and --certificates are about a question: add --then TERMINALS"
             )
+        more = json_file is not None or html is not None or exact or check_certificates is not None
+        check_drawing(draw, drawing, then is not None, tokenizer is not None, more)
         if certificates is not None and "exact" not in (engine or ENGINES):
             raise MaskwrightError(
                 "only the engine exact gives certificates: add --engine exact, or leave out --certificates"
             )
-        if check_certificates is not None and (then is not None or tokenizer is not None or html is not None or exact):
+        if check_certificates is not None and (drawing or then or tokenizer is not None or html is not None or exact):
             raise MaskwrightError(
-                "--check-certificates checks a file, without --then, --tokenizer, --html and --exact: leave these out"
+                "--check-certificates checks a file, without --then, --drawing, --tokenizer, --html and --exact: leave these out"
             )
         if then is not None and (tokenizer is not None or html is not None or exact):
             raise MaskwrightError("--then asks one question, without --tokenizer, --html and --exact: leave these out")
@@ -129,9 +150,10 @@ def analyze(
         loaded = load_any(grammar, options)
         vocabulary = None if tokenizer is None else load_vocabulary(tokenizer)
         if not isinstance(loaded, Grammar):
-            if then is not None or html is not None or exact or check_certificates is not None or tree is not None:
+            if any(x is not None for x in (then, drawing, html, check_certificates, tree)) or exact:
                 raise MaskwrightError(
-                    f"{grammar} is no grammar: --check-certificates, --then, --tree, --html and --exact are for one; leave them out"
+                    f"{grammar} is no grammar: --check-certificates, --then, --drawing, --tree, --html and --exact are for one; "
+                    "leave them out"
                 )
             _of_others(loaded, vocabulary, json_file)
             return
@@ -142,16 +164,23 @@ def analyze(
             _check(loaded, check_certificates, json_file)
             return
         if then is not None:
-            _ask(loaded, (after or "START", then), engine or ENGINES, json_file, drawing, certificates)
+            question = ((after or ["START"])[0], then[0], jointly[0] if jointly else None)
+            _ask(loaded, question, engine or ENGINES, json_file, (draw, drawing), certificates)
+            return
+        if drawing is not None and draw != "entries":
+            write_text(drawing, render_grammar(loaded, str(draw), drawing))
+            Console().print(f"wrote {drawing}", highlight=False)
             return
         with progress_bars() as progress:
             report = run(loaded, vocabulary, pairs=pairs, exact=exact, forecast=forecast, lint=lint, progress=progress)
         if html is not None:
             write_text(html, report.to_html())
+        if drawing is not None:
+            write_text(drawing, render_entries(report.facts))
         if write_json(json_file, report.to_dict()):
             console = Console()
             console.print(report)
-            for path in (html, json_file):
+            for path in (html, drawing, json_file):
                 if path is not None:
                     console.print(f"wrote {path}", highlight=False)
 
@@ -191,29 +220,35 @@ def _of_others(
 
 def _ask(
     grammar: Grammar,
-    question: tuple[str, str],
+    question: tuple[str, str, str | None],
     engines: Sequence[str],
     json_file: Path | None,
-    drawing: Path | None,
+    drawn: tuple[str | None, Path | None],
     certificates: Path | None,
 ) -> None:
     """Answer one question; exit code 1 if the engines contradict each other, or one's LR tables are wrong.
 
-    question : the terminals of --after and of --then.
+    question : the terminals of --after, of --then and of --jointly.
+    drawn : --draw and --drawing.
     """
+    from maskwright.report.pictures import render_question, render_run
     from maskwright.report.question import ask
 
-    answers = ask(grammar, *question, engines)
+    after, then, jointly = question
+    answers = ask(grammar, after, then, engines, jointly)
+    draw, drawing = drawn
     to_read = True
     if certificates is not None and not answers.faults:
         from maskwright.report.certificates import certificates_to_dict
 
         to_read = write_json(certificates, certificates_to_dict(answers))
     if drawing is not None:
-        write_text(drawing, answers.question.drawing())
+        write_text(drawing, render_question(answers.question, draw or "exploration", drawing))
     if write_json(json_file, answers.to_dict()) and to_read:
         console = Console()
         console.print(answers)
+        if draw == "run":
+            console.print("", render_run(answers.question))
         for path in (drawing, certificates if not answers.faults else None, json_file):
             if path is not None:
                 console.print(f"wrote {path}", highlight=False)

@@ -36,7 +36,7 @@ def audit(
         str,
         typer.Argument(
             metavar="ENGINE",
-            help="llguidance, outlines, syncode, xgrammar, or a function of your own: module:function. A JSON schema's file "
+            help="llguidance, interegular, outlines, syncode, xgrammar, or a function of your own: module:function. A JSON schema's file "
             "stands for all of them that are installed and read schemas.",
         ),
     ],

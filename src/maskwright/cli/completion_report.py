@@ -67,19 +67,16 @@ def _judged_by_schema(text: str, store: SchemaStore) -> dict[str, str] | None:
 
 def judged(text: str, reference: str | None, grammar: str) -> dict[str, str] | None:
     """What a reference parser says of a text; None if nobody judges it. reference : by default the grammar's."""
-    from maskwright.validation.references import is_too_old, make_reference, reference_for, version_note
+    from maskwright.validation.references import make_reference, reference_for
 
-    name = reference if reference is not None else reference_for(grammar)
-    judge = make_reference(name)
+    judge = make_reference(reference if reference is not None else reference_for(grammar))
     if judge is None:
         return None
     try:
         found = judge.judge(text)
     finally:
         judge.close()
-    if found.answer == "refused" and reference is None and is_too_old(name, grammar):
-        return {"by": name, "answer": "not judged", "message": f"{version_note(grammar)}; it says {found.message}"}
-    return {"by": name, "answer": found.answer, "message": found.message}
+    return {"by": judge.name, "answer": found.answer, "message": found.message}
 
 
 def show_both(prompt: str, found: Completion, free: Completion, facts: dict[str, Any]) -> None:

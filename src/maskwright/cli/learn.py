@@ -40,7 +40,11 @@ def learn(
     tokenizer: TokenizerOption = None,
     suffixes: Annotated[
         list[str] | None,
-        typer.Option("--suffix", metavar=".EXT", help="Suffix of the files in folders; may be repeated."),
+        typer.Option(
+            "--suffix",
+            metavar=".EXT",
+            help="Suffix of the files in folders; may be repeated. By default from the grammar's name, .json and .txt.",
+        ),
     ] = None,
     field: Annotated[
         str, typer.Option("--field", metavar="NAME", help="The member of a JSON record that is its text.")
@@ -53,7 +57,7 @@ def learn(
     with clean_errors():
         from maskwright.decoding.generation import TokenCounts
         from maskwright.maskstore.vocabulary.encoders import encoder_of
-        from maskwright.validation.corpus import check_paths, find_corpus
+        from maskwright.validation.corpus import check_paths, find_corpus, suffixes_of
 
         if str(output) == "-":
             raise MaskwrightError("counts are not written to standard output; name a file")
@@ -66,7 +70,8 @@ def learn(
             else load_or_build_store(store, tokenizer if of_text else None, options)
         )
         encoder = encoder_of(loaded.vocabulary, tokenizer)
-        corpus = find_corpus(paths, tuple(suffixes or (".json", ".txt")), field)
+        name = getattr(getattr(loaded, "grammar", None), "name", "")
+        corpus = find_corpus(paths, tuple(suffixes or (*suffixes_of(name), ".json", ".txt")), field)
         counts = TokenCounts(loaded.vocabulary)
         facts = _learn(counts, loaded, encoder, corpus, limit)
         if not facts["tokens"]:

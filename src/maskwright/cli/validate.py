@@ -66,7 +66,7 @@ def validate(
             "--reference",
             metavar="PARSER",
             help="python, python:EXECUTABLE, json, none, or a command that reads a text on standard input, or from the file {}, and ends "
-            "with 0 if it takes it. By default chosen by the grammar's name.",
+            "with 0 if it takes it. By default chosen by the grammar: a Python of its version, json, or Lark.",
         ),
     ] = None,
     reference_seconds: Annotated[

@@ -335,6 +335,8 @@ def _vocabulary_facts(
                 )
                 counts = count_entries(result, states)
             facts["entries"].append(_entry_facts(reading, rules, counts, result))
+            if (reading, rules) == ("post", "lark"):
+                facts["post_states"] = _state_facts(read, entries, counts, result)
         if reading == "sound":
             with clock.measure("store"):
                 store = EntryStore.of(assemble(read, vocabulary, entries, result, "normalised"))
@@ -405,7 +407,7 @@ def _mean_calls(entries: Entries, result: Streamlined, step: str) -> float:
 def _state_facts(
     grammar: Grammar, entries: Entries, counts: dict[str, npt.NDArray[np.int32]], result: Streamlined
 ) -> list[dict[str, Any]]:
-    """For each lexer state its terminal, a shortest text that leads there, entries and `causes`.
+    """For each state that a token ends in: terminal, a shortest text, entries and `causes`.
 
     `causes` has the up to three terminals that begin most of the sequences left at the end, each
     with the number of these sequences.

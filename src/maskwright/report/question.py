@@ -27,6 +27,8 @@ from maskwright.analysis.legality.deciders import Deciders
 from maskwright.analysis.legality.exact import ExactDeciders
 from maskwright.analysis.legality.explain import Explainer
 from maskwright.analysis.legality.exploration import Exploration
+from maskwright.analysis.legality.graph import Graph
+from maskwright.analysis.legality.pushdown import Configuration
 from maskwright.analysis.legality.verdict import START, Context, TerminalSequence, Verdict
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar
 from maskwright.report.lr_tables import Validation, validate_lr_tables
@@ -58,6 +60,7 @@ class Answer:
     never : whether the sequence is legal after no text of the context; None if the engine does not
         say.
     always : whether it is legal after every one; likewise.
+    jointly : whether two sequences are legal after the same texts; None if unknown, or not asked.
     legal_after : the beginning of a text after which the sequence is legal; None if none is given.
     refused_after : one after which it is not; likewise.
     grounds : sentences.
@@ -78,6 +81,7 @@ class Answer:
     seconds: float = 0.0
     tables: str = ""
     certificates: tuple[Certificate, ...] = field(default=(), repr=False)
+    jointly: bool | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """All but the certificates, JSON-ready; these `report.certificates` writes."""
@@ -103,6 +107,8 @@ class Question:
     context : terminals, the nearest last; START as the first of them, or alone, for the start of
         the text.
     sequence : terminals, at least one.
+    other : another sequence, for the question whether both are legal after the same texts; () for
+        the question about the first one alone.
 
     Raises: GrammarError if the sequence or the context is empty, or no rule has one of them.
     """
@@ -110,21 +116,23 @@ class Question:
     grammar: Grammar
     context: Context
     sequence: TerminalSequence
+    other: TerminalSequence = ()
     _reduced: Grammar = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.sequence or not self.context:
             raise GrammarError("a question needs a context (START for the start of the text) and a sequence")
         reduced = reduce(self.grammar)
-        if START in (*self.context[1:], *self.sequence):
+        named = (*self.context, *self.sequence, *self.other)
+        if START in named[1:]:
             raise GrammarError("START is the start of the text: it can be the first of the context alone")
-        for number in (*self.context, *self.sequence):
+        for number in named:
             if not START <= number < self.grammar.n_terminals:
                 raise GrammarError(
                     f"grammar {self.grammar.name} has no terminal number {number}; expected 0 to {self.grammar.n_terminals - 1}"
                 )
         used = {symbol for rule in reduced.rules for symbol in rule.rhs}
-        for symbol in (*self.context, *self.sequence):
+        for symbol in named:
             if symbol not in used and symbol != START:
                 why = (
                     "is ignored, so it may stand anywhere"
@@ -161,8 +169,10 @@ class Question:
             )
         return Exploration(self._reduced, self.context, self.sequence, max_stack=max_stack)
 
-    def drawing(self) -> str:
-        """A picture of the exploration as SVG text, with the deepest stack that leaves it small.
+    def picture(self, view: Literal["exploration", "nfa"] = "exploration") -> tuple[Graph[Configuration], str]:
+        """A graph of the exploration and its title, with the deepest stack that leaves it small.
+
+        view : as of `Exploration.picture`.
 
         Raises: LimitError if it has more than MOST_DRAWN situations with any stack; GrammarError if
             the context has START and more.
@@ -174,7 +184,7 @@ class Question:
                     "an exploration with START and more in its context cannot be drawn; ask after START alone"
                 )
             if len(exploration.nodes) <= MOST_DRAWN:
-                return exploration.to_svg()
+                return exploration.picture(view)
         raise LimitError(
             f"the exploration has more than {MOST_DRAWN} situations, too many to draw; ask about a shorter sequence, "
             "or after a terminal that occurs in fewer rules"
@@ -182,14 +192,23 @@ class Question:
 
     def _by_paths(self) -> Answer:
         explainer = Explainer(Deciders(self.grammar))
-        never = explainer.never_legal(self.context, self.sequence)
-        always = explainer.always_legal(self.context, self.sequence)
 
         def after(verdict: Verdict) -> str | None:
             if verdict.holds is not False:
                 return None
             return spell(self.grammar, [self.grammar.terminal_number[name] for name in verdict.witness])
 
+        if self.other:
+            both = explainer.jointly_legal(self.context, self.sequence, self.other)
+            shown = after(both)
+            more = (
+                ()
+                if shown is None
+                else (f"some text begins with {shown}, and none if the other one stands at its end",)
+            )
+            return Answer("paths", None, None, grounds=(both.reason, *more), jointly=both.holds)
+        never = explainer.never_legal(self.context, self.sequence)
+        always = explainer.always_legal(self.context, self.sequence)
         return Answer("paths", never.holds, always.holds, after(never), after(always), (never.reason, always.reason))
 
     def _exactly(self) -> Answer:
@@ -197,10 +216,12 @@ class Question:
         tables = validate_lr_tables(deciders.grammar, deciders.tables)
         if tables.faults:
             return _without_verdict(tables)
-        never, always = (
-            decide(self.context, self.sequence).certificate for decide in (deciders.never_legal, deciders.always_legal)
-        )
-        for found in (never, always):
+        if self.other:
+            claims = [deciders.jointly_legal(self.context, self.sequence, self.other)]
+        else:
+            claims = [decide(self.context, self.sequence) for decide in (deciders.never_legal, deciders.always_legal)]
+        certificates = tuple(claim.certificate for claim in claims)
+        for found in certificates:
             check_certificate(deciders.tables, found)
 
         def holds(found: Certificate) -> bool | None:
@@ -209,23 +230,24 @@ class Question:
         def after(found: Certificate) -> str | None:
             return spell(self.grammar, found.text) if holds(found) is False and not isinstance(found, Proof) else None
 
-        grounds = tuple(said_of(found, tables) for found in (never, always))
+        grounds = tuple(said_of(found, tables) for found in certificates)
         if tables.not_shown:
             grounds += (f"LR tables: {tables}: {tables.not_shown}",)
         if self.grammar.conflicts == "shift":
             grounds += ("every action of a conflict is followed here, though the grammar decides for shifts",)
-        return Answer(
-            "exact",
-            holds(never),
-            holds(always),
-            after(never),
-            after(always),
-            grounds,
-            tables=str(tables),
-            certificates=(never, always),
+        answer = Answer("exact", None, None, grounds=grounds, tables=str(tables), certificates=certificates)
+        if self.other:
+            shown = after(certificates[0])
+            more = () if shown is None else (f"only one of them can follow {shown or 'the start of the text'}",)
+            return replace(answer, jointly=holds(certificates[0]), grounds=(*grounds, *more))
+        never, always = certificates
+        return replace(
+            answer, never=holds(never), always=holds(always), legal_after=after(never), refused_after=after(always)
         )
 
     def _by_exploration(self) -> Answer:
+        if self.other:
+            return Answer("exploration", None, None, grounds=("the exploration does not compare sequences",))
         exploration = self.exploration()
         if exploration is None:
             return Answer(
@@ -244,6 +266,8 @@ class Question:
         return Answer("exploration", None, None, grounds=(f"no proof where {below} is borrowed ({size}){cut}",))
 
     def _by_pyformlang(self) -> Answer:
+        if self.other:
+            return Answer("pyformlang", None, None, grounds=("an intersection does not compare sequences",))
         context, sequence = self.context, self.sequence
         if context[0] == START:
             context, sequence = (), context[1:] + sequence
@@ -265,8 +289,13 @@ class Answers:
     skipped: dict[str, str] = field(default_factory=dict)
 
     @property
-    def verdict(self) -> Literal["never", "always", "sometimes", "unknown"]:
-        """What all answers say together: the sequence can follow never, always, or sometimes."""
+    def verdict(self) -> Literal["never", "always", "sometimes", "jointly", "apart", "unknown"]:
+        """What all answers say together: the sequence can follow never, always, or sometimes.
+
+        Of two sequences: they are legal after the same texts, or not ("jointly", "apart").
+        """
+        if any(answer.jointly is not None for answer in self.answers):
+            return "jointly" if any(answer.jointly for answer in self.answers) else "apart"
         if any(answer.never for answer in self.answers):
             return "never"
         if any(answer.always for answer in self.answers):
@@ -279,7 +308,7 @@ class Answers:
         """Pairs of engines of which one says what the other denies; there should be none."""
         return tuple(
             f"{one.engine} and {other.engine} disagree on {what}"
-            for what in ("never", "always")
+            for what in ("never", "always", "jointly")
             for i, one in enumerate(self.answers)
             for other in self.answers[:i]
             if {getattr(one, what), getattr(other, what)} == {True, False}
@@ -302,6 +331,7 @@ class Answers:
             "grammar": question.grammar.name,
             "context": names_of(question.grammar, question.context),
             "sequence": names_of(question.grammar, question.sequence),
+            "other": names_of(question.grammar, question.other),
             "verdict": self.verdict,
             "answers": [answer.to_dict() for answer in self.answers],
             "skipped": self.skipped,
@@ -319,13 +349,18 @@ class Answers:
             "never": "can never follow",
             "always": "can always follow",
             "sometimes": "can follow some texts and not others",
+            "jointly": "can follow exactly where the other can",
+            "apart": "can follow where the other cannot, or cannot where it can",
             "unknown": "can follow some texts; whether all, is not known",
         }
-        if self.verdict == "unknown" and all(answer.never is None for answer in self.answers):
+        asked = ["jointly"] if self.question.other else ["never", "always"]
+        if self.question.other:
+            said["unknown"] = "is not known to follow exactly where the other does"
+        elif self.verdict == "unknown" and all(answer.never is None for answer in self.answers):
             said["unknown"] = "is not proved to follow always; no engine that tells whether ever was asked"
             if self.faults:
                 said["unknown"] = "nothing is known, see the fault below"
-        table = Table("engine", "never", "always", "seconds", "grounds", box=None, padding=(0, 2, 0, 0))
+        table = Table("engine", *asked, "seconds", "grounds", box=None, padding=(0, 2, 0, 0))
         words = {True: "yes", False: "no", None: "?"}
         for answer in self.answers:
             grounds = list(answer.grounds)
@@ -336,18 +371,16 @@ class Answers:
                     )
             row = (
                 answer.engine,
-                words[answer.never],
-                words[answer.always],
+                *(words[getattr(answer, what)] for what in asked),
                 f"{answer.seconds:.3f}",
                 "\n".join(grounds),
             )
             table.add_row(*map(Text, row))
         for engine, why in self.skipped.items():
-            table.add_row(*map(Text, (engine, "?", "?", "", f"not asked: {why}")))
+            table.add_row(*map(Text, (engine, *["?"] * len(asked), "", f"not asked: {why}")))
         where = "at " if facts["context"] == ["START"] else "after "
-        head = Text(
-            f"{facts['grammar']}: {' '.join(facts['sequence'])} {where}{' '.join(facts['context'])}: {said[self.verdict]}"
-        )
+        both = " | ".join(" ".join(each) for each in (facts["sequence"], facts["other"]) if each)
+        head = Text(f"{facts['grammar']}: {both} {where}{' '.join(facts['context'])}: {said[self.verdict]}")
         wrong = [f"FAULT: {each}" for each in self.faults] + [f"contradiction: {each}" for each in self.contradictions]
         return Group(head, "", table, *(Text(each, style="red") for each in wrong))
 
@@ -357,6 +390,7 @@ def ask(
     context: str | Sequence[int],
     sequence: str | Sequence[int],
     engines: Iterable[str] = ("paths", "exact"),
+    jointly: str | Sequence[int] | None = None,
 ) -> Answers:
     """Ask engines whether a sequence of terminals can follow a context.
 
@@ -365,6 +399,8 @@ def ask(
         START for the start of the text: `ask("json", "START", '"["')`.
     engines : the engines to ask. If there are several, one whose package is not installed is left
         out, and said to be.
+    jointly : another sequence: the question is then whether both can follow after the same texts
+        (jointly legal).
 
     Raises: UnknownNameError for a name that is no terminal's; GrammarError and LimitError as
         `Question`; MissingExtraError if the only engine needs a package that is not installed.
@@ -374,7 +410,10 @@ def ask(
         loaded,
         _as_terminals(loaded, "context", context),
         _as_terminals(loaded, "sequence", sequence),
+        () if jointly is None else _as_terminals(loaded, "jointly", jointly),
     )
+    if jointly is not None and not question.other:
+        raise GrammarError("the sequence to compare with is empty")
     known: dict[str, Engine] = {engine: engine for engine in ENGINES}
     wanted: list[Engine] = []
     for name in dict.fromkeys(engines):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -259,11 +259,15 @@ def _legend() -> list[Markup]:
     return content
 
 
-def cumulative_picture(before: Sequence[int], after: Sequence[int]) -> Markup:
+def cumulative_picture(
+    before: Sequence[int], after: Sequence[int], between: Mapping[str, Sequence[int]] | None = None
+) -> Markup:
     """The share of lexer states with at most n entries, over a logarithmic axis of n.
 
     before, after : (n_states,) entries of each lexer state, originally and streamlined.
+    between : streamlining step -> the same after this step, for steps to draw besides, in order.
     """
+    steps = dict(between or {})
     left, right, top, bottom = 46.0, WIDTH - 14.0, 34.0, 236.0
     ticks = ladder(1, max(2, *before, *after))
     span = math.log(ticks[-1])
@@ -277,7 +281,8 @@ def cumulative_picture(before: Sequence[int], after: Sequence[int]) -> Markup:
         content += [_line("rule", left, y, right, y), _text(left - 6, y + 4, f"{share} %", "quiet", "end")]
     labelled = [tick for tick in ticks if len(ticks) < 10 or f"{tick}"[0] == "1"]
     content += [_text(across(tick), bottom + 15, f"{tick:,}", "quiet", "middle") for tick in labelled]
-    for class_, values in (("before", before), ("after", after)):
+    shades = {step: round((number + 1) / (len(steps) + 1), 2) for number, step in enumerate(steps)}
+    for class_, values in (("before", before), *steps.items(), ("after", after)):
         points, done = [f"M{_shown(left)} {_shown(bottom)}"], 0
         ordered = sorted(values)
         for index, value in enumerate(ordered):
@@ -285,14 +290,28 @@ def cumulative_picture(before: Sequence[int], after: Sequence[int]) -> Markup:
                 done = index + 1
                 height = bottom - (bottom - top) * done / len(ordered)
                 points.append(f"H{_shown(across(value))}V{_shown(height)}")
-        content.append(node("path", class_=f"curve {class_}", d="".join(points) + f"H{_shown(right)}"))
+        look: dict[str, str | float] = {"class_": f"curve {class_}", "d": "".join(points) + f"H{_shown(right)}"}
+        if class_ in steps:
+            look |= {"class_": "curve after", "stroke_opacity": shades[class_], "stroke_dasharray": "4 2"}
+            content.append(node("path", node("title", STEP_LABELS[class_]), **look))
+        else:
+            content.append(node("path", **look))
+    for number, step in enumerate(steps):
+        x, y = 8 + WIDTH / 2 * (number % 2), bottom + 54 + 18 * (number // 2)
+        content += [
+            node(
+                "path", class_="curve after", d=f"M{x} {y - 4}h26", stroke_opacity=shades[step], stroke_dasharray="4 2"
+            ),
+            _text(x + 32, y, STEP_LABELS[step], "quiet"),
+        ]
     content += [*_legend(), _text(right, bottom + 31, "a lexer state has at most so many entries", "quiet", "end")]
     description = "; ".join(
         f"{name}: {sum(value <= tick for value in values)} of {len(values)} states have at most {tick} entries"
-        for name, values in (("original", before), ("streamlined", after))
+        for name, values in (("original", before), *steps.items(), ("streamlined", after))
         for tick in labelled
     )
-    return _picture(WIDTH, bottom + 38, "Cumulative distribution of entries over lexer states", description, *content)
+    height = bottom + 38 + (18 * ((len(steps) + 1) // 2) + 4 if steps else 0)
+    return _picture(WIDTH, height, "Cumulative distribution of entries over lexer states", description, *content)
 
 
 def bars_picture(rows: Sequence[tuple[str, float, str]], title: str) -> Markup:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import glob
 import json
 import os
 import re
@@ -18,24 +19,31 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import IO, Literal, Protocol
 
 from maskwright.analysis.errors import MaskwrightError
+from maskwright.analysis.grammar.grammar import Grammar
 
 PYTHON_VERSIONS = {"python": (3, 13)}
 """Name of a grammar -> the version of Python whose texts it accepts."""
 
-Answer = Literal["accepted", "refused", "limit", "crashed", "hung"]
+OLDER = "older-python"
+"""Name of the reference that is this process's Python, where the grammar is a newer version's."""
+
+Answer = Literal["accepted", "refused", "limit", "crashed", "hung", "not judged"]
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """What a parser says of a text.
 
-    answer : "accepted", "refused", "limit", "crashed" or "hung". "limit" means that the parser gave
-        up because of a limit of its own, which says nothing about the text.
+    answer : "accepted", "refused", "limit", "crashed", "hung" or "not judged". "limit" means that
+        the parser gave up because of a limit of its own, which says nothing about the text; "not
+        judged", that it refused the text, but reads an older version of the language.
     message : the parser's own words.
     """
 
@@ -73,13 +81,31 @@ class Reference(Protocol):
 # The program of a child: it answers each text by one line of JSON until its input ends. LIMITS are
 # parts of messages about limits that CPython has in addition to its grammar.
 _SERVER = """
-import ast, json, sys, warnings
+import ast, functools, json, sys, warnings
 warnings.simplefilter("ignore")
 LIMITS = ("too many nested parentheses", "too many levels of indentation", "Exceeds the limit", "too complex",
           "parser stack overflow", "too many statically nested blocks", "maximum recursion depth", "too many nested f-strings")
+@functools.cache
+def parser_of(name, start):
+    from lark import Lark
+    from lark.indenter import PythonIndenter
+    more = {"postlex": PythonIndenter()} if name == "python" else {}
+    return Lark.open_from_package("lark", name + ".lark", ["grammars"], parser="lalr", start=start, **more)
+def parse(kind, text):
+    if kind == "lark":
+        from lark.exceptions import UnexpectedInput
+        try:
+            parser_of(*sys.argv[2:]).parse(text + "\\n" * (sys.argv[2] == "python"))
+        except UnexpectedInput as error:
+            lines = str(error).strip().splitlines()
+            raise ValueError(lines[0] if lines else type(error).__name__) from None
+    elif kind == "python":
+        ast.parse(text)
+    else:
+        json.loads(text)
 def answer(kind, text):
     try:
-        ast.parse(text) if kind == "python" else json.loads(text)
+        parse(kind, text)
     except (MemoryError, RecursionError) as error:
         return "limit", f"{type(error).__name__}: {error}"
     except (SyntaxError, ValueError) as error:
@@ -99,23 +125,28 @@ while (head := source.readline()):
 
 
 class ChildReference:
-    """CPython's parser, or `json.loads`, in a child process.
+    """CPython's parser, `json.loads`, or Lark with a grammar of its wheel, in a child process.
 
     The child is started again after a crash or a hang. `json.loads` accepts NaN and Infinity, which
     are not JSON; the check "negative" can test that a grammar refuses them.
 
-    name : "python" for this process's version of Python, "python:EXECUTABLE" for another one, or
-        "json".
+    name : "python" for this process's version of Python, "python:EXECUTABLE" for another one,
+        "json", or "lark:NAME:START" for Lark's LALR parser with `lark/grammars/NAME.lark`. A text
+        for its python.lark gets a line feed, as in Lark's own examples: Lark's indenter takes
+        blanks at the very end for an indentation. "older-python": this process's Python, of which a
+        refusal says nothing.
     seconds : time that the child has for a text.
 
     Raises: MaskwrightError if there is no such executable.
     """
 
     def __init__(self, name: str, seconds: float) -> None:
-        self.name = name
+        self._is_older = name == OLDER
+        self.name = "python" if self._is_older else name
         self.seconds = seconds
-        self._kind, _, executable = name.partition(":")
-        self._executable = executable or sys.executable
+        self._kind, *rest = self.name.split(":", 1)
+        self._options = rest[0].split(":", 1) if self._kind == "lark" else []
+        self._executable = rest[0] if rest and self._kind == "python" else sys.executable
         if shutil.which(self._executable) is None:
             raise MaskwrightError(
                 f"the reference {name!r} names no program: {self._executable!r} is not there, or not executable"
@@ -141,6 +172,13 @@ class ChildReference:
             self.close()
             return Judgement("crashed", f"exit code {code}")
         answer, message = json.loads(line)
+        if answer == "refused" and self._is_older:
+            version = ".".join(map(str, sys.version_info[:2]))
+            return Judgement(
+                "not judged",
+                f"this is Python {version}, older than the grammar's: name a newer one (--reference python:EXECUTABLE); "
+                f"it says {message}",
+            )
         return Judgement(answer, message)
 
     def close(self) -> None:
@@ -158,7 +196,7 @@ class ChildReference:
         if self._child is None or self._child.poll() is not None:
             self.close()
             self._child = subprocess.Popen(
-                [self._executable, "-I", "-c", _SERVER, self._kind], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                [self._executable, "-I", "-c", _SERVER, self._kind, *self._options], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL, start_new_session=True,
             )  # fmt: skip
         return self._child
@@ -226,7 +264,8 @@ class CommandReference:
 def make_reference(name: str, seconds: float = 10.0) -> Reference | None:
     """The reference parser of a name; None for "none".
 
-    name : "python", "python:EXECUTABLE", "json", "none", or a command.
+    name : "python", "python:EXECUTABLE", "older-python", "json", "lark:NAME:START", "none", or a
+        command.
     seconds : time that the parser has for a text, more than 0.
 
     Raises: MaskwrightError if `seconds` is not positive, if there is no such executable, or if the
@@ -236,57 +275,60 @@ def make_reference(name: str, seconds: float = 10.0) -> Reference | None:
         raise MaskwrightError(f"the reference's time limit is {seconds:g} s; expected more than 0")
     if name == "none":
         return None
-    if name in ("python", "json") or name.startswith("python:"):
+    if name in ("python", "json", OLDER) or name.startswith(("python:", "lark:")):
         return ChildReference(name, seconds)
     return CommandReference(name, seconds)
 
 
-def reference_for(grammar: str) -> str:
-    """The name of the reference parser for a grammar's texts: "python", "json" or "none".
+def reference_for(grammar: Grammar | str) -> str:
+    """The name of the reference parser for a grammar's texts, see `make_reference`.
 
-    For a grammar of a certain version of Python (`PYTHON_VERSIONS`) it is this process's Python or,
-    if that is older, "python:EXECUTABLE" for one on the PATH that is not. If there is none either,
-    it is "python" all the same; `is_too_old` tells.
+    For a grammar of Lark's own wheel it is Lark. For one of a certain version of Python
+    (`PYTHON_VERSIONS`) it is this process's Python or, if that is older, another one that is not:
+    on the PATH, of pyenv or of uv. If there is none, it is "older-python". For others whose names
+    begin so it is "python" or "json", else "none".
 
-    grammar : the grammar's name.
+    grammar : a grammar, or its name.
     """
-    stem = grammar.lower()
-    name = next((name for name in ("python", "json") if stem.startswith(name)), "none")
-    if is_too_old(name, grammar) and (found := _newer_python(PYTHON_VERSIONS[grammar])) is not None:
-        return f"python:{found}"
-    return name
-
-
-def is_too_old(reference: str, grammar: str) -> bool:
-    """Whether a reference is this process's Python, and older than the grammar's version of Python.
-
-    It may refuse texts that are legal then.
-    """
-    return reference == "python" and sys.version_info[:2] < PYTHON_VERSIONS.get(grammar, (0, 0))
-
-
-def version_note(grammar: str) -> str:
-    """A message that says why this process's Python cannot judge a grammar's texts.
-
-    grammar : a key of `PYTHON_VERSIONS`.
-    """
-    ours, its = (".".join(map(str, version[:2])) for version in (sys.version_info, PYTHON_VERSIONS[grammar]))
-    return f"the grammar is Python {its}'s and this is Python {ours}: name a newer one (--reference python:EXECUTABLE)"
+    name = grammar if isinstance(grammar, str) else grammar.name
+    if isinstance(grammar, Grammar) and name.endswith(".lark") and grammar.text:
+        own = files("lark").joinpath("grammars", name)
+        if own.is_file() and own.read_text(encoding="utf-8") == grammar.text:
+            return f"lark:{name.removesuffix('.lark')}:{grammar.symbol_name(grammar.start)}"
+    wanted = PYTHON_VERSIONS.get(name, (0, 0))
+    if sys.version_info[:2] < wanted:
+        found = _newer_python(wanted)
+        return OLDER if found is None else f"python:{found}"
+    return next((each for each in ("python", "json") if name.lower().startswith(each)), "none")
 
 
 @functools.cache
 def _newer_python(version: tuple[int, int]) -> str | None:
-    """A Python on the PATH that runs and is not older than a version, (major, minor); or None."""
+    """A Python that runs and is not older than a version, (major, minor); or None."""
     for minor in range(version[1], version[1] + 6):
-        found = shutil.which(f"python{version[0]}.{minor}")
-        if found is None:
-            continue
-        command = [found, "-I", "-c", "import sys; print(*sys.version_info[:2])"]
-        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-            done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
-            if done.returncode == 0 and done.stdout.split() == [str(version[0]), str(minor)]:
-                return found
+        for found in _pythons(f"{version[0]}.{minor}"):
+            command = [found, "-I", "-c", "import sys; print(*sys.version_info[:2])"]
+            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+                done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+                if done.returncode == 0 and done.stdout.split() == [str(version[0]), str(minor)]:
+                    return found
     return None
+
+
+def _pythons(version: str) -> Iterator[str]:
+    """Where a version of Python may be: on the PATH, then in the folders of pyenv and of uv."""
+    found = shutil.which(f"python{version}")
+    if found is not None:
+        yield found
+    data = os.environ.get("XDG_DATA_HOME") or os.path.join("~", ".local", "share")
+    folders = (
+        os.path.join(os.environ.get("PYENV_ROOT") or os.path.join("~", ".pyenv"), "versions", f"{version}[.-]*"),
+        os.path.join(
+            os.environ.get("UV_PYTHON_INSTALL_DIR") or os.path.join(data, "uv", "python"), f"cpython-{version}.*"
+        ),
+    )
+    for folder in folders:
+        yield from sorted(glob.glob(os.path.join(os.path.expanduser(folder), "bin", f"python{version}")))
 
 
 def _read_line(pipe: IO[bytes], seconds: float) -> bytes | None:

@@ -109,6 +109,7 @@ _FIGURES = (
     "closed",
     "characters",
     "limits",
+    "not_judged",
     "interventions",
     "masked_away",
     "positions",
@@ -138,7 +139,8 @@ def validate(
     tokenizer : the store's tokenizer, which encodes the texts, as for `load_encoder`; by default
         the built-in tokenizer with the name of the store's vocabulary.
     reference : the reference parser: "python", "python:EXECUTABLE", "json", "none" or a command; by
-        default chosen by the grammar's name. Only "replay" and "sample" ask it.
+        default chosen by the grammar (`references.reference_for`). Only "replay" and "sample" ask
+        it.
     reference_seconds : time that the reference has for one text, in seconds; 10 by default.
     suffixes : of the files taken from folders; by default chosen by the grammar's name.
     field : the member of a JSON record that is its text; "text" by default.
@@ -191,7 +193,7 @@ class _Run:
         self._check_lexing()
         self.corpus = self._corpus(paths)
         self.paths = paths
-        self.reference = options.reference or reference_for(grammar.name)
+        self.reference = options.reference or reference_for(grammar if options.check == "sample" else grammar.name)
         if options.check in ("replay", "sample"):
             made = make_reference(self.reference, options.reference_seconds)
             if made is not None:

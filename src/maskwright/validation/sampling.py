@@ -128,13 +128,14 @@ class _Sampler:
         n_drawn = len(tokens) - n_prompt
         cuts = sorted(rng.sample(range(len(tokens)), min(self.check.cuts, len(tokens)))) if tokens else []
         facts: Outcome = {"class": ACCEPTED, "tokens": n_drawn, "closed": len(cuts) + 1, "characters": 0, "limits": 0}
+        facts["not_judged"] = 0
         facts |= sum_interventions(self.check.next_token)
         refused = len(tokens)
         for cut in [len(tokens), *cuts]:
             kind, said, closed = self.close(tokens[:cut])
             facts["characters"] += len(closed)
-            if kind == "limit":
-                facts["limits"] += 1
+            if kind in ("limit", "not judged"):
+                facts["limits" if kind == "limit" else "not_judged"] += 1
             elif kind != ACCEPTED and (
                 facts["class"] == ACCEPTED or _SEVERITY.index(kind) < _SEVERITY.index(facts["class"])
             ):
@@ -208,7 +209,8 @@ class _Sampler:
     def close(self, tokens: list[int]) -> tuple[str, str, str]:
         """Close tokens with a short ending; returns the class, what was said, and the text.
 
-        The class may be "limit", if a parser gives up because of a limit of its own.
+        The class may be "limit", if a parser gives up because of a limit of its own, and "not
+        judged", if the reference reads an older version of the language, and refuses the text.
         """
         matcher = self.matcher
         matcher.reset()
@@ -237,8 +239,8 @@ class _Sampler:
         if self.reference is None:
             return ACCEPTED, "", text
         verdict = self.reference.judge(text)
-        if verdict.answer in ("accepted", "limit"):
-            return (ACCEPTED if verdict.answer == "accepted" else "limit"), verdict.message, text
+        if verdict.answer in ("accepted", "limit", "not judged"):
+            return (ACCEPTED if verdict.answer == "accepted" else verdict.answer), verdict.message, text
         if verdict.answer == "refused":
             return REFUSED_REFERENCE, verdict.message, text
         return UNDECIDED, f"{verdict.answer}: {verdict.message}", text

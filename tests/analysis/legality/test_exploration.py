@@ -17,8 +17,8 @@ from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.legality.deciders import Deciders
 from maskwright.analysis.legality.explain import Explainer
-from maskwright.analysis.legality.exploration import Exploration, ExplorationState
-from maskwright.analysis.legality.pushdown import Position, Pushdown
+from maskwright.analysis.legality.exploration import Exploration
+from maskwright.analysis.legality.pushdown import Configuration, Position, Pushdown
 
 A, B, C = 0, 1, 2
 AFTER: Literal["after"] = "after"
@@ -59,7 +59,7 @@ def test_starting_after_an_occurrence_as_in_the_post(a_n_b_n: Grammar) -> None:
         assert Exploration(left_factored, (A,), (y,), AFTER).is_proved
         assert not Exploration(a_n_b_n, (A,), (y,), AFTER).is_proved
     exploration = Exploration(a_n_b_n, (A,), (B,), AFTER)
-    assert exploration.starts == (ExplorationState(Position(0, 1), 0, ()), ExplorationState(Position(1, 1), 0, ()))
+    assert exploration.starts == (Configuration(Position(0, 1), 0, ()), Configuration(Position(1, 1), 0, ()))
     assert exploration.unproved == (exploration.starts[0], (Position(0, 2),))
 
 
@@ -84,7 +84,7 @@ def test_pushdown_of_a_n_b_n(a_n_b_n: Grammar) -> None:
 def test_unproved_names_the_stack(a_n_b_n: Grammar) -> None:
     exploration = Exploration(a_n_b_n, (B,), (B,))
     start, borrowed = exploration.unproved or (None, ())
-    assert start == ExplorationState(Position(0, 2), 0, ())
+    assert start == Configuration(Position(0, 2), 0, ())
     assert borrowed == (exploration.pushdown.last,)
     assert not exploration.is_truncated
 

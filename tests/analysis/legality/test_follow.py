@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from xml.etree import ElementTree
 
 import pytest
@@ -9,8 +10,14 @@ from grammars import make_grammar, random_grammar
 from naive import is_factor, is_prefix
 from naive_store import WaysUp
 
+from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.legality.deciders import ALWAYS, NEVER, SOMETIMES, Deciders
-from maskwright.analysis.legality.follow import build_follow_graph, draw_follow_graph, pair_verdicts
+from maskwright.analysis.legality.follow import (
+    build_follow_graph,
+    draw_follow_graph,
+    pair_verdicts,
+    sentential_forms,
+)
 from maskwright.analysis.legality.verdict import START
 from maskwright.analysis.loading import load_grammar
 
@@ -45,6 +52,44 @@ def test_graph_by_hand() -> None:
     assert graph.edges[START, a] and not graph.edges[b, b]
     assert graph.names == {START: "start", a: "a", b: "b", z: "z"}
     assert graph.successors(a) == [a, b] and graph.successors(z) == []
+
+
+@pytest.mark.parametrize("chunk", range(2))
+def test_sentential_forms_by_derivation(chunk: int) -> None:
+    """Which symbols stand side by side in short leftmost, rightmost and other derivations, and at their ends."""
+    for seed in range(10 * chunk, 10 * (chunk + 1)):
+        grammar = reduce(random_grammar(seed))
+        graph = build_follow_graph(Deciders(sentential_forms(grammar)))
+        named = {(graph.names[left], graph.names[right]) for left, right in graph.edges}
+        forms, seen = [(grammar.start,)], {(grammar.start,)}
+        while forms and len(seen) < 1500:
+            form = forms.pop(0)
+            for at, symbol in enumerate(form):
+                for rule in grammar.rules_of.get(symbol, ()):
+                    new = (*form[:at], *rule.rhs, *form[at + 1 :])
+                    if len(new) <= 9 and new not in seen:
+                        seen.add(new)
+                        forms.append(new)
+        shown = {symbol: grammar.display_name(symbol) for symbol in range(grammar.n_terminals)}
+        shown |= {grammar.n_terminals + i: f"<{name}>" for i, name in enumerate(grammar.nonterminals)}
+        met = set()
+        for form in seen:
+            met |= set(itertools.pairwise(["start", *map(shown.__getitem__, form), "<end>"]))
+        assert met <= named, seed
+        if not forms:
+            assert met == named, seed
+        else:
+            assert len(named - met) <= 0.2 * len(named), (seed, named - met)
+
+
+def test_sentential_forms_by_hand() -> None:
+    graph = build_follow_graph(Deciders(sentential_forms(make_grammar("S : a S b | a b\nZ : z"))))
+    named = {(graph.names[left], graph.names[right]) for left, right in graph.edges}
+    assert named == {
+        ("start", "a"), ("start", "<S>"), ("a", "a"), ("a", "b"), ("a", "<S>"), ("b", "b"), ("b", "<end>"),
+        ("<S>", "b"), ("<S>", "<end>"),
+    }  # fmt: skip
+    assert [look.label for look in graph.graph.nodes.values() if look.accepting] == ["<end>"]
 
 
 def test_picture_shows_every_live_terminal_and_marks_always() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import sys
 
 import networkx
@@ -12,7 +14,6 @@ from maskwright.analysis.errors import MissingExtraError
 from maskwright.analysis.legality.deciders import Deciders
 from maskwright.analysis.legality.exploration import Exploration
 from maskwright.analysis.legality.follow import build_follow_graph
-from maskwright.analysis.legality.graph import Graph, Link, Look
 from maskwright.analysis.legality.pushdown import Pushdown
 from maskwright.analysis.legality.verdict import START
 
@@ -28,11 +29,11 @@ def test_layers_are_distances() -> None:
 def test_networkx_has_nodes_edges_and_labels() -> None:
     grammar = make_grammar("S : a S b | a b")
     for automaton in (Pushdown(grammar), Exploration(grammar, (1,), (1,))):
-        graph = automaton.to_networkx()
+        graph = automaton.graph.to_networkx()
         assert dict(graph.nodes(data="label")) == {node: look.label for node, look in automaton.graph.nodes.items()}
         assert sorted(graph.edges(data="label")) == sorted(tuple(edge[:3]) for edge in automaton.graph.edges)
     exploration = Exploration(grammar, (1,), (1,))
-    filled = {node for node, is_filled in exploration.to_networkx().nodes(data="filled") if is_filled}
+    filled = {node for node, is_filled in exploration.graph.to_networkx().nodes(data="filled") if is_filled}
     assert filled == exploration.coaccessible
     follow = build_follow_graph(Deciders(grammar)).to_networkx()
     assert dict(follow.nodes(data="label")) == {START: "start", 0: "a", 1: "b"}
@@ -43,20 +44,23 @@ def test_without_networkx_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setitem(sys.modules, "networkx", None)
     grammar = make_grammar("S : a S b | a b")
     graph = build_follow_graph(Deciders(grammar))
-    for to_networkx in (Pushdown(grammar).to_networkx, Exploration(grammar, (1,), (1,)).to_networkx, graph.to_networkx):
+    for to_networkx in (Pushdown(grammar).graph.to_networkx, Pushdown(grammar).graph.to_graphml, graph.to_networkx):
         with pytest.raises(MissingExtraError, match=r"networkx is not installed: pip install 'maskwright\[graphs\]'"):
             to_networkx()
 
 
-def test_dot_has_nodes_and_edges_with_what_marks_them() -> None:
-    nodes = {"a": Look('say "x"\\', start=True, filled=True), "b": Look("two\nlines", accepting=True)}
-    assert Graph(nodes, [Link("a", "b", "one"), Link("b", "b", accented=True)]).to_dot('a "b"').splitlines() == [
-        'digraph "a \\"b\\"" {',
-        "  rankdir=LR",
-        "  node [shape=box]",
-        '  n0 [label="say \\"x\\"\\\\", style="bold,filled"]',
-        '  n1 [label="two\\nlines", peripheries=2]',
-        '  n0 -> n1 [label="one"]',
-        '  n1 -> n1 [label="", color=darkorange3, fontcolor=darkorange3]',
-        "}",
-    ]
+def test_graphml_and_dot_hold_the_graph() -> None:
+    for seed in range(20):
+        graph = Pushdown(random_grammar(seed)).graph
+        numbered = graph.numbered()
+        read = networkx.parse_graphml(graph.to_graphml(), node_type=int, force_multigraph=True)
+        assert dict(read.nodes(data=True)) == {node: look._asdict() for node, look in numbered.nodes.items()}
+        assert sorted(read.edges(data="label")) == sorted(tuple(edge[:3]) for edge in numbered.edges)
+        written = graph.to_dot("a title").splitlines()
+        arrows = [re.fullmatch(r'(\d+) -> (\d+) \[label=(".*")\];', line) for line in written]
+        found = [(int(each[1]), int(each[2]), json.loads(each[3])) for each in arrows if each is not None]
+        assert found == [tuple(edge[:3]) for edge in numbered.edges]
+        boxes = [re.fullmatch(r'(\d+) \[label=(".*"), peripheries=([12])\];', line) for line in written]
+        shown = {int(each[1]): (json.loads(each[2]), each[3] == "2") for each in boxes if each is not None}
+        assert shown == {node: (look.label, look.accepting) for node, look in numbered.nodes.items()}
+        assert sum("start" in line for line in written) == sum(look.start for look in graph.nodes.values())

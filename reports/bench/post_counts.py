@@ -1,0 +1,111 @@
+"""The streamlining post's counts under several recipes: what each reading of its words gives (docs/sources.md).
+
+python reports/bench/post_counts.py [--grammar FILE --start RULE]
+
+With --grammar: the python.lark of another lark, as `pip download --no-deps lark==1.1.5` brings it (lark/grammars/python.lark in the wheel).
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+import maskwright as mw
+from maskwright.analysis.lexing.post import post_terminals
+from maskwright.analysis.lexing.terminal_nfa import TerminalNfa, build_terminal_nfa
+from maskwright.maskstore.entries.entries import collect_entries
+from maskwright.maskstore.entries.walk import Walk
+from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.maskstore.vocabulary.vocabulary import post_tokens
+
+
+class Recipe(NamedTuple):
+    """A way to count.
+
+    pieces : special and byte pieces that are read as their names, `<s>` and `<0x0A>`: "", "special" or "special and byte".
+    distinct : whether pieces that are equal once their leading spaces are gone are counted once.
+    backs_up : whether a lexeme that is unfinished at a token's end may also have ended earlier.
+    all_states : whether the states in which no text can end are counted, too: those in which a terminal begins.
+    """
+
+    name: str
+    pieces: str = ""
+    distinct: bool = False
+    backs_up: bool = True
+    all_states: bool = False
+
+
+RECIPES = (
+    Recipe("`maskwright analyze`"),
+    Recipe("`<s>`, `</s>` and `<unk>` are texts", pieces="special"),
+    Recipe("... and byte pieces, `<0x0A>`", pieces="special and byte"),
+    Recipe("no backing up at a token's end", backs_up=False),
+    Recipe("equal pieces once", distinct=True),
+    Recipe("initial states, too", all_states=True),
+    Recipe("initial states, and special pieces are texts", pieces="special", all_states=True),
+)
+
+
+class RecipeWalk(Walk):
+    """The walk of `analyze`, but for what a recipe changes."""
+
+    def __init__(self, recipe: Recipe, grammar: mw.Grammar, nfa: TerminalNfa, tokens: list[bytes]) -> None:
+        self.recipe = recipe
+        super().__init__(grammar, nfa, tokens)
+
+    @property
+    def resting_states(self) -> list[int]:
+        return list(range(self.nfa.n_states + 1)) if self.recipe.all_states else super().resting_states
+
+    def _outcome_set(self, end_set: int, accepted: int, move: int, remainder_set: int, *more: object) -> int:
+        remainder_set = remainder_set if self.recipe.backs_up or end_set < 0 else -1
+        return super()._outcome_set(end_set, accepted, move, remainder_set, *more)  # type: ignore[arg-type]
+
+
+def texts(recipe: Recipe, vocabulary: Vocabulary) -> list[bytes]:
+    """The texts that a recipe reads."""
+    found = [token for _, token in post_tokens(vocabulary)]
+    if recipe.pieces:
+        found += [name.encode() for name in vocabulary.special.values()]
+    if recipe.pieces == "special and byte":
+        found += [f"<0x{vocabulary.tokens[piece][0]:02X}>".encode() for piece in sorted(vocabulary.byte_pieces)]
+    return list(dict.fromkeys(found)) if recipe.distinct else found
+
+
+def count(grammar: mw.Grammar, vocabulary: Vocabulary) -> Iterator[tuple[Recipe, int, int, int]]:
+    """For each recipe the sequences behind `def`, all entries, and the rows of the token NFA."""
+    grammar = replace(grammar, layout=None)
+    nfa = build_terminal_nfa(post_terminals(grammar))
+    of_def = np.flatnonzero((nfa.terminal == grammar.terminal_number["DEF"]) & nfa.is_accepting)
+    for recipe in RECIPES:
+        tokens = texts(recipe, vocabulary)
+        walk = RecipeWalk(recipe, grammar, nfa, tokens)
+        entries = collect_entries(grammar, walk, np.arange(len(tokens), dtype=np.int32))
+        behind = next(len(state.sequences) for state in entries.states if state.state in of_def)
+        yield recipe, behind, sum(len(state.sequences) for state in entries.states), entries.n_token_nfa_rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--grammar", default="lark:python")
+    parser.add_argument("--start")
+    parser.add_argument("--tokenizer", default="mistral-7b-v0.1")
+    options = parser.parse_args()
+    grammar = mw.load_grammar(options.grammar, start=options.start, lexing="nfa")
+    nfa = build_terminal_nfa(post_terminals(grammar))
+    print(
+        f"{grammar.n_terminals} terminals, {sum(terminal.is_declared for terminal in grammar.terminals)} of them declared;"
+    )
+    print(f"{grammar.n_nonterminals} nonterminals, {len(grammar.rules)} rules;")
+    print(f"{nfa.n_nfa_states} states, {nfa.n_transitions:,} transitions")
+    print("| recipe | sequences behind `def` | entries | rows |\n|---|---|---|---|")
+    for recipe, behind, entries, rows in count(grammar, mw.load_vocabulary(options.tokenizer)):
+        print(f"| {recipe.name} | {behind:,} | {entries:,} | {rows:,} |")
+
+
+if __name__ == "__main__":
+    main()
