@@ -419,15 +419,15 @@ CHANGES = (
     Change(
         ("layout.visible_exact", "layout.visible_cases"),
         "decoding/engine/_mask_kernels.py",
-        "depth_case += min(memory[region + DEPTH], n_depth_cases - 1)",
+        "depth_case += min(memory[region + c.DEPTH], n_depth_cases - 1)",
         "depth_case += 0",
         OF_LAYOUT,
     ),
     Change(
         ("layout.end_exact",),
         "decoding/engine/_end_kernels.py",
-        "if code == OK and has_newline and memory[region + DRAFT_DEPTH] == 0:",
-        "if code == OK and has_newline and memory[region + DRAFT_DEPTH] == 1:",
+        "if code == c.OK and has_newline and memory[region + c.DRAFT_DEPTH] == 0:",
+        "if code == c.OK and has_newline and memory[region + c.DRAFT_DEPTH] == 1:",
         "tests/decoding/engine/test_engine_ends.py",
     ),
 )

@@ -120,7 +120,7 @@ def test_analyze_writes_a_subterminal_tree(runner: CliRunner, small: str, tokeni
         ([small, "-t", tokenizer, "--tree", "99999"], "no text stands in lexer state 99999"),
         (
             ['{"type": "null"}', "-t", tokenizer, "--tree", "START"],
-            "is no grammar: --check-certificates, --then, --tree",
+            "is no grammar: --check-certificates, --then, --drawing, --tree",
         ),
     ):
         refused = runner.invoke(app, ["analyze", *arguments])
