@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.arguments import as_integer
 from maskwright.analysis.errors import DeadEndError, MaskwrightError
+from maskwright.decoding.engine.state import TextState
 from maskwright.maskstore.vocabulary.masks import tokens_of
 
 if TYPE_CHECKING:
@@ -45,6 +46,10 @@ class Text(Protocol):
 
     def is_finished(self) -> bool:
         """Whether the text has ended."""
+
+    @property
+    def text(self) -> TextState:
+        """The state."""
 
 
 MOST_BYTES = 256
@@ -139,7 +144,7 @@ def forced(matcher: Text, limit: int = MOST_BYTES) -> Forced:
         with contextlib.suppress(DeadEndError):  # tokens that began before may reach past this place
             there.fill(words.view(np.int32))
             found.masks[len(found.data)] = words
-        if there.is_accepting() or len(found.data) >= limit or _may_be_whole(there):
+        if there.is_accepting() or len(found.data) >= limit or there.text.may_be_whole():
             break
         certain, tails = table.common(found.masks.get(len(found.data)), tails)
         if not certain:
@@ -147,12 +152,6 @@ def forced(matcher: Text, limit: int = MOST_BYTES) -> Forced:
         there.advance_bytes(certain)
         found.data += certain
     return found
-
-
-def _may_be_whole(matcher: Text) -> bool:
-    """Whether a token may come for itself, not for its bytes: of a part that is a set of them."""
-    asked = getattr(matcher, "may_be_whole", None)
-    return asked is not None and bool(asked())
 
 
 def forced_bytes(matcher: Text, limit: int = MOST_BYTES) -> bytes:

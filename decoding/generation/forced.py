@@ -15,7 +15,7 @@ import numpy.typing as npt
 from maskwright.decoding.engine.forced import forced
 
 if TYPE_CHECKING:
-    from maskwright.decoding.matchers import AnyMatcher
+    from maskwright.decoding.matcher import Matcher
     from maskwright.maskstore.canonical import CanonicalState, CanonicalTokens
     from maskwright.maskstore.canonical.tokens import Spot
 
@@ -35,7 +35,7 @@ class ForcedSpellings:
     state : of the canonical sequence, at the same place.
     """
 
-    def __init__(self, matcher: AnyMatcher, state: CanonicalState) -> None:
+    def __init__(self, matcher: Matcher, state: CanonicalState) -> None:
         self.forced = forced(matcher)
         self._tokens: CanonicalTokens = state.tokens
         self._ids = state.tokens.id_of_text
@@ -107,7 +107,7 @@ class ForcedSpellings:
         return self._alive[node]
 
 
-def forced_tokens(matcher: AnyMatcher, state: CanonicalState) -> list[int]:
+def forced_tokens(matcher: Matcher, state: CanonicalState) -> list[int]:
     """The tokens with which every canonical continuation of a matcher's text begins.
 
     matcher, state : stand at the same place; both are left as they are.

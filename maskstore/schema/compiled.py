@@ -25,6 +25,9 @@ class SchemaTables:
         in the same era (`maskwright.maskstore.schema.eras`).
     """
 
+    engine = "schema"
+    """What reads texts under these masks (`decoding.engines`)."""
+
     name: str
     texts: Texts | Dfa
     vocabulary: Vocabulary

@@ -28,10 +28,18 @@ class EngineTable:
     replaced when it is closed.
     """
 
+    engine = "grammar"
+    """What reads texts under these masks (`decoding.engines`)."""
+
     grammar: Grammar
     vocabulary: Vocabulary
     table: npt.NDArray[np.int32]
     counts: Mapping[str, int]
+
+    @property
+    def name(self) -> str:
+        """What messages call the grammar."""
+        return self.grammar.name
 
     @property
     def n_words(self) -> int:

@@ -32,20 +32,19 @@ from maskwright.analysis.errors import (
 )
 from maskwright.decoding.adapters.huggingface import check_same_tokens
 from maskwright.decoding.engine.arguments import plain_bytes
+from maskwright.decoding.engines import check_tables
 from maskwright.decoding.generation.generation import Completion, Generation, generate
 from maskwright.decoding.generation.healing import split_for_healing
 from maskwright.decoding.generation.logits import CallReader, ModelReader, Sampler, reader_of
 from maskwright.decoding.generation.options import as_stops, check_names
 from maskwright.decoding.logits import apply_mask, need_torch
-from maskwright.decoding.matcher import DEFAULT_ROLLBACK
-from maskwright.decoding.matchers import check_tables, name_of
+from maskwright.decoding.matcher import DEFAULT_ROLLBACK, Matcher
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 from maskwright.models import BUNDLED, model_folder
 from maskwright.stores.store import as_store
 
 if TYPE_CHECKING:
     from maskwright.decoding.generation.names import NameSource
-    from maskwright.decoding.matchers import AnyMatcher
     from maskwright.maskstore.canonical import CanonicalTokens
     from maskwright.stores.composed_store import ComposedStore
     from maskwright.stores.schema_store import SchemaStore
@@ -347,7 +346,7 @@ def next_token_of(model: LanguageModel, temperature: float = 0.8, seed: int = 0)
     return ModelDraw(model, temperature, seed)
 
 
-def read_prompt(matcher: AnyMatcher, data: bytes, name: str = "the prompt") -> None:
+def read_prompt(matcher: Matcher, data: bytes, name: str = "the prompt") -> None:
     """Advance a matcher, which is at the start of a text, by a prompt.
 
     matcher : advanced in place.
@@ -363,13 +362,13 @@ def read_prompt(matcher: AnyMatcher, data: bytes, name: str = "the prompt") -> N
         raise IllegalTokenError(_refusal(matcher, data, name)) from None
 
 
-def _refusal(matcher: AnyMatcher, data: bytes, name: str) -> str:
+def _refusal(matcher: Matcher, data: bytes, name: str) -> str:
     """The message that says why a prompt is refused. Advances the matcher as far as it is legal."""
     # INVARIANT: the matcher has read data[:good], and no legal text begins with data[:bad]
     good, bad = 0, len(data)
     while bad - good > 1:
         middle = (good + bad) // 2
-        if matcher._allows_bytes(0, data[good:middle]):
+        if matcher.text.allows(data[good:middle]):
             matcher.advance_bytes(data[good:middle])
             good = middle
         else:
@@ -384,8 +383,8 @@ def _refusal(matcher: AnyMatcher, data: bytes, name: str) -> str:
     context = ("..." if lead else "") + shown[lead:cut].replace("\t", " ")
     caret = " " * (column - 1 - lead + (3 if lead else 0)) + "^"
     character = behind.decode(errors="replace")[:1]
-    allowed = [byte for byte in range(256) if matcher._allows_bytes(0, bytes([byte]))]
-    grammar = name_of(matcher.store)
+    allowed = list(matcher.text.next_bytes())
+    grammar = matcher.store.name
     lines = [
         f"{name} is not the beginning of a text of {grammar}: {character!r} cannot stand at byte {good}, line {line}:{column}",
         f"    {context}",

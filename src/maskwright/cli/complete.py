@@ -181,7 +181,6 @@ def complete(
         }
         from maskwright.completion import check_model, check_model_name, load_model, start_completion, vocabulary_of
         from maskwright.decoding.generation.options import check_options
-        from maskwright.decoding.matchers import name_of
         from maskwright.python_names import PythonNames
 
         check_options(**options)
@@ -223,7 +222,7 @@ def complete(
         found = generation.run() if compare or is_quiet else _stream(text, generation)
         facts = {
             "model": loaded.name,
-            "grammar": name_of(compiled),
+            "grammar": compiled.name,
             "prompt": text,
             "seconds_loading": round(loading, 3),
             **_facts(text, found, reference, compiled),
@@ -410,7 +409,6 @@ def _write(console: Console, text: str, style: str) -> None:
 def _facts(
     prompt: str, found: Completion, reference: str | None, store: Store | SchemaStore | ComposedStore
 ) -> dict[str, Any]:
-    from maskwright.decoding.matchers import name_of
     from maskwright.stores.schema_store import SchemaStore
 
     whole = prompt + found.data.decode(errors="replace")
@@ -432,7 +430,7 @@ def _facts(
         "predicted": found.predicted,
         "verdict": _judged_by_schema(whole, store)
         if reference is None and isinstance(store, SchemaStore)
-        else _judged(whole, reference, name_of(store)),
+        else _judged(whole, reference, store.name),
     }
 
 

@@ -20,11 +20,9 @@ from maskwright.analysis.errors import EmptyLanguageError, MaskwrightError, Sche
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.schema.load import JsonSchema, parse_schema
 from maskwright.analysis.schema.text_patterns import Regex
-from maskwright.decoding.composition.matcher import ComposedMatcher
 from maskwright.decoding.explain import explain_id, explain_token
 from maskwright.decoding.explain.explanation import Explanation, position_of, shown_bytes
 from maskwright.decoding.explain.schema_explain import explain_schema_id, explain_schema_token
-from maskwright.decoding.matchers import name_of as name_of_store
 from maskwright.lint import lint_grammar, lint_schema
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 from maskwright.models import BUNDLED
@@ -37,7 +35,7 @@ from maskwright.stores.composed_store import ComposedStore
 from maskwright.stores.schema_store import SchemaStore
 
 if TYPE_CHECKING:
-    from maskwright.decoding.matchers import AnyMatcher
+    from maskwright.decoding.matcher import Matcher
     from maskwright.lint.finding import Report
     from maskwright.serving.requests import RequestStore
 
@@ -55,7 +53,7 @@ class Read(NamedTuple):
     good : how many of these bytes are the beginning of a legal text.
     """
 
-    matcher: AnyMatcher
+    matcher: Matcher
     data: bytes
     good: int
 
@@ -157,12 +155,12 @@ class Answers:
             dead = str(error)
         filled = time.perf_counter()
         allowed = np.unpackbits(words.view(np.uint8), bitorder="little")[: self.vocabulary.size].astype(np.bool_)
-        allowed_bytes = [read.matcher._allows_bytes(0, bytes([byte])) for byte in range(256)]
+        allowed_bytes = [read.matcher.text.allows(bytes([byte])) for byte in range(256)]
         at = position_of(before, read.good)
         eos = [token for token in self.vocabulary.eos if allowed[token]]
         return {
             "syntax": asked.syntax,
-            "name": name_of_store(store),
+            "name": store.name,
             "at": utf16_units(before[: read.good]),
             "line": at.line,
             "column": at.column,
@@ -296,7 +294,7 @@ def read_text(store: RequestStore, data: bytes) -> Read:
     Raises: LimitError for too many readings.
     Cost: twice that of reading the text.
     """
-    matcher: AnyMatcher = store.matcher()
+    matcher: Matcher = store.matcher()
     good, bad = 0, len(data) + 1
     if matcher.try_bytes(data):
         return Read(matcher, data, len(data))
@@ -328,7 +326,7 @@ def utf16_units(data: bytes) -> int:
     return len(text) + sum(character > "\uffff" for character in text)
 
 
-def _is_whole(matcher: AnyMatcher) -> bool:
+def _is_whole(matcher: Matcher) -> bool:
     with suppress(MaskwrightError):
         return matcher.is_accepting()
     return False
@@ -349,12 +347,12 @@ def _of_byte(store: RequestStore, text: bytes, byte: int) -> Explanation:
     if not isinstance(store, ComposedStore):
         return explain_token(store.grammar, text, data, store)
     matcher, what = _matcher_of(store, text), f"byte {shown_bytes(data)}"
-    is_allowed = matcher._allows_bytes(0, data)
-    said = f"{what} {'may' if is_allowed else 'cannot'} come next: the text is in {matcher.where()} here"
+    is_allowed = matcher.text.allows(data)
+    said = f"{what} {'may' if is_allowed else 'cannot'} come next: the text is in {matcher.text.where()} here"
     return Explanation(store.name, what, "allowed" if is_allowed else "refused", said)
 
 
-def _matcher_of(store: ComposedStore, text: bytes) -> ComposedMatcher:
+def _matcher_of(store: ComposedStore, text: bytes) -> Matcher:
     matcher = store.matcher()
     matcher.advance_bytes(text)
     return matcher

@@ -11,12 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError
-from maskwright.decoding.matchers import make_matcher
+from maskwright.decoding.matcher import Matcher
 from maskwright.stores.composed_store import ComposedStore
 from maskwright.stores.schema_store import SchemaStore
 
 if TYPE_CHECKING:
-    from maskwright.decoding.matchers import AnyMatcher
     from maskwright.serving.requests import RequestStore
 
 _logger = logging.getLogger(__name__)
@@ -47,7 +46,7 @@ class ServerMatcher:
     ) -> None:
         own = store.vocabulary.eos
         wanted = sorted({int(token) for token in ends or () if 0 <= token < n_tokens}) or list(own)
-        self._matcher = make_matcher(store, max_rollback)
+        self._matcher = Matcher(store, max_rollback)
         self._more = frozenset(wanted) - frozenset(own)
         self._hidden = frozenset(own) - frozenset(wanted)
         # the word and the bit of each end that compiled code does not know, or must not allow
@@ -229,7 +228,7 @@ class ServerMatcher:
         self._has_ended = self._has_ended and not ended
 
     @property
-    def inner(self) -> AnyMatcher:
+    def inner(self) -> Matcher:
         """The matcher of the text, which knows nothing of the request's own ends."""
         return self._matcher
 

@@ -18,8 +18,6 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.marks import MARK
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema.load import JsonSchema
-from maskwright.decoding.composition.batch import ComposedBatch
-from maskwright.decoding.composition.matcher import DEFAULT_ROLLBACK, ComposedMatcher
 from maskwright.decoding.composition.readings import start_of
 from maskwright.maskstore.composition.json_strings import json_string_tokens
 from maskwright.maskstore.composition.splits import marked_vocabulary, splits_of
@@ -40,6 +38,7 @@ from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_voc
 from maskwright.maskstore.vocabulary.masks import words_of
 from maskwright.stores.schema_store import build_schema_store
 from maskwright.stores.store import EntryStore, Store
+from maskwright.stores.texts import MakesTexts
 
 BuildStore: TypeAlias = Callable[[Grammar, Vocabulary], Store | EntryStore]
 
@@ -48,7 +47,7 @@ FEW = 8
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class ComposedStore(ComposedTables):
+class ComposedStore(MakesTexts, ComposedTables):
     """Exact masks for a composition and a vocabulary. `build_store` makes it.
 
     A pickle holds the composition's stores.
@@ -71,26 +70,6 @@ class ComposedStore(ComposedTables):
             f"{self.name} is a composition, which has no file of its own; build it again with mw.cached_store, which keeps the stores of "
             "its grammars"
         )
-
-    def matcher(self, max_rollback: int = DEFAULT_ROLLBACK) -> ComposedMatcher:
-        """The state of one text, at its start.
-
-        max_rollback : how many tokens `rollback` can take back.
-
-        Raises: as `ComposedMatcher`.
-        """
-        return ComposedMatcher(self, max_rollback)
-
-    def batch(self, size: int, max_rollback: int = DEFAULT_ROLLBACK, n_threads: int = 1) -> ComposedBatch:
-        """The states of several texts, at their starts.
-
-        size : the number of texts.
-        max_rollback : how many tokens of a text `rollback` can take back.
-        n_threads : taken for the sake of the other stores: one thread does the work.
-
-        Raises: as `ComposedBatch`.
-        """
-        return ComposedBatch(self, size, max_rollback)
 
     def __copy__(self) -> Self:
         return self

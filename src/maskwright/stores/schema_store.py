@@ -10,17 +10,16 @@ from typing import Any, Self
 from maskwright.analysis.arguments import need_type, printable
 from maskwright.analysis.schema.load import JsonSchema
 from maskwright.analysis.schema.text_patterns import Regex
-from maskwright.decoding.schema.batch import SchemaBatch
-from maskwright.decoding.schema.matcher import DEFAULT_ROLLBACK, SchemaMatcher
 from maskwright.maskstore.file.fileformat import save_store
 from maskwright.maskstore.schema.build import tables_of
 from maskwright.maskstore.schema.compiled import SchemaTables
 from maskwright.maskstore.table.compiled import Progress
 from maskwright.maskstore.vocabulary import VocabularySource, as_vocabulary
+from maskwright.stores.texts import MakesTexts
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class SchemaStore(SchemaTables):
+class SchemaStore(MakesTexts, SchemaTables):
     """Exact masks for a JSON schema or a regular expression, and a vocabulary.
 
     constraint : the schema or the expression.
@@ -47,26 +46,6 @@ class SchemaStore(SchemaTables):
         Raises: as `save_store`; StoreError for a schema of values that JSON does not have.
         """
         save_store(self, path)
-
-    def matcher(self, max_rollback: int = DEFAULT_ROLLBACK) -> SchemaMatcher:
-        """The state of one text, at its start.
-
-        max_rollback : how many tokens `rollback` can take back.
-
-        Raises: as `SchemaMatcher`.
-        """
-        return SchemaMatcher(self, max_rollback)
-
-    def batch(self, size: int, max_rollback: int = DEFAULT_ROLLBACK, n_threads: int = 1) -> SchemaBatch:
-        """The states of several texts, at their starts.
-
-        size : the number of texts.
-        max_rollback : how many tokens of a text `rollback` can take back.
-        n_threads : how many threads work on the batch.
-
-        Raises: as `SchemaBatch`.
-        """
-        return SchemaBatch(self, size, max_rollback, n_threads)
 
     def __copy__(self) -> Self:
         return self

@@ -19,8 +19,7 @@ from maskwright.analysis.arguments import as_boolean, need_progress, printable
 from maskwright.analysis.errors import GrammarError, StoreError
 from maskwright.analysis.lexing.terminal_nfa import TerminalNfa
 from maskwright.analysis.nesting import on_own_stack
-from maskwright.decoding.batch import Batch
-from maskwright.decoding.matcher import DEFAULT_ROLLBACK, Matcher
+from maskwright.decoding.matcher import DEFAULT_ROLLBACK
 from maskwright.maskstore.entries.entry_table import EntryTable
 from maskwright.maskstore.file.fileformat import read_store, save_store
 from maskwright.maskstore.file.origin import Origin
@@ -29,6 +28,7 @@ from maskwright.maskstore.vocabulary import VocabularySource
 from maskwright.maskstore.vocabulary.masks import MaskPool
 from maskwright.stores.closing import Close, Closing, Keep
 from maskwright.stores.first_call import say_what_is_compiled
+from maskwright.stores.texts import MakesTexts
 
 if TYPE_CHECKING:
     from maskwright.analysis.loading.sources import GrammarSource
@@ -82,7 +82,7 @@ class _Portable:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Store(EngineTable, _Portable):
+class Store(MakesTexts, EngineTable, _Portable):
     """Exact masks for a grammar and a vocabulary. `build_store` and `load_store` make it.
 
     table, counts : see `EngineTable`.
@@ -136,26 +136,6 @@ class Store(EngineTable, _Portable):
     def __reduce__(self) -> tuple[Any, ...]:
         self.close()
         return super().__reduce__()
-
-    def matcher(self, max_rollback: int = DEFAULT_ROLLBACK) -> Matcher:
-        """The state of one text, at its start.
-
-        max_rollback : how many tokens `rollback` can take back.
-
-        Raises: as `Matcher`.
-        """
-        return Matcher(self, max_rollback)
-
-    def batch(self, size: int, max_rollback: int = DEFAULT_ROLLBACK, n_threads: int = 1) -> Batch:
-        """The states of several texts, at their starts.
-
-        size : the number of texts.
-        max_rollback : how many tokens of a text `rollback` can take back.
-        n_threads : how many threads work on the batch.
-
-        Raises: as `Batch`.
-        """
-        return Batch(self, size, max_rollback, n_threads)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the store to the file at `path`.
