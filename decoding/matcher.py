@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -11,19 +11,12 @@ import numpy.typing as npt
 from maskwright.analysis.arguments import as_integer, clip
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.decoding.engine import constants
-from maskwright.decoding.engine.allowed import AllowedTokens
 from maskwright.decoding.engine.alone import Alone, Shared
-from maskwright.decoding.engine.arguments import (
-    NO_BITMASK,
-    as_id,
-    as_int64,
-    check_words,
-    integer_row,
-    plain_bytes,
-)
+from maskwright.decoding.engine.arguments import NO_BITMASK, as_id, as_int64, check_words, integer_row, plain_bytes
 from maskwright.decoding.engine.forced import MOST_BYTES, forced_bytes
 from maskwright.decoding.engine.state import LIMITS, TextState
 from maskwright.decoding.engines import open_text
+from maskwright.maskstore.vocabulary.masks import tokens_of
 
 if TYPE_CHECKING:
     # PERF: what few decoders ask for is imported when they do, since all others would wait for it
@@ -45,7 +38,7 @@ def as_rollback(max_rollback: object) -> int:
     return found
 
 
-class Matcher(AllowedTokens, Shared):
+class Matcher(Shared):
     """One text under a store of any kind: fill a bitmask, advance by a token, and so on.
 
     `store.matcher()` makes one.
@@ -191,6 +184,27 @@ class Matcher(AllowedTokens, Shared):
             raise
         finally:
             self._is_busy = False
+
+    @overload
+    def allowed_tokens(self, as_bytes: Literal[False] = False) -> list[int]: ...
+    @overload
+    def allowed_tokens(self, as_bytes: Literal[True]) -> list[bytes]: ...
+    def allowed_tokens(self, as_bytes: bool = False) -> list[int] | list[bytes]:
+        """The tokens allowed next, in the order of their ids; none after the end of the text.
+
+        as_bytes : whether to return what the tokens spell in place of their ids. Tokens that end a
+            text are b"" then.
+
+        Raises: as `fill`.
+        Cost: that of a mask, and O(V); fast loops pass a bitmask of their own to `fill`.
+        """
+        words = np.zeros(self.store.n_words, np.uint32)
+        self.fill(words)
+        found: list[int] = tokens_of(words).tolist()
+        if not as_bytes:
+            return found
+        ends = set(self.store.vocabulary.eos)
+        return [b"" if token in ends else self.store.vocabulary.tokens[token] for token in found]
 
     def replay(self, tokens: Any) -> int:
         """Add tokens to the text as long as the masks have them. Returns how many were added.

@@ -44,6 +44,7 @@ class ComposedText(TextState):
 
     said: list[int | bytes]
     takes_whole = True
+    if_slow = "give the parts of the grammar an end that shows, such as a bracket or a tag, so that a text can be cut in fewer ways"
     _instead = "in a composition, give the part that spells the names a schema with an enum, or a pattern"
 
     def __init__(self, store: ComposedTables, max_rollback: int, rules: Rules | None = None) -> None:

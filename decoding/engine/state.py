@@ -53,6 +53,9 @@ class TextState(ABC):
     looks_further = False
     """Whether `shortest_ending` may find a shorter one than `short_ending`."""
 
+    if_slow = ""
+    """What to do if masks take milliseconds, which depends on the text; "" if they do not."""
+
     can_hold_names = False
     """Whether terminals can be held to names (`restricted`)."""
 

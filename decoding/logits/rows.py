@@ -29,7 +29,6 @@ from maskwright.decoding.logits.apply import apply_rows
 from maskwright.decoding.logits.optional import need_torch
 from maskwright.decoding.logits.staging import Staging, StreamEvent, checked_device
 from maskwright.decoding.matcher import Matcher
-from maskwright.maskstore.schema.compiled import SchemaTables
 from maskwright.maskstore.table import schema
 from maskwright.maskstore.table.compiled import EngineTable
 
@@ -316,10 +315,10 @@ def check_stores(stores: Sequence[Any]) -> None:
     if not stores:
         raise MaskwrightError("no store is given; expected one, or one for each sequence")
     for store in stores:
-        if isinstance(store, SchemaTables):
+        if getattr(store, "engine", "grammar") != "grammar":
             raise MaskwrightError(
-                f"{store!r} has no masks that stay on a device, since a schema's masks are made when they are asked for; fill bitmasks "
-                "with store.batch(n), or use MaskwrightLogitsProcessor"
+                f"{store!r} has no masks that stay on a device, since its masks are made when they are asked for; fill bitmasks with "
+                "store.batch(n), or use MaskwrightLogitsProcessor"
             )
         if not isinstance(store, EngineTable):
             refuse_store(store)

@@ -78,6 +78,7 @@ class SchemaText(TextState):
         self._call: Callable[..., Any] = workspace.call
         quick = _QUICK
         if store.compares_items:  # the others need not wait for its interpreter
+            self.if_slow = "ask for uniqueItems of strings alone, or not at all"
             self._entries, self._call, quick = ComparedEntries(store, workspace), _plainly, NOTHING_QUICK
         self.quick_fill, self.quick_read, self.quick_step = quick.quick_fill, quick.quick_read, quick.quick_step
         self.said = []

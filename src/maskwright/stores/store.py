@@ -11,15 +11,14 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
 from maskwright.analysis.arguments import as_boolean, need_progress, printable
-from maskwright.analysis.errors import GrammarError, StoreError
+from maskwright.analysis.errors import StoreError
 from maskwright.analysis.lexing.terminal_nfa import TerminalNfa
 from maskwright.analysis.nesting import on_own_stack
-from maskwright.decoding.matcher import DEFAULT_ROLLBACK
 from maskwright.maskstore.entries.entry_table import EntryTable
 from maskwright.maskstore.file.fileformat import read_store, save_store
 from maskwright.maskstore.file.origin import Origin
@@ -155,8 +154,10 @@ class Store(MakesTexts, EngineTable, _Portable):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class EntryStore(EntryTable, _Portable):
+class EntryStore(MakesTexts, EntryTable, _Portable):
     """Masks by lexer state and terminal sequence, for lexing "nfa". A `ReferenceDecoder` reads it.
+
+    It has neither matchers nor batches, and says so.
 
     For its arrays see `EntryTable`.
 
@@ -172,26 +173,6 @@ class EntryStore(EntryTable, _Portable):
         Raises: as `save_store`.
         """
         save_store(self, path)
-
-    def matcher(self, max_rollback: int = DEFAULT_ROLLBACK) -> NoReturn:
-        """Always refuses: only a `Store` has matchers.
-
-        Raises: GrammarError.
-        """
-        self._no_engine("matcher")
-
-    def batch(self, size: int, max_rollback: int = DEFAULT_ROLLBACK, n_threads: int = 1) -> NoReturn:
-        """Always refuses: only a `Store` has batches.
-
-        Raises: GrammarError.
-        """
-        self._no_engine("batch")
-
-    def _no_engine(self, what: str) -> NoReturn:
-        raise GrammarError(
-            f"grammar {self.grammar.name}: lexing 'nfa' has no {what}, only the ReferenceDecoder; "
-            "load the grammar with lexing='longest'"
-        )
 
     def __repr__(self) -> str:
         kind = f"streamlined on {self.rules} rules" if self.is_streamlined else "not streamlined"
