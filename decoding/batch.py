@@ -17,7 +17,7 @@ from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.alone import Alone, Shared
 from maskwright.decoding.engine.arguments import NO_BITMASK, as_int64, check_words, integers
-from maskwright.decoding.engines import MOST_TEXTS, check_tables, open_text, open_texts
+from maskwright.decoding.engines import MOST_TEXTS, Opened, check_tables, open_text, open_texts
 from maskwright.decoding.matcher import DEFAULT_ROLLBACK, Matcher, as_rollback
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Batch(Shared):
 
     Raises: MaskwrightError and LimitError as `Matcher`; MaskwrightError also if size is no integer
     or less than 1, n_threads is out of range, or a list is empty; VocabularyError if its
-    vocabularies differ; LimitError for more texts than the engine takes (`engines.MOST_TEXTS`).
+    vocabularies differ; LimitError for more texts than the engine takes (`engines.ENGINES`).
 
     Like a `Matcher`, a batch is for one calling thread at a time. Its own threads work on one call.
     """
@@ -66,11 +66,9 @@ class Batch(Shared):
             if size is not None:
                 raise MaskwrightError("a list of stores says how many texts there are: leave size out")
             check_tables(store)
-            if len(store) > MOST_TEXTS["composition"]:
-                raise LimitError(
-                    f"a batch of {len(store):,} texts is more than {MOST_TEXTS['composition']:,}; make smaller batches"
-                )
-            states, self.many, n_threads = [open_text(each, max_rollback) for each in store], None, 1
+            if len(store) > MOST_TEXTS:
+                raise LimitError(f"a batch of {len(store):,} texts is more than {MOST_TEXTS:,}; make smaller batches")
+            states, self.many, n_threads = Opened([open_text(each, max_rollback) for each in store])
         else:
             size = as_integer("size", size)
             if size < 1:

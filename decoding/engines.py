@@ -1,13 +1,14 @@
 """The engines: which one reads the texts of a store, and how its texts are made.
 
-Nothing else asks for the kind of a store's constraint.
+Nothing else asks for the kind of a store's constraint. A store names its engine (`engine`); a new
+kind of constraint is a `TextState` and a row of `ENGINES`.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 from maskwright.analysis.arguments import clip, refuse_argument
 from maskwright.analysis.errors import LimitError, MaskwrightError, VocabularyError
@@ -22,12 +23,92 @@ if TYPE_CHECKING:
 
     AnyTable: TypeAlias = EngineTable | SchemaTables | ComposedTables
 
-ENGINES = ("grammar", "schema", "composition")
-"""What `engine` of a store may be."""
+MOST_TEXTS = 1 << 16
+"""BOUND: the texts of a batch whose engine says no other limit; each takes 49 kB or more."""
 
-MOST_TEXTS = {"schema": 1 << 16, "composition": 1 << 14}
-"""BOUND: the texts of a batch; each takes 49 kB or more, of a composition 100 kB. (Grammars
-have one array of memory for all, with its own limit.)"""
+
+class Opened(NamedTuple):
+    """Several texts at their starts.
+
+    texts : their states.
+    many : what works on all of them at once; None if nothing does.
+    n_threads : how many threads may share them, in equal runs.
+    """
+
+    texts: list[TextState]
+    many: Texts | None = None
+    n_threads: int = 1
+
+
+class Engine(NamedTuple):
+    """How the texts of a store are made.
+
+    open : from a store and how many tokens can be taken back, the state of a text at its start.
+    open_many : from these, the number of texts and of the threads that are to share them; None for
+        one text after the other, in one thread.
+    most_texts : of a batch.
+    """
+
+    open: Callable[[Any, int], TextState]
+    open_many: Callable[[Any, int, int, int], Opened] | None = None
+    most_texts: int = MOST_TEXTS
+
+
+def _grammar(store: Any, max_rollback: int) -> TextState:
+    return GrammarText(Texts(store, 1, max_rollback))
+
+
+def _grammars(store: Any, max_rollback: int, size: int, n_threads: int) -> Opened:
+    texts = Texts(store, size, max_rollback)
+    return Opened([GrammarText(texts, slot) for slot in range(size)], texts, n_threads)
+
+
+# PERF: the other engines are imported when their stores come
+
+
+def _schema(store: Any, max_rollback: int) -> TextState:
+    from maskwright.decoding.schema.text import SchemaText
+
+    return SchemaText(store, max_rollback)
+
+
+def _schemas(store: Any, max_rollback: int, size: int, n_threads: int) -> Opened:
+    from maskwright.decoding.schema.text import SchemaText
+    from maskwright.decoding.schema.workspace import make_workspace, shared_workspace
+
+    # each thread has its own workspace, and keeps its own masks
+    shared = shared_workspace(store.vocabulary, store.escapes, store.era)
+    spaces = [shared, *(make_workspace(shared.voc) for _ in range(n_threads - 1))]
+    runs = itertools.pairwise([size * i // n_threads for i in range(n_threads + 1)])
+    texts: list[TextState] = [
+        SchemaText(store, max_rollback, space)
+        for space, (begin, end) in zip(spaces, runs, strict=True)
+        for _ in range(begin, end)
+    ]
+    return Opened(texts, None, n_threads)
+
+
+def _composition(store: Any, max_rollback: int) -> TextState:
+    from maskwright.decoding.composition.text import ComposedText
+
+    return ComposedText.begun(store, max_rollback)
+
+
+ENGINES = {
+    # the memory of a grammar's texts is one array, which has a limit of its own
+    "grammar": Engine(_grammar, _grammars, 1 << 64),
+    "schema": Engine(_schema, _schemas),
+    # each text takes 100 kB or more
+    "composition": Engine(_composition, None, 1 << 14),
+}
+"""By the name that a store has as its `engine`."""
+
+
+def _engine_of(store: Any) -> Engine:
+    found = ENGINES.get(getattr(store, "engine", ""))
+    if found is None:
+        refuse_store(store)
+    return found
 
 
 def open_text(store: Any, max_rollback: int) -> TextState:
@@ -38,53 +119,23 @@ def open_text(store: Any, max_rollback: int) -> TextState:
     Raises: MaskwrightError for what is no store, or one that has no texts (lexing 'nfa');
     LimitError if so much history takes too much memory.
     """
-    engine = getattr(store, "engine", None)
-    if engine == "grammar":
-        return GrammarText(Texts(store, 1, max_rollback))
-    # PERF: the other engines are imported when their stores come
-    if engine == "schema":
-        from maskwright.decoding.schema.text import SchemaText
-
-        return SchemaText(store, max_rollback)
-    if engine == "composition":
-        from maskwright.decoding.composition.text import ComposedText
-
-        return ComposedText.begun(store, max_rollback)
-    refuse_store(store)
+    return _engine_of(store).open(store, max_rollback)
 
 
-def open_texts(store: Any, size: int, max_rollback: int, n_threads: int) -> tuple[list[TextState], Texts | None, int]:
-    """The states of several texts under a store, at their starts.
+def open_texts(store: Any, size: int, max_rollback: int, n_threads: int) -> Opened:
+    """Several texts under a store, at their starts.
 
     size : at least 1. n_threads : that are to share their masks, 1 to size.
 
-    Returns the states; what works on all of them at once, if the engine has it; how many threads
-    may share them, in equal runs.
-
-    Raises: as `open_text`; LimitError past `MOST_TEXTS`.
+    Raises: as `open_text`; LimitError for more texts than the engine takes.
     """
-    engine = getattr(store, "engine", "")
-    if size > (most := MOST_TEXTS.get(engine, size)):
-        raise LimitError(f"a batch of {clip(size)} texts is more than {most:,}; make smaller batches")
-    first = open_text(store, max_rollback)
-    if isinstance(first, GrammarText):
-        texts = Texts(store, size, max_rollback)
-        return [GrammarText(texts, slot) for slot in range(size)], texts, n_threads
-    if engine == "composition":
-        return [first, *(first.copy() for _ in range(size - 1))], None, 1
-    from maskwright.decoding.schema.text import SchemaText
-    from maskwright.decoding.schema.workspace import make_workspace, shared_workspace
-
-    # each thread has its own workspace, and keeps its own masks
-    shared = shared_workspace(store.vocabulary, store.escapes, store.era)
-    spaces = [shared, *(make_workspace(shared.voc) for _ in range(n_threads - 1))]
-    runs = itertools.pairwise([size * i // n_threads for i in range(n_threads + 1)])
-    states: list[TextState] = [
-        SchemaText(store, max_rollback, space)
-        for space, (begin, end) in zip(spaces, runs, strict=True)
-        for _ in range(begin, end)
-    ]
-    return states, None, n_threads
+    engine = _engine_of(store)
+    if size > engine.most_texts:
+        raise LimitError(f"a batch of {clip(size)} texts is more than {engine.most_texts:,}; make smaller batches")
+    if engine.open_many is not None:
+        return engine.open_many(store, max_rollback, size, n_threads)
+    first = engine.open(store, max_rollback)
+    return Opened([first, *(first.copy() for _ in range(size - 1))])
 
 
 def refuse_store(value: object) -> NoReturn:
@@ -105,8 +156,7 @@ def check_tables(stores: Sequence[Any]) -> None:
     if not stores:
         raise MaskwrightError("no store is given; expected one, or one for each sequence")
     for store in stores:
-        if getattr(store, "engine", None) not in ENGINES:
-            refuse_store(store)
+        _engine_of(store)
         if store.vocabulary.digest != stores[0].vocabulary.digest:
             raise VocabularyError(
                 f"the stores of one batch are for different vocabularies, {stores[0].vocabulary.name} and {store.vocabulary.name}; "
@@ -114,4 +164,4 @@ def check_tables(stores: Sequence[Any]) -> None:
             )
 
 
-__all__ = ["MOST_TEXTS", "check_tables", "open_text", "open_texts", "refuse_store"]
+__all__ = ["ENGINES", "MOST_TEXTS", "Engine", "Opened", "check_tables", "open_text", "open_texts", "refuse_store"]
