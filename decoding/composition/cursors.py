@@ -30,12 +30,10 @@ class GrammarCursor(Cursor):
     text: SlotText
 
     def try_token(self, token: int, data: bytes) -> bool:
-        """As `Cursor.try_token`."""
         self._key = None
         return self.text.is_ok(self.text.read_token(token, True))
 
     def fill_part(self, words: Words, exits: Exits = NO_EXITS) -> tuple[bool, bool]:
-        """As `Cursor.fill_part`."""
         # BOUND: a token that was added may be the beginning of another one; that is read then
         return fill_part(self.text, exits.strings(), words.view(np.int32))
 
@@ -57,7 +55,6 @@ class JsonCursor(Cursor):
         return self._places[-1]
 
     def try_bytes(self, data: bytes) -> bool:
-        """As `Cursor.try_bytes`."""
         if not data:
             return True
         if not super().try_bytes(data):
@@ -67,21 +64,17 @@ class JsonCursor(Cursor):
         return True
 
     def rollback(self) -> None:
-        """As `Cursor.rollback`."""
         super().rollback()
         self._places.pop()
         self._said.pop()
 
     def accepts(self) -> bool:
-        """As `Cursor.accepts`."""
         return self._places[-1] == START and self.text.can_end()
 
     def accepts_after(self, data: bytes) -> bool:
-        """As `Cursor.accepts_after`."""
         return place_after(data, self._places[-1]) == START and super().accepts_after(data)
 
     def fill_part(self, words: Words, exits: Exits = NO_EXITS) -> tuple[bool, bool]:
-        """As `Cursor.fill_part`."""
         place = self._places[-1]
         if place.depth > exits.deepest:
             # PERF: it ends neither here nor inside a token, so its mask has tokens, and no ends
@@ -100,7 +93,6 @@ class JsonCursor(Cursor):
         return short_ending(texts, self.text.bytes_said()).data
 
     def may_leave(self, data: bytes) -> bool:
-        """As `Cursor.may_leave`."""
         place = self._places[-1]
         return len(data) > 1 and (not place.depth or b"}" in data or b"]" in data)
 
@@ -112,7 +104,6 @@ class JsonCursor(Cursor):
         return said
 
     def fork(self) -> Self:
-        """As `Cursor.fork`."""
         other = super().fork()
         other._places, other._said = self._places.copy(), self._said.copy()
         return other
@@ -132,11 +123,9 @@ class PatternCursor(Cursor):
         self._states = [0]
 
     def reads(self, data: bytes) -> bool:
-        """As `Cursor.reads`."""
         return self._pattern.run(data, self._states[-1]) >= 0
 
     def try_bytes(self, data: bytes) -> bool:
-        """As `Cursor.try_bytes`."""
         if not data:
             return True
         state = self._pattern.run(data, self._states[-1])
@@ -146,16 +135,13 @@ class PatternCursor(Cursor):
         return True
 
     def rollback(self) -> None:
-        """As `Cursor.rollback`."""
         super().rollback()
         self._states.pop()
 
     def accepts(self) -> bool:
-        """As `Cursor.accepts`."""
         return bool(self._pattern.is_accepting[self._states[-1]])
 
     def accepts_after(self, data: bytes) -> bool:
-        """As `Cursor.accepts_after`."""
         state = self._pattern.run(data, self._states[-1])
         return state >= 0 and bool(self._pattern.is_accepting[state])
 
@@ -163,7 +149,6 @@ class PatternCursor(Cursor):
         return self._states[-1]
 
     def fork(self) -> Self:
-        """As `Cursor.fork`."""
         other = type(self)(self.text.copy(), self.eos, self._pattern)
         other._states = self._states.copy()
         return other
@@ -190,26 +175,21 @@ class RunCursor(Cursor):
         return not data
 
     def try_bytes(self, data: bytes) -> bool:
-        """As `Cursor.try_bytes`."""
         return not data
 
     def may_leave(self, data: bytes) -> bool:
-        """As `Cursor.may_leave`."""
         return False
 
     def rollback(self) -> None:
         """As `Cursor.rollback`: nothing was added."""
 
     def accepts(self) -> bool:
-        """As `Cursor.accepts`."""
         return self._has_tokens
 
     def accepts_after(self, data: bytes) -> bool:
-        """As `Cursor.accepts_after`."""
         return not data and self._has_tokens
 
     def fill(self, words: Words) -> bool:
-        """As `Cursor.fill`."""
         words[:] = self.words
         return True
 
@@ -223,7 +203,6 @@ class RunCursor(Cursor):
         return self._has_tokens
 
     def fork(self) -> Self:
-        """As `Cursor.fork`."""
         return self
 
 

@@ -127,7 +127,6 @@ class JsonStringCursor(Cursor):
         return bool(words.any())
 
     def try_token(self, token: int, data: bytes) -> bool:
-        """As `Cursor.try_token`."""
         if self._place != _INSIDE or self._pending or not self._tokens.vocabulary.tokens[token]:
             return self.try_bytes(data)
         # the token has no escape and no quote

@@ -68,7 +68,6 @@ class ComposedText(TextState):
     # -- masks
 
     def fill(self, words: npt.NDArray[np.int32]) -> int:
-        """As `TextState.fill`."""
         if self._is_ended:
             words[:] = 0
             return constants.AFTER_END
@@ -93,7 +92,6 @@ class ComposedText(TextState):
     # -- the text
 
     def read_token(self, token: int, commit: bool) -> int:
-        """As `TextState.read_token`."""
         vocabulary = self.store.vocabulary
         if not 0 <= token < vocabulary.size:
             return constants.OUT_OF_RANGE
@@ -142,7 +140,6 @@ class ComposedText(TextState):
         )
 
     def try_whole(self, token: int) -> bool:
-        """As `TextState.try_whole`."""
         with self._rules.lock:
             found = [] if self._is_ended or not has(self.store.whole, token) else self._behind_token(token)
             if found:
@@ -228,7 +225,6 @@ class ComposedText(TextState):
         self.said.append(said)
 
     def read(self, data: bytes, commit: bool) -> int:
-        """As `TextState.read`."""
         if self._is_ended:
             return constants.AFTER_END
         with self._rules.lock:
@@ -245,7 +241,6 @@ class ComposedText(TextState):
         return has(self.store.whole, number) and bool(self._behind_token(number))
 
     def can_end(self) -> bool:
-        """As `TextState.can_end`."""
         with self._rules.lock:
             return self._is_ended or self._accepts()
 
@@ -253,20 +248,16 @@ class ComposedText(TextState):
         return any(reading.back is None and reading.cursor.accepts() for reading in self._close())
 
     def is_finished(self) -> bool:
-        """As `TextState.is_finished`."""
         return self._is_ended
 
     def remembered(self) -> int:
-        """As `TextState.remembered`."""
         return len(self._steps)
 
     def forget(self, remembered: int) -> None:
-        """As `TextState.forget`."""
         while len(self._steps) > remembered:
             self._steps.popleft()
 
     def undo(self, n: int) -> None:
-        """As `TextState.undo`."""
         with self._rules.lock:
             for _ in range(n):
                 step = self._steps.pop()
@@ -276,7 +267,6 @@ class ComposedText(TextState):
                 self.said.pop()
 
     def reset(self) -> None:
-        """As `TextState.reset`."""
         with self._rules.lock:
             self._readings = [Reading(self._rules.host(), HOST, None, True)]
             self._closed, self._is_ended = None, False
@@ -288,7 +278,6 @@ class ComposedText(TextState):
         return ComposedText(self.store, self.max_rollback, self._rules).become(self)
 
     def become(self, other: Any) -> TextState:
-        """As `TextState.become`."""
         with other._rules.lock:
             copies: dict[int, Cursor] = {}
 
@@ -317,7 +306,6 @@ class ComposedText(TextState):
         return self
 
     def key(self) -> object:
-        """As `TextState.key`."""
         return self._is_ended, frozenset(map(key_of, self._readings))
 
     # -- in words
@@ -343,7 +331,6 @@ class ComposedText(TextState):
         return f"Byte {good} of it, {data[good : good + 1]!r}, cannot come here; allowed: {listed(allowed)}{there}"
 
     def may_be_whole(self) -> bool:
-        """As `TextState.may_be_whole`."""
         with self._rules.lock:
             text = self.store.whole_with_text
             if self._is_ended or not text.any():

@@ -44,7 +44,6 @@ class SlotText(TextState):
         return self.texts.n_bytes
 
     def read_token(self, token: int, commit: bool) -> int:
-        """As `TextState.read_token`."""
         tries = 0
         while True:
             _, table, memory, _ = self.texts.bound
@@ -55,7 +54,6 @@ class SlotText(TextState):
             tries += 1
 
     def read(self, data: bytes, commit: bool) -> int:
-        """As `TextState.read`."""
         text = np.frombuffer(data, np.uint8).astype(np.int32)
         tries = 0
         while True:
@@ -70,7 +68,6 @@ class SlotText(TextState):
             tries += 1
 
     def fill(self, words: Words) -> int:
-        """As `TextState.fill`."""
         texts = self.texts
         texts.renew()
         code = entries.fill(texts._table, texts._memory, self.region, words)
@@ -91,7 +88,6 @@ class SlotText(TextState):
         return code
 
     def can_end(self) -> bool:
-        """As `TextState.can_end`."""
         tries = 0
         while not self.is_finished():
             code = int(entries.can_end(self.texts._table, self.texts._memory, self.region))
@@ -102,24 +98,19 @@ class SlotText(TextState):
         return True
 
     def is_finished(self) -> bool:
-        """As `TextState.is_finished`."""
         return bool(self.texts._memory[self.region + constants.FINISHED])
 
     def remembered(self) -> int:
-        """As `TextState.remembered`."""
         return int(self.texts.bound[2][self.region + constants.N_HISTORY])
 
     def undo(self, n: int) -> None:
-        """As `TextState.undo`."""
         _, table, memory, _ = self.texts.bound
         entries.rollback(table, memory, self.region, n)
 
     def reset(self) -> None:
-        """As `TextState.reset`."""
         entries.reset(self.texts._table, self.texts._memory, self.region)
 
     def become(self, other: SlotText) -> TextState:
-        """As `TextState.become`."""
         self.texts.put_in(self.slot, other.texts.take_out(other.slot))
         return self
 
@@ -144,7 +135,6 @@ class SlotText(TextState):
         return self
 
     def limit(self, code: int) -> LimitError:
-        """As `TextState.limit`."""
         return self.texts.limit(code)
 
     def key(self) -> object:

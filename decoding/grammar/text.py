@@ -38,11 +38,9 @@ class GrammarText(SlotText):
         return self.texts if self.texts.size == 1 else self
 
     def bind(self, words: Words) -> bool:
-        """As `TextState.bind`."""
         return self.texts.size > 1 or self.texts.bind(words)
 
     def become(self, other: Any) -> TextState:
-        """As `TextState.become`."""
         super().become(other)
         return self if other.held is None else NamedText(self.texts, self.slot, other.held.copy(self.texts, self.slot))
 
@@ -70,7 +68,6 @@ class GrammarText(SlotText):
                 at += 1
 
     def restricted(self, terminal: str, names: Iterable[str | bytes]) -> TextState:
-        """As `TextState.restricted`."""
         from maskwright.decoding.names.held import Held
 
         if self.is_finished():
@@ -82,7 +79,6 @@ class GrammarText(SlotText):
         return self if held is self.held else NamedText(self.texts, self.slot, held)
 
     def holding_as(self, other: TextState) -> TextState:
-        """As `TextState.holding_as`."""
         from maskwright.decoding.names.held import Held
 
         place = other.held.place if isinstance(other, NamedText) else None
@@ -93,7 +89,6 @@ class GrammarText(SlotText):
         return self if held is self.held else NamedText(self.texts, self.slot, held)
 
     def load(self, state: Any) -> TextState:
-        """As `TextState.load`."""
         super().load(state)
         if len(state) == 2:
             return self
@@ -129,19 +124,16 @@ class GrammarText(SlotText):
     # -- endings
 
     def shortest_ending(self) -> Ending:
-        """As `TextState.shortest_ending`."""
         from maskwright.decoding.endings.ending import shortest_ending
 
         return shortest_ending(self)
 
     def short_ending(self) -> Ending:
-        """As `TextState.short_ending`."""
         from maskwright.decoding.endings.ending import short_ending
 
         return short_ending(self)
 
     def min_bytes_left(self) -> int:
-        """As `TextState.min_bytes_left`."""
         from maskwright.decoding.endings.ending import min_bytes_left
 
         return min_bytes_left(self)
@@ -176,7 +168,6 @@ class NamedText(GrammarText):
         return self.held.place is None and (not self.max_rollback or self.held.is_over)
 
     def bind(self, words: Words) -> bool:
-        """As `TextState.bind`."""
         return True
 
     def plain(self) -> TextState:
@@ -184,7 +175,6 @@ class NamedText(GrammarText):
         return GrammarText(self.texts, self.slot) if self._is_over else self
 
     def copy(self) -> TextState:
-        """As `TextState.copy`."""
         found = GrammarText(self.texts, self.slot).copy()
         assert isinstance(found, GrammarText)
         return NamedText(found.texts, found.slot, self.held.copy(found.texts, found.slot))
@@ -194,7 +184,6 @@ class NamedText(GrammarText):
         return (*super().dump(), self.held.to_state())
 
     def read_token(self, token: int, commit: bool) -> int:
-        """As `TextState.read_token`."""
         code = super().read_token(token, False)
         if code != constants.OK:
             return code
@@ -211,7 +200,6 @@ class NamedText(GrammarText):
         return code
 
     def read(self, data: bytes, commit: bool) -> int:
-        """As `TextState.read`."""
         code = super().read(data, False)
         if code != constants.OK:
             return code
@@ -238,11 +226,9 @@ class NamedText(GrammarText):
         return constants.DEAD_END if code == constants.OK and not self.held.narrow(self.texts, words) else code
 
     def can_end(self) -> bool:
-        """As `TextState.can_end`."""
         return super().can_end() and self.held.may_end(self.texts)
 
     def undo(self, n: int) -> None:
-        """As `TextState.undo`."""
         super().undo(n)
         self.held.take_back(n)
 
@@ -267,12 +253,10 @@ class NamedText(GrammarText):
         super().refuse_fill(code)
 
     def expectation(self, data: bytes) -> str:
-        """As `TextState.expectation`."""
         found = super().expectation(data)
         return found if self.held.place is None else f"{found}; {self.held.says(self.texts)}"
 
     def why(self, token: int, number: int) -> str:
-        """As `TextState.why`."""
         held_back = self._held_back(number)
         return (
             f"token {token} ({self.store.vocabulary.tokens[number]!r}) {held_back}"
@@ -281,7 +265,6 @@ class NamedText(GrammarText):
         )
 
     def explain(self, token: int) -> Explanation:
-        """As `TextState.explain`."""
         found, held_back = super().explain(token), self._held_back(token)
         return replace(found, verdict="refused", summary=f"{found.what} {held_back}") if held_back else found
 
@@ -305,7 +288,6 @@ class NamedText(GrammarText):
         return found
 
     def short_ending(self) -> Ending:
-        """As `TextState.short_ending`."""
         if self.held.place is None:
             return super().short_ending()
         from maskwright.decoding.names.ending import short_ending
@@ -313,7 +295,6 @@ class NamedText(GrammarText):
         return short_ending(self, self.held)
 
     def min_bytes_left(self) -> int:
-        """As `TextState.min_bytes_left`."""
         return super().min_bytes_left() if self.held.place is None else len(self.shortest_ending().data)
 
 

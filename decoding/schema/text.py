@@ -102,7 +102,6 @@ class SchemaText(TextState):
         return addresses, memory, words
 
     def bind(self, words: Array) -> bool:
-        """As `TextState.bind`."""
         self.bound = self._bound_to(self._memory, words)
         return True
 
@@ -131,11 +130,9 @@ class SchemaText(TextState):
         return found
 
     def read_token(self, token: int, commit: bool) -> int:
-        """As `TextState.read_token`."""
         return self._read(commit, token, self._entries.read_token, (self._voc, self._table, self._automata), token)
 
     def read(self, data: bytes, commit: bool) -> int:
-        """As `TextState.read`."""
         array = np.frombuffer(data, np.uint8).astype(np.int32)
         return self._read(commit, data, self._entries.read_bytes, (self._table, self._automata), array)
 
@@ -159,7 +156,6 @@ class SchemaText(TextState):
             self.said.append(added)
 
     def fill(self, words: Array) -> int:
-        """As `TextState.fill`."""
         tries = 0
         while (
             code := self._call(
@@ -171,28 +167,22 @@ class SchemaText(TextState):
         return results.AFTER_END if code == constants.OK and self.is_finished() else _RESULTS[code]
 
     def can_end(self) -> bool:
-        """As `TextState.can_end`."""
         return bool(self._entries.can_end(self._table, self._automata, self._memory) == constants.OK)
 
     def is_finished(self) -> bool:
-        """As `TextState.is_finished`."""
         return bool(self._memory[constants.FINISHED])
 
     def remembered(self) -> int:
-        """As `TextState.remembered`."""
         return int(self._memory[constants.N_HISTORY])
 
     def forget(self, remembered: int) -> None:
-        """As `TextState.forget`."""
         self._memory[constants.N_HISTORY] = remembered
 
     def undo(self, n: int) -> None:
-        """As `TextState.undo`."""
         self._entries.rollback(self._memory, n)
         del self.said[int(self._memory[constants.N_SAID]) :]
 
     def reset(self) -> None:
-        """As `TextState.reset`."""
         self._call(self._entries.begin, self._table, self._memory, self._work, self.max_rollback)
         self.said.clear()
 
@@ -238,11 +228,9 @@ class SchemaText(TextState):
     # -- endings
 
     def shortest_ending(self) -> Ending:
-        """As `TextState.shortest_ending`."""
         return self._ending(False)
 
     def short_ending(self) -> Ending:
-        """As `TextState.short_ending`."""
         return self._ending(True)
 
     def _ending(self, may_be_longer: bool) -> Ending:
@@ -255,7 +243,6 @@ class SchemaText(TextState):
         return ending_after(self.store, self.bytes_said(), may_be_longer=may_be_longer)
 
     def min_bytes_left(self) -> int:
-        """As `TextState.min_bytes_left`."""
         from maskwright.decoding.endings.schema_ending import bytes_left_after
 
         if self.is_finished() or self.can_end():
