@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 from maskwright.analysis.arguments import clip, refuse_argument
 from maskwright.analysis.errors import LimitError, MaskwrightError, VocabularyError
+from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.state import TextState
 from maskwright.decoding.engine.texts import Texts
 from maskwright.decoding.grammar.text import GrammarText
 
 if TYPE_CHECKING:
+    from maskwright.decoding.explain.explanation import Explanation
     from maskwright.maskstore.composition.tables import ComposedTables
     from maskwright.maskstore.schema.compiled import SchemaTables
     from maskwright.maskstore.table.compiled import EngineTable
@@ -47,11 +49,13 @@ class Engine(NamedTuple):
     open_many : from these, the number of texts and of the threads that are to share them; None for
         one text after the other, in one thread.
     most_texts : of a batch.
+    explain : for `explain_after`; None if an open text's own words are all there is.
     """
 
     open: Callable[[Any, int], TextState]
     open_many: Callable[[Any, int, int, int], Opened] | None = None
     most_texts: int = MOST_TEXTS
+    explain: Callable[[Any, bytes, int | bytes | None], Explanation] | None = None
 
 
 def _grammar(store: Any, max_rollback: int) -> TextState:
@@ -61,6 +65,18 @@ def _grammar(store: Any, max_rollback: int) -> TextState:
 def _grammars(store: Any, max_rollback: int, size: int, n_threads: int) -> Opened:
     texts = Texts(store, size, max_rollback)
     return Opened([GrammarText(texts, slot) for slot in range(size)], texts, n_threads)
+
+
+def _explain_grammar(store: Any, text: bytes, wanted: int | bytes | None) -> Explanation:
+    from maskwright.decoding.explain import explain_id, explain_text, explain_token
+
+    if wanted is None:
+        return explain_text(store.grammar, text)
+    return (
+        explain_token(store.grammar, text, wanted, store)
+        if isinstance(wanted, bytes)
+        else explain_id(store, text, wanted)
+    )
 
 
 # PERF: the other engines are imported when their stores come
@@ -88,18 +104,34 @@ def _schemas(store: Any, max_rollback: int, size: int, n_threads: int) -> Opened
     return Opened(texts, None, n_threads)
 
 
+def _explain_schema(store: Any, text: bytes, wanted: int | bytes | None) -> Explanation:
+    from maskwright.decoding.explain.schema_explain import explain_schema_id, explain_schema_text, explain_schema_token
+
+    if wanted is None:
+        return explain_schema_text(store.texts, store.name, text)
+    if isinstance(wanted, bytes):
+        return explain_schema_token(store.texts, store.name, text, wanted)
+    return explain_schema_id(store, text, wanted)
+
+
+def _explain_composition(store: Any, text: bytes, wanted: int | bytes | None) -> Explanation:
+    from maskwright.decoding.composition.explained import explain_composed
+
+    return explain_composed(store, text, wanted)
+
+
 def _composition(store: Any, max_rollback: int) -> TextState:
     from maskwright.decoding.composition.text import ComposedText
 
-    return ComposedText.begun(store, max_rollback)
+    return ComposedText(store, max_rollback)
 
 
 ENGINES = {
     # the memory of a grammar's texts is one array, which has a limit of its own
-    "grammar": Engine(_grammar, _grammars, 1 << 64),
-    "schema": Engine(_schema, _schemas),
+    "grammar": Engine(_grammar, _grammars, 1 << 64, _explain_grammar),
+    "schema": Engine(_schema, _schemas, explain=_explain_schema),
     # each text takes 100 kB or more
-    "composition": Engine(_composition, None, 1 << 14),
+    "composition": Engine(_composition, None, 1 << 14, _explain_composition),
 }
 """By the name that a store has as its `engine`."""
 
@@ -138,6 +170,27 @@ def open_texts(store: Any, size: int, max_rollback: int, n_threads: int) -> Open
     return Opened([first, *(first.copy() for _ in range(size - 1))])
 
 
+def explain_after(store: Any, text: bytes, wanted: int | bytes | None = None) -> Explanation:
+    """Where a text stops being the beginning of a legal one, or why something may not follow it.
+
+    wanted : what comes next: the id of a token, or bytes; None to ask about the text alone.
+
+    Raises: as `open_text`, and the explanations of the engine.
+    """
+    engine = _engine_of(store)
+    if engine.explain is not None:
+        return engine.explain(store, text, wanted)
+    from maskwright.decoding.explain.explanation import Explanation
+
+    state, what = engine.open(store, 0), "the text" if wanted is None else f"{wanted!r} behind the text"
+    codes = [state.read(text, True) if text else constants.OK]
+    if wanted is not None and codes == [constants.OK]:
+        codes.append(state.read(wanted, False) if isinstance(wanted, bytes) else state.read_token(wanted, False))
+    is_allowed = codes[-1] == constants.OK
+    said = f"{what} is{'' if is_allowed else ' not'} the beginning of a legal one under {state.under}"
+    return Explanation(store.name, what, "allowed" if is_allowed else "refused", said)
+
+
 def refuse_store(value: object) -> NoReturn:
     """Raises MaskwrightError for what has no matcher: it says what is wrong with it."""
     if not hasattr(value, "vocabulary"):
@@ -164,4 +217,14 @@ def check_tables(stores: Sequence[Any]) -> None:
             )
 
 
-__all__ = ["ENGINES", "MOST_TEXTS", "Engine", "Opened", "check_tables", "open_text", "open_texts", "refuse_store"]
+__all__ = [
+    "ENGINES",
+    "MOST_TEXTS",
+    "Engine",
+    "Opened",
+    "check_tables",
+    "explain_after",
+    "open_text",
+    "open_texts",
+    "refuse_store",
+]

@@ -41,13 +41,12 @@ class GrammarCursor(Cursor):
 class JsonCursor(Cursor):
     """A text of a JSON schema, which may end only outside strings and brackets."""
 
-    __slots__ = ("_places", "_said")
+    __slots__ = ("_places",)
     text: SchemaText
 
     def __init__(self, text: SchemaText, eos: tuple[int, ...]) -> None:
         super().__init__(text, eos)
         self._places: list[Place] = [START]
-        self._said: list[bytes] = []
 
     @property
     def place(self) -> Place:
@@ -59,14 +58,12 @@ class JsonCursor(Cursor):
             return True
         if not super().try_bytes(data):
             return False
-        self._said.append(data)
         self._places.append(place_after(data, self._places[-1]))
         return True
 
     def rollback(self) -> None:
         super().rollback()
         self._places.pop()
-        self._said.pop()
 
     def accepts(self) -> bool:
         return self._places[-1] == START and self.text.can_end()
@@ -97,7 +94,7 @@ class JsonCursor(Cursor):
         return len(data) > 1 and (not place.depth or b"}" in data or b"]" in data)
 
     def _find_key(self) -> object:
-        said = b"".join(self._said)
+        said = self.text.bytes_said()
         texts = self.text.store.texts
         if isinstance(texts, JsonTexts) and texts.spacing == ANY:
             return without_space(said)
@@ -105,7 +102,7 @@ class JsonCursor(Cursor):
 
     def fork(self) -> Self:
         other = super().fork()
-        other._places, other._said = self._places.copy(), self._said.copy()
+        other._places = self._places.copy()
         return other
 
 

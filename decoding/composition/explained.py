@@ -24,7 +24,7 @@ def explain_composed(store: ComposedTables, text: bytes, wanted: int | bytes | N
         have no bytes, so a text with one cannot be asked about.
     Raises: LimitError as `Matcher.fill`.
     """
-    state = ComposedText.begun(store, 0)
+    state = ComposedText(store, 0)
     for at in range(len(text)):
         if not state.try_read(text[at : at + 1]):
             return _refused(state, text, at, text[at : at + 1], f"the text is not legal under {store.name}")

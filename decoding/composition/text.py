@@ -38,6 +38,8 @@ Words = npt.NDArray[np.uint32]
 class ComposedText(TextState):
     """One text of a composition.
 
+    rules : those of a text that this one will `become`; None for one at its start.
+
     Raises: LimitError, from all that reads or fills, if the text can be cut into host and parts in
     too many ways, or as the texts of host and parts.
     """
@@ -57,13 +59,8 @@ class ComposedText(TextState):
         self._closed: list[Reading] | None = None
         self._readings: list[Reading] = []
         self._is_ended = False
-
-    @classmethod
-    def begun(cls, store: ComposedTables, max_rollback: int) -> ComposedText:
-        """A text at its start."""
-        found = cls(store, max_rollback)
-        found.reset()
-        return found
+        if rules is None:
+            self.reset()
 
     # -- masks
 

@@ -14,7 +14,7 @@ from maskwright.analysis.regex.dfa import Dfa
 from maskwright.decoding.endings.ending import Ending
 from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.state import TextState
-from maskwright.decoding.engines import ENGINES, Engine
+from maskwright.decoding.engines import ENGINES, Engine, explain_after
 from maskwright.decoding.generation import generate
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.masks import n_words, words_of
@@ -177,6 +177,8 @@ def test_batches_words_generation_and_servers_follow(store: Any) -> None:
     with pytest.raises(mw.MaskwrightError, match="only a terminal of a grammar's store can be held to names"):
         batch.restrict(0, "NAME", ["a"])
     matcher = mw.Matcher(store)
+    assert explain_after(store, b"ab", b"c").is_allowed and explain_after(store, b"ab;").is_allowed
+    assert not explain_after(store, b"ab", b"d").is_allowed and not explain_after(store, b"b").is_allowed
     explained = matcher.explain(VOCABULARY.tokens.index(b"a"))
     assert explained.is_allowed and not matcher.explain(VOCABULARY.tokens.index(b"no")).is_allowed
     steps = generate(lambda tokens: np.zeros(VOCABULARY.size), matcher, [VOCABULARY.tokens.index(b"a")], max_tokens=12)
