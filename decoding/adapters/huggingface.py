@@ -22,7 +22,6 @@ from maskwright.decoding.logits.rows import DEFAULT_CAPACITY
 from maskwright.decoding.logits.staging import StreamEvent
 from maskwright.decoding.matcher import DEFAULT_ROLLBACK, Matcher
 from maskwright.maskstore.file.fileformat import as_table
-from maskwright.maskstore.table.compiled import EngineTable
 
 if TYPE_CHECKING:
     from maskwright.decoding.endings.ending import Ending
@@ -241,8 +240,8 @@ class MaskwrightLogitsProcessor:
         """The rows on a device; new ones for another device, or if the batch needs more."""
         resident = self._resident
         if resident is None or resident.device != device or resident.capacity <= 2 * rows:
-            tables = [store for store in self._stores if isinstance(store, EngineTable)]
-            if len(tables) == len(self._stores):
+            if all(getattr(store, "has_rows", False) for store in self._stores):
+                tables: Any = self._stores
                 resident = ResidentRows(tables, device, max(DEFAULT_CAPACITY, 2 * rows + 1))
             else:
                 resident = FilledRows(self.vocabulary, device, 2 * rows + 1)

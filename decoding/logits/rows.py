@@ -17,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.arguments import a_type, as_integer, clip
-from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError, VocabularyError
+from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError
 from maskwright.decoding.batch import Batch
 from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.alone import Alone, Shared
 from maskwright.decoding.engine.slot import SlotText
-from maskwright.decoding.engines import refuse_store
+from maskwright.decoding.engines import check_tables
 from maskwright.decoding.logits import _row_kernels as book_kernels
 from maskwright.decoding.logits._row_kernels import NOTHING
 from maskwright.decoding.logits.apply import apply_rows
@@ -312,20 +312,12 @@ def check_stores(stores: Sequence[Any]) -> None:
     Raises: MaskwrightError if there is no store, or one has no matcher; VocabularyError if their
     vocabularies differ.
     """
-    if not stores:
-        raise MaskwrightError("no store is given; expected one, or one for each sequence")
+    check_tables(stores)
     for store in stores:
-        if getattr(store, "engine", "grammar") != "grammar":
+        if not getattr(store, "has_rows", False):
             raise MaskwrightError(
                 f"{store!r} has no masks that stay on a device, since its masks are made when they are asked for; fill bitmasks with "
                 "store.batch(n), or use MaskwrightLogitsProcessor"
-            )
-        if not isinstance(store, EngineTable):
-            refuse_store(store)
-        if store.vocabulary.digest != stores[0].vocabulary.digest:
-            raise VocabularyError(
-                f"the stores of one batch are for different vocabularies, {stores[0].vocabulary.name} and {store.vocabulary.name}; "
-                "build all with the model's tokenizer"
             )
 
 

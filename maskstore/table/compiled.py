@@ -30,6 +30,8 @@ class EngineTable:
 
     engine = "grammar"
     """What reads texts under these masks (`decoding.engines`)."""
+    has_rows = True
+    """Whether masks have numbers, so that they can stay on a device as rows (`ResidentRows`)."""
 
     grammar: Grammar
     vocabulary: Vocabulary

@@ -15,6 +15,7 @@ from maskwright.analysis.composition.compose import Composition, InJsonString, I
 from maskwright.analysis.composition.token_parts import AtMostTokens, SpecialToken, TokenSet
 from maskwright.analysis.errors import GrammarError, StoreError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.kept import cached_property
 from maskwright.analysis.marks import MARK
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema.load import JsonSchema
@@ -41,6 +42,9 @@ from maskwright.stores.store import EntryStore, Store
 from maskwright.stores.texts import MakesTexts
 
 BuildStore: TypeAlias = Callable[[Grammar, Vocabulary], Store | EntryStore]
+
+_OF_TOKEN = 12
+"""The bytes of a host's token: its id, and its place among the tokens. Its bytes are shared."""
 
 FEW = 8
 """A host that takes less than one in so many tokens of a vocabulary keeps those alone."""
@@ -70,6 +74,14 @@ class ComposedStore(MakesTexts, ComposedTables):
             f"{self.name} is a composition, which has no file of its own; build it again with mw.cached_store, which keeps the stores of "
             "its grammars"
         )
+
+    @cached_property
+    def n_bytes(self) -> int:
+        """About how many bytes the store holds, beside its vocabulary."""
+        parts = [each.store for each in self.parts if isinstance(each, TextPart | JsonStringPart)]
+        inside: list[Any] = [self.host, *parts]
+        own = 0 if self.host_ids is None else _OF_TOKEN * len(self.host_ids)
+        return own + sum([int(store.n_bytes) for store in inside])
 
     def __copy__(self) -> Self:
         return self

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from maskwright.analysis.arguments import need_type, printable
+from maskwright.analysis.kept import cached_property, size
 from maskwright.analysis.schema.load import JsonSchema
+from maskwright.analysis.schema.shapes import Texts
 from maskwright.analysis.schema.text_patterns import Regex
 from maskwright.maskstore.file.fileformat import save_store
 from maskwright.maskstore.schema.build import tables_of
@@ -46,6 +48,12 @@ class SchemaStore(MakesTexts, SchemaTables):
         Raises: as `save_store`; StoreError for a schema of values that JSON does not have.
         """
         save_store(self, path)
+
+    @cached_property
+    def n_bytes(self) -> int:
+        """About how many bytes the store holds, beside its vocabulary."""
+        held = self.texts.graph if isinstance(self.texts, Texts) else self.texts
+        return int(self.table.nbytes) + int(self.automata.nbytes) + size(held)
 
     def __copy__(self) -> Self:
         return self

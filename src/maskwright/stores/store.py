@@ -132,6 +132,11 @@ class Store(MakesTexts, EngineTable, _Portable):
         if self._closing is not None:
             self._closing.wait(progress)
 
+    @property
+    def n_bytes(self) -> int:
+        """About how many bytes the store holds now, beside its grammar and vocabulary."""
+        return int(self.table.nbytes)
+
     def __reduce__(self) -> tuple[Any, ...]:
         self.close()
         return super().__reduce__()
