@@ -1,28 +1,24 @@
-"""Several texts under one store: they are read and masked together."""
+"""Several texts: they are read and masked together."""
 
 from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.arguments import as_integer, clip
-from maskwright.analysis.errors import MaskwrightError
+from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.decoding.engine import constants
-from maskwright.decoding.engine.allowed import AllowedInSlots
-from maskwright.decoding.engine.arguments import as_int64, check_words, integers
-from maskwright.decoding.engine.entries import entries
-from maskwright.decoding.engine.pickles import restored
-from maskwright.decoding.held_slots import HeldSlots
-from maskwright.decoding.matcher import DEFAULT_ROLLBACK
-from maskwright.decoding.matchers import is_composed
-from maskwright.maskstore.schema.compiled import SchemaTables
+from maskwright.decoding.engine.alone import Alone, Shared
+from maskwright.decoding.engine.arguments import NO_BITMASK, as_int64, check_words, integers
+from maskwright.decoding.engines import MOST_TEXTS, Opened, check_tables, open_text, open_texts
+from maskwright.decoding.matcher import DEFAULT_ROLLBACK, Matcher, as_rollback
 
 if TYPE_CHECKING:
     from maskwright.decoding.endings.ending import Ending
@@ -30,20 +26,28 @@ if TYPE_CHECKING:
 MOST_THREADS = 1024
 """The most threads that a `Batch` takes."""
 
+_T = TypeVar("_T")
+_Failure = tuple[int, MaskwrightError]
+"""A slot, and what went wrong there."""
 
-class Batch(AllowedInSlots, HeldSlots):
+
+class Batch(Shared):
     """Several texts, each in its own slot, read and masked together.
 
-    store : what the masks come from, of any kind: for a schema, a pattern or a composition it is
-        what `store.batch` makes, which has the same methods. Or a list of stores, one for each
-        slot: that is a `MixedBatch`, which works one text after the other.
+    store : what the masks come from; or a list of stores for one vocabulary, of any kinds, one for
+        each slot. Such a batch works one text after the other.
     size : the number of slots, which are numbered from 0; left out where there is a list.
     max_rollback : the number of tokens of each text that `rollback` can take back.
     n_threads : the number of threads that share a `fill`, 1 to `MOST_THREADS`. The result is the
-        same.
+        same. Texts of a schema or pattern have masks of their own for each thread: masks that have
+        to be made are made at once, others are looked up in a microsecond each. Texts of a
+        composition, or of several stores, are filled by one thread.
+
+    Errors of one text name its slot.
 
     Raises: MaskwrightError and LimitError as `Matcher`; MaskwrightError also if size is no integer
-    or less than 1, or n_threads is out of range.
+    or less than 1, n_threads is out of range, or a list is empty; VocabularyError if its
+    vocabularies differ; LimitError for more texts than the engine takes (`engines.ENGINES`).
 
     Like a `Matcher`, a batch is for one calling thread at a time. Its own threads work on one call.
     """
@@ -51,43 +55,48 @@ class Batch(AllowedInSlots, HeldSlots):
     _what = "this batch"
     _remedy = "store.batch(size)"
 
-    def __new__(
-        cls, store: Any, size: int | None = None, max_rollback: int = DEFAULT_ROLLBACK, n_threads: int = 1
-    ) -> Any:
-        if isinstance(store, list | tuple):
-            from maskwright.decoding.mixed_batch import MixedBatch
-
-            if size is not None:
-                raise MaskwrightError("a list of stores says how many texts there are: leave size out")
-            return MixedBatch(store, max_rollback)
-        if size is None:
-            raise MaskwrightError(
-                "size is missing; expected an integer, as in mw.Batch(store, 8), or a list of stores, one for each text"
-            )
-        if isinstance(store, SchemaTables):
-            from maskwright.decoding.schema.batch import SchemaBatch
-
-            return SchemaBatch(store, size, max_rollback, n_threads)
-        if is_composed(store):
-            from maskwright.decoding.composition.batch import ComposedBatch
-
-            return ComposedBatch(store, size, max_rollback)
-        return super().__new__(cls)
-
-    @overload
-    def __init__(self, store: Sequence[Any], *, max_rollback: int = ..., n_threads: int = ...) -> None: ...
-    @overload
-    def __init__(self, store: Any, size: int, max_rollback: int = ..., n_threads: int = ...) -> None: ...
-    def __init__(self, store: Any, size: int = 0, max_rollback: int = DEFAULT_ROLLBACK, n_threads: int = 1) -> None:
-        super().__init__(store, size, max_rollback)
-        n_threads = as_integer("n_threads", n_threads)
+    def __init__(
+        self, store: Any, size: int | None = None, max_rollback: int = DEFAULT_ROLLBACK, n_threads: int = 1
+    ) -> None:
+        max_rollback, n_threads = as_rollback(max_rollback), as_integer("n_threads", n_threads)
         if not 1 <= n_threads <= MOST_THREADS:
             raise MaskwrightError(f"n_threads is {clip(n_threads)}; expected at least 1, and at most {MOST_THREADS}")
-        self._results = np.zeros(self.size, np.int32)
-        self._n_threads = min(n_threads, self.size)
-        self._pool = ThreadPoolExecutor(self._n_threads) if self._n_threads > 1 else None
+        is_mixed = isinstance(store, list | tuple)
+        if is_mixed:
+            if size is not None:
+                raise MaskwrightError("a list of stores says how many texts there are: leave size out")
+            check_tables(store)
+            if len(store) > MOST_TEXTS:
+                raise LimitError(f"a batch of {len(store):,} texts is more than {MOST_TEXTS:,}; make smaller batches")
+            states, self.many, n_threads = Opened([open_text(each, max_rollback) for each in store])
+        else:
+            if size is None:
+                raise MaskwrightError(
+                    "size is missing; expected an integer, as in mw.Batch(store, 8), or a list of stores, one for each text"
+                )
+            size = as_integer("size", size)
+            if size < 1:
+                raise MaskwrightError(f"size is {clip(size)}; expected at least 1")
+            states, self.many, n_threads = open_texts(store, size, max_rollback, min(n_threads, size))
+        self.texts = [Matcher.of(state) for state in states]
+        self.store, self._is_mixed = (store[0] if is_mixed else store), is_mixed
+        self.size, self.max_rollback, self._n_threads = len(states), max_rollback, n_threads
+        self._cuts = [self.size * i // n_threads for i in range(n_threads + 1)]
+        self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
         self._process = os.getpid()
-        self._held_slots = {}
+        self._apart: set[int] = set()
+        """Slots that may hold names: an engine that works on all texts at once leaves these out."""
+        self._results = np.zeros(self.size, np.int32)
+        self._checked: Any = NO_BITMASK
+        self._words = np.zeros((0, 0), np.int32)
+        self._rows: list[npt.NDArray[np.int32]] | None = None
+
+    @property
+    def stores(self) -> tuple[Any, ...]:
+        """The store of each slot."""
+        return tuple(text.store for text in self.texts)
+
+    # -- all texts
 
     def fill(self, bitmasks: Any, slots: Sequence[int] | None = None) -> None:
         """Write the masks of the tokens allowed next, in place.
@@ -98,45 +107,78 @@ class Batch(AllowedInSlots, HeldSlots):
         slots : the rows to write; None: all. Rows of texts that have ended become zero.
 
         Raises: MaskwrightError if the bitmasks have another shape, dtype or device, or a slot is
-        out of range; DeadEndError naming the slot in which nothing can come next; LimitError as
-        `Matcher.fill`.
+        out of range; DeadEndError naming the first slot in which nothing can come next; LimitError
+        as `Matcher.fill`. All other rows are written.
         """
         if self._is_busy:
             self._refuse_sharing()
         self._is_busy = True
         try:
             if bitmasks is not self._checked:
-                self._take_bitmask(bitmasks, (self.size,))
-            results = self._results
-            if slots is None:
-                results[:] = constants.OK
+                self._checked = NO_BITMASK  # an interrupted call leaves none, so the next one checks again
+                self._words, self._rows = check_words(bitmasks, (self.size,), self.store.n_words), None
+                self._checked = bitmasks
+            chosen = None if slots is None else self._slots(slots)
+            left = self._fill_many(chosen) if self.many is not None else range(self.size) if chosen is None else chosen
+            if not left:
+                return
+            # PERF: views that stay the same, since a matcher checks each new one
+            self._rows = self._rows or list(self._words)
+            if self._pool is None or self.many is not None:
+                self._raise([self._fill_each(left, 0, self.size)])
             else:
-                chosen = self._slots(slots)
-                results[:] = constants.IDLE
-                results[chosen] = constants.OK
-            is_done = self._fill_all(results)
-            if self._held_slots:
-                self._narrow_all(results)
-            elif not is_done:
-                for slot in np.flatnonzero((results != constants.OK) & (results != constants.IDLE)).tolist():
-                    self._finish_fill(slot, int(results[slot]), self._words[slot])
+                self._raise(self._in_threads(partial(self._fill_each, left)))
         finally:
             self._is_busy = False
 
-    def _fill_all(self, results: npt.NDArray[np.int32]) -> bool:
-        """`fill_batch`, in threads if there are several. Returns whether all results are OK."""
-        arrays = self._table, self._memory, self._regions, self._words, results
+    def _fill_many(self, chosen: list[int] | None) -> Sequence[int]:
+        """Write the rows that the engine can, all at once. Returns the slots of the others."""
+        assert self.many is not None
+        many, results, words = self.many, self._results, self._words
+        results[:] = constants.OK if chosen is None else constants.IDLE
+        if chosen is not None:
+            results[chosen] = constants.OK
+        apart: list[int] = []
+        if self._apart:
+            apart = [slot for slot in self._held_apart() if results[slot] == constants.OK]
+            results[apart] = constants.IDLE
+        many.renew()
         if self._pool is None:
-            return bool(entries.fill_batch(*arrays, 0, self.size))
+            is_done = many.fill_many(words, results, 0, self.size)
+        else:
+            is_done = all(self._in_threads(partial(many.fill_many, words, results)))
+        if is_done:
+            return apart
+        words[results == constants.AFTER_END] = 0
+        failed = (results != constants.OK) & (results != constants.IDLE) & (results != constants.AFTER_END)
+        return sorted([*apart, *np.flatnonzero(failed).tolist()])
+
+    def _fill_each(self, slots: Sequence[int], begin: int, end: int) -> _Failure | None:
+        """Write rows one after the other, from slot `begin` to `end`. Returns the first failure."""
+        assert self._rows is not None
+        rows, texts, failure = self._rows, self.texts, None
+        for slot in slots:
+            if begin <= slot < end:
+                try:
+                    texts[slot].fill(rows[slot])
+                except MaskwrightError as error:
+                    failure = failure if failure and failure[0] <= slot else (slot, error)
+        return failure
+
+    def _held_apart(self) -> list[int]:
+        """The slots that hold names, in order."""
+        if self._apart:
+            self._apart = {slot for slot in self._apart if self.texts[slot].holds_names}
+        return sorted(self._apart)
+
+    def _in_threads(self, work: Callable[[int, int], _T]) -> list[_T]:
+        """What some work gives for each run of slots, in threads."""
+        assert self._pool is not None
         if self._process != os.getpid():  # a fork has the pool, but not its threads
             self._pool, self._process = ThreadPoolExecutor(self._n_threads), os.getpid()
-        cuts = [self.size * i // self._n_threads for i in range(self._n_threads + 1)]
         try:
-            parts = [
-                self._pool.submit(partial(entries.fill_batch, *arrays, begin, end))
-                for begin, end in itertools.pairwise(cuts)
-            ]
-            return all([part.result() for part in parts])
+            parts = [self._pool.submit(work, begin, end) for begin, end in itertools.pairwise(self._cuts)]
+            return [part.result() for part in parts]
         except BaseException:
             self._end_threads()
             raise
@@ -155,6 +197,13 @@ class Batch(AllowedInSlots, HeldSlots):
             except KeyboardInterrupt:
                 continue
 
+    @staticmethod
+    def _raise(failures: Iterable[_Failure | None]) -> None:
+        """Raise the error of the first slot, if there is one."""
+        found = min((failure for failure in failures if failure is not None), key=lambda one: one[0], default=None)
+        if found is not None:
+            _refuse(*found)
+
     def advance(self, tokens: Any) -> None:
         """Add a token to each text.
 
@@ -172,22 +221,33 @@ class Batch(AllowedInSlots, HeldSlots):
             self._refuse_sharing()
         self._is_busy = True
         try:
-            results = self._results
-            results[:] = constants.IDLE
-            left = self._without_held(array) if self._held_slots else array
-            is_done = entries.advance_batch(self._table, self._memory, self._regions, as_int64(left), results)
-            if is_done and not self._held_slots:
-                return
-            failures = [
-                (slot, code)
-                for slot in np.flatnonzero(results != constants.OK).tolist()
-                if (code := self._retry(slot, self._id(int(left[slot])), int(results[slot]))) != constants.OK
-            ]
-            failures += self._advance_held_slots(array)
-            for slot, code in sorted(failures):
-                self._refuse(slot, int(array[slot]), code)
+            left: Sequence[int] = range(self.size)
+            if self.many is not None:
+                left = self._advance_many(as_int64(array))
+            failures: list[_Failure] = []
+            wanted = array.tolist() if left else []
+            for slot in left:
+                if (token := wanted[slot]) != -1:
+                    try:
+                        self.texts[slot].advance(token)
+                    except MaskwrightError as error:
+                        failures.append((slot, error))
+            if failures:
+                self._raise(failures)
         finally:
             self._is_busy = False
+
+    def _advance_many(self, tokens: npt.NDArray[np.int64]) -> Sequence[int]:
+        """Add the tokens that the engine can, all at once. Returns the slots of the others."""
+        assert self.many is not None
+        apart, results = self._held_apart() if self._apart else [], self._results
+        if apart:
+            tokens = tokens.copy()
+            tokens[apart] = -1
+        results[:] = constants.IDLE
+        if self.many.advance_many(tokens, results):
+            return apart
+        return sorted([*apart, *np.flatnonzero(results != constants.OK).tolist()])
 
     def step(self, tokens: Any, bitmasks: Any, slots: Sequence[int] | None = None) -> None:
         """`advance`, then `fill`.
@@ -197,37 +257,80 @@ class Batch(AllowedInSlots, HeldSlots):
         Raises: as both. If the bitmasks do not fit, nothing has changed; after an error of
         `advance` no mask is written.
         """
-        check_words(bitmasks, (self.size,), self._n_words)
+        check_words(bitmasks, (self.size,), self.store.n_words)
         self.advance(tokens)
         self.fill(bitmasks, slots)
+
+    # -- one text
+
+    def _slot(self, slot: int) -> int:
+        if slot.__class__ is not int:
+            slot = as_integer("a slot", slot)
+        if not 0 <= slot < self.size:
+            raise MaskwrightError(f"slot {clip(slot)} is out of range: the batch has the slots 0 to {self.size - 1}")
+        return slot
+
+    def _slots(self, slots: Sequence[int]) -> list[int]:
+        """Slot numbers, checked.
+
+        Raises: MaskwrightError if one is out of range, or `slots` is no list.
+        """
+        try:
+            chosen = list(slots)
+        except TypeError:
+            raise MaskwrightError(f"slots is {clip(slots)}; expected a list of slot numbers") from None
+        return [self._slot(slot) for slot in chosen]
+
+    def _do(self, slot: int, method: Callable[..., _T], *arguments: Any) -> _T:
+        """What a matcher's method gives for a text. Errors name the slot."""
+        if self._is_busy:
+            self._refuse_sharing()
+        self._is_busy = True
+        try:
+            text = self.texts[self._slot(slot)]
+            try:
+                return method(text, *arguments)
+            except MaskwrightError as error:
+                _refuse(slot, error)
+        finally:
+            self._is_busy = False
 
     def advance_bytes(self, slot: int, data: bytes) -> None:
         """Add bytes to a text, as one token that can be taken back.
 
         Raises: MaskwrightError if the slot is out of range; else as `Matcher.advance_bytes`.
         """
-        self._advance_bytes(slot, data)
+        self._do(slot, Matcher.advance_bytes, data)
 
     def is_allowed(self, slot: int, token: int) -> bool:
         """Whether a token may come next in a text, without making a mask.
 
         Raises: MaskwrightError if the slot is out of range; else as `Matcher.is_allowed`.
         """
-        return self._is_allowed(slot, token)
+        return self._do(slot, Matcher.is_allowed, token)
+
+    @overload
+    def allowed_tokens(self, slot: int, as_bytes: Literal[False] = False) -> list[int]: ...
+    @overload
+    def allowed_tokens(self, slot: int, as_bytes: Literal[True]) -> list[bytes]: ...
+    def allowed_tokens(self, slot: int, as_bytes: bool = False) -> list[int] | list[bytes]:
+        """The tokens allowed next in a text, as `Matcher.allowed_tokens` has them."""
+        found: list[int] | list[bytes] = self._do(slot, Matcher.allowed_tokens, as_bytes)
+        return found
 
     def is_accepting(self, slot: int) -> bool:
         """Whether a text is legal as a whole.
 
         Raises: MaskwrightError if the slot is out of range; LimitError as `Matcher.fill`.
         """
-        return self._is_accepting(slot)
+        return self._do(slot, Matcher.is_accepting)
 
     def is_finished(self, slot: int) -> bool:
         """Whether an end-of-text token has ended a text.
 
         Raises: MaskwrightError if the slot is out of range.
         """
-        return self._is_finished(slot)
+        return self._do(slot, Matcher.is_finished)
 
     def rollback(self, slot: int, n: int = 1) -> None:
         """Take back the last n tokens of a text.
@@ -235,30 +338,31 @@ class Batch(AllowedInSlots, HeldSlots):
         Raises: MaskwrightError if fewer are remembered (`max_rollback`), or the slot is out of
         range.
         """
-        self._rollback(slot, n)
+        self._do(slot, Matcher.rollback, n)
 
     def reset(self, slot: int) -> None:
         """Put a text back to its start: the slot is free for another one.
 
         Raises: MaskwrightError if the slot is out of range.
         """
-        self._reset(slot)
-
-    def __repr__(self) -> str:
-        ended = int(np.count_nonzero(self._memory[self._regions + constants.FINISHED]))
-        threads = f", {self._n_threads} threads" if self._n_threads > 1 else ""
-        of = f"{self.store.grammar.name} x {self.store.vocabulary.name}"
-        return f"<Batch {of}: {self.size} texts, {ended} ended{threads}>"
+        self._do(slot, Matcher.reset)
 
     def copy(self, source: int, target: int) -> None:
-        """Make one slot's text, with its history, a copy of another's (beams).
+        """Make one slot's text, with its history and its store, a copy of another's (beams).
 
         source, target : the slot to copy from, and the slot to overwrite.
 
         Raises: MaskwrightError if a slot is out of range; LimitError if the texts take too much
         memory.
         """
-        self._copy(source, target)
+        with Alone(self):
+            source, target = self._slot(source), self._slot(target)
+            if self.texts[target].store is self.texts[source].store:
+                self.texts[target].become(self.texts[source])
+            else:
+                self.texts[target] = self.texts[source].fork()
+            if self.texts[target].holds_names:
+                self._apart.add(target)
 
     def restrict(self, slot: int, terminal: str, names: Iterable[str | bytes]) -> None:
         """Hold a terminal of one text to some names, see `Matcher.restrict`.
@@ -268,30 +372,56 @@ class Batch(AllowedInSlots, HeldSlots):
 
         Raises: as `Matcher.restrict`; MaskwrightError if the slot is out of range.
         """
-        self._restrict(slot, terminal, names)
+        self._do(slot, Matcher.restrict, terminal, names)
+        self._apart.add(self._slot(slot))
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        arguments = (self.store, self.size, self.max_rollback, self._n_threads)
-        made = restored, (type(self), arguments, self._state())
-        return (*made, {slot: held.to_state() for slot, held in self._held_slots.items()}) if self._held_slots else made
+    @property
+    def holds_names(self) -> bool:
+        """Whether a terminal of some text is held, here or before a token of its history."""
+        return bool(self._held_apart())
+
+    @property
+    def n_bytes(self) -> int:
+        """The bytes of memory that the texts' states take now, of what the engines count."""
+        return self.many.n_bytes if self.many is not None else sum(text.n_bytes for text in self.texts)
 
     def explain(self, slot: int, token: int) -> str:
         """Why a token may or may not come next in a text, in words.
 
         Raises: MaskwrightError if the slot is out of range; else as `Matcher.is_allowed`.
         """
-        return self._explain(slot, token)
+        return self._do(slot, Matcher.why, token)
 
     def shortest_ending(self, slot: int) -> Ending:
         """A shortest legal ending of a text, see `Matcher.shortest_ending`."""
-        from maskwright.decoding.endings.ending import shortest_ending
-
-        slot = self._slot(slot)
-        return self._alone(slot).shortest_ending() if slot in self._held_slots else shortest_ending(self, slot)
+        return self._do(slot, Matcher.shortest_ending)
 
     def min_bytes_left(self, slot: int) -> int:
         """The length of a text's shortest ending, in bytes, see `Matcher.min_bytes_left`."""
-        from maskwright.decoding.endings.ending import min_bytes_left
+        return self._do(slot, Matcher.min_bytes_left)
 
-        slot = self._slot(slot)
-        return self._alone(slot).min_bytes_left() if slot in self._held_slots else min_bytes_left(self, slot)
+    def __reduce__(self) -> tuple[Any, ...]:
+        with Alone(self):
+            of = (list(self.stores), None) if self._is_mixed else (self.store, self.size)
+            states = [text.text.dump() for text in self.texts]
+            return _restored, (type(self), (*of, self.max_rollback, self._n_threads), states)
+
+    def __repr__(self) -> str:
+        ended = sum(text.is_finished() for text in self.texts)
+        threads = f", {self._n_threads} threads" if self._n_threads > 1 else ""
+        names = ", ".join(dict.fromkeys(store.name for store in self.stores))
+        return f"<Batch {names} x {self.store.vocabulary.name}: {self.size} texts, {ended} ended{threads}>"
+
+
+def _refuse(slot: int, error: MaskwrightError) -> NoReturn:
+    raise type(error)(f"slot {slot}: {error}") from error
+
+
+def _restored(cls: type[Batch], arguments: tuple[Any, ...], states: list[Any]) -> Batch:
+    """A pickled batch."""
+    batch = cls(*arguments)
+    for slot, (text, state) in enumerate(zip(batch.texts, states, strict=True)):
+        text._use(text.text.load(state))
+        if text.holds_names:
+            batch._apart.add(slot)
+    return batch

@@ -6,7 +6,8 @@ import numpy as np
 
 from maskwright.analysis.errors import DeadEndError, LimitError
 from maskwright.decoding.endings.ending import short_ending
-from maskwright.decoding.matcher import Matcher
+from maskwright.decoding.engine.texts import Texts
+from maskwright.decoding.grammar.text import GrammarText
 from maskwright.decoding.reference.decoder import ReferenceDecoder
 from maskwright.maskstore.entries.entry_table import EntryTable
 from maskwright.maskstore.table.compiled import EngineTable
@@ -30,9 +31,9 @@ def refuse_dead(store: EngineTable | EntryTable) -> None:
         if not ReferenceDecoder(store).mask().any():
             raise DeadEndError("no token can come first")
         return
-    matcher = Matcher(store, 0)
+    text = GrammarText(Texts(store, 1, 0))
     try:
-        matcher.fill(np.zeros(store.n_words, np.uint32))
-        short_ending(matcher, most_bytes=MOST_BYTES)
+        text.refuse_fill(text.fill(np.zeros(store.n_words, np.int32)))
+        short_ending(text, most_bytes=MOST_BYTES)
     except LimitError:
         return

@@ -3,88 +3,87 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.arguments import as_integer, clip
+from maskwright.analysis.errors import MaskwrightError
 from maskwright.decoding.engine import constants
-from maskwright.decoding.engine.allowed import AllowedTokens
-from maskwright.decoding.engine.alone import Alone
-from maskwright.decoding.engine.arguments import as_int64, integer_row
-from maskwright.decoding.engine.bound import Bound, Words
-from maskwright.decoding.engine.entries import entries
+from maskwright.decoding.engine.alone import Alone, Shared
+from maskwright.decoding.engine.arguments import NO_BITMASK, as_id, as_int64, check_words, integer_row, plain_bytes
 from maskwright.decoding.engine.forced import MOST_BYTES, forced_bytes
-from maskwright.decoding.engine.pickles import restored
-from maskwright.decoding.engine.quick import NOT_QUICK, quick_calls
-from maskwright.decoding.engine.texts import LIMITS
-from maskwright.decoding.held_texts import HeldText
-from maskwright.maskstore.table.compiled import EngineTable
+from maskwright.decoding.engine.state import LIMITS, TextState
+from maskwright.decoding.engines import open_text
+from maskwright.maskstore.vocabulary.masks import tokens_of
 
 if TYPE_CHECKING:
     # PERF: what few decoders ask for is imported when they do, since all others would wait for it
     # at their first import
     from maskwright.decoding.endings.ending import Ending
-    from maskwright.decoding.explain import Explanation
+    from maskwright.decoding.explain.explanation import Explanation
+
+NO_WORDS = np.zeros(0, np.int32)
 
 DEFAULT_ROLLBACK = 256
 """The number of tokens that can be taken back, unless the caller says otherwise."""
 
 
-class _ByArrays:
-    """What stands for quick calls where there are none (`quick_calls`). It takes the arrays.
-
-    Numba would compile the engine once more for arrays that it makes of addresses.
-    """
-
-    @staticmethod
-    def quick_fill(arrays: tuple[Words, Words, Words]) -> int:
-        return int(entries.fill(arrays[0], arrays[1], 0, arrays[2]))
-
-    @staticmethod
-    def quick_read(arrays: tuple[Words, Words, Words], token: int) -> int:
-        return int(entries.read_token(arrays[0], arrays[1], 0, token, True))
-
-    @staticmethod
-    def quick_step(arrays: tuple[Words, Words, Words], token: int) -> int:
-        code = _ByArrays.quick_read(arrays, token)
-        if code:
-            return 2 * code
-        code = _ByArrays.quick_fill(arrays)
-        return 2 * code + 1 if code else 0
+def as_rollback(max_rollback: object) -> int:
+    """`max_rollback`, checked. Raises: MaskwrightError if it is no integer or negative."""
+    found = as_integer("max_rollback", max_rollback)
+    if found < 0:
+        raise MaskwrightError(f"max_rollback is {clip(found)}; expected at least 0")
+    return found
 
 
-class Matcher(AllowedTokens, HeldText):
-    """One text under a store: fill a bitmask, advance by a token, and so on.
+class Matcher(Shared):
+    """One text under a store of any kind: fill a bitmask, advance by a token, and so on.
 
     `store.matcher()` makes one.
 
     store : what the masks come from.
     max_rollback : the number of tokens that `rollback` can take back.
 
-    Raises: MaskwrightError if the store is no `Store` of lexing `contextual` or `longest`, or
-    max_rollback is no integer or negative; LimitError if so much history takes too much memory.
+    It has these attributes beside: text, the `TextState` that it hands on to.
+
+    Raises: MaskwrightError if the store is none, or one of lexing `nfa`, or max_rollback is no
+    integer or negative; LimitError if so much history takes too much memory.
 
     A matcher is for one thread at a time. A call while another has not returned is a
     MaskwrightError and changes nothing. (Compiled code may let other threads run, and two calls in
     one text's memory would ruin it.) Threads that take turns may share a matcher; otherwise give
-    each thread its own.
+    each thread its own. Matchers of JSON schemas and patterns of one vocabulary wait for each
+    other, since they keep their masks in one place; a `Batch` with threads gives each its own.
     """
 
     _what = "this matcher"
     _remedy = "store.matcher() or fork()"
-    _quick: Any = quick_calls(entries, _ByArrays)
 
-    def __init__(self, store: EngineTable, max_rollback: int = DEFAULT_ROLLBACK) -> None:
-        super().__init__(store, 1, max_rollback)
+    def __init__(self, store: Any, max_rollback: int = DEFAULT_ROLLBACK) -> None:
+        self._use(open_text(store, as_rollback(max_rollback)))
 
-    def _bound_to(self, table: Words, memory: Words, words: Words) -> Bound:
-        if self._quick is _ByArrays:
-            return (table, memory, words), table, memory, words
-        addresses = np.zeros(constants.N_ADDRESSES, np.int64)
-        entries.note_addresses(table, memory, words, addresses)
-        return addresses, table, memory, words
+    @classmethod
+    def of(cls, text: TextState) -> Self:
+        """The matcher of a text, which nobody else uses."""
+        found = object.__new__(cls)
+        found._use(text)
+        return found
+
+    def _use(self, text: TextState) -> None:
+        """Hand on to this text from now on."""
+        # PERF: attributes of instances that no class has are looked up fastest
+        quick = text.quick
+        self.store, self.max_rollback, self.text, self._said = text.store, text.max_rollback, text, text.said
+        self._quick, self._quick_fill, self._quick_read = quick, quick.quick_fill, quick.quick_read
+        self._quick_step, self._words, self._checked = quick.quick_step, NO_WORDS, NO_BITMASK
+
+    def _settle(self) -> None:
+        """Hand on to a faster state of the text, if there is one now."""
+        plain = self.text.plain()
+        if plain is not self.text:
+            self._use(plain)
 
     def fill(self, bitmask: Any) -> None:
         """Write the mask of the tokens allowed next, in place: zero after the end of the text.
@@ -94,10 +93,10 @@ class Matcher(AllowedTokens, HeldText):
             is token 32 w + i. End-of-text tokens are allowed if the text is legal as a whole.
 
         Raises: MaskwrightError if the bitmask has another shape, dtype or device; DeadEndError if
-        nothing can come next; LimitError if the text has too many parses, is nested too deeply or
-        takes too much memory.
+        nothing can come next; LimitError if the text has too many parses, can be cut into host and
+        parts in too many ways, is nested too deeply or takes too much memory.
         """
-        # PERF: this method and `advance` do themselves what `Alone` does
+        # PERF: this method, `advance` and `step` do themselves what `Alone` does
         if self._is_busy:
             self._refuse_sharing()
         self._is_busy = True
@@ -105,14 +104,24 @@ class Matcher(AllowedTokens, HeldText):
             # PERF: an array is checked only when it is new, since a decoder passes the same one at
             # each step
             if bitmask is not self._checked:
-                self._take_bitmask(bitmask, ())
-            code = self._quick.quick_fill(self._bound[0])
-            if code:
-                self._finish_quick_fill(code)
-            if self._held is not None:
-                self._narrow(self._held, self._words)
+                self._take_bitmask(bitmask)
+            quick_fill = self._quick_fill
+            if quick_fill(self._quick.bound[0]):
+                self._fill_slowly()
         finally:
             self._is_busy = False
+
+    def _take_bitmask(self, bitmask: Any) -> None:
+        """Write to this bitmask from now on. Raises: as `check_words`."""
+        self._checked = NO_BITMASK  # an interrupted call leaves none, so the next one checks again
+        self._words = check_words(bitmask, (), self.store.n_words)
+        if self.text.bind(self._words):
+            self._checked = bitmask
+
+    def _fill_slowly(self) -> None:
+        """Do what a quick call left to be done of a `fill`, or raise its error."""
+        if code := self.text.fill(self._words):
+            self.text.refuse_fill(code)
 
     def advance(self, token: int) -> None:
         """Add a token to the text.
@@ -125,31 +134,26 @@ class Matcher(AllowedTokens, HeldText):
         if self._is_busy:
             self._refuse_sharing()
         self._is_busy = True
+        number = -1
         try:
-            number = token if token.__class__ is int and -1 <= token < 1 << 31 else self._id(token)
-            if self._held is not None:
-                self._advance_held(self._held, token, number)
-                return
-            code = self._quick.quick_read(self._bound[0], number)
-            if code:
-                self._finish_quick_read(token, number, code)
+            number = token if token.__class__ is int and -1 <= token < 1 << 31 else as_id(token)
+            quick_read = self._quick_read
+            if quick_read(self._quick.bound[0], number):
+                self._advance_slowly(token, number)
+            elif self._said is not None:
+                self._said.append(number)
+        except BaseException:
+            self.text.settle(number)
+            raise
         finally:
             self._is_busy = False
 
-    def _finish_quick_fill(self, code: int) -> None:
-        """Do what a quick call left to be done of a `fill`, or raise its error."""
-        if code == NOT_QUICK:
-            code = entries.fill(self._table, self._memory, 0, self._words)
-        if code:
-            self._finish_fill(0, code, self._words)
-
-    def _finish_quick_read(self, token: int, number: int, code: int) -> None:
+    def _advance_slowly(self, token: int, number: int) -> None:
         """Do what a quick call left to be done of an `advance`, or raise its error."""
-        if code == NOT_QUICK:
-            code = entries.read_token(self._table, self._memory, 0, number, True)
-        code = self._retry(0, number, code)
+        code = self.text.read_token(number, True)
         if code:
-            self._refuse(0, token, code)
+            self.text.refuse(token, code)
+        self._settle()
 
     def step(self, token: int, bitmask: Any) -> None:
         """`advance`, then `fill`, in one call.
@@ -161,29 +165,54 @@ class Matcher(AllowedTokens, HeldText):
         if self._is_busy:
             self._refuse_sharing()
         self._is_busy = True
+        number = -1
         try:
             if bitmask is not self._checked:
-                self._take_bitmask(bitmask, ())
-            number = token if token.__class__ is int and -1 <= token < 1 << 31 else self._id(token)
-            if self._held is not None:
-                self._advance_held(self._held, token, number)
-                self._fill(0, self._words)
-                return
-            code = self._quick.quick_step(self._bound[0], number)
-            if code & 1:
-                self._finish_quick_fill(code >> 1)
-            elif code:
-                self._finish_quick_read(token, number, code >> 1)
-                self._fill(0, self._words)
+                self._take_bitmask(bitmask)
+            number = token if token.__class__ is int and -1 <= token < 1 << 31 else as_id(token)
+            quick_step = self._quick_step
+            code = quick_step(self._quick.bound[0], number)
+            if code and not code & 1:
+                self._advance_slowly(token, number)
+            elif self._said is not None:
+                self._said.append(number)
+            if code:
+                if bitmask is not self._checked:  # `_settle`
+                    self._take_bitmask(bitmask)
+                self._fill_slowly()
+        except BaseException:
+            self.text.settle(number)
+            raise
         finally:
             self._is_busy = False
+
+    @overload
+    def allowed_tokens(self, as_bytes: Literal[False] = False) -> list[int]: ...
+    @overload
+    def allowed_tokens(self, as_bytes: Literal[True]) -> list[bytes]: ...
+    def allowed_tokens(self, as_bytes: bool = False) -> list[int] | list[bytes]:
+        """The tokens allowed next, in the order of their ids; none after the end of the text.
+
+        as_bytes : whether to return what the tokens spell in place of their ids. Tokens that end a
+            text are b"" then.
+
+        Raises: as `fill`.
+        Cost: that of a mask, and O(V); fast loops pass a bitmask of their own to `fill`.
+        """
+        words = np.zeros(self.store.n_words, np.uint32)
+        self.fill(words)
+        found: list[int] = tokens_of(words).tolist()
+        if not as_bytes:
+            return found
+        ends = set(self.store.vocabulary.eos)
+        return [b"" if token in ends else self.store.vocabulary.tokens[token] for token in found]
 
     def replay(self, tokens: Any) -> int:
         """Add tokens to the text as long as the masks have them. Returns how many were added.
 
-        This is what a decoder would do, in one compiled call: at each token the whole mask is
-        written, and the token is looked up in it. It stops at the first token that the mask lacks,
-        or once the text has ended.
+        This is what a decoder would do, for grammars in one compiled call: at each token the whole
+        mask is written, and the token is looked up in it. It stops at the first token that the mask
+        lacks, or once the text has ended.
 
         tokens : (n,) integers.
 
@@ -193,45 +222,14 @@ class Matcher(AllowedTokens, HeldText):
         """
         array = integer_row("tokens", tokens)
         with Alone(self):
-            return self._replay(array)
-
-    def _replay(self, array: npt.NDArray[Any]) -> int:
-        ids = as_int64(array)
-        wrong = np.flatnonzero((ids < 0) | (ids >= self.store.vocabulary.size))
-        if len(wrong):
-            self._refuse(0, int(array[wrong[0]]), constants.OUT_OF_RANGE)
-        words = np.zeros(self._n_words, np.int32)
-        if self._held is not None:
-            return self._replay_held(ids, words)
-        result = np.zeros(2, np.int64)
-        at = 0
-        while True:
-            at = int(entries.replay(self._table, self._memory, ids, at, words, result))
-            code, was_fill = result.tolist()
-            if code in (constants.OK, constants.ILLEGAL):
-                return at
-            if was_fill:
-                if code == constants.AFTER_END:
-                    return at
-                self._finish_fill(0, code, words)
-            else:
-                code = self._retry(0, int(ids[at]), code)
-                if code != constants.OK:
-                    self._refuse(0, int(ids[at]), code)
-                at += 1
-
-    def _replay_held(self, ids: npt.NDArray[np.int64], words: npt.NDArray[np.int32]) -> int:
-        """`replay` while a terminal is held to names."""
-        for at, token in enumerate(ids.tolist()):
-            if self._memory[constants.FINISHED]:
-                return at
-            self._fill(0, words)
-            if not words[token >> 5] >> (token & 31) & 1:
-                return at
-            if self._held is None:
-                return at + self._replay(ids[at:])
-            self._advance_held(self._held, token, token)
-        return len(ids)
+            ids = as_int64(array)
+            wrong = np.flatnonzero((ids < 0) | (ids >= self.store.vocabulary.size))
+            if len(wrong):
+                self.text.refuse(int(array[wrong[0]]), constants.OUT_OF_RANGE)
+            try:
+                return self.text.replay(ids)
+            finally:
+                self._settle()
 
     def restrict(self, terminal: str, names: Iterable[str | bytes]) -> None:
         """Hold a terminal to some names: its next lexeme, if it comes next, must be one of them.
@@ -251,12 +249,27 @@ class Matcher(AllowedTokens, HeldText):
 
         Raises: UnknownNameError if the grammar lacks the terminal; MaskwrightError if it is ignored
         or made by the layout, if a name is empty or neither str nor bytes, if a lexeme under way is
-        held that may be one of another terminal, or if the text has ended.
+        held that may be one of another terminal, if the text has ended, or if the store is none of
+        a grammar.
 
         Cost: of the first call under a store 0.1 s for python.lark, 1.2 s for the library's
         `python`; then a sort of the names.
         """
-        self._restrict(0, terminal, names)
+        with Alone(self):
+            self._use(self.text.restricted(terminal, names))
+
+    @property
+    def holds_names(self) -> bool:
+        """Whether a terminal of the text is held, here or before a token of its history."""
+        return self.text.holds_names
+
+    def hold_as(self, other: Matcher) -> None:
+        """Hold what another matcher of the same store holds, whose text is the same.
+
+        It is for who reads a token again in pieces, and calls `restrict` between them.
+        """
+        with Alone(self):
+            self._use(self.text.holding_as(other.text))
 
     def advance_bytes(self, data: bytes) -> None:
         """Add bytes to the text, as one token that can be taken back.
@@ -266,7 +279,14 @@ class Matcher(AllowedTokens, HeldText):
         Raises: MaskwrightError if they are no bytes; IllegalTokenError if they are illegal here;
         LimitError as `fill`. The state is unchanged then.
         """
-        self._advance_bytes(0, data)
+        with Alone(self):
+            if data.__class__ is not bytes:
+                data = plain_bytes("the text", data)
+            if not data:
+                return
+            if code := self.text.read(data, True):
+                self.text.refuse(None, code, data)
+            self._settle()
 
     def try_bytes(self, data: bytes) -> bool:
         """`advance_bytes` if the bytes are legal here. Returns whether they are.
@@ -274,10 +294,9 @@ class Matcher(AllowedTokens, HeldText):
         Raises: LimitError as `fill`.
         """
         with Alone(self):
-            code = self._read(0, data, True) if data else constants.OK
-            if code in LIMITS:
-                self._refuse(0, None, code, data)
-            return code == constants.OK
+            found = self.text.try_read(data)
+            self._settle()
+            return found
 
     def try_fill(self, words: npt.NDArray[np.uint32]) -> bool:
         """`fill` of a checked bitmask. Returns whether a token may come.
@@ -288,18 +307,8 @@ class Matcher(AllowedTokens, HeldText):
 
         Raises: LimitError as `fill`.
         """
-        view = words.view(np.int32)
         with Alone(self):
-            if self._is_provisional:
-                self._take_table()
-            code = entries.fill(self._table, self._memory, 0, view)
-            if code == constants.DEAD_END:
-                return False
-            if code:
-                self._finish_fill(0, code, view)
-            if code == constants.AFTER_END:
-                return False
-            return self._held is None or self._held.narrow(self, view)
+            return self.text.try_fill(words.view(np.int32))
 
     def is_allowed(self, token: int) -> bool:
         """Whether a token may come next, without making a mask.
@@ -308,15 +317,32 @@ class Matcher(AllowedTokens, HeldText):
 
         Raises: IllegalTokenError if it is no integer; LimitError as `fill`.
         """
-        return self._is_allowed(0, token)
+        if self._is_busy:
+            self._refuse_sharing()
+        self._is_busy = True
+        try:
+            code = self.text.read_token(as_id(token), False)
+            if code in LIMITS:
+                self.text.refuse(token, code)
+            return code == constants.OK
+        finally:
+            self._is_busy = False
 
     def is_accepting(self) -> bool:
         """Whether the text is legal as a whole. Raises: LimitError as `fill`."""
-        return self._is_accepting(0)
+        if self._is_busy:
+            self._refuse_sharing()
+        self._is_busy = True
+        try:
+            return self.text.can_end()
+        finally:
+            self._is_busy = False
 
     def is_finished(self) -> bool:
         """Whether an end-of-text token has been read."""
-        return self._is_finished(0)
+        if self._is_busy:
+            self._refuse_sharing()
+        return self.text.is_finished()
 
     def rollback(self, n: int = 1) -> None:
         """Take back the last n tokens.
@@ -324,51 +350,99 @@ class Matcher(AllowedTokens, HeldText):
         Raises: MaskwrightError if n is no integer or negative, or fewer tokens are remembered
         (`max_rollback`).
         """
-        self._rollback(0, n)
+        if self._is_busy:
+            self._refuse_sharing()
+        self._is_busy = True
+        try:
+            known = self.text.remembered()
+            if n.__class__ is not int:
+                n = as_integer("the number of tokens to roll back", n)
+            if not 0 <= n <= known:
+                raise MaskwrightError(
+                    f"cannot roll back {clip(n)} tokens: {known} are remembered (max_rollback is {self.max_rollback})"
+                )
+            if n:
+                self.text.undo(n)
+                self._settle()
+        finally:
+            self._is_busy = False
 
     def reset(self) -> None:
         """Put the text back to its start, with no history."""
-        self._reset(0)
-
-    def __repr__(self) -> str:
-        kept = int(self._memory[constants.N_HISTORY])
-        state = "ended" if self._memory[self._regions[0] + constants.FINISHED] else "open"
-        of = f"{self.store.grammar.name} x {self.store.vocabulary.name}"
-        return f"<Matcher {of}: {state}, {kept} of {self.max_rollback} tokens to roll back>"
+        with Alone(self):
+            self.text.reset()
+            self._settle()
 
     def fork(self) -> Matcher:
         """A second matcher in the same state, with the same history.
 
         Cost: O(the memory of the text: its stack, its history, and room for more of both).
         """
-        other = Matcher(self.store, self.max_rollback)
         with Alone(self):
-            entries.collect(self._table, self._memory, 0, np.empty(int(self._memory[constants.CAPACITY]), np.int32))
-            other._bound = other._bound_to(other._table, self._memory.copy(), other._words)
-            other._regions = self._regions.copy()
-            if self._held is not None:
-                other._held = self._held.copy(other)
-        return other
+            return type(self).of(self.text.copy())
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        made = restored, (type(self), (self.store, self.max_rollback), self._state())
-        return made if self._held is None else (*made, self._held.to_state())
+    def become(self, other: Matcher) -> None:
+        """Take over the state and the history of another matcher of the same store.
+
+        Raises: MaskwrightError if its store is another one.
+        """
+        if other.store is not self.store:
+            raise MaskwrightError("a matcher can take over the state of another one of the same store only")
+        if other is not self:
+            with Alone(other), Alone(self):
+                self._use(self.text.become(other.text))
 
     __copy__ = fork
+
+    def __deepcopy__(self, memo: Any) -> Matcher:
+        return self.fork()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        with Alone(self):
+            return _restored, (type(self), self.store, self.max_rollback, self.text.dump())
+
+    def remembered(self) -> int:
+        """How many tokens `rollback` can take back now."""
+        with Alone(self):
+            return self.text.remembered()
+
+    def said(self) -> bytes:
+        """The bytes of the text so far, if the engine keeps them: of a grammar it does not."""
+        with Alone(self):
+            return self.text.bytes_said()
+
+    @property
+    def n_bytes(self) -> int:
+        """The bytes of memory that the text's state takes now, of what the engine counts."""
+        return self.text.n_bytes
 
     def explain(self, token: int) -> Explanation:
         """Why a token may or may not come next, in words, for people.
 
-        Raises: as `explain.explain_next`.
+        Raises: IllegalTokenError if it is no integer; StoreError if a grammar's store has another
+        lexer or parser than this version builds.
 
-        Cost: slow; 2 s for the first call.
+        Cost: slow; of a grammar 2 s for the first call, of a schema some 10 us a byte of the text.
         """
-        from maskwright.decoding.explain import explain_next
+        from maskwright.decoding.explain.explanation import Explanation
 
-        found = explain_next(self, token)
-        if self._held is None or found.verdict != "allowed" or self.is_allowed(token):
+        with Alone(self):
+            number = as_id(token)
+            found = None if number < 0 else self.text.explain(number)
+            if found is None:
+                is_allowed = self.text.read_token(number, False) == constants.OK
+                verdict: Any = "allowed" if is_allowed else "refused"
+                found = Explanation(self.store.name, f"token {clip(token)}", verdict, self.text.why(token, number))
+            assert isinstance(found, Explanation)
             return found
-        return replace(found, verdict="refused", summary=f"{found.what} may not come next: {self._held.says(self)}")
+
+    def why(self, token: int) -> str:
+        """Why a token may or may not come next, in one sentence, as the error of `advance` says it.
+
+        Raises: IllegalTokenError if it is no integer; LimitError as `fill`.
+        """
+        with Alone(self):
+            return self.text.why(token, as_id(token))
 
     def forced_bytes(self, limit: int = MOST_BYTES) -> bytes:
         """The longest bytes with which every continuation of the text begins, at most `limit`.
@@ -382,16 +456,17 @@ class Matcher(AllowedTokens, HeldText):
     def shortest_ending(self) -> Ending:
         """A shortest legal ending of the text so far, as bytes and as tokens.
 
-        The end-of-text token is not among them.
+        The end-of-text token is not among them. `Ending.is_shortest` says whether no ending is
+        shorter: of a composition it is made of the shortest endings of the part and the host under
+        way, and need not be.
 
         Raises: DeadEndError if the vocabulary cannot spell any ending; LimitError if the text is
         too ambiguous, the search would take too long or too much memory, or the ending that is
         found is not one of the names of a terminal that is held (`restrict`). `short_ending` is for
         such texts.
         """
-        from maskwright.decoding.endings.ending import shortest_ending
-
-        return self._fitting(shortest_ending(self))
+        with Alone(self):
+            return self.text.shortest_ending()  # type: ignore[no-any-return]
 
     def short_ending(self) -> Ending:
         """A shortest ending if it is found soon, else one that is hardly longer.
@@ -400,21 +475,24 @@ class Matcher(AllowedTokens, HeldText):
 
         Raises: DeadEndError if the vocabulary cannot spell any ending; LimitError if none is found.
         """
-        if self._held is not None and self._held.place is not None:
-            from maskwright.decoding.names.ending import short_ending as ending_of_names
-
-            return ending_of_names(self, self._held)
-        from maskwright.decoding.endings.ending import short_ending
-
-        return short_ending(self)
+        with Alone(self):
+            return self.text.short_ending()  # type: ignore[no-any-return]
 
     def min_bytes_left(self) -> int:
         """The length of the shortest ending, in bytes: what a completion budget must leave.
 
         Raises: DeadEndError if no bytes complete the text; LimitError as `shortest_ending`.
         """
-        from maskwright.decoding.endings.ending import min_bytes_left
+        with Alone(self):
+            return self.text.min_bytes_left()
 
-        if self._held is not None and self._held.place is not None:
-            return len(self.shortest_ending().data)
-        return min_bytes_left(self)
+    def __repr__(self) -> str:
+        where = self.text.where()
+        state = "ended" if self.text.is_finished() else f"in {where}" if where else "open"
+        of = f"{self.store.name} x {self.store.vocabulary.name}"
+        return f"<Matcher {of}: {state}, {self.text.remembered()} of {self.max_rollback} tokens to roll back>"
+
+
+def _restored(cls: type[Matcher], store: Any, max_rollback: int, state: Any) -> Matcher:
+    """A pickled matcher."""
+    return cls.of(open_text(store, max_rollback).load(state))

@@ -88,7 +88,7 @@ class Places:
             for token in tokens:
                 matcher.advance(token)
             text = b"".join(store.vocabulary.tokens[token] for token in tokens)
-            memory = matcher._memory.copy()
+            memory = matcher.text.texts._memory.copy()
             code, words = filled(store, store.table, memory.copy())
             if text in found or code == NO_ROOM:
                 continue

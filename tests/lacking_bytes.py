@@ -86,9 +86,10 @@ def lacking_vocabulary(grammar: Grammar, seed: int) -> Vocabulary:
 def key_of(matcher: Matcher) -> tuple[object, ...]:
     """All that the engine knows of a text."""
     numbers = tuple(
-        int(matcher._memory[place]) for place in (constants.LEXER, constants.COLUMN, constants.NARROW, constants.DEPTH)
+        int(matcher.text.texts._memory[place])
+        for place in (constants.LEXER, constants.COLUMN, constants.NARROW, constants.DEPTH)
     )
-    return (*numbers, tuple(matcher._columns(0)), frozenset(map(tuple, matcher._stacks(0))))
+    return (*numbers, tuple(matcher.text.columns()), frozenset(map(tuple, matcher.text.stacks())))
 
 
 def allowed(matcher: Any) -> list[int]:

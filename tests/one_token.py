@@ -43,7 +43,7 @@ def way(grammar: Grammar, automaton: StackAutomaton, store: Store, text: bytes, 
     required, transducer = automaton.required, automaton.required.transducer
     matcher = store.matcher()
     matcher.advance_bytes(text)
-    state = int(matcher._memory[constants.LEXER])
+    state = int(matcher.text.texts._memory[constants.LEXER])
     stack = frames(matcher)
     yield f"text      {text.decode()!r}, then token {token.decode()!r}"
     yield f"lexer     state {state}: {under_way(grammar, transducer, state)}"
@@ -71,7 +71,7 @@ def way(grammar: Grammar, automaton: StackAutomaton, store: Store, text: bytes, 
 
 def frames(matcher: mw.Matcher) -> list[int]:
     """The LR states on the matcher's stack, the top first."""
-    memory = matcher._memory
+    memory = matcher.text.texts._memory
     arena, frame = int(memory[constants.ARENA]), int(memory[constants.STACKS])
     found = []
     while frame >= 0:

@@ -10,9 +10,9 @@ import maskwright as mw
 from maskwright.analysis.regex.whole import regex_automaton
 from maskwright.analysis.schema.shapes import Texts
 from maskwright.analysis.schema.spacing import ANY, everywhere, spacing_of
+from maskwright.decoding.matcher import Matcher
 from maskwright.decoding.reference.json_places import Readings
 from maskwright.decoding.reference.json_texts import JsonInterpreter
-from maskwright.decoding.schema.matcher import SchemaMatcher
 from maskwright.maskstore.schema.compiled import SchemaTables
 from maskwright.maskstore.schema.write import write_schema
 
@@ -35,7 +35,7 @@ SPACINGS = (
 )
 
 
-def filled(matcher: SchemaMatcher) -> set[int]:
+def filled(matcher: Matcher) -> set[int]:
     words = np.zeros(matcher.store.n_words, np.uint32)
     try:
         matcher.fill(words)
@@ -60,7 +60,7 @@ def expected(interpreter: JsonInterpreter, readings: Readings) -> set[int]:
 def follow(texts: Texts, rng: random.Random, steps: int) -> int:
     """Compare masks along a random text. Returns how many."""
     interpreter = JsonInterpreter(texts)
-    matcher = SchemaMatcher(SchemaTables("random", texts, VOCABULARY, *write_schema(texts)), rng.choice((0, 3, 256)))
+    matcher = Matcher(SchemaTables("random", texts, VOCABULARY, *write_schema(texts)), rng.choice((0, 3, 256)))
     readings, n_masks = interpreter.start(), 0
     for _ in range(steps):
         try:
@@ -82,7 +82,7 @@ def follow(texts: Texts, rng: random.Random, steps: int) -> int:
         if luck < 0.05:
             matcher = matcher.fork()
         elif luck < 0.1:
-            matcher._give_room(0)
+            matcher.text._give_room(0)
         try:
             matcher.advance(token)
         except mw.LimitError:

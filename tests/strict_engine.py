@@ -15,7 +15,7 @@ import numpy as np
 from stores import small_automaton
 
 from maskwright.analysis.errors import MaskwrightError, StoreError
-from maskwright.decoding import dead_end_texts
+from maskwright.decoding.endings import ending
 from maskwright.maskstore.table import schema
 from maskwright.maskstore.table.check import check_table
 from maskwright.maskstore.table.schema import PARTS
@@ -78,8 +78,9 @@ def read_texts(store: Store, rng: random.Random) -> None:
 
 def read_strictly(matcher: Any, words: Any) -> None:
     """Have the matcher's memory checked, wherever it is now, and the words of its masks."""
-    matcher._bound = matcher._bound_to(matcher._table, matcher._memory.view(Strict), words)
-    matcher._checked = words
+    texts = matcher.text.texts
+    texts.bound = texts._bound_to(texts._table, texts._memory.view(Strict), words)
+    matcher._words = matcher._checked = words
 
 
 def altered(store: Store, rng: random.Random) -> Store:
@@ -109,7 +110,7 @@ def main(seed: int, n: int) -> None:
     rng = random.Random(seed)
     originals = [small_automaton(name) for name in ("lines", "sums", "modes")]
     # what a dead end's message asks is Python's own, and counts from the end of arrays
-    dead_end_texts.is_completable = lambda texts, slot, max_nodes=0: None
+    ending.is_completable = lambda text, max_nodes=0: None
     kept = endless = 0
     for store in originals:
         read_texts(Store(store.grammar, store.vocabulary, store.table.view(Strict), store.counts), rng)

@@ -176,7 +176,7 @@ def test_a_batch_in_threads_while_the_table_is_replaced() -> None:
         rng = random.Random(seed)
         batch, known = gated.store.batch(size, n_threads=n_threads), expected.batch(size)
         words, right = (np.zeros((size, expected.n_words), np.uint32) for _ in range(2))
-        opened = batch._table
+        opened = batch.many._table
         begun.wait(60)  # a table that is closed before is not the open one
         for step in range(60):
             if step == 20:
@@ -190,7 +190,7 @@ def test_a_batch_in_threads_while_the_table_is_replaced() -> None:
             tokens = [int(rng.choice(np.flatnonzero(each).tolist() or [-1])) for each in bits]
             batch.advance(tokens)
             known.advance(tokens)
-        assert not np.array_equal(opened, expected.table) and np.array_equal(batch._table, expected.table)
+        assert not np.array_equal(opened, expected.table) and np.array_equal(batch.many._table, expected.table)
 
     with ThreadPoolExecutor(4) as pool:
         for done in [pool.submit(decode, n_threads, seed) for seed, n_threads in enumerate((1, 1, 2, 3))]:
@@ -451,7 +451,7 @@ if not child:
     for thread in threads:
         thread.join()
     matcher.fill(words)
-    os._exit(0 if store.is_closed and len(begun) == 1 and matcher._table.base is store.table else 3)
+    os._exit(0 if store.is_closed and len(begun) == 1 and matcher.text.texts._table.base is store.table else 3)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 assert store.is_closing
 gate.set()

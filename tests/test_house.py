@@ -96,12 +96,39 @@ def test_functions_take_few_arguments() -> None:
     assert {where: n for where, n in found.items() if n > MOST_PARAMETERS} == {}
 
 
+def classes() -> dict[str, tuple[set[str], set[str]]]:
+    """By the name of a class those of its bases, and of its methods that have a docstring."""
+    found: dict[str, tuple[set[str], set[str]]] = {}
+    for node in (node for path in FILES for node in ast.walk(tree(path)) if isinstance(node, ast.ClassDef)):
+        bases, documented = found.setdefault(node.name, (set(), set()))
+        bases.update(ast.unparse(base).rpartition(".")[2] for base in node.bases)
+        documented.update(one.name for one in node.body if isinstance(one, Function) and ast.get_docstring(one))
+    return found
+
+
+def inherits(where: str, known: dict[str, tuple[set[str], set[str]]]) -> bool:
+    """Whether a method overrides one that has a docstring, which `inspect.getdoc` shows for it too."""
+    *_, owner, name = ("", *where.rpartition(":")[2].split("."))
+    agenda, seen = [owner], {owner}
+    for each in agenda:  # grows while it is read
+        bases = known.get(each, (set(), set()))[0] - seen
+        if any(name in known.get(base, (set(), set()))[1] for base in bases):
+            return True
+        seen |= bases
+        agenda += bases
+    return False
+
+
 def test_what_is_public_has_a_docstring() -> None:
+    known = classes()
     missing = [
         where
         for path in FILES
         for where, one, is_public in functions(path)
-        if is_public and ast.get_docstring(one) is None and not decorators(one) & {"overload", "typing.overload"}
+        if is_public
+        and ast.get_docstring(one) is None
+        and not decorators(one) & {"overload", "typing.overload"}
+        and not inherits(where, known)
     ]
     for path in FILES:
         for node in ast.walk(tree(path)):

@@ -13,20 +13,19 @@ from maskwright.analysis.arguments import as_boolean, as_integer, refuse_argumen
 from maskwright.analysis.errors import DeadEndError, MaskwrightError, VocabularyError
 from maskwright.decoding.adapters.prefixes import Ids, Prefixes, Rules
 from maskwright.decoding.engine.arguments import integers, texts
+from maskwright.decoding.engines import check_tables
 from maskwright.decoding.logits import ResidentRows, mend_rows, need_torch
 from maskwright.decoding.logits._row_kernels import NOTHING
 from maskwright.decoding.logits.filled import FilledRows
 from maskwright.decoding.logits.optional import need_dense
 from maskwright.decoding.logits.rows import DEFAULT_CAPACITY
 from maskwright.decoding.logits.staging import StreamEvent
-from maskwright.decoding.matcher import DEFAULT_ROLLBACK
-from maskwright.decoding.matchers import check_tables, make_matcher
+from maskwright.decoding.matcher import DEFAULT_ROLLBACK, Matcher
 from maskwright.maskstore.file.fileformat import as_table
-from maskwright.maskstore.table.compiled import EngineTable
 
 if TYPE_CHECKING:
     from maskwright.decoding.endings.ending import Ending
-    from maskwright.decoding.matchers import AnyTable
+    from maskwright.decoding.engines import AnyTable
     from maskwright.maskstore.vocabulary import Vocabulary
 
 
@@ -210,7 +209,7 @@ class MaskwrightLogitsProcessor:
         found = []
         for row, tokens in enumerate(ids.tolist()):
             origin, start = self._prefixes.origin(ids[row], row, len(ids))
-            matcher = make_matcher(origin.store, 0)
+            matcher = Matcher(origin.store, 0)
             matcher.advance_bytes(origin.prefix)
             padding = _padding(tokens, origin.store.vocabulary)
             for position in range(start, len(tokens)):
@@ -241,8 +240,8 @@ class MaskwrightLogitsProcessor:
         """The rows on a device; new ones for another device, or if the batch needs more."""
         resident = self._resident
         if resident is None or resident.device != device or resident.capacity <= 2 * rows:
-            tables = [store for store in self._stores if isinstance(store, EngineTable)]
-            if len(tables) == len(self._stores):
+            if all(getattr(store, "has_rows", False) for store in self._stores):
+                tables: Any = self._stores
                 resident = ResidentRows(tables, device, max(DEFAULT_CAPACITY, 2 * rows + 1))
             else:
                 resident = FilledRows(self.vocabulary, device, 2 * rows + 1)

@@ -20,10 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import IllegalTokenError, MaskwrightError
-from maskwright.decoding.matchers import make_matcher
+from maskwright.decoding.matcher import Matcher
 
 if TYPE_CHECKING:
-    from maskwright.decoding.matchers import AnyMatcher, AnyTable
+    from maskwright.decoding.engines import AnyTable
 
 Ids = npt.NDArray[np.int64]
 
@@ -123,7 +123,7 @@ class Prefixes:
         self._forget_rows()
 
     def _forget_rows(self) -> None:
-        self.matchers: list[AnyMatcher] = []
+        self.matchers: list[Matcher] = []
         self.has_ended: list[bool] = []
         self.is_stray: list[bool] = []
         self._sources: list[Origin] = []
@@ -166,7 +166,7 @@ class Prefixes:
             )
         return found
 
-    def advance(self, matcher: AnyMatcher, row: int, position: int, token: int) -> None:
+    def advance(self, matcher: Matcher, row: int, position: int, token: int) -> None:
         """Read a token.
 
         matcher : the text of the row.
@@ -329,7 +329,7 @@ class Prefixes:
         matchers, counts, has_ended = [], [], []
         for row, (source, origin) in enumerate(zip(sources, origins, strict=True)):
             if source is None:
-                matchers.append(make_matcher(origin.store, self._rules.max_rollback))
+                matchers.append(Matcher(origin.store, self._rules.max_rollback))
             elif source == row or source not in taken:
                 matchers.append(before[source])
                 taken.add(source)

@@ -2,5 +2,5 @@
 
 In: the stores of a host and its parts (`maskstore/composition`), tokens. Out: the states of texts,
 each a host's text and perhaps a part's under way in it, and their masks. Knows nothing of how a
-host or a part reads its own text: `Matcher` and `SchemaMatcher` do that.
+host or a part reads its own text: their own engines do that.
 """

@@ -1,4 +1,4 @@
-"""Where a text stands in one language, a host's or a part's, as all matchers can tell it.
+"""Where a text stands in one language, a host's or a part's, as all engines can tell it.
 
 `cursors` has the same for each kind of language, with what is faster there.
 """
@@ -6,65 +6,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
 from maskwright.decoding.composition.exits import NO_EXITS, Exit, Exits
-from maskwright.decoding.endings.ending import Ending
+from maskwright.decoding.engine.state import TextState
 
 Words = npt.NDArray[np.uint32]
-
-
-class Inner(Protocol):
-    """What `Matcher`, `SchemaMatcher` and `ComposedMatcher` have in common."""
-
-    def try_bytes(self, data: bytes) -> bool:
-        """Add bytes if they are legal."""
-
-    def try_fill(self, words: Words) -> bool:
-        """Write the mask; False at a dead end."""
-
-    def is_accepting(self) -> bool:
-        """Whether the text is legal as a whole."""
-
-    def rollback(self, n: int = 1) -> None:
-        """Take back the last n tokens or bytes."""
-
-    def short_ending(self) -> Ending:
-        """An ending."""
-
-    def fork(self) -> Inner:
-        """A second matcher in the same state."""
-
-    def _allows_bytes(self, slot: int, data: bytes) -> bool:
-        """Whether bytes may come next."""
 
 
 class Cursor:
     """A text of one language.
 
-    matcher : its state. A cursor that several readings share is never advanced.
+    text : its state. A cursor that several readings share is never advanced.
     eos : the end-of-text tokens of the vocabulary.
 
     The classes of `cursors` do the same as this one.
     """
 
-    __slots__ = ("_key", "eos", "matcher")
+    __slots__ = ("_key", "eos", "text")
 
-    def __init__(self, matcher: Inner, eos: tuple[int, ...]) -> None:
-        self.matcher, self.eos = matcher, eos
+    def __init__(self, text: TextState, eos: tuple[int, ...]) -> None:
+        self.text, self.eos = text, eos
         self._key: object = None
 
     def reads(self, data: bytes) -> bool:
         """Whether bytes, all of them of this language, may come next."""
-        return self.matcher._allows_bytes(0, data)
+        return self.text.allows(data)
 
     def try_bytes(self, data: bytes) -> bool:
         """Add bytes if `reads`."""
         self._key = None
-        return self.matcher.try_bytes(data)
+        return self.text.try_read(data)
 
     def try_token(self, token: int, data: bytes) -> bool:
         """Add a token if all of it is of this language, and may come.
@@ -80,11 +55,11 @@ class Cursor:
     def rollback(self) -> None:
         """Take back what the last successful `try_bytes` or `try_token` has added."""
         self._key = None
-        self.matcher.rollback(1)
+        self.text.undo(1)
 
     def accepts(self) -> bool:
         """Whether the text is legal as a whole."""
-        return self.matcher.is_accepting()
+        return self.text.can_end()
 
     def accepts_after(self, data: bytes) -> bool:
         """Whether the text is legal as a whole with more bytes."""
@@ -102,7 +77,7 @@ class Cursor:
 
         words : as many as the language's own vocabulary has.
         """
-        return self.matcher.try_fill(words)
+        return self.text.try_fill(words.view(np.int32))
 
     def fill_part(self, words: Words, exits: Exits = NO_EXITS) -> tuple[bool, bool]:
         """Write the mask of the tokens that begin in this language: of a part, not of a host.
@@ -132,7 +107,7 @@ class Cursor:
 
     def ending(self) -> bytes:
         """Bytes that complete the text."""
-        return self.matcher.short_ending().data
+        return bytes(self.text.short_ending().data)
 
     def key(self) -> object:
         """Texts of a language with equal keys have the same future."""
@@ -141,12 +116,11 @@ class Cursor:
         return self._key
 
     def _find_key(self) -> object:
-        found = getattr(self.matcher, "state_key", None)
-        return found() if found is not None else id(self.matcher)
+        return self.text.key()
 
     def fork(self) -> Self:
         """A second cursor in the same state."""
-        return type(self)(self.matcher.fork(), self.eos)
+        return type(self)(self.text.copy(), self.eos)
 
 
 def has(words: Words, token: int) -> bool:

@@ -11,12 +11,13 @@ from maskwright.analysis.errors import DeadEndError
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema.shapes import Texts as JsonTexts
 from maskwright.analysis.schema.spacing import ANY
-from maskwright.decoding.composition.cursor import Cursor, Inner
+from maskwright.decoding.composition.cursor import Cursor
 from maskwright.decoding.composition.exits import NO_EXITS, Exits
-from maskwright.decoding.engine.state_keys import state_key
-from maskwright.decoding.engine.strings import fill_part, try_token
-from maskwright.decoding.engine.texts import Texts
-from maskwright.decoding.schema.matcher import SchemaMatcher
+from maskwright.decoding.endings.json_ending import short_ending
+from maskwright.decoding.engine.slot import SlotText
+from maskwright.decoding.engine.state import TextState
+from maskwright.decoding.engine.strings import fill_part
+from maskwright.decoding.schema.text import SchemaText
 from maskwright.maskstore.composition.json_places import START, Place, place_after, without_space
 
 Words = npt.NDArray[np.uint32]
@@ -26,32 +27,26 @@ class GrammarCursor(Cursor):
     """A text of a grammar: one call of the engine reads all that can leave it."""
 
     __slots__ = ()
-    matcher: Texts  # type: ignore[assignment]
+    text: SlotText
 
     def try_token(self, token: int, data: bytes) -> bool:
-        """As `Cursor.try_token`."""
         self._key = None
-        return try_token(self.matcher, token)
+        return self.text.is_ok(self.text.read_token(token, True))
 
     def fill_part(self, words: Words, exits: Exits = NO_EXITS) -> tuple[bool, bool]:
-        """As `Cursor.fill_part`."""
         # BOUND: a token that was added may be the beginning of another one; that is read then
-        return fill_part(self.matcher, exits.strings(), words.view(np.int32))
-
-    def _find_key(self) -> object:
-        return state_key(self.matcher)
+        return fill_part(self.text, exits.strings(), words.view(np.int32))
 
 
 class JsonCursor(Cursor):
     """A text of a JSON schema, which may end only outside strings and brackets."""
 
-    __slots__ = ("_places", "_said")
-    matcher: SchemaMatcher
+    __slots__ = ("_places",)
+    text: SchemaText
 
-    def __init__(self, matcher: SchemaMatcher, eos: tuple[int, ...]) -> None:
-        super().__init__(matcher, eos)
+    def __init__(self, text: SchemaText, eos: tuple[int, ...]) -> None:
+        super().__init__(text, eos)
         self._places: list[Place] = [START]
-        self._said: list[bytes] = []
 
     @property
     def place(self) -> Place:
@@ -59,35 +54,28 @@ class JsonCursor(Cursor):
         return self._places[-1]
 
     def try_bytes(self, data: bytes) -> bool:
-        """As `Cursor.try_bytes`."""
         if not data:
             return True
         if not super().try_bytes(data):
             return False
-        self._said.append(data)
         self._places.append(place_after(data, self._places[-1]))
         return True
 
     def rollback(self) -> None:
-        """As `Cursor.rollback`."""
         super().rollback()
         self._places.pop()
-        self._said.pop()
 
     def accepts(self) -> bool:
-        """As `Cursor.accepts`."""
-        return self._places[-1] == START and self.matcher.is_accepting()
+        return self._places[-1] == START and self.text.can_end()
 
     def accepts_after(self, data: bytes) -> bool:
-        """As `Cursor.accepts_after`."""
         return place_after(data, self._places[-1]) == START and super().accepts_after(data)
 
     def fill_part(self, words: Words, exits: Exits = NO_EXITS) -> tuple[bool, bool]:
-        """As `Cursor.fill_part`."""
         place = self._places[-1]
         if place.depth > exits.deepest:
             # PERF: it ends neither here nor inside a token, so its mask has tokens, and no ends
-            if not self.matcher.try_fill(words):
+            if not self.text.try_fill(words.view(np.int32)):
                 words[:] = 0
                 return False, False
             return False, True
@@ -95,22 +83,26 @@ class JsonCursor(Cursor):
         self._add_exits(words, exits.at_place(place))
         return self.accepts(), bool(words.any())
 
+    def ending_of_marks(self) -> bytes:
+        """As `ending`, for a host: the vocabulary need not spell marks."""
+        texts = self.text.store.texts
+        assert isinstance(texts, JsonTexts)
+        return short_ending(texts, self.text.bytes_said()).data
+
     def may_leave(self, data: bytes) -> bool:
-        """As `Cursor.may_leave`."""
         place = self._places[-1]
         return len(data) > 1 and (not place.depth or b"}" in data or b"]" in data)
 
     def _find_key(self) -> object:
-        said = b"".join(self._said)
-        texts = self.matcher.store.texts
+        said = self.text.bytes_said()
+        texts = self.text.store.texts
         if isinstance(texts, JsonTexts) and texts.spacing == ANY:
             return without_space(said)
         return said
 
     def fork(self) -> Self:
-        """As `Cursor.fork`."""
         other = super().fork()
-        other._places, other._said = self._places.copy(), self._said.copy()
+        other._places = self._places.copy()
         return other
 
 
@@ -122,17 +114,15 @@ class PatternCursor(Cursor):
 
     __slots__ = ("_pattern", "_states")
 
-    def __init__(self, matcher: Inner, eos: tuple[int, ...], pattern: Dfa) -> None:
-        super().__init__(matcher, eos)
+    def __init__(self, text: TextState, eos: tuple[int, ...], pattern: Dfa) -> None:
+        super().__init__(text, eos)
         self._pattern = pattern
         self._states = [0]
 
     def reads(self, data: bytes) -> bool:
-        """As `Cursor.reads`."""
         return self._pattern.run(data, self._states[-1]) >= 0
 
     def try_bytes(self, data: bytes) -> bool:
-        """As `Cursor.try_bytes`."""
         if not data:
             return True
         state = self._pattern.run(data, self._states[-1])
@@ -142,16 +132,13 @@ class PatternCursor(Cursor):
         return True
 
     def rollback(self) -> None:
-        """As `Cursor.rollback`."""
         super().rollback()
         self._states.pop()
 
     def accepts(self) -> bool:
-        """As `Cursor.accepts`."""
         return bool(self._pattern.is_accepting[self._states[-1]])
 
     def accepts_after(self, data: bytes) -> bool:
-        """As `Cursor.accepts_after`."""
         state = self._pattern.run(data, self._states[-1])
         return state >= 0 and bool(self._pattern.is_accepting[state])
 
@@ -159,8 +146,7 @@ class PatternCursor(Cursor):
         return self._states[-1]
 
     def fork(self) -> Self:
-        """As `Cursor.fork`."""
-        other = type(self)(self.matcher.fork(), self.eos, self._pattern)
+        other = type(self)(self.text.copy(), self.eos, self._pattern)
         other._states = self._states.copy()
         return other
 
@@ -186,26 +172,21 @@ class RunCursor(Cursor):
         return not data
 
     def try_bytes(self, data: bytes) -> bool:
-        """As `Cursor.try_bytes`."""
         return not data
 
     def may_leave(self, data: bytes) -> bool:
-        """As `Cursor.may_leave`."""
         return False
 
     def rollback(self) -> None:
         """As `Cursor.rollback`: nothing was added."""
 
     def accepts(self) -> bool:
-        """As `Cursor.accepts`."""
         return self._has_tokens
 
     def accepts_after(self, data: bytes) -> bool:
-        """As `Cursor.accepts_after`."""
         return not data and self._has_tokens
 
     def fill(self, words: Words) -> bool:
-        """As `Cursor.fill`."""
         words[:] = self.words
         return True
 
@@ -219,21 +200,17 @@ class RunCursor(Cursor):
         return self._has_tokens
 
     def fork(self) -> Self:
-        """As `Cursor.fork`."""
         return self
 
 
-def cursor_of(matcher: Inner, eos: tuple[int, ...]) -> Cursor:
-    """The cursor of a matcher at the start of its text.
-
-    eos : the end-of-text tokens of the matcher's vocabulary.
-    """
-    if isinstance(matcher, Texts):
-        return GrammarCursor(matcher, eos)
-    if isinstance(matcher, SchemaMatcher):
-        texts = matcher.store.texts
-        return JsonCursor(matcher, eos) if isinstance(texts, JsonTexts) else PatternCursor(matcher, eos, texts)
-    return Cursor(matcher, eos)
+def cursor_of(text: TextState, eos: tuple[int, ...]) -> Cursor:
+    """The cursor of a text at its start. eos : the end-of-text tokens of its vocabulary."""
+    if isinstance(text, SlotText):
+        return GrammarCursor(text, eos)
+    if isinstance(text, SchemaText):
+        texts = text.store.texts
+        return JsonCursor(text, eos) if isinstance(texts, JsonTexts) else PatternCursor(text, eos, texts)
+    return Cursor(text, eos)
 
 
 __all__ = ["GrammarCursor", "JsonCursor", "PatternCursor", "RunCursor", "cursor_of"]

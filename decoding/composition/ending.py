@@ -7,13 +7,11 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import DeadEndError
 from maskwright.analysis.marks import MARK, mark
-from maskwright.analysis.schema.shapes import Texts
 from maskwright.decoding.composition.cursor import Cursor
+from maskwright.decoding.composition.cursors import JsonCursor
 from maskwright.decoding.composition.readings import Reading, Rules
 from maskwright.decoding.endings.ending import Ending
 from maskwright.decoding.endings.ending_spelling import spelling_of
-from maskwright.decoding.endings.json_ending import short_ending
-from maskwright.decoding.schema.matcher import SchemaMatcher
 from maskwright.maskstore.composition.tables import TokenPart, TokenRunPart
 from maskwright.maskstore.vocabulary.masks import tokens_of
 
@@ -58,11 +56,7 @@ def ending_of(rules: Rules, closed: list[Reading]) -> Ending:
 
 def _host_ending(rules: Rules, host: Cursor) -> list[bytes | int]:
     """The host's ending, with a shortest text of its part, or its token, for each mark."""
-    matcher = host.matcher
-    if isinstance(matcher, SchemaMatcher) and isinstance(matcher.store.texts, Texts):
-        data = short_ending(matcher.store.texts, matcher.said()).data  # the vocabulary need not spell marks
-    else:
-        data = host.ending()
+    data = host.ending_of_marks() if isinstance(host, JsonCursor) else host.ending()
     pieces: list[bytes | int] = []
     at = 0
     while (begin := data.find(bytes((MARK,)), at)) >= 0:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from maskwright.analysis.errors import MaskwrightError
-from maskwright.analysis.marks import MARK
 from maskwright.decoding.composition.cursors import RunCursor
-from maskwright.decoding.composition.matcher import ComposedMatcher
-from maskwright.decoding.engine.texts import Texts
+from maskwright.decoding.composition.text import ComposedText
+from maskwright.decoding.engine.constants import OK
+from maskwright.decoding.engine.slot import SlotText
 from maskwright.decoding.explain.explain import explain_next_bytes
 from maskwright.decoding.explain.explanation import Attempt, Explanation, position_of, shown_bytes
 from maskwright.maskstore.composition.tables import ComposedTables
@@ -22,38 +22,38 @@ def explain_composed(store: ComposedTables, text: bytes, wanted: int | bytes | N
     Returns an `Explanation`. Its `attempts` have for each language that the text may be in why it
         refuses, in its own words. Special tokens that are parts
         have no bytes, so a text with one cannot be asked about.
-    Raises: LimitError as `ComposedMatcher.fill`.
+    Raises: LimitError as `Matcher.fill`.
     """
-    matcher = ComposedMatcher(store, 0)
+    state = ComposedText(store, 0)
     for at in range(len(text)):
-        if not matcher.try_bytes(text[at : at + 1]):
-            return _refused(matcher, text, at, text[at : at + 1], f"the text is not legal under {store.name}")
-    where, position = matcher.where(), position_of(text, len(text))
+        if not state.try_read(text[at : at + 1]):
+            return _refused(state, text, at, text[at : at + 1], f"the text is not legal under {store.name}")
+    where, position = state.where(), position_of(text, len(text))
     if wanted is None:
         said = f"the text is the beginning of a legal one under {store.name}; its end is in {where}"
-        return Explanation(store.name, "the text", "allowed", said, position, is_whole=matcher.is_accepting())
+        return Explanation(store.name, "the text", "allowed", said, position, is_whole=state.can_end())
     if isinstance(wanted, int):
-        allowed, data = matcher.is_allowed(wanted), store.vocabulary.tokens[wanted]
+        allowed, data = state.read_token(wanted, False) == OK, store.vocabulary.tokens[wanted]
         what = f"token {wanted} ({data!r})"
     else:
-        allowed, data, what = matcher.fork().try_bytes(wanted), wanted, shown_bytes(wanted)
+        allowed, data, what = state.copy().try_read(wanted), wanted, shown_bytes(wanted)
     if allowed:
         return Explanation(store.name, what, "allowed", f"{what} may come next, in {where}", position)
     if isinstance(wanted, int) and (not data or wanted in store.vocabulary.eos):
-        return Explanation(store.name, what, "refused", matcher.why(wanted), position)
+        return Explanation(store.name, what, "refused", state.why(wanted, wanted), position)
     good = 0
-    while good + 1 < len(data) and matcher.try_bytes(data[good : good + 1]):
+    while good + 1 < len(data) and state.try_read(data[good : good + 1]):
         good += 1
-    return _refused(matcher, text + data, len(text) + good, data[good : good + 1], f"{what} may not come next")
+    return _refused(state, text + data, len(text) + good, data[good : good + 1], f"{what} may not come next")
 
 
-def _refused(matcher: ComposedMatcher, text: bytes, at: int, byte: bytes, said: str) -> Explanation:
+def _refused(state: ComposedText, text: bytes, at: int, byte: bytes, said: str) -> Explanation:
     """The explanation of a byte that is refused. at : where it stands in the text."""
-    allowed = bytes(one for one in range(MARK) if matcher._allows_bytes(0, bytes((one,))))
-    summary = f"{said}: byte {at}, {byte!r}, cannot come here, in {matcher.where()}"
-    attempts = [Attempt((), (), f"{name}: {why}", ()) for name, why in _words(matcher, byte)]
+    allowed = state.next_bytes()
+    summary = f"{said}: byte {at}, {byte!r}, cannot come here, in {state.where()}"
+    attempts = [Attempt((), (), f"{name}: {why}", ()) for name, why in _words(state, byte)]
     return Explanation(
-        matcher.store.name,
+        state.store.name,
         "the text",
         "refused",
         summary,
@@ -63,19 +63,21 @@ def _refused(matcher: ComposedMatcher, text: bytes, at: int, byte: bytes, said: 
     )
 
 
-def _words(matcher: ComposedMatcher, byte: bytes) -> list[tuple[str, str]]:
+def _words(state: ComposedText, byte: bytes) -> list[tuple[str, str]]:
     """Of each language that the text may be in its name, and why it refuses a byte."""
     found = []
-    for reading in matcher._close():
-        name = matcher.store.name if reading.back is None else f"part {matcher.store.parts[reading.part].name}"
+    for reading in state._close():
+        name = state.store.name if reading.back is None else f"part {state.store.parts[reading.part].name}"
         if isinstance(reading.cursor, RunCursor):
             continue  # it has tokens, and no words of its own
-        inner = reading.cursor.matcher
-        vocabulary = inner.store.vocabulary  # type: ignore[attr-defined]
+        inner = reading.cursor.text
+        vocabulary = inner.store.vocabulary
         try:
             if byte in vocabulary.tokens:
-                found.append((name, inner.explain(vocabulary.tokens.index(byte)).summary))  # type: ignore[attr-defined]
-            elif isinstance(inner, Texts):  # a host's vocabulary has no more than it takes
+                token = vocabulary.tokens.index(byte)
+                explained = inner.explain(token)
+                found.append((name, inner.why(token, token) if explained is None else explained.summary))
+            elif isinstance(inner, SlotText):  # a host's vocabulary has no more than it takes
                 found.append((name, explain_next_bytes(inner, byte).summary))
         except MaskwrightError as error:
             found.append((name, str(error)))

@@ -41,7 +41,7 @@ class JsonStringCursor(Cursor):
     __slots__ = ("_history", "_inner", "_pending", "_place", "_splits", "_tokens")
 
     def __init__(self, inner: Cursor, tokens: JsonStringTokens, splits: Splits) -> None:
-        super().__init__(inner.matcher, inner.eos)
+        super().__init__(inner.text, inner.eos)
         self._inner, self._tokens, self._splits = inner, tokens, splits
         self._place, self._pending = _BEFORE, b""
         self._history: list[tuple[int, bytes, bool]] = []
@@ -127,7 +127,6 @@ class JsonStringCursor(Cursor):
         return bool(words.any())
 
     def try_token(self, token: int, data: bytes) -> bool:
-        """As `Cursor.try_token`."""
         if self._place != _INSIDE or self._pending or not self._tokens.vocabulary.tokens[token]:
             return self.try_bytes(data)
         # the token has no escape and no quote
@@ -148,7 +147,7 @@ class JsonStringCursor(Cursor):
         tokens = self._tokens
         inside = np.empty(-(-tokens.vocabulary.size // 32), np.uint32)
         _, has_tokens = fill_part(
-            self._inner.matcher,
+            self._inner.text,
             exits.inside(tokens),
             words.view(np.int32),
             inside.view(np.int32),

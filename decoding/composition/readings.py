@@ -179,7 +179,7 @@ class Back:
         asked = sorted(tails)
         words = np.zeros(-(-len(asked) // 32), np.uint32)
         strings = strings_array(Asked(data, COMES, -1, (at,)) for at, data in enumerate(asked))
-        add_strings(cursor.matcher, strings, words, words)
+        add_strings(cursor.text, strings, words, words)
         found = {data for at, data in enumerate(asked) if has(words, at)}
         if len(self.closed()) > 1 or any(self._rules.tables.first):
             found |= {data for data in asked if data not in found and self.allows(data)}
@@ -213,7 +213,7 @@ class Rules:
 
     def host(self) -> Cursor:
         """The host's text, at its start."""
-        return cursor_of(self.tables.host.matcher(self._max_rollback), ())
+        return cursor_of(self.tables.host.matcher(self._max_rollback).text, ())
 
     def start(self, number: int) -> Cursor | None:
         """A part's text, at its start, which is not to be advanced; None for a token."""
@@ -393,7 +393,7 @@ def start_of(part: AnyPart, splits: Splits, max_rollback: int = 2) -> Cursor | N
         return None
     if isinstance(part, TokenRunPart):
         return RunCursor(part.words)
-    inner = cursor_of(part.store.matcher(max_rollback), part.store.vocabulary.eos)
+    inner = cursor_of(part.store.matcher(max_rollback).text, part.store.vocabulary.eos)
     return JsonStringCursor(inner, part.tokens, splits) if isinstance(part, JsonStringPart) else inner
 
 

@@ -32,7 +32,7 @@ import os
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from maskwright.analysis.errors import DeadEndError, LimitError
 from maskwright.analysis.grammar.grammar import Grammar
@@ -41,11 +41,10 @@ from maskwright.analysis.locks import new_lock
 from maskwright.decoding.endings._ending_kernels import COSTLY
 from maskwright.decoding.endings.ending_search import EndingSearch
 from maskwright.decoding.endings.ending_spelling import Spelling
-from maskwright.decoding.engine.alone import Alone
 from maskwright.maskstore.table.compiled import EngineTable
 
 if TYPE_CHECKING:
-    from maskwright.decoding.engine.texts import Texts
+    from maskwright.decoding.engine.slot import SlotText
 
 SHORT_NODES = 2_000
 """States that the search for a short ending looks at beyond those for each byte of the ending.
@@ -75,15 +74,12 @@ class Ending:
     is_shortest: bool = True
 
 
-def shortest_ending(texts: Texts, slot: int = 0) -> Ending:
+def shortest_ending(text: SlotText) -> Ending:
     """A shortest byte string that completes a text, and the fewest tokens that spell it.
 
     Both are empty if the text is legal already. The ending is the first of the shortest ones that
     the vocabulary can spell, in the order of bytes with printable ASCII first. Of several spellings
     with the fewest tokens it is the one whose tokens are longer from the left.
-
-    texts : a matcher or a batch.
-    slot : the text's slot.
 
     Raises: DeadEndError if no sequence of tokens completes the text; LimitError if none was found
     among `MAX_NODES` states (and some more for each byte) or in `MAX_HELD` bytes of memory, or if
@@ -92,16 +88,14 @@ def shortest_ending(texts: Texts, slot: int = 0) -> Ending:
     Cost: the first call on a store builds its tables (python: 1.5 s). After that O(depth of the
     stack), and a few ms for each terminal.
     """
-    return _ending(texts, slot, lambda search: (search.run(_start(search, texts, slot)), True))
+    return _ending(text, lambda search: (search.run(search.start_of(text)), True))
 
 
-def short_ending(texts: Texts, slot: int = 0, max_nodes: int | None = None, most_bytes: int | None = None) -> Ending:
+def short_ending(text: SlotText, max_nodes: int | None = None, most_bytes: int | None = None) -> Ending:
     """A shortest ending if the search soon finds it; else one that is hardly longer.
 
     It is for callers that need some ending in time.
 
-    texts : a matcher or a batch.
-    slot : the text's slot.
     max_nodes : states that may be looked at to find a shortest one (and some more for each byte);
         `SHORT_NODES` by default.
     most_bytes : an ending that has certainly more is not searched for.
@@ -114,74 +108,64 @@ def short_ending(texts: Texts, slot: int = 0, max_nodes: int | None = None, most
 
     def found_by(search: EndingSearch) -> tuple[bytes | None, bool]:
         if most_bytes is not None:
-            search.refuse_far(_start(search, texts, slot), most_bytes)
+            search.refuse_far(search.start_of(text), most_bytes)
         for times in (1, SECOND_TRY):
             try:
-                return search.run(_start(search, texts, slot), times * nodes), True
+                return search.run(search.start_of(text), times * nodes), True
             except LimitError:
                 pass
             try:
-                return search.descend(_start(search, texts, slot), times * SHORT_STEPS), False
+                return search.descend(search.start_of(text), times * SHORT_STEPS), False
             except LimitError as error:
                 last = error
         raise last
 
-    return _ending(texts, slot, found_by)
+    return _ending(text, found_by)
 
 
-def min_bytes_left(texts: Texts, slot: int = 0) -> int:
+def min_bytes_left(text: SlotText) -> int:
     """The length of a shortest ending, in bytes, whether or not the vocabulary can spell it.
-
-    texts, slot : as of `shortest_ending`.
 
     Raises: DeadEndError if no bytes complete the text; LimitError as `shortest_ending`.
 
     Cost: as `shortest_ending`.
     """
-    tools = _tools_of(texts.store)
+    tools = _tools_of(text.store)
     with tools.lock:
-        if texts._is_finished(slot) or texts._is_accepting(slot):
+        if text.can_end():
             return 0
         search = tools.search()
-        found = search.run(_start(search, texts, slot))
-        return len(_checked(tools, texts, found))
+        found = search.run(search.start_of(text))
+        return len(_checked(tools, text, found))
 
 
-def _start(search: EndingSearch, texts: Texts, slot: int) -> Any:
-    with Alone(texts):
-        return search.start_of(texts, slot)
-
-
-def is_completable(texts: Texts, slot: int = 0, max_nodes: int = 2_000) -> bool | None:
+def is_completable(text: SlotText, max_nodes: int = 2_000) -> bool | None:
     """Whether some bytes complete a text, whatever the vocabulary; None if the search gave up.
 
-    It is for callers that hold the texts (`Alone`) already, such as the message about a dead end.
-
-    texts, slot : as of `shortest_ending`.
     max_nodes : states that may be looked at (and some more for each byte).
     """
-    tools = _tools_of(texts.store)
+    tools = _tools_of(text.store)
     with tools.lock:
         search = tools.search()
         try:
-            return _checked(tools, texts, search.run(search.start_of(texts, slot), max_nodes)) is not None
+            return _checked(tools, text, search.run(search.start_of(text), max_nodes)) is not None
         except DeadEndError:
             return False
         except LimitError:
             return None
 
 
-def _ending(texts: Texts, slot: int, found_by: Callable[[EndingSearch], tuple[bytes | None, bool]]) -> Ending:
+def _ending(text: SlotText, found_by: Callable[[EndingSearch], tuple[bytes | None, bool]]) -> Ending:
     """The ending that a search finds, and the tokens that spell it.
 
     found_by : the search; it returns the bytes, and whether they are shortest.
     """
-    tools = _tools_of(texts.store)
+    tools = _tools_of(text.store)
     with tools.lock:
-        if texts._is_finished(slot) or texts._is_accepting(slot):
+        if text.can_end():
             return Ending(b"", ())
         found, is_shortest = found_by(tools.search())
-        data = _checked(tools, texts, found)
+        data = _checked(tools, text, found)
         tokens = tools.spelling.fewest_tokens(data)
         if tokens is None:
             found, is_shortest = found_by(tools.search(spelled=True))
@@ -191,14 +175,14 @@ def _ending(texts: Texts, slot: int, found_by: Callable[[EndingSearch], tuple[by
         return Ending(data, tokens, is_shortest)
 
 
-def _checked(tools: _Tools, texts: Texts, found: bytes | None) -> bytes:
+def _checked(tools: _Tools, text: SlotText, found: bytes | None) -> bytes:
     if found is None:
         if tools.uncounted is None:
-            tools.uncounted = _uncounted(texts.store.grammar, tools.search().lexer.width)
+            tools.uncounted = _uncounted(text.store.grammar, tools.search().lexer.width)
         if tools.uncounted:
             raise LimitError(tools.uncounted)
         raise DeadEndError(
-            f"grammar {texts.store.grammar.name}: no bytes complete this text; `maskwright lint` says why"
+            f"grammar {text.store.grammar.name}: no bytes complete this text; `maskwright lint` says why"
         )
     return found
 

@@ -16,7 +16,7 @@ from maskwright.analysis.lexing.encoding import DEAD, RESTART
 from maskwright.decoding.engine import constants
 
 if TYPE_CHECKING:
-    from maskwright.decoding.engine.texts import Texts
+    from maskwright.decoding.engine.slot import SlotText
     from maskwright.maskstore.table.compiled import EngineTable
 from maskwright.decoding.endings.ending_lexer import EndingLexer
 from maskwright.decoding.endings.ending_parser import EndingParser, Frame, pop_frames
@@ -110,17 +110,13 @@ class EndingMachine:
         self._frames = {}
         self._configurations = {}
 
-    def start_of(self, texts: Texts, slot: int) -> Node:
-        """The state of a text. The caller must see to it that nobody else uses the texts (`Alone`).
-
-        texts, slot : a matcher or a batch, and the text's slot.
-        """
-        memory, region = texts._memory, int(texts._regions[texts._slot(slot)])
-        columns = texts._read_columns(slot)
-        frames = [self._stack(states, columns) for states in texts._read_stacks(slot)]
-        configuration = self._configuration(frames, tuple(columns), int(memory[region + constants.DEPTH]))
-        state = int(memory[region + constants.LEXER])
-        column = Column(int(memory[region + constants.COLUMN]), int(memory[region + constants.NARROW]))
+    def start_of(self, text: SlotText) -> Node:
+        """The state of a text."""
+        memory, columns = text.memory, text.columns()
+        frames = [self._stack(states, columns) for states in text.stacks()]
+        configuration = self._configuration(frames, tuple(columns), int(memory[constants.DEPTH]))
+        state = int(memory[constants.LEXER])
+        column = Column(int(memory[constants.COLUMN]), int(memory[constants.NARROW]))
         return configuration, state, column if self.lexer.is_newline[state] else FIRST_COLUMN, 0
 
     def _stack(self, states: Sequence[int], columns: Sequence[Column]) -> Frame:

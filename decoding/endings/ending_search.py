@@ -16,7 +16,7 @@ from maskwright.analysis.grammar.columns import FIRST_COLUMN, Column
 from maskwright.decoding.endings._ending_kernels import COSTLY
 
 if TYPE_CHECKING:
-    from maskwright.decoding.engine.texts import Texts
+    from maskwright.decoding.engine.slot import SlotText
     from maskwright.maskstore.table.compiled import EngineTable
 from maskwright.decoding.endings.ending_machine import EndingMachine, Node, Options, ParserConfiguration
 from maskwright.decoding.endings.ending_parser import Frame
@@ -88,16 +88,14 @@ class EndingSearch(EndingMachine):
         self._known: dict[Key, int] = {}
         self._children: dict[Key, list[Move]] = {}
 
-    def start_of(self, texts: Texts, slot: int) -> Node:
+    def start_of(self, text: SlotText) -> Node:
         """The state of a text, as of `EndingMachine`.
 
         What was learnt is dropped first if it takes more than `MAX_KEPT` bytes.
-
-        texts, slot : a matcher or a batch, and the text's slot.
         """
         if self._held > MAX_KEPT:
             self.forget()
-        return super().start_of(texts, slot)
+        return super().start_of(text)
 
     # --- bounds ---
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,29 +22,6 @@ if TYPE_CHECKING:
     from maskwright.maskstore.vocabulary import Vocabulary
 
 Words = npt.NDArray[np.uint32]
-
-
-class Text(Protocol):
-    """What is asked of a matcher, of whatever kind."""
-
-    @property
-    def store(self) -> Any:
-        """The store, with its vocabulary."""
-
-    def fork(self) -> Self:
-        """An independent copy."""
-
-    def fill(self, bitmask: Any) -> None:
-        """Fill a mask."""
-
-    def advance_bytes(self, data: bytes) -> None:
-        """Read bytes."""
-
-    def is_accepting(self) -> bool:
-        """Whether the text may end."""
-
-    def is_finished(self) -> bool:
-        """Whether the text has ended."""
 
 
 MOST_BYTES = 256
@@ -122,9 +99,10 @@ class Forced:
     masks: dict[int, Words] = field(default_factory=dict)
 
 
-def forced(matcher: Text, limit: int = MOST_BYTES) -> Forced:
+def forced(matcher: Any, limit: int = MOST_BYTES) -> Forced:
     """The forced bytes behind a matcher's text. The matcher is left as it is.
 
+    matcher : a `Matcher` (which asks this module, so that it is not imported here).
     limit : the most bytes to look for.
 
     Cost: a mask a byte, or fewer where no token is a single byte.
@@ -139,7 +117,7 @@ def forced(matcher: Text, limit: int = MOST_BYTES) -> Forced:
         with contextlib.suppress(DeadEndError):  # tokens that began before may reach past this place
             there.fill(words.view(np.int32))
             found.masks[len(found.data)] = words
-        if there.is_accepting() or len(found.data) >= limit or _may_be_whole(there):
+        if there.is_accepting() or len(found.data) >= limit or there.text.may_be_whole():
             break
         certain, tails = table.common(found.masks.get(len(found.data)), tails)
         if not certain:
@@ -149,13 +127,7 @@ def forced(matcher: Text, limit: int = MOST_BYTES) -> Forced:
     return found
 
 
-def _may_be_whole(matcher: Text) -> bool:
-    """Whether a token may come for itself, not for its bytes: of a part that is a set of them."""
-    asked = getattr(matcher, "may_be_whole", None)
-    return asked is not None and bool(asked())
-
-
-def forced_bytes(matcher: Text, limit: int = MOST_BYTES) -> bytes:
+def forced_bytes(matcher: Any, limit: int = MOST_BYTES) -> bytes:
     """The longest bytes with which every continuation of a matcher's text begins.
 
     matcher : left as it is. A vocabulary that cannot spell each byte has fewer continuations: those

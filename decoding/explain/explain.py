@@ -12,7 +12,7 @@ from __future__ import annotations
 from maskwright.analysis.arguments import as_integer, need_type, refuse_argument
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.decoding.engine.arguments import plain_bytes
-from maskwright.decoding.engine.texts import Texts
+from maskwright.decoding.engine.slot import SlotText
 from maskwright.decoding.explain.explainer import Explainer
 from maskwright.decoding.explain.explanation import (
     Explanation,
@@ -97,42 +97,37 @@ def explain_id(store: EngineTable, text: bytes, token: int) -> Explanation:
     return explainer.text(text) if good < len(text) else explainer.other(configurations, token, text)
 
 
-def explain_next(texts: Texts, token: int) -> Explanation:
-    """Return why a token may or may not come next in the state of a matcher.
+def explain_next(text: SlotText, token: int) -> Explanation:
+    """Return why a token may or may not come next in the state of a text.
 
-    A matcher keeps neither its text nor the names of terminals that its parser cannot tell apart.
+    The state keeps neither its text nor the names of terminals that its parser cannot tell apart.
     Of such terminals the first is shown.
 
-    texts : a single text; its slot 0 is explained.
-    token : token id.
+    token : token id, 0 or more.
 
     Returns an `Explanation`.
-    Raises: as `explain_text`; IllegalTokenError if the token is not an integer; StoreError if the
+    Raises: as `explain_text`; StoreError if the
         store's lexer or parser is not the one that this version, under this Python's Unicode,
         builds for its grammar.
     """
-    store = texts.store
-    explainer = Explainer(machine_of(store.grammar), store, texts)
+    store = text.store
+    explainer = Explainer(machine_of(store.grammar), store, text)
     vocabulary = store.vocabulary
-    found = texts._id(token)
-    if found < 0:
-        return explainer.other([], token, None)
-    token = found
-    if texts._is_finished(0):
+    if text.is_finished():
         shown = f"token {token}" + (f" ({vocabulary.tokens[token]!r})" if 0 <= token < vocabulary.size else "")
         summary = f"{shown} comes after the end of the text: reset() begins a new one"
         return Explanation(store.grammar.name, f"token {token}", "refused", summary)
-    configurations = explainer.configurations_of(texts)
+    configurations = explainer.configurations_of(text)
     if 0 <= token < vocabulary.size and vocabulary.tokens[token] and token not in vocabulary.eos:
         what = f"token {token} ({vocabulary.tokens[token]!r})"
         return explainer.token(configurations, vocabulary.tokens[token], what, None)
     return explainer.other(configurations, token, None)
 
 
-def explain_next_bytes(texts: Texts, data: bytes) -> Explanation:
+def explain_next_bytes(text: SlotText, data: bytes) -> Explanation:
     """As `explain_next`, for bytes, which need be no token."""
-    explainer = Explainer(machine_of(texts.store.grammar), texts.store, texts)
-    return explainer.token(explainer.configurations_of(texts), data, shown_bytes(data), None)
+    explainer = Explainer(machine_of(text.store.grammar), text.store, text)
+    return explainer.token(explainer.configurations_of(text), data, shown_bytes(data), None)
 
 
 __all__ = ["explain_id", "explain_next", "explain_next_bytes", "explain_text", "explain_token"]

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from maskwright.analysis.arguments import clip
-from maskwright.analysis.errors import DeadEndError, IllegalTokenError, StoreError
+from maskwright.analysis.errors import StoreError
 from maskwright.analysis.grammar.columns import MOST_COLUMN, Column
 from maskwright.analysis.lexing.encoding import START_STATE
 from maskwright.decoding.engine import constants
-from maskwright.decoding.engine.alone import Alone
+from maskwright.decoding.engine.slot import SlotText
 from maskwright.decoding.engine.texts import Texts
 from maskwright.decoding.explain.explanation import (
     Attempt,
@@ -51,11 +51,11 @@ _MARK = b"\xef\xbb\xbf"
 class Explainer:
     """One explanation under way."""
 
-    def __init__(self, machine: Machine, store: EngineTable | None = None, texts: Texts | None = None) -> None:
+    def __init__(self, machine: Machine, store: EngineTable | None = None, state: SlotText | None = None) -> None:
         self.machine = machine
         self.grammar = machine.grammar
         self.store = store
-        self.texts = texts
+        self.state = state
         self.trace = Interpreter(machine)
         self.in_words = StackDescriptions(self.trace)
 
@@ -175,7 +175,7 @@ class Explainer:
         live = self.machine.transducer.live[configuration.lexer]
         names = listed(self.names(live)) if configuration.lexer != START_STATE else ""
         if text is None:
-            if self.texts is not None:
+            if self.state is not None:
                 found["note"] = (
                     "worked out from the matcher's state: only the first of the terminals or rules that no text tells apart is shown"
                 )
@@ -268,13 +268,13 @@ class Explainer:
         live = self.machine.transducer.live[state]
         return (*self.names(found), *([f"({listed(self.names(live), 4)} under way)"] if live else []))
 
-    def configurations_of(self, texts: Texts) -> list[Configuration]:
-        """The configuration of a matcher, with states of the full tables instead of the store's.
+    def configurations_of(self, text: SlotText) -> list[Configuration]:
+        """The configuration of a text, with states of the full tables instead of the store's.
 
         Raises: StoreError if the store's lexer or parser differs from what is built for its grammar
             now.
         """
-        table, memory = texts.store.table, texts._memory
+        table, memory = text.store.table, text.memory
         transducer = self.machine.transducer
         n = transducer.n_states
         at = int(table[schema.NEXT_STATE])
@@ -284,12 +284,11 @@ class Explainer:
                 f"the store of grammar {self.grammar.name} has a different lexer from the one that this version of maskwright builds for "
                 "it under this Python's Unicode; build the store anew"
             )
-        stacks = tuple(self._lifted(states) for states in texts._stacks(0))
-        region = int(texts._regions[0])
+        stacks = tuple(self._lifted(states) for states in text.stacks())
         lexer, wide, narrow, depth = (
-            int(memory[region + p]) for p in (constants.LEXER, constants.COLUMN, constants.NARROW, constants.DEPTH)
+            int(memory[p]) for p in (constants.LEXER, constants.COLUMN, constants.NARROW, constants.DEPTH)
         )
-        return [Configuration(lexer, Column(wide, narrow), depth, tuple(texts._columns(0)), stacks, False, None)]
+        return [Configuration(lexer, Column(wide, narrow), depth, tuple(text.columns()), stacks, False, None)]
 
     def _lifted(self, merged: Sequence[int]) -> Stack:
         """A stack of the full tables that corresponds to a stack of the engine's merged tables.
@@ -466,13 +465,8 @@ class Explainer:
         if self.store is None:
             return ()
         words = np.zeros(self.store.n_words, np.uint32)
-        texts = self.texts or Texts(self.store, 1, 0)
-        try:
-            if text is not None:
-                texts._advance_bytes(0, text)
-            with Alone(texts):
-                texts._fill(0, words.view(np.int32))
-        except (DeadEndError, IllegalTokenError):
+        state = self.state or SlotText(Texts(self.store, 1, 0))
+        if not (text is None or state.try_read(text)) or not state.try_fill(words.view(np.int32)):
             return ()
         allowed = tokens_of(words).tolist()
         tokens = self.store.vocabulary.tokens

@@ -18,7 +18,7 @@ from maskwright.decoding.endings.ending_spelling import spelling_of
 
 if TYPE_CHECKING:
     from maskwright.decoding.endings.ending import Ending
-    from maskwright.decoding.matchers import AnyMatcher
+    from maskwright.decoding.matcher import Matcher
 
 MOST_STARTS = 8
 """Ends of an ending that are tried before another one is searched for."""
@@ -39,7 +39,7 @@ class Budget:
     Raises: DeadEndError if no tokens complete the text; LimitError if no ending is found.
     """
 
-    def __init__(self, matcher: AnyMatcher, to_spell: bytes, has_names: bool = False) -> None:
+    def __init__(self, matcher: Matcher, to_spell: bytes, has_names: bool = False) -> None:
         self._has_names = has_names
         self._matcher = matcher
         self._tokens = matcher.store.vocabulary.tokens
@@ -143,7 +143,7 @@ class Budget:
         except (DeadEndError, LimitError):
             return None
 
-    def _search(self, matcher: AnyMatcher) -> Ending:
+    def _search(self, matcher: Matcher) -> Ending:
         begin = time.perf_counter()
         try:
             return matcher.short_ending()

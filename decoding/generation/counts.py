@@ -18,7 +18,7 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -27,12 +27,9 @@ from maskwright.analysis.arguments import as_integer, clip, need_number, need_ty
 from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError, StoreError, VocabularyError
 from maskwright.analysis.nesting import read_json
 from maskwright.decoding.engine.arguments import integer_row
-from maskwright.decoding.matchers import is_matcher
+from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.file.writing import replace_file
 from maskwright.maskstore.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    from maskwright.decoding.matchers import AnyMatcher
 
 Words = npt.NDArray[np.int32]
 
@@ -107,7 +104,7 @@ class TokenCounts:
         token = max(found, key=found.__getitem__)
         return token if found[token] >= max(self.least, self.share * sum(found.values())) else -1
 
-    def learn(self, matcher: AnyMatcher, tokens: Sequence[int], before: int = -1) -> int:
+    def learn(self, matcher: Matcher, tokens: Sequence[int], before: int = -1) -> int:
         """Count the tokens of a text.
 
         matcher : at the beginning of the text; it reads the tokens.
@@ -119,7 +116,7 @@ class TokenCounts:
         Raises: MaskwrightError if the matcher is none, or the tokens are no integers;
         VocabularyError if the matcher is for another vocabulary; LimitError as `fill`.
         """
-        if not is_matcher(matcher):
+        if not isinstance(matcher, Matcher):
             refuse_argument("matcher", matcher, "a Matcher")
         self.check_belongs(matcher.store.vocabulary)
         before = as_integer("before", before)
@@ -139,7 +136,7 @@ class TokenCounts:
             before = token
         return len(ids)
 
-    def draft(self, matcher: AnyMatcher, words: Words, before: int) -> list[int]:
+    def draft(self, matcher: Matcher, words: Words, before: int) -> list[int]:
         """Tokens that are likely to come, each of them legal behind those before it.
 
         matcher : of the text; it is left as it is.
@@ -147,7 +144,7 @@ class TokenCounts:
         before : the token before.
         """
         found: list[int] = []
-        there: AnyMatcher | None = None
+        there: Matcher | None = None
         ends = self.vocabulary.eos
         while len(found) < self.ahead:
             token = self.likely(self.place(words, before))

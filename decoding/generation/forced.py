@@ -18,7 +18,7 @@ from maskwright.decoding.engine.forced import Forced, forced
 from maskwright.maskstore.vocabulary.masks import words_of
 
 if TYPE_CHECKING:
-    from maskwright.decoding.matchers import AnyMatcher
+    from maskwright.decoding.matcher import Matcher
     from maskwright.maskstore.canonical import CanonicalState, CanonicalTokens
     from maskwright.maskstore.canonical.tokens import Spot
 
@@ -110,7 +110,7 @@ class ForcedSpellings:
         return self._alive[node]
 
 
-def forced_tokens(matcher: AnyMatcher, state: CanonicalState) -> list[int]:
+def forced_tokens(matcher: Matcher, state: CanonicalState) -> list[int]:
     """The tokens with which every canonical continuation of a matcher's text begins.
 
     matcher, state : stand at the same place; both are left as they are.

@@ -41,7 +41,7 @@ from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.masks import few_tokens
 
 if TYPE_CHECKING:
-    from maskwright.decoding.matchers import AnyMatcher
+    from maskwright.decoding.matcher import Matcher
     from maskwright.maskstore.canonical import CanonicalTokens
 
 MOST_TRIES = 64
@@ -54,7 +54,7 @@ class Generation:
     `completion` is available once the iterator is exhausted. `run` exhausts it.
     """
 
-    def __init__(self, model: Any, matcher: AnyMatcher | None, prompt_tokens: Sequence[int], options: Options) -> None:
+    def __init__(self, model: Any, matcher: Matcher | None, prompt_tokens: Sequence[int], options: Options) -> None:
         vocabulary, heal, names, counts = options.vocabulary, options.heal, options.names, options.counts
         canonical = options.canonical
         self._reader = reader_of(model, prompt_tokens)
@@ -244,7 +244,7 @@ class Generation:
         """Seconds, without those that were spent on endings."""
         return time.perf_counter() - (0.0 if self._budget is None else self._budget.seconds)
 
-    def _fill(self, matcher: AnyMatcher) -> None:
+    def _fill(self, matcher: Matcher) -> None:
         """Make the mask of the next token."""
         matcher.fill(self._words)
         if self._lookahead is not None and not self._healing.to_spell:
@@ -279,7 +279,7 @@ class Generation:
         if found := intervention(len(self._tokens), logits, self._words, own):
             self._interventions.append(found)
 
-    def _logits_ahead(self, counts: TokenCounts, matcher: AnyMatcher) -> Logits:
+    def _logits_ahead(self, counts: TokenCounts, matcher: Matcher) -> Logits:
         """The logits of the next token; the model reads those that are likely behind it as well."""
         self._place = counts.place(self._words, self._before)
         self._n_predicted += self._reader.is_ahead
@@ -389,7 +389,7 @@ class Generation:
 
 def generate(
     model: Any,
-    matcher: AnyMatcher | None,
+    matcher: Matcher | None,
     prompt_tokens: Sequence[int],
     *,
     vocabulary: Vocabulary | None = None,

@@ -14,7 +14,7 @@ from maskwright.decoding.logits import apply_mask
 
 if TYPE_CHECKING:
     from maskwright.decoding.generation.logits import Logits, Sampler
-    from maskwright.decoding.matchers import AnyMatcher
+    from maskwright.decoding.matcher import Matcher
     from maskwright.maskstore.canonical import CanonicalTokens
 
 Words = npt.NDArray[np.int32]
@@ -29,7 +29,7 @@ class CanonicalGuide:
         its own.
     """
 
-    def __init__(self, tokens: CanonicalTokens, matcher: AnyMatcher, before: Sequence[int]) -> None:
+    def __init__(self, tokens: CanonicalTokens, matcher: Matcher, before: Sequence[int]) -> None:
         self._matcher = matcher
         self._state = tokens.start()
         self._words = np.zeros((matcher.store.vocabulary.size + 31) // 32, np.int32)

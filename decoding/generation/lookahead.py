@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import DeadEndError, MaskwrightError
 from maskwright.decoding.engine import constants
+from maskwright.decoding.engine.slot import SlotText
 from maskwright.decoding.matcher import Matcher
 from maskwright.decoding.names import layout
 from maskwright.decoding.names.lexer import name_lexer
@@ -55,7 +56,8 @@ class Borders:
 
     def place(self, matcher: Matcher) -> Place:
         """The lexeme under way where a matcher of the store stands."""
-        array, lexer_state = self._lexer.array, int(matcher._memory[int(matcher._regions[0]) + constants.LEXER])
+        assert isinstance(matcher.text, SlotText)  # INVARIANT: the store is a grammar's
+        array, lexer_state = self._lexer.array, int(matcher.text.memory[constants.LEXER])
         pending, winner = self._lexer.pending[lexer_state]
         return Place(int(array[array[layout.UNDER_WAY] + lexer_state]), pending, winner >= 0)
 

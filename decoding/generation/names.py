@@ -31,7 +31,7 @@ class NameGuide:
     """
 
     def __init__(self, source: NameSource, matcher: object, to_spell: bytes) -> None:
-        if not isinstance(matcher, Matcher):
+        if not (isinstance(matcher, Matcher) and matcher.text.can_hold_names):
             raise MaskwrightError(
                 "names need the matcher of a grammar's store; one of a schema, a pattern or a composition cannot be held to them"
             )

@@ -10,14 +10,13 @@ from maskwright.analysis.arguments import as_integer, clip, need_number, need_ty
 from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.decoding.engine.arguments import integers, plain_bytes, texts
 from maskwright.decoding.generation.counts import TokenCounts
-from maskwright.decoding.matchers import is_composed, is_matcher
+from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from maskwright.decoding.endings.ending import Ending
     from maskwright.decoding.generation.lookahead import Lookahead
     from maskwright.decoding.generation.names import NameSource
-    from maskwright.decoding.matchers import AnyMatcher
     from maskwright.maskstore.canonical import CanonicalTokens
 
 
@@ -66,7 +65,7 @@ class Options:
                 "lookahead goes with neither canonical nor fast_forward, which look at bytes and not at lexemes; leave one of them out"
             )
 
-    def lookahead_of(self, matcher: AnyMatcher | None) -> Lookahead | None:
+    def lookahead_of(self, matcher: Matcher | None) -> Lookahead | None:
         """What narrows a matcher's masks, if a lookahead is given. Raises: as `Lookahead`."""
         if matcher is None or self.lookahead is None:
             return None
@@ -114,7 +113,7 @@ def check_options(
 
 
 def check_sources(
-    matcher: AnyMatcher | None,
+    matcher: Matcher | None,
     vocabulary: Vocabulary | None,
     canonical: CanonicalTokens | None,
     counts: TokenCounts | None,
@@ -127,7 +126,7 @@ def check_sources(
         cannot take back a token though the text is to be closed, or there is neither a matcher nor
         a vocabulary; VocabularyError if canonical tokens or counts are of another vocabulary.
     """
-    if matcher is not None and not is_matcher(matcher):
+    if matcher is not None and not isinstance(matcher, Matcher):
         refuse_argument("matcher", matcher, "a Matcher, or None")
     if matcher is not None and matcher.is_finished():
         raise MaskwrightError(
@@ -190,7 +189,7 @@ def as_text(prompt: str | bytes) -> tuple[bytes, str]:
         raise MaskwrightError(f"the prompt is not UTF-8: {error.reason} at byte {error.start}") from None
 
 
-def check_budget(matcher: AnyMatcher, ending: Ending, max_tokens: int) -> None:
+def check_budget(matcher: Matcher, ending: Ending, max_tokens: int) -> None:
     """Check that a budget of tokens can hold the ending of a text.
 
     ending : `matcher.short_ending()`.
@@ -198,7 +197,7 @@ def check_budget(matcher: AnyMatcher, ending: Ending, max_tokens: int) -> None:
     Raises: LimitError if it cannot. Where the search of a grammar's ending was cut off, so that
     there may be a shorter one, none is raised.
     """
-    if len(ending.tokens) > max_tokens and (ending.is_shortest or is_composed(matcher.store)):
+    if len(ending.tokens) > max_tokens and (ending.is_shortest or not matcher.text.looks_further):
         raise LimitError(
             f"max_tokens is {max_tokens}, but the shortest ending of the text{'' if ending.is_shortest else ' that is known'} takes "
             f"{len(ending.tokens)} tokens ({ending.data[:60]!r}); give more tokens, or let the text stay open (close=False)"

@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING
 
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError
 from maskwright.decoding.matcher import Matcher
-from maskwright.decoding.matchers import is_composed
 
 if TYPE_CHECKING:
     from maskwright.decoding.generation.names import NameGuide
-    from maskwright.decoding.matchers import AnyMatcher
     from maskwright.maskstore.vocabulary import Vocabulary
 
 
@@ -35,14 +33,14 @@ class Stops:
         self,
         strings: Sequence[bytes],
         vocabulary: Vocabulary,
-        matcher: AnyMatcher | None,
+        matcher: Matcher | None,
         tail: bytes,
         names: NameGuide | None,
     ) -> None:
         self._strings = tuple(strings)
         self._pieces = vocabulary.tokens
         self._tail, self._names = tail, names
-        self._may_be_whole = matcher is not None and is_composed(matcher.store)
+        self._may_be_whole = matcher is not None and matcher.text.takes_whole
         longest = max(strings, key=len, default=b"")
         if matcher is not None and len(longest) > matcher.max_rollback:
             raise MaskwrightError(
@@ -68,7 +66,7 @@ class Stops:
         certain = len(text) - max(open_ends, default=0)
         return max(0, self._token_at(text, tokens, certain)[0]) if self._may_be_whole else certain
 
-    def go_back(self, matcher: AnyMatcher, tokens: Sequence[int], text: bytes, at: int) -> int:
+    def go_back(self, matcher: Matcher, tokens: Sequence[int], text: bytes, at: int) -> int:
         """Let a matcher, which has read tokens and so a text, go back to an offset of the text.
 
         Returns the offset where it stands then: that one, or the beginning of the token there, if
@@ -83,7 +81,7 @@ class Stops:
             self._read(matcher, text, kept, at)
         return at
 
-    def _read(self, matcher: AnyMatcher, text: bytes, begin: int, end: int) -> None:
+    def _read(self, matcher: Matcher, text: bytes, begin: int, end: int) -> None:
         healed = len(self._tail)  # a negative offset lies in the healed end of the prompt
         text = self._tail + text
         before, data = text[: healed + begin], text[healed + begin : healed + end]
@@ -101,7 +99,7 @@ class Stops:
             kept -= len(self._pieces[tokens[-back]])
         return kept, back
 
-    def closes(self, matcher: AnyMatcher, tokens: Sequence[int], text: bytes, at: int, left: int) -> bool:
+    def closes(self, matcher: Matcher, tokens: Sequence[int], text: bytes, at: int, left: int) -> bool:
         """Whether the text before an offset has an ending of at most so many tokens.
 
         The matcher stays where it is.

@@ -20,7 +20,7 @@ from maskwright.decoding.logits.optional import need_torch
 from maskwright.decoding.logits.staging import checked_device
 
 if TYPE_CHECKING:
-    from maskwright.decoding.matchers import AnyMatcher
+    from maskwright.decoding.matcher import Matcher
     from maskwright.maskstore.vocabulary import Vocabulary
 
 
@@ -46,7 +46,7 @@ class FilledRows:
             is_here = self.device.type == "cpu"
             self.words = self._host if is_here else torch.zeros_like(self._host, device=self.device)
 
-    def ids(self, texts: Sequence[AnyMatcher | None]) -> Any:
+    def ids(self, texts: Sequence[Matcher | None]) -> Any:
         """The number of each text's row, as the text stands: (B,) int32 on the device; -1 if idle.
 
         texts : matchers of either kind; None for idle slots.

@@ -17,19 +17,18 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.arguments import a_type, as_integer, clip
-from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError, VocabularyError
+from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError
 from maskwright.decoding.batch import Batch
 from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.alone import Alone, Shared
-from maskwright.decoding.engine.texts import Texts
+from maskwright.decoding.engine.slot import SlotText
+from maskwright.decoding.engines import check_tables
 from maskwright.decoding.logits import _row_kernels as book_kernels
 from maskwright.decoding.logits._row_kernels import NOTHING
 from maskwright.decoding.logits.apply import apply_rows
 from maskwright.decoding.logits.optional import need_torch
 from maskwright.decoding.logits.staging import Staging, StreamEvent, checked_device
 from maskwright.decoding.matcher import Matcher
-from maskwright.decoding.matchers import refuse_store
-from maskwright.maskstore.schema.compiled import SchemaTables
 from maskwright.maskstore.table import schema
 from maskwright.maskstore.table.compiled import EngineTable
 
@@ -144,9 +143,8 @@ class ResidentRows(Shared):
         self._book[book_kernels.N_NEW] = 0
         try:
             if isinstance(texts, Batch):
-                self._find(
-                    texts, numbers, np.full(n, constants.OK, np.int32) if slots is None else _chosen(texts, slots)
-                )
+                chosen = np.full(n, constants.OK, np.int32) if slots is None else _chosen(texts, slots)
+                self._find(texts, [each.text for each in texts.texts], numbers, chosen)
             else:
                 if slots is not None:
                     raise MaskwrightError(
@@ -196,28 +194,35 @@ class ResidentRows(Shared):
             f"<ResidentRows on {self.device}: {self.n_rows} of {self.capacity} rows, {self.words.nbytes / 1e6:.1f} MB>"
         )
 
-    def _find(self, texts: Texts, numbers: npt.NDArray[np.int32], results: npt.NDArray[np.int32]) -> None:
+    def _find(
+        self,
+        owner: Batch | Matcher,
+        states: Sequence[Any],
+        numbers: npt.NDArray[np.int32],
+        results: npt.NDArray[np.int32],
+    ) -> None:
         """Find the rows of texts of one store.
 
+        owner, states : a batch or a matcher, and its texts.
         results : (n,) int32; IDLE for texts to leave alone, else OK.
         """
-        store = self._numbers.get(id(texts.store), -1)
+        store = self._numbers.get(id(owner.store), -1)
         if store < 0:
             raise MaskwrightError(
-                f"the texts belong to {texts.store!r}, which is not one of the stores of these rows; name it when you make ResidentRows"
+                f"the texts belong to {owner.store!r}, which is not one of the stores of these rows; name it when you make ResidentRows"
             )
-        if getattr(texts, "holds_names", False):
+        if owner.holds_names:
             raise MaskwrightError(
                 "a terminal of a text is held to names (`restrict`), of which rows know nothing; fill a bitmask instead"
             )
-        with Alone(texts):
-            self._find_alone(texts, store, numbers, results)
+        with Alone(owner):
+            self._find_alone(states, store, numbers, results)
 
     def _find_alone(
-        self, texts: Texts, store: int, numbers: npt.NDArray[np.int32], results: npt.NDArray[np.int32]
+        self, states: Sequence[SlotText], store: int, numbers: npt.NDArray[np.int32], results: npt.NDArray[np.int32]
     ) -> None:
-        if texts._is_provisional:
-            texts._take_table()
+        texts = states[0].texts
+        texts.renew()
         tries = 0
         while not book_kernels.find_rows(
             texts._table, texts._memory, texts._regions, self._ends[store], store, self._book, self._rows, self._scratch,
@@ -238,7 +243,13 @@ class ResidentRows(Shared):
                     f"all {self.capacity} rows are in use by this step and the one before; make ResidentRows with a capacity of more than "
                     "twice the sequences"
                 )
-            texts._finish_fill(slot, int(results[slot]), self._scratch)
+            state = states[slot]
+            try:
+                state.refuse_fill(state.finish_fill(int(results[slot]), self._scratch))
+            except (DeadEndError, LimitError) as error:
+                if len(states) == 1:
+                    raise
+                raise type(error)(f"slot {slot}: {error}") from error
 
     def _find_each(self, matchers: Sequence[Matcher | None], numbers: npt.NDArray[np.int32]) -> None:
         """Find the rows of matchers; errors name their slots."""
@@ -251,7 +262,7 @@ class ResidentRows(Shared):
                 raise MaskwrightError(f"slot {slot} is {a_type(matcher)}; expected a matcher, or None for an idle slot")
             result[0] = constants.OK
             try:
-                self._find(matcher, numbers[slot : slot + 1], result)
+                self._find(matcher, [matcher.text], numbers[slot : slot + 1], result)
             except (DeadEndError, LimitError) as error:
                 raise type(error)(f"row {slot}: {error}") from None
 
@@ -301,20 +312,12 @@ def check_stores(stores: Sequence[Any]) -> None:
     Raises: MaskwrightError if there is no store, or one has no matcher; VocabularyError if their
     vocabularies differ.
     """
-    if not stores:
-        raise MaskwrightError("no store is given; expected one, or one for each sequence")
+    check_tables(stores)
     for store in stores:
-        if isinstance(store, SchemaTables):
+        if not getattr(store, "has_rows", False):
             raise MaskwrightError(
-                f"{store!r} has no masks that stay on a device, since a schema's masks are made when they are asked for; fill bitmasks "
-                "with store.batch(n), or use MaskwrightLogitsProcessor"
-            )
-        if not isinstance(store, EngineTable):
-            refuse_store(store)
-        if store.vocabulary.digest != stores[0].vocabulary.digest:
-            raise VocabularyError(
-                f"the stores of one batch are for different vocabularies, {stores[0].vocabulary.name} and {store.vocabulary.name}; "
-                "build all with the model's tokenizer"
+                f"{store!r} has no masks that stay on a device, since its masks are made when they are asked for; fill bitmasks with "
+                "store.batch(n), or use MaskwrightLogitsProcessor"
             )
 
 

@@ -29,7 +29,7 @@ MOST_TRIED = 256
 def short_ending(matcher: Any, held: Held) -> Ending:
     """An ending of the text that spells a name where one must come. It need not be shortest.
 
-    matcher : a `Matcher` (which asks this module, so that it is not imported here).
+    matcher : a `NamedText` (which asks this module, so that it is not imported here).
 
     Raises: DeadEndError if the vocabulary spells no ending; LimitError if none is found.
     """
@@ -40,8 +40,7 @@ def short_ending(matcher: Any, held: Held) -> Ending:
     if found is not None:
         return found
     raise LimitError(
-        f"grammar {matcher.store.grammar.name}: no ending was found, since {held.says(matcher)}; take tokens back, or give names that "
-        "can end the text"
+        f"{matcher.under}: no ending was found, since {held.says(matcher.texts)}; take tokens back, or give names that can end the text"
     )
 
 
@@ -53,14 +52,14 @@ def _behind(matcher: Any, held: Held, words: Spelling | None) -> Ending | None:
     spelling = spelling_of(matcher.store.vocabulary)
     ignored, others = _words(held, b"", words)
     for data in _beginnings(matcher, held, ignored, others, words):
-        there = matcher.fork()
-        if not there.try_bytes(data):
+        there = matcher.copy()
+        if not there.try_read(data):
             continue
         # where the lexeme may grow into one that is held, another word keeps it as it is
-        grows = there._held is not None and there._held.place is not None and there._held.place.typed
+        grows = there.held.place is not None and there.held.place.typed
         for between in (b"", *ignored, *(others if grows else ())):
-            after = there.fork()
-            if between and not after.try_bytes(between):
+            after = there.copy()
+            if between and not after.try_read(between):
                 continue
             try:
                 rest = fitting(after, without_names(after))
@@ -75,8 +74,8 @@ def _behind(matcher: Any, held: Held, words: Spelling | None) -> Ending | None:
 
 def fitting(matcher: Any, ending: Ending) -> Ending | None:
     """An ending, if it leaves the text legal with the names as they are; else None."""
-    there = matcher.fork()
-    return ending if there.try_bytes(ending.data) and there.is_accepting() else None
+    there = matcher.copy()
+    return ending if there.try_read(ending.data) and there.can_end() else None
 
 
 def _beginnings(
@@ -91,9 +90,9 @@ def _beginnings(
     names = sorted((name for name in held.place.names.texts if name.startswith(typed)), key=len)
     lexemes = list(islice((name[len(typed) :] for name in names if _is_lexeme(held, name)), MOST_TRIED))
     for between in (b"",) if typed else (b"", *ignored):
-        there = matcher.fork()
-        if not between or there.try_bytes(between):
-            taken = (between + rest for rest in lexemes if there.fork().try_bytes(rest))
+        there = matcher.copy()
+        if not between or there.try_read(between):
+            taken = (between + rest for rest in lexemes if there.copy().try_read(rest))
             yield from islice(taken, MOST_NAMES)
     if typed:
         ignored, others = _words(held, typed, spelling)

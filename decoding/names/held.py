@@ -271,7 +271,7 @@ class Held:
             else:
                 break
         if code in (constants.TOO_MANY, constants.SPLIT, constants.TOO_LONG):
-            texts._refuse(self.slot, None, code)
+            raise texts.limit(code)
         return code
 
 

@@ -1,25 +1,29 @@
-"""The state of one text under a schema's tables: its memory, and what is done to it."""
+"""The state of one text of a schema or a pattern: its memory, and what is done to it."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.arguments import as_integer, clip, refuse_argument
-from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError
-from maskwright.decoding.engine.alone import Shared
-from maskwright.decoding.engine.arguments import plain_bytes
+from maskwright.analysis.arguments import clip
+from maskwright.analysis.errors import LimitError
+from maskwright.decoding.engine import constants as results
 from maskwright.decoding.engine.quick import NOTHING_QUICK, quick_calls
+from maskwright.decoding.engine.state import TextState
 from maskwright.decoding.schema import constants
 from maskwright.decoding.schema.compared import ComparedEntries
 from maskwright.decoding.schema.entries import entries
 from maskwright.decoding.schema.workspace import Workspace, shared_workspace
 from maskwright.maskstore.schema import layout
 from maskwright.maskstore.schema.compiled import SchemaTables
+
+if TYPE_CHECKING:
+    # PERF: what few decoders ask for is imported when they do
+    from maskwright.decoding.endings.ending import Ending
+    from maskwright.decoding.explain.explanation import Explanation
 
 Array = npt.NDArray[np.int32]
 
@@ -32,6 +36,18 @@ MOST_INTEGERS = 1 << 30
 MOST_EXPLAINED = 4_096
 """BOUND: the bytes of a text that an error reads again, at some 10 us a byte."""
 
+_RESULTS = {
+    constants.OK: results.OK,
+    constants.ILLEGAL: results.ILLEGAL,
+    constants.TOO_MANY: results.TOO_MANY,
+    constants.DEAD_END: results.DEAD_END,
+    constants.AFTER_END: results.AFTER_END,
+    constants.NOT_COMPLETE: results.NOT_COMPLETE,
+    constants.NO_TEXT: results.NO_TEXT,
+    constants.OUT_OF_RANGE: results.OUT_OF_RANGE,
+}
+"""What results of this engine mean for a `TextState`."""
+
 
 def _plainly(entry: Callable[..., Any], *arguments: Any) -> Any:
     return entry(*arguments)
@@ -40,79 +56,75 @@ def _plainly(entry: Callable[..., Any], *arguments: Any) -> Any:
 _QUICK = quick_calls(entries)
 
 
-class SchemaText(Shared):
-    """One text under a schema's tables, for one thread at a time.
+class SchemaText(TextState):
+    """One text under a schema's tables.
 
-    store : the tables.
-    max_rollback : how many tokens can be taken back.
-    workspace : what makes the masks; None for the one that all texts of the vocabulary share.
+    workspace : what makes the masks; None for the one that all texts of the vocabulary share. Texts
+        of one workspace wait for each other.
 
-    Raises: MaskwrightError if the store is none of this kind or max_rollback is no integer or
-    negative; LimitError if so much history takes too much memory.
+    Raises: LimitError if so much history takes too much memory.
     """
 
-    _what = "this matcher"
-    _remedy = "store.matcher() or fork()"
+    said: list[int | bytes]
+    looks_further = True
+    _instead = "write the names into the schema (enum, propertyNames) or the pattern, which compiles in a moment"
 
     def __init__(self, store: SchemaTables, max_rollback: int, workspace: Workspace | None = None) -> None:
-        if not isinstance(store, SchemaTables):
-            refuse_argument("the store", store, "a store of a JSON schema or a pattern, as mw.build_store returns it")
-        max_rollback = as_integer("max_rollback", max_rollback)
-        if max_rollback < 0:
-            raise MaskwrightError(f"max_rollback is {clip(max_rollback)}; expected at least 0")
-        self.store = store
-        self.max_rollback = max_rollback
+        super().__init__(store, max_rollback)
+        self.under = store.name
         if workspace is None:
             workspace = shared_workspace(store.vocabulary, store.escapes, store.era)
         self._workspace = workspace
-        self._voc, self._work = self._workspace.voc, self._workspace.work
+        self._voc, self._work = workspace.voc, workspace.work
         self._table, self._automata = store.table, store.automata
         self._entries: Any = entries
         self._call: Callable[..., Any] = workspace.call
-        self._quick = _QUICK
+        quick = _QUICK
         if store.compares_items:  # the others need not wait for its interpreter
-            self._entries, self._call, self._quick = ComparedEntries(store, workspace), _plainly, NOTHING_QUICK
-        self._said: list[int | bytes] = []  # the tokens and bytes of the text, in order
+            self.if_slow = "ask for uniqueItems of strings alone, or not at all"
+            self._entries, self._call, quick = ComparedEntries(store, workspace), _plainly, NOTHING_QUICK
+        self.quick_fill, self.quick_read, self.quick_step = quick.quick_fill, quick.quick_read, quick.quick_step
+        self.said = []
         room = max(FIRST_ARENA, 10 * int(self._table[layout.MOST_WORDS]))
         if max_rollback + room > MOST_INTEGERS // 2:
             raise LimitError(
                 f"a text that remembers {clip(max_rollback)} tokens takes more memory than can be numbered; give a smaller max_rollback"
             )
-        self._bound = self._bound_to(_memory(constants.HISTORY + max_rollback + room), np.zeros(0, np.int32))
-        self._call(self._entries.begin, self._table, self._memory, self._work, max_rollback)
+        self.bound = self._bound_to(_memory(constants.HISTORY + max_rollback + room), np.zeros(0, np.int32))
+        self.reset()
 
     def _bound_to(self, memory: Array, words: Array) -> tuple[npt.NDArray[np.int64], Array, Array]:
-        """What `_bound` is with some memory, and words for masks.
+        """What `bound` is with some memory, and words for masks.
 
         INVARIANT: addresses and what keeps their arrays alive are replaced together, whoever
         interrupts: by one assignment.
         """
         addresses = np.zeros(constants.N_ADDRESSES, np.int64)
-        if self._quick is entries:
+        if self.quick_fill is not NOTHING_QUICK.quick_fill:
             entries.note_addresses(self._voc, self._table, self._automata, memory, self._work, words, addresses)
         return addresses, memory, words
 
-    @property
-    def _memory(self) -> Array:
-        return self._bound[1]
+    def bind(self, words: Array) -> bool:
+        self.bound = self._bound_to(self._memory, words)
+        return True
 
     @property
-    def _words(self) -> Array:
-        """Where masks are written."""
-        return self._bound[2]
+    def _memory(self) -> Array:
+        found: Array = self.bound[1]
+        return found
 
     def _give_room(self, tries: int) -> None:
         """Move the text to memory with twice the room for what is in use."""
         if tries > 40 or 2 * len(self._memory) > MOST_INTEGERS:
             raise LimitError(
-                f"{self.store.name}: the text takes more than {MOST_INTEGERS:,} integers of memory; it is too long, nested too deeply, or "
-                "has too many readings"
+                f"{self.under}: the text takes more than {MOST_INTEGERS:,} integers of memory; it is too long, nested too deeply, or has "
+                "too many readings"
             )
         size = len(self._memory) << (tries > 0)
         larger = self._moved(size)
         if 2 * int(larger[constants.TOP]) > size:
             larger = self._moved(2 * size)
-        self._bound = self._bound_to(larger, self._words)
+        self.bound = self._bound_to(larger, self.bound[2])
 
     def _moved(self, size: int) -> Array:
         """The text in new memory; its own is left as it is, for whoever interrupts."""
@@ -120,113 +132,100 @@ class SchemaText(Shared):
         entries.move(self._table, self._memory.copy(), found)
         return found
 
-    def _read_token(self, token: int, commit: bool) -> int:
-        for tries in itertools.count():
-            code = self._call(
-                self._entries.read_token,
-                self._voc,
-                self._table,
-                self._automata,
-                self._memory,
-                self._work,
-                token,
-                commit,
-            )
-            if code != constants.NO_ROOM:
-                return int(code)
-            self._give_room(tries)
-        raise AssertionError
+    def read_token(self, token: int, commit: bool) -> int:
+        return self._read(commit, token, self._entries.read_token, (self._voc, self._table, self._automata), token)
 
-    def _read_bytes(self, data: bytes, commit: bool) -> int:
+    def read(self, data: bytes, commit: bool) -> int:
         array = np.frombuffer(data, np.uint8).astype(np.int32)
-        for tries in itertools.count():
-            code = self._call(
-                self._entries.read_bytes, self._table, self._automata, self._memory, self._work, array, commit
+        return self._read(commit, data, self._entries.read_bytes, (self._table, self._automata), array)
+
+    def _read(self, commit: bool, added: int | bytes, entry: Any, tables: tuple[Array, ...], what: Any) -> int:
+        """The result of reading something, with more room as often as the text needs it."""
+        tries = 0
+        try:
+            while (code := self._call(entry, *tables, self.bound[1], self._work, what, commit)) == constants.NO_ROOM:
+                self._give_room(tries)
+                tries += 1
+            if commit and code == constants.OK:
+                self.said.append(added)
+        except BaseException:
+            self.settle(added)
+            raise
+        return _RESULTS[code]
+
+    def settle(self, added: int | bytes) -> None:
+        """As `TextState.settle`: what compiled code has read counts as said."""
+        if int(self._memory[constants.N_SAID]) == len(self.said) + 1:
+            self.said.append(added)
+
+    def fill(self, words: Array) -> int:
+        tries = 0
+        while (
+            code := self._call(
+                self._entries.fill, self._voc, self._table, self._automata, self.bound[1], self._work, words
             )
-            if code != constants.NO_ROOM:
-                return int(code)
+        ) == constants.NO_ROOM:
             self._give_room(tries)
-        raise AssertionError
+            tries += 1
+        return results.AFTER_END if code == constants.OK and self.is_finished() else _RESULTS[code]
 
-    def _fill(self, words: Array) -> None:
-        code = self._fill_code(words)
-        if code != constants.OK:
-            self._refuse_fill(code)
-
-    def _fill_code(self, words: Array) -> int:
-        for tries in itertools.count():
-            code = self._call(
-                self._entries.fill, self._voc, self._table, self._automata, self._memory, self._work, words
-            )
-            if code != constants.NO_ROOM:
-                return int(code)
-            self._give_room(tries)
-        raise AssertionError
-
-    def _refuse_fill(self, code: int) -> NoReturn:
-        """Raise the error that a result of `fill` means."""
-        if code == constants.TOO_MANY:
-            self._refuse_readings()
-        vocabulary = self.store.vocabulary.name
-        if self._can_end():
-            raise DeadEndError(
-                f"the text is complete under {self.store.name} and no token can come behind it, but vocabulary {vocabulary} has no "
-                "end-of-text token to say so: ask is_accepting before fill, or give the vocabulary one"
-            )
-        allowed = self._next_bytes(b"")
-        if not allowed:
-            raise DeadEndError(
-                f"this text is a dead end under {self.store.name}: another member or item must follow, but all names or values that "
-                "could stand here have been used; allow longer names (maxLength, pattern), or ask for fewer members"
-            )
-        raise DeadEndError(
-            f"no token of vocabulary {vocabulary} can come next, and the text is not complete under {self.store.name}. The bytes "
-            f"{allowed[:20]!r} may come next, but no token that begins with one of them is legal: use a vocabulary that has them"
-        )
-
-    def _can_end(self) -> bool:
+    def can_end(self) -> bool:
         return bool(self._entries.can_end(self._table, self._automata, self._memory) == constants.OK)
 
-    def _refuse_readings(self) -> NoReturn:
-        raise LimitError(
-            f"{self.store.name} has more than {constants.MOST_READINGS} readings of the text, or of a token behind it: make its "
-            "alternatives (anyOf, oneOf) differ earlier, as by a required property with a constant"
+    def is_finished(self) -> bool:
+        return bool(self._memory[constants.FINISHED])
+
+    def remembered(self) -> int:
+        return int(self._memory[constants.N_HISTORY])
+
+    def forget(self, remembered: int) -> None:
+        self._memory[constants.N_HISTORY] = remembered
+
+    def undo(self, n: int) -> None:
+        self._entries.rollback(self._memory, n)
+        del self.said[int(self._memory[constants.N_SAID]) :]
+
+    def reset(self) -> None:
+        self._call(self._entries.begin, self._table, self._memory, self._work, self.max_rollback)
+        self.said.clear()
+
+    def become(self, other: Any) -> TextState:
+        """As `TextState.become`. It keeps its workspace."""
+        engine = other._entries.copy(self._workspace) if self.store.compares_items else self._entries
+        bound, said = self._bound_to(other._memory.copy(), self.bound[2]), other.said.copy()
+        self.max_rollback, self.bound, self.said, self._entries = other.max_rollback, bound, said, engine
+        return self
+
+    def copy(self) -> TextState:
+        """As `TextState.copy`. Cost: O(the memory of the text)."""
+        return SchemaText(self.store, 0, self._workspace).become(self)
+
+    @property
+    def n_bytes(self) -> int:
+        """The bytes of memory that the text's state takes now."""
+        return int(self._memory.nbytes)
+
+    # -- in words
+
+    def limit(self, code: int) -> LimitError:
+        """As `TextState.limit`: there is one."""
+        return LimitError(
+            f"{self.under} has more than {constants.MOST_READINGS} readings of the text, or of a token behind it: make its alternatives "
+            "(anyOf, oneOf) differ earlier, as by a required property with a constant"
         )
 
-    def _refuse(self, token: int | None, code: int, data: bytes = b"") -> NoReturn:
-        """Raise the error that a result of compiled code means."""
-        vocabulary = self.store.vocabulary
-        if code == constants.TOO_MANY:
-            self._refuse_readings()
-        what = f"bytes {data[:40]!r}" if token is None else f"token {clip(token)}"
-        if token is not None and 0 <= token < vocabulary.size:
-            data = vocabulary.tokens[token]
-            what += f" ({data!r})"
-        if code == constants.OUT_OF_RANGE:
-            raise IllegalTokenError(f"{what} is out of range: the vocabulary has the ids 0 to {vocabulary.size - 1}")
-        if code == constants.AFTER_END:
-            raise IllegalTokenError(f"{what} comes after the end of the text: reset() begins a new one")
-        if code == constants.NOT_COMPLETE:
-            raise IllegalTokenError(f"{what} ends the text, which is not complete here")
-        if code == constants.NO_TEXT:
-            raise IllegalTokenError(f"{what} stands for no text, so it is never allowed")
-        good = self._legal_length(data)
-        allowed = self._next_bytes(data[:good])
-        shown = ", ".join(repr(allowed[i : i + 1])[1:] for i in range(min(12, len(allowed))))
-        more = f" and {len(allowed) - 12} more" if len(allowed) > 12 else ""
-        raise IllegalTokenError(
-            f"{what} is not legal here under {self.store.name}; the state is unchanged. Byte {good} of it, {data[good : good + 1]!r}, "
-            f"cannot come here{self.reason(data[good : good + 1], data[:good])}; allowed: {shown or 'nothing'}{more}"
+    def _stuck(self, fact: str, allowed: bytes) -> str:
+        if allowed:
+            return super()._stuck(fact, allowed)
+        return (
+            f"this text is a dead end under {self.under}: another member or item must follow, but all names or values that could stand "
+            "here have been used; allow longer names (maxLength, pattern), or ask for fewer members"
         )
 
-    def reason(self, refused: bytes, behind: bytes = b"") -> str:
-        """Why a byte is refused, such as a missing member, for a message; "" where nobody says.
-
-        behind : legal bytes before it, which were not read.
-        """
+    def reason(self, refused: bytes, before: bytes = b"") -> str:
         from maskwright.decoding.explain.schema_explain import explain_schema_token
 
-        text = self.said() + behind
+        text = self.bytes_said() + before
         if len(text) > MOST_EXPLAINED:
             return ""
         try:
@@ -235,68 +234,35 @@ class SchemaText(Shared):
             return ""
         return ": " + ", or ".join(dict.fromkeys(one.why for one in attempts)) if attempts else ""
 
-    def _legal_length(self, data: bytes) -> int:
-        """The greatest number of bytes of some illegal ones that are legal."""
-        low, high = 0, len(data) - 1
-        while low < high:
-            middle = (low + high + 1) // 2
-            if self._read_bytes(data[:middle], False) == constants.OK:
-                low = middle
-            else:
-                high = middle - 1
-        return low
+    def explain(self, token: int) -> Explanation | None:
+        """As `TextState.explain`. Cost: the text is read again, at some 10 us a byte."""
+        from maskwright.decoding.explain.schema_explain import explain_schema_id
 
-    def _next_bytes(self, data: bytes) -> bytes:
-        """The bytes that may come behind some legal ones."""
-        return bytes(byte for byte in range(256) if self._read_bytes(data + bytes([byte]), False) == constants.OK)
+        return None if self.is_finished() else explain_schema_id(self.store, self.bytes_said(), token)
 
-    def _allows_bytes(self, slot: int, data: bytes) -> bool:
-        """Whether some bytes may come next. slot : 0, as for a text of a grammar."""
-        return not data or self._read_bytes(data, False) == constants.OK
+    # -- endings
 
-    def _need_free(self) -> None:
-        if self._is_busy:
-            self._refuse_sharing()
+    def shortest_ending(self) -> Ending:
+        return self._ending(False)
 
-    def _advance_bytes(self, data: bytes) -> None:
-        data = plain_bytes("the text", data)
-        if not data:
-            return
-        try:
-            code = self._read_bytes(data, True)
-            if code != constants.OK:
-                self._refuse(None, code, data)
-            self._said.append(data)
-        except BaseException:
-            self._note_said(data)
-            raise
+    def short_ending(self) -> Ending:
+        return self._ending(True)
 
-    def _rollback(self, n: int) -> None:
-        known = int(self._memory[constants.N_HISTORY])
-        n = as_integer("the number of tokens to roll back", n)
-        if not 0 <= n <= known:
-            raise MaskwrightError(
-                f"cannot roll back {clip(n)} tokens: {known} are remembered (max_rollback is {self.max_rollback})"
-            )
-        if n:
-            self._entries.rollback(self._memory, n)
-            del self._said[int(self._memory[constants.N_SAID]) :]
+    def _ending(self, may_be_longer: bool) -> Ending:
+        """A shortest ending. may_be_longer : whether a short one will do."""
+        from maskwright.decoding.endings.ending import Ending
+        from maskwright.decoding.endings.schema_ending import ending_after
 
-    def _note_said(self, added: int | bytes) -> None:
-        """After an error or an interruption: what compiled code has read counts as said."""
-        n = int(self._memory[constants.N_SAID])
-        if n == len(self._said) + 1:
-            self._said.append(added)
+        if self.is_finished() or self.can_end():
+            return Ending(b"", ())
+        return ending_after(self.store, self.bytes_said(), may_be_longer=may_be_longer)
 
-    def said(self) -> bytes:
-        """The bytes of the text so far."""
-        tokens = self.store.vocabulary.tokens
-        return b"".join(each if isinstance(each, bytes) else tokens[each] for each in self._said)
+    def min_bytes_left(self) -> int:
+        from maskwright.decoding.endings.schema_ending import bytes_left_after
 
-    @property
-    def n_bytes(self) -> int:
-        """The bytes of memory that the text's state takes now."""
-        return int(self._memory.nbytes)
+        if self.is_finished() or self.can_end():
+            return 0
+        return bytes_left_after(self.store, self.bytes_said())
 
 
 def _memory(n: int) -> Array:

@@ -110,6 +110,9 @@ class ComposedTables:
         vocabulary. None if the host is a schema.
     """
 
+    engine = "composition"
+    """What reads texts under these masks (`decoding.engines`)."""
+
     name: str
     vocabulary: Vocabulary
     composition: Composition

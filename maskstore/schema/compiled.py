@@ -32,6 +32,9 @@ class SchemaTables:
         values that a schema names.
     """
 
+    engine = "schema"
+    """What reads texts under these masks (`decoding.engines`)."""
+
     name: str
     texts: Texts | Dfa
     vocabulary: Vocabulary

@@ -28,10 +28,20 @@ class EngineTable:
     replaced when it is closed.
     """
 
+    engine = "grammar"
+    """What reads texts under these masks (`decoding.engines`)."""
+    has_rows = True
+    """Whether masks have numbers, so that they can stay on a device as rows (`ResidentRows`)."""
+
     grammar: Grammar
     vocabulary: Vocabulary
     table: npt.NDArray[np.int32]
     counts: Mapping[str, int]
+
+    @property
+    def name(self) -> str:
+        """What messages call the grammar."""
+        return self.grammar.name
 
     @property
     def n_words(self) -> int:

@@ -109,13 +109,13 @@ def on_texts(store: Any, automaton: StackAutomaton) -> dict[str, float]:
 
 def cells_read(matcher: Any, automaton: StackAutomaton, edge: dict[int, int], n_cells: int) -> int:
     """Cells that the runs of a mask read, newlines' look-ups left out."""
-    depth_cases = automaton.depth_cases[int(matcher._memory[0])]
-    depth = int(matcher._memory[2])
+    depth_cases = automaton.depth_cases[int(matcher.text.texts._memory[0])]
+    depth = int(matcher.text.texts._memory[2])
     total = 0
     for one in depth_cases[min(depth, len(depth_cases) - 1)] if depth_cases else ():
         if one.line_breaks or one.root <= 0:
             continue
-        for stack in matcher._stacks(0):
+        for stack in matcher.text.stacks():
             node = one.root
             for cell in reversed(stack):
                 total += 1

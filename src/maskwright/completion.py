@@ -32,6 +32,7 @@ from maskwright.analysis.errors import (
 )
 from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.decoding.adapters.huggingface import check_same_tokens
+from maskwright.decoding.engines import check_tables
 from maskwright.decoding.generation.generation import Completion, Generation, generate
 from maskwright.decoding.generation.healing import split_for_healing
 from maskwright.decoding.generation.interventions import Intervention, intervention
@@ -39,7 +40,6 @@ from maskwright.decoding.generation.logits import CallReader, ModelReader, Sampl
 from maskwright.decoding.generation.options import as_stops, as_text, check_names
 from maskwright.decoding.logits import apply_mask, need_torch
 from maskwright.decoding.matcher import DEFAULT_ROLLBACK
-from maskwright.decoding.matchers import check_tables
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 from maskwright.models import BUNDLED, model_folder
 from maskwright.prompts import check_order, read_prompt

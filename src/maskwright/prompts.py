@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 from maskwright.analysis.arguments import a_type, clip
 from maskwright.analysis.errors import IllegalTokenError, MaskwrightError
 from maskwright.analysis.loading.names import known_grammars
-from maskwright.decoding.matchers import name_of
 
 if TYPE_CHECKING:
-    from maskwright.decoding.matchers import AnyMatcher
+    from maskwright.decoding.matcher import Matcher
 
 
 def check_order(store: Any, prompt: Any) -> None:
@@ -26,7 +25,7 @@ def check_order(store: Any, prompt: Any) -> None:
         raise MaskwrightError(f"there is no store {clip(store)}, and the prompt {clip(prompt)} is {what}; {order}")
 
 
-def read_prompt(matcher: AnyMatcher, data: bytes, name: str = "the prompt") -> None:
+def read_prompt(matcher: Matcher, data: bytes, name: str = "the prompt") -> None:
     """Advance a matcher, which is at the start of a text, by a prompt.
 
     matcher : advanced in place.
@@ -42,17 +41,9 @@ def read_prompt(matcher: AnyMatcher, data: bytes, name: str = "the prompt") -> N
         raise IllegalTokenError(_refusal(matcher, data, name)) from None
 
 
-def _refusal(matcher: AnyMatcher, data: bytes, name: str) -> str:
+def _refusal(matcher: Matcher, data: bytes, name: str) -> str:
     """The message that says why a prompt is refused. Advances the matcher as far as it is legal."""
-    # INVARIANT: the matcher has read data[:good], and no legal text begins with data[:bad]
-    good, bad = 0, len(data)
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        if matcher._allows_bytes(0, data[good:middle]):
-            matcher.advance_bytes(data[good:middle])
-            good = middle
-        else:
-            bad = middle
+    good = matcher.text.read_longest(data)
     before, behind = data[:good], data[good:]
     line = before.count(b"\n") + 1
     begin = before.rfind(b"\n") + 1
@@ -63,8 +54,8 @@ def _refusal(matcher: AnyMatcher, data: bytes, name: str) -> str:
     context = ("..." if lead else "") + shown[lead:cut].replace("\t", " ")
     caret = " " * (column - 1 - lead + (3 if lead else 0)) + "^"
     character = behind.decode(errors="replace")[:1]
-    allowed = [byte for byte in range(256) if matcher._allows_bytes(0, bytes([byte]))]
-    grammar = name_of(matcher.store)
+    allowed = list(matcher.text.next_bytes())
+    grammar = matcher.store.name
     lines = [
         f"{name} is not the beginning of a text of {grammar}: {character!r} cannot stand at byte {good}, line {line}:{column}",
         f"    {context}",

@@ -175,7 +175,7 @@ def test_chosen_slots_leave_the_other_rows_alone() -> None:
 
 def test_an_illegal_token_names_its_slot_and_the_others_advance() -> None:
     batch = pair().batch(3)
-    with pytest.raises(IllegalTokenError, match=r"token 2 \(b'c'\) is not legal here under grammar pair in slot 1"):
+    with pytest.raises(IllegalTokenError, match=r"^slot 1: token 2 \(b'c'\) is not legal here under grammar pair"):
         batch.advance([0, 2, 0])
     assert rows(batch) == [{1, 2}, {0}, {1, 2}]
 
@@ -203,7 +203,7 @@ def test_tokens_of_another_kind(tokens: Any, message: str) -> None:
 @pytest.mark.parametrize("token", [-2, 4, 1 << 33, -(1 << 33) - 1])
 def test_ids_out_of_range(token: int) -> None:
     batch = pair().batch(2)
-    with pytest.raises(IllegalTokenError, match="out of range in slot 1"):
+    with pytest.raises(IllegalTokenError, match=r"slot 1: .* out of range"):
         batch.advance(np.array([0, token]))
     assert rows(batch) == [{1, 2}, {0}]
 
@@ -234,7 +234,7 @@ def test_bitmasks_of_another_kind(words: Any) -> None:
 
 @pytest.mark.parametrize(("size", "max_rollback"), [(0, 1), (-1, 1), (1, -1)])
 def test_sizes(size: int, max_rollback: int) -> None:
-    with pytest.raises(MaskwrightError, match="expected at least 1 and 0"):
+    with pytest.raises(MaskwrightError, match=r"expected at least [01]"):
         pair().batch(size, max_rollback)
     with pytest.raises(MaskwrightError, match="n_threads is 0"):
         pair().batch(1, n_threads=0)
@@ -266,7 +266,7 @@ def test_a_dead_end_names_its_slot_and_its_row_is_empty() -> None:
     batch = store.batch(3)
     batch.advance([1, 0, -1])
     words = np.full((3, 1), 0xFFFFFFFF, np.uint32)
-    with pytest.raises(DeadEndError, match="in slot 1"):
+    with pytest.raises(DeadEndError, match=r"^slot 1: "):
         batch.fill(words)
     assert [ids(each) for each in words] == [{2}, set(), {0, 1}]
 
@@ -277,7 +277,7 @@ def test_finished_slots_have_empty_rows_and_can_be_used_again() -> None:
     batch.advance([2, 1])
     batch.advance([3, -1])
     assert rows(batch) == [set(), {2}]
-    with pytest.raises(IllegalTokenError, match="after the end of the text in slot 0"):
+    with pytest.raises(IllegalTokenError, match=r"^slot 0: .* after the end of the text"):
         batch.advance([0, 2])
     batch.reset(0)
     assert rows(batch) == [{0}, {3}]

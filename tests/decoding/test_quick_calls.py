@@ -32,7 +32,7 @@ AMBIGUOUS = '// maskwright: conflicts = all\nstart: s*\ns: "x" | "x" "x"'
 
 def check_addresses(matcher: Any) -> None:
     """What the quick calls take is where the arrays are."""
-    addresses, *arrays = matcher._bound
+    addresses, *arrays = matcher._quick.bound
     assert addresses.tolist() == [number for each in arrays for number in (each.ctypes.data, each.size)]
 
 
@@ -52,7 +52,8 @@ def test_quick_calls_do_what_the_others_do(seed: int, make: Any) -> None:
     except mw.MaskwrightError:
         pytest.skip("the grammar is refused")
     quick, slow = Matcher(store, 8), Matcher(store, 8)
-    slow._quick = NOTHING_QUICK
+    slow._quick_fill, slow._quick_read = NOTHING_QUICK.quick_fill, NOTHING_QUICK.quick_read
+    slow._quick_step = NOTHING_QUICK.quick_step
     words = [np.zeros(store.n_words + seed % 3, np.uint32) for _ in range(2)]
     n_quick = 0
     for _ in range(150):
@@ -60,14 +61,14 @@ def test_quick_calls_do_what_the_others_do(seed: int, make: Any) -> None:
         check_addresses(quick)
         assert (words[0] == words[1]).all()
         allowed = sorted(ids(words[0]))
-        n_quick += quick._quick.quick_fill(quick._bound[0]) != NOT_QUICK
+        n_quick += quick._quick_fill(quick._quick.bound[0]) != NOT_QUICK
         token = rng.choice(allowed) if allowed and rng.random() < 0.9 else rng.randrange(-1, store.vocabulary.size + 1)
         if rng.random() < 0.3:
             assert outcome(quick.step, token, words[0]) == outcome(slow.step, token, words[1])
         else:
             assert outcome(quick.advance, token) == outcome(slow.advance, token)
-        n_kept = int(quick._memory[constants.N_HISTORY])
-        assert n_kept == int(slow._memory[constants.N_HISTORY])
+        n_kept = int(quick.text.texts._memory[constants.N_HISTORY])
+        assert n_kept == int(slow.text.texts._memory[constants.N_HISTORY])
         if n_kept and (not allowed or rng.random() < 0.2):
             n = rng.randint(0, n_kept)
             quick.rollback(n)
@@ -87,14 +88,18 @@ def test_addresses_move_with_the_memory() -> None:
     """A text outgrows its memory, and gets a cache of walks: quick calls go on in the new one."""
     store = small_store(DEEP, singles=b"()a")
     matcher, twin, words = store.matcher(), store.matcher(), np.zeros(store.n_words, np.uint32)
-    twin._quick = NOTHING_QUICK
+    twin._quick_fill, twin._quick_read = NOTHING_QUICK.quick_fill, NOTHING_QUICK.quick_read
+    twin._quick_step = NOTHING_QUICK.quick_step
     places = set()
     for _ in range(8_000):
         matcher.step(0, words)
         twin.advance(0)
-        places.add(matcher._memory.ctypes.data)
+        places.add(matcher.text.texts._memory.ctypes.data)
     check_addresses(matcher)
-    assert len(places) > 1 and (matcher._memory[: constants.CACHE] == twin._memory[: constants.CACHE]).all()
+    assert (
+        len(places) > 1
+        and (matcher.text.texts._memory[: constants.CACHE] == twin.text.texts._memory[: constants.CACHE]).all()
+    )
 
 
 @needs_quick_calls
@@ -105,13 +110,13 @@ def test_what_may_take_long_is_not_quick() -> None:
     for n, expected in ((1, constants.OK), (constants.MOST_QUICK_FRAMES + 9, NOT_QUICK)):
         matcher, words = store.matcher(), np.zeros(store.n_words, np.uint32)
         matcher.fill(words)
-        assert matcher._quick.quick_read(matcher._bound[0], 0) == NOT_QUICK
+        assert matcher._quick_read(matcher._quick.bound[0], 0) == NOT_QUICK
         matcher.advance_bytes(b"(" * n)
-        assert matcher._quick.quick_fill(matcher._bound[0]) == expected
-        assert matcher._quick.quick_read(matcher._bound[0], 2) == expected
+        assert matcher._quick_fill(matcher._quick.bound[0]) == expected
+        assert matcher._quick_read(matcher._quick.bound[0], 2) == expected
     matcher = store.matcher()
     matcher.fill(words)
-    assert matcher._quick.quick_read(matcher._bound[0], 1) == constants.OK
+    assert matcher._quick_read(matcher._quick.bound[0], 1) == constants.OK
 
 
 def many_reductions(n: int) -> str:
@@ -127,11 +132,13 @@ def test_what_reduces_much_is_not_quick(n: int, is_quick: bool) -> None:
     matcher, words = store.matcher(), np.zeros(store.n_words, np.uint32)
     matcher.fill(words)
     expected = constants.OK if is_quick else NOT_QUICK
-    assert matcher._quick.quick_read(matcher._bound[0], 0) == expected
+    assert matcher._quick_read(matcher._quick.bound[0], 0) == expected
     if not is_quick:  # nothing has changed, and nothing is remembered of the attempt
-        assert matcher._memory[constants.N_HISTORY] == matcher._memory[constants.SPENT_BEFORE] == 0
+        assert (
+            matcher.text.texts._memory[constants.N_HISTORY] == matcher.text.texts._memory[constants.SPENT_BEFORE] == 0
+        )
         matcher.advance(0)
-    assert matcher._memory[constants.N_HISTORY] == 1 and matcher.is_allowed(0)
+    assert matcher.text.texts._memory[constants.N_HISTORY] == 1 and matcher.is_allowed(0)
 
 
 @needs_quick_calls
@@ -140,19 +147,19 @@ def test_many_parses_are_not_quick() -> None:
     store = small_store(AMBIGUOUS, singles=b"x")
     matcher, words = store.matcher(), np.zeros(store.n_words, np.uint32)
     matcher.fill(words)
-    assert matcher._quick.quick_fill(matcher._bound[0]) == constants.OK
+    assert matcher._quick_fill(matcher._quick.bound[0]) == constants.OK
     matcher.advance_bytes(b"xxx")
-    assert len(matcher._stacks(0)) > 1
-    assert matcher._quick.quick_fill(matcher._bound[0]) == NOT_QUICK
-    assert matcher._quick.quick_step(matcher._bound[0], 0) == 2 * NOT_QUICK
+    assert len(matcher.text.stacks()) > 1
+    assert matcher._quick_fill(matcher._quick.bound[0]) == NOT_QUICK
+    assert matcher._quick_step(matcher._quick.bound[0], 0) == 2 * NOT_QUICK
 
     store = small_store('// maskwright: conflicts = all\nstart: e\ne: "x" | e "x" e | "x" e', b"x" * 200, singles=b"x")
     matcher, words = store.matcher(), np.zeros(store.n_words, np.uint32)
     matcher.fill(words)
-    assert matcher._quick.quick_read(matcher._bound[0], 0) == NOT_QUICK
-    assert matcher._quick.quick_read(matcher._bound[0], 1) == constants.OK
+    assert matcher._quick_read(matcher._quick.bound[0], 0) == NOT_QUICK
+    assert matcher._quick_read(matcher._quick.bound[0], 1) == constants.OK
     matcher.advance(0)
-    assert len(matcher._stacks(0)) > 100
+    assert len(matcher.text.stacks()) > 100
 
 
 def lazy_store(is_closed: bool = True) -> tuple[Store, threading.Event]:
@@ -176,12 +183,12 @@ def test_open_tables_are_not_quick() -> None:
         matcher, words = store.matcher(), np.zeros(store.n_words, np.uint32)
         matcher.fill(words)
         wanted = words.copy()
-        assert not store.is_closed and matcher._quick.quick_fill(matcher._bound[0]) == NOT_QUICK
+        assert not store.is_closed and matcher._quick_fill(matcher._quick.bound[0]) == NOT_QUICK
         end.set()
         store.close()
         matcher.fill(words)
         assert store.is_final and store.is_closed == is_closed and (words == wanted).all()
-        assert matcher._quick.quick_fill(matcher._bound[0]) == (constants.OK if is_closed else NOT_QUICK)
+        assert matcher._quick_fill(matcher._quick.bound[0]) == (constants.OK if is_closed else NOT_QUICK)
 
 
 @needs_quick_calls
@@ -199,7 +206,7 @@ def test_an_interrupt_does_not_keep_a_text_on_the_open_table(monkeypatch: pytest
         patched.setattr(entries, "note_addresses", interrupt)
         matcher.fill(words)
     matcher.fill(words)
-    assert matcher._table.ctypes.data == store.table.ctypes.data
+    assert matcher.text.texts._table.ctypes.data == store.table.ctypes.data
     check_addresses(matcher)
 
 
@@ -216,7 +223,7 @@ def test_a_text_from_a_pickle_has_memory_of_its_own() -> None:
     one, other = (pickle.loads(data, buffers=kept) for _ in range(2))
     one.advance(0)
     other.advance(2)
-    assert len(one._stacks(0)[0]) == 3 and other.is_allowed(1) and not one.is_allowed(1)
+    assert len(one.text.stacks()[0]) == 3 and other.is_allowed(1) and not one.is_allowed(1)
     assert before == [bytearray(each) for each in kept]
 
 
@@ -226,5 +233,5 @@ def test_quick_calls_keep_the_gil() -> None:
     store = small_store(DEEP, singles=b"()a")
     matcher, words = store.matcher(), np.zeros(store.n_words, np.uint32)
     matcher.fill(words)
-    address, quick = matcher._bound[0], matcher._quick.quick_fill
+    address, quick = matcher._quick.bound[0], matcher._quick_fill
     assert rounds_meanwhile(lambda: quick(address)) == 0

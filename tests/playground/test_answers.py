@@ -60,7 +60,7 @@ def test_the_mask_is_that_of_a_matcher(answers: Answers, number: int) -> None:
         assert sorted(shown["allowed"]) == allowed and found["n_allowed"] == len(allowed)
         texts = [token for token in range(VOCABULARY.size) if VOCABULARY.tokens[token]]
         assert sorted(shown["refused"]) == sorted(set(texts) - set(allowed))
-        assert found["bytes"] == "".join("01"[matcher._allows_bytes(0, bytes([b]))] for b in range(256))
+        assert found["bytes"] == "".join("01"[matcher.text.allows(bytes([b]))] for b in range(256))
         assert found["is_legal"] and found["is_at_cursor"] and found["is_whole"] == matcher.is_accepting()
 
 

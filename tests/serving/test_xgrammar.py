@@ -370,7 +370,7 @@ def test_a_compiler_keeps_so_many_bytes_of_grammars() -> None:
     made = xgr.GrammarCompiler(of_bytes()._info, cache_limit_bytes=1)
     for k in range(3):
         last = made.compile_grammar(f'root ::= "a{k}"')
-    (store,) = (store for store, _ in made._compiler._kept.values())
+    (store,) = made._compiler._kept.values()
     assert store is last.store and made.get_cache_size_bytes() == last.memory_size_bytes > 1
 
 

@@ -110,11 +110,9 @@ class TokenSequences:
 
     def configuration(self, matcher: Any) -> Configuration:
         """The configuration of a matcher. If it has several stacks, that of the first."""
-        memory, region = matcher._memory, int(matcher._regions[0])
-        arena = region + int(memory[region + constants.ARENA])
-        stacks = int(memory[region + constants.STACKS])
+        memory = matcher.text.memory
+        arena, stacks, lexer = (int(memory[field]) for field in (constants.ARENA, constants.STACKS, constants.LEXER))
         top = int(memory[arena + 3 * stack_kernels.first_stack(memory, arena, stacks)])
-        lexer = int(memory[region + constants.LEXER])
         if lexer == 0 and self._has_modes:
             lexer = max(0, int(lexer_kernels.mode_state(self._table, memory, arena, stacks)))
         return Configuration(lexer, top)

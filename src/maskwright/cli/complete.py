@@ -158,7 +158,6 @@ def complete(
         }
         from maskwright.completion import check_model, check_model_name, load_model, start_completion, vocabulary_of
         from maskwright.decoding.generation.options import check_options
-        from maskwright.decoding.matchers import name_of
         from maskwright.python_names import PythonNames
 
         check_options(**options)
@@ -200,7 +199,7 @@ def complete(
         found = generation.run() if compare or is_quiet else _stream(text, generation)
         facts = {
             "model": loaded.name,
-            "grammar": name_of(compiled),
+            "grammar": compiled.name,
             "prompt": text,
             "seconds_loading": round(loading, 3),
             **facts_of(text, found, reference, compiled),

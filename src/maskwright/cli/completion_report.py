@@ -28,7 +28,6 @@ def facts_of(
     prompt: str, found: Completion, reference: str | None, store: Store | SchemaStore | ComposedStore
 ) -> dict[str, Any]:
     """What is said of a completion, JSON-ready."""
-    from maskwright.decoding.matchers import name_of
     from maskwright.stores.schema_store import SchemaStore
 
     whole = prompt + found.data.decode(errors="replace")
@@ -54,7 +53,7 @@ def facts_of(
         ],
         "verdict": _judged_by_schema(whole, store)
         if reference is None and isinstance(store, SchemaStore)
-        else judged(whole, reference, name_of(store)),
+        else judged(whole, reference, store.name),
     }
 
 

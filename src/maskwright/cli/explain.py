@@ -35,9 +35,7 @@ from maskwright.cli.constraints import (
 
 if TYPE_CHECKING:
     from maskwright.decoding.explain.explanation import Explanation
-    from maskwright.stores.schema_store import SchemaStore
     from maskwright.stores.sources import Constraint
-    from maskwright.stores.store import Store
 
 _EPILOG = """Examples: maskwright explain lark:python --text script.py
 
@@ -76,9 +74,10 @@ def explain(
             raise MaskwrightError("nothing to explain: give a text (--text FILE, or - for standard input) or a token")
         data = b"" if text is None else _read(text)
         wanted = None if token is None else _token(token)
-        composed = is_composition(store, options)
         constraint, compiled = (
-            (None, load_composed(store, tokenizer, refresh)) if composed else _load(store, tokenizer, options, refresh)
+            (None, load_composed(store, tokenizer, refresh))
+            if is_composition(store, options)
+            else _load(store, tokenizer, options, refresh)
         )
         if isinstance(wanted, int):
             if compiled is None:
@@ -89,59 +88,43 @@ def explain(
                 raise MaskwrightError(
                     f"token {wanted} is out of range: the vocabulary has the ids 0 to {compiled.vocabulary.size - 1}"
                 )
-        explained = _of_composition if composed else _of_grammar if isinstance(constraint, Grammar) else _of_schema
-        found = explained(constraint, compiled, data, wanted)
+        if compiled is None:
+            assert not isinstance(wanted, int)
+            found = _without_store(constraint, data, wanted)
+        else:
+            from maskwright.decoding.engines import explain_after
+
+            found = explain_after(compiled, data, wanted)
         if write_json(json_file, found.to_dict()):
             Console(soft_wrap=True).print(found, highlight=False)
     if not found.is_allowed:
         raise typer.Exit(1)
 
 
-def _of_grammar(grammar: Any, compiled: Any, data: bytes, wanted: int | bytes | None) -> Explanation:
-    """The explanation for a grammar. compiled : its store, if there is one."""
-    from maskwright.decoding.explain import explain_id, explain_text, explain_token
+def _without_store(constraint: Any, data: bytes, wanted: bytes | None) -> Explanation:
+    """The explanation for a grammar, a schema or a pattern without a vocabulary."""
+    from maskwright.decoding.explain import explain_text, explain_token
+    from maskwright.decoding.explain.schema_explain import explain_schema_text, explain_schema_token
 
-    if wanted is None:
-        return explain_text(grammar, data)
-    if isinstance(wanted, bytes):
-        return explain_token(grammar, data, wanted, compiled)
-    return explain_id(compiled, data, wanted)
-
-
-def _of_schema(constraint: Any, compiled: Any, data: bytes, wanted: int | bytes | None) -> Explanation:
-    """The explanation for a schema or a pattern. compiled : its store, if there is one."""
-    from maskwright.decoding.explain.schema_explain import explain_schema_id, explain_schema_text, explain_schema_token
-
+    if isinstance(constraint, Grammar):
+        return explain_text(constraint, data) if wanted is None else explain_token(constraint, data, wanted)
     texts = getattr(constraint, "texts", None) or constraint.automaton
     if wanted is None:
         return explain_schema_text(texts, constraint.name, data)
-    if isinstance(wanted, bytes):
-        return explain_schema_token(texts, constraint.name, data, wanted)
-    return explain_schema_id(compiled, data, wanted)
+    return explain_schema_token(texts, constraint.name, data, wanted)
 
 
-def _of_composition(constraint: Any, compiled: Any, data: bytes, wanted: int | bytes | None) -> Explanation:
-    """The explanation for a composition. compiled : its store."""
-    from maskwright.decoding.composition.explained import explain_composed
-
-    return explain_composed(compiled, data, wanted)
-
-
-def _load(
-    source: str, tokenizer: str | None, options: GrammarOptions, refresh: bool
-) -> tuple[Constraint, Store | SchemaStore | None]:
-    """The grammar or schema, and the store; that is None without a store file and a tokenizer."""
+def _load(source: str, tokenizer: str | None, options: GrammarOptions, refresh: bool) -> tuple[Constraint | None, Any]:
+    """The store; without a store file and a tokenizer None, and the grammar or schema before it."""
     from_text = is_constraint(source, options)
     if from_text and tokenizer is None:
         return load_inputs(source, None, options)[0], None
     compiled = load_or_build_store(source, tokenizer if from_text else None, options, refresh=refresh)
-    from maskwright.stores.store import EntryStore, Store
-
-    if isinstance(compiled, EntryStore):
+    if not hasattr(compiled, "engine"):
         raise MaskwrightError(
             f"{source} is a store of lexing 'nfa', whose several hypotheses are not explained: export one with --lexing longest"
         )
-    return compiled.grammar if isinstance(compiled, Store) else compiled.constraint, compiled
+    return None, compiled
 
 
 def _read(source: str) -> bytes:

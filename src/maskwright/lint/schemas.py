@@ -21,7 +21,7 @@ from maskwright.analysis.schema.idle_keywords import Place, idle_keywords, place
 from maskwright.analysis.schema.load import JsonSchema, given_documents, read_schema, read_values
 from maskwright.analysis.schema.spacing import spacing_of
 from maskwright.analysis.schema.style import Style, StyleName, read_style
-from maskwright.decoding.matchers import make_matcher
+from maskwright.decoding.matcher import Matcher
 from maskwright.lint.finding import CODES, SEVERITIES, Finding, Report, listed
 from maskwright.lint.whitespace import is_infinite
 from maskwright.maskstore.schema.build import tables_of
@@ -201,7 +201,7 @@ class _Lint:
                 "load it with eos=[...]",
             )
         try:
-            make_matcher(tables_of(schema, vocabulary), 0).shortest_ending()
+            Matcher(tables_of(schema, vocabulary), 0).shortest_ending()
         except DeadEndError as error:
             yield self.finding(
                 "no-text", "error", "", str(error), "no text can be finished", "use a vocabulary that has these bytes"

@@ -20,11 +20,8 @@ from maskwright.analysis.errors import EmptyLanguageError, MaskwrightError, Sche
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.schema.load import JsonSchema, parse_schema
 from maskwright.analysis.schema.text_patterns import Regex
-from maskwright.decoding.composition.matcher import ComposedMatcher
-from maskwright.decoding.explain import explain_id, explain_token
-from maskwright.decoding.explain.explanation import Explanation, position_of, shown_bytes
-from maskwright.decoding.explain.schema_explain import explain_schema_id, explain_schema_token
-from maskwright.decoding.matchers import name_of as name_of_store
+from maskwright.decoding.engines import explain_after
+from maskwright.decoding.explain.explanation import position_of
 from maskwright.lint import lint_grammar, lint_schema
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 from maskwright.models import BUNDLED
@@ -33,11 +30,9 @@ from maskwright.playground.questions import bytes_of, constraint_of, name_of, nu
 from maskwright.playground.tokens import SORTS, TokenLists
 from maskwright.serving.options import RequestLimits
 from maskwright.serving.requests import RequestCompiler
-from maskwright.stores.composed_store import ComposedStore
-from maskwright.stores.schema_store import SchemaStore
 
 if TYPE_CHECKING:
-    from maskwright.decoding.matchers import AnyMatcher
+    from maskwright.decoding.matcher import Matcher
     from maskwright.lint.finding import Report
     from maskwright.serving.requests import RequestStore
 
@@ -55,7 +50,7 @@ class Read(NamedTuple):
     good : how many of these bytes are the beginning of a legal text.
     """
 
-    matcher: AnyMatcher
+    matcher: Matcher
     data: bytes
     good: int
 
@@ -157,12 +152,12 @@ class Answers:
             dead = str(error)
         filled = time.perf_counter()
         allowed = np.unpackbits(words.view(np.uint8), bitorder="little")[: self.vocabulary.size].astype(np.bool_)
-        allowed_bytes = [read.matcher._allows_bytes(0, bytes([byte])) for byte in range(256)]
+        allowed_bytes = [read.matcher.text.allows(bytes([byte])) for byte in range(256)]
         at = position_of(before, read.good)
         eos = [token for token in self.vocabulary.eos if allowed[token]]
         return {
             "syntax": asked.syntax,
-            "name": name_of_store(store),
+            "name": store.name,
             "at": utf16_units(before[: read.good]),
             "line": at.line,
             "column": at.column,
@@ -195,10 +190,12 @@ class Answers:
     def explain(self, question: Mapping[str, Any]) -> dict[str, Any]:
         """Why a `token`, by its id, or a `byte` may or may not come behind `before`."""
         store, text = self.store(question), bytes_of(question, "before")
+        wanted: int | bytes
         if "byte" in question:
-            found = _of_byte(store, text, number_of(question, "byte", 0, 0, 255))
+            wanted = bytes([number_of(question, "byte", 0, 0, 255)])
         else:
-            found = _of_token(store, text, number_of(question, "token", 0, 0, self.vocabulary.size - 1))
+            wanted = number_of(question, "token", 0, 0, self.vocabulary.size - 1)
+        found = explain_after(store, text, wanted)
         return {"verdict": found.verdict, "what": found.what, "lines": str(found).splitlines()}
 
     def ending(self, question: Mapping[str, Any]) -> dict[str, Any]:
@@ -296,7 +293,7 @@ def read_text(store: RequestStore, data: bytes) -> Read:
     Raises: LimitError for too many readings.
     Cost: twice that of reading the text.
     """
-    matcher: AnyMatcher = store.matcher()
+    matcher: Matcher = store.matcher()
     good, bad = 0, len(data) + 1
     if matcher.try_bytes(data):
         return Read(matcher, data, len(data))
@@ -328,36 +325,10 @@ def utf16_units(data: bytes) -> int:
     return len(text) + sum(character > "\uffff" for character in text)
 
 
-def _is_whole(matcher: AnyMatcher) -> bool:
+def _is_whole(matcher: Matcher) -> bool:
     with suppress(MaskwrightError):
         return matcher.is_accepting()
     return False
-
-
-def _of_token(store: RequestStore, text: bytes, token: int) -> Explanation:
-    if isinstance(store, SchemaStore):
-        return explain_schema_id(store, text, token)
-    if isinstance(store, ComposedStore):
-        return _matcher_of(store, text).explain(token)
-    return explain_id(store, text, token)
-
-
-def _of_byte(store: RequestStore, text: bytes, byte: int) -> Explanation:
-    data = bytes([byte])
-    if isinstance(store, SchemaStore):
-        return explain_schema_token(store.texts, store.name, text, data)
-    if not isinstance(store, ComposedStore):
-        return explain_token(store.grammar, text, data, store)
-    matcher, what = _matcher_of(store, text), f"byte {shown_bytes(data)}"
-    is_allowed = matcher._allows_bytes(0, data)
-    said = f"{what} {'may' if is_allowed else 'cannot'} come next: the text is in {matcher.where()} here"
-    return Explanation(store.name, what, "allowed" if is_allowed else "refused", said)
-
-
-def _matcher_of(store: ComposedStore, text: bytes) -> ComposedMatcher:
-    matcher = store.matcher()
-    matcher.advance_bytes(text)
-    return matcher
 
 
 def _findings(report: Report) -> dict[str, Any]:

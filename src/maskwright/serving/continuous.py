@@ -21,8 +21,8 @@ from maskwright.analysis.errors import (
     MissingExtraError,
     VocabularyError,
 )
+from maskwright.decoding.engines import check_tables
 from maskwright.decoding.logits import apply_rows, need_torch
-from maskwright.decoding.matchers import check_tables
 from maskwright.maskstore.vocabulary.vocabulary import as_vocabulary
 from maskwright.serving.server_matcher import ServerMatcher
 

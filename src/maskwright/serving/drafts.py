@@ -19,7 +19,7 @@ from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.masks import few_tokens
 
 if TYPE_CHECKING:
-    from maskwright.decoding.matchers import AnyMatcher
+    from maskwright.decoding.matcher import Matcher
 
 MOST_FORCED = 64
 """BOUND: bytes that must come, of which a draft is spelled; each costs a mask."""
@@ -38,7 +38,7 @@ class Drafts:
         self._spelling = spelling_of(vocabulary)
         self._most = most
 
-    def learn(self, matcher: AnyMatcher, tokens: Sequence[int], before: int) -> None:
+    def learn(self, matcher: Matcher, tokens: Sequence[int], before: int) -> None:
         """Count the last tokens of a text.
 
         matcher : has read the tokens; it is left as it is.
@@ -60,7 +60,7 @@ class Drafts:
             before = token
             matcher.advance(token)
 
-    def next(self, matcher: AnyMatcher, before: int, most: int) -> list[int]:
+    def next(self, matcher: Matcher, before: int, most: int) -> list[int]:
         """Tokens that are likely to come, each of them legal behind those before it.
 
         matcher : of the text; it is left as it is.
@@ -90,7 +90,7 @@ class Drafts:
         token = self.counts.likely(TokenCounts.place(words, before))
         return (token,) if token >= 0 and words[token >> 5] >> (token & 31) & 1 else ()
 
-    def _forced(self, matcher: AnyMatcher) -> tuple[int, ...]:
+    def _forced(self, matcher: Matcher) -> tuple[int, ...]:
         """Tokens that spell the bytes which must come."""
         data = matcher.forced_bytes(MOST_FORCED)
         return (self._spelling.fewest_tokens(data) or ()) if data else ()

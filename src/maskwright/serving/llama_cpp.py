@@ -16,7 +16,7 @@ from maskwright.maskstore.vocabulary.tokenizer_json import byte_level_alphabet
 from maskwright.serving.prefix_masks import PrefixMasks
 
 if TYPE_CHECKING:
-    from maskwright.decoding.matchers import AnyTable
+    from maskwright.decoding.engines import AnyTable
 
 _ENDS = ("eos", "eot", "eom")
 _UNKNOWN, _CONTROL, _USER, _UNUSED, _BYTE = 2, 3, 4, 5, 6

@@ -10,7 +10,7 @@ from maskwright.analysis.errors import MissingExtraError
 from maskwright.serving.prefix_masks import PrefixMasks
 
 if TYPE_CHECKING:
-    from maskwright.decoding.matchers import AnyTable
+    from maskwright.decoding.engines import AnyTable
 
 
 class MlxMasks:

@@ -10,10 +10,10 @@ import numpy.typing as npt
 from maskwright.analysis.errors import MaskwrightError, VocabularyError
 from maskwright.decoding.adapters.prefixes import Prefixes, Rules
 from maskwright.decoding.engine.arguments import integers, texts
-from maskwright.decoding.matchers import check_tables
+from maskwright.decoding.engines import check_tables
 
 if TYPE_CHECKING:
-    from maskwright.decoding.matchers import AnyTable
+    from maskwright.decoding.engines import AnyTable
 
 
 class PrefixMasks:

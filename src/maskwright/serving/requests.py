@@ -7,16 +7,12 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from itertools import starmap
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from maskwright.analysis.arguments import as_integer, clip, printable
 from maskwright.analysis.errors import MaskwrightError, VocabularyError
-from maskwright.analysis.kept import size
 from maskwright.analysis.locks import new_lock
-from maskwright.analysis.schema.shapes import Texts
-from maskwright.maskstore.composition.tables import JsonStringPart, TextPart
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
 from maskwright.maskstore.vocabulary.masks import n_words
 from maskwright.serving.options import JSON_KINDS, RequestLimits, RequestOptions, as_kind
@@ -34,8 +30,6 @@ RequestStore: TypeAlias = Store | SchemaStore | ComposedStore
 
 _CHECKED = 4096
 """How many constraints that were checked are remembered, as digests."""
-_OF_TOKEN = 12
-"""The bytes of a host's token: its id, and its place among the tokens. Its bytes are shared."""
 
 
 class RequestCompiler:
@@ -96,7 +90,7 @@ class RequestCompiler:
         self._most_on_disk = _at_least_one("disk_bytes", disk_bytes)
         self._stores = {name: _load(name, path, self.vocabulary, n_tokens) for name, path in stores.items()}
         self._lock = new_lock()
-        self._kept: OrderedDict[_Key, tuple[RequestStore, int]] = OrderedDict()  # with `_fixed_size`
+        self._kept: OrderedDict[_Key, RequestStore] = OrderedDict()
         self._under_way: dict[_Key, Future[RequestStore]] = {}
         _COMPILERS.add(self)
         self._workshop = Workshop(self.vocabulary, workers, limits.most_megabytes)
@@ -150,7 +144,7 @@ class RequestCompiler:
             kept = self._kept.get(key)
             if kept is not None:
                 self._kept.move_to_end(key)
-                return kept[0]
+                return kept
             waiting = self._under_way.get(key)
             if waiting is None:
                 mine = self._under_way[key] = Future()
@@ -158,9 +152,9 @@ class RequestCompiler:
             return waiting.result()
         try:
             store = self._build(request)
-            fixed = _fixed_size(store)
+            store.n_bytes  # noqa: B018 - what takes a while of it is kept; the lock need not be
             with self._lock:
-                self._keep(key, store, fixed)
+                self._keep(key, store)
             mine.set_result(store)
         except BaseException as error:
             is_for_all = isinstance(error, MaskwrightError)
@@ -192,12 +186,12 @@ class RequestCompiler:
         store: RequestStore = self._workshop.build(task, seconds, what)
         return store
 
-    def _keep(self, key: _Key, store: RequestStore, fixed: int) -> None:
+    def _keep(self, key: _Key, store: RequestStore) -> None:
         """Keep a store, and drop those that were not asked for the longest. The lock is held."""
-        self._kept[key] = store, fixed
-        held = sum(starmap(_size, self._kept.values()))
+        self._kept[key] = store
+        held = sum(each.n_bytes for each in self._kept.values())
         while len(self._kept) > 1 and (len(self._kept) > self._most_entries or held > self._most_bytes):
-            held -= _size(*self._kept.popitem(last=False)[1])
+            held -= self._kept.popitem(last=False)[1].n_bytes
 
     def clear(self) -> None:
         """Let go of all compiled constraints; configured stores stay."""
@@ -209,7 +203,7 @@ class RequestCompiler:
         """About how many bytes the compiled constraints take that are kept."""
         with self._lock:
             kept = list(self._kept.values())
-        return sum(starmap(_size, kept))
+        return sum(each.n_bytes for each in kept)
 
     def __len__(self) -> int:
         """The number of compiled constraints that are kept, configured stores not among them."""
@@ -307,31 +301,6 @@ def _load(name: str, path: str | os.PathLike[str], vocabulary: Vocabulary, n_tok
             f"the store {clip(name)} has {len(theirs):,} tokens and the model {n_tokens:,}; build it from the model's own tokenizer"
         )
     return store
-
-
-def _size(store: RequestStore, fixed: int) -> int:
-    """About how many bytes a store holds. fixed : its `_fixed_size`."""
-    return fixed + (int(store.table.nbytes) if isinstance(store, Store) else 0)
-
-
-def size_of(store: RequestStore) -> int:
-    """About how many bytes a store holds."""
-    return _size(store, _fixed_size(store))
-
-
-def _fixed_size(store: Any) -> int:
-    """About how many bytes a store holds but for a grammar's table, which may yet be closed."""
-    if isinstance(store, SchemaStore):
-        held = store.texts.graph if isinstance(store.texts, Texts) else store.texts
-        return int(store.table.nbytes) + int(store.automata.nbytes) + size(held)
-    if not isinstance(store, ComposedStore):
-        return 0
-    inside: list[Any] = [
-        store.host,
-        *(part.store for part in store.parts if isinstance(part, TextPart | JsonStringPart)),
-    ]
-    own = 0 if store.host_ids is None else _OF_TOKEN * len(store.host_ids)
-    return own + sum([_size(one, _fixed_size(one)) for one in inside])
 
 
 __all__ = ["RequestChecker", "RequestCompiler", "RequestStore"]

@@ -11,12 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError
-from maskwright.decoding.matchers import make_matcher
-from maskwright.stores.composed_store import ComposedStore
-from maskwright.stores.schema_store import SchemaStore
+from maskwright.decoding.matcher import Matcher
 
 if TYPE_CHECKING:
-    from maskwright.decoding.matchers import AnyMatcher
     from maskwright.serving.requests import RequestStore
 
 _logger = logging.getLogger(__name__)
@@ -47,7 +44,7 @@ class ServerMatcher:
     ) -> None:
         own = store.vocabulary.eos
         wanted = sorted({int(token) for token in ends or () if 0 <= token < n_tokens}) or list(own)
-        self._matcher = make_matcher(store, max_rollback)
+        self._matcher = Matcher(store, max_rollback)
         self._more = frozenset(wanted) - frozenset(own)
         self._hidden = frozenset(own) - frozenset(wanted)
         # the word and the bit of each end that compiled code does not know, or must not allow
@@ -61,10 +58,10 @@ class ServerMatcher:
             )
         self._words: npt.NDArray[np.uint32] = np.zeros(n_words, np.uint32)
         self._has_ended = False  # by an end that compiled code does not know
-        # masks of one language take microseconds; those of several, and where items are compared,
-        # depend on what a request brings
-        may_be_slow = isinstance(store, ComposedStore) or (isinstance(store, SchemaStore) and store.compares_items)
-        self._slow_seconds = 0.0 if may_be_slow else None
+        self._is_finished = False  # by any end. PERF: asked at each mask
+        # most masks take microseconds; these depend on what a request brings
+        self._if_slow = self._matcher.text.if_slow
+        self._slow_seconds = 0.0
 
     def fill(self, row: npt.NDArray[Any]) -> str | None:
         """Write the mask of the tokens allowed next.
@@ -83,11 +80,14 @@ class ServerMatcher:
         """
         words, failed = self._words, None
         try:
-            if self.is_finished():
+            if self._is_finished:
                 words[:] = 0
                 self._allow_ends()
             else:
-                self._fill(words)
+                if self._if_slow:
+                    self._fill_in_time(words)
+                else:
+                    self._matcher.fill(words)
                 if self._more or self._hidden:
                     self._set_ends()
                     if not words.any():
@@ -103,21 +103,10 @@ class ServerMatcher:
         row[len(words) :] = 0
         return failed
 
-    def _fill(self, words: npt.NDArray[np.uint32]) -> None:
-        """Write the mask of the text itself.
-
-        Raises: as `Matcher.fill`; LimitError past `MOST_SLOW`.
-        """
-        if self._slow_seconds is None:
-            self._matcher.fill(words)
-            return
+    def _fill_in_time(self, words: npt.NDArray[np.uint32]) -> None:
+        """`Matcher.fill`. Raises: as there; LimitError past `MOST_SLOW`."""
         if self._slow_seconds > MOST_SLOW:
-            remedy = (
-                "ask for uniqueItems of strings alone, or not at all"
-                if isinstance(self._matcher.store, SchemaStore)
-                else "give the parts of the grammar an end that shows, such as a bracket or a tag, so that a text can be cut in fewer ways"
-            )
-            raise LimitError(f"the slow masks of this text have taken {self._slow_seconds:.1f} s: {remedy}")
+            raise LimitError(f"the slow masks of this text have taken {self._slow_seconds:.1f} s: {self._if_slow}")
         begin = time.thread_time()
         try:
             self._matcher.fill(words)
@@ -166,16 +155,17 @@ class ServerMatcher:
         Raises: IllegalTokenError if it is not allowed; as `Matcher.advance`. Nothing has changed
             then.
         """
-        if self._has_ended:
+        if self._is_finished:
             raise IllegalTokenError(f"token {token} comes after the end of the text")
         if token in self._more:
-            if self._matcher.is_finished() or not self._is_whole():
+            if not self._is_whole():
                 raise IllegalTokenError(f"token {token} ends texts, but this text is not whole here")
-            self._has_ended = True
+            self._has_ended = self._is_finished = True
             return
         if token in self._hidden:
             raise IllegalTokenError(f"token {token} stands for no text, and ends none here: {self._ends} do")
         self._matcher.advance(token)
+        self._is_finished = token in self._ends
 
     def longest_prefix(self, tokens: Iterable[int]) -> list[int]:
         """The tokens that may come next, one after the other, until the first that may not.
@@ -183,7 +173,7 @@ class ServerMatcher:
         The text does not change. Nothing comes behind its end.
         """
         wanted = list(tokens)
-        original, has_ended = self._matcher, self._has_ended
+        original, before = self._matcher, (self._has_ended, self._is_finished)
         is_copy = len(wanted) > original.max_rollback
         if is_copy:
             self._matcher = original.fork()
@@ -191,12 +181,12 @@ class ServerMatcher:
         n_read = 0  # by the matcher, which knows nothing of the request's own ends
         try:
             for token in wanted:
-                if self.is_finished() or not (self._may_come(token) and self.advance(token)):
+                if self._is_finished or not (self._may_come(token) and self.advance(token)):
                     break
                 found.append(token)
                 n_read += not self._has_ended
         finally:
-            self._matcher, self._has_ended = original, has_ended
+            self._matcher, (self._has_ended, self._is_finished) = original, before
             if not is_copy:
                 original.rollback(n_read)
         return found
@@ -224,12 +214,12 @@ class ServerMatcher:
 
         Raises: MaskwrightError if n is negative, or past what is remembered.
         """
-        ended = n > 0 and self._has_ended
-        self._matcher.rollback(n - ended)
-        self._has_ended = self._has_ended and not ended
+        self._matcher.rollback(n - (n > 0 and self._has_ended))
+        if n:
+            self._has_ended = self._is_finished = False
 
     @property
-    def inner(self) -> AnyMatcher:
+    def inner(self) -> Matcher:
         """The matcher of the text, which knows nothing of the request's own ends."""
         return self._matcher
 
@@ -292,12 +282,12 @@ class ServerMatcher:
 
     def is_finished(self) -> bool:
         """Whether a token that ends the text has been read."""
-        return self._has_ended or self._matcher.is_finished()
+        return self._is_finished
 
     def reset(self) -> None:
         """Put the text back to its start."""
         self._matcher.reset()
-        self._has_ended = False
+        self._has_ended = self._is_finished = False
 
     def __repr__(self) -> str:
         return f"<ServerMatcher {self._matcher!r}, ends {self._ends}>"

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError
 from maskwright.decoding.logits import need_torch
-from maskwright.decoding.matchers import make_matcher
+from maskwright.decoding.matcher import Matcher
 from maskwright.serving.xgrammar_bitmasks import (
     allocate_token_bitmask,
     apply_token_bitmask_inplace,
@@ -84,7 +84,7 @@ class GrammarMatcher(Partial):
             raise RefusedError(f"stop token {wrong[0]} is out of range: the vocabulary has {vocabulary.size} ids")
         self._compiled, self._stops = compiled_grammar, tuple(stops)
         self._ends_by_itself = terminate_without_stop_token
-        self._matcher = make_matcher(compiled_grammar.store, _ROLLBACK)
+        self._matcher = Matcher(compiled_grammar.store, _ROLLBACK)
         self._said: list[int | bytes] = []
         self._has_stopped = False
         self._words: npt.NDArray[np.int32] = np.zeros(compiled_grammar.store.n_words, np.int32)

@@ -18,7 +18,7 @@ from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.tokenizer_json import byte_level_alphabet
 from maskwright.serving.options import RequestOptions
 from maskwright.serving.reading import Language
-from maskwright.serving.requests import RequestCompiler, RequestStore, size_of
+from maskwright.serving.requests import RequestCompiler, RequestStore
 from maskwright.serving.vocabularies import server_vocabulary
 from maskwright.serving.xgrammar_missing import Partial, RefusedError
 from maskwright.serving.xgrammar_tags import as_json, tag_text
@@ -271,7 +271,7 @@ class CompiledGrammar(Partial):
     @property
     def memory_size_bytes(self) -> int:
         """About how many bytes the store holds."""
-        return size_of(self.store)
+        return self.store.n_bytes
 
 
 class GrammarCompiler(Partial):

@@ -15,11 +15,10 @@ from maskwright.analysis.composition.compose import Composition, InJsonString, I
 from maskwright.analysis.composition.token_parts import AtMostTokens, SpecialToken, TokenSet
 from maskwright.analysis.errors import GrammarError, StoreError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.kept import cached_property
 from maskwright.analysis.marks import MARK
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema.load import JsonSchema
-from maskwright.decoding.composition.batch import ComposedBatch
-from maskwright.decoding.composition.matcher import DEFAULT_ROLLBACK, ComposedMatcher
 from maskwright.decoding.composition.readings import start_of
 from maskwright.maskstore.composition.json_strings import json_string_tokens
 from maskwright.maskstore.composition.splits import marked_vocabulary, splits_of
@@ -40,15 +39,19 @@ from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_voc
 from maskwright.maskstore.vocabulary.masks import words_of
 from maskwright.stores.schema_store import build_schema_store
 from maskwright.stores.store import EntryStore, Store
+from maskwright.stores.texts import MakesTexts
 
 BuildStore: TypeAlias = Callable[[Grammar, Vocabulary], Store | EntryStore]
+
+_OF_TOKEN = 12
+"""The bytes of a host's token: its id, and its place among the tokens. Its bytes are shared."""
 
 FEW = 8
 """A host that takes less than one in so many tokens of a vocabulary keeps those alone."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class ComposedStore(ComposedTables):
+class ComposedStore(MakesTexts, ComposedTables):
     """Exact masks for a composition and a vocabulary. `build_store` makes it.
 
     A pickle holds the composition's stores.
@@ -72,25 +75,13 @@ class ComposedStore(ComposedTables):
             "its grammars"
         )
 
-    def matcher(self, max_rollback: int = DEFAULT_ROLLBACK) -> ComposedMatcher:
-        """The state of one text, at its start.
-
-        max_rollback : how many tokens `rollback` can take back.
-
-        Raises: as `ComposedMatcher`.
-        """
-        return ComposedMatcher(self, max_rollback)
-
-    def batch(self, size: int, max_rollback: int = DEFAULT_ROLLBACK, n_threads: int = 1) -> ComposedBatch:
-        """The states of several texts, at their starts.
-
-        size : the number of texts.
-        max_rollback : how many tokens of a text `rollback` can take back.
-        n_threads : taken for the sake of the other stores: one thread does the work.
-
-        Raises: as `ComposedBatch`.
-        """
-        return ComposedBatch(self, size, max_rollback)
+    @cached_property
+    def n_bytes(self) -> int:
+        """About how many bytes the store holds, beside its vocabulary."""
+        parts = [each.store for each in self.parts if isinstance(each, TextPart | JsonStringPart)]
+        inside: list[Any] = [self.host, *parts]
+        own = 0 if self.host_ids is None else _OF_TOKEN * len(self.host_ids)
+        return own + sum([int(store.n_bytes) for store in inside])
 
     def __copy__(self) -> Self:
         return self

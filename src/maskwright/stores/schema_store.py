@@ -8,19 +8,20 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from maskwright.analysis.arguments import need_type, printable
+from maskwright.analysis.kept import cached_property, size
 from maskwright.analysis.schema.load import JsonSchema
+from maskwright.analysis.schema.shapes import Texts
 from maskwright.analysis.schema.text_patterns import Regex
-from maskwright.decoding.schema.batch import SchemaBatch
-from maskwright.decoding.schema.matcher import DEFAULT_ROLLBACK, SchemaMatcher
 from maskwright.maskstore.file.fileformat import save_store
 from maskwright.maskstore.schema.build import tables_of
 from maskwright.maskstore.schema.compiled import SchemaTables
 from maskwright.maskstore.table.compiled import Progress
 from maskwright.maskstore.vocabulary import VocabularySource, as_vocabulary
+from maskwright.stores.texts import MakesTexts
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class SchemaStore(SchemaTables):
+class SchemaStore(MakesTexts, SchemaTables):
     """Exact masks for a JSON schema or a regular expression, and a vocabulary.
 
     constraint : the schema or the expression.
@@ -48,25 +49,11 @@ class SchemaStore(SchemaTables):
         """
         save_store(self, path)
 
-    def matcher(self, max_rollback: int = DEFAULT_ROLLBACK) -> SchemaMatcher:
-        """The state of one text, at its start.
-
-        max_rollback : how many tokens `rollback` can take back.
-
-        Raises: as `SchemaMatcher`.
-        """
-        return SchemaMatcher(self, max_rollback)
-
-    def batch(self, size: int, max_rollback: int = DEFAULT_ROLLBACK, n_threads: int = 1) -> SchemaBatch:
-        """The states of several texts, at their starts.
-
-        size : the number of texts.
-        max_rollback : how many tokens of a text `rollback` can take back.
-        n_threads : how many threads work on the batch.
-
-        Raises: as `SchemaBatch`.
-        """
-        return SchemaBatch(self, size, max_rollback, n_threads)
+    @cached_property
+    def n_bytes(self) -> int:
+        """About how many bytes the store holds, beside its vocabulary."""
+        held = self.texts.graph if isinstance(self.texts, Texts) else self.texts
+        return int(self.table.nbytes) + int(self.automata.nbytes) + size(held)
 
     def __copy__(self) -> Self:
         return self

@@ -11,16 +11,14 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
 from maskwright.analysis.arguments import as_boolean, need_progress, printable
-from maskwright.analysis.errors import GrammarError, StoreError
+from maskwright.analysis.errors import StoreError
 from maskwright.analysis.lexing.terminal_nfa import TerminalNfa
 from maskwright.analysis.nesting import on_own_stack
-from maskwright.decoding.batch import Batch
-from maskwright.decoding.matcher import DEFAULT_ROLLBACK, Matcher
 from maskwright.maskstore.entries.entry_table import EntryTable
 from maskwright.maskstore.file.fileformat import read_store, save_store
 from maskwright.maskstore.file.origin import Origin
@@ -29,6 +27,7 @@ from maskwright.maskstore.vocabulary import VocabularySource
 from maskwright.maskstore.vocabulary.masks import MaskPool
 from maskwright.stores.closing import Close, Closing, Keep
 from maskwright.stores.first_call import say_what_is_compiled
+from maskwright.stores.texts import MakesTexts
 
 if TYPE_CHECKING:
     from maskwright.analysis.loading.sources import GrammarSource
@@ -82,7 +81,7 @@ class _Portable:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Store(EngineTable, _Portable):
+class Store(MakesTexts, EngineTable, _Portable):
     """Exact masks for a grammar and a vocabulary. `build_store` and `load_store` make it.
 
     table, counts : see `EngineTable`.
@@ -133,29 +132,14 @@ class Store(EngineTable, _Portable):
         if self._closing is not None:
             self._closing.wait(progress)
 
+    @property
+    def n_bytes(self) -> int:
+        """About how many bytes the store holds now, beside its grammar and vocabulary."""
+        return int(self.table.nbytes)
+
     def __reduce__(self) -> tuple[Any, ...]:
         self.close()
         return super().__reduce__()
-
-    def matcher(self, max_rollback: int = DEFAULT_ROLLBACK) -> Matcher:
-        """The state of one text, at its start.
-
-        max_rollback : how many tokens `rollback` can take back.
-
-        Raises: as `Matcher`.
-        """
-        return Matcher(self, max_rollback)
-
-    def batch(self, size: int, max_rollback: int = DEFAULT_ROLLBACK, n_threads: int = 1) -> Batch:
-        """The states of several texts, at their starts.
-
-        size : the number of texts.
-        max_rollback : how many tokens of a text `rollback` can take back.
-        n_threads : how many threads work on the batch.
-
-        Raises: as `Batch`.
-        """
-        return Batch(self, size, max_rollback, n_threads)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the store to the file at `path`.
@@ -175,8 +159,10 @@ class Store(EngineTable, _Portable):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class EntryStore(EntryTable, _Portable):
+class EntryStore(MakesTexts, EntryTable, _Portable):
     """Masks by lexer state and terminal sequence, for lexing "nfa". A `ReferenceDecoder` reads it.
+
+    It has neither matchers nor batches, and says so.
 
     For its arrays see `EntryTable`.
 
@@ -192,26 +178,6 @@ class EntryStore(EntryTable, _Portable):
         Raises: as `save_store`.
         """
         save_store(self, path)
-
-    def matcher(self, max_rollback: int = DEFAULT_ROLLBACK) -> NoReturn:
-        """Always refuses: only a `Store` has matchers.
-
-        Raises: GrammarError.
-        """
-        self._no_engine("matcher")
-
-    def batch(self, size: int, max_rollback: int = DEFAULT_ROLLBACK, n_threads: int = 1) -> NoReturn:
-        """Always refuses: only a `Store` has batches.
-
-        Raises: GrammarError.
-        """
-        self._no_engine("batch")
-
-    def _no_engine(self, what: str) -> NoReturn:
-        raise GrammarError(
-            f"grammar {self.grammar.name}: lexing 'nfa' has no {what}, only the ReferenceDecoder; "
-            "load the grammar with lexing='longest'"
-        )
 
     def __repr__(self) -> str:
         kind = f"streamlined on {self.rules} rules" if self.is_streamlined else "not streamlined"

@@ -81,7 +81,7 @@ def _replays(
             if stop is None:
                 yield Finding(text.name, REPLAYED, False)
             else:
-                part = matcher.where()
+                part = matcher.text.where()
                 token = b"" if stop.token is None else store.vocabulary.tokens[stop.token]
                 facts = facts_of_stop(text.text, tokens, stop, store.vocabulary, good_bytes(matcher, token))
                 shown = facts.pop("token")

@@ -220,7 +220,7 @@ class _Sampler:
             return REFUSED_GRAMMAR, "the masks refuse what they allowed before", data.decode("utf-8", "replace")
         try:
             # the ending need not be a shortest one: any short ending shows what the masks allow
-            ending = short_ending(matcher, max_nodes=MAX_NODES)
+            ending = short_ending(matcher.text, max_nodes=MAX_NODES)
         except (DeadEndError, LimitError) as error:
             return NO_ENDING, str(error), data.decode("utf-8", "replace")
         spelt = list(ending.tokens)

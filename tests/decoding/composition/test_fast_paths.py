@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -47,9 +48,9 @@ def naive_fill(cursor: Cursor, words: np.ndarray, exits: Exits) -> None:
     Cursor.fill_part(cursor, words, exits)
 
 
-def check_readings(matcher: object, store: mw.ComposedStore, kinds: set[type]) -> None:
+def check_readings(matcher: Any, store: mw.ComposedStore, kinds: set[type]) -> None:
     """Compare the mask of each reading of a text that is in a part, and whether it may end there."""
-    for reading in matcher._close():
+    for reading in matcher.text._close():
         if reading.back is None:
             continue
         kinds.add(type(getattr(reading.cursor, "_inner", reading.cursor)))
@@ -66,12 +67,12 @@ def check_kept(matcher: object, store: mw.ComposedStore) -> None:
     fast, naive = np.zeros((2, store.n_words), np.uint32)
     has_tokens = matcher.try_fill(fast)
     copy = store.matcher()
-    copy.read_again(matcher.said_so_far(), 0)
-    rules = copy._rules
+    copy.text.load((matcher.text.said, 0))
+    rules = copy.text._rules
     rules.memo = type(rules.memo)(len(store.parts))
-    for reading in copy._close():
+    for reading in copy.text._close():
         one = np.zeros(store.n_words, np.uint32)
-        copy._masks.write(reading, one)
+        copy.text._masks.write(reading, one)
         naive |= one
     assert (fast == naive).all() and has_tokens == bool(naive.any()), matcher.said()
 
@@ -151,17 +152,17 @@ def test_equal_parts_at_different_starts_are_one_reading() -> None:
         matcher = mw.build_store(mw.compose("start: A* B\nB: /[ab]*c/\n%declare A", {"A": part}), vocabulary).matcher()
         for _ in range(600):
             matcher.advance_bytes(b"a")
-        assert len(matcher._readings) < 8
+        assert len(matcher.text._readings) < 8
     tools = {f"T{i}": {"type": "object", "properties": {f"k{i}": {}}} for i in range(5)}
     host = f"start: ({' | '.join(tools)})+\n%ignore / +/\n%declare {' '.join(tools)}"
     matcher = mw.build_store(mw.compose(host, tools), vocabulary).matcher()
     for _ in range(200):
         matcher.advance_bytes(b" ")
-    assert len(matcher._readings) == 6
+    assert len(matcher.text._readings) == 6
     matcher.advance_bytes(b'{"k3": 1')
     assert matcher.short_ending().data == b"}"
 
 
 def test_what_is_kept_is_shared_by_texts() -> None:
     store = mw.build_store(mw.compose('start: "<" A ">"\n%declare A', {"A": mw.load_regex("a+")}), "python-tiny")
-    assert Rules(store, 4).memo is store.matcher()._rules.memo
+    assert Rules(store, 4).memo is store.matcher().text._rules.memo

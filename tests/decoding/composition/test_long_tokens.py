@@ -22,13 +22,13 @@ TAG = {
 }
 
 
-def brackets(token: bytes) -> mw.ComposedMatcher:
+def brackets(token: bytes) -> mw.Matcher:
     tokens = [b"</s>", b"[", b"]", b",", b"a", token]
     parts = {"P": mw.load_regex("[a]*")}
     return mw.build_store(mw.compose(HOST, parts), mw.Vocabulary.from_tokens(tokens, eos=[0])).matcher()
 
 
-def tags(token: bytes) -> mw.ComposedMatcher:
+def tags(token: bytes) -> mw.Matcher:
     tokens = [b"</s>", *(bytes((byte,)) for byte in b"<t>/1,"), token]
     constraint = mw.read_structural_tag(json.dumps({"type": "structural_tag", "format": TAG}))
     return mw.build_store(constraint, mw.Vocabulary.from_tokens(tokens, eos=[0])).matcher()
@@ -51,7 +51,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         yield found
 
 
-def work(matcher: mw.ComposedMatcher, token: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int, bool]:
+def work(matcher: mw.Matcher, token: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int, bool]:
     """The bytes read for the mask, and for the token itself; and whether it may come."""
     words = np.zeros(1, np.uint32)
     with counted(monkeypatch) as n_bytes:

@@ -171,7 +171,7 @@ def test_rollback_fork_pickle(tool: mw.ComposedStore) -> None:
     assert other.is_accepting()
     other.advance(0)
     assert other.is_finished()
-    with pytest.raises(mw.IllegalTokenError, match=r"^bytes b'a' come after the end of the text"):
+    with pytest.raises(mw.IllegalTokenError, match=r"^bytes b'a' comes after the end of the text"):
         other.advance_bytes(b"a")
     with pytest.raises(mw.IllegalTokenError, match=r"^token 99 \(b'a'\) comes after the end of the text"):
         other.advance(99)
@@ -194,7 +194,7 @@ def test_a_pickle_takes_back_what_the_text_could(tool: mw.ComposedStore) -> None
     batch.rollback(0, 2)
     for text, again in (
         (matcher, pickle.loads(pickle.dumps(matcher))),
-        (batch._texts[0], pickle.loads(pickle.dumps(batch))._texts[0]),
+        (batch.texts[0], pickle.loads(pickle.dumps(batch)).texts[0]),
     ):
         assert (text.said(), text.remembered()) == (again.said(), again.remembered()) == (b'{"sql": "a\\"b\\"c"', 1)
         with pytest.raises(mw.MaskwrightError, match="1 are remembered"):
@@ -257,7 +257,7 @@ def test_errors(tool: mw.ComposedStore) -> None:
 
 @pytest.mark.parametrize("most", share([40, MOST_READINGS], 1))
 def test_ways_to_read_a_text_are_limited(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("matcher", "readings"):
+    for module in ("text", "readings"):
         monkeypatch.setattr(f"maskwright.decoding.composition.{module}.MOST_READINGS", most)
     endless = mw.compose('start: x\nx: A x "c" | "d"\n%declare A', {"A": mw.load_regex("[ab]+")})
     matcher = mw.build_store(endless, VOCABULARY).matcher()
@@ -366,21 +366,21 @@ def test_long_bytes_are_read_as_their_single_bytes_are(host: str, seed: int) -> 
     for _ in range(6):
         matcher = store.matcher()
         matcher.try_bytes(bytes(rng.choices(b"ab,;", k=3)))
-        started, here = matcher.said(), matcher.state_key()
+        started, here = matcher.said(), matcher.text.key()
         text = bytes(rng.choices(b"aab,;", k=rng.randint(1, 60)))
         try:
             single = byte_by_byte(store, started + text)
         except mw.IllegalTokenError:
             with pytest.raises(mw.IllegalTokenError, match="state is unchanged"):
                 matcher.advance_bytes(text)
-            assert (matcher.said(), matcher.state_key()) == (started, here)
+            assert (matcher.said(), matcher.text.key()) == (started, here)
             continue
         matcher.advance_bytes(text)
         assert matcher.said() == started + text
         assert mask_of(matcher) == mask_of(single)
         assert matcher.is_accepting() == single.is_accepting()
         matcher.rollback(1)
-        assert (matcher.said(), matcher.state_key()) == (started, here)
+        assert (matcher.said(), matcher.text.key()) == (started, here)
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ def store_of(form: dict[str, Any], vocabulary: mw.Vocabulary = SMALL) -> mw.Comp
     return mw.build_store(mw.read_structural_tag({"type": "structural_tag", "format": form}), vocabulary)
 
 
-def mask_of(matcher: mw.ComposedMatcher) -> set[int]:
+def mask_of(matcher: mw.Matcher) -> set[int]:
     words = np.zeros(matcher.store.n_words, np.uint32)
     matcher.try_fill(words)
     return set(np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist())

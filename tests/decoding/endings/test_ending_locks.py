@@ -11,7 +11,6 @@ from engine_cases import vocabulary_of
 
 from maskwright.analysis.loading import parse_grammar
 from maskwright.decoding.endings import ending as ending_module
-from maskwright.decoding.endings.ending import shortest_ending
 from maskwright.stores.build import compile_store
 
 
@@ -23,11 +22,11 @@ def test_a_search_of_one_store_does_not_wait_for_another_stores() -> None:
     busy, other = texts
     found = []
     with ending_module._tools_of(busy.store).lock:
-        thread = threading.Thread(target=lambda: found.append(shortest_ending(other).data), daemon=True)
+        thread = threading.Thread(target=lambda: found.append(other.shortest_ending().data), daemon=True)
         thread.start()
         thread.join(timeout=60)
     assert found == [b"ba"]
-    assert shortest_ending(busy).data == b"ab"
+    assert busy.shortest_ending().data == b"ab"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
@@ -45,14 +44,14 @@ def test_a_fork_begins_its_searches_anew(monkeypatch: pytest.MonkeyPatch) -> Non
         return bounds(search, values)
 
     monkeypatch.setattr(ending_module.EndingSearch, "_bounds", halt)
-    thread = threading.Thread(target=lambda: shortest_ending(busy))
+    thread = threading.Thread(target=lambda: busy.shortest_ending())
     thread.start()
     assert is_begun.wait(60)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of forks of processes with threads
         child = os.fork()
     if child == 0:
-        os._exit(0 if shortest_ending(other).data == b"ab" else 1)
+        os._exit(0 if other.shortest_ending().data == b"ab" else 1)
     can_go_on.set()
     thread.join()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -80,7 +80,7 @@ def test_ordinary_ambiguous_expressions_have_no_limit(text: str) -> None:
         for _ in range(50_000):
             matcher.advance(0)
         seconds.append(time.process_time() - begin)
-    assert len(matcher._stacks(0)) == 1 and row(matcher) == first
+    assert len(matcher.text.stacks()) == 1 and row(matcher) == first
     assert seconds[1] < 3 * seconds[0] + 1
 
 
@@ -92,4 +92,4 @@ def test_an_else_behind_any_number_of_ifs() -> None:
     for n in range(20_000):
         assert matcher.is_allowed(1), n
         matcher.advance(1)
-    assert len(matcher._stacks(0)) == 1 and not matcher.is_allowed(1) and matcher.is_accepting()
+    assert len(matcher.text.stacks()) == 1 and not matcher.is_allowed(1) and matcher.is_accepting()

@@ -113,8 +113,8 @@ def test_ends_are_the_naive_engines(name: str) -> None:
 
 def remembered(matcher: Matcher) -> list[int]:
     """What the records of the open blocks hold, the innermost first."""
-    memory, arena, found = matcher._memory, int(matcher._memory[constants.ARENA]), []
-    indent = int(matcher._memory[constants.INDENTS])
+    memory, arena, found = matcher.text.texts._memory, int(matcher.text.texts._memory[constants.ARENA]), []
+    indent = int(matcher.text.texts._memory[constants.INDENTS])
     while indent > 0:
         found.append(int(memory[arena + 3 * indent + 2]))
         indent = int(memory[arena + 3 * indent + 1])

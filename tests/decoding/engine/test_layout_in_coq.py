@@ -173,7 +173,7 @@ def test_engine_and_reference_do_what_is_proved(tabs: str, tmp_path: Path) -> No
                 expected.append(([], [], []))
                 break
             assert reference is not None
-            columns = [tuple(column) for column in matcher._columns(0)]
+            columns = [tuple(column) for column in matcher.text.columns()]
             assert matcher.try_fill(words)
             mask = [bool(words[n >> 5] >> (n & 31) & 1) for n in range(len(tokens))]
             expected.append(([reference[0]] * 2, [columns, reference[1]], mask))

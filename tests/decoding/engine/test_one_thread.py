@@ -39,7 +39,7 @@ class Slow:
 def state(matcher: Matcher) -> tuple[Any, ...]:
     words = np.zeros(matcher.store.n_words, np.uint32)
     matcher.fill(words)
-    return matcher._stacks(0), words.tolist(), matcher.is_accepting()
+    return matcher.text.stacks(), words.tolist(), matcher.is_accepting()
 
 
 MATCHER_CALLS: list[Callable[[Matcher], object]] = [

@@ -24,7 +24,7 @@ from maskwright.stores.store import Store
 
 def tops(matcher: Matcher) -> set[int]:
     """The LR states on top of the stacks."""
-    memory = matcher._memory
+    memory = matcher.text.texts._memory
     arena, stacks = int(memory[constants.ARENA]), int(memory[constants.STACKS])
     frames = [stacks] if stacks >= 0 else []
     member = -1 if stacks >= 0 else constants.LIST - stacks

@@ -112,7 +112,7 @@ def test_explanations_say_what_the_engine_does(kind: str, seed: int, lexing: str
     for text, matcher in walk(store, 5, 5)[1:]:
         for token in rng.sample(range(store.vocabulary.size), 10) + list(store.vocabulary.eos):
             data = store.vocabulary.tokens[token]
-            known, unknown = explain_id(store, text, token), explain_next(matcher, token)
+            known, unknown = explain_id(store, text, token), explain_next(matcher.text, token)
             assert known.is_allowed == unknown.is_allowed == matcher.is_allowed(token)
             assert len(known.attempts) == len(unknown.attempts) and set(known.expected) == set(unknown.expected)
             check_refusals(known)
@@ -123,7 +123,7 @@ def test_explanations_say_what_the_engine_does(kind: str, seed: int, lexing: str
             probe = matcher.fork()
             probe.advance_bytes((text + data)[len(text) : good])
             if not known.is_allowed:
-                allowed = bytes(b for b in range(256) if probe._allows_bytes(0, bytes([b])))
+                allowed = bytes(b for b in range(256) if probe.text.allows(bytes([b])))
                 assert known.bytes_allowed == unknown.bytes_allowed == allowed
                 assert (text + data)[good] not in allowed
                 assert all(matcher.is_allowed(near.token) for near in known.nearest)
@@ -172,7 +172,7 @@ def test_python_texts_and_their_mutations(number: int) -> None:
         mutated = text[:at] + rng.choice([b")", b" ", b"", b"\n", b"=", b"$", b"'", b"\n   "]) + text[at + 1 :]
         found = explain_text(store.grammar, mutated)
         matcher, good = store.matcher(), 0
-        while good < len(mutated) and matcher._allows_bytes(0, mutated[good : good + 1]):
+        while good < len(mutated) and matcher.text.allows(mutated[good : good + 1]):
             matcher.advance_bytes(mutated[good : good + 1])
             good += 1
         assert found.position is not None
@@ -292,7 +292,7 @@ def test_contextual_lexing_chooses_by_the_parser() -> None:
     matcher = store.matcher()
     assert explain_id(store, b"", 0).is_allowed == matcher.is_allowed(0)
     found = explain_text(grammar, b"a+a-ab+")
-    assert found.is_allowed == store.matcher()._allows_bytes(0, b"a+a-ab+")
+    assert found.is_allowed == store.matcher().text.allows(b"a+a-ab+")
 
 
 def test_a_matcher_without_text() -> None:
@@ -359,7 +359,7 @@ def test_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     store = single_bytes("sums")
     other = replace(store, grammar=single_bytes("lines").grammar)
     with pytest.raises(StoreError, match="build the store anew"):
-        explain_next(other.matcher(), 0)
+        explain_next(other.matcher().text, 0)
     monkeypatch.setattr("maskwright.decoding.reference.interpreter.MAX_STACKS", 16)
     with pytest.raises(LimitError, match=r"more than 16 readings of the text.*conflicts='shift'"):
         explain_text(longest('start: s\ns: p s | p\np: "a" | "a" "a"', "lengths"), b"a" * 100)

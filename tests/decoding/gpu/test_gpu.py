@@ -201,8 +201,8 @@ def test_several_stacks_are_collected_when_they_fill_the_region() -> None:
         tokens = []
         for slot, matcher in enumerate(matchers):
             assert found[slot] == row(matcher)
-            depth = max(len(stack) for stack in matcher._stacks(0))
-            most = max(most, len(matcher._stacks(0)))
+            depth = max(len(stack) for stack in matcher.text.stacks())
+            most = max(most, len(matcher.text.stacks()))
             choices = [t for t in sorted(found[slot]) if t not in store.vocabulary.eos and (t != 2 or depth < 12)]
             tokens.append(rng.choice(choices))
             matcher.advance(tokens[-1])

@@ -172,7 +172,7 @@ def test_what_is_held_is_said_and_ends() -> None:
     with pytest.raises(IllegalTokenError, match=r"slot 1.*NAME is held to 2 names"):
         batch.advance_bytes(1, b"x")
     batch.advance_bytes(0, b"x")
-    assert "may not come next in slot 1: terminal NAME is held to 2 names" in batch.explain(1, ord("x"))
+    assert "may not come next: terminal NAME is held to 2 names" in batch.explain(1, ord("x"))
     assert batch.explain(1, ord("m")) == "token 109 (b'm') may come next"
     assert "is held" not in batch.explain(0, ord("1"))
     batch.advance_bytes(1, b"ma")
@@ -182,7 +182,7 @@ def test_what_is_held_is_said_and_ends() -> None:
     assert batch.shortest_ending(1).data == b"" and batch.min_bytes_left(1) == 0
     batch.advance_bytes(0, b".")
     batch.restrict(0, "NAME", [])
-    with pytest.raises(DeadEndError, match="in slot 0: terminal NAME is held to 0 names"):
+    with pytest.raises(DeadEndError, match=r"^slot 0: .*: terminal NAME is held to 0 names"):
         batch.fill(np.zeros((2, 9), np.uint32))
     assert copy.deepcopy(batch).is_allowed(0, ord("a")) is False
     with pytest.raises(MaskwrightError, match="rows know nothing"):
@@ -215,7 +215,7 @@ def test_a_second_call_inside_a_held_lexeme_is_that_of_a_matcher() -> None:
 
 def test_errors_are_those_of_matchers() -> None:
     batch = mw.build_store(mw.parse_grammar(QUERY), BYTES).batch(2)
-    with pytest.raises(MaskwrightError, match="slot 2 is out of range"):
+    with pytest.raises(MaskwrightError, match=r"slot 2 is out of range"):
         batch.restrict(2, "NAME", ["a"])
     with pytest.raises(mw.UnknownNameError, match="NAMES"):
         batch.restrict(0, "NAMES", ["a"])

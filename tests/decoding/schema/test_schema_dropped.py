@@ -14,9 +14,9 @@ from shares import share
 
 import maskwright as mw
 from maskwright.analysis.schema.shapes import Arrays, Texts
+from maskwright.decoding.matcher import Matcher
 from maskwright.decoding.reference.json_texts import JsonInterpreter
 from maskwright.decoding.schema.dropped import _n_different, _n_followed, has_dropped
-from maskwright.decoding.schema.matcher import SchemaMatcher
 from maskwright.maskstore.schema.compiled import SchemaTables
 from maskwright.maskstore.schema.write import write_schema
 from maskwright.stores.schema_store import SchemaStore, build_schema_store
@@ -124,7 +124,7 @@ def test_the_engine_has_as_many_readings_or_more(seed: int) -> None:
         if any(isinstance(shape, Arrays) and shape.is_unique for node in graph.nodes for shape in node):
             continue
         texts = Texts(graph)
-        matcher = SchemaMatcher(SchemaTables("random", texts, VOCABULARY, *write_schema(texts)), 0)
+        matcher = Matcher(SchemaTables("random", texts, VOCABULARY, *write_schema(texts)), 0)
         interpreter = JsonInterpreter(texts)
         readings = interpreter.start()
         for _ in range(15):
@@ -134,7 +134,7 @@ def test_the_engine_has_as_many_readings_or_more(seed: int) -> None:
             token = rng.choice([one for one in tokens if one[:1] in b'"{}[],:'] or tokens)
             matcher.advance_bytes(token)
             readings = interpreter.read_bytes(readings, token)
-            more = _n_followed(matcher._memory) - _n_different(readings)
+            more = _n_followed(matcher.text._memory) - _n_different(readings)
             assert more >= 0, matcher.said()
             n_states, n_more = n_states + 1, n_more + (more > 0)
     assert n_states > 20 and 10 * n_more < n_states
@@ -177,4 +177,4 @@ def test_all_tokens_are_asked_only_where_a_reading_was_dropped() -> None:
     ):
         matcher = store_of(schema).matcher()
         matcher.advance_bytes(text.encode())
-        assert has_dropped(matcher._memory, matcher._entries._readings[-1]) == is_dropped, text
+        assert has_dropped(matcher.text._memory, matcher.text._entries._readings[-1]) == is_dropped, text

@@ -13,8 +13,8 @@ import pytest
 from paths import SHARED
 
 import maskwright as mw
+from maskwright.decoding.matcher import Matcher
 from maskwright.decoding.schema import constants
-from maskwright.decoding.schema.matcher import SchemaMatcher
 from maskwright.stores.schema_store import SchemaStore, build_schema_store
 
 DATA = SHARED / "jsonschema" / "schemastore.jsonl.xz"
@@ -44,7 +44,7 @@ def store() -> SchemaStore:
 
 
 def n_threads(matcher: Any) -> int:
-    return int(matcher._memory[matcher._memory[constants.STATE]])
+    return int(matcher.text._memory[matcher.text._memory[constants.STATE]])
 
 
 def check_mask(matcher: Any) -> None:
@@ -105,7 +105,7 @@ def test_masks_of_many_readings(store: SchemaStore, text: bytes) -> None:
     for byte in text:
         matcher.advance_bytes(bytes([byte]))
     check_mask(matcher)
-    matcher._give_room(0)
+    matcher.text._give_room(0)
     check_mask(matcher)
 
 
@@ -138,7 +138,7 @@ def test_tmlanguage() -> None:
     store = build_schema_store(mw.load_schema(record["schema"], lenient=True), mw.load_vocabulary("python-tiny"))
     n = 0
     for test in record["tests"]:
-        matcher = SchemaMatcher(store)
+        matcher = Matcher(store)
         data = json.dumps(test["data"]).encode()
         if test["valid"]:
             for at in range(0, len(data), 7):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import maskwright as mw
+from maskwright.decoding.matcher import Matcher
 from maskwright.decoding.schema import constants
-from maskwright.decoding.schema.matcher import SchemaMatcher
 from maskwright.stores.schema_store import build_schema_store
 
 TOKENS = (
@@ -119,7 +119,7 @@ def test_kept_masks_stay_within_their_room() -> None:
         VOCABULARY,
     )
     matcher = store.matcher()
-    work = matcher._work
+    work = matcher.text._work
     for depth in range(40):
         matcher.advance_bytes(b'{"x":' if depth % 3 else b'{"x" : ')
         work[constants.DATA_TOP] = max(
@@ -127,7 +127,7 @@ def test_kept_masks_stay_within_their_room() -> None:
         )
         check(matcher)
         assert work[constants.DATA_TOP] <= work[constants.DATA_END]
-    matcher._workspace.forget()
+    matcher.text._workspace.forget()
 
 
 def test_a_history_that_is_too_long() -> None:
@@ -143,12 +143,12 @@ def test_an_interruption_between_text_and_record() -> None:
     class Interrupting(list):  # type: ignore[type-arg]
         def append(self, value: Any) -> None:
             if value == b'"a"':
-                matcher._said = list(self)
+                matcher.text.said = list(self)
                 raise KeyboardInterrupt
             super().append(value)
 
     matcher.advance_bytes(b"{")
-    matcher._said = Interrupting(matcher._said)
+    matcher.text.said = Interrupting(matcher.text.said)
     with pytest.raises(KeyboardInterrupt):
         matcher.advance_bytes(b'"a"')
     matcher.advance_bytes(b":1}")
@@ -160,7 +160,7 @@ def test_an_interruption_between_text_and_record() -> None:
 def test_a_matcher_becomes_one_of_the_same_store_only() -> None:
     one, other = (build_schema_store(mw.load_schema(OPEN), VOCABULARY) for _ in range(2))
     with pytest.raises(mw.MaskwrightError, match="same store"):
-        SchemaMatcher(one).become(SchemaMatcher(other))
+        Matcher(one).become(Matcher(other))
 
 
 def test_nodes_of_too_many_shapes() -> None:

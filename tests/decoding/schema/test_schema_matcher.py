@@ -387,7 +387,7 @@ def test_a_fork_while_another_thread_fills(store: SchemaStore) -> None:
     if not hasattr(os, "fork"):
         pytest.skip("this system has no fork")
     matcher = store.matcher()
-    workspace = matcher._workspace
+    workspace = matcher.text._workspace
     with workspace.lock:
         workspace.work[constants.BUSY] = 1
         child = os.fork()

@@ -18,17 +18,17 @@ import maskwright as mw
 from maskwright.analysis.schema import keys
 from maskwright.analysis.schema.shapes import Texts
 from maskwright.decoding.endings.json_ending import JsonEndings
+from maskwright.decoding.matcher import Matcher
 from maskwright.decoding.reference.json_texts import JsonInterpreter
-from maskwright.decoding.schema.matcher import SchemaMatcher
 from maskwright.maskstore.schema.compiled import SchemaTables
 from maskwright.maskstore.schema.write import write_schema
 
 
-def matcher_of(texts: Texts, max_rollback: int = 8) -> SchemaMatcher:
-    return SchemaMatcher(SchemaTables("mixed", texts, VOCABULARY, *write_schema(texts)), max_rollback)
+def matcher_of(texts: Texts, max_rollback: int = 8) -> Matcher:
+    return Matcher(SchemaTables("mixed", texts, VOCABULARY, *write_schema(texts)), max_rollback)
 
 
-def takes(matcher: SchemaMatcher, data: bytes) -> bool:
+def takes(matcher: Matcher, data: bytes) -> bool:
     """Whether bytes are legal here."""
     return matcher.fork().try_bytes(data)
 
@@ -175,7 +175,7 @@ def test_parts_of_a_composition_know_which_names_are_there() -> None:
     assert matcher.short_ending().data.endswith(b"null}>")
 
 
-def steps(texts: Texts, rng: random.Random, n: int) -> Iterator[tuple[SchemaMatcher, Any, JsonEndings]]:
+def steps(texts: Texts, rng: random.Random, n: int) -> Iterator[tuple[Matcher, Any, JsonEndings]]:
     """A matcher and the readings of a random text, step by step: few names, often said again."""
     endings = JsonEndings(texts)
     interpreter, matcher = endings.interpreter, matcher_of(texts, rng.choice((0, 3, 256)))

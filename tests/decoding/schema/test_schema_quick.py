@@ -18,9 +18,9 @@ import maskwright as mw
 from maskwright.analysis.addresses import int32_at
 from maskwright.analysis.schema.shapes import Texts
 from maskwright.decoding.engine.quick import NOT_QUICK, NOTHING_QUICK
+from maskwright.decoding.matcher import Matcher
 from maskwright.decoding.schema import constants
 from maskwright.decoding.schema.entries import entries
-from maskwright.decoding.schema.matcher import SchemaMatcher
 from maskwright.maskstore.schema.compiled import SchemaTables
 from maskwright.maskstore.schema.write import write_schema
 
@@ -36,12 +36,13 @@ def test_quick_calls_do_what_the_others_do(seed: int) -> None:
     rng = random.Random(31_000 + seed)
     texts = Texts(random_graph(rng), rng.choice(SPACINGS), "any")
     store = SchemaTables("random", texts, VOCABULARY, *write_schema(texts))
-    quick, slow = SchemaMatcher(store, 8), SchemaMatcher(store, 8)
-    slow._quick = NOTHING_QUICK
+    quick, slow = Matcher(store, 8), Matcher(store, 8)
+    slow._quick_fill, slow._quick_read = NOTHING_QUICK.quick_fill, NOTHING_QUICK.quick_read
+    slow._quick_step = NOTHING_QUICK.quick_step
     words = [np.zeros(store.n_words, np.uint32) for _ in range(2)]
     n_quick = 0
     for _ in range(400):
-        n_quick += quick._quick.quick_fill(bound(quick, words[0])) == constants.OK
+        n_quick += quick._quick_fill(bound(quick, words[0])) == constants.OK
         assert outcome(quick.fill, words[0]) == outcome(slow.fill, words[1])
         assert (words[0] == words[1]).all(), quick.said()
         bits = np.flatnonzero(np.unpackbits(words[0].view(np.uint8), bitorder="little")).tolist()
@@ -50,7 +51,7 @@ def test_quick_calls_do_what_the_others_do(seed: int) -> None:
             assert outcome(quick.step, token, words[0]) == outcome(slow.step, token, words[1])
         else:
             assert outcome(quick.advance, token) == outcome(slow.advance, token)
-        assert quick.said_so_far() == slow.said_so_far()
+        assert quick.text.said == slow.text.said
         if not bits or rng.random() < 0.2:
             n = rng.randint(0, quick.remembered())
             quick.rollback(n)
@@ -66,7 +67,7 @@ def test_quick_calls_do_what_the_others_do(seed: int) -> None:
 def bound(matcher: Any, words: Any) -> Any:
     """The addresses of a matcher that writes masks to some words."""
     matcher._take_bitmask(words)
-    return matcher._bound[0]
+    return matcher._quick.bound[0]
 
 
 @needs_quick_calls
@@ -102,7 +103,7 @@ def test_threads_that_share_a_workspace() -> None:
     try:
         for thread in threads:
             thread.start()
-        workspace = store.matcher()._workspace
+        workspace = store.matcher().text._workspace
         for _ in range(300):
             workspace.forget()
     finally:
@@ -118,17 +119,17 @@ def test_nothing_is_quick_while_another_thread_works() -> None:
     store = mw.build_store(mw.load_choice(["yes", "no"]), mw.load_vocabulary("python-tiny"))
     matcher, words = store.matcher(), np.zeros(store.n_words, np.uint32)
     matcher.fill(words)
-    assert matcher._quick.quick_fill(matcher._bound[0]) == constants.OK
-    matcher._work[constants.BUSY] = 1
+    assert matcher._quick_fill(matcher._quick.bound[0]) == constants.OK
+    matcher.text._work[constants.BUSY] = 1
     try:
-        assert matcher._quick.quick_fill(matcher._bound[0]) == NOT_QUICK
-        assert matcher._quick.quick_read(matcher._bound[0], 5) == NOT_QUICK
-        assert matcher._quick.quick_step(matcher._bound[0], 5) == 2 * NOT_QUICK
+        assert matcher._quick_fill(matcher._quick.bound[0]) == NOT_QUICK
+        assert matcher._quick_read(matcher._quick.bound[0], 5) == NOT_QUICK
+        assert matcher._quick_step(matcher._quick.bound[0], 5) == 2 * NOT_QUICK
     finally:
-        matcher._work[constants.BUSY] = 0
+        matcher.text._work[constants.BUSY] = 0
     with pytest.raises(ZeroDivisionError):
-        matcher._workspace.call(lambda: 1 // 0)
-    assert matcher._work[constants.BUSY] == 0 and not matcher._workspace.lock.locked()
+        matcher.text._workspace.call(lambda: 1 // 0)
+    assert matcher.text._work[constants.BUSY] == 0 and not matcher.text._workspace.lock.locked()
 
 
 KEYS = {"anyOf": [{"type": "object", "properties": {"a": {"enum": list(range(n))}}} for n in range(2, 32)]}
@@ -152,7 +153,7 @@ def test_what_takes_long_is_not_quick(schema: Any, data: bytes) -> None:
     matcher.advance_bytes(data)
     matcher.fill(words)
     wanted = words.copy()
-    assert matcher._quick.quick_fill(matcher._bound[0]) == NOT_QUICK
+    assert matcher._quick_fill(matcher._quick.bound[0]) == NOT_QUICK
     matcher.fill(words)
     assert (words == wanted).all()
 
@@ -163,7 +164,7 @@ def test_quick_calls_keep_the_gil() -> None:
     store = mw.build_store(mw.load_choice(["yes", "no"]), mw.load_vocabulary("python-tiny"))
     matcher, words = store.matcher(), np.zeros(store.n_words, np.uint32)
     matcher.fill(words)
-    address, quick = matcher._bound[0], matcher._quick.quick_fill
+    address, quick = matcher._quick.bound[0], matcher._quick_fill
     assert rounds_meanwhile(lambda: quick(address)) == 0
 
 
@@ -173,8 +174,8 @@ def test_a_copy_works_in_its_own_workspace() -> None:
     batch = store.batch(4, n_threads=2)
     batch.advance_bytes(3, b"[1, [2]")
     batch.copy(3, 0)
-    first = batch._texts[0]
-    assert first._entries._workspace is first._workspace is not batch._texts[3]._workspace
+    first = batch.texts[0]
+    assert first.text._entries._workspace is first.text._workspace is not batch.texts[3].text._workspace
     assert batch.is_allowed(0, store.vocabulary.tokens.index(b"]"))
     assert not first.try_bytes(b", 1]") and first.try_bytes(b", 2]")
 
@@ -199,7 +200,7 @@ def test_what_ends_become_leaves_all_as_it_was(monkeypatch: pytest.MonkeyPatch) 
         def interrupt(*_: Any) -> None:
             raise KeyboardInterrupt
 
-        patched.setattr(one, "_bound_to", interrupt)
+        patched.setattr(one.text, "_bound_to", interrupt)
         one.become(other)
     assert (one.said(), one.max_rollback, one.remembered()) == (b"y", 256, 1)
     one.become(one)

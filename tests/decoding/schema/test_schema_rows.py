@@ -9,10 +9,11 @@ import pytest
 from shares import share
 
 import maskwright as mw
+from maskwright.decoding.matcher import Matcher
 from maskwright.decoding.reference.json_texts import JsonInterpreter
 from maskwright.decoding.schema import constants
 from maskwright.decoding.schema._union_kernels import TIMES
-from maskwright.decoding.schema.matcher import SchemaMatcher
+from maskwright.decoding.schema.text import SchemaText
 from maskwright.decoding.schema.workspace import make_workspace, shared_workspace
 from maskwright.maskstore.schema import layout
 from maskwright.maskstore.schema.vocabulary_tables import groups_of_bytes, vocabulary_tables
@@ -130,7 +131,7 @@ def test_masks_that_come_together_again_and_again_become_one_row() -> None:
     words = np.zeros((TIMES + 3, store.n_words), np.uint32)
     tops = []
     for row in words:
-        matcher = SchemaMatcher(store, 0, workspace)
+        matcher = Matcher.of(SchemaText(store, 0, workspace))
         matcher.advance_bytes(b'"a')
         matcher.fill(row)
         tops.append(int(workspace.work[constants.DATA_TOP]))

@@ -11,12 +11,12 @@ from shares import share
 
 import maskwright as mw
 from maskwright.analysis.schema.shapes import Texts
-from maskwright.decoding.schema.matcher import SchemaMatcher
+from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.schema.compiled import SchemaTables
 from maskwright.maskstore.schema.write import write_schema
 
 
-def takes(matcher: SchemaMatcher, text: str) -> bool:
+def takes(matcher: Matcher, text: str) -> bool:
     """Whether a text is legal as a whole."""
     matcher.reset()
     try:
@@ -44,7 +44,7 @@ def compare(name: str, choose: str) -> int:
         except mw.LimitError:
             too_large.append(record["id"])
             continue
-        matcher = SchemaMatcher(tables)
+        matcher = Matcher(tables)
         for test in record["tests"]:
             for text in (json.dumps(test["data"]), json.dumps(test["data"], ensure_ascii=False, indent=1)):
                 try:

@@ -72,8 +72,8 @@ def direct(matcher: Matcher, is_compiled: bool) -> set[int]:
     """The tokens that are legal when each is read. is_compiled : worth Numba's 15 seconds where it is asked often."""
     words = np.zeros(matcher.store.n_words, np.uint32)
     read = compiled_read_each() if is_compiled else read_each
-    while not read(matcher.store.table, matcher._memory, matcher.store.vocabulary.size, words):
-        matcher._make_room(0)
+    while not read(matcher.store.table, matcher.text.texts._memory, matcher.store.vocabulary.size, words):
+        matcher.text.texts._make_room(0)
         words[:] = 0
     return ids(words)
 
@@ -89,7 +89,7 @@ def row(matcher: Matcher) -> set[int]:
 
 def stacks(matcher: Matcher) -> Iterator[list[int]]:
     """The parser's stacks, each with the top first."""
-    for states in matcher._stacks(0):
+    for states in matcher.text.stacks():
         yield states[::-1]
 
 
@@ -135,12 +135,12 @@ def check_state(
     matcher: Matcher, automaton: StackAutomaton, edges: Edges, state: int, is_compiled: bool = False
 ) -> int:
     """Lexer state `state` over the matcher's stacks: automaton, closure's lists and direct reading agree. Returns the tokens allowed."""
-    kept = int(matcher._memory[constants.LEXER])
-    matcher._memory[constants.LEXER] = state
+    kept = int(matcher.text.texts._memory[constants.LEXER])
+    matcher.text.texts._memory[constants.LEXER] = state
     expected = direct(matcher, is_compiled)
     assert row(matcher) == expected
     depth_cases = automaton.depth_cases[state]
-    depth = int(matcher._memory[constants.DEPTH])
+    depth = int(matcher.text.texts._memory[constants.DEPTH])
     unconditional = {lookup.line_breaks for lookup in depth_cases[min(depth, len(depth_cases) - 1)]} <= {0}
     listed: set[int] = set()
     for lookup in depth_cases[min(depth, len(depth_cases) - 1)]:
@@ -152,7 +152,7 @@ def check_state(
     assert listed - eos <= expected - eos
     if unconditional:
         assert listed - eos == expected - eos
-    matcher._memory[constants.LEXER] = kept
+    matcher.text.texts._memory[constants.LEXER] = kept
     return len(expected)
 
 
@@ -247,7 +247,7 @@ def test_a_missing_edge_is_detected() -> None:
     matcher = store.matcher()
     matcher.advance_bytes(b"aacb")
     (stack,) = stacks(matcher)
-    state = int(matcher._memory[constants.LEXER])
+    state = int(matcher.text.texts._memory[constants.LEXER])
     (depth_case,) = automaton.depth_cases[state]
     roots = [lookup.root for lookup in depth_case if lookup.root]
     assert roots and all(edges.run(root, stack) for root in roots)

@@ -16,7 +16,7 @@ from stores import layout_grammar, small_vocabulary
 
 from maskwright.analysis.errors import MaskwrightError, StoreError
 from maskwright.analysis.loading import parse_grammar
-from maskwright.decoding.engine import pickles
+from maskwright.decoding.engine import slot
 from maskwright.maskstore.file.fileformat import save_store
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.stores.build import build_store, compile_store
@@ -125,7 +125,7 @@ def test_matchers_and_batches(tmp_path: Path) -> None:
 
 def test_matchers_of_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
     pickled = pickle.dumps(automaton().matcher())
-    monkeypatch.setattr(pickles, "SOURCE", pickles.SOURCE + 1)
+    monkeypatch.setattr(slot, "SOURCE", slot.SOURCE + 1)
     with pytest.raises(MaskwrightError, match="pickled by another version of maskwright"):
         pickle.loads(pickled)
 

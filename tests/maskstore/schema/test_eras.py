@@ -12,8 +12,9 @@ import pytest
 import maskwright as mw
 from maskwright.analysis.kept import SHARED
 from maskwright.analysis.schema.shapes import StringLiterals
+from maskwright.decoding.matcher import Matcher
 from maskwright.decoding.schema import workspace
-from maskwright.decoding.schema.matcher import SchemaMatcher
+from maskwright.decoding.schema.text import SchemaText
 from maskwright.maskstore.schema import eras, layout
 from maskwright.maskstore.schema.eras import Era, current_era
 from maskwright.stores.schema_store import SchemaStore
@@ -37,7 +38,7 @@ def check(store: SchemaStore, number: int) -> None:
     """All bytes of a text are legal, and each mask is that of a matcher of its own."""
     text = f'{{"k{number}":["v{number}","w{number}"],"n":{number}}}'.encode()
     shared = store.matcher()
-    own = SchemaMatcher(store, 0, workspace.make_workspace(shared._workspace.voc))
+    own = Matcher.of(SchemaText(store, 0, workspace.make_workspace(shared.text._workspace.voc)))
     words = [np.zeros(store.n_words, np.uint32) for _ in range(2)]
     for byte in text:
         for matcher, row in zip((shared, own), words, strict=True):

@@ -257,16 +257,16 @@ def test_counting_does_not_end_honest_work() -> None:
     matcher.fill(words)
     assert words.any() and not matcher.is_accepting()
     matcher.advance_bytes(b"b")
-    assert matcher.is_accepting() and len(matcher._stacks(0)[0]) > 300_000
+    assert matcher.is_accepting() and len(matcher.text.stacks()[0]) > 300_000
 
 
 def test_a_call_that_had_room_made_once_gets_more() -> None:
     """Freed records may be made anew by each attempt; so the second time the region grows."""
     matcher = right().matcher(0)
     matcher.advance_bytes(b"aab")
-    capacity = int(matcher._memory[constants.CAPACITY])
-    matcher._give_room(0, 1)
-    assert matcher._memory[constants.CAPACITY] == 2 * capacity
+    capacity = int(matcher.text.texts._memory[constants.CAPACITY])
+    matcher.text.texts._give_room(0, 1)
+    assert matcher.text.texts._memory[constants.CAPACITY] == 2 * capacity
     tried(lambda: matcher.advance_bytes(b"a"))
 
 
