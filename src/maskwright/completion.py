@@ -364,15 +364,7 @@ def read_prompt(matcher: Matcher, data: bytes, name: str = "the prompt") -> None
 
 def _refusal(matcher: Matcher, data: bytes, name: str) -> str:
     """The message that says why a prompt is refused. Advances the matcher as far as it is legal."""
-    # INVARIANT: the matcher has read data[:good], and no legal text begins with data[:bad]
-    good, bad = 0, len(data)
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        if matcher.text.allows(data[good:middle]):
-            matcher.advance_bytes(data[good:middle])
-            good = middle
-        else:
-            bad = middle
+    good = matcher.text.read_longest(data)
     before, behind = data[:good], data[good:]
     line = before.count(b"\n") + 1
     begin = before.rfind(b"\n") + 1
