@@ -43,7 +43,8 @@ class Batch(Shared):
         to be made are made at once, others are looked up in a microsecond each. Texts of a
         composition, or of several stores, are filled by one thread.
 
-    Errors of one text name its slot.
+    Methods of one text take its slot, and do what those of `Matcher` do. Their errors name the
+    slot; one that is out of range is a MaskwrightError.
 
     Raises: MaskwrightError and LimitError as `Matcher`; MaskwrightError also if size is no integer
     or less than 1, n_threads is out of range, or a list is empty; VocabularyError if its
@@ -296,17 +297,11 @@ class Batch(Shared):
             self._is_busy = False
 
     def advance_bytes(self, slot: int, data: bytes) -> None:
-        """Add bytes to a text, as one token that can be taken back.
-
-        Raises: MaskwrightError if the slot is out of range; else as `Matcher.advance_bytes`.
-        """
+        """Add bytes to a text, as one token that can be taken back."""
         self._do(slot, Matcher.advance_bytes, data)
 
     def is_allowed(self, slot: int, token: int) -> bool:
-        """Whether a token may come next in a text, without making a mask.
-
-        Raises: MaskwrightError if the slot is out of range; else as `Matcher.is_allowed`.
-        """
+        """Whether a token may come next in a text, without making a mask."""
         return self._do(slot, Matcher.is_allowed, token)
 
     @overload
@@ -319,32 +314,19 @@ class Batch(Shared):
         return found
 
     def is_accepting(self, slot: int) -> bool:
-        """Whether a text is legal as a whole.
-
-        Raises: MaskwrightError if the slot is out of range; LimitError as `Matcher.fill`.
-        """
+        """Whether a text is legal as a whole."""
         return self._do(slot, Matcher.is_accepting)
 
     def is_finished(self, slot: int) -> bool:
-        """Whether an end-of-text token has ended a text.
-
-        Raises: MaskwrightError if the slot is out of range.
-        """
+        """Whether an end-of-text token has ended a text."""
         return self._do(slot, Matcher.is_finished)
 
     def rollback(self, slot: int, n: int = 1) -> None:
-        """Take back the last n tokens of a text.
-
-        Raises: MaskwrightError if fewer are remembered (`max_rollback`), or the slot is out of
-        range.
-        """
+        """Take back the last n tokens of a text."""
         self._do(slot, Matcher.rollback, n)
 
     def reset(self, slot: int) -> None:
-        """Put a text back to its start: the slot is free for another one.
-
-        Raises: MaskwrightError if the slot is out of range.
-        """
+        """Put a text back to its start: the slot is free for another one."""
         self._do(slot, Matcher.reset)
 
     def copy(self, source: int, target: int) -> None:
@@ -386,10 +368,7 @@ class Batch(Shared):
         return self.many.n_bytes if self.many is not None else sum(text.n_bytes for text in self.texts)
 
     def explain(self, slot: int, token: int) -> str:
-        """Why a token may or may not come next in a text, in words.
-
-        Raises: MaskwrightError if the slot is out of range; else as `Matcher.is_allowed`.
-        """
+        """Why a token may or may not come next in a text, in words."""
         return self._do(slot, Matcher.why, token)
 
     def shortest_ending(self, slot: int) -> Ending:

@@ -230,6 +230,23 @@ class TextState(ABC):
         """Add bytes if they may come; none change nothing. Raises: LimitError."""
         return not data or self.is_ok(self.read(data, True))
 
+    def read_longest(self, data: bytes) -> int:
+        """Add as many of some bytes as are legal. Returns how many. Raises: LimitError.
+
+        Cost: twice that of reading them.
+        """
+        if self.try_read(data):
+            return len(data)
+        good, bad = 0, len(data)
+        # INVARIANT: the text has read data[:good], and no legal text goes on with data[:bad]
+        while bad - good > 1:
+            middle = (good + bad) // 2
+            if self.read(data[good:middle], True) == constants.OK:
+                good = middle
+            else:
+                bad = middle
+        return good
+
     def try_fill(self, words: Words) -> bool:
         """Write the mask. Returns whether a token may come. Raises: LimitError."""
         return self.is_ok(self.fill(words))

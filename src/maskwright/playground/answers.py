@@ -294,17 +294,7 @@ def read_text(store: RequestStore, data: bytes) -> Read:
     Cost: twice that of reading the text.
     """
     matcher: Matcher = store.matcher()
-    good, bad = 0, len(data) + 1
-    if matcher.try_bytes(data):
-        return Read(matcher, data, len(data))
-    # INVARIANT: the matcher has read data[:good], and no legal text begins with data[:bad]
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        if matcher.try_bytes(data[good:middle]):
-            good = middle
-        else:
-            bad = middle
-    return Read(matcher, data, good)
+    return Read(matcher, data, matcher.text.read_longest(data))
 
 
 def legal(read: Read) -> Read:

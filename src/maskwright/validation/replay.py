@@ -135,16 +135,7 @@ def good_bytes(matcher: Any, token: bytes) -> int:
 
     If a refused token gives all of its bytes, the mask is wrong.
     """
-    low, high = 0, len(token)
-    while low < high:  # each prefix of a legal prefix is legal, so bisection finds the longest
-        middle = (low + high + 1) // 2
-        fork = matcher.fork()
-        try:
-            fork.advance_bytes(token[:middle])
-            low = middle
-        except IllegalTokenError:
-            high = middle - 1
-    return low
+    return int(matcher.fork().text.read_longest(token))
 
 
 def facts_of_stop(text: str, tokens: Sequence[int], stop: Stop, vocabulary: Vocabulary, good: int) -> Outcome:
