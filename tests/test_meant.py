@@ -349,5 +349,5 @@ def test_batches_that_are_none() -> None:
         mw.Batch([])
     with pytest.raises(mw.VocabularyError, match="different vocabularies"):
         mw.Batch([store, mw.build_store("json", [b"{", b"}", b'"', b"a", b"1"])])
-    with pytest.raises(mw.MaskwrightError, match="can be held to names"):
-        mw.Batch([store]).restrict(0, "STRING", ["a"])
+    with pytest.raises(mw.MaskwrightError, match="only a terminal of a grammar's store can be held to names"):
+        mw.Batch([mw.build_store({"enum": ["a"]}, "python-tiny")]).restrict(0, "STRING", ["a"])

@@ -56,7 +56,7 @@ class Borders:
 
     def place(self, matcher: Matcher) -> Place:
         """The lexeme under way where a matcher of the store stands."""
-        assert isinstance(matcher.text, SlotText)  # INVARIANT: the store is a grammar's
+        assert isinstance(matcher.text, SlotText)  # INVARIANT: `Lookahead` has asked
         array, lexer_state = self._lexer.array, int(matcher.text.memory[constants.LEXER])
         pending, winner = self._lexer.pending[lexer_state]
         return Place(int(array[array[layout.UNDER_WAY] + lexer_state]), pending, winner >= 0)
@@ -102,8 +102,8 @@ class Lookahead:
     Raises: MaskwrightError if the matcher has no lexemes, or several lexing modes.
     """
 
-    def __init__(self, matcher: object, k: int) -> None:
-        if not isinstance(matcher, Matcher):
+    def __init__(self, matcher: Matcher, k: int) -> None:
+        if not isinstance(matcher.text, SlotText):
             raise MaskwrightError(
                 "lookahead counts lexemes, which the matcher of a grammar's store has; one of a schema, a pattern or a composition has none"
             )
