@@ -87,7 +87,7 @@ class Batch(Shared):
         self._process = os.getpid()
         self._apart: set[int] = set()
         """Slots that may hold names: an engine that works on all texts at once leaves these out."""
-        self._results = np.zeros(self.size, np.int32)
+        self._results, self._n_words = np.zeros(self.size, np.int32), self.store.n_words
         self._checked: Any = NO_BITMASK
         self._words = np.zeros((0, 0), np.int32)
         self._rows: list[npt.NDArray[np.int32]] | None = None
@@ -117,7 +117,7 @@ class Batch(Shared):
         try:
             if bitmasks is not self._checked:
                 self._checked = NO_BITMASK  # an interrupted call leaves none, so the next one checks again
-                self._words, self._rows = check_words(bitmasks, (self.size,), self.store.n_words), None
+                self._words, self._rows = check_words(bitmasks, (self.size,), self._n_words), None
                 self._checked = bitmasks
             chosen = None if slots is None else self._slots(slots)
             left = self._fill_many(chosen) if self.many is not None else range(self.size) if chosen is None else chosen
@@ -222,19 +222,18 @@ class Batch(Shared):
             self._refuse_sharing()
         self._is_busy = True
         try:
-            left: Sequence[int] = range(self.size)
-            if self.many is not None:
-                left = self._advance_many(as_int64(array))
+            left = range(self.size) if self.many is None else self._advance_many(as_int64(array))
+            if not left:
+                return
             failures: list[_Failure] = []
-            wanted = array.tolist() if left else []
+            wanted = array.tolist()
             for slot in left:
                 if (token := wanted[slot]) != -1:
                     try:
                         self.texts[slot].advance(token)
                     except MaskwrightError as error:
                         failures.append((slot, error))
-            if failures:
-                self._raise(failures)
+            self._raise(failures)
         finally:
             self._is_busy = False
 
@@ -245,7 +244,7 @@ class Batch(Shared):
         if apart:
             tokens = tokens.copy()
             tokens[apart] = -1
-        results[:] = constants.IDLE
+        results.fill(constants.IDLE)
         if self.many.advance_many(tokens, results):
             return apart
         return sorted([*apart, *np.flatnonzero(results != constants.OK).tolist()])
@@ -258,7 +257,7 @@ class Batch(Shared):
         Raises: as both. If the bitmasks do not fit, nothing has changed; after an error of
         `advance` no mask is written.
         """
-        check_words(bitmasks, (self.size,), self.store.n_words)
+        check_words(bitmasks, (self.size,), self._n_words)
         self.advance(tokens)
         self.fill(bitmasks, slots)
 

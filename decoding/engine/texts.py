@@ -122,7 +122,8 @@ class Texts:
         words : (size, >= n_words) int32. results : (size,) int32; OK for texts to write, or IDLE;
             the result of `fill` then. Returns whether all are OK.
         """
-        return bool(entries.fill_batch(self._table, self._memory, self._regions, words, results, begin, end))
+        _, table, memory, _ = self.bound
+        return bool(entries.fill_batch(table, memory, self._regions, words, results, begin, end))
 
     def advance_many(self, tokens: npt.NDArray[np.int64], results: Words) -> bool:
         """Add a token to each text, as far as one compiled call can.
@@ -130,7 +131,8 @@ class Texts:
         tokens : (size,) int64; -1 for texts to leave alone. results : (size,) int32, IDLE; the
             results of `read_token` then. Returns whether all are OK.
         """
-        return bool(entries.advance_batch(self._table, self._memory, self._regions, tokens, results))
+        _, table, memory, _ = self.bound
+        return bool(entries.advance_batch(table, memory, self._regions, tokens, results))
 
     # -- the memory of one text
 

@@ -157,6 +157,23 @@ def test_an_interruption_between_text_and_record() -> None:
     assert matcher.said() == b"{"
 
 
+def test_an_interruption_between_a_quick_call_and_its_record() -> None:
+    matcher = build_schema_store(mw.load_schema(OPEN), VOCABULARY).matcher()
+
+    class Interrupting(list):  # type: ignore[type-arg]
+        def append(self, value: Any) -> None:
+            raise KeyboardInterrupt
+
+    token, words = VOCABULARY.tokens.index(b"{"), np.zeros(matcher.store.n_words, np.uint32)
+    for take in (lambda: matcher.advance(token), lambda: matcher.step(token, words)):
+        matcher._said = Interrupting()
+        with pytest.raises(KeyboardInterrupt):
+            take()
+        assert matcher.said() == b"{" and not matcher.is_allowed(token)
+        matcher.rollback(1)
+        assert matcher.said() == b""
+
+
 def test_a_matcher_becomes_one_of_the_same_store_only() -> None:
     one, other = (build_schema_store(mw.load_schema(OPEN), VOCABULARY) for _ in range(2))
     with pytest.raises(mw.MaskwrightError, match="same store"):

@@ -284,16 +284,6 @@ def test_step_and_replay(store: SchemaStore) -> None:
     assert not first.is_allowed(tokens[0]) and first.is_allowed(vocabulary.eos[0])
 
 
-def test_bitmasks_that_do_not_fit(store: SchemaStore) -> None:
-    matcher = store.matcher()
-    for wrong in (np.zeros(3, np.uint32), np.zeros(store.n_words, np.int64), [0], None):
-        with pytest.raises(mw.MaskwrightError, match="bitmask"):
-            matcher.fill(wrong)
-    wide = np.full(store.n_words + 3, 7, np.uint32)
-    matcher.fill(wide)
-    assert not wide[store.n_words :].any()
-
-
 def test_a_batch(store: SchemaStore) -> None:
     for n_threads in (1, 3):
         batch = store.batch(5, n_threads=n_threads)
