@@ -9,11 +9,12 @@ writes texts of a grammar four ways: all tokens or canonical ones, with fast-for
 
 from __future__ import annotations
 
+import argparse
 import time
 from typing import Any
 
 import numpy as np
-from common import shared_records, write_record
+from common import add_data, has_records, shared_records, write_record
 from rich.console import Console
 from rich.table import Table
 
@@ -44,6 +45,8 @@ def replay(tokens: mw.CanonicalTokens, tokenize: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for language in LANGUAGES:
         n = refused = 0
+        if not has_records(f"source/{language}"):
+            continue
         for record in shared_records(f"source/{language}"):
             state = tokens.start()
             for token in tokenize(text_of(record)[:LONGEST]):
@@ -107,6 +110,9 @@ def calls() -> dict[str, Any]:
 
 def main() -> None:
     """Measure, show a table, and write the record."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    add_data(parser)
+    parser.parse_args()
     facts: dict[str, Any] = {"tokenizers": {}}
     table = Table("tokenizer", "load, CPU s", "tokens", "refused", "narrow, us", "advance, us")
     for name in VOCABULARIES:
