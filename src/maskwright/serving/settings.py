@@ -35,7 +35,7 @@ class ServerSettings(NamedTuple):
     hybrid : whether xgrammar takes what maskwright refuses; vLLM's alone. Each such request is
         logged.
     whitespace : of JSON, where a request does not say: see `load_schema`.
-    key_order, escapes : of JSON, as for `load_schema`.
+    key_order, escapes, additional_properties : of JSON, as for `load_schema`.
     strict_keywords : whether to refuse schemas with keywords that JSON Schema does not have.
     cache_entries, cache_megabytes : how much of what was compiled is kept in the process.
     disk_megabytes : how much of it the cache on disk has; 0 for grammars of requests that do not
@@ -53,6 +53,7 @@ class ServerSettings(NamedTuple):
     whitespace: str | int = "natural"
     key_order: KeyOrder = "any"
     escapes: Escapes = "natural"
+    additional_properties: bool = True
     strict_keywords: bool = False
     cache_entries: int = 256
     cache_megabytes: int = 2048
@@ -67,7 +68,7 @@ class ServerSettings(NamedTuple):
     @property
     def options(self) -> RequestOptions:
         """What holds for requests of JSON that do not say otherwise."""
-        return RequestOptions(self.whitespace, True, self.key_order, self.escapes)
+        return RequestOptions(self.whitespace, self.additional_properties, self.key_order, self.escapes)
 
     @property
     def limits(self) -> RequestLimits:
@@ -146,7 +147,7 @@ def _value(name: str, where: str, value: Any) -> Any:
         if value not in known:
             raise MaskwrightError(f"{where} is {clip(value)}; expected {' or '.join(known)}")
         return value
-    if name in ("hybrid", "strict_keywords"):
+    if name in ("hybrid", "strict_keywords", "additional_properties"):
         return _boolean(where, value)
     return _number(where, value, float if name in ("check_seconds", "compile_seconds") else int, name in _OR_ZERO)
 
