@@ -72,6 +72,10 @@ def genlm(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> An
     return sys.modules["genlm.control"]
 
 
+def pairs_store(lexing: Any = "longest") -> Any:
+    return mw.build_store(mw.parse_grammar(PAIRS, lexing=lexing), VOCABULARY)
+
+
 def is_pairs(text: bytes) -> bool:
     n = len(text) // 2
     return n > 0 and text == b"a" * n + b"b" * n
@@ -86,7 +90,7 @@ def begins_pairs(text: bytes) -> bool:
 def test_weights_are_the_definition(genlm: Any, kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of all texts of up to four tokens in a mixed order: by the language, and by each other."""
     monkeypatch.setattr(module, "MOST_KEPT", kept)
-    found = potential(mw.build_store(mw.parse_grammar(PAIRS), VOCABULARY))
+    found = potential(pairs_store())
 
     async def check() -> None:
         contexts = [list(each) for n in range(5) for each in itertools.product(found.vocab, repeat=n)]
@@ -111,7 +115,7 @@ def test_weights_are_the_definition(genlm: Any, kept: int, monkeypatch: pytest.M
 def test_its_own_checks_and_particles() -> None:
     """The contract of genlm-control, its product with another potential, and SMC, all of whose texts are of the language."""
     control = pytest.importorskip("genlm.control", reason="not installed: pip install genlm-control")
-    found = potential(mw.build_store(mw.parse_grammar(PAIRS), VOCABULARY))
+    found = potential(pairs_store())
     a, b = found.vocab[:2]
 
     async def check() -> None:
@@ -142,14 +146,14 @@ def test_stores_of_other_kinds(kind: str) -> None:
 
 
 def test_what_does_not_fit_is_refused(genlm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = mw.build_store(mw.parse_grammar(PAIRS), VOCABULARY)
+    store = pairs_store()
     token = type(potential(store).vocab[0])
     for wrong in (token(1, b"a"), token(6, b"a")):
         with pytest.raises(VocabularyError, match="is not a token of vocabulary abx: build the store"):
             potential(store, [wrong])
     assert potential(store, [token(5, b"</s>")]).vocab == [token(5, b"</s>")]  # names of special tokens
     with pytest.raises(mw.MaskwrightError):
-        potential(mw.build_store(mw.parse_grammar(PAIRS, lexing="nfa"), VOCABULARY))
+        potential(pairs_store("nfa"))
     monkeypatch.setitem(sys.modules, "genlm.control", None)
     with pytest.raises(MissingExtraError, match="pip install genlm-control"):
         potential(store)
