@@ -21,7 +21,7 @@ from maskwright.analysis.errors import EmptySchemaError, MaskwrightWarning, Miss
 from maskwright.analysis.files import is_tensors, read_file_bytes
 from maskwright.analysis.kept import Kept
 from maskwright.analysis.nesting import MOST_NESTED_JSON, on_own_stack, read_json
-from maskwright.analysis.schema.closed import refuse_deep
+from maskwright.analysis.schema.closed import closed_objects, refuse_deep
 from maskwright.analysis.schema.contradiction import contradiction, in_words
 from maskwright.analysis.schema.documents import draft_named, identifier
 from maskwright.analysis.schema.graph import build_graph
@@ -79,6 +79,7 @@ def load_schema(
     key_order: KeyOrder | None = None,
     escapes: Escapes | None = None,
     lenient: bool = False,
+    additional_properties: bool = True,
     name: str | None = None,
 ) -> JsonSchema:
     """A JSON schema, for `build_store`.
@@ -104,6 +105,10 @@ def load_schema(
         `JSON.stringify` write, that is only what JSON wants escaped and what is no printable ASCII;
         "minimal", only what JSON wants escaped: then no string has two spellings; "any" of JSON's.
     lenient : whether to leave out what cannot be said exactly. `JsonSchema.left_out` has it.
+    additional_properties : False to read each subschema with `properties` or `patternProperties`,
+        and without `additionalProperties`, as if it had ``"additionalProperties": false``, in
+        `documents` too. Each subschema is closed by itself, so two parts of an `allOf` with other
+        names each leave no member that both allow.
     name : what errors call the schema; by default its `title` or its file.
 
     Raises: SchemaError for a schema that is malformed, or that asks for what no mask can say
@@ -118,10 +123,12 @@ def load_schema(
         <JsonSchema age: 1 nodes>
     """
     written = read_style(style, whitespace, key_order, escapes)
+    closed = not as_boolean("additional_properties", additional_properties)
     try:
-        found = read_schema(source, style=written, documents=documents, lenient=lenient, name=name)
+        found = read_schema(source, style=written, documents=documents, lenient=lenient, name=name, closed=closed)
     except EmptySchemaError as error:
         values, _ = read_values(source)
+        values = closed_objects(values) if closed else values
         why = in_words(contradiction(values, documents=given_documents(documents, values)))
         error.args = (f"{error}{why}",)
         raise
@@ -138,14 +145,20 @@ def read_schema(
     documents: Mapping[str, Any] | str | os.PathLike[str] | None = None,
     lenient: bool = False,
     name: str | None = None,
+    closed: bool = False,
 ) -> JsonSchema:
-    """`load_schema`, without a word on misspelled keywords: for what others send or hold."""
+    """`load_schema`, without a word on misspelled keywords: for what others send or hold.
+
+    closed : see `closed_objects`.
+    """
     lenient = as_boolean("lenient", lenient)
     schema, found = read_values(source)
     if name is None:
         title = schema.get("title") if isinstance(schema, dict) else None
         name = found or (title[:60] if isinstance(title, str) and title.isprintable() and title else "schema")
     others = given_documents(documents, schema)
+    if closed:
+        schema, others = closed_objects(schema), {uri: closed_objects(other) for uri, other in others.items()}
     if others:
         refuse_deep(schema, *others.values())
         graph = _built(schema, others, style.key_order, lenient)

@@ -24,6 +24,7 @@ Source: Chaudhari, Quernheim, Willard, "Making Structured Generation Faster Than
 from __future__ import annotations
 
 import itertools
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -265,6 +266,8 @@ def _fused(hidden: Any, weight: Any, lists: IdLists, bias: Any, out: Any) -> Non
 
 # ---- Where does it pay?
 
+_clock = time.perf_counter if sys.platform == "win32" else time.thread_time
+"""Windows counts a thread's time in steps of 16 ms."""
 _crossovers: dict[tuple[Any, ...], int] = {}
 
 
@@ -277,10 +280,10 @@ def measure_crossover(weight: Any, batch: int = 1, bias: Any = None) -> int:
 
     Measured once in a process for each device, dtype, shape, batch and number of threads. It is 0
     on devices other than the CPU and CUDA. The time includes copying the lists, and ids change from
-    run to run, as they do between steps. A number counts as faster only if the slowest of six runs
-    but one was at least a tenth faster than the fastest of all runs of the full product. (If the
-    full product takes more than 0.1 s, the slowest of three runs.) So noise makes the answer
-    smaller.
+    run to run, as they do between steps. A number counts as faster if the least of six runs is at
+    least a tenth faster than the least of as many full products, run in turn. (Three, if the full
+    product takes more than 0.1 s.) What else the machine does makes little difference: see
+    `seconds`.
 
     Raises: MaskwrightError if `batch` is below 1, or `weight` is not (V, H).
     Cost: some 30 full products.
@@ -305,10 +308,10 @@ def _measured(torch: Any, weight: Any, batch: int, bias: Any) -> int:
     def full() -> Any:
         return torch.nn.functional.linear(hidden, weight, bias)
 
-    fastest_full = seconds(torch, full, weight.device)  # the first is a slow one
+    full()  # the first is a slow one
+    repeats = 3 if seconds(torch, full, weight.device) > 0.1 else 6
 
     def is_faster(n: int) -> bool:
-        nonlocal fastest_full
         lists = [
             IdLists(
                 np.sort(rng.integers(0, len(weight), (batch, n), dtype=np.int32), axis=1).ravel(),
@@ -324,11 +327,9 @@ def _measured(torch: Any, weight: Any, batch: int, bias: Any) -> int:
             return selective_logits(hidden, weight, next(turn), bias)
 
         some()
-        times = []
-        for _ in range(3 if fastest_full > 0.1 else 6):
-            fastest_full = min(fastest_full, seconds(torch, full, weight.device))
-            times.append(seconds(torch, some, weight.device))
-        return 1.1 * sorted(times)[-2 if len(times) > 3 else -1] < fastest_full
+        times = [[seconds(torch, call, weight.device) for call in (some, full)] for _ in range(repeats)]
+        least_some, least_full = map(min, zip(*times, strict=True))
+        return 1.1 * least_some < least_full
 
     ladder = sorted({n for power in range(31) for n in (1 << power, 3 << power) if n <= len(weight)})
     low, high = 0, len(ladder)
@@ -345,12 +346,13 @@ def seconds(torch: Any, call: Callable[[], Any], device: Any, n: int = 10) -> fl
     """How long a call takes, in seconds.
 
     On CUDA it is the mean of n calls in a row on the device's clock, launches included; elsewhere
-    the time of one call.
+    the time of one call: CPU time of the thread that calls. That one has its share of each product
+    of several threads, so it is the wall time of a machine that does nothing else.
     """
     if device.type != "cuda":
-        begin = time.perf_counter()
+        begin = _clock()
         call()
-        return time.perf_counter() - begin
+        return _clock() - begin
     first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     torch.cuda.synchronize(device)
     first.record()

@@ -9,11 +9,12 @@ writes texts of a grammar four ways: all tokens or canonical ones, with fast-for
 
 from __future__ import annotations
 
+import argparse
 import time
 from typing import Any
 
 import numpy as np
-from common import shared_records, write_record
+from common import add_data, data_files, has_records, shared_records, write_record
 from rich.console import Console
 from rich.table import Table
 
@@ -39,10 +40,10 @@ def text_of(record: dict[str, Any]) -> str:
     return max((value for value in record.values() if isinstance(value, str)), key=len)
 
 
-def replay(tokens: mw.CanonicalTokens, tokenize: Any) -> dict[str, Any]:
+def replay(tokens: mw.CanonicalTokens, tokenize: Any, languages: list[str]) -> dict[str, Any]:
     """How many tokens of the sources were read, and refused."""
     found: dict[str, Any] = {}
-    for language in LANGUAGES:
+    for language in languages:
         n = refused = 0
         for record in shared_records(f"source/{language}"):
             state = tokens.start()
@@ -107,6 +108,11 @@ def calls() -> dict[str, Any]:
 
 def main() -> None:
     """Measure, show a table, and write the record."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    add_data(parser)
+    parser.parse_args()
+    languages = [language for language in LANGUAGES if has_records(f"source/{language}")] or list(LANGUAGES)
+    data_files(f"source/{languages[0]}")
     facts: dict[str, Any] = {"tokenizers": {}}
     table = Table("tokenizer", "load, CPU s", "tokens", "refused", "narrow, us", "advance, us")
     for name in VOCABULARIES:
@@ -114,7 +120,7 @@ def main() -> None:
         tokens = mw.load_canonical(name)
         load = time.process_time() - begin
         tokenize = load_encoder(name).tokenize
-        sources = replay(tokens, tokenize)
+        sources = replay(tokens, tokenize, languages)
         cost = narrow_cost(tokens, tokenize("def mean(values):\n    return sum(values) / len(values)\n" * 8))
         facts["tokenizers"][name] = {"load_cpu_s": round(load, 2), "sources": sources, "us": cost}
         n, refused = (sum(source[key] for source in sources.values()) for key in ("tokens", "refused"))

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import python_files, write_record
+from common import add_data, python_files, write_record
 from peers.tokenizers import encoder
 from rich.progress import track
 
@@ -44,6 +44,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tokenizer", default="mistral-7b-v0.1", choices=["mistral-7b-v0.1", "tekken"])
     parser.add_argument("--files", type=int, default=1 << 30)
+    add_data(parser)
     arguments = parser.parse_args()
     from oracle import Oracle
 

@@ -27,7 +27,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from common import shared_records, write_record
+from common import add_data, shared_records, write_record
 
 import maskwright as mw
 from maskwright.analysis.errors import MaskwrightError
@@ -240,6 +240,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tokenizers", default="tekken,mistral-7b-v0.1")
     parser.add_argument("--n", type=int, default=1000)
+    add_data(parser)
     args = parser.parse_args()
     stored = [json.dumps(record["schema"]) for record in shared_records("jsonschema/schemastore")]
     found: dict[str, Any] = {}

@@ -26,7 +26,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from common import shared_records, write_record
+from common import add_data, has_records, shared_records, write_record
 from member_order import MemberOrder
 from rich.console import Console
 from rich.progress import track
@@ -37,6 +37,7 @@ from maskwright.maskstore.vocabulary.encoders import load_encoder
 
 TOKENIZER = "tekken"
 LONGEST = 4000
+SCHEMAS = "jsonschema/schemastore"
 """Tokens of a text at most."""
 OF_BYTES = ("places", "apart", "held", "held_wrong")
 """What is counted of forced bytes."""
@@ -141,7 +142,7 @@ class Peer:
 def of_schemas(tokens: mw.CanonicalTokens, tokenize: Any, peer: Peer | None, documents: int) -> dict[str, Any]:
     rows: dict[str, list[dict[str, int]]] = {"ours": [], "llguidance": []}
     left_out = {"ours, schemas": 0, "llguidance, schemas": 0, "ours, texts": 0, "llguidance, texts": 0}
-    for record in track(list(shared_records("jsonschema/schemastore")), "schemas", transient=True):
+    for record in track(list(shared_records(SCHEMAS)), "schemas", transient=True):
         schema = record["schema"]
         order = MemberOrder(schema)
         makers: dict[str, Any] = {}
@@ -185,7 +186,7 @@ def of_grammar(name: str, source: str, tokens: mw.CanonicalTokens, tokenize: Any
 def of_tool_calls(tokens: mw.CanonicalTokens, tokenize: Any, n: int) -> dict[str, Any]:
     """Calls `<tool_call>{"name": ..., "arguments": ...}</tool_call>` of tools whose arguments a schema of the evaluation data describes."""
     rows = []
-    for i, record in enumerate(shared_records("jsonschema/schemastore")):
+    for i, record in enumerate(shared_records(SCHEMAS)):
         valid = [test["data"] for test in record["tests"] if test["valid"]]
         name = f"write_settings_{i}"
         tag = {
@@ -217,6 +218,7 @@ def main() -> None:
     parser.add_argument("--peers-path", type=Path, help="a folder of packages with llguidance")
     parser.add_argument("--documents", type=int, default=2, help="texts of a schema at most")
     parser.add_argument("--texts", type=int, default=60, help="texts of Python, SQL and tool calls")
+    add_data(parser)
     options = parser.parse_args()
     if options.peers_path:
         sys.path.append(str(options.peers_path.resolve()))
@@ -227,17 +229,18 @@ def main() -> None:
         print(f"llguidance is not there ({error}): measured without it", file=sys.stderr)
     begin = time.process_time()
     tokens, tokenize = mw.load_canonical(TOKENIZER), load_encoder(TOKENIZER).tokenize
-    facts: dict[str, Any] = {
-        "tokenizer": TOKENIZER,
-        "schemas": of_schemas(tokens, tokenize, peer, options.documents),
-        "python": of_grammar("python", "source/python", tokens, tokenize, options.texts),
-        "sql": of_grammar("sql", "source/sql_statements", tokens, tokenize, options.texts),
-        "tool calls": of_tool_calls(tokens, tokenize, options.texts),
-    }
+    facts: dict[str, Any] = {"tokenizer": TOKENIZER}
+    if has_records(SCHEMAS):
+        facts["schemas"] = of_schemas(tokens, tokenize, peer, options.documents)
+    for name, source in (("python", "source/python"), ("sql", "source/sql_statements")):
+        if has_records(source):
+            facts[name] = of_grammar(name, source, tokens, tokenize, options.texts)
+    if "schemas" in facts or len(facts) == 1:
+        facts["tool calls"] = of_tool_calls(tokens, tokenize, options.texts)
     facts["cpu_s"] = round(time.process_time() - begin, 1)
     console = Console()
     table = Table("texts", "engine", "number", "tokens", "forced", "share, %", "calls", "wrong", *OF_BYTES)
-    for name in ("schemas", "python", "sql", "tool calls"):
+    for name in [name for name in ("schemas", "python", "sql", "tool calls") if name in facts]:
         engines = {key: one for key, one in facts[name].items() if "llguidance" in facts[name] or key == "ours"}
         engines = engines if name == "schemas" else {"ours": facts[name]}
         for engine, one in engines.items():
@@ -246,7 +249,7 @@ def main() -> None:
                 values = (one.get(key, "") for key in names)
                 table.add_row(name, engine, *map(str, values))
     console.print(table)
-    console.print(facts["schemas"]["left_out"])
+    console.print(facts["schemas"]["left_out"] if "schemas" in facts else "")
     write_record(
         "forced",
         " ".join(["python", "reports/bench/forced.py", *(["--peers-path SITE_PACKAGES"] if peer else [])]),

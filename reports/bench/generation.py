@@ -21,7 +21,7 @@ import sys
 import time
 from typing import Any
 
-from common import shared_records, write_record
+from common import add_data, data_files, shared_records, write_record
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -160,7 +160,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("--prompts", type=int, default=1000)
     parser.add_argument("--tokens", type=int, default=24)
+    add_data(parser)
     options = parser.parse_args()
+    data_files("source/python")  # so that what is missing is said at once
     model = mw.load_model()
     facts: dict[str, Any] = {
         "max_tokens": options.tokens,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from common import SHARED
+from common import has_records
 from peers import work as peer_work
 from peers.engine import GRAMMARS, Work
 from peers.tokenizers import BYTES, inner_encoder
@@ -85,9 +85,9 @@ def _tree(node: Any) -> Any:
 def texts(name: str, corpus: str) -> Iterator[tuple[str, str]]:
     """Documents by name. corpus : "both", or "stdlib" for what every Python has."""
     if name == "python":
-        yield from peer_work.python_documents(SHARED, corpus)
-    elif corpus == "both" and (SHARED / "source" / "json.jsonl.xz").exists():
-        yield from peer_work.json_documents(SHARED)
+        yield from peer_work.python_documents(corpus)
+    elif corpus == "both" and has_records("source/json"):
+        yield from peer_work.json_documents()
     else:
         yield from json_of_library()
 

@@ -9,8 +9,9 @@ import argparse
 import time
 
 import numpy as np
-from common import python_files, write_record
+from common import add_data, python_files, write_record
 from peers.tokenizers import encoder
+from peers.work import takes_python
 from rich.progress import track
 
 import maskwright as mw
@@ -21,6 +22,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tokenizer", default="mistral-7b-v0.1", choices=["mistral-7b-v0.1", "tekken"])
     parser.add_argument("--positions", type=int, default=110_000)
+    add_data(parser)
     arguments = parser.parse_args()
     encode = encoder(arguments.tokenizer)
     grammar, vocabulary = mw.load_grammar("lark:python", lexing="nfa"), mw.load_vocabulary(arguments.tokenizer)
@@ -33,7 +35,7 @@ def main() -> None:
     for record in track(list(python_files()), description="files"):
         if positions >= arguments.positions:
             break
-        if not record["lark_python_lark_1_3_1"]:
+        if not takes_python(record):
             continue
         text: str = record["text"]
         tokens = encode(text)

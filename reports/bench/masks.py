@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import SHARED, machine, write_record
+from common import add_data, machine, write_record
 from peers import chart, summary, work
 from peers.tokenizers import NAMES, inner_encoder
 from rich.console import Console
@@ -153,6 +153,7 @@ def main() -> None:
     parser.add_argument(
         "--quick", action="store_true", help="a minute's smoke run without SynCode; writes no record and no picture"
     )
+    add_data(parser)
     options = parser.parse_args()
     if options.quick:
         vars(options).update(QUICK)
@@ -173,7 +174,7 @@ def main() -> None:
                 folder = Path(temporary) / f"{name}-{tokenizer}"
                 encode = inner_encoder(tokenizer)
                 with console.status(f"{name}, {tokenizer}: tokens"):
-                    counts = work.write_work(folder, name, tokenizer, encode, SHARED, options.corpus)
+                    counts = work.write_work(folder, name, tokenizer, encode, options.corpus)
                 vocabulary = len(json.loads((folder / "work.json").read_text(encoding="utf-8"))["tokens"])
                 engines: dict[str, dict[str, Any]] = {}
                 for engine in options.engines.split(","):

@@ -73,7 +73,7 @@ MEASURED: dict[str, tuple[str, ...]] = {
     "schema_coverage": _SCHEMA,
     "schema_orders": _SCHEMA,
     "schemas": _SCHEMA,
-    "selective": ("decoding/logits", "decoding/adapters", *_ENGINE),
+    "selective": ("decoding/logits", "decoding/adapters", *_ENGINE, *_SCHEMA),
     "serving_fill": ("src/maskwright/serving", *_ENGINE, *_SCHEMA),
     "streamlining": (*_ENTRIES, "src/maskwright/report"),
     "validation": (

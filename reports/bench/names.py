@@ -30,7 +30,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from common import python_files, write_record
+from common import add_data, python_files, write_record
 
 import maskwright as mw
 from maskwright.completion import load_model, start_completion
@@ -217,6 +217,7 @@ def main() -> None:
     parser.add_argument("--functions", type=int, default=60)
     parser.add_argument("--tokens", type=int, default=64)
     parser.add_argument("--tokenizer", default="mistral-7b-v0.1")
+    add_data(parser)
     given = parser.parse_args()
     if importlib.util.find_spec("jedi") is None:
         sys.exit("jedi is not installed (pip install 'maskwright[names]'): nothing was measured")

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from common import python_files, write_record
+from common import add_data, python_files, write_record
 from peers.tokenizers import encoder
 
 import maskwright as mw
@@ -135,6 +135,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=50_000, help="pairs in all, over the tokenizers")
     parser.add_argument("--tokenizer", nargs="+", default=["mistral-7b-v0.1", "tekken"])
+    add_data(parser)
     arguments = parser.parse_args()
     found = []
     failed = False

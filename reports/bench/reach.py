@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import write_record
+from common import add_data, write_record
 
 import maskwright as mw
 from maskwright.analysis.errors import MaskwrightError
@@ -191,6 +191,7 @@ def main() -> None:
     parser.add_argument("--tokenizers", default=TOKENIZERS, help=f"for --stores; {TOKENIZERS} by default")
     parser.add_argument("--tokens", type=int, default=200_000, help="tokens to replay on each store")
     parser.add_argument("--record", action="store_true", help="write reports/record/DATE-reach-NAME.json")
+    add_data(parser)
     options = parser.parse_args()
     if options.grammar and (len(options.names) > 1 or options.record):
         parser.error("--grammar goes with one NAME and without --record")

@@ -14,7 +14,7 @@ import time
 from typing import Any
 
 import numpy as np
-from common import python_files, write_record
+from common import add_data, python_files, write_record
 from rich.console import Console
 from rich.table import Table
 
@@ -95,6 +95,7 @@ def main() -> None:
     parser.add_argument("--tokenizer", default="python-tiny")
     parser.add_argument("--files", type=int, default=300)
     parser.add_argument("--tokens", type=int, default=20_000, help="places on which masks are timed, at most")
+    add_data(parser)
     options = parser.parse_args()
     vocabulary = load_vocabulary(options.tokenizer)
     encoder = load_encoder(options.tokenizer)

@@ -47,7 +47,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from common import shared_records, write_record
+from common import add_data, shared_records, write_record
 
 DRAFTS = {
     "draft7": "http://json-schema.org/draft-07/schema#",
@@ -362,6 +362,7 @@ def main() -> None:
     parser.add_argument("--peers-python", help="a Python that has the peers; without it only this engine is measured")
     parser.add_argument("--engines", default=",".join(ENGINES))
     parser.add_argument("--table", action="store_true", help="print the table, and write no record")
+    add_data(parser)
     options = parser.parse_args()
     if unknown := set(options.engines.split(",")) - {*ENGINES, *MORE}:
         parser.error(f"no engine {', '.join(sorted(unknown))}; there are {', '.join((*ENGINES, *MORE))}")

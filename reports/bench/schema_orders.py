@@ -27,7 +27,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from common import shared_records, write_record
+from common import add_data, shared_records, write_record
 from member_order import MemberOrder
 from peers import work as peer_work
 from peers.schema_counts import LIMIT
@@ -89,6 +89,7 @@ def main() -> None:
     parser.add_argument("--tokenizer", default="mistral-7b-v0.1", choices=NAMES)
     parser.add_argument("--engines", default=",".join(ENGINES))
     parser.add_argument("--most", type=int, default=1000, help="schemas that are tried")
+    add_data(parser)
     options = parser.parse_args()
     vocabulary, encode = mw.load_vocabulary(options.tokenizer), inner_encoder(options.tokenizer)
     records = list(shared_records("jsonschema/schemastore"))[: options.most]

@@ -12,7 +12,7 @@ import argparse
 import re
 from collections import defaultdict
 
-from common import shared_records
+from common import add_data, has_records, shared_records
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.schema.graph import build_graph
@@ -39,8 +39,10 @@ def refusals(name: str) -> tuple[int, dict[str, list[str]]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--most", type=int, default=3, help="schemas to name for each reason")
+    add_data(parser)
     most = parser.parse_args().most
-    for name in ("json_schema_test_suite", "schemastore"):
+    names = [name for name in ("json_schema_test_suite", "schemastore") if has_records(f"jsonschema/{name}")]
+    for name in names or ["schemastore"]:
         n, found = refusals(name)
         print(f"{name}: {n} schemas, {sum(map(len, found.values()))} refused")
         for reason, schemas in sorted(found.items(), key=lambda pair: -len(pair[1])):

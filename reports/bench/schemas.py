@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import shared_records, write_record
+from common import add_data, shared_records, write_record
 from member_order import MemberOrder
 from peers import work
 from peers.schema_times import measure
@@ -96,7 +96,7 @@ def counts(vocabulary: mw.Vocabulary, most: int) -> dict[str, Any]:
         compared += [record["id"]] * store.compares_items
         for test in record["tests"]:
             is_instance = test["valid"]
-            if test["py_jsonschema"] not in (None, is_instance):
+            if test.get("py_jsonschema") not in (None, is_instance):
                 continue
             matcher = store.matcher(0)
             try:
@@ -180,6 +180,7 @@ def main() -> None:
     parser.add_argument("--tokenizer", default="mistral-7b-v0.1")
     parser.add_argument("--most", type=int, default=1000, help="schemas that are measured")
     parser.add_argument("--counts", action="store_true", help="count stores and documents; time nothing")
+    add_data(parser)
     options = parser.parse_args()
     if not options.counts and options.tokenizer not in NAMES:
         parser.error(f"times are of {' and '.join(NAMES)}")

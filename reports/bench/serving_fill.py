@@ -31,7 +31,7 @@ os.environ.update(
 )
 
 import numpy as np
-from common import SHARED, write_record
+from common import add_data, write_record
 from peers.work import python_documents
 
 import maskwright.serving.vllm  # noqa: F401 - it registers
@@ -110,14 +110,14 @@ def documents(tokenizer: Any, least: int) -> list[list[int]]:
         return found
 
     python = []
-    for _, text in python_documents(SHARED, "shared"):
+    for _, text in python_documents("shared"):
         found = encode(text)
         if len(found) > least:
             python.append(found)
         if len(python) == ROWS:
             break
     if len(python) < ROWS:
-        sys.exit("the evaluation data has too few Python files: nothing was measured")
+        sys.exit(f"{len(python)} Python files of more than {least} tokens, expected {ROWS}: nothing was measured")
     return [each for pair in zip(map(encode, instances()), python, strict=True) for each in pair]
 
 
@@ -216,6 +216,7 @@ def main() -> int:
     parser.add_argument("--passes", type=int, default=3)
     parser.add_argument("--budget", type=float, default=20.0, help="CPU seconds of a pass")
     parser.add_argument("--backends", default="maskwright,guidance,xgrammar")
+    add_data(parser)
     args = parser.parse_args()
     names = args.backends.split(",")
     import vllm

@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from common import RECORDS, SHARED, write_record
+from common import add_data, data_files, records_folder, write_record
 from rich.progress import track
 
 import maskwright as mw
@@ -43,7 +43,7 @@ def library_files() -> list[Path]:
 def replayed(store: Any, reference: str, quick: bool) -> dict[str, Any]:
     paths = [str(LIBRARY / "*.py"), str(LIBRARY / "asyncio"), str(LIBRARY / "email")]
     if not quick:
-        paths += [str(LIBRARY / "[a-su-z]*"), str(SHARED / "source" / "python.jsonl.xz")]
+        paths += [str(LIBRARY / "[a-su-z]*"), *map(str, data_files("source/python"))]
     report = mw.validate(store, paths, check="replay", suffixes=[".py"], reference=reference)
     return report.to_dict()
 
@@ -143,7 +143,7 @@ class Record:
         self.is_quick = is_quick
         self.judge = subprocess.run([python, "-V"], capture_output=True, text=True, check=True).stdout.strip()
         self.facts: dict[str, Any] = {}
-        path = RECORDS / f"{datetime.date.today().isoformat()}-{self.name}.json"
+        path = records_folder() / f"{datetime.date.today().isoformat()}-{self.name}.json"
         if path.exists():
             before = json.loads(path.read_text("utf-8"))
             self.facts = {name: part for name, part in before.items() if name not in ("date", "command", "machine")}
@@ -175,6 +175,7 @@ def main() -> None:
     parser.add_argument(
         "--python", default=sys.executable, help="whose parser judges; the grammar python is that of 3.13"
     )
+    add_data(parser)
     args = parser.parse_args()
     quick, reference = args.quick, f"python:{args.python}"
     judge = make_reference(reference)

@@ -37,6 +37,7 @@ def test_the_environment() -> None:
             "MASKWRIGHT_VLLM_WHITESPACE": "2",
             "MASKWRIGHT_VLLM_KEY_ORDER": "schema",
             "MASKWRIGHT_VLLM_ESCAPES": "minimal",
+            "MASKWRIGHT_VLLM_ADDITIONAL_PROPERTIES": "0",
             "MASKWRIGHT_VLLM_CACHE_ENTRIES": "3",
             "MASKWRIGHT_VLLM_COMPILE_SECONDS": "0.5",
         },
@@ -44,7 +45,7 @@ def test_the_environment() -> None:
     assert found.stores == (("py", "b=c.safetensors"), ("sql", "a/sql.safetensors"))
     assert (found.hybrid, found.whitespace, found.cache_entries, found.compile_seconds) == (True, 2, 3, 0.5)
     assert found.limits.compile_seconds == 0.5
-    assert found.options == RequestOptions(2, True, "schema", "minimal")
+    assert found.options == RequestOptions(2, False, "schema", "minimal")
     assert read_settings(None, {"MASKWRIGHT_VLLM_STORES": '{"a": "b"}'}).stores == (("a", "b"),)
 
 

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from common import SHARED
+from common import data_paths
 
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -72,7 +72,7 @@ def negative() -> Iterator[tuple[str, bytes, int, int]]:
 
 @functools.cache
 def files() -> tuple[tuple[str, str], ...]:
-    found = [(folder, ROOT / folder) for folder in FOLDERS] + [("data", SHARED)]
+    found = [(folder, ROOT / folder) for folder in FOLDERS] + [("data", path) for path in data_paths()]
     for package in PACKAGES:
         spec = importlib.util.find_spec(package)
         if spec is not None and spec.origin is not None:

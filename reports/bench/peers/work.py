@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import lzma
 import random
 import shutil
-import sys
 import sysconfig
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from common import has_records, python_files, shared_records
 from lark import Lark
 from lark.exceptions import LarkError
 from lark.indenter import PythonIndenter
@@ -28,22 +28,37 @@ LEAST = 160
 NAMES = ("python", "json")
 
 
-def python_documents(shared: Path, corpus: str) -> Iterator[tuple[str, str]]:
+@cache
+def _python_parser() -> Lark:
+    return Lark.open_from_package(
+        "lark", "python.lark", ["grammars"], parser="lalr", postlex=PythonIndenter(), start="file_input"
+    )
+
+
+def takes_python(record: dict[str, Any]) -> bool:
+    """Whether Lark's own parser takes a Python file with python.lark; the evaluation data says so itself."""
+    if "lark_python_lark_1_3_1" in record:
+        return bool(record["lark_python_lark_1_3_1"])
+    try:
+        _python_parser().parse(record["text"])
+    except LarkError:
+        return False
+    return True
+
+
+def python_documents(corpus: str) -> Iterator[tuple[str, str]]:
     """Files that Lark's own parser takes with python.lark: by turns from the evaluation data and from the running CPython's library."""
     chosen = random.Random(SEED)
-    files: list[list[tuple[str, str | Path]]] = []
-    if corpus in ("both", "shared") and (path := shared / "source" / "python.jsonl.xz").exists():
-        with lzma.open(path, "rt", encoding="utf-8") as lines:
-            records = [json.loads(line) for line in lines]
-        files.append([(r["id"], r["text"]) for r in records if r["lark_python_lark_1_3_1"]])
+    files: list[list[tuple[str, dict[str, Any] | Path]]] = []
+    if corpus == "shared" or (corpus == "both" and has_records("source/python")):
+        files.append(
+            [(record["id"], record) for record in python_files() if record.get("lark_python_lark_1_3_1", True)]
+        )
     if corpus in ("both", "stdlib"):
         library = Path(sysconfig.get_path("stdlib"))
         paths = sorted(p for p in library.glob("*.py")) + sorted(p for p in library.glob("[a-su-z]*/*.py"))
         paths = [p for p in paths if "site-packages" not in p.parts and p.stat().st_size < 4 * LONGEST]
         files.append([(f"stdlib/{p.relative_to(library)}", p) for p in paths])
-    parser = Lark.open_from_package(
-        "lark", "python.lark", ["grammars"], parser="lalr", postlex=PythonIndenter(), start="file_input"
-    )
     for group in files:
         chosen.shuffle(group)
     for number in range(max(map(len, files), default=0)):
@@ -51,21 +66,16 @@ def python_documents(shared: Path, corpus: str) -> Iterator[tuple[str, str]]:
             if number < len(group):
                 name, source = group[number]
                 try:
-                    text = source if isinstance(source, str) else source.read_bytes().decode("utf-8")
-                    if not isinstance(source, str):
-                        parser.parse(text)
-                except (LarkError, UnicodeDecodeError):
+                    record = source if isinstance(source, dict) else {"text": source.read_bytes().decode("utf-8")}
+                except UnicodeDecodeError:
                     continue
-                yield name, text
+                if takes_python(record):
+                    yield name, record["text"]
 
 
-def json_documents(shared: Path) -> Iterator[tuple[str, str]]:
-    """Documents of the evaluation data, without white space after the value: most engines take nothing but EOS there."""
-    path = shared / "source" / "json.jsonl.xz"
-    if not path.exists():
-        sys.exit(f"the evaluation data is not there ({path.name}): JSON cannot be measured")
-    with lzma.open(path, "rt", encoding="utf-8") as lines:
-        records = [json.loads(line) for line in lines]
+def json_documents() -> Iterator[tuple[str, str]]:
+    """Documents without white space after the value: most engines take nothing but EOS there."""
+    records = list(shared_records("source/json"))
     random.Random(SEED).shuffle(records)
     for record in records:
         yield record["id"], record["text"].rstrip()
@@ -81,13 +91,13 @@ def exact_tokens(text: str, encode: Callable[[str], list[int]], vocabulary: mw.V
 
 
 def write_work(
-    folder: Path, name: str, tokenizer: str, encode: Callable[[str], list[int]], shared: Path, corpus: str
+    folder: Path, name: str, tokenizer: str, encode: Callable[[str], list[int]], corpus: str
 ) -> dict[str, Any]:
     """Writes work.json with `LEAST` documents; returns counts."""
     vocabulary = mw.load_vocabulary(tokenizer)
     documents: list[tuple[str, list[int]]] = []
     total = inexact = 0
-    for document, text in python_documents(shared, corpus) if name == "python" else json_documents(shared):
+    for document, text in python_documents(corpus) if name == "python" else json_documents():
         tokens = exact_tokens(text, encode, vocabulary)
         if tokens is None:
             inexact += 1

@@ -24,7 +24,6 @@ from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.analysis.loading import load_grammar, parse_grammar
 from maskwright.analysis.loading.names import DIRECTIVE, known_grammars
 from maskwright.analysis.nesting import on_own_stack, read_json
-from maskwright.analysis.schema.closed import closed_objects
 from maskwright.analysis.schema.documents import DEFAULT_DRAFT, escaped
 from maskwright.analysis.schema.idle_keywords import idle_keywords, places_of
 from maskwright.analysis.schema.load import parse_schema, read_schema
@@ -182,9 +181,10 @@ class RequestReader:
         if kind in ("json", "json_object"):
             is_any = kind == "json_object"
             return read_schema(
-                dict(_JSON_OBJECT) if is_any else self._schema(spec, options),
+                dict(_JSON_OBJECT) if is_any else self._schema(spec),
                 style=read_style("natural", options.whitespace, options.key_order, options.escapes),
                 name="JSON object" if is_any else None,
+                closed=not options.additional_properties,
             )
         if kind == "regex":
             return load_regex(spec)
@@ -199,13 +199,13 @@ class RequestReader:
             escapes=options.escapes,
         )
 
-    def _schema(self, spec: str, options: RequestOptions) -> Any:
+    def _schema(self, spec: str) -> Any:
         schema = parse_schema(spec)
         if not isinstance(schema, dict | bool):
             raise SchemaError(f"the schema is {a_type(schema)}; expected a JSON object or a bool")
         if self._is_strict:
             _refuse_unknown_keywords(schema)
-        return schema if options.additional_properties else closed_objects(schema)
+        return schema
 
     def check_size(self, request: Request) -> None:
         """Refuse a grammar that its reader would read for seconds, in one call of others' code.

@@ -40,6 +40,7 @@ class ServerSettings(NamedTuple):
         logged.
     style : how JSON is written, where a request does not say: a name that `load_schema` knows.
     whitespace, key_order, escapes : parts of it, as for `load_schema`; None: as the style has them.
+    additional_properties : whether objects are open that do not say, as for `load_schema`.
     strict_keywords : whether to refuse schemas with keywords that JSON Schema does not have.
     cache_entries, cache_megabytes : how much of what was compiled is kept in the process.
     disk_megabytes : how much of it the cache on disk has; 0 for grammars of requests that do not
@@ -58,6 +59,7 @@ class ServerSettings(NamedTuple):
     whitespace: str | int | None = None
     key_order: KeyOrder | None = None
     escapes: Escapes | None = None
+    additional_properties: bool = True
     strict_keywords: bool = False
     cache_entries: int = 256
     cache_megabytes: int = 2048
@@ -73,7 +75,7 @@ class ServerSettings(NamedTuple):
     def options(self) -> RequestOptions:
         """What holds for requests of JSON that do not say otherwise."""
         style = read_style(self.style, self.whitespace, self.key_order, self.escapes)
-        return RequestOptions(style.whitespace, True, style.key_order, style.escapes)
+        return RequestOptions(style.whitespace, self.additional_properties, style.key_order, style.escapes)
 
     @property
     def limits(self) -> RequestLimits:
@@ -152,7 +154,7 @@ def _value(name: str, where: str, value: Any) -> Any:
         if value not in known:
             raise MaskwrightError(f"{where} is {clip(value)}; expected {' or '.join(known)}")
         return value
-    if name in ("hybrid", "strict_keywords"):
+    if name in ("hybrid", "strict_keywords", "additional_properties"):
         return _boolean(where, value)
     return _number(where, value, float if name in ("check_seconds", "compile_seconds") else int, name in _OR_ZERO)
 

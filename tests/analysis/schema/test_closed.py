@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from maskwright.analysis.errors import SchemaError
+from maskwright.analysis.errors import MaskwrightError, SchemaError
 from maskwright.analysis.schema.closed import closed_objects
+from maskwright.analysis.schema.load import load_schema
+from maskwright.stores.build import build_store
 
 NAMED = {"type": "object", "properties": {"x": {"type": "integer"}}}
 CLOSED = {**NAMED, "additionalProperties": False}
@@ -69,3 +71,27 @@ def test_what_is_too_long_or_too_deep_is_no_error_of_another_kind() -> None:
         deep = {"not": deep}
     with pytest.raises(SchemaError, match="stand more than 250 deep"):
         closed_objects(deep)
+
+
+def takes(schema: Any, text: str, **options: Any) -> bool:
+    matcher = build_store(load_schema(schema, **options), "python-tiny").matcher()
+    return matcher.try_bytes(text.encode()) and matcher.is_accepting()
+
+
+def test_an_option_of_load_schema() -> None:
+    """What it means with references, other documents, and the parts of an `allOf`."""
+    closed = {"additional_properties": False}
+    assert takes(NAMED, '{"x": 1, "y": 2}') and not takes(NAMED, '{"x": 1, "y": 2}', **closed)
+    assert takes(NAMED, '{"x": 1}', **closed) and takes(NAMED, "{}", **closed)
+    other = {"documents": {"x:other": NAMED}}
+    assert takes({"$ref": "x:other"}, '{"y": 1}', **other) and not takes(
+        {"$ref": "x:other"}, '{"y": 1}', **other, **closed
+    )
+    anything = {"type": "object"}
+    assert takes(anything, '{"y": 1}', **closed)
+    parts = {"allOf": [NAMED, {"properties": {"y": True}}]}
+    assert takes(parts, '{"x": 1, "y": 2}') and not takes(parts, '{"x": 1}', **closed) and takes(parts, "{}", **closed)
+    counted = {"allOf": [NAMED, {"properties": {"y": True}}], "unevaluatedProperties": False}
+    assert takes(counted, '{"x": 1, "y": 2}') and not takes(counted, '{"z": 1}')
+    with pytest.raises(MaskwrightError, match="additional_properties is 'no', a str; expected True or False"):
+        load_schema(NAMED, additional_properties="no")  # type: ignore[arg-type]

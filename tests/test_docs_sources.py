@@ -1,0 +1,63 @@
+"""docs/sources.md: no point is missing, none is there in part without its reason, and its commands run."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+
+import pytest
+from paths import ROOT
+
+PAGE = ROOT / "docs" / "sources.md"
+ABSENT = re.compile(r".*(?:evaluation data is not there|is not installed|No module named|: not measured yet).*")
+
+
+def rows() -> list[dict[str, str]]:
+    """The rows of all tables that have a column `command`, each by its table's head."""
+    found = []
+    for table in re.findall(r"(?:^\|.*\|\n)+", PAGE.read_text(encoding="utf-8"), re.MULTILINE):
+        head, _, *body = [[cell.strip() for cell in line.strip("| \n").split(" |")] for line in table.splitlines()]
+        if "command" in head:
+            for line, cells in zip(table.splitlines()[2:], body, strict=True):
+                assert len(cells) == len(head), f"{line} has {len(cells)} cells, its head {len(head)}"
+                found.append({name: cell.removeprefix("| ") for name, cell in zip(head, cells, strict=True)})
+    return found
+
+
+def commands() -> list[str]:
+    """What is run here: all but what is marked as long."""
+    return sorted({found for row in rows() for found in re.findall(r"`([^`]+)`(?! \(long\))", row["command"])})
+
+
+def test_each_point_is_there() -> None:
+    assert len(rows()) >= 25
+    for row in rows():
+        said = " ".join(row.values())
+        assert "missing" not in said.lower(), row
+        assert "partly" not in said or re.search(r"partly(?:, since|: )", said), f"no reason: {row}"
+        assert row["command"], f"no command: {row}"
+
+
+@pytest.mark.parametrize("command", commands())
+def test_commands_run(command: str) -> None:
+    """In the repository. What needs data or packages that are not here says so.
+
+    Of tests it is seen that there are some of that name: this suite runs them.
+    """
+    words = shlex.split(command)
+    assert words[0] in ("python", "maskwright"), command
+    words[:1] = [sys.executable] if words[0] == "python" else [sys.executable, "-m", "maskwright"]
+    if words[1:3] == ["-m", "pytest"]:
+        words += ["-p", "no:cacheprovider", "--collect-only", "-rs"]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT / "src"), os.environ.get("PYTHONPATH")))),
+    }
+    done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600)
+    said = done.stdout + done.stderr
+    if done.returncode and (absent := ABSENT.search(said)):
+        pytest.skip(absent[0].strip())
+    assert done.returncode == 0, said[-3000:]
