@@ -36,7 +36,7 @@ glossary.given("bits in 32-bit words", "a definition")
 glossary.given("three bytes that no UTF-8 text holds", "a definition")
 howto.limit("which may have #.", constant("analysis/lexing/transducer.py", "STATE_LIMIT"))
 
-coming.limit("goes back # tokens unless", constant("decoding/schema/matcher.py", "DEFAULT_ROLLBACK"))
+coming.limit("goes back # tokens unless", constant("decoding/matcher.py", "DEFAULT_ROLLBACK"))
 trouble.given("in 16 bits", "a type of floats")
 
 playground.given("one of the 256 bytes", "a byte has 256 values")
