@@ -48,13 +48,13 @@ class Engine(NamedTuple):
     open : from a store and how many tokens can be taken back, the state of a text at its start.
     open_many : from these, the number of texts and of the threads that are to share them; None for
         one text after the other, in one thread.
-    most_texts : of a batch.
+    most_texts : of a batch; None for as many as there is memory for.
     explain : for `explain_after`; None if an open text's own words are all there is.
     """
 
     open: Callable[[Any, int], TextState]
     open_many: Callable[[Any, int, int, int], Opened] | None = None
-    most_texts: int = MOST_TEXTS
+    most_texts: int | None = MOST_TEXTS
     explain: Callable[[Any, bytes, int | bytes | None], Explanation] | None = None
 
 
@@ -128,7 +128,7 @@ def _composition(store: Any, max_rollback: int) -> TextState:
 
 ENGINES = {
     # the memory of a grammar's texts is one array, which has a limit of its own
-    "grammar": Engine(_grammar, _grammars, 1 << 64, _explain_grammar),
+    "grammar": Engine(_grammar, _grammars, None, _explain_grammar),
     "schema": Engine(_schema, _schemas, explain=_explain_schema),
     # each text takes 100 kB or more
     "composition": Engine(_composition, None, 1 << 14, _explain_composition),
@@ -162,7 +162,7 @@ def open_texts(store: Any, size: int, max_rollback: int, n_threads: int) -> Open
     Raises: as `open_text`; LimitError for more texts than the engine takes.
     """
     engine = _engine_of(store)
-    if size > engine.most_texts:
+    if engine.most_texts is not None and size > engine.most_texts:
         raise LimitError(f"a batch of {clip(size)} texts is more than {engine.most_texts:,}; make smaller batches")
     if engine.open_many is not None:
         return engine.open_many(store, max_rollback, size, n_threads)
