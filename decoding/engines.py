@@ -48,7 +48,7 @@ class Engine(NamedTuple):
     open : from a store and how many tokens can be taken back, the state of a text at its start.
     open_many : from these, the number of texts and of the threads that are to share them; None for
         one text after the other, in one thread.
-    most_texts : of a batch; None if the engine says so itself.
+    most_texts : of a batch; None for as many as there is memory for.
     explain : for `explain_after`; None if an open text's own words are all there is.
     """
 

@@ -344,10 +344,16 @@ def test_a_batch_of_one_store_of_any_kind(source: Any) -> None:
 def test_batches_that_are_none() -> None:
     store = mw.build_store("json", "python-tiny")
     with pytest.raises(mw.MaskwrightError, match="leave size out"):
-        mw.Batch([store], 1)  # type: ignore[call-overload]
+        mw.Batch([store], 1)
     with pytest.raises(mw.MaskwrightError, match="no store is given"):
         mw.Batch([])
     with pytest.raises(mw.VocabularyError, match="different vocabularies"):
         mw.Batch([store, mw.build_store("json", [b"{", b"}", b'"', b"a", b"1"])])
-    with pytest.raises(mw.MaskwrightError, match="only a terminal of a grammar's store can be held to names"):
-        mw.Batch([mw.build_store({"enum": ["a"]}, "python-tiny")]).restrict(0, "STRING", ["a"])
+    batch = mw.Batch([store, mw.build_store({"enum": ["ab"]}, "python-tiny")])
+    with pytest.raises(mw.MaskwrightError, match=r"^slot 1: .* can be held to names"):
+        batch.restrict(1, "STRING", ["a"])
+    batch.advance_bytes(0, b"[")
+    batch.restrict(0, "STRING", ['"a"'])
+    with pytest.raises(mw.IllegalTokenError, match=r"^slot 0: .*terminal STRING is held to 1 names"):
+        batch.advance_bytes(0, b'"b')
+    assert batch.holds_names and not batch.is_accepting(0)

@@ -135,8 +135,8 @@ class TextState(ABC):
     # -- what follows from it, unless an engine knows more
 
     def key(self) -> object:
-        """Texts of a store with equal keys have the same future."""
-        return id(self)
+        """Texts of a store with equal keys have the same future. Unless more is known, none are."""
+        return object()
 
     def explain(self, token: int) -> Any:
         """The `Explanation` of a token, 0 or more; None if `why` says all."""
