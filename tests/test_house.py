@@ -3,15 +3,78 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
+import textwrap
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from paths import ROOT
 from test_layers import LAYERS, blocks, sources, tree
+
+import maskwright as mw
 
 MOST_LINES = 500
 MOST_LINES_OF_FUNCTION = 80
 MOST_PARAMETERS = 10
+
+CEILINGS = {
+    "analysis": 1900,
+    "analysis/composition": 2600,
+    "analysis/dialects": 300,
+    "analysis/fronts": 4400,
+    "analysis/grammar": 1800,
+    "analysis/legality": 4500,
+    "analysis/lexing": 2050,
+    "analysis/loading": 1650,
+    "analysis/lr": 3800,
+    "analysis/regex": 3450,
+    "analysis/restrict": 1050,
+    "analysis/schema": 8050,
+    "decoding": 1200,
+    "decoding/adapters": 1050,
+    "decoding/composition": 2000,
+    "decoding/endings": 2700,
+    "decoding/engine": 4050,
+    "decoding/explain": 1300,
+    "decoding/generation": 2300,
+    "decoding/gpu": 1400,
+    "decoding/grammar": 350,
+    "decoding/logits": 2350,
+    "decoding/names": 1550,
+    "decoding/reference": 4400,
+    "decoding/schema": 5400,
+    "maskstore": 50,
+    "maskstore/automaton": 4600,
+    "maskstore/canonical": 1450,
+    "maskstore/composition": 750,
+    "maskstore/entries": 1550,
+    "maskstore/file": 1400,
+    "maskstore/index": 700,
+    "maskstore/schema": 1450,
+    "maskstore/table": 2000,
+    "maskstore/tokens": 3900,
+    "maskstore/verify": 3500,
+    "maskstore/vocabulary": 2600,
+    "src/maskwright": 2800,
+    "src/maskwright/audit": 3400,
+    "src/maskwright/cli": 3350,
+    "src/maskwright/lint": 4750,
+    "src/maskwright/models": 200,
+    "src/maskwright/playground": 1450,
+    "src/maskwright/report": 4000,
+    "src/maskwright/servecheck": 1450,
+    "src/maskwright/serving": 5150,
+    "src/maskwright/stores": 1750,
+    "src/maskwright/validation": 5550,
+}
+"""The most lines of each folder's own files. They only fall: who makes a folder smaller lowers its ceiling."""
+SLACK = 100
+"""The lines that a folder may have fewer than its ceiling."""
+LOADED = {"build": (215, 42_500), "decode": (95, 15_000)}
+"""The most modules of ours, and their lines, that are loaded to build a grammar's store, and to decode from its file."""
 
 FILES = [path for layer in LAYERS for path in sources(layer)]
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -65,6 +128,41 @@ def test_files_are_short() -> None:
     }
     assert len(found) > 900
     assert {path: n for path, n in found.items() if n > MOST_LINES} == {}
+
+
+def test_folders_grow_no_more() -> None:
+    found: Counter[str] = Counter()
+    for path in FILES:
+        found[path.parent.relative_to(ROOT).as_posix()] += path.read_text(encoding="utf-8").count("\n")
+    assert {folder: n for folder, n in found.items() if n > CEILINGS.get(folder, 0)} == {}, (
+        "make something else smaller"
+    )
+    assert {folder: found[folder] for folder, most in CEILINGS.items() if found[folder] < most - SLACK} == {}, (
+        "lower these"
+    )
+
+
+@pytest.mark.parametrize("what", LOADED)
+def test_few_modules_are_loaded(what: str, tmp_path: Path) -> None:
+    path = tmp_path / "json.safetensors"
+    if what == "decode":
+        mw.build_store("json", "python-tiny").save(path)
+    script = f"""
+        import sys
+        import numpy as np
+        import maskwright as mw
+
+        store = mw.build_store("json", "python-tiny") if {what!r} == "build" else mw.load_store({str(path)!r})
+        store.matcher().fill(np.zeros(store.n_words, np.uint32))
+        files = [m.__file__ for name, m in sys.modules.items() if name.startswith("maskwright") and m.__file__.endswith(".py")]
+        print(len(files), sum(open(file, encoding="utf-8").read().count("\\n") for file in files))
+    """
+    modules, lines = map(
+        int, subprocess.check_output([sys.executable, "-c", textwrap.dedent(script)], text=True).split()
+    )
+    most_modules, most_lines = LOADED[what]
+    assert modules <= most_modules and lines <= most_lines, (modules, lines)
+    assert modules > most_modules - 20 and lines > most_lines - 2_000, f"lower it: {modules} modules, {lines} lines"
 
 
 def test_functions_are_short() -> None:
