@@ -5,7 +5,8 @@
     python scripts/golden.py json lark  # only those whose name contains one of the words
 
 All bundled grammars, the first 200 schemas of SchemaStore in ../shared/data, and compositions and structural tags of all styles, each
-with two vocabularies. A text is a walk of STEPS tokens drawn from the masks; a digest holds every mask on the way, and some endings.
+with two vocabularies. A text is a walk of STEPS tokens drawn from the masks. There is a digest of every mask on the way, and one of some
+endings.
 """
 
 from __future__ import annotations
@@ -66,23 +67,23 @@ def constraints() -> Iterator[tuple[str, Callable[[], Any]]]:
 
 
 def digest(store: Any, name: str) -> str:
-    """16 hexadecimal digits of the masks and endings of some walks."""
-    found = hashlib.blake2b(digest_size=8)
+    """16 hexadecimal digits of the masks of some walks, and 16 of their endings."""
+    masks, endings = hashlib.blake2b(digest_size=8), hashlib.blake2b(digest_size=8)
     words = np.zeros(-(-store.vocabulary.size // 32), np.uint32)
     for walk in range(WALKS):
         rng = random.Random(zlib.crc32(f"{name} {walk}".encode()))
         matcher = store.matcher()
         for step in range(STEPS):
             matcher.fill(words)
-            found.update(words.tobytes())
+            masks.update(words.tobytes())
             if step % ENDINGS == 0:
-                found.update(_ending(matcher.short_ending) + _ending(matcher.forced_bytes))
+                endings.update(_ending(matcher.short_ending) + _ending(matcher.forced_bytes))
             allowed = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")[: store.vocabulary.size])
             matcher.advance(int(rng.choice(allowed)))
             if matcher.is_finished():
                 break
-        found.update(bytes([matcher.is_accepting()]))
-    return found.hexdigest()
+        masks.update(bytes([matcher.is_accepting()]))
+    return f"{masks.hexdigest()} {endings.hexdigest()}"
 
 
 def _ending(ask: Callable[[], Any]) -> bytes:

@@ -99,7 +99,7 @@ def test_labels_count_tokens() -> None:
     (edge,) = tree.edges
     assert tree.nodes[edge.target].label == f"'a' 'b' 'c' 'aa' and {len(tokens) - SHOWN} more"
     assert tree.to_networkx().number_of_edges() == 1
-    assert 'n0 -> n1 [label="full NAME"]' in tree.to_dot("words")
+    assert '0 -> 1 [label="full NAME"]' in tree.to_dot("words")
 
 
 def test_states_without_a_tree() -> None:
