@@ -357,3 +357,20 @@ def test_batches_that_are_none() -> None:
     with pytest.raises(mw.IllegalTokenError, match=r"^slot 0: .*terminal STRING is held to 1 names"):
         batch.advance_bytes(0, b'"b')
     assert batch.holds_names and not batch.is_accepting(0)
+
+
+def test_a_name_of_no_store_that_is_nearly_a_grammars() -> None:
+    with pytest.raises(mw.StoreError, match=r"there is no store pyton; .*; did you mean the grammar 'python'\?$"):
+        mw.load_store("pyton")
+    with pytest.raises(mw.StoreError, match=r"make one with `maskwright export`$"):
+        mw.load_store("nothing-like-it")
+
+
+def test_conflicts_that_are_decided_are_said() -> None:
+    text = 'start: x "a" WORD | y "a" HEX\nx: "k"\ny: "k"\nWORD: /[a-z]+/\nHEX: /[0-9a-f]+/'
+    with pytest.warns(mw.MaskwrightWarning, match="some texts of the rules are refused; `maskwright lint` shows where"):
+        assert mw.parse_grammar(text).conflicts == "shift"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert mw.parse_grammar(text, conflicts="shift").conflicts == "shift"
+        mw.parse_grammar('start: "a" | start "b"')

@@ -14,6 +14,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -33,6 +34,7 @@ from maskwright.analysis.errors import (
     EmptyLanguageError,
     GrammarError,
     MaskwrightError,
+    MaskwrightWarning,
     UnknownNameError,
 )
 from maskwright.analysis.grammar.grammar import Conflicts, Grammar, Layout, Lexing, Reserved, Rule, Terminal
@@ -98,7 +100,7 @@ def load_grammar(
         `_NEWLINE`, as in python.lark). An `Indenter` states it by names, a `Layout` by terminal
         numbers. None is only for grammars without declared terminals.
     conflicts : what a parser does with conflicts; see `Grammar`. By default "all", but "shift"
-        where one lexer could not serve all parses (`lr.splits`).
+        where one lexer could not serve all parses (`lr.splits`), with a MaskwrightWarning.
     soft : string literals that may also stand for a pattern that matches them, as `_` may be a
         name; see `soft`. By default none, but `_` for python.lark. Has no effect if lexing is
         "nfa", which takes a literal and a pattern alike.
@@ -220,9 +222,22 @@ def parse_grammar(
     productive = productive_symbols(grammar)
     if grammar.start not in productive:
         raise EmptyLanguageError(_endless(grammar, productive, files), grammar)
-    if conflicts is None and (found := default_conflicts(grammar)) != grammar.conflicts:
-        grammar = replace(grammar, conflicts=found)
-    return grammar
+    return grammar if conflicts is not None else _with_default_conflicts(grammar)
+
+
+def _with_default_conflicts(grammar: Grammar) -> Grammar:
+    """The grammar with what its parser does with conflicts where nobody says it."""
+    found = default_conflicts(grammar)
+    if found == grammar.conflicts:
+        return grammar
+    warnings.warn(
+        f"grammar {grammar.name}: where its rules conflict, one lexer cannot serve all parses, so the parser shifts, as Lark's does, and "
+        "some texts of the rules are refused; `maskwright lint` shows where. Say conflicts='shift' if that is meant, or make the rules "
+        "differ earlier",
+        MaskwrightWarning,
+        stacklevel=3,
+    )
+    return replace(grammar, conflicts=found)
 
 
 def _need_choice(what: str, value: object, choices: Sequence[str]) -> None:

@@ -97,7 +97,7 @@ class Spelling:
 
         data : an ending, found without regard to the vocabulary.
         """
-        lacking = bytes(sorted(set(data) - set(self.alphabet)))
+        lacking = bytes(dict.fromkeys(byte for byte in data if byte not in self.alphabet))
         why = (
             f"no token contains the bytes {lacking!r}"
             if lacking

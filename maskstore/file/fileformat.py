@@ -42,6 +42,7 @@ Equal stores give equal bytes. This is format version 3. Words in capitals as in
 from __future__ import annotations
 
 import contextlib
+import difflib
 import hashlib
 import os
 import stat
@@ -394,11 +395,13 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[Any]:
         raise
     except FileNotFoundError:
         # PERF: a store need not wait for what reads grammars
-        from maskwright.analysis.loading.names import meant
+        from maskwright.analysis.loading.names import known_grammars, meant
 
+        name, known = str(where), known_grammars()
+        near = difflib.get_close_matches(name, known, n=1) if name.isidentifier() and name not in known else []
         raise StoreError(
             f"there is no store {where or repr(where)}; check the path, or make one with `maskwright export`"
-            + meant(path, "load_store")
+            + (f"; did you mean the grammar {near[0]!r}?" if near else meant(path, "load_store"))
         ) from None
     except (OSError, ValueError) as error:
         raise StoreError(f"{where} cannot be read: {reason(error)}") from error

@@ -126,7 +126,7 @@ def complete(
     ] = None,
     names: Annotated[
         Path | None,
-        typer.Option("--names", metavar="FOLDER", help="Write no Python name that this project is known to lack."),
+        typer.Option("--names", metavar="FOLDER", help="Allow only Python names that exist in this project."),
     ] = None,
     device: Annotated[str | None, typer.Option("--device", metavar="D", help="cpu, cuda, ...")] = None,
     tokenizer: TokenizerOption = None,

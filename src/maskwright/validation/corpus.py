@@ -155,7 +155,7 @@ def find_corpus(paths: Sequence[str | Path], suffixes: Sequence[str], field: str
         if os.path.isdir(path):
             if not suffixes:
                 raise CorpusError(
-                    f"{path} is a folder, and the suffix of this grammar's files is not known: name it (--suffix .py)"
+                    f"{path} is a folder, and the suffix of this grammar's files is not known: name it (--suffix .ext)"
                 )
             files = sorted(_files_of(path, suffixes))
             if not files:

@@ -272,3 +272,8 @@ def test_endings_without_a_schema_are_as_before() -> None:
     loaded = mw.load_schema({"type": "integer", "default": 7})
     assert SchemaEndings(loaded.texts, BYTES).after(b"").data == b"0"
     assert mw.build_store(mw.load_choice(["b", "a"]), BYTES).matcher().shortest_ending().data == b"a"
+
+
+def test_dates_that_programs_have() -> None:
+    schema = {"type": "object", "properties": {"d": {"type": "string", "format": "date"}}, "required": ["d"]}
+    assert ending(schema) == b'{"d":"1970-01-01"}'
