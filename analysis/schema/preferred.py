@@ -7,13 +7,14 @@ masks know nothing of them, and who writes one reads it as any other text.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from maskwright.analysis.errors import SchemaError
 from maskwright.analysis.schema.documents import Document, has_names
-from maskwright.analysis.schema.keywords import decimal
+from maskwright.analysis.schema.keywords import OF_NUMBERS, OF_STRINGS, decimal
 from maskwright.analysis.schema.objects import is_found
 
 MOST_PREFERRED = 32
@@ -25,6 +26,10 @@ MOST_DIGITS, DEEPEST = 40, 8
 
 _OF_FORMATS = {"date": "1970-01-01", "date-time": "1970-01-01T00:00:00Z"}
 """A natural value of a format: the first ones have the year 0000, which most programs refuse."""
+
+_OF_SCALARS = tuple(sorted(OF_NUMBERS | OF_STRINGS, reverse=True))
+_STEP = re.compile(r'\.([A-Za-z_]\w*)|\[("(?:[^"\\]|\\.)*")\]|\[(\d+)\]', re.ASCII)
+"""A step of a JSON path: a name, a quoted name, an offset."""
 
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
@@ -77,6 +82,19 @@ class Preferred:
         """
         parts = [_written(value) for value in spot.values if not isinstance(value, list | tuple | dict)]
         return tuple(dict.fromkeys([text for text in (*self._named_at(spot.locations)[1], *parts) if text]))
+
+    def asked(self, path: str) -> str:
+        """What keywords ask of a scalar at a JSON path, in words: `minimum 18, maximum 150`.
+
+        path : as `$.friends[0]["first name"]`; what comes after it is not looked at.
+        """
+        spot, at = self.root, 1
+        while (step := _STEP.match(path, at)) is not None:
+            at, (name, quoted, offset) = step.end(), step.groups()
+            spot = self.inside(spot, int(offset) if offset else json.loads(quoted) if quoted else name)
+        schemas = [self._document.schemas[one] for one in spot.locations]
+        found = {f"{word} {json.dumps(one[word])}": None for one in schemas for word in _OF_SCALARS if word in one}
+        return ", ".join(found)
 
     def _named_at(self, locations: tuple[int, ...]) -> tuple[tuple[Any, ...], tuple[bytes, ...]]:
         """The values that are named for a place itself, and as texts; some may be there twice."""

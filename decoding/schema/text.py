@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -232,7 +232,20 @@ class SchemaText(TextState):
             attempts = explain_schema_token(self.store.texts, self.store.name, text, refused).attempts
         except LimitError:
             return ""
-        return ": " + ", or ".join(dict.fromkeys(one.why for one in attempts)) if attempts else ""
+        return ": " + ", or ".join(self._with_keywords(dict.fromkeys(one.why for one in attempts))) if attempts else ""
+
+    def _with_keywords(self, reasons: Iterable[str]) -> Iterator[str]:
+        """Reasons, which begin with a JSON path, and what keywords ask of a scalar there."""
+        from maskwright.analysis.schema.load import JsonSchema
+        from maskwright.analysis.schema.preferred import Preferred
+
+        constraint = self.store.constraint
+        known = (
+            Preferred(constraint.schema, constraint.options.documents) if isinstance(constraint, JsonSchema) else None
+        )
+        for reason in reasons:
+            asked = "" if known is None else known.asked(reason)
+            yield f"{reason} ({asked})" if asked else reason
 
     def explain(self, token: int) -> Explanation | None:
         """As `TextState.explain`. Cost: the text is read again, at some 10 us a byte."""

@@ -88,7 +88,7 @@ def test_other_tokens() -> None:
         ),
         ({"minProperties": 2}, b'{"b":1}', "at least 2 properties must be there, and there is 1; allowed"),
         ({"type": "array", "minItems": 2}, b"[]", "at least 2 items must be there, and there are none; allowed"),
-        ({"type": "string", "minLength": 2}, b'"a"', "the string is shorter than 2 characters; allowed"),
+        ({"type": "string", "minLength": 2}, b'"a"', "the string is shorter than 2 characters (minLength 2); allowed"),
     ],
 )
 def test_the_error_names_what_is_missing(schema: dict[str, object], text: bytes, why: str) -> None:

@@ -387,3 +387,29 @@ def test_a_fork_while_another_thread_fills(store: SchemaStore) -> None:
         workspace.work[constants.BUSY] = 0
         _, status = os.waitpid(child, 0)
     assert status == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"age": 1}', r"\$\.age: .* \(minimum 18, maximum 150\)"),
+        ('{"d": "2026-02-30"', r'\$\.d: .* \(format "date"\)'),
+        ('{"c": "a', r'\$\.c: .* \(pattern "\^\[A-Z\]\+\$"\)'),
+        ('{"n x": [3,', r'\$\["n x"\]\[0\]: .* \(multipleOf 5\)'),
+    ],
+)
+def test_a_refused_scalar_is_told_with_its_keywords(text: str, said: str) -> None:
+    schema = {
+        "properties": {
+            "age": {"type": "integer", "minimum": 18, "maximum": 150},
+            "d": {"$ref": "#/$defs/day"},
+            "c": {"type": "string", "pattern": "^[A-Z]+$"},
+            "n x": {"type": "array", "items": {"type": "number", "multipleOf": 5}},
+        },
+        "additionalProperties": False,
+        "type": "object",
+        "$defs": {"day": {"type": "string", "format": "date"}},
+    }
+    matcher = mw.build_store(mw.load_schema(schema), "python-tiny").matcher()
+    with pytest.raises(mw.IllegalTokenError, match=said):
+        matcher.advance_bytes(text.encode())
