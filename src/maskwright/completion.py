@@ -291,7 +291,11 @@ def complete(
     store : a store, or its file.
     prompt : the beginning of a text of the grammar; bytes must be UTF-8.
     model : a loaded model, or what `load_model` takes.
-    options : as for `start_completion`.
+    options : those of `mw.generate`, whose docstring says what each means: max_tokens (256),
+        seconds, stop, stop_when_complete, temperature (0), top_k, top_p, seed, close (True),
+        canonical, fast_forward, opportunistic, counts, names, lookahead. And constrained=False for
+        the same loop without masks; heal=False to keep the prompt's last tokens as they are.
+        Tokens that only spell the prompt's end again do not count towards max_tokens.
 
     Raises: MaskwrightError where the arguments come in another order; as `start_completion`,
     `load_store` and `load_model`.
