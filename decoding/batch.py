@@ -338,12 +338,11 @@ class Batch(Shared):
         """
         with Alone(self):
             source, target = self._slot(source), self._slot(target)
+            self._apart.add(target)  # as in `restrict`
             if self.texts[target].store is self.texts[source].store:
                 self.texts[target].become(self.texts[source])
             else:
                 self.texts[target] = self.texts[source].fork()
-            if self.texts[target].holds_names:
-                self._apart.add(target)
 
     def restrict(self, slot: int, terminal: str, names: Iterable[str | bytes]) -> None:
         """Hold a terminal of one text to some names, see `Matcher.restrict`.
@@ -353,8 +352,8 @@ class Batch(Shared):
 
         Raises: as `Matcher.restrict`; MaskwrightError if the slot is out of range.
         """
+        self._apart.add(self._slot(slot))  # first, whoever interrupts; those that hold nothing are left out again
         self._do(slot, Matcher.restrict, terminal, names)
-        self._apart.add(self._slot(slot))
 
     @property
     def holds_names(self) -> bool:

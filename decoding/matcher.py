@@ -294,6 +294,8 @@ class Matcher(Shared):
         Raises: LimitError as `fill`.
         """
         with Alone(self):
+            if data.__class__ is not bytes:
+                data = plain_bytes("the text", data)
             found = self.text.try_read(data)
             self._settle()
             return found

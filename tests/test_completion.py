@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 import json
 import os
 import re
@@ -31,7 +30,7 @@ from maskwright.completion import (
     start_completion,
 )
 from maskwright.decoding.adapters import apply_mask
-from maskwright.decoding.generation.generation import Generation, Step, generate
+from maskwright.decoding.generation.generation import Generation, Step
 from maskwright.decoding.generation.logits import ModelReader, Sampler
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.models import BUNDLED
@@ -499,14 +498,3 @@ def test_the_files_of_a_model_say_what_the_model_says() -> None:
 
     assert vocabulary_of(BUNDLED) == load_model().vocabulary
     assert vocabulary_of("nobody/nothing") is None
-
-
-def test_the_help_lists_every_option() -> None:
-    options = {
-        one.name
-        for call in (start_completion, generate)
-        for one in inspect.signature(call).parameters.values()
-        if one.kind is one.KEYWORD_ONLY
-    } - {"vocabulary"}
-    said = re.findall(r"\w+", complete.__doc__ or "")
-    assert len(options) > 12 and options <= set(said)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import pickle
 import pkgutil
+import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -374,3 +376,14 @@ def test_conflicts_that_are_decided_are_said() -> None:
         warnings.simplefilter("error")
         assert mw.parse_grammar(text, conflicts="shift").conflicts == "shift"
         mw.parse_grammar('start: "a" | start "b"')
+
+
+def test_the_help_lists_every_option() -> None:
+    options = {
+        one.name
+        for call in (start_completion, mw.generate)
+        for one in inspect.signature(call).parameters.values()
+        if one.kind is one.KEYWORD_ONLY
+    } - {"vocabulary"}
+    said = re.findall(r"\w+", mw.complete.__doc__ or "")
+    assert len(options) > 12 and options <= set(said)

@@ -205,3 +205,14 @@ def test_no_text_of_a_project_is_run(
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     assert "copyfile" in StandardModules(sys.executable).find(["shutil"], ["shutil"])["shutil"].names
     assert not (tmp_path / "ran").exists()
+
+
+def test_no_program_of_the_standard_library_is_run(
+    standard: StandardModules, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`venv.__main__` would make an environment of each word of the command line."""
+    monkeypatch.chdir(tmp_path)
+    for path in ("venv.__main__.x", "venv.__main__", "this.__main__.y"):
+        found = standard.find({"os"}, ["os", path, f"{path}:z"])
+        assert "sep" in found["os"].names
+    assert list(tmp_path.iterdir()) == []

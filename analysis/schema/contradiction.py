@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 
 from maskwright.analysis.arguments import printable
 from maskwright.analysis.errors import EmptySchemaError, MaskwrightError
+from maskwright.analysis.nesting import on_own_stack
 from maskwright.analysis.schema.documents import DEFAULT_DRAFT, at, draft_named, escaped
 from maskwright.analysis.schema.graph import build_graph
 
-MOST_TRIES = 300
-"""BOUND: how often a schema is read to find the keywords."""
+MOST_TRIES, MOST_READ = 300, 1_000_000
+"""BOUND: how often a schema is read to find the keywords; its characters, but 20 times."""
 
 MOST_SHOWN = 6
 """Keywords that a message names."""
@@ -45,12 +46,18 @@ class Stated(NamedTuple):
         return f"{self.keyword} {value}" if self.keyword else value
 
 
+def spelled_out(value: Any) -> str:
+    """A value of a schema as JSON."""
+    return json.dumps(value, ensure_ascii=False, default=repr)
+
+
 def spelled(value: Any) -> str:
     """A value of a schema as JSON, shortened for a message."""
-    shown = printable(json.dumps(value, ensure_ascii=False, default=repr))
+    shown = printable(spelled_out(value))
     return shown if len(shown) <= 60 else f"{shown[:40]} ... {shown[-15:]}"
 
 
+@on_own_stack
 def contradiction(
     schema: Any, *, documents: Mapping[str, Any] | None = None, default_draft: int = DEFAULT_DRAFT
 ) -> tuple[Stated, ...]:
@@ -59,8 +66,8 @@ def contradiction(
     schema : no value satisfies it. It does not change.
 
     Returns () where it cannot be told: the schema is `false`, or it asks for what other keywords
-    leave over (`unevaluatedProperties`). After `MOST_TRIES` readings, more keywords than needed.
-    Raises: nothing.
+    leave over (`unevaluatedProperties`). Past the bounds, more keywords than needed.
+    Raises: NestingError.
     Cost: that of reading a schema for each keyword that is found, times the logarithm of all.
     """
     if not isinstance(schema, dict):
@@ -101,11 +108,11 @@ class _Search:
         self.schema, self.documents = schema, documents
         self.draft = draft_named(schema.get("$schema")) or draft
         self.stated: list[Stated] = []
-        self.tries = 0
+        self.left = max(20, min(MOST_TRIES, MOST_READ // len(spelled_out(schema))))
 
     def is_empty(self) -> bool:
-        self.tries += 1
-        if self.tries > MOST_TRIES:
+        self.left -= 1
+        if self.left < 0:
             return False
         try:
             build_graph(self.schema, documents=self.documents, lenient=True, default_draft=self.draft)
@@ -123,7 +130,8 @@ class _Search:
         kept = dict.fromkeys(names)
 
         def leave_out(some: list[Any]) -> None:
-            rest = dict.fromkeys(name for name in kept if name not in set(some))
+            left_out = set(some)
+            rest = dict.fromkeys(name for name in kept if name not in left_out)
             put(set(rest))
             if self.is_empty():
                 for name in some:

@@ -51,15 +51,16 @@ again for what is written straight on. Where the vocabulary cannot spell what wa
 MOST_BYTES = 20_000
 """BOUND: the bytes of an ending that is searched for."""
 
-MOST_RESTS = 4_000
-"""BOUND: texts of which it is kept what completes them."""
+MOST_REST_BYTES, REST_BYTES, MOST_NOTED = 4_000_000, 500, 500
+"""BOUND: the bytes that are kept of what completes texts, what each takes beside; the texts that
+one search notes."""
 
 _STRUCTURE = frozenset(b' \t\n\r{}[]",:-0123456789tfn\xf8')
 _IN_NUMBER = _STRUCTURE | frozenset(b"+.eE")
 
 
 class JsonEndings:
-    """Endings of the texts of a schema under a vocabulary. It learns nothing from one to the next.
+    """Endings of the texts of a schema under a vocabulary. The same text has the same ending.
 
     interpreter : reads texts; its readings are where endings begin.
     vocabulary : None for endings of any bytes.
@@ -73,6 +74,7 @@ class JsonEndings:
         self._preferred = preferred
         self._spots: WeakKeyDictionary[Frame, Spot] = WeakKeyDictionary()
         self._rests: dict[Readings, bytes] = {}
+        self._n_rest_bytes = 0
         self.costs = Costs(self.interpreter)
         self._compares = texts.graph.compares_items
         self.spelling = None if vocabulary is None else Spelling(vocabulary)
@@ -180,14 +182,17 @@ class JsonEndings:
             return bound
 
         add(readings, 0, 0, -1, b"")
-        steps, straight = 0, [0]  # the nodes of the last part of the search that has not turned back
+        # the nodes of the last part of the search that has not turned back
+        steps, straight = 0, [0]
         while queue:
             bound, _, _, node, place = heappop(queue)
             found, length, state, before = nodes[node]
             if length_of[found, state] < length:
                 continue
             if place < 0:
-                straight = [*straight, node] if before == straight[-1] else [node]
+                if before != straight[-1]:
+                    straight.clear()
+                straight.append(node)
                 rest = b"" if spelling is not None else self._rests.get(found, b"")
                 if rest and length + len(rest) == bound:
                     return self._noted(straight, nodes, self._bytes_to(node, nodes, last) + rest)
@@ -327,11 +332,13 @@ class JsonEndings:
 
         straight : the nodes that it has come by since it last turned back.
         """
-        if len(self._rests) > MOST_RESTS:
+        if self._n_rest_bytes > MOST_REST_BYTES:
             self._rests.clear()
-        for node in straight:
+            self._n_rest_bytes = 0
+        for node in straight[:MOST_NOTED]:
             found, length, _, _ = nodes[node]
             self._rests[found] = data[length:]
+            self._n_rest_bytes += len(data) - length + REST_BYTES
         return data
 
     def _bytes_to(self, node: int, nodes: list[tuple[Readings, int, int, int]], last: list[bytes]) -> bytes:

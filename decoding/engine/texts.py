@@ -159,10 +159,11 @@ class Texts:
         if capacity < 2 * used:
             self._lay_out({slot: max(2 * capacity, 2 * used)})
             into = int(self._regions[slot])
-        own = self._memory[into : into + constants.REGION_HEADER].copy()
-        self._memory[into : into + len(region)] = region
+        region = region.copy()
         for field in (constants.CAPACITY, constants.CACHE):
-            self._memory[into + field] = own[field]
+            region[field] = self._memory[into + field]
+        # INVARIANT: at once, whoever interrupts: a region says only what room it has
+        self._memory[into : into + len(region)] = region
         entries.forget_walks(self._table, self._memory, into, 0)
 
     def copy(self) -> Self:

@@ -42,7 +42,9 @@ class GrammarText(SlotText):
 
     def become(self, other: Any) -> TextState:
         super().become(other)
-        return self if other.held is None else NamedText(self.texts, self.slot, other.held.copy(self.texts, self.slot))
+        if other.held is not None:
+            return NamedText(self.texts, self.slot, other.held.copy(self.texts, self.slot))
+        return self if self.held is None else GrammarText(self.texts, self.slot)
 
     def replay(self, ids: npt.NDArray[np.int64]) -> int:
         """As `TextState.replay`, in one compiled call where nothing has to be done on the way."""

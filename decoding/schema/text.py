@@ -158,6 +158,17 @@ class SchemaText(TextState):
         if int(self._memory[constants.N_SAID]) == len(self.said) + 1:
             self.said.append(added)
 
+    def bytes_and_tokens(self) -> list[int | bytes]:
+        """What was said, as far as it counts: an interrupted `undo` may have left more."""
+        return self.said[: int(self._memory[constants.N_SAID])]
+
+    def dump(self) -> Any:
+        return self.bytes_and_tokens(), self.remembered()
+
+    def bytes_said(self) -> bytes:
+        del self.said[int(self._memory[constants.N_SAID]) :]
+        return super().bytes_said()
+
     def fill(self, words: Array) -> int:
         tries = 0
         while (
@@ -192,8 +203,9 @@ class SchemaText(TextState):
     def become(self, other: Any) -> TextState:
         """As `TextState.become`. It keeps its workspace."""
         engine = other._entries.copy(self._workspace) if self.store.compares_items else self._entries
-        bound, said = self._bound_to(other._memory.copy(), self.bound[2]), other.said.copy()
-        self.max_rollback, self.bound, self.said, self._entries = other.max_rollback, bound, said, engine
+        bound, said = self._bound_to(other._memory.copy(), self.bound[2]), other.bytes_and_tokens()
+        self.max_rollback, self.bound, self._entries = other.max_rollback, bound, engine
+        self.said[:] = said  # the same list, to which a matcher adds what quick calls read
         return self
 
     def copy(self) -> TextState:

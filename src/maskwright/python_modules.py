@@ -16,6 +16,7 @@ import ast
 import json
 import re
 import subprocess
+import tempfile
 import types
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ answers, sys.stdout = sys.stdout, None
 standard = sys.stdlib_module_names - ({*sys.argv[1].split()} - {*sys.builtin_module_names, *sys.modules})
 
 def is_standard(path):
-    return path.split(".")[0] in standard and not path.endswith("__main__")
+    return path.split(".")[0] in standard and "__main__" not in path.split(".")
 
 def find(path):
     top, *rest = path.split(".")
@@ -47,14 +48,16 @@ def names(found):
     public = getattr(found, "__all__", None) or [name for name in vars(found) if not name.startswith("_")]
     return "module", {*dir(found), *vars(found), *dir(type(found))}, public
 
-for line in sys.argv[2].split():
+_, _, imports, asked = sys.argv
+sys.argv = [""]  # what is imported is told nothing
+for line in imports.split():
     path, *members = line.split(":")
     if is_standard(path):
         try:
             __import__(path, None, None, [each for each in members if each != "__main__"])
         except BaseException:
             pass
-paths = sys.argv[3].split()
+paths = asked.split()
 found = {path: (*names(find(path)), list(getattr(find(path), "__path__", ()))) for path in paths if is_standard(path)}
 import json, pkgutil
 for path, (kind, there, public, folders) in found.items():
@@ -66,6 +69,10 @@ json.dump(found, answers)
 _NOT_IMPORTED = ("antigravity", "idlelib", "test", "this", "turtledemo")
 """Modules that do more than be there when they are imported: open a window, print, run."""
 _MOST_KEPT = 64
+SECONDS = 20.0
+"""BOUND: what the Python may take for its answer."""
+_MOST_MODULES = 200
+"""BOUND: modules that are read for one answer, since each may import all names of others."""
 
 _MAKES_NAMES = re.compile(r"\b(?:globals|locals|vars)\(\)(?:\[|\.update\b)|\bsys\.modules\[")
 """What gives a module names that it does not tell."""
@@ -110,7 +117,7 @@ class StandardModules:
         others : modules of other folders that come before the standard library's. They take the
             place of those that Python does not import itself when it starts.
 
-        Raises: OSError if the Python cannot be run; ValueError if it fails.
+        Raises: OSError if the Python cannot be run; ValueError if it fails; TimeoutExpired.
 
         Cost: some 30 ms, and the imports. An answer is kept.
         """
@@ -119,26 +126,35 @@ class StandardModules:
         if asked not in self._known:
             while len(self._known) >= _MOST_KEPT:
                 del self._known[next(iter(self._known))]
-            done = subprocess.run(
-                [self._executable, "-I", "-S", "-c", _PROGRAM, *asked],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                check=False,
-            )
-            self._known[asked] = {
+            with tempfile.TemporaryDirectory() as folder:
+                done = subprocess.run(
+                    [self._executable, "-I", "-S", "-c", _PROGRAM, *asked],
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    check=False,
+                    cwd=folder,
+                    timeout=SECONDS,
+                )
+            found = {
                 path: Found(kind, frozenset(names), frozenset(public), frozenset(submodules))
                 for path, (kind, names, public, submodules) in json.loads(done.stdout).items()
             }
+            self._known[asked] = found
+            return found
         return self._known[asked]
 
 
-def names_of_modules(script: Any, line: int, column: int, above: frozenset[Path] = frozenset()) -> set[str] | None:
+def names_of_modules(
+    script: Any, line: int, column: int, above: frozenset[Path] = frozenset(), n_read: list[None] | None = None
+) -> set[str] | None:
     """What the modules have that a name stands for; None if one is not found, or may have more.
 
     The source is read, or an extension's names. A stub alone is no proof that a name is there.
 
     above : modules that are being read, which import all of these; what these hide is left out.
+    n_read : one entry for each module that has been read for this answer.
     """
+    n_read = [] if n_read is None else n_read
     found = script.infer(line, column, prefer_stubs=False)
     names = set() if above else {*_OF_MODULES}
     for each in found:
@@ -151,9 +167,12 @@ def names_of_modules(script: Any, line: int, column: int, above: frozenset[Path]
         if path is not None and path.suffix == ".py":
             if _MAKES_NAMES.search(path.read_text(errors="replace")):
                 return None
+            n_read.append(None)
+            if len(n_read) > _MOST_MODULES:
+                return None
             inner = type(script)(path=path, project=script._inference_state.project)
             for star in star_imports(inner._module_node):
-                bound = names_of_modules(inner, *place_of_from(star), above | {path})
+                bound = names_of_modules(inner, *place_of_from(star), above | {path}, n_read)
                 if bound is None:
                     return None
                 its |= bound

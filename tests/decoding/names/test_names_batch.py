@@ -232,3 +232,17 @@ def test_texts_without_terminals_say_what_to_do() -> None:
         for one, arguments in ((texts.matcher(), ("NAME", ["a"])), (texts.batch(2), (0, "NAME", ["a"]))):
             with pytest.raises(MaskwrightError, match=remedy):
                 one.restrict(*arguments)
+
+
+def test_a_text_that_holds_nothing_takes_the_place_of_one_that_does() -> None:
+    store = mw.build_store(
+        "start: NAME\nNAME: /[a-z]+/", mw.Vocabulary.from_tokens([b"</s>", *map(bytes, zip(range(97, 123)))], eos=[0])
+    )
+    batch = store.batch(2)
+    batch.restrict(0, "NAME", ["foo"])
+    batch.copy(1, 0)
+    batch.advance_bytes(0, b"bar")
+    one, other = store.matcher(), store.matcher()
+    one.restrict("NAME", ["foo"])
+    one.become(other)
+    assert one.try_bytes(bytearray(b"bar")) and one.is_accepting() and not one.holds_names and not batch.holds_names
