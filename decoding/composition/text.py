@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.marks import MARK
 from maskwright.decoding.composition.cursor import Cursor, has
 from maskwright.decoding.composition.cursors import RunCursor
@@ -94,7 +96,7 @@ class ComposedText(TextState):
             return constants.OUT_OF_RANGE
         if self._is_ended:
             return constants.AFTER_END
-        with self._rules.lock:
+        with self._whole_or_not_at_all(), self._rules.lock:
             if token not in vocabulary.eos:
                 if self._take(token) if commit else self._may_come(token):
                     return constants.OK
@@ -105,6 +107,23 @@ class ComposedText(TextState):
                 self._note(token, self._readings, [])
                 self._is_ended = True
             return constants.OK
+
+    @contextmanager
+    def _whole_or_not_at_all(self) -> Iterator[None]:
+        """Read the text again if what follows is interrupted: a cursor may have moved already."""
+        n, remembered = len(self.said), len(self._steps)
+        try:
+            yield
+        except MaskwrightError:
+            raise
+        except BaseException:
+            said = self.said[:n]
+            self.reset()
+            with self._rules.lock:
+                for each in said:
+                    self._take(each) if isinstance(each, int) else self._take_bytes(each, each)
+            self.forget(remembered)
+            raise
 
     def _take(self, number: int) -> bool:
         """Add a token that ends no text, if it is allowed."""
@@ -224,7 +243,7 @@ class ComposedText(TextState):
     def read(self, data: bytes, commit: bool) -> int:
         if self._is_ended:
             return constants.AFTER_END
-        with self._rules.lock:
+        with self._whole_or_not_at_all(), self._rules.lock:
             is_legal = self._take_bytes(data, data) if commit else self._reads(data)
         return constants.OK if is_legal else constants.ILLEGAL
 

@@ -7,6 +7,7 @@ import json
 import pickle
 import random
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -397,3 +398,27 @@ def test_the_cost_of_long_bytes_is_linear() -> None:
 
     cost(10)
     assert growth(cost, 60) < 3  # it was cubic
+
+
+def test_an_interrupted_token_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C behind the part's text, before the whole text has noted it."""
+    host = 'start: PROSE "```" A "```"\nPROSE: /[^`]+/\n%declare A'
+    store = mw.build_store(mw.compose(host, {"A": {"type": "object"}}), "python-tiny")
+    matcher, other = store.matcher(), store.matcher()
+    for each in (matcher, other):
+        each.advance_bytes(b"It is")
+        each.advance_bytes(b'```{"a":[1,')
+    note = type(matcher.text)._note
+
+    def interrupted(self: Any, *arguments: Any) -> None:
+        monkeypatch.setattr(type(matcher.text), "_note", note)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(matcher.text), "_note", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        matcher.advance_bytes(b"2")
+    assert matcher.said() == other.said() and matcher.remembered() == other.remembered() == 2
+    assert matcher.allowed_tokens() == other.allowed_tokens()
+    matcher.advance_bytes(b'"x"')
+    matcher.rollback(2)
+    assert matcher.try_bytes(b"``") and not matcher.try_bytes(b"x")
