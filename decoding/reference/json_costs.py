@@ -155,7 +155,9 @@ class Costs:
 
     def _behind_bracket(self, may_end: bool, tail: int) -> int:
         """The bytes behind a bracket. tail : those behind a member or item."""
-        return self._empty + 1 if may_end else min(NEVER, self._opened + tail - self._comma)
+        if may_end:
+            return self._empty + 1
+        return NEVER if tail >= NEVER else min(NEVER, self._opened + tail - self._comma)
 
     def _node_cost(self, node: int) -> int:
         return NEVER if node == NO_NODE else self.node_cost[node]
@@ -365,7 +367,7 @@ class Costs:
         if not isinstance(frame, ArrayFrame) or not frame.shape.shape.is_unique or frame.shape.shape.states:
             return 0
         tail = self._array_tail(frame.shape, frame.count - 1, frame.contained, 1, frame.known)
-        return tail - self._comma + self.rest(frame.parent)
+        return NEVER if tail >= NEVER else tail - self._comma + self.rest(frame.parent)
 
     def _of_digits(self, frame: Frame | None, place: Digits) -> int:
         """The bytes to the end of a number."""
@@ -408,7 +410,8 @@ class Costs:
             closing = self._space(place.space, CLOSES) + 1
         if awaited in ("object's more", "array's more"):
             on += self._comma - self._space(0, GOES_ON)
-        more = min(NEVER, on + self._tail(frame, 1) - self._comma) if closing >= NEVER else NEVER
+        tail = self._tail(frame, 1) if closing >= NEVER else NEVER
+        more = NEVER if tail >= NEVER else min(NEVER, on + tail - self._comma)
         return min(closing, more) + self.rest(frame.parent)
 
     def _of_quoted(self, frame: Frame | None, place: Quoted) -> int:

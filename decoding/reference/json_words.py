@@ -100,7 +100,7 @@ def values_of(node: Sequence[ReadShape], known: Known = frozenset()) -> str:
     names: list[str] = []
     for shape in node:
         if isinstance(shape, WordShape):
-            names.extend(text.decode() for text in shape.texts if shape.values[text] not in known)
+            names.extend(text.decode(errors="replace") for text in shape.texts if shape.values[text] not in known)
         elif isinstance(shape, NumberShape):
             names.append("a number")
         elif isinstance(shape, LiteralShape):
@@ -225,7 +225,7 @@ def of_scalar(frame: Frame | None, place: Word | Digits) -> Refusal:
     """A word or a number that may neither go on nor end so."""
     path = path_of(frame)
     if isinstance(place, Word):
-        texts = [text.decode() for text in place.shape.texts if text.startswith(place.text)]
+        texts = [text.decode(errors="replace") for text in place.shape.texts if text.startswith(place.text)]
         return Refusal("word", path, f"expected {one_of(texts)}")
     if isinstance(frame, ArrayFrame) and place.shape.ends(place.state, place.text or b"0", frozenset()):
         return Refusal("number", path, "the number may not end here: an item before it is equal")

@@ -10,7 +10,8 @@ from random_graphs import automaton, random_graph
 from random_texts import ESCAPES, random_text
 from shares import share
 
-from maskwright.analysis.errors import DeadEndError, LimitError
+import maskwright as mw
+from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError
 from maskwright.analysis.schema.shapes import Arrays, Numbers, Objects, SchemaGraph, Spellings, Strings, Texts
 from maskwright.analysis.schema.spacing import ANY, everywhere, spacing_of
 from maskwright.decoding.endings.json_ending import JsonEndings, shortest_ending
@@ -95,3 +96,18 @@ def test_errors() -> None:
     endings = JsonEndings(PEOPLE)
     with pytest.raises(LimitError, match="given up"):
         endings.shortest(endings.readings(b"["), max_steps=-1)
+
+
+def test_an_object_whose_members_cannot_be_empty_ends_with_a_blank_behind_its_commas() -> None:
+    """A bound that was nearly that of what never ends made a table of all lengths."""
+    schema = {"type": "object", "additionalProperties": {"const": {"c": 1}}, "minProperties": 1}
+    matcher = mw.build_store(mw.load_schema(schema, style="json.dumps"), "python-tiny").matcher()
+    assert matcher.short_ending().data == matcher.shortest_ending().data == b'{"": {"c": 1}}'
+
+
+def test_a_byte_where_a_part_begins_is_refused_in_words() -> None:
+    host = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"], "additionalProperties": False}
+    matcher = mw.build_store(mw.compose(host, {"/properties/q": 'start: "say " /[a-z]+/'}), "python-tiny").matcher()
+    matcher.advance_bytes(b'{"q": ')
+    with pytest.raises(IllegalTokenError, match="cannot come here"):
+        matcher.advance_bytes(b"1")
