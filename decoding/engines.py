@@ -1,7 +1,7 @@
 """The engines: which one reads the texts of a store, and how its texts are made.
 
-Nothing else asks for the kind of a store's constraint. A store names its engine (`engine`); a new
-kind of constraint is a `TextState` and a row of `ENGINES`.
+A store names its engine (`engine`). A new kind of constraint is a `TextState` and a row of
+`ENGINES`: matchers, batches and generation ask for no kind.
 """
 
 from __future__ import annotations

@@ -386,7 +386,7 @@ class Matcher(Shared):
     def become(self, other: Matcher) -> None:
         """Take over the state and the history of another matcher of the same store.
 
-        Raises: MaskwrightError if its store is another one.
+        Raises: MaskwrightError if its store is another one, or, of grammars, its max_rollback.
         """
         if other.store is not self.store:
             raise MaskwrightError("a matcher can take over the state of another one of the same store only")

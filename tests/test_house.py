@@ -35,7 +35,7 @@ CEILINGS = {
     "analysis/schema": 8_100,
     "decoding": 1_200,
     "decoding/adapters": 1_050,
-    "decoding/composition": 2_000,
+    "decoding/composition": 2_050,
     "decoding/endings": 2_700,
     "decoding/engine": 4_050,
     "decoding/explain": 1_300,

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from maskwright.analysis.errors import SchemaError
 from maskwright.analysis.schema.documents import Document, has_names
 from maskwright.analysis.schema.keywords import OF_NUMBERS, OF_STRINGS, decimal
+from maskwright.analysis.schema.load import JsonSchema
 from maskwright.analysis.schema.objects import is_found
 
 MOST_PREFERRED = 32
@@ -159,6 +160,13 @@ class Preferred:
             schema = schema[key]
         if isinstance(schema, dict):
             yield self._document.child(location, schema, *keys, follows=False)
+
+
+def preferred_of(constraint: object) -> Preferred | None:
+    """The values that a constraint names; None if it is no JSON schema."""
+    if not isinstance(constraint, JsonSchema):
+        return None
+    return Preferred(constraint.schema, constraint.options.documents)
 
 
 def _items(value: Any) -> Sequence[Any]:

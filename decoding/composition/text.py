@@ -96,7 +96,7 @@ class ComposedText(TextState):
             return constants.OUT_OF_RANGE
         if self._is_ended:
             return constants.AFTER_END
-        with self._whole_or_not_at_all(), self._rules.lock:
+        with self._at_once(), self._rules.lock:
             if token not in vocabulary.eos:
                 if self._take(token) if commit else self._may_come(token):
                     return constants.OK
@@ -109,9 +109,12 @@ class ComposedText(TextState):
             return constants.OK
 
     @contextmanager
-    def _whole_or_not_at_all(self) -> Iterator[None]:
-        """Read the text again if what follows is interrupted: a cursor may have moved already."""
-        n, remembered = len(self.said), len(self._steps)
+    def _at_once(self, n_taken_back: int = 0) -> Iterator[None]:
+        """Where what follows is interrupted, read the text again: a cursor may have moved already.
+
+        n_taken_back : the tokens that what follows takes back. They are taken back then.
+        """
+        n, remembered = len(self.said) - n_taken_back, len(self._steps) - n_taken_back
         try:
             yield
         except MaskwrightError:
@@ -243,7 +246,7 @@ class ComposedText(TextState):
     def read(self, data: bytes, commit: bool) -> int:
         if self._is_ended:
             return constants.AFTER_END
-        with self._whole_or_not_at_all(), self._rules.lock:
+        with self._at_once(), self._rules.lock:
             is_legal = self._take_bytes(data, data) if commit else self._reads(data)
         return constants.OK if is_legal else constants.ILLEGAL
 
@@ -274,7 +277,7 @@ class ComposedText(TextState):
             self._steps.popleft()
 
     def undo(self, n: int) -> None:
-        with self._rules.lock:
+        with self._at_once(n), self._rules.lock:
             for _ in range(n):
                 step = self._steps.pop()
                 for cursor in step.advanced:

@@ -13,8 +13,7 @@ from collections import deque
 from maskwright.analysis.errors import DeadEndError, LimitError
 from maskwright.analysis.locks import new_lock
 from maskwright.analysis.regex.dfa import Dfa
-from maskwright.analysis.schema.load import JsonSchema
-from maskwright.analysis.schema.preferred import Preferred
+from maskwright.analysis.schema.preferred import Preferred, preferred_of
 from maskwright.analysis.schema.shapes import Texts
 from maskwright.decoding.endings.ending import Ending
 from maskwright.decoding.endings.ending_spelling import PREFERRED, Spelling
@@ -175,13 +174,12 @@ def _endings_of(store: SchemaTables) -> tuple[PatternEndings | SchemaEndings, th
     """The endings of a store. The first call makes them; they live as long as the store."""
     found = _ENDINGS.get(id(store))
     if found is None:
-        made: PatternEndings | SchemaEndings
-        if isinstance(store.texts, Texts):
-            known = store.constraint
-            preferred = Preferred(known.schema, known.options.documents) if isinstance(known, JsonSchema) else None
-            made = SchemaEndings(store.texts, store.vocabulary, preferred)
-        else:
-            made = PatternEndings(store.texts, store.vocabulary)
+        texts, vocabulary = store.texts, store.vocabulary
+        made = (
+            SchemaEndings(texts, vocabulary, preferred_of(store.constraint))
+            if isinstance(texts, Texts)
+            else PatternEndings(texts, vocabulary)
+        )
         mine = made, new_lock()
         found = _ENDINGS.setdefault(id(store), mine)  # another thread may have been sooner
         if found is mine:

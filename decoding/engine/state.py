@@ -231,8 +231,9 @@ class TextState(ABC):
         return not data or self.is_ok(self.read(data, True))
 
     def read_longest(self, data: bytes) -> int:
-        """Add as many of some bytes as are legal. Returns how many. Raises: LimitError.
+        """Add as many of some bytes as are legal. Returns how many.
 
+        Raises: LimitError if it is met as all are read; of some of them it counts as illegal.
         Cost: twice that of reading them.
         """
         if self.try_read(data):

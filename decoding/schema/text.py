@@ -248,13 +248,9 @@ class SchemaText(TextState):
 
     def _with_keywords(self, reasons: Iterable[str]) -> Iterator[str]:
         """Reasons, which begin with a JSON path, and what keywords ask of a scalar there."""
-        from maskwright.analysis.schema.load import JsonSchema
-        from maskwright.analysis.schema.preferred import Preferred
+        from maskwright.analysis.schema.preferred import preferred_of
 
-        constraint = self.store.constraint
-        known = (
-            Preferred(constraint.schema, constraint.options.documents) if isinstance(constraint, JsonSchema) else None
-        )
+        known = preferred_of(self.store.constraint)
         for reason in reasons:
             asked = "" if known is None else known.asked(reason)
             yield f"{reason} ({asked})" if asked else reason

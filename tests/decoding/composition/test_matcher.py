@@ -422,3 +422,28 @@ def test_an_interrupted_token_is_not_read(monkeypatch: pytest.MonkeyPatch) -> No
     matcher.advance_bytes(b'"x"')
     matcher.rollback(2)
     assert matcher.try_bytes(b"``") and not matcher.try_bytes(b"x")
+
+
+def test_an_interrupted_rollback_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C once the part's text has gone back, before the whole text has."""
+    host = 'start: PROSE "```" A "```"\nPROSE: /[^`]+/\n%declare A'
+    store = mw.build_store(mw.compose(host, {"A": {"type": "object"}}), "python-tiny")
+    matcher, other = store.matcher(), store.matcher()
+    for data in (b'It is```{"a":[1,', b"2", b"3"):
+        matcher.advance_bytes(data)
+    other.advance_bytes(b'It is```{"a":[1,')
+    kind = type(matcher.text._steps[-1].advanced[0])  # type: ignore[attr-defined]
+    rollback = kind.rollback
+
+    def interrupted(self: Any) -> None:
+        monkeypatch.undo()
+        rollback(self)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(kind, "rollback", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        matcher.rollback(2)
+    assert matcher.said() == other.said() and matcher.remembered() == other.remembered() == 1
+    assert matcher.allowed_tokens() == other.allowed_tokens()
+    matcher.rollback(1)
+    assert matcher.allowed_tokens() == store.matcher().allowed_tokens()
