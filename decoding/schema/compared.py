@@ -52,8 +52,8 @@ class ComparedEntries:
             if found is None:
                 found = _interpreters[store] = JsonInterpreter(store.texts), new_lock()  # type: ignore[arg-type]
         self._interpreter, self._lock = found
-        self._readings: list[Readings] = [self._interpreter.start()]
-        """Behind each token of the history, the newest one last."""
+        self._readings: list[tuple[int, Readings]] = []
+        """The text's length in tokens and its readings then, for the history; the newest last."""
 
     def copy(self, workspace: Workspace) -> Self:
         """Those of a second text in the same state. workspace : where its engine works."""
@@ -64,30 +64,45 @@ class ComparedEntries:
     def begin(self, table: Array, memory: Array, work: Array, max_history: int) -> None:
         """As the engine's `begin`."""
         self._workspace.call(entries.begin, table, memory, work, max_history)
-        self._readings = [self._interpreter.start()]
 
     def rollback(self, memory: Array, n: int) -> None:
         """As the engine's `rollback`."""
         entries.rollback(memory, n)
-        del self._readings[-n:]
 
     def can_end(self, table: Array, automata: Array, memory: Array) -> int:
         """As the engine's `can_end`."""
         code = int(entries.can_end(table, automata, memory))
         if code == constants.OK and not memory[constants.FINISHED]:
             with self._lock:
-                if not self._interpreter.is_complete(self._readings[-1]):
+                if not self._interpreter.is_complete(self._newest(memory)):
                     return constants.ILLEGAL
         return code
 
-    def _behind(self, data: bytes) -> Readings:
-        with self._lock:
-            return self._interpreter.read_bytes(self._readings[-1], data)
+    def _newest(self, memory: Array) -> Readings:
+        """The readings of the text.
 
-    def _keep(self, memory: Array, readings: Readings) -> None:
-        """Take up what the engine has committed."""
-        self._readings.append(readings)
-        del self._readings[: -1 - int(memory[constants.N_HISTORY])]
+        INVARIANT: the engine's memory says how long the text is, whoever interrupts. What is here
+        of a longer one was taken back, or was not added.
+        """
+        n = int(memory[constants.N_SAID])
+        while self._readings and self._readings[-1][0] > n:
+            self._readings.pop()
+        if not self._readings:
+            self._readings.append((0, self._interpreter.start()))
+        return self._readings[-1][1]
+
+    def _behind(self, memory: Array, data: bytes) -> Readings:
+        with self._lock:
+            return self._interpreter.read_bytes(self._newest(memory), data)
+
+    def _commit(self, memory: Array, readings: Readings, *call: Any) -> int:
+        """Let the engine add a token. readings : those after it. call : of the workspace."""
+        self._newest(memory)
+        self._readings.append((int(memory[constants.N_SAID]) + 1, readings))
+        code = int(self._workspace.call(*call, True))
+        if code == constants.OK:
+            del self._readings[: -1 - int(memory[constants.N_HISTORY])]
+        return code
 
     def read_token(
         self, voc: Array, table: Array, automata: Array, memory: Array, work: Array, token: int, commit: bool
@@ -97,17 +112,15 @@ class ComparedEntries:
         if code != constants.OK:
             return code
         vocabulary = self._store.vocabulary
-        readings = self._readings[-1]
+        readings = self._newest(memory)
         if token not in vocabulary.eos:
-            readings = self._behind(vocabulary.tokens[token])
+            readings = self._behind(memory, vocabulary.tokens[token])
             if not readings:
                 return constants.ILLEGAL
         elif self.can_end(table, automata, memory) != constants.OK:
             return constants.NOT_COMPLETE
         if commit:
-            code = int(self._workspace.call(entries.read_token, voc, table, automata, memory, work, token, True))
-            if code == constants.OK:
-                self._keep(memory, readings)
+            return self._commit(memory, readings, entries.read_token, voc, table, automata, memory, work, token)
         return code
 
     def read_bytes(self, table: Array, automata: Array, memory: Array, work: Array, data: Array, commit: bool) -> int:
@@ -115,13 +128,11 @@ class ComparedEntries:
         code = int(self._workspace.call(entries.read_bytes, table, automata, memory, work, data, False))
         if code != constants.OK:
             return code
-        readings = self._behind(bytes(data.astype(np.uint8)))
+        readings = self._behind(memory, bytes(data.astype(np.uint8)))
         if not readings:
             return constants.ILLEGAL
         if commit:
-            code = int(self._workspace.call(entries.read_bytes, table, automata, memory, work, data, True))
-            if code == constants.OK:
-                self._keep(memory, readings)
+            return self._commit(memory, readings, entries.read_bytes, table, automata, memory, work, data)
         return code
 
     def fill(self, voc: Array, table: Array, automata: Array, memory: Array, work: Array, words: Array) -> int:
@@ -134,7 +145,7 @@ class ComparedEntries:
         if vocabulary.eos and self.can_end(table, automata, memory) != constants.OK:
             for token in vocabulary.eos:
                 bits[token >> 5] &= ~np.uint32(1 << (token & 31))
-        readings, completions = self._readings[-1], self._interpreter.completions
+        readings, completions = self._newest(memory), self._interpreter.completions
         with self._lock:
             may_be_equal = any(map(completions.may_be_equal, readings))
             rests = [completions.alike_rests(reading) for reading in readings] if may_be_equal else []

@@ -297,3 +297,28 @@ def test_items_are_new_though_others_that_begin_like_them_have_come(vocabulary: 
         assert ending.is_accepting()
         matcher.advance_bytes(bytes([byte]))
     assert matcher.is_accepting()
+
+
+def test_an_interrupted_call_leaves_no_readings_of_another_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C once the engine has read or taken back a token, before anybody else knows."""
+    schema = {"type": "array", "uniqueItems": True, "items": {"type": "object"}}
+    store = mw.build_store(mw.load_schema(schema), "python-tiny")
+    matcher, other = store.matcher(), store.matcher()
+    for each in (matcher, other):
+        each.advance_bytes(b'[{"a":1},')
+    call = matcher.text._call  # type: ignore[attr-defined]
+
+    def interrupted(entry: Any, *arguments: Any) -> Any:
+        call(entry, *arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(matcher.text, "_call", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        matcher.advance_bytes(b'{"a":')
+    monkeypatch.undo()
+    other.advance_bytes(b'{"a":')
+    assert matcher.said() == other.said() and matcher.allowed_tokens() == other.allowed_tokens()
+    for each in (matcher, other):
+        each.rollback(1)
+        each.advance_bytes(b'{"b"')
+    assert matcher.allowed_tokens() == other.allowed_tokens()

@@ -177,4 +177,6 @@ def test_all_tokens_are_asked_only_where_a_reading_was_dropped() -> None:
     ):
         matcher = store_of(schema).matcher()
         matcher.advance_bytes(text.encode())
-        assert has_dropped(matcher.text._memory, matcher.text._entries._readings[-1]) == is_dropped, text
+        assert has_dropped(matcher.text._memory, matcher.text._entries._newest(matcher.text._memory)) == is_dropped, (
+            text
+        )
