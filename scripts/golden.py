@@ -29,6 +29,7 @@ from rich.progress import track
 
 import maskwright as mw
 from maskwright.analysis.loading.names import known_grammars
+from maskwright.maskstore.vocabulary.masks import n_words, tokens_of
 from maskwright.models import model_folder
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -60,6 +61,7 @@ def constraints() -> Iterator[tuple[str, Callable[[], Any]]]:
     for case in json.loads(TAGS.read_text(encoding="utf-8")):
         yield f"tag {case['model']} {case['choice']}", partial(mw.read_structural_tag, case["tag"])
     if not SCHEMAS.exists():
+        print(f"no schemas are compared: there is no {SCHEMAS}", file=sys.stderr)
         return
     with lzma.open(SCHEMAS, "rt", encoding="utf-8") as lines:
         for number, line in zip(range(N_SCHEMAS), lines, strict=False):
@@ -69,7 +71,7 @@ def constraints() -> Iterator[tuple[str, Callable[[], Any]]]:
 def digest(store: Any, name: str) -> str:
     """16 hexadecimal digits of the masks of some walks, and 16 of their endings."""
     masks, endings = hashlib.blake2b(digest_size=8), hashlib.blake2b(digest_size=8)
-    words = np.zeros(-(-store.vocabulary.size // 32), np.uint32)
+    words = np.zeros(n_words(store.vocabulary.size), np.uint32)
     for walk in range(WALKS):
         rng = random.Random(zlib.crc32(f"{name} {walk}".encode()))
         matcher = store.matcher()
@@ -78,8 +80,7 @@ def digest(store: Any, name: str) -> str:
             masks.update(words.tobytes())
             if step % ENDINGS == 0:
                 endings.update(_ending(matcher.short_ending) + _ending(matcher.forced_bytes))
-            allowed = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")[: store.vocabulary.size])
-            matcher.advance(int(rng.choice(allowed)))
+            matcher.advance(int(rng.choice(tokens_of(words))))
             if matcher.is_finished():
                 break
         masks.update(bytes([matcher.is_accepting()]))
@@ -118,10 +119,10 @@ def main() -> int:
                 found[key] = digest(mw.build_store(constraint, vocabulary), name)
             except mw.MaskwrightError as error:
                 found[key] = type(error).__name__
+    known = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
     if options.write:
-        RECORD.write_text(json.dumps(found, indent=0) + "\n", encoding="utf-8")
+        RECORD.write_text(json.dumps(known | found if options.words else found, indent=0) + "\n", encoding="utf-8")
         return 0
-    known = json.loads(RECORD.read_text(encoding="utf-8"))
     differ = [key for key in found if known.get(key) != found[key]]
     for key in differ:
         print(f"differs: {key}: {known.get(key)} before, {found[key]} now")

@@ -38,7 +38,8 @@ from maskwright.analysis.regex.charset import EVERYTHING
 MACROS = ("TagDispatch", "TokenTagDispatch", "Token", "ExcludeToken", "Regex", "Substring")
 """Names that are calls in xgrammar, not rules."""
 
-_RULE = re.compile(r"[A-Za-z_.-][A-Za-z0-9_.-]*+(?:\[[^\]\r\n]*\][ \t]*|(?:[ \t\r\n]++|#[^\r\n]*+)*+)::=")
+_NAME = r"[A-Za-z_.-][A-Za-z0-9_.-]*+"
+_RULE = re.compile(_NAME + r"(?:\[[^\]\r\n]*\][ \t]*|(?:[ \t\r\n]++|#[^\r\n]*+)*+)::=")
 _OPTIONS = re.compile(r"\[[^\]\r\n]*\][ \t]*::=")
 _SIGNS = {
     **{sign: sign for sign in "'\"?\\/"},
@@ -67,7 +68,7 @@ def parse_ebnf(text: str, name: str = "<ebnf>", root_rule: str = "root") -> Gram
 class EbnfReader(RuleReader):
     """Reads the rules of a text in xgrammar's EBNF."""
 
-    name_of_rule = re.compile(r"[A-Za-z_.-][A-Za-z0-9_.-]*")
+    name_of_rule = re.compile(_NAME)
     blanks = SPACE
     signs = _SIGNS
     signs_of_class = _SIGNS | {sign: sign for sign in "^$\\.*+?()[]{}|/-"}

@@ -77,8 +77,6 @@ class RuleReader:
     hexadecimal: Mapping[str, int | None] = {"x": 2, "u": 4, "U": 8}
     """The letter of an escape -> how many hexadecimal digits it has; None: all that follow."""
     known_escapes = r"; known are \n \r \t \\ \" \[ \] \- \xHH \uHHHH \UHHHHHHHH"
-    endless = ""
-    """What says in braces that there is no limit, besides nothing."""
     closed_on_line = ""
     """The characters that may not stand in a text in quotes or a class, line breaks or none."""
 

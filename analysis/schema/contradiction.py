@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from maskwright.analysis.arguments import printable
 from maskwright.analysis.errors import EmptySchemaError, MaskwrightError
 from maskwright.analysis.nesting import on_own_stack
-from maskwright.analysis.schema.documents import DEFAULT_DRAFT, at, draft_named, escaped
+from maskwright.analysis.schema.documents import BY_NAME, DEFAULT_DRAFT, REFERENCES, at, draft_named, escaped
 from maskwright.analysis.schema.graph import build_graph
 
 MOST_TRIES, MOST_READ = 300, 1_000_000
@@ -23,13 +23,12 @@ MOST_TRIES, MOST_READ = 300, 1_000_000
 MOST_SHOWN = 6
 """Keywords that a message names."""
 
-_BY_NAME = frozenset({"$defs", "definitions", "properties", "patternProperties", "dependentSchemas"})
+_BY_NAME = BY_NAME - {"dependencies"}
 _LISTS = frozenset({"allOf", "anyOf", "prefixItems", "items"})
 _ONES = frozenset(
     {"items", "additionalItems", "additionalProperties", "contains", "propertyNames", "then", "else"}
     | {"unevaluatedItems", "unevaluatedProperties"}
 )
-_REFERENCES = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
 _OTHERS_DEPEND = frozenset({"properties", "patternProperties", "prefixItems", "items", "$defs", "definitions"})
 """Without one of these, others would say more, or nothing: its subschemas become `true` instead."""
 
@@ -168,7 +167,7 @@ class _Search:
     def _can_go(key: str, schema: dict[str, Any]) -> bool:
         if key in _OTHERS_DEPEND or (key == "minContains" and not schema[key]):
             return key == "items" and "additionalItems" not in schema
-        return not key.startswith("$") or key in _REFERENCES
+        return not key.startswith("$") or key in REFERENCES
 
     def _inside(self, at: str, pointer: str, key: str, schema: dict[str, Any]) -> None:
         """What is needed inside a keyword, or the keyword. at : its JSON pointer."""

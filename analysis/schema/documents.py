@@ -43,6 +43,7 @@ a string is `u`, its length in four bytes, and its UTF-8."""
 _NO_SCHEMAS = frozenset({"enum", "const", "default", "examples", "required", "dependentRequired", "type", "$comment"})
 BY_NAME = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"})
 """Keywords whose value has schemas by names."""
+REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 OPAQUE = {"anyOf": ()}
 """A schema whose clauses are known otherwise."""

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from maskwright.analysis.errors import SchemaError
-from maskwright.analysis.schema.documents import Document, has_names
+from maskwright.analysis.schema.documents import REFERENCES, Document, has_names
 from maskwright.analysis.schema.keywords import OF_NUMBERS, OF_STRINGS, decimal
 from maskwright.analysis.schema.load import JsonSchema
 from maskwright.analysis.schema.objects import is_found
@@ -31,8 +31,6 @@ _OF_FORMATS = {"date": "1970-01-01", "date-time": "1970-01-01T00:00:00Z"}
 _OF_SCALARS = tuple(sorted(OF_NUMBERS | OF_STRINGS, reverse=True))
 _STEP = re.compile(r'\.([A-Za-z_]\w*)|\[("(?:[^"\\]|\\.)*")\]|\[(\d+)\]', re.ASCII)
 """A step of a JSON path: a name, a quoted name, an offset."""
-
-_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
 class Spot(NamedTuple):
@@ -125,7 +123,7 @@ class Preferred:
         schema = self._document.schemas[location]
         if not isinstance(schema, dict):
             return
-        for keyword in _REFERENCES:
+        for keyword in REFERENCES:
             if isinstance(schema.get(keyword), str):
                 yield self._document.follow(location, keyword)
         for keyword in ("allOf", "anyOf", "oneOf"):

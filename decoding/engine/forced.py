@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.arguments import as_integer
 from maskwright.analysis.errors import DeadEndError, MaskwrightError
-from maskwright.maskstore.vocabulary.masks import tokens_of
+from maskwright.maskstore.vocabulary.masks import n_words, tokens_of
 
 if TYPE_CHECKING:
     from maskwright.maskstore.vocabulary import Vocabulary
@@ -113,7 +113,7 @@ def forced(matcher: Any, limit: int = MOST_BYTES) -> Forced:
     found = Forced()
     tails: frozenset[bytes] = frozenset()
     while not there.is_finished():
-        words = np.zeros((vocabulary.size + 31) // 32, np.uint32)
+        words = np.zeros(n_words(vocabulary.size), np.uint32)
         with contextlib.suppress(DeadEndError):  # tokens that began before may reach past this place
             there.fill(words.view(np.int32))
             found.masks[len(found.data)] = words

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from maskwright.decoding.engine.arguments import plain_bytes
 from maskwright.decoding.engine.forced import Forced, forced
-from maskwright.maskstore.vocabulary.masks import words_of
+from maskwright.maskstore.vocabulary.masks import n_words, words_of
 
 if TYPE_CHECKING:
     from maskwright.decoding.matcher import Matcher
@@ -145,7 +145,7 @@ def tokenize_partial(state: CanonicalState, data: bytes) -> tuple[list[int], byt
     data = plain_bytes("data", data)
     vocabulary = state.tokens.vocabulary
     texts = vocabulary.sorted_texts
-    every = Forced(data, {len(data): np.full(-(-vocabulary.size // 32), 0xFFFFFFFF, np.uint32)})
+    every = Forced(data, {len(data): np.full(n_words(vocabulary.size), 0xFFFFFFFF, np.uint32)})
     for at in range(max(0, len(data) - texts.longest), len(data)):
         first = bisect_left(texts.texts, data[at:])
         end = bisect_right(texts.texts, data[at:] + b"\xff" * texts.longest)

@@ -38,7 +38,7 @@ from maskwright.decoding.generation.options import (
 from maskwright.decoding.generation.stops import Stops
 from maskwright.decoding.logits import apply_mask
 from maskwright.maskstore.vocabulary import Vocabulary
-from maskwright.maskstore.vocabulary.masks import few_tokens
+from maskwright.maskstore.vocabulary.masks import few_tokens, n_words
 
 if TYPE_CHECKING:
     from maskwright.decoding.matcher import Matcher
@@ -67,14 +67,14 @@ class Generation:
         self._names = None if names is None or matcher is None else NameGuide(names, matcher, heal)
         self._stops = Stops(options.stop, vocabulary, matcher, heal, self._names)
         self._stop_when_complete = options.stop_when_complete
-        self._words = np.zeros((vocabulary.size + 31) // 32, np.int32)
+        self._words = np.zeros(n_words(vocabulary.size), np.int32)
         self._blanks = Blanks(vocabulary)
         self._tokens: list[int] = []
         self._text = b""  # after the prompt
         self._n_shown = self._n_spent = 0
         self._budget: Budget | None = None  # once the first token is asked for
-        with_bytes = np.flatnonzero(np.diff(vocabulary.flat[0]))
-        self._n_columns = 1 + max([*with_bytes[-1:].tolist(), *(() if matcher is None else vocabulary.eos)], default=0)
+        last = vocabulary.text_ids()[-1:].tolist()
+        self._n_columns = 1 + max([*last, *(() if matcher is None else vocabulary.eos)], default=0)
         self._guide = (
             None if canonical is None or matcher is None else CanonicalGuide(canonical, matcher, prompt_tokens)
         )
@@ -216,7 +216,7 @@ class Generation:
         if self._healing.to_spell:
             apply_mask(logits, self._healing.words(None if self._matcher is None else self._words))
         blanks = None if self._matcher is None else self._blanks.too_many(self._text)
-        if self._matcher is not None and blanks is not None:
+        if self._matcher is not None and blanks is not None and not self._has_mask:
             self._fill(self._matcher)
         if self._has_mask:
             self._note(logits)

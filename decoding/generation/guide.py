@@ -11,6 +11,7 @@ import numpy.typing as npt
 from maskwright.decoding.engine.forced import first_bytes, forced
 from maskwright.decoding.generation.forced import ForcedSpellings
 from maskwright.decoding.logits import apply_mask
+from maskwright.maskstore.vocabulary.masks import n_words
 
 if TYPE_CHECKING:
     from maskwright.decoding.generation.logits import Logits, Sampler
@@ -32,7 +33,7 @@ class CanonicalGuide:
     def __init__(self, tokens: CanonicalTokens, matcher: Matcher, before: Sequence[int]) -> None:
         self._matcher = matcher
         self._state = tokens.start()
-        self._words = np.zeros((matcher.store.vocabulary.size + 31) // 32, np.int32)
+        self._words = np.zeros(n_words(matcher.store.vocabulary.size), np.int32)
         self._first_bytes = first_bytes(matcher.store.vocabulary)
         self._spellings: ForcedSpellings | None = None  # of the forced bytes here, once asked for
         for token in before:

@@ -21,6 +21,7 @@ from maskwright.decoding.matcher import Matcher
 from maskwright.decoding.names import layout
 from maskwright.decoding.names.lexer import name_lexer
 from maskwright.maskstore.table.compiled import EngineTable
+from maskwright.maskstore.vocabulary.masks import words_of
 
 
 class Place(NamedTuple):
@@ -52,7 +53,6 @@ class Borders:
             )
         self._tokens = store.vocabulary.tokens
         self._next, self._wins = self._lexer.next_state.tolist(), (self._lexer.winner >= 0).tolist()
-        self._counts: dict[Place, npt.NDArray[np.int64]] = {}
 
     def place(self, matcher: Matcher) -> Place:
         """The lexeme under way where a matcher of the store stands."""
@@ -83,14 +83,12 @@ class Borders:
             at, state, end = end, self._lexer.starts[0], -1
 
     def counts(self, place: Place) -> npt.NDArray[np.int64]:
-        """(V,) int64, kept: how many lexemes begin inside each token; -1 if no lexeme goes on so.
+        """(V,) int64: how many lexemes begin inside each token; -1 if no lexeme goes on so.
 
-        Cost: some us a token at the first call for a place, which is a state of the lexer.
+        Cost: some us a token.
         """
-        if place not in self._counts:
-            found = (self.begins(place, token) for token in self._tokens)
-            self._counts[place] = np.array([-1 if begins is None else len(begins) for begins in found], np.int64)
-        return self._counts[place]
+        found = (self.begins(place, token) for token in self._tokens)
+        return np.array([-1 if begins is None else len(begins) for begins in found], np.int64)
 
 
 class Lookahead:
@@ -109,6 +107,7 @@ class Lookahead:
             )
         self._matcher, self._k = matcher, k
         self._borders = Borders(matcher.store)
+        self._kept: dict[Place, npt.NDArray[np.int32]] = {}  # the words of the other tokens, a state of the lexer each
 
     def narrow(self, words: npt.NDArray[np.int32]) -> None:
         """Take the tokens out of the matcher's mask that cross more lexemes.
@@ -117,10 +116,11 @@ class Lookahead:
 
         Raises: DeadEndError if no token would be left.
         """
-        crossing = self._borders.counts(self._borders.place(self._matcher)) > self._k
-        bits = np.zeros(32 * len(words), bool)
-        bits[: len(crossing)] = crossing
-        words &= ~np.packbits(bits, bitorder="little").view(np.int32)
+        place = self._borders.place(self._matcher)
+        if place not in self._kept:
+            crossing = np.flatnonzero(self._borders.counts(place) > self._k)
+            self._kept[place] = ~words_of(crossing, self._matcher.store.vocabulary.size).view(np.int32)
+        words &= self._kept[place]
         if not words.any():
             raise DeadEndError(
                 f"every token that can come next crosses more than {self._k} lexemes; give a greater lookahead, or None for exact masks"

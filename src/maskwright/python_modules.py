@@ -123,9 +123,8 @@ class StandardModules:
         """
         given = ((*_NOT_IMPORTED, *others), imports, paths)
         asked = tuple(" ".join(sorted({each for each in words if each.isascii()})) for words in given)
-        if asked not in self._known:
-            while len(self._known) >= _MOST_KEPT:
-                del self._known[next(iter(self._known))]
+        found = self._known.get(asked)
+        if found is None:
             with tempfile.TemporaryDirectory() as folder:
                 done = subprocess.run(
                     [self._executable, "-I", "-S", "-c", _PROGRAM, *asked],
@@ -139,9 +138,10 @@ class StandardModules:
                 path: Found(kind, frozenset(names), frozenset(public), frozenset(submodules))
                 for path, (kind, names, public, submodules) in json.loads(done.stdout).items()
             }
+            while len(self._known) >= _MOST_KEPT:
+                self._known.pop(next(iter(self._known)), None)
             self._known[asked] = found
-            return found
-        return self._known[asked]
+        return found
 
 
 def names_of_modules(

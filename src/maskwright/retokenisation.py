@@ -11,6 +11,7 @@ PAPER: ours never takes a token behind which the rest of the text cannot be spel
 from __future__ import annotations
 
 import os
+from bisect import bisect_left, bisect_right
 
 from maskwright.analysis.errors import VocabularyError
 from maskwright.completion import LanguageModel, load_model
@@ -29,10 +30,6 @@ class Retokeniser:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
-        self._ids: dict[bytes, list[int]] = {}
-        for token, data in enumerate(vocabulary.tokens):
-            if data:
-                self._ids.setdefault(data, []).append(token)
 
     def spell(self, reader: ModelReader | CallReader, data: bytes) -> list[int]:
         """The tokens of some bytes behind what a reader has read. It reads them too.
@@ -49,12 +46,13 @@ class Retokeniser:
 
     def _fitting(self, data: bytes) -> list[list[int]]:
         """At each offset: the tokens behind which the rest can be spelled, ascending."""
-        spelling = spelling_of(self._vocabulary)
+        spelling, texts = spelling_of(self._vocabulary), self._vocabulary.sorted_texts
         found: list[list[int]] = [[] for _ in data]
         for begin in range(len(data) - 1, -1, -1):
             for end in (begin + n for n in spelling.lengths_at(data, begin) if begin + n <= len(data)):
                 if end == len(data) or found[end]:
-                    found[begin] += self._ids.get(data[begin:end], ())
+                    first, last = bisect_left(texts.texts, data[begin:end]), bisect_right(texts.texts, data[begin:end])
+                    found[begin] += texts.ids[first:last].tolist()
             found[begin].sort()
         if data and not found[0]:
             raise VocabularyError(

@@ -251,10 +251,9 @@ def _prompt(prompt: str | None, path: Path | None) -> str:
         data = read_stream(standard_input(), "standard input", MAX_TEXT, "a prompt")
     else:
         return prompt
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise MaskwrightError(f"the prompt is not UTF-8: {error.reason} at byte {error.start}") from None
+    from maskwright.decoding.generation.options import as_text
+
+    return as_text(data)[1]
 
 
 def _check_reference(name: str) -> None:

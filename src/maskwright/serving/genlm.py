@@ -16,6 +16,7 @@ import numpy.typing as npt
 from maskwright.analysis.errors import IllegalTokenError, MissingExtraError, VocabularyError
 from maskwright.decoding.engines import check_tables
 from maskwright.decoding.matcher import Matcher
+from maskwright.maskstore.vocabulary.masks import n_words
 
 if TYPE_CHECKING:
     from maskwright.decoding.engines import AnyTable
@@ -38,7 +39,7 @@ class PrefixWeights:
     def __init__(self, store: AnyTable) -> None:
         check_tables([store])
         self.store = store
-        self._words = np.zeros(-(-store.vocabulary.size // 32), np.int32)
+        self._words = np.zeros(n_words(store.vocabulary.size), np.uint32)
         self._kept: OrderedDict[tuple[int, ...], Matcher] = OrderedDict()
 
     def matcher(self, ids: tuple[int, ...]) -> Matcher | None:
@@ -65,7 +66,7 @@ class PrefixWeights:
         matcher = self.matcher(ids)
         if matcher is None:
             return None
-        matcher.try_fill(self._words.view(np.uint32))
+        matcher.try_fill(self._words)
         return np.unpackbits(self._words.view(np.uint8), bitorder="little").astype(bool)
 
 

@@ -11,6 +11,7 @@ from maskwright.analysis.errors import MaskwrightError, VocabularyError
 from maskwright.decoding.adapters.prefixes import Prefixes, Rules
 from maskwright.decoding.engine.arguments import integers, texts
 from maskwright.decoding.engines import check_tables
+from maskwright.maskstore.vocabulary.masks import n_words
 
 if TYPE_CHECKING:
     from maskwright.decoding.engines import AnyTable
@@ -31,7 +32,7 @@ class PrefixMasks:
         self.vocabulary = store.vocabulary
         prefixes = texts("prefix", prefix, "a str or bytes")
         self._prefixes = Prefixes(Rules((store,), prefixes, None, False, 256, drafts))
-        self._n_words = -(-self.vocabulary.size // 32)
+        self._n_words = n_words(self.vocabulary.size)
         ids = [*self.vocabulary.text_ids().tolist(), *self.vocabulary.eos]
         self._n_columns = 1 + max(ids, default=-1)
 

@@ -326,7 +326,7 @@ def options_of(params: Any, config: Any, settings: ServerSettings) -> RequestOpt
         whitespace = "compact"
     elif getattr(params, "whitespace_pattern", None) is not None:
         whitespace = params.whitespace_pattern
-    options = settings.options._replace(whitespace=whitespace)
+    options = options._replace(whitespace=whitespace)
     is_closed = any(getattr(each, "disable_additional_properties", False) for each in (params, config))
     return options._replace(additional_properties=False) if is_closed else options
 

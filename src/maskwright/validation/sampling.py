@@ -127,8 +127,14 @@ class _Sampler:
             return {"class": NO_ENDING, "why": str(error)}
         n_drawn = len(tokens) - n_prompt
         cuts = sorted(rng.sample(range(len(tokens)), min(self.check.cuts, len(tokens)))) if tokens else []
-        facts: Outcome = {"class": ACCEPTED, "tokens": n_drawn, "closed": len(cuts) + 1, "characters": 0, "limits": 0}
-        facts["not_judged"] = 0
+        facts: Outcome = {
+            "class": ACCEPTED,
+            "tokens": n_drawn,
+            "closed": len(cuts) + 1,
+            "characters": 0,
+            "limits": 0,
+            "not_judged": 0,
+        }
         facts |= sum_interventions(self.check.next_token)
         refused = len(tokens)
         for cut in [len(tokens), *cuts]:
