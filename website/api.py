@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from functools import cached_property
 from pathlib import Path
 
 import maskwright as mw
@@ -39,12 +40,25 @@ This page is made from the docstrings by `python website/api.py`. Each name is i
 `import maskwright as mw`, then `mw.load_schema`. `help(mw.load_schema)` shows the parameters, the
 errors and the cost.
 """
-METHODS = """
-### What a matcher does
-
-The matchers of grammars, schemas, patterns and compositions have these methods and properties. A
-`Batch` has many of them too.
-"""
+METHODS = {
+    "Store": "### What a store does\n\nThe stores of grammars, schemas, patterns and compositions have most of these.",
+    "Matcher": "### What a matcher does\n\nThose of grammars, schemas, patterns and compositions have these methods and properties.",
+    "Batch": "### What a batch does\n\nA slot is the number of a text, from 0.",
+}
+INTERNAL = {
+    "become",
+    "check_bitmask",
+    "hold_as",
+    "holds_names",
+    "is_final",
+    "loaded_from",
+    "n_bytes",
+    "of",
+    "said",
+    "texts",
+    "try_fill",
+}
+"""What servers and other parts of the package ask for."""
 
 
 def summary(thing: object) -> str:
@@ -59,14 +73,25 @@ def table(things: dict[str, object]) -> list[str]:
     return ["", "| name | |", "|---|---|", *(f"| `{name}` | {summary(thing)} |" for name, thing in things.items())]
 
 
+def methods(name: str) -> dict[str, object]:
+    """The methods and properties of a class: `matcher.fill`, ... name : of the class."""
+    kind = getattr(mw, name)
+    found = {each: getattr(kind, each) for each in dir(kind) if each[0] != "_" and each not in INTERNAL}
+    return {
+        f"{name.lower()}.{each}": thing
+        for each, thing in found.items()
+        if callable(thing) or isinstance(thing, property | cached_property)
+    }
+
+
 def reference() -> str:
     """docs/api.md"""
     lines = [INTRODUCTION.rstrip()]
     for task, names in TASKS.items():
         lines += ["", f"## {task}", *table({name: getattr(mw, name) for name in names.split()})]
-        if "Matcher" in names.split():
-            methods = [name for name in dir(mw.Matcher) if name[0] != "_" and getattr(mw.Matcher, name).__doc__]
-            lines += [METHODS.rstrip(), *table({f"matcher.{name}": getattr(mw.Matcher, name) for name in methods})]
+        for name in names.split():
+            if name in METHODS:
+                lines += ["", METHODS[name], *table(methods(name))]
     return "\n".join(lines) + "\n"
 
 

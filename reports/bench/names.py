@@ -2,6 +2,8 @@
 
 python reports/bench/names.py [--files N] [--places N] [--functions N] [--tokens N] [--tokenizer T]
 
+First list: the seconds from `PythonNames` to the names at some places, each in a process of its own.
+
 Masks: `restrict` and masks of the library's `python` behind `os.`, for 10 to 100,000 names made of words, in CPU time.
 
 Real files: at the names of files of the evaluation data, what `PythonNames` says of the text before; a refusal is a name that is in the
@@ -21,6 +23,7 @@ import io
 import keyword
 import random
 import re
+import subprocess
 import sys
 import time
 import tokenize
@@ -59,6 +62,32 @@ WORDS = [
     "max",
     "user",
 ]
+
+
+PLACES = {
+    "os.": "import os\nos.",
+    "lark.": "import lark\nlark.",
+    "import": "import ",
+    "scope": "def area(w, h):\n    return w",
+}
+"""Places at which the first list is timed."""
+_FIRST = """
+import sys, time
+from maskwright.python_names import PythonNames
+begin = time.perf_counter()
+names = PythonNames(sys.argv[1])(sys.argv[2].encode())
+print(time.perf_counter() - begin, len(names[1]))
+"""
+
+
+def first_lists(folder: str) -> dict[str, Any]:
+    """The wall seconds and the length of the first list at each place."""
+    found = {}
+    for place, text in PLACES.items():
+        command = [sys.executable, "-c", _FIRST, folder, text]
+        seconds, n_names = subprocess.run(command, capture_output=True, check=True, text=True).stdout.split()
+        found[place] = {"seconds": round(float(seconds), 2), "names": int(n_names)}
+    return found
 
 
 def microseconds(call: Any, times: int = 30) -> float:
@@ -224,6 +253,7 @@ def main() -> None:
     with TemporaryDirectory() as folder:
         source = PythonNames(folder)
         facts = {
+            "first_lists": first_lists(folder),
             "masks": costs(given.tokenizer),
             "real_files": refusals(source, given.files, given.places),
             "completions": completions(source, given.functions, given.tokens),
