@@ -18,7 +18,8 @@ from maskwright.analysis.schema.documents import BY_NAME, DEFAULT_DRAFT, REFEREN
 from maskwright.analysis.schema.graph import build_graph
 
 MOST_TRIES, MOST_READ = 300, 1_000_000
-"""BOUND: how often a schema is read to find the keywords; its characters, but 20 times."""
+"""BOUND: how often a schema is read to find the keywords; and the characters that are read in all, though 20 times at
+least."""
 
 MOST_SHOWN = 6
 """Keywords that a message names."""
@@ -30,7 +31,7 @@ _ONES = frozenset(
     | {"unevaluatedItems", "unevaluatedProperties"}
 )
 _OTHERS_DEPEND = frozenset({"properties", "patternProperties", "prefixItems", "items", "$defs", "definitions"})
-"""Without one of these, others would say more, or nothing: its subschemas become `true` instead."""
+"""Keywords that stay, since others would mean something else without them. Their subschemas become `true` instead."""
 
 
 class Stated(NamedTuple):
@@ -65,7 +66,7 @@ def contradiction(
     schema : no value satisfies it. It does not change.
 
     Returns () where it cannot be told: the schema is `false`, or it asks for what other keywords
-    leave over (`unevaluatedProperties`). Past the bounds, more keywords than needed.
+    leave over (`unevaluatedProperties`). Past the bounds it returns more keywords than are needed.
     Raises: NestingError.
     Cost: that of reading a schema for each keyword that is found, times the logarithm of all.
     """
@@ -169,15 +170,15 @@ class _Search:
             return key == "items" and "additionalItems" not in schema
         return not key.startswith("$") or key in REFERENCES
 
-    def _inside(self, at: str, pointer: str, key: str, schema: dict[str, Any]) -> None:
-        """What is needed inside a keyword, or the keyword. at : its JSON pointer."""
+    def _inside(self, place: str, pointer: str, key: str, schema: dict[str, Any]) -> None:
+        """What is needed inside a keyword, or the keyword. place : its JSON pointer; pointer : that of its schema."""
         value = schema[key]
         if key in _BY_NAME and isinstance(value, dict):
-            self._children(at, value, dict(value), value.__setitem__)
+            self._children(place, value, dict(value), value.__setitem__)
         elif key in _LISTS and isinstance(value, list):
-            self._children(at, value, dict(enumerate(value)), value.__setitem__)
+            self._children(place, value, dict(enumerate(value)), value.__setitem__)
         elif key in _ONES and isinstance(value, dict):
-            self.shrink(at, value)
+            self.shrink(place, value)
         elif key == "required" and isinstance(value, list):
             self.needed(
                 list(dict.fromkeys(value)), lambda kept: schema.update(required=[n for n in value if n in kept])
@@ -186,7 +187,7 @@ class _Search:
         else:
             self.stated.append(Stated(pointer, key, value))
 
-    def _children(self, at: str, value: Any, full: dict[Any, Any], put_one: Callable[[Any, Any], None]) -> None:
+    def _children(self, place: str, value: Any, full: dict[Any, Any], put_one: Callable[[Any, Any], None]) -> None:
         """What is needed of subschemas by name or number; the others become `true`."""
 
         def put(kept: set[Any]) -> None:
@@ -194,7 +195,7 @@ class _Search:
                 put_one(name, child if name in kept else True)
 
         for name in self.needed([name for name in full if full[name] is not True], put):
-            where = f"{at}/{escaped(name)}"
+            where = f"{place}/{escaped(name)}"
             if isinstance(full[name], dict):
                 self.shrink(where, full[name])
             else:

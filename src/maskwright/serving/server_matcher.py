@@ -59,7 +59,7 @@ class ServerMatcher:
         self._words: npt.NDArray[np.uint32] = np.zeros(n_words, np.uint32)
         self._has_ended = False  # by an end that compiled code does not know
         self._is_finished = False  # by any end. PERF: asked at each mask
-        # most masks take microseconds; these depend on what a request brings
+        # what is timed: most masks take microseconds, some take what a request makes them take
         self._if_slow = self._matcher.text.if_slow
         self._slow_seconds = 0.0
 
