@@ -18,8 +18,8 @@ from maskwright.analysis.schema.documents import BY_NAME, DEFAULT_DRAFT, REFEREN
 from maskwright.analysis.schema.graph import build_graph
 
 MOST_TRIES, MOST_READ = 300, 1_000_000
-"""BOUND: how often a schema is read to find the keywords; and the characters that are read in all, though 20 times at
-least."""
+"""BOUND: how often a schema is read to find the keywords, 20 times at least; and the characters
+that are read in all."""
 
 MOST_SHOWN = 6
 """Keywords that a message names."""
@@ -31,7 +31,8 @@ _ONES = frozenset(
     | {"unevaluatedItems", "unevaluatedProperties"}
 )
 _OTHERS_DEPEND = frozenset({"properties", "patternProperties", "prefixItems", "items", "$defs", "definitions"})
-"""Keywords that stay, since others would mean something else without them. Their subschemas become `true` instead."""
+"""Keywords that stay, since others would mean something else without them: their subschemas become
+`true` instead."""
 
 
 class Stated(NamedTuple):
@@ -171,7 +172,7 @@ class _Search:
         return not key.startswith("$") or key in REFERENCES
 
     def _inside(self, place: str, pointer: str, key: str, schema: dict[str, Any]) -> None:
-        """What is needed inside a keyword, or the keyword. place : its JSON pointer; pointer : that of its schema."""
+        """What is needed inside a keyword, or the keyword. place : its JSON pointer."""
         value = schema[key]
         if key in _BY_NAME and isinstance(value, dict):
             self._children(place, value, dict(value), value.__setitem__)

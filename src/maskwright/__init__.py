@@ -1,4 +1,4 @@
-"""maskwright: grammar analysis and mask-store optimisation for grammar-constrained decoding.
+"""Masks for language models that must write code or JSON, from grammars, schemas and patterns.
 
 >>> import maskwright as mw
 >>> grammar = mw.parse_grammar('start: "a" start "b" | "a" "b"')

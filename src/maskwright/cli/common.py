@@ -82,7 +82,7 @@ def _options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Masks for language models that must write code or JSON, from grammars, schemas and patterns."""
+    """What may come before a command."""
 
 
 def _names_of_grammars(incomplete: str) -> list[str]:
