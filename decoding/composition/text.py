@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -56,7 +57,7 @@ class ComposedText(TextState):
         self.under = store.name
         self._rules = rules or Rules(store, max_rollback)
         self._masks, self._n_words = Masks(self._rules), store.n_words
-        self._steps: deque[Step] = deque(maxlen=max_rollback)
+        self._steps: deque[Step] = deque(maxlen=min(max_rollback, sys.maxsize))  # the host refuses what is more
         self.said = []
         self._closed: list[Reading] | None = None
         self._readings: list[Reading] = []

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from stores import LAYOUT_TEXT, small_automaton, small_vocabulary
 
+from maskwright.analysis.composition import compose
 from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.analysis.loading import parse_grammar
 from maskwright.decoding.batch import Batch
@@ -79,6 +80,7 @@ def test_tokens_that_are_none(value: Any) -> None:
 @pytest.mark.parametrize("huge", [1 << 31, 1 << 63, 1 << 64, 10**5000, -(10**5000)], ids=["31", "63", "64", "+", "-"])
 def test_numbers_that_are_huge(huge: int) -> None:
     batch, matcher = store().batch(2), store().matcher()
+    composed = build_store(compose('start: "(" PART ")"\n%declare PART', {"PART": {"const": 1}}), small_vocabulary())
     raises(lambda: matcher.rollback(huge), "^cannot roll back .* tokens: 0 are remembered")
     raises(lambda: batch.reset(huge), "^slot .* is out of range: the batch has the slots 0 to 1")
     raises(lambda: store().batch(1, 1, huge), "^n_threads is .*; expected at least 1, and at most 1024")
@@ -93,6 +95,8 @@ def test_numbers_that_are_huge(huge: int) -> None:
         if huge > 0:
             with pytest.raises(LimitError, match="are more than can be numbered in 31 bits; make several batches"):
                 store().batch(size, rollback)
+            with pytest.raises(LimitError, match="more than can be numbered in 31 bits"):
+                composed.matcher(huge)
         else:
             raises(lambda size=size, rollback=rollback: store().batch(size, rollback), "expected at least [01]")  # type: ignore[misc]
 
