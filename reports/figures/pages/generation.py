@@ -111,6 +111,14 @@ ways = replay("ways")
 budgets.holds("On one NVIDIA H200, in bfloat16", replay("device") == "NVIDIA H200")
 budgets.given("generation_replay.py --device cuda --texts 14", "an option of the command")
 budgets.figure("--texts 14`, # tokens)", ways["masks"]["tokens"])
+masked, free = ways["masks"], ways["without masks"]
+budgets.figure(
+    "alone are # times as fast as no masks by the median text, and # by tokens a second (# and #);",
+    masked["speedup"],
+    masked["tokens_a_second"] / free["tokens_a_second"],
+    masked["tokens_a_second"],
+    free["tokens_a_second"],
+)
 budgets.figure("forced tokens are # times as fast as no masks", ways["forced tokens"]["speedup"])
 budgets.figure("counts # times, and both", ways["counts"]["speedup"])
 together = ways["counts and forced tokens"]

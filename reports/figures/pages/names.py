@@ -20,10 +20,18 @@ for where, saying in {
     "behind_get_pat": "# and # us where few names are left",
 }.items():
     page.figure(saying, few(f"mask_us_{where}"), many(f"mask_us_{where}"))
+firsts = names.at("first_lists")
+page.figure(
+    "was there after # s behind `os.` and in scope, # s behind `import ` and # s behind `lark.`",
+    firsts("os./seconds"),
+    firsts("import/seconds"),
+    firsts("lark./seconds"),
+)
+page.holds("behind `os.` and in scope", firsts("os./seconds") == firsts("scope/seconds"))
 n_held = sum(files("held").values())
 n_missed = sum(files("refused").values()) + files("refused_imports_not_installed")
 page.parts(
-    "Of the # places that were held in real files, jedi's lists had the true name at #; the other # are imports",
+    "Of the # places that were held in real files, the lists had the true name at #; the other # are imports",
     n_held,
     n_held - n_missed,
     files("refused_imports_not_installed"),
