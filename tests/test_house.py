@@ -38,7 +38,7 @@ CEILINGS = {
     "decoding/composition": 2_050,
     "decoding/endings": 2_700,
     "decoding/engine": 4_050,
-    "decoding/explain": 1_300,
+    "decoding/explain": 1_250,
     "decoding/generation": 2_300,
     "decoding/gpu": 1_400,
     "decoding/grammar": 350,

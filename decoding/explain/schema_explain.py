@@ -1,86 +1,162 @@
-"""Explain why a token may not come next in a text of a schema's or a pattern's store."""
+"""Explain why a token may not come next in a text of a schema or a pattern, and what could.
+
+The text is read again by plain code. For a schema that is the reference interpreter, which says why
+each reading of the text ends. An automaton only says which bytes may come.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 from maskwright.analysis.arguments import as_integer, need_type
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema.shapes import Texts
 from maskwright.decoding.engine.arguments import plain_bytes
-from maskwright.decoding.explain.explanation import Explanation, listed, position_of, shown_bytes, shown_ranges
-from maskwright.decoding.explain.json_explain import JsonExplainer
+from maskwright.decoding.explain.explanation import (
+    Attempt,
+    Explanation,
+    Verdict,
+    listed,
+    position_of,
+    shown_bytes,
+    shown_ranges,
+)
+from maskwright.decoding.reference.json_texts import JsonInterpreter, bytes_allowed
+from maskwright.decoding.reference.json_words import Refusal
 from maskwright.maskstore.schema.compiled import SchemaTables
 
+MOST_REASONS = 4
+"""Readings of an ambiguous text whose reasons are told."""
 
-class PatternExplainer:
-    """Explanations of the texts of an automaton.
+_MARK = b"\xef\xbb\xbf"
 
-    automaton : of all texts.
-    name : the pattern's, as messages name it.
+
+class _AutomatonReader:
+    """An automaton of all texts, read as `JsonInterpreter` reads; its readings are one state."""
+
+    def __init__(self, automaton: Dfa) -> None:
+        self._automaton = automaton
+
+    def start(self) -> tuple[int, ...]:
+        return (0,)
+
+    def read(self, readings: tuple[int, ...], byte: int) -> tuple[int, ...]:
+        after = int(self._automaton.next_state[readings[0], byte])
+        return (after,) if after >= 0 else ()
+
+    def is_complete(self, readings: tuple[int, ...]) -> bool:
+        return bool(self._automaton.is_accepting[readings[0]])
+
+    def refusals(self, _: tuple[int, ...], __: int) -> tuple[Refusal, ...]:
+        return ()
+
+    def refusals_of_end(self, _: tuple[int, ...]) -> tuple[Refusal, ...]:
+        return ()
+
+
+class SchemaExplainer:
+    """Explanations of the texts of one schema or pattern.
+
+    texts : the JSON texts of a schema, or an automaton of all texts.
+    name : the schema's or the pattern's, as messages name it.
     """
 
-    def __init__(self, automaton: Dfa, name: str) -> None:
-        self.automaton, self.name = automaton, name
+    def __init__(self, texts: Texts | Dfa, name: str = "the schema") -> None:
+        self.name = name
+        self.reader: Any = JsonInterpreter(texts) if isinstance(texts, Texts) else _AutomatonReader(texts)
 
     def text(self, text: bytes) -> Explanation:
         """Where a text goes wrong, or whether it is complete."""
-        state, good = self._run(0, text)
-        at, allowed = position_of(text, good), self._allowed(state)
-        if good < len(text):
-            byte = shown_bytes(text[good : good + 1])
-            why = f"{byte} cannot come here; allowed: {self._shown(state)}"
-            summary = f"not legal under {self.name} at line {at.line}, column {at.column}: {why}"
-            return Explanation(self.name, "the text", "refused", summary, position=at, bytes_allowed=allowed)
-        is_whole = bool(self.automaton.is_accepting[state])
-        whole = "a complete text" if is_whole else "the beginning of a text"
-        summary = f"legal under {self.name}: {whole}, {len(text):,} bytes"
-        return Explanation(
-            self.name, "the text", "allowed", summary, position=at, is_whole=is_whole, bytes_allowed=allowed
-        )
+        readings, good = self._run(self.reader.start(), text)
+        if good == len(text):
+            is_whole = self.reader.is_complete(readings)
+            whole = "a complete text" if is_whole else "the beginning of a text"
+            summary = f"legal under {self.name}: {whole}, {len(text):,} bytes"
+            return self._explanation("the text", "allowed", summary, text, good, readings, is_whole)
+        at, refusals = position_of(text, good), self.reader.refusals(readings, text[good])
+        why = f"{shown_bytes(text[good : good + 1])} cannot come here; allowed: {self._shown(readings)}"
+        if refusals or not readings:
+            why = str(refusals[0]) if refusals else "no text is legal"
+        if good == 0 and text.startswith(_MARK):
+            why += "; the text begins with a byte order mark, which is not part of it: remove it"
+        summary = f"not legal under {self.name} at line {at.line}, column {at.column}: {why}"
+        return self._explanation("the text", "refused", summary, text, good, readings, refusals=refusals)
 
     def token(self, text: bytes, data: bytes, what: str) -> Explanation:
-        """Why some bytes may or may not come after a text. what : `data` in words."""
-        state, good = self._run(0, text)
+        """Why some bytes may or may not come after a text.
+
+        text : the text so far. If it is not legal itself, that is explained.
+        data : what comes next; at least one byte.
+        what : `data` in words, as "token 12 (b'ab')".
+        """
+        readings, good = self._run(self.reader.start(), text)
         if good < len(text):
             return self.text(text)
-        after, good = self._run(state, data)
-        at = position_of(text + data, len(text) + (0 if good == len(data) else good))
+        after, good = self._run(readings, data)
         if good == len(data):
+            at = position_of(text + data, len(text))
             return Explanation(self.name, what, "allowed", f"{what} may come next", position=at)
-        summary = (
-            f"{what} is not legal here under {self.name}: byte {good} of it, {shown_bytes(data[good : good + 1])}, cannot come here; "
-            f"allowed: {self._shown(after)}"
-        )
-        return Explanation(self.name, what, "refused", summary, position=at, bytes_allowed=self._allowed(after))
+        refusals = self.reader.refusals(after, data[good])
+        byte = f"byte {good} of it, {shown_bytes(data[good : good + 1])}, cannot come here"
+        why = "; ".join([*[byte] * bool(good or not refusals), *map(str, refusals[:1])])
+        summary = f"{what} is not legal here under {self.name}: {why}; allowed: {self._shown(after)}"
+        return self._explanation(what, "refused", summary, text + data, len(text) + good, after, refusals=refusals)
 
     def end(self, text: bytes, what: str) -> Explanation:
-        """Why the text may or may not end here. what : the end in words."""
-        state, good = self._run(0, text)
+        """Why the text may or may not end here. what : the end in words, as "token 2 (</s>)"."""
+        readings, good = self._run(self.reader.start(), text)
         if good < len(text):
             return self.text(text)
-        at = position_of(text, len(text))
-        if self.automaton.is_accepting[state]:
+        if self.reader.is_complete(readings):
+            at = position_of(text, good)
             return Explanation(self.name, what, "allowed", f"{what} may end the text here", position=at, is_whole=True)
-        summary = (
-            f"{what} may not end the text here under {self.name}: it is not complete; allowed: {self._shown(state)}"
-        )
+        refusals = self.reader.refusals_of_end(readings)
+        why = refusals[0] if refusals else f"it is not complete; allowed: {self._shown(readings)}"
+        summary = f"{what} may not end the text here under {self.name}: {why}"
+        return self._explanation(what, "refused", summary, text, good, readings, False)
+
+    def _explanation(
+        self,
+        what: str,
+        verdict: Verdict,
+        summary: str,
+        text: bytes,
+        good: int,
+        readings: Any,
+        is_whole: bool | None = None,
+        *,
+        refusals: Sequence[Refusal] = (),
+    ) -> Explanation:
+        """An explanation with what may stand behind the first `good` bytes of a text."""
         return Explanation(
-            self.name, what, "refused", summary, position=at, is_whole=False, bytes_allowed=self._allowed(state)
+            self.name,
+            what,
+            verdict,
+            summary,
+            position=position_of(text, good),
+            is_whole=is_whole,
+            attempts=_attempts(refusals),
+            ending=() if is_whole is None else _attempts(self.reader.refusals_of_end(readings)),
+            bytes_allowed=bytes_allowed(self.reader, readings),
         )
 
-    def _run(self, state: int, data: bytes) -> tuple[int, int]:
-        """The last state that is legal, and the number of bytes that lead to it."""
+    def _run(self, readings: Any, data: bytes) -> tuple[Any, int]:
+        """The last readings that are legal, and the number of bytes that they read."""
         for good, byte in enumerate(data):
-            after = int(self.automaton.next_state[state, byte])
-            if after < 0:
-                return state, good
-            state = after
-        return state, len(data)
+            after = self.reader.read(readings, byte)
+            if not after:
+                return readings, good
+            readings = after
+        return readings, len(data)
 
-    def _allowed(self, state: int) -> bytes:
-        return bytes(byte for byte, after in enumerate(self.automaton.next_state[state].tolist()) if after >= 0)
+    def _shown(self, readings: Any) -> str:
+        """The bytes that may come next, in words."""
+        return listed(shown_ranges(bytes_allowed(self.reader, readings))) or "nothing"
 
-    def _shown(self, state: int) -> str:
-        return listed(shown_ranges(self._allowed(state))) or "nothing"
+
+def _attempts(refusals: Sequence[Refusal]) -> tuple[Attempt, ...]:
+    return tuple(Attempt((), (), str(refusal), ()) for refusal in refusals[:MOST_REASONS])
 
 
 def explain_schema_text(texts: Texts | Dfa, name: str, text: bytes) -> Explanation:
@@ -91,7 +167,7 @@ def explain_schema_text(texts: Texts | Dfa, name: str, text: bytes) -> Explanati
 
     Raises: MaskwrightError if the text is not bytes.
     """
-    return _explainer(texts, name).text(plain_bytes("the text", text))
+    return SchemaExplainer(texts, name).text(plain_bytes("the text", text))
 
 
 def explain_schema_token(texts: Texts | Dfa, name: str, text: bytes, data: bytes) -> Explanation:
@@ -103,7 +179,7 @@ def explain_schema_token(texts: Texts | Dfa, name: str, text: bytes, data: bytes
     Raises: MaskwrightError if text or data are not bytes.
     """
     text, data = plain_bytes("the text", text), plain_bytes("what comes next", data)
-    return _explainer(texts, name).token(text, data, shown_bytes(data))
+    return SchemaExplainer(texts, name).token(text, data, shown_bytes(data))
 
 
 def explain_schema_id(store: SchemaTables, text: bytes, token: int) -> Explanation:
@@ -116,7 +192,7 @@ def explain_schema_id(store: SchemaTables, text: bytes, token: int) -> Explanati
     """
     need_type("the store", store, SchemaTables, "a store of a JSON schema or a pattern")
     text, token = plain_bytes("the text", text), as_integer("a token", token)
-    vocabulary, explainer = store.vocabulary, _explainer(store.texts, store.name)
+    vocabulary, explainer = store.vocabulary, SchemaExplainer(store.texts, store.name)
     if not 0 <= token < vocabulary.size:
         what = f"token {token} is out of range: the vocabulary has the ids 0 to {vocabulary.size - 1}"
         return Explanation(store.name, f"token {token}", "refused", what)
@@ -132,8 +208,4 @@ def explain_schema_id(store: SchemaTables, text: bytes, token: int) -> Explanati
     return explainer.token(text, data, what)
 
 
-def _explainer(texts: Texts | Dfa, name: str) -> JsonExplainer | PatternExplainer:
-    return JsonExplainer(texts, name) if isinstance(texts, Texts) else PatternExplainer(texts, name)
-
-
-__all__ = ["PatternExplainer", "explain_schema_id", "explain_schema_text", "explain_schema_token"]
+__all__ = ["SchemaExplainer", "explain_schema_id", "explain_schema_text", "explain_schema_token"]

@@ -18,7 +18,7 @@ from maskwright.analysis.schema.shapes import (
     Texts,
 )
 from maskwright.analysis.schema.spacing import everywhere, spacing_of
-from maskwright.decoding.explain.json_explain import JsonExplainer
+from maskwright.decoding.explain.schema_explain import SchemaExplainer
 
 NODES = (
     (
@@ -88,7 +88,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("text", "data", "message"), REFUSED)
 def test_refusals(text: bytes, data: bytes, message: str) -> None:
-    found = JsonExplainer(TEXTS, "person").token(text, data, f"token 7 ({data!r})")
+    found = SchemaExplainer(TEXTS, "person").token(text, data, f"token 7 ({data!r})")
     assert not found.is_allowed
     assert found.summary.startswith(f"token 7 ({data!r}) is not legal here under person: ")
     assert message in found.summary
@@ -98,16 +98,16 @@ def test_refusals(text: bytes, data: bytes, message: str) -> None:
 
 
 def test_numbers_that_are_equal_to_an_item() -> None:
-    found = JsonExplainer(TEXTS).token(b'{"tags":[1,01', b"]", "it")
+    found = SchemaExplainer(TEXTS).token(b'{"tags":[1,01', b"]", "it")
     assert "$.tags[1]: the number may not end here: an item before it is equal" in found.summary
 
 
 def test_spacing() -> None:
-    explainer = JsonExplainer(TEXTS._replace(spacing=everywhere(automaton(" ?"))))
+    explainer = SchemaExplainer(TEXTS._replace(spacing=everywhere(automaton(" ?"))))
     assert "$.age: a line feed may not stand here" in explainer.token(b'{"age":', b"\n", "it").summary
-    needed = JsonExplainer(TEXTS._replace(spacing=everywhere(automaton(" "))))
+    needed = SchemaExplainer(TEXTS._replace(spacing=everywhere(automaton(" "))))
     assert "$: white space is expected here" in needed.token(b"", b"{", "it").summary
-    natural = JsonExplainer(TEXTS._replace(spacing=spacing_of("natural")))
+    natural = SchemaExplainer(TEXTS._replace(spacing=spacing_of("natural")))
     text = b'{"age":1,"name":"ab" '
     assert "$: expected }" in natural.token(text, b"1", "it").summary
     assert "$: expected }" in natural.token(text, b",", "it").summary
@@ -115,7 +115,7 @@ def test_spacing() -> None:
 
 
 def test_whole_texts() -> None:
-    explainer = JsonExplainer(TEXTS, "person")
+    explainer = SchemaExplainer(TEXTS, "person")
     good = b'{"age":1,"name":"ab"}'
     assert explainer.text(good).is_whole and explainer.text(good).is_allowed
     begun = explainer.text(good[:-1])
@@ -142,13 +142,13 @@ def test_whole_texts() -> None:
     ],
 )
 def test_ends_of_texts(text: bytes, message: str) -> None:
-    found = JsonExplainer(TEXTS, "person").end(text, "token 2 (</s>)")
+    found = SchemaExplainer(TEXTS, "person").end(text, "token 2 (</s>)")
     assert not found.is_allowed and message in found.summary
-    assert JsonExplainer(TEXTS).end(b'{"age":1,"name":"ab"} ', "the end").is_allowed
+    assert SchemaExplainer(TEXTS).end(b'{"age":1,"name":"ab"} ', "the end").is_allowed
 
 
 def test_allowed_tokens() -> None:
-    found = JsonExplainer(TEXTS).token(b'{"age', b'":1', "it")
+    found = SchemaExplainer(TEXTS).token(b'{"age', b'":1', "it")
     assert found.is_allowed and found.summary == "it may come next"
-    wrong = JsonExplainer(TEXTS).token(b'{"age":x', b"1", "it")
+    wrong = SchemaExplainer(TEXTS).token(b'{"age":x', b"1", "it")
     assert wrong.what == "the text" and "$.age: expected a number" in wrong.summary
