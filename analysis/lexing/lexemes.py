@@ -21,6 +21,7 @@ from maskwright.analysis.lexing.modes import Modes
 from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa, build_union_dfa
 from maskwright.analysis.lexing.terminals import compile_lexemes
 from maskwright.analysis.regex.bounds import n_beginnings
+from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.regex.minimise import first_of_each
 
 FIRST_PAIRS = 1 << 8
@@ -56,10 +57,7 @@ def terminal_rank(terminals: Sequence[Terminal]) -> tuple[int, ...]:
             bool(terminal.beyond),
         )
 
-    rank = [0] * len(terminals)
-    for position, number in enumerate(sorted(range(len(terminals)), key=key)):
-        rank[number] = position
-    return tuple(rank)
+    return tuple(np.argsort(sorted(range(len(terminals)), key=key)).tolist())
 
 
 @Kept
@@ -122,18 +120,27 @@ class Lexemes:
     after_class : (n_states, n_classes) int32; for each state the next state by byte class, -1 for
         none. next_by_class : the same as lists.
     reads_on : for each state whether any byte leads on.
+    automata : of the terminals' lexemes; by default as `compile_lexemes`.
 
     Raises: as `build_transducer`.
     """
 
-    def __init__(self, grammar: Grammar, can_follow: CanFollow, modes: Modes | None, limit: int) -> None:
+    def __init__(
+        self,
+        grammar: Grammar,
+        can_follow: CanFollow,
+        modes: Modes | None,
+        limit: int,
+        automata: Sequence[Dfa | None] | None = None,
+    ) -> None:
         self.grammar = grammar
         self.newline = grammar.layout.newline if grammar.layout else -1
         self._can_follow = can_follow
         check_literals(grammar, limit)
-        nfa = build_terminal_nfa(compile_lexemes(grammar))
+        automata = compile_lexemes(grammar) if automata is None else automata
+        nfa = build_terminal_nfa(automata)
         names = [terminal.name for terminal in grammar.terminals]
-        every = frozenset(t for t in range(grammar.n_terminals) if not grammar.terminals[t].is_declared)
+        every = frozenset(t for t, dfa in enumerate(automata) if dfa is not None)
         self.modes = [every] if modes is None else [mode & every for mode in modes.competing]
         self._may_follow = np.ones((grammar.n_terminals, 1), np.bool_) if modes is None else modes.may_follow
         starts = [tuple(int(nfa.initial[t]) for t in sorted(mode)) for mode in self.modes]
@@ -151,11 +158,10 @@ class Lexemes:
         self.byte_of_class: list[int] = first_of_each(byte_class).tolist()
         self.after_class = union.next_state[:, self.byte_of_class]
         self.next_by_class: list[list[int]] = self.after_class.tolist()
-        leads_on: npt.NDArray[np.bool_] = np.any(self.after_class >= 0, axis=1)
-        self.reads_on: list[bool] = leads_on.tolist()
+        self.reads_on: list[bool] = np.any(self.after_class >= 0, axis=1).tolist()
         wins = [1 << winner if winner >= 0 else 0 for winner in self.winner]
         self.live = [
-            _members(found) for found in _union_over_reachable(wins, [set(row) - {-1} for row in self.next_by_class])
+            members(found) for found in union_over_reachable(wins, [set(row) - {-1} for row in self.next_by_class])
         ]
         self._starts: dict[tuple[int, ...], list[int]] = {}
         self._reached: dict[int, set[int]] = {}
@@ -191,8 +197,8 @@ class Lexemes:
                 own[state] = 1 << winner
         anything = sum(1 << terminal for terminal in every - self.grammar.verbatim) | 1 << n
         return [
-            None if found & anything == anything else frozenset(_members(found))
-            for found in _union_over_reachable(own, successors)
+            None if found & anything == anything else frozenset(members(found))
+            for found in union_over_reachable(own, successors)
         ]
 
     def _begun_behind(self, state: int) -> set[int]:
@@ -205,16 +211,10 @@ class Lexemes:
             for after, begun, byte in zip(
                 self.next_by_class[state], self.next_by_class[start], self.byte_of_class, strict=True
             ):
-                if begun >= 0 and (
-                    after < 0
-                    or (
-                        self.winner[after] < 0
-                        and any(
-                            self.can_survive(winner, after, other, is_first)
-                            for other, is_first in self._read(winner, (start, True), byte)
-                        )
-                    )
-                ):
+                if begun < 0 or (after >= 0 and self.winner[after] >= 0):
+                    continue
+                others = self._read(winner, (start, True), byte)
+                if after < 0 or any(self.can_survive(winner, after, *other) for other in others):
                     found.add(begun)
         return found
 
@@ -358,7 +358,7 @@ def _flags(members: Sequence[Sequence[int]], n: int) -> npt.NDArray[np.bool_]:
     return found
 
 
-def _union_over_reachable(own: list[int], successors: list[set[int]]) -> list[int]:
+def union_over_reachable(own: list[int], successors: list[set[int]]) -> list[int]:
     """For each state the union of `own` over all states that it reaches, itself included."""
     found = list(own)
     predecessors: list[list[int]] = [[] for _ in successors]
@@ -377,7 +377,7 @@ def _union_over_reachable(own: list[int], successors: list[set[int]]) -> list[in
 
 
 @Kept
-def _members(found: int) -> tuple[int, ...]:
+def members(found: int) -> tuple[int, ...]:
     """The positions of the one bits, ascending."""
     data = np.frombuffer(found.to_bytes((found.bit_length() + 7) // 8, "little"), np.uint8)
     return tuple(np.flatnonzero(np.unpackbits(data, bitorder="little")).tolist())

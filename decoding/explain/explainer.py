@@ -26,9 +26,10 @@ from maskwright.decoding.explain.explanation import (
     shown_ranges,
 )
 from maskwright.decoding.explain.stack_descriptions import StackDescriptions
-from maskwright.decoding.reference.interpreter import END, Interpreter, Refusal
-from maskwright.decoding.reference.machine import Configuration, Machine
+from maskwright.decoding.reference.interpreter import Interpreter
+from maskwright.decoding.reference.machine import Machine
 from maskwright.decoding.reference.parser import Stack
+from maskwright.decoding.reference.text_parser import END, Configuration, Refusal
 from maskwright.maskstore.table import schema
 from maskwright.maskstore.table.compiled import EngineTable
 from maskwright.maskstore.vocabulary.masks import tokens_of
@@ -365,17 +366,8 @@ class Explainer:
             )
             symbols = tuple(dict.fromkeys(member.symbol for member in members))
             why = self.why(kind, members[0], symbols, text)
-            found.append(Attempt(self.read_since(configuration, since), (), why, descriptions))
+            found.append(Attempt(self.names(configuration.terminals(since)), (), why, descriptions))
         return tuple(found)
-
-    def read_since(self, configuration: Configuration, since: Any) -> tuple[str, ...]:
-        """Names of the terminals that were read after `since`, in order."""
-        found = []
-        read = configuration.read
-        while read is not None and read is not since:
-            found.append(read[0])
-            read = read[2]
-        return self.names(found[::-1])
 
     def why(self, kind: str, refusal: Refusal, symbols: tuple[int, ...], text: bytes | None) -> str:
         """Why a reading stops, in words. symbols : those refused. text : as in `attempts`."""
@@ -453,11 +445,11 @@ class Explainer:
             taken = taken if wanted and live else list(live)
             after = reading.stacks
             for symbol in taken:
-                if symbol not in self.grammar.ignored and symbol not in (self.machine.newline, END):
+                if symbol not in self.grammar.ignored and symbol not in (self.grammar.newline, END):
                     after = self.trace.shift(reading.stacks, symbol).stacks
                     break
             descriptions = tuple(self.in_words.describe(stack, ()) for stack in after[:MOST_STACKS])
-            found.append(Attempt(self.read_since(reading, since), self.names(taken), "", descriptions))
+            found.append(Attempt(self.names(reading.terminals(since)), self.names(taken), "", descriptions))
         return tuple(found)
 
     def nearest(self, text: bytes | None, data: bytes) -> tuple[NearToken, ...]:

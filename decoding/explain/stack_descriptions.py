@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from maskwright.decoding.explain.explanation import StackDescription
-from maskwright.decoding.reference.interpreter import END, Interpreter
+from maskwright.decoding.reference.interpreter import Interpreter
 from maskwright.decoding.reference.parser import Stack
+from maskwright.decoding.reference.text_parser import END
 
 MOST_RULES = 10
 """Rules in a chain that is shown."""

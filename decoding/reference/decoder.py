@@ -20,38 +20,23 @@ from maskwright.analysis.legality.verdict import START
 from maskwright.analysis.lr.tables import build_lr_tables
 from maskwright.decoding.engine.arguments import plain_bytes
 from maskwright.decoding.reference.nfa_lexer import NO_COLUMN, NfaLexer, Symbols
-from maskwright.decoding.reference.parser import MOST_STACKS, Parser, Stacks
+from maskwright.decoding.reference.parser import MOST_STACKS, Parser
+from maskwright.decoding.reference.text_parser import Configuration, Refusal, TextParser
 from maskwright.maskstore.entries.entry_table import EntryTable
 from maskwright.maskstore.tokens.events import ABSOLUTE, EventCodes, Moves
 from maskwright.maskstore.vocabulary.masks import n_words
 
 
 @dataclass(frozen=True, slots=True)
-class ParserState:
-    """The state of the parser and the layout.
-
-    stacks : the parser's; several where the grammar has conflicts.
-    indents : the open columns. The first is always FIRST_COLUMN.
-    depth : open brackets.
-    last : the last terminal that the text spells, or START.
-    """
-
-    stacks: Stacks
-    indents: tuple[Column, ...]
-    depth: int
-    last: int
-
-
-@dataclass(frozen=True, slots=True)
 class Hypothesis:
     """One way to read the text so far.
 
-    parser : state of parser and layout.
+    parser : state of parser and layout. Of the terminals read it has only the last one.
     lexer_state : state of the lexer; `nfa.n_states` of the store at the start of the text.
     column : of the newline under way; None if there is none or it has no line feed yet.
     """
 
-    parser: ParserState
+    parser: Configuration
     lexer_state: int
     column: Column | None
 
@@ -88,10 +73,8 @@ class ReferenceDecoder:
         # The store's codes have only the moves of its tokens. Text given as bytes may need others.
         codes = EventCodes(self.grammar.n_terminals, Moves(self.layout))
         self.lexer = NfaLexer(store.nfa, codes, self._newline)
-        self.parser = Parser(build_lr_tables(self.grammar), self.grammar.name)
-        self._columns: list[int] = self.parser.tables.terminal_column.tolist()
-        self._opening = {opening for opening, _ in self.layout.brackets} if self.layout else set()
-        self._closing = {closing for _, closing in self.layout.brackets} if self.layout else set()
+        tables = build_lr_tables(self.grammar)
+        self.parser = TextParser(self.grammar, Parser(tables, self.grammar.name), [0] * tables.n_states)
         self._entries: dict[int, list[tuple[Symbols, int]]] = {}
         self.n_parser_calls = 0
         self.n_masks = 0
@@ -99,13 +82,12 @@ class ReferenceDecoder:
 
     def reset(self) -> None:
         """Go back to the start of the text."""
-        begin = ParserState((self.parser.start,), (FIRST_COLUMN,), 0, START)
-        self.hypotheses: tuple[Hypothesis, ...] = (Hypothesis(begin, self.lexer.start, NO_COLUMN),)
+        self.hypotheses: tuple[Hypothesis, ...] = (Hypothesis(self.parser.start, self.lexer.start, NO_COLUMN),)
         self._finished = False
 
     def read(
-        self, state: ParserState, symbols: Symbols, column: Column | None, codes: EventCodes
-    ) -> ParserState | None:
+        self, state: Configuration, symbols: Symbols, column: Column | None, codes: EventCodes
+    ) -> Configuration | None:
         """The parser's state after a sequence of symbols, or None if it is not legal.
 
         column : of the newline under way before the sequence.
@@ -115,48 +97,26 @@ class ReferenceDecoder:
             kind, value = codes.decode(symbol)
             if kind == "terminal" and value in self.grammar.ignored:
                 continue
-            after: ParserState | None
-            if kind == "terminal" and value != self._newline:
-                after = self._read_terminal(state, value)
-            elif kind == "leave" and column is NO_COLUMN and codes.moves.members[value].stop != ABSOLUTE:
-                after = None  # a newline without a line feed cannot end
-            elif state.depth:
+            if kind == "leave" and column is NO_COLUMN and codes.moves.members[value].stop != ABSOLUTE:
+                return None  # a newline without a line feed cannot end
+            is_newline = kind != "terminal" or value == self._newline
+            if state.depth and is_newline:
                 continue  # brackets make the layout drop newlines
-            elif kind == "terminal":
-                after = self._read_terminal(state, self._newline)
-            elif kind == "newline_at":
-                begun = self._read_terminal(state, self._newline)
-                after = None if begun is None else self._indent(begun, codes.moves.members[value].after(FIRST_COLUMN))
-            else:
-                after = self._indent(state, codes.moves.members[value].after(column or FIRST_COLUMN))
-            if after is None:
+            after: Configuration | Refusal = state
+            if kind != "leave":
+                after = self.parser.take(state._replace(read=None), self._newline if is_newline else value)
+            if kind != "terminal" and isinstance(after, Configuration):
+                begun = column if kind == "leave" and column is not NO_COLUMN else FIRST_COLUMN
+                after = self._line(after, codes.moves.members[value].after(begun))
+            if isinstance(after, Refusal):
                 return None
             state = after
         return state
 
-    def _read_terminal(self, state: ParserState, terminal: int) -> ParserState | None:
-        """The state after one terminal, or None if it is not legal."""
-        stacks = self.parser.shift(state.stacks, self._columns[terminal]).stacks
-        if not stacks:
-            return None
-        depth = state.depth
-        if terminal in self._opening:
-            depth += 1
-        elif terminal in self._closing:
-            depth = max(0, depth - 1)
-        return ParserState(stacks, state.indents, depth, terminal)
-
-    def _indent(self, state: ParserState, column: Column) -> ParserState | None:
-        """The state after a newline that ended at a column, or None if that is not legal.
-
-        The newline is followed by one indent, by nothing, or by dedents down to an open column.
-        """
-        assert self.layout is not None  # INVARIANT: only grammars with layout have events
-        line = self.layout.line_at(state.indents, column)
-        if line is None:
-            return None
-        stacks = self.parser.shift_all(state.stacks, [self._columns[terminal] for terminal in line.inserted])
-        return ParserState(stacks, line.columns, state.depth, state.last) if stacks else None
+    def _line(self, state: Configuration, column: Column) -> Configuration | Refusal:
+        """The state after a newline that ended at a column; the last terminal read stays."""
+        after = self.parser.line(state, column)
+        return after if isinstance(after, Refusal) else after._replace(read=state.read)
 
     def mask(self) -> npt.NDArray[np.uint32]:
         """The tokens allowed next: (ceil(V / 32),) uint32.
@@ -183,7 +143,8 @@ class ReferenceDecoder:
     def _entries_of(self, hypothesis: Hypothesis) -> list[tuple[Symbols, int]]:
         """The entries that apply to a hypothesis: (symbols, mask number)."""
         state = hypothesis.lexer_state
-        last: int | None = hypothesis.parser.last
+        read = hypothesis.parser.read
+        last: int | None = START if read is None else read[0]
         if state != self.lexer.start and int(self.store.nfa.terminal[state]) == self._newline:
             last = None if hypothesis.parser.depth else self._newline
         cell = self.store.cell(state, last)
@@ -259,7 +220,7 @@ class ReferenceDecoder:
         return any(self._can_end(hypothesis) for hypothesis in self.hypotheses)
 
     def _can_end(self, hypothesis: Hypothesis) -> bool:
-        state: ParserState | None = hypothesis.parser
+        state: Configuration | Refusal = hypothesis.parser
         lexer_state = hypothesis.lexer_state
         if lexer_state != self.lexer.start:
             if not self.store.nfa.is_accepting[lexer_state]:
@@ -267,14 +228,8 @@ class ReferenceDecoder:
             if int(self.store.nfa.terminal[lexer_state]) == self._newline and not hypothesis.parser.depth:
                 if hypothesis.column is None:
                     return False
-                state = self._indent(hypothesis.parser, hypothesis.column)
-        if state is None:
-            return False
-        stacks = state.stacks
-        if self.layout is not None:
-            dedents = [self._columns[self.layout.dedent]] * (len(state.indents) - 1)
-            stacks = self.parser.shift_all(stacks, dedents)
-        return self.parser.accepts_end(stacks)
+                state = self._line(hypothesis.parser, hypothesis.column)
+        return isinstance(state, Configuration) and isinstance(self.parser.close(state), Configuration)
 
 
 def check_same_masks(first: ReferenceDecoder, second: ReferenceDecoder, tokens: list[int]) -> int:

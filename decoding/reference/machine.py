@@ -7,48 +7,19 @@ and which stacks lead into dead ends, so that its stacks can be compared with th
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
 
 from maskwright.analysis.errors import GrammarError
-from maskwright.analysis.grammar.columns import Column
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.kept import cached_property
-from maskwright.analysis.lexing.lexemes import terminal_rank
-from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa, build_union_dfa
-from maskwright.analysis.lexing.terminals import compile_lexemes
+from maskwright.analysis.lexing.lexemes import Lexemes
 from maskwright.analysis.lexing.transducer import STATE_LIMIT
 from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.automaton import build_automaton
 from maskwright.analysis.lr.bisimulation import coarsest_partition
 from maskwright.analysis.lr.tables import build_lr_tables
-from maskwright.decoding.reference.parser import Stacks
+from maskwright.decoding.reference.lexer import Lexer
+from maskwright.decoding.reference.text_parser import INSERTED, Configuration
 from maskwright.maskstore.automaton.stack_automaton import build_lexer_and_parser
-
-INSERTED = -1
-"""Stands for the lexing mode of a terminal that the layout inserted and no text spells."""
-Read = tuple[int, int, "Read | None"]
-"""The terminals read: the last one, the mode in which it was lexed, and those before it."""
-
-
-class Configuration(NamedTuple):
-    """The state of the readings of a text that the lexer cannot tell apart.
-
-    lexer : the transducer's state.
-    column : of the newline under way.
-    depth : open brackets.
-    columns : of the open blocks, the outermost first.
-    stacks : the parser's.
-    last_was_newline : whether the last thing read was a newline whose column is known.
-    read : all that was read, as a linked list from the last terminal.
-    """
-
-    lexer: int
-    column: Column
-    depth: int
-    columns: tuple[Column, ...]
-    stacks: Stacks
-    last_was_newline: bool
-    read: Read | None
 
 
 class Machine:
@@ -88,47 +59,14 @@ class Machine:
         self.byte_class: list[int] = self.transducer.byte_class.tolist()
         self.is_newline: list[bool] = self.transducer.is_newline.tolist()
         self.mode_state: list[int] = self.transducer.mode_state.tolist()
-        self.competing = modes.competing
-        self.column_of: list[int] = self.tables.terminal_column.tolist()
-        layout = grammar.layout
-        self.newline = grammar.newline
-        brackets = layout.brackets if layout else ()
-        self.bracket = {opening: 1 for opening, _ in brackets} | {closing: -1 for _, closing in brackets}
+        self._modes = modes
         self.corners: dict[int, frozenset[int]] = {}
         """A cache of explanations: the nonterminals that each nonterminal's text may begin with."""
 
     @cached_property
-    def _union(self) -> tuple[list[list[int]], list[int], list[bool], list[int]]:
-        """The automaton of all terminals side by side.
-
-        Returns transitions, winner of each state (-1: none), whether each state can go on, and the
-            start state of each mode.
-        """
-        nfa = build_terminal_nfa(compile_lexemes(self.grammar))
-        starts = [tuple(int(nfa.initial[t]) for t in sorted(mode)) for mode in self.competing]
-        union = build_union_dfa(nfa, [terminal.name for terminal in self.grammar.terminals], STATE_LIMIT, starts)
-        rank = terminal_rank(self.grammar.terminals)
-        winners = [min(found, key=rank.__getitem__, default=-1) for found in union.accepting]
-        can_grow = [bool(row.any()) for row in union.next_state >= 0]
-        next_state: list[list[int]] = union.next_state.tolist()
-        return next_state, winners, can_grow, list(union.starts)
-
-    def longest_match(self, text: bytes, begin: int, mode: int) -> tuple[int, int, bool]:
-        """The longest match that begins at an offset.
-
-        begin : in bytes. mode : the lexing mode.
-
-        Returns its terminal (-1: none), its end, and whether no further text can change it.
-        """
-        next_state, winners, can_grow, starts = self._union
-        state, terminal, end = starts[mode], -1, begin
-        for at in range(begin, len(text)):
-            state = next_state[state][text[at]]
-            if state < 0:
-                return terminal, end, True
-            if winners[state] >= 0:
-                terminal, end = winners[state], at + 1
-        return terminal, end, not can_grow[state]
+    def lexer(self) -> Lexer:
+        """The longest match of the terminals, in the lexing modes."""
+        return Lexer(Lexemes(self.grammar, lambda _, __: True, self._modes, STATE_LIMIT))
 
     def lexemes(self, text: bytes, configuration: Configuration, mode: int) -> tuple[list[tuple[int, int, int]], int]:
         """The lexemes of a text up to a configuration of its reading.
@@ -151,28 +89,26 @@ class Machine:
             if own_mode == INSERTED:
                 found.append((terminal, at, at))
                 continue
-            lexeme, end, _ = self.longest_match(text, at, own_mode)
+            lexeme, end, _ = self.lexer.scan(own_mode, text, at)
             while lexeme in self.grammar.ignored:
                 found.append((lexeme, at, end))
                 at = end
-                lexeme, end, _ = self.longest_match(text, at, own_mode)
+                lexeme, end, _ = self.lexer.scan(own_mode, text, at)
             found.append((terminal, at, end))
             at = end
-        is_sure = True
-        while at < len(text) and is_sure:
-            lexeme, end, is_sure = self.longest_match(text, at, mode)
-            is_sure = is_sure and lexeme in self.grammar.ignored
-            if is_sure:
-                found.append((lexeme, at, end))
-                at = end
+        while at < len(text):
+            lexeme, end, state = self.lexer.scan(mode, text, at)
+            if lexeme not in self.grammar.ignored or (state >= 0 and self.lexer.known.reads_on[state]):
+                break
+            found.append((lexeme, at, end))
+            at = end
         return found, at
 
     def ends_before(self, text: bytes, configuration: Configuration, mode: int) -> bool:
         """Whether a lexeme ends just before the last byte, and none begins with that byte."""
         _, begin = self.lexemes(text[:-1], configuration, mode)
-        terminal, end, _ = self.longest_match(text[:-1], begin, mode)
-        next_state, _, _, starts = self._union
-        return terminal >= 0 and end == len(text) - 1 and next_state[starts[mode]][text[-1]] < 0
+        terminal, end, _ = self.lexer.scan(mode, text[:-1], begin)
+        return terminal >= 0 and end == len(text) - 1 and self.lexer.scan(mode, text, end)[2] < 0
 
 
 @lru_cache(maxsize=4)

@@ -24,7 +24,6 @@ from maskwright.decoding.explain import explain_text
 from maskwright.decoding.matcher import Matcher
 from maskwright.lint.conflicts import Ambiguity, _Search
 from maskwright.lint.facts import Facts, follow_pairs
-from maskwright.lint.lexer import Lexer, PlainLexer
 from maskwright.lint.texts import Tree
 from maskwright.stores.build import build_store
 
@@ -105,12 +104,11 @@ def test_side_by_side_by_trying(seed: int) -> None:
     """Whatever two short texts show side by side is said to be possible."""
     grammar = random_longest_grammar(seed)
     facts = Facts(grammar, "x")
-    lexer, plain = facts.lexer, PlainLexer(grammar, facts.lexemes, facts.modes.competing)
+    lexer = facts.lexer
     n = range(grammar.n_terminals)
     said = lexer.side_by_side((t, (1 << len(n)) - 1) for t in n)
     words = [bytes(w) for k in (1, 2, 3) for w in itertools.product(b"ab0. #x", repeat=k)]
     for text in words:
-        assert lexer.longest(0, text, 0) == plain.longest(0, text, 0) or plain.is_open
         first, end = lexer.longest(0, text, 0)
         if first >= 0 and end < len(text):
             second, after = lexer.longest(0, text, end)
@@ -122,7 +120,7 @@ def test_pairs_that_never_stand_side_by_side() -> None:
     grammar = grammar_of('start: NAME | NUMBER | DOT\nNAME: /[a-z]+/\nNUMBER: /[0-9]+/\nDOT: "."')
     facts = Facts(grammar, "x")
     number = grammar.terminal_number
-    lexer = Lexer(grammar, facts.lexemes)
+    lexer = facts.lexer
     every = sum(1 << t for t in number.values())
     said = lexer.side_by_side((t, every) for t in number.values())
     never = {(a, b) for a in number for b in number if not said[number[a]] >> number[b] & 1}

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.lexing.encoding import DEAD
 from maskwright.analysis.lr.encoding import CONFLICT
+from maskwright.decoding.endings.ending_lexer import part_of
 from maskwright.decoding.engine import _lexer_kernels as lexer_kernels
 from maskwright.decoding.engine import _stack_kernels as stack_kernels
 from maskwright.decoding.engine import constants
@@ -62,10 +63,10 @@ class TokenSequences:
         table, vocabulary = store.table, store.vocabulary
         self.grammar = store.grammar
         n, classes = int(table[schema.N_LEXER_STATES]), int(table[schema.N_CLASSES])
-        self._byte_class = self._part(table, schema.BYTE_CLASS, 256)
-        self._next = self._part(table, schema.NEXT_STATE, n * classes).reshape(n, classes)
-        self._output = self._part(table, schema.OUTPUT, n * classes).reshape(n, classes)
-        self._end = self._part(table, schema.END_OUTPUT, n)
+        self._byte_class = part_of(table, schema.BYTE_CLASS, 256)
+        self._next = part_of(table, schema.NEXT_STATE, n, classes)
+        self._output = part_of(table, schema.OUTPUT, n, classes)
+        self._end = part_of(table, schema.END_OUTPUT, n)
         self._table = table
         self._has_modes = int(table[schema.N_MODES]) > 1
         self._starts = np.concatenate([[0], np.cumsum([len(token) for token in vocabulary.tokens])])
@@ -74,7 +75,7 @@ class TokenSequences:
         self._number: dict[tuple[int, ...], int] = {(): 0}
         self._steps: list[tuple[int, ...]] = [()]
         self._known: dict[int, Int32] = {}
-        columns = self._part(table, schema.SYMBOL_COLUMN, self.grammar.n_terminals).tolist()
+        columns = part_of(table, schema.SYMBOL_COLUMN, self.grammar.n_terminals).tolist()
         # Terminals that the parser treats alike share a column.
         self._of_column = {
             column: [terminal for terminal, other in enumerate(columns) if other == column]
@@ -85,18 +86,12 @@ class TokenSequences:
         self._begun_in: dict[int, int] = {}
         self._led_by = self._terminals_before()
 
-    @staticmethod
-    def _part(table: Int32, offset: int, size: int) -> Int32:
-        """A part of the table. offset : index of its offset in the header."""
-        begin = int(table[offset])
-        return table[begin : begin + size]
-
     def _terminals_before(self) -> dict[int, tuple[int, ...]]:
         """State of the parser -> the terminals whose shift leads to it."""
         table = self._table
         states, columns = int(table[N_STATES]), int(table[N_COLUMNS])
         found: dict[int, set[int]] = {}
-        actions = self._part(table, ACTION, states * columns).reshape(states, columns)
+        actions = part_of(table, ACTION, states, columns)
         for state, column in zip(*(part.tolist() for part in np.nonzero(actions > 0)), strict=True):
             action = int(actions[state, column])
             several = [action]
@@ -202,7 +197,7 @@ class TokenSequences:
 
     def _outputs(self, number: int) -> tuple[int, ...]:
         """The terminals of an output."""
-        begin, end = self._part(self._table, schema.OUTPUT_START, number + 2)[number:].tolist()
+        begin, end = part_of(self._table, schema.OUTPUT_START, number + 2)[number:].tolist()
         symbols = int(self._table[schema.OUTPUT_SYMBOLS])
         return tuple(self._table[symbols + begin : symbols + end].tolist())
 

@@ -20,11 +20,12 @@ from maskwright.analysis.grammar.lark_files import rule_name
 from maskwright.analysis.lr.conflicts import Conflict, conflicts
 from maskwright.analysis.lr.encoding import ACCEPT
 from maskwright.analysis.nesting import MOST_NESTED, on_own_stack
+from maskwright.decoding.reference.parser import Parser
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding, Severity, listed, plural, shown
 from maskwright.lint.places import Place, place_of_name
 from maskwright.lint.remedies import one_action, one_lexing
-from maskwright.lint.texts import Tree, TreeStack, states_of
+from maskwright.lint.texts import Tree, TreeStack, reduced, states_of
 
 MAX_GROUPS = 12
 """Groups of conflicts for which texts are searched. Further groups are reported without texts."""
@@ -274,18 +275,8 @@ class _Search:
 
     def reduce(self, stack: TreeStack, rule: int) -> TreeStack | None:
         """The stack after a reduction; None if the automaton has no such stack."""
-        children: list[Tree] = []
-        below: TreeStack | None = stack
-        for _ in self.rules.rules[rule].rhs:
-            if below is None or below[1] is None:
-                return None
-            children.append(below[1])
-            below = below[2]
-        if below is None:
-            return None
-        lhs = self.rules.rules[rule].lhs
-        after = int(self.facts.automaton.transitions[below[0], lhs])
-        return None if after < 0 else (after, Tree(lhs, tuple(children[::-1])), below)
+        lhs, rhs = self.rules.rules[rule].lhs, self.rules.rules[rule].rhs
+        return reduced(self.facts.automaton, stack, len(rhs), lhs)
 
     def closed(self, stacks: list[TreeStack], terminal: int) -> list[TreeStack]:
         """The stacks, and all stacks that reductions before a terminal make of them."""
@@ -403,21 +394,8 @@ class _Search:
 
     def is_taken(self, terminals: Iterable[int]) -> bool:
         """Whether decoding's parser, with one action a cell, accepts a sentence."""
-        tables, stack = self.facts.tables, [0]
-        for terminal in (*terminals, self.n_terminals):
-            for _ in range(MAX_STEPS):
-                action = next(iter(tables.actions(stack[-1], terminal)), 0)
-                if action == 0:
-                    return False
-                if action > 0:
-                    break
-                rule = self.rules.rules[-action - 1]
-                del stack[len(stack) - len(rule.rhs) :]
-                stack.append(int(self.facts.automaton.transitions[stack[-1], rule.lhs]))
-            if action == ACCEPT:
-                return True
-            stack.append(action - 1)
-        return False
+        parser = Parser(self.facts.tables, self.facts.grammar.name, is_cut=True)
+        return bool(parser.shift_all((parser.start,), (*terminals, parser.end_column)))
 
     def refused(self, conflict: Conflict, stacks: list[TreeStack]) -> str | None:
         """A text that the parser refuses, though an action that it does not take derives it."""

@@ -13,6 +13,7 @@ from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
 from maskwright.analysis.grammar.grammar import Conflicts, Grammar
 from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.lexing.encoding import Transducer
+from maskwright.analysis.lexing.lexemes import Lexemes
 from maskwright.analysis.lexing.modes import Modes, lexing_modes
 from maskwright.analysis.lexing.terminal_nfa import UNION_STATE_LIMIT
 from maskwright.analysis.lexing.terminals import compile_pattern, compile_terminal, with_line_feed
@@ -256,7 +257,14 @@ class Facts:
         if self.faulty:
             names = ", ".join(self.grammar.terminals[t].name for t in self.faulty)
             raise GrammarError(f"there is no lexer while some terminals cannot be compiled ({names})")
-        return Lexer(self.grammar, self.lexemes, self.modes.competing)
+        return Lexer(self.lexemes, self.known_lexemes(self.modes))
+
+    def known_lexemes(self, modes: Modes) -> Lexemes:
+        """What is known of lexemes in some modes.
+
+        Raises: LimitError if the terminals together have too many states.
+        """
+        return Lexemes(self.grammar, self.can_follow, modes, UNION_STATE_LIMIT, self.lexemes)
 
     @remembered
     def reader(self) -> Reader:

@@ -15,12 +15,12 @@ from operator import or_
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.kept import cached_property
-from maskwright.analysis.lexing.lexemes import terminal_rank
-from maskwright.analysis.lexing.terminal_nfa import UnionDfa, build_terminal_nfa, build_union_dfa
+from maskwright.analysis.lexing.lexemes import Lexemes, members, terminal_rank, union_over_reachable
 from maskwright.analysis.lr.automaton import bits
 from maskwright.analysis.regex.dfa import Dfa
+from maskwright.decoding.reference.lexer import Lexer as PlainLexer
+from maskwright.decoding.reference.lexer import shortest_texts
 
 MAX_PAIRS = 20_000
 """Pairs of states looked at to decide whether one terminal can stand before another.
@@ -36,49 +36,22 @@ Edges = list[tuple[int, int]]
 """Transitions of one state: (byte, next state)."""
 
 
-class Lexer:
+class Lexer(PlainLexer):
     """The union automaton of a grammar's terminals, and what wins in its states.
 
     automata : for each terminal the automaton of its lexemes (`Facts.lexemes`), or None.
+    known : made of these automata.
     competing : for each mode the terminals that compete. Lexing "longest" has one mode, with all.
-    winner : for each state the terminal that wins there; -1 for none.
-    rows : for each state and byte the next state; -1 for none.
     """
 
-    def __init__(
-        self, grammar: Grammar, automata: Sequence[Dfa | None], competing: Sequence[frozenset[int]] | None = None
-    ) -> None:
-        self.grammar = grammar
+    def __init__(self, automata: Sequence[Dfa | None], known: Lexemes) -> None:
+        super().__init__(known)
         self.automata = automata
-        every = frozenset(t for t, dfa in enumerate(automata) if dfa is not None)
-        self.competing = tuple(competing) if competing is not None else (every,)
-        nfa = build_terminal_nfa(automata)
-        starts = [tuple(int(nfa.initial[t]) for t in sorted(mode & every)) for mode in self.competing]
-        self.union: UnionDfa = build_union_dfa(nfa, [t.name for t in grammar.terminals], starts=starts)
-        self.newline = grammar.layout.newline if grammar.layout else -1
-        self.rank = terminal_rank(grammar.terminals)
-        self.winner = [min(found, key=self.rank.__getitem__, default=-1) for found in self.union.accepting]
+        self.competing = known.modes
+        self.newline = known.newline
+        self.rank = terminal_rank(self.grammar.terminals)
         self._table: npt.NDArray[np.int32] = self.union.next_state
-        self.rows: list[list[int]] = self._table.tolist()
-        self._never_fails: set[tuple[int, int]] = set()
-        self._may_fail_known: dict[tuple[int, frozenset[int]], bool] = {}
         self._terminal_edges: dict[int, list[Edges]] = {}
-
-    @property
-    def n_states(self) -> int:
-        """The number of states of the union automaton."""
-        return len(self.winner)
-
-    @cached_property
-    def representatives(self) -> list[int]:
-        """One byte of each class, ascending. Bytes of one class do the same in all states."""
-        return sorted(np.unique(self._table, axis=1, return_index=True)[1].tolist())
-
-    @cached_property
-    def _columns(self) -> list[list[int]]:
-        """For each state the next states on the representatives."""
-        columns: list[list[int]] = self._table[:, self.representatives].tolist()
-        return columns
 
     @cached_property
     def edges(self) -> list[Edges]:
@@ -109,14 +82,7 @@ class Lexer:
 
         The states are in the order of length.
         """
-        found = dict.fromkeys(self.union.starts, b"")
-        agenda = list(found)
-        for state in agenda:  # grows while it is read
-            for byte, target in self.edges[state]:
-                if target not in found:
-                    found[target] = found[state] + bytes([byte])
-                    agenda.append(target)
-        return found
+        return shortest_texts(self.union.starts, self.edges.__getitem__)
 
     def lexemes(self, usable: npt.NDArray[np.bool_] | None = None) -> dict[int, bytes]:
         """Terminal -> a shortest text that is lexed as it. Terminals that always lose are missing.
@@ -125,15 +91,9 @@ class Lexer:
         """
         edges = self.edges if usable is None else self.usable_edges(usable)
         found: dict[int, bytes] = {}
-        known = dict.fromkeys(self.union.starts, b"")
-        agenda = list(known)
-        for state in agenda:  # grows while it is read
-            for byte, target in edges[state]:
-                if target not in known:
-                    known[target] = known[state] + bytes([byte])
-                    agenda.append(target)
-                    if self.winner[target] >= 0:
-                        found.setdefault(self.winner[target], known[target])
+        for state, text in shortest_texts(self.union.starts, edges.__getitem__).items():
+            if text and self.winner[state] >= 0:
+                found.setdefault(self.winner[state], text)
         return found
 
     @cached_property
@@ -145,28 +105,16 @@ class Lexer:
                 found.setdefault(winner, []).append(state)
         return found
 
-    def live(self, usable: npt.NDArray[np.bool_] | None = None) -> npt.NDArray[np.bool_]:
-        """(n_states, n_terminals) bool: which terminals win in a state or somewhere after it.
+    def live(self, usable: npt.NDArray[np.bool_] | None = None) -> list[tuple[int, ...]]:
+        """For each state the terminals that win there or somewhere after it.
 
         usable : (256,) bool; the bytes that may be read. None for all bytes.
         """
-        live = np.zeros((self.n_states, self.grammar.n_terminals), np.bool_)
-        for state, winner in enumerate(self.winner):
-            if winner >= 0:
-                live[state, winner] = True
-        edges = self.edges if usable is None else self.usable_edges(usable)
-        before: list[list[int]] = [[] for _ in edges]
-        for state, targets in enumerate(edges):
-            for _, target in targets:
-                before[target].append(state)
-        agenda = list(range(self.n_states))
-        while agenda:
-            state = agenda.pop()
-            for other in before[state]:
-                if (live[state] & ~live[other]).any():
-                    live[other] |= live[state]
-                    agenda.append(other)
-        return live
+        if usable is None:
+            return self.known.live
+        wins = [1 << winner if winner >= 0 else 0 for winner in self.winner]
+        successors = [{target for _, target in edges} for edges in self.usable_edges(usable)]
+        return [members(found) for found in union_over_reachable(wins, successors)]
 
     def may_become(self, terminal: int, lexeme: bytes, usable: npt.NDArray[np.bool_] | None = None) -> set[int]:
         """The terminals that a lexeme may still be lexed as if more usable bytes follow.
@@ -174,23 +122,14 @@ class Lexer:
         terminal, lexeme : what it is lexed as without them, and its bytes.
         usable : (256,) bool; None for all bytes.
         """
-        if usable is None:
-            live, edges = self._all_live, self.edges
-        else:
-            live, edges = self.live(usable), self.usable_edges(usable)
+        live, edges = self.live(usable), self.edges if usable is None else self.usable_edges(usable)
         found: set[int] = set()
-        for start in self.union.starts:
-            state = start
-            for byte in lexeme:
-                state = self.rows[state][byte] if state >= 0 else -1
-            if state >= 0 and terminal == self.winner[state]:
+        for mode in range(len(self.competing)):
+            winner, end, state = self.scan(mode, lexeme, 0)
+            if state >= 0 and (winner, end) == (terminal, len(lexeme)):
                 for _, target in edges[state]:
-                    found.update(live[target].nonzero()[0].tolist())
+                    found.update(live[target])
         return found
-
-    @cached_property
-    def _all_live(self) -> npt.NDArray[np.bool_]:
-        return self.live()
 
     def side_by_side(self, wanted: Iterable[tuple[int, int]]) -> list[int]:
         """For each terminal, as bits, the wanted terminals that can begin right after its lexeme.
@@ -258,7 +197,7 @@ class Lexer:
         if found is None:
             # Bytes that the union does not tell apart do the same in each of its terminals.
             is_in_union = any(terminal in mode for mode in self.competing)
-            bytes_read = self.representatives if is_in_union else list(range(256))
+            bytes_read = self.known.byte_of_class if is_in_union else list(range(256))
             found = self._terminal_edges[terminal] = [
                 [(byte, after) for byte, after in zip(bytes_read, row, strict=True) if after >= 0]
                 for row in dfa.next_state[:, bytes_read].tolist()
@@ -276,115 +215,3 @@ class Lexer:
             if self.longest(mode, lexeme, 0) == (terminal, len(lexeme)):
                 return self.longest(mode, lexeme + more, 0)
         return None
-
-    def longest(self, mode: int, text: bytes, begin: int) -> tuple[int, int]:
-        """The terminal of the longest match at an offset, and its end; (-1, begin) if none.
-
-        There is none either if the text ends inside an unfinished lexeme: one that only the end of
-        the text could make fail, such as an open string.
-
-        mode : lexing mode.
-        begin : offset in bytes.
-        """
-        state = self.union.starts[mode]
-        best = -1, begin
-        for at in range(begin, len(text)):
-            state = self.rows[state][text[at]]
-            if state < 0:
-                return best
-            if self.winner[state] >= 0:
-                best = self.winner[state], at + 1
-        if best[0] < 0 or best[1] == len(text) or self._may_fail(state, text[best[1] :]):
-            return best
-        return -1, begin
-
-    def is_under_way(self, mode: int, text: bytes) -> bool:
-        """Whether a text is the beginning of a lexeme."""
-        state = self.union.starts[mode]
-        for byte in text:
-            if state >= 0:
-                state = self.rows[state][byte]
-        return state >= 0
-
-    def _may_fail(self, under_way: int, pending: bytes) -> bool:
-        """Whether some bytes make the lexeme under way fail before it could end.
-
-        The pending bytes and these bytes must then be lexable again from a start.
-        """
-        positions = set(self.union.starts)
-        for byte in pending:
-            positions = {after for position in positions for after in self._anew(position, byte)}
-        key = under_way, frozenset(positions)
-        known = self._may_fail_known.get(key)
-        if known is None:
-            known = self._may_fail_known[key] = self._may_part(under_way, positions)
-        return known
-
-    def _may_part(self, under_way: int, positions: set[int]) -> bool:
-        """`_may_fail` once the pending bytes have been lexed again, up to one of some states."""
-        agenda = [
-            (under_way, position) for position in sorted(positions) if (under_way, position) not in self._never_fails
-        ]
-        seen = set(agenda)
-        columns = self._columns
-        for lexeme, other in agenda:  # grows while it is read
-            # PERF: pairs in a set take a third of the time of np.unique on arrays this short
-            pairs = {pair for pair in zip(columns[lexeme], columns[other], strict=True) if pair[1] >= 0}
-            if any(after < 0 for after, _ in pairs):
-                return True
-            for after, position in sorted(pairs):
-                if self.winner[after] < 0:
-                    following = [position, *self.union.starts] if self.winner[position] >= 0 else [position]
-                    new = [
-                        (after, p) for p in following if (after, p) not in seen and (after, p) not in self._never_fails
-                    ]
-                    seen.update(new)
-                    agenda += new
-            if len(seen) > MAX_PAIRS:
-                return False
-        self._never_fails |= seen
-        return False
-
-    def _anew(self, position: int, byte: int) -> list[int]:
-        """The states that a byte can lead to if each lexeme may end wherever it could."""
-        after = self.rows[position][byte]
-        if after < 0:
-            return []
-        return [after, *self.union.starts] if self.winner[after] >= 0 else [after]
-
-
-class PlainLexer:
-    """The same longest match without the union automaton.
-
-    Nothing is built, and each text costs more. This is for lexings that are only compared.
-
-    is_open : whether a text ended inside a lexeme that could have ended before. This lexer cannot
-        tell whether such a lexeme is unfinished.
-    """
-
-    def __init__(self, grammar: Grammar, automata: Sequence[Dfa | None], competing: Sequence[frozenset[int]]) -> None:
-        rank = terminal_rank(grammar.terminals)
-        self.competing = [
-            [(t, dfa) for t in sorted(mode, key=rank.__getitem__) if (dfa := automata[t]) is not None]
-            for mode in competing
-        ]
-        self.is_open = False
-
-    def longest(self, mode: int, text: bytes, begin: int) -> tuple[int, int]:
-        """The terminal of the longest match at an offset, and its end; (-1, begin) if none.
-
-        Unlike `Lexer.longest` it does not look for unfinished lexemes; it sets `is_open` instead.
-        """
-        alive = [(t, dfa, 0) for t, dfa in self.competing[mode]]
-        best = -1, begin
-        for at in range(begin, len(text)):
-            byte = text[at]
-            alive = [(t, dfa, after) for t, dfa, s in alive if (after := int(dfa.next_state[s, byte])) >= 0]
-            if not alive:
-                return best
-            for t, dfa, state in alive:
-                if dfa.is_accepting[state]:
-                    best = t, at + 1
-                    break
-        self.is_open |= best[0] >= 0 and best[1] < len(text)
-        return best

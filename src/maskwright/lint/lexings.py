@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Literal
 
@@ -29,11 +28,11 @@ from lark.lexer import (
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.grammar import Grammar, Layout
 from maskwright.analysis.lr.automaton import bits
-from maskwright.decoding.reference.parser import Stack
+from maskwright.decoding.reference.lexer import Lexer
+from maskwright.decoding.reference.parser import Parser, Stack, Stacks
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding, shown
-from maskwright.lint.lexer import PlainLexer
-from maskwright.lint.reading import Reader
+from maskwright.lint.reading import Reader, Reading
 from maskwright.lint.texts import Tree, TreeStack, Writer
 
 MAX_CANDIDATES = 400
@@ -48,28 +47,14 @@ MAX_MADE = 2_000
 MAX_PAIRS = 500_000
 """Pairs of neighbours that are looked at to find some that run together."""
 
-MAX_REDUCTIONS = 1_000
-"""Reductions before one terminal, in addition to one for each state on the stack.
+MAX_REDUCTIONS = 10_000
+"""Reductions before one terminal.
 
 A parser that shifts rather than reduces may reduce by empty rules for ever.
 """
 
 MAX_VARIANTS = 4
 """Texts of one terminal that other terminals match too."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The result of reading a text with one lexing.
-
-    accepted : whether it is a whole text.
-    terminals : as far as it was read, without those that the layout inserts.
-    is_unfinished : as in `Reading`.
-    """
-
-    accepted: bool
-    terminals: tuple[int, ...]
-    is_unfinished: bool = False
 
 
 def lexing_findings(facts: Facts) -> Iterator[Finding]:
@@ -80,29 +65,28 @@ def lexing_findings(facts: Facts) -> Iterator[Finding]:
     grammar = facts.grammar
     own = facts.reading_lexing
     other: Literal["longest", "contextual"] = "contextual" if own == "longest" else "longest"
-    readers: dict[str, Any] = {own: _Ours(facts.reader)}
+    readers: dict[str, Any] = {own: facts.reader}
     try:
         modes = facts.modes_of(other)
-        lexer = PlainLexer(grammar, facts.lexemes, modes.competing)
-        readers[other] = _Ours(Reader(grammar, lexer, modes, facts.tables))
+        readers[other] = Reader(grammar, Lexer(facts.known_lexemes(modes)), modes, facts.tables)
     except LimitError:
-        pass  # contextual lexing would have too many modes
+        pass  # the other lexing would have too many modes or states
     readers["Lark's contextual"] = _Larks(facts, is_contextual=True)
     readers["Lark's basic"] = _Larks(facts, is_contextual=False)
-    best: dict[str, tuple[int, bytes, Outcome, Outcome]] = {}
+    best: dict[str, tuple[int, bytes, Reading, Reading]] = {}
     for text in candidates(facts):
         try:
             text.decode("utf-8")
         except UnicodeDecodeError:
             continue
-        mine: Outcome = readers[own].read(text)
+        mine: Reading = readers[own].read(text)
         for name, reader in readers.items():
             if name == own or (name in best and best[name][:2] <= (len(text), text)):
                 continue
             theirs = reader.read(text)
             if theirs is None:  # what this lexing does is not known
                 continue
-            if mine.accepted != theirs.accepted or (mine.accepted and mine.terminals != theirs.terminals):
+            if mine.accepted != theirs.accepted or (mine.accepted and _spelled(facts, mine) != _spelled(facts, theirs)):
                 best[name] = len(text), text, mine, theirs
     for name in readers:
         if name not in best:
@@ -126,12 +110,19 @@ def lexing_findings(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _says(facts: Facts, outcome: Outcome) -> str:
+def _spelled(facts: Facts, reading: Reading) -> tuple[int, ...]:
+    """The terminals of a reading, without those that the layout inserts."""
+    layout = facts.grammar.layout
+    inserted = () if layout is None else (layout.indent, layout.dedent)
+    return tuple(terminal for terminal in reading.terminals if terminal not in inserted)
+
+
+def _says(facts: Facts, reading: Reading) -> str:
     """The result of a lexing, in words."""
-    names = " ".join(facts.name(t) for t in outcome.terminals) or "no terminal"
-    if outcome.accepted:
+    names = " ".join(map(facts.name, _spelled(facts, reading))) or "no terminal"
+    if reading.accepted:
         return f"reads {names}"
-    unfinished = ", since it ends inside a lexeme that more text may complete" if outcome.is_unfinished else ""
+    unfinished = ", since it ends inside a lexeme that more text may complete" if reading.is_unfinished else ""
     return f"refuses the text below (after {names}){unfinished}"
 
 
@@ -268,27 +259,6 @@ def _completion(writer: Writer, stack: Stack) -> tuple[int, ...] | None:
     return None if tree is None else tuple(t for t in tree.terminals() if t >= 0)
 
 
-class _Ours:
-    """A lexing of this project, with the grammar's parser."""
-
-    def __init__(self, reader: Reader) -> None:
-        self.reader = reader
-        self.lexer = reader.lexer
-        layout = reader.grammar.layout
-        self.inserted = () if layout is None else (layout.indent, layout.dedent)
-
-    def read(self, text: bytes) -> Outcome | None:
-        """Read a text. None where it is not known whether a lexeme is unfinished."""
-        if isinstance(self.lexer, PlainLexer):
-            self.lexer.is_open = False
-        reading = self.reader.read(text)
-        if isinstance(self.lexer, PlainLexer) and self.lexer.is_open:
-            return None
-        return Outcome(
-            reading.accepted, tuple(t for t in reading.terminals if t not in self.inserted), reading.is_unfinished
-        )
-
-
 def _definitions(grammar: Grammar) -> list[TerminalDef]:
     """The terminals as Lark defines them."""
     found = []
@@ -309,7 +279,8 @@ class _Larks:
 
     def __init__(self, facts: Facts, is_contextual: bool) -> None:
         grammar = self.grammar = facts.grammar
-        self.tables = facts.larks_tables
+        tables = facts.larks_tables
+        self.parser = Parser(tables, grammar.name, MAX_REDUCTIONS, is_cut=True)
         layout = grammar.layout
         names = [t.name for t in grammar.terminals]
         ignored = [names[i] for i in sorted(grammar.ignored)]
@@ -318,63 +289,38 @@ class _Larks:
         self.lexer: Any
         if is_contextual:
             states: dict[int, Collection[str]] = {}
-            for state in range(self.tables.n_states):
-                row = self.tables.action[state, : grammar.n_terminals].nonzero()[0].tolist()
+            for state in range(tables.n_states):
+                row = tables.action[state, : grammar.n_terminals].nonzero()[0].tolist()
                 states[state] = {names[t] for t in row}
             self.lexer = ContextualLexer(conf, states, always)
         else:
             self.lexer = BasicLexer(conf)
         self.postlex = None if layout is None else _indenter(grammar, layout)
-        self.n_rules = list(zip(self.tables.rule_lhs.tolist(), self.tables.rule_length.tolist(), strict=True))
 
-    def read(self, text: bytes) -> Outcome | None:
+    def read(self, text: bytes) -> Reading | None:
         """Read a text. None where the parser would reduce for ever, as Lark's would."""
-        try:
-            return self._read(text)
-        except _EndlessError:
-            return None
-
-    def _read(self, text: bytes) -> Outcome:
         position = SimpleNamespace(position=0)
         thread: Any = LexerThread.from_text(self.lexer, text.decode())
         stream: Any = thread.lex(position)
         if self.postlex is not None:
             stream = self.postlex.process(stream)
-        stack = [0]
+        stacks: Stacks = (self.parser.start,)
         terminals: list[int] = []
-        layout = self.grammar.layout
-        inserted = () if layout is None else (layout.indent, layout.dedent)
         try:
             for token in stream:
                 terminal = self.grammar.terminal_number[token.type]
-                if not self._shift(stack, terminal):
-                    return Outcome(False, tuple(terminals))
-                if terminal not in inserted:
-                    terminals.append(terminal)
-                position.position = stack[-1]
+                after = self.parser.shift(stacks, terminal)
+                if not after.stacks:
+                    return Reading(False, 0, tuple(terminals)) if after.refusing else None
+                stacks = after.stacks
+                terminals.append(terminal)
+                position.position = stacks[0].top
         except (LexError, UnexpectedInput, DedentError, IndexError, AssertionError):
             # The Indenter raises the last two: for a newline without a line feed, and for a text
             # that ends inside brackets.
-            return Outcome(False, tuple(terminals))
-        return Outcome(self._shift(stack, self.grammar.n_terminals), tuple(terminals))
-
-    def _shift(self, stack: list[int], terminal: int) -> bool:
-        for _ in range(MAX_REDUCTIONS + len(stack)):
-            action = int(self.tables.action[stack[-1], terminal])
-            if action >= 0:
-                if action and terminal < self.grammar.n_terminals:
-                    stack.append(action - 1)
-                return bool(action)
-            lhs, length = self.n_rules[-action - 1]
-            del stack[len(stack) - length :]
-            stack.append(int(self.tables.goto[stack[-1], lhs]))
-        raise _EndlessError
-
-
-class _EndlessError(Exception):
-    """The parser reduces for ever."""
-
-    pass
+            return Reading(False, 0, tuple(terminals))
+        after = self.parser.shift(stacks, self.parser.end_column)
+        return Reading(bool(after.stacks), 0, tuple(terminals)) if after.stacks or after.refusing else None
 
 
 def _indenter(grammar: Grammar, layout: Layout) -> Any:

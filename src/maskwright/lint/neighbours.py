@@ -176,7 +176,7 @@ def stuck_after_ignored(facts: Facts, sides: Sides) -> Iterator[Finding]:
             continue
         may_become = 0  # terminals that its lexeme may become if more bytes follow
         for state in lexer.ends[i]:
-            for terminal in live[state].nonzero()[0].tolist():
+            for terminal in live[state]:
                 may_become |= 1 << terminal
         may_become |= _union(sides.after_ignored[j] for j in bits(may_become) if j in sides.after_ignored and j != i)
         # Outside brackets a newline is not ignored.

@@ -1,19 +1,21 @@
 """Whether a grammar accepts a text: the lexer's longest match and the LALR tables, in plain code.
 
-This is for the short texts of findings. Where conflicts leave several actions, each is followed on
-a thread of its own. With contextual lexing each thread lexes for itself.
+This is for the short texts of findings. With contextual lexing, the stacks of each mode lex for
+themselves.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from maskwright.analysis.grammar.columns import FIRST_COLUMN, Column
+from maskwright.analysis.grammar.columns import FIRST_COLUMN
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lexing.modes import Modes
 from maskwright.analysis.lr.encoding import LrTables
-from maskwright.decoding.reference.parser import Parser, Stack
-from maskwright.lint.lexer import Lexer, PlainLexer
+from maskwright.decoding.reference.lexer import Lexer
+from maskwright.decoding.reference.parser import Parser, Stacks
+from maskwright.decoding.reference.text_parser import Configuration, TextParser
 
 MAX_THREADS = 2_000
 """Steps of all threads over one text."""
@@ -37,23 +39,7 @@ class Reading:
     is_unfinished: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Thread:
-    """One way to read a text.
-
-    at : offset in bytes.
-    columns : of the open blocks.
-    depth : open brackets.
-    """
-
-    at: int
-    stack: Stack
-    columns: tuple[Column, ...] = (FIRST_COLUMN,)
-    depth: int = 0
-    terminals: tuple[int, ...] = ()
-
-
-class Reader:
+class Reader(TextParser):
     """Reads texts under a grammar with lexing "longest" or "contextual".
 
     grammar : its layout and ignored terminals apply.
@@ -62,82 +48,55 @@ class Reader:
     tables : of the parser.
     """
 
-    def __init__(self, grammar: Grammar, lexer: Lexer | PlainLexer, modes: Modes, tables: LrTables) -> None:
-        self.grammar, self.lexer, self.tables = grammar, lexer, tables
-        self.mode_of: list[int] = modes.of_state.tolist()
-        self.parser = Parser(tables, grammar.name, MAX_STACKS, is_cut=True)
-        layout = grammar.layout
-        self.bracket_change = (
-            {} if layout is None else {o: 1 for o, _ in layout.brackets} | {c: -1 for _, c in layout.brackets}
-        )
+    def __init__(self, grammar: Grammar, lexer: Lexer, modes: Modes, tables: LrTables) -> None:
+        super().__init__(grammar, Parser(tables, grammar.name, MAX_STACKS, is_cut=True), modes.of_state.tolist())
+        self.lexer = lexer
 
     def read(self, text: bytes) -> Reading:
         """Read a text from its start. The first thread that accepts ends the search.
 
         text : bytes.
         """
-        agenda = [_Thread(0, self.parser.start)]
+        agenda = [(0, self.start)]
         best = agenda[0]
         is_unfinished = False
-        for thread in agenda:  # grows while it is read
-            if thread.at > best.at:
-                best = thread
-            if thread.at == len(text):
-                if self._may_end(thread):
-                    return Reading(True, thread.at, thread.terminals)
+        for at, configuration in agenda:  # grows while it is read
+            if at > best[0]:
+                best = at, configuration
+            if at == len(text):
+                if isinstance(self.close(configuration), Configuration):
+                    return Reading(True, at, configuration.terminals())
                 continue
             if len(agenda) > MAX_THREADS:
                 break
-            mode = self.mode_of[thread.stack.top]
-            terminal, end = self.lexer.longest(mode, text, thread.at)
-            if terminal >= 0:
-                agenda += self.step(thread, terminal, end, text[thread.at : end], end == len(text))
-            elif isinstance(self.lexer, Lexer) and self.lexer.is_under_way(mode, text[thread.at :]):
-                is_unfinished = True
-        return Reading(False, best.at, best.terminals, is_unfinished)
+            for mode, thread in self.by_mode(configuration):
+                terminal, end = self.lexer.longest(mode, text, at)
+                if terminal >= 0:
+                    agenda += [(end, after) for after in self._step(thread, terminal, text[at:end], end == len(text))]
+                elif self.lexer.scan(mode, text, at)[2] >= 0:
+                    is_unfinished = True
+        return Reading(False, best[0], best[1].terminals(), is_unfinished)
 
-    def stacks_after(self, terminals: tuple[int, ...]) -> tuple[Stack, ...]:
+    def _step(self, thread: Configuration, terminal: int, lexeme: bytes, is_last: bool) -> Iterator[Configuration]:
+        """The configuration after a lexeme, if it is taken. is_last : whether it ends the text."""
+        layout = self.grammar.layout
+        if terminal in self.grammar.ignored or (terminal == self.grammar.newline and thread.depth):
+            yield thread
+            return
+        if layout is not None and terminal == layout.newline:
+            # Blanks that end the text have no column.
+            thread = thread._replace(column=FIRST_COLUMN if is_last else layout.column_after(lexeme))
+        after = self.emit(thread, (terminal,))
+        if isinstance(after, Configuration):
+            yield after
+
+    def stacks_after(self, terminals: tuple[int, ...]) -> Stacks:
         """The parser's stacks after a terminal sequence; () if no sentence begins with it.
 
-        terminals : with those that the layout inserts.
+        terminals : with those that the layout inserts; number n_terminals is the end of the text.
         """
-        stacks: tuple[Stack, ...] = (self.parser.start,)
-        for terminal in terminals:
-            stacks = self.parser.shift(stacks, terminal).stacks
-        return stacks
+        return self.parser.shift_all((self.parser.start,), terminals)
 
     def next_terminals(self, terminals: tuple[int, ...]) -> set[int]:
         """The terminals that the parser takes after a terminal sequence."""
-        stacks = self.stacks_after(terminals)
-        return {t for t in range(self.tables.n_terminals) if self.parser.shift(stacks, t).stacks}
-
-    def step(self, thread: _Thread, terminal: int, end: int, lexeme: bytes, is_last: bool) -> list[_Thread]:
-        """The threads after a lexeme.
-
-        end : its end in bytes.
-        is_last : whether it ends the text.
-        """
-        layout = self.grammar.layout
-        if terminal in self.grammar.ignored:
-            return [_Thread(end, thread.stack, thread.columns, thread.depth, thread.terminals)]
-        columns = thread.columns
-        sequence = [terminal]
-        if layout is not None and terminal == layout.newline:
-            if thread.depth:
-                return [_Thread(end, thread.stack, columns, thread.depth, thread.terminals)]
-            # Blanks that end the text have no column.
-            line = layout.line_at(columns, FIRST_COLUMN if is_last else layout.column_after(lexeme))
-            if line is None:
-                return []
-            columns = line.columns
-            sequence += line.inserted
-        stacks = self.parser.shift_all((thread.stack,), sequence)
-        depth = max(0, thread.depth + self.bracket_change.get(terminal, 0))
-        terminals = (*thread.terminals, *sequence)
-        return [_Thread(end, stack, columns, depth, terminals) for stack in stacks]
-
-    def _may_end(self, thread: _Thread) -> bool:
-        """Whether the text may end here, after the dedents that close its blocks."""
-        layout = self.grammar.layout
-        dedents = [] if layout is None else [layout.dedent] * (len(thread.columns) - 1)
-        return self.parser.accepts_end(self.parser.shift_all((thread.stack,), dedents))
+        return set(self.acceptable(self.stacks_after(terminals), range(self.grammar.n_terminals)))

@@ -61,6 +61,22 @@ def states_of(stack: TreeStack | None) -> tuple[int, ...]:
     return tuple(found)
 
 
+def reduced(automaton: Automaton, stack: TreeStack, n: int, lhs: int, more: Sequence[Tree] = ()) -> TreeStack | None:
+    """The stack after a reduction of its last n symbols; None if the automaton has no such stack.
+
+    more : derivations of further symbols of the rule, which are not on the stack.
+    """
+    children: list[Tree] = []
+    below: TreeStack | None = stack
+    for _ in range(n):
+        if below is None or below[1] is None:
+            return None
+        children.append(below[1])
+        below = below[2]
+    after = -1 if below is None else int(automaton.transitions[below[0], lhs])
+    return None if after < 0 else (after, Tree(lhs, (*children[::-1], *more)), below)
+
+
 class Writer:
     """Writes texts of a grammar's reduced rules.
 
@@ -202,21 +218,10 @@ class Writer:
 
     def _finished(self, stack: TreeStack, dot: int, lhs: int, remaining: Sequence[int]) -> TreeStack | None:
         """The stack after reading `remaining` and reducing; `dot` symbols of the rule are on it."""
-        children: list[Tree] = []
-        below: TreeStack | None = stack
-        for _ in range(dot):
-            if below is None or below[1] is None:
-                return None
-            children.append(below[1])
-            below = below[2]
-        if below is None:
-            return None
         if lhs == self.rules.start and not dot and remaining == (lhs,):
-            tree = self.tree_of(lhs)
-        else:
-            tree = Tree(lhs, (*children[::-1], *(self.tree_of(s) for s in remaining)))
-        after = int(self.automaton.transitions[below[0], lhs])
-        return None if after < 0 else (after, tree, below)
+            after = int(self.automaton.transitions[stack[0], lhs])
+            return None if after < 0 else (after, self.tree_of(lhs), stack)
+        return reduced(self.automaton, stack, dot, lhs, [self.tree_of(symbol) for symbol in remaining])
 
     def text(self, terminals: Sequence[int], instead: Mapping[int, bytes] | None = None) -> bytes | None:
         """Write terminals as a text.

@@ -18,6 +18,7 @@ from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.grammar.grammar import Grammar, Rule
 from maskwright.analysis.grammar.normalise import productive_symbols, reduce
 from maskwright.analysis.lr.tables import build_lr_tables
+from maskwright.decoding.reference.lexer import shortest_texts
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding, listed, plural, shown
 from maskwright.lint.reading import Reader
@@ -146,11 +147,11 @@ def _stuck_lexeme(facts: Facts, usable: Usable, writer: Writer) -> bytes | None:
     paths = writer.paths()
     best: bytes | None = None
     for state, path in _unfinished_paths(facts, usable).items():
-        if live_usable[state].any() or not live[state].any():
+        if live_usable[state] or not live[state]:
             continue
-        wanted = live[state].nonzero()[0]
+        wanted = list(live[state])
         for at, symbols in paths.items():
-            if not facts.acceptable[at, wanted].any() and not any(t in facts.grammar.ignored for t in wanted.tolist()):
+            if not facts.acceptable[at, wanted].any() and not facts.grammar.ignored.intersection(wanted):
                 continue
             before = writer.yield_of(symbols)
             text = None if before is None else writer.text(before)
@@ -167,14 +168,9 @@ def _unfinished_paths(facts: Facts, usable: Usable) -> dict[int, bytes]:
     """
     lexer = facts.lexer
     edges = lexer.usable_edges(usable)
-    found = dict.fromkeys(lexer.union.starts, b"")
-    agenda = list(found)
-    for state in agenda:  # grows while it is read
-        for byte, target in edges[state]:
-            if target not in found and lexer.winner[target] < 0:
-                found[target] = found[state] + bytes([byte])
-                agenda.append(target)
-    return found
+    return shortest_texts(
+        lexer.union.starts, lambda state: [edge for edge in edges[state] if lexer.winner[edge[1]] < 0]
+    )
 
 
 def _begins(facts: Facts, text: bytes, path: bytes) -> bool:
@@ -191,8 +187,7 @@ def _stuck_rule(facts: Facts, restricted: Grammar, writer: Writer, usable: Usabl
         return None
     reader = Reader(facts.grammar, facts.lexer, facts.modes, tables)
     edges = facts.lexer.usable_edges(usable)
-    live = [set(row.nonzero()[0].tolist()) for row in facts.lexer.live()]
-    live_usable = [set(row.nonzero()[0].tolist()) for row in facts.lexer.live(usable)]
+    live, live_usable = (list(map(set, facts.lexer.live(bytes_))) for bytes_ in (None, usable))
     found: list[bytes] = []
     for symbols in _prefixes(facts, restricted, writer):
         before = writer.yield_of(symbols)
@@ -239,18 +234,14 @@ def _begun(
     It can become no terminal that is possible.
     """
     lexer = facts.lexer
-    known = dict.fromkeys(lexer.union.starts, b"")
-    agenda = list(known)
-    for state in agenda:  # grows while it is read
-        for byte, target in edges[state]:
-            if target in known or not live[target] & wanted:
-                continue
-            known[target] = known[state] + bytes([byte])
-            if not live_usable[target] & possible:
-                return known[target]
-            if lexer.winner[target] not in possible:
-                agenda.append(target)
-    return None
+    starts = lexer.union.starts
+
+    def onwards(state: int) -> list[tuple[int, int]]:
+        is_over = state not in starts and lexer.winner[state] in possible
+        return [] if is_over else [edge for edge in edges[state] if live[edge[1]] & wanted]
+
+    texts = shortest_texts(starts, onwards)
+    return next((text for state, text in texts.items() if text and not live_usable[state] & possible), None)
 
 
 def _prefixes(facts: Facts, restricted: Grammar, writer: Writer) -> Iterator[tuple[int, ...]]:

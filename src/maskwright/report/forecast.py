@@ -13,8 +13,8 @@ good to a small factor. They serve to compare grammars, or versions of one gramm
 from __future__ import annotations
 
 import random
-from collections import Counter, deque
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,6 +28,7 @@ from maskwright.analysis.lr.automaton import Automaton
 from maskwright.analysis.lr.automaton import build_automaton as build_lr
 from maskwright.analysis.lr.bisimulation import coarsest_partition
 from maskwright.analysis.lr.tables import build_lr_tables
+from maskwright.decoding.reference.lexer import shortest_texts
 from maskwright.maskstore.automaton.stack_automaton import Budget, StackAutomaton, build_automaton
 from maskwright.maskstore.table.check import part_bytes
 from maskwright.maskstore.table.write import engine_table
@@ -421,17 +422,15 @@ def _shortest_texts(automaton: StackAutomaton) -> dict[int, bytes]:
     """Lexer state -> a shortest beginning of a lexeme that leads there, printable if possible."""
     transducer = automaton.required.transducer
     order = sorted(range(256), key=lambda byte: (not 32 < byte < 127, byte))
-    texts = {START_STATE: b""} | {int(state): b"" for state in transducer.mode_state.tolist()}
-    agenda = deque(texts)
-    while agenda:
-        state = agenda.popleft()
+
+    def edges(state: int) -> Iterator[tuple[int, int]]:
         for byte in order:
             klass = int(transducer.byte_class[byte])
             after = int(transducer.next_state[state, klass])
-            if after >= 0 and after not in texts and not transducer.output[state, klass]:
-                texts[after] = texts[state] + bytes([byte])
-                agenda.append(after)
-    return texts
+            if after >= 0 and not transducer.output[state, klass]:
+                yield byte, after
+
+    return shortest_texts([START_STATE, *transducer.mode_state.tolist()], edges)
 
 
 def _advice(

@@ -15,7 +15,8 @@ from coq_runs import needs_coq, printed
 import maskwright as mw
 from maskwright.analysis.grammar import Grammar
 from maskwright.decoding.reference.interpreter import Interpreter
-from maskwright.decoding.reference.machine import INSERTED, Configuration, Machine
+from maskwright.decoding.reference.machine import Machine
+from maskwright.decoding.reference.text_parser import INSERTED, Configuration
 from maskwright.maskstore.tokens.events import ABSOLUTE, PLAIN, RESET, Move, move_of
 from maskwright.maskstore.vocabulary import Vocabulary
 
