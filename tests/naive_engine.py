@@ -1,4 +1,4 @@
-"""The exact engine from its definition: plain Python over strings, sets and list stacks, and from no fast code.
+"""The exact engine from its definition: plain Python over strings and sets, from no fast code, with the reference's LR parser.
 
 A text is legal iff its longest-match lexemes, ignored ones dropped and layout inserted, are a word of the LALR tables. A
 prefix is legal iff some continuation makes it a legal text. `NaiveEngine.is_legal_prefix` says so by a rule (some terminal
@@ -18,17 +18,14 @@ import itertools
 from collections import deque
 from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache, reduce
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from naive_lexing import Lexeme, NaiveLexing
 from naive_regex import is_nullable
 
 from maskwright.analysis.grammar.grammar import Grammar, Layout
-from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT
+from maskwright.decoding.reference.parser import Parser, Stack
 from maskwright.stores.store import Store
-
-Stack: TypeAlias = tuple[int, ...]
-
 
 Columns: TypeAlias = tuple[int, int]
 """How far in a line begins, with tabs to multiples of 8 and with tabs of 1, as CPython's tokenizer counts; twice the same as Lark does."""
@@ -59,7 +56,7 @@ def columns_of(layout: Layout, lexeme: bytes) -> Columns:
 
 
 class Parse(NamedTuple):
-    """stacks : LR states, the top last. columns : those open, the innermost last. depth : open brackets."""
+    """stacks : of the parser. columns : those open, the innermost last. depth : open brackets."""
 
     stacks: frozenset[Stack]
     columns: tuple[Columns, ...]
@@ -74,15 +71,17 @@ class NaiveEngine(NaiveLexing):
 
     def __init__(self, grammar: Grammar, conflicts: Literal["all", "shift"] = "all") -> None:
         super().__init__(grammar, conflicts)
-        self.root = Parse(frozenset({(0,)}), ((0, 0),), 0)
+        is_dead = None if self.futures is None else self._is_dead
+        self.parser = Parser(self.tables, grammar.name, is_dead=is_dead)
+        self.root = Parse(frozenset({self.parser.start}), ((0, 0),), 0)
         self._places_after: dict[bytes, tuple[Place, ...]] = {b"": ((self.root, 0),)}
 
     @lru_cache(maxsize=1 << 16)  # noqa: B019
     def parts(self, parse: Parse | None) -> tuple[tuple[Parse, int], ...]:
         """The stacks in groups that lex alike, each with the union's state where its next lexeme begins."""
         groups: dict[frozenset[int], set[Stack]] = {}
-        for stack in sorted(parse.stacks) if parse else ():
-            groups.setdefault(self.competing(stack[-1]), set()).add(stack)
+        for stack in sorted(parse.stacks, key=Stack.states) if parse else ():
+            groups.setdefault(self.competing(stack.top), set()).add(stack)
         assert parse is not None or not groups
         return tuple(
             (Parse(frozenset(stacks), parse.columns, parse.depth), self.begin(group))  # type: ignore[union-attr]
@@ -134,40 +133,16 @@ class NaiveEngine(NaiveLexing):
 
     # ------------------------------------------------------------------------------------------------------ parsing
 
-    @lru_cache(maxsize=1 << 16)  # noqa: B019
     def shift(self, stacks: frozenset[Stack], column: int) -> frozenset[Stack]:
         """All stacks after a terminal."""
-        found, agenda = set(), list(stacks)
-        while agenda and column >= 0:
-            stack = agenda.pop()
-            for action in self.actions(stack, column):
-                if action > 0:
-                    if self.is_live((*stack, action - 1)):
-                        found.add((*stack, action - 1))
-                else:
-                    agenda.append(self.reduced(stack, -action - 1))
-        return frozenset(found)
+        return frozenset(self.parser.shift(tuple(stacks), column).stacks)
 
-    @lru_cache(maxsize=1 << 16)  # noqa: B019
-    def is_live(self, stack: Stack) -> bool:
-        linked = None
-        for state in stack:
-            linked = state, linked
-        return self.futures is None or self.futures.is_live(linked)
-
-    def actions(self, stack: Stack, column: int) -> list[int]:
-        action = int(self.tables.action[stack[-1], column])
-        if action == 0 or action == ACCEPT:
-            return []
-        if action < CONFLICT:
-            return [action]
-        at = action - CONFLICT
-        members = self.tables.alternatives[at + 1 : at + 1 + int(self.tables.alternatives[at])].tolist()
-        return [member for member in members if member != ACCEPT]
-
-    def reduced(self, stack: Stack, rule: int) -> Stack:
-        below = stack[: len(stack) - int(self.tables.rule_length[rule])]
-        return (*below, int(self.tables.goto[below[-1], int(self.tables.rule_lhs[rule])]))
+    def _is_dead(self, stack: Stack, state: int) -> bool:
+        assert self.futures is not None
+        linked: tuple[int, Any] | None = None
+        for one in (*stack.states(), state):
+            linked = one, linked
+        return not self.futures.is_live(linked)
 
     @lru_cache(maxsize=1 << 16)  # noqa: B019
     def accepts_end(self, parse: Parse) -> bool:
@@ -176,18 +151,7 @@ class NaiveEngine(NaiveLexing):
         for _ in parse.columns[1:]:
             assert self.layout is not None
             stacks = self.shift(stacks, self.column(self.layout.dedent))
-        agenda = list(stacks)
-        while agenda:
-            stack = agenda.pop()
-            action = int(self.tables.action[stack[-1], self.tables.n_terminals])
-            several = self.tables.alternatives[action - CONFLICT + 1 :].tolist() if action > CONFLICT else []
-            if (
-                action == ACCEPT
-                or ACCEPT in several[: int(self.tables.alternatives[action - CONFLICT]) if several else 0]
-            ):
-                return True
-            agenda += [self.reduced(stack, -a - 1) for a in self.actions(stack, self.tables.n_terminals)]
-        return False
+        return self.parser.accepts_end(tuple(stacks))
 
     def step(self, parse: Parse, terminal: int, lexeme: bytes) -> Parse | None:
         """After a lexeme that is finished; None if the parser refuses it."""
@@ -223,7 +187,7 @@ class NaiveEngine(NaiveLexing):
         return self.accepts_end(parse) or any(
             t not in self.grammar.ignored and self.shift(frozenset({stack}), self.column(t))
             for stack in parse.stacks
-            for t in self.competing(stack[-1])
+            for t in self.competing(stack.top)
         )
 
     # ----------------------------------------------------------------------------------------------------- legality

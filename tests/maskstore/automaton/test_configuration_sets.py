@@ -1,19 +1,20 @@
-"""ConfigurationSets parses against parsing on whole stacks: lists that are copied, all actions followed."""
+"""ConfigurationSets parses against parsing on whole stacks by the reference parser, all actions followed."""
 
 from __future__ import annotations
 
 import itertools
 import random
+from functools import reduce
 
 import numpy as np
 import pytest
 from engine_cases import longest, random_longest_grammar
-from naive_engine import NaiveEngine
 from shares import share
 
 from maskwright.analysis.lr.bisimulation import bisimulate
 from maskwright.analysis.lr.encoding import LrTables
 from maskwright.analysis.lr.tables import build_lr_tables
+from maskwright.decoding.reference.parser import Parser, Stack
 from maskwright.maskstore.automaton.configuration_sets import NEVER_LEGAL, ConfigurationSets, explore
 from maskwright.maskstore.automaton.exploration_tables import ACCEPTED, FIRST_STATE, REFUSED
 from maskwright.maskstore.tokens.continuations import WHATEVER, Continuations
@@ -55,26 +56,15 @@ def accepts(configuration_sets: ConfigurationSets, root: int, stack: tuple[int, 
     return state == ACCEPTED
 
 
-def naively_accepts(naive: NaiveEngine, continuation: Continuation, stack: tuple[int, ...]) -> bool:
+def naively_accepts(parser: Parser, continuation: Continuation, stack: tuple[int, ...]) -> bool:
     symbols, last = continuation
-    stacks = frozenset({stack})
-    for column in symbols:
-        stacks = naive.shift(stacks, column)
-    end = naive.tables.n_terminals
-    return bool(stacks) and (
-        last is None
-        or any(
-            naive.accepts_end(naive.root._replace(stacks=stacks)) if column == end else naive.shift(stacks, column)
-            for column in last
-        )
-    )
+    stacks = parser.shift_all((reduce(Stack.push, stack[1:], Stack(stack[0], None)),), symbols)
+    return bool(stacks) and (last is None or any(parser.shift(stacks, column).stacks for column in last))
 
 
-def prepared(seed: int) -> tuple[LrTables, NaiveEngine]:
-    grammar = random_longest_grammar(seed)
-    tables, naive = bisimulate(build_lr_tables(grammar)), NaiveEngine(grammar)
-    naive.tables = tables
-    return tables, naive
+def prepared(seed: int) -> tuple[LrTables, Parser]:
+    tables = bisimulate(build_lr_tables(random_longest_grammar(seed)))
+    return tables, Parser(tables, "g")
 
 
 def every_continuation(tables: LrTables, rng: random.Random) -> list[Continuation]:
@@ -89,7 +79,7 @@ def every_continuation(tables: LrTables, rng: random.Random) -> list[Continuatio
 
 @pytest.mark.parametrize("seed", share(range(25), 6))
 def test_verdicts_are_those_of_whole_stacks(seed: int) -> None:
-    tables, naive = prepared(seed)
+    tables, parser = prepared(seed)
     rng = random.Random(seed)
     continuations = Continuations(tables.n_terminals + 1)
     wanted = every_continuation(tables, rng)
@@ -103,7 +93,7 @@ def test_verdicts_are_those_of_whole_stacks(seed: int) -> None:
     for root, continuation in enumerate(wanted):
         for stack in stacks:
             verdict = accepts(configuration_sets, root, stack)
-            assert verdict == naively_accepts(naive, continuation, stack), (continuation, stack)
+            assert verdict == naively_accepts(parser, continuation, stack), (continuation, stack)
             verdicts.add(verdict)
             if configuration_sets.root_of[root] == NEVER_LEGAL:
                 assert not verdict
@@ -111,7 +101,7 @@ def test_verdicts_are_those_of_whole_stacks(seed: int) -> None:
 
 
 def test_only_the_states_allowed_on_top_are_asked() -> None:
-    tables, naive = prepared(0)
+    tables, parser = prepared(0)
     continuations = Continuations(tables.n_terminals + 1)
     columns = range(tables.n_terminals)
     roots = [(continuations.before([column], WHATEVER), kind) for column in columns for kind in (0, 1)]
@@ -120,7 +110,7 @@ def test_only_the_states_allowed_on_top_are_asked() -> None:
     allowed[1, 0] = True
     configuration_sets = explore(tables, np.zeros(len(tables.action), np.int32), continuations, roots, allowed)
     for root, (continuation, kind) in enumerate(roots):
-        expected = naively_accepts(naive, ((continuations.symbols[continuation],), None), (0,))
+        expected = naively_accepts(parser, ((continuations.symbols[continuation],), None), (0,))
         if kind == 1:
             assert accepts(configuration_sets, root, (0,)) == expected
             assert (configuration_sets.root_of[root] != NEVER_LEGAL) == expected
