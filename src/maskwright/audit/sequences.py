@@ -1,20 +1,21 @@
-"""Which terminals each token spells in a lexer state, for all tokens of a vocabulary at once.
+"""Which terminals each token spells in a lexer state.
 
-The tokens run through the lexer of a store's table. A token's *sequence* is what the lexer emits
-over its bytes, from the lexeme under way on, and what is begun at its end. The sequence and the
-terminal before it tell in which part of the grammar two engines differ, whatever names and numbers
-the text has.
+The tokens run through the lexer of a store's table, in plain code. A token's *sequence* is what the
+lexer emits over its bytes, from the lexeme under way on, and what is begun at its end. The sequence
+and the terminal before it tell in which part of the grammar two engines differ, whatever names and
+numbers the text has.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.lexing.encoding import DEAD
+from maskwright.analysis.lexing.encoding import DEAD, START_STATE
 from maskwright.analysis.lr.encoding import CONFLICT
 from maskwright.decoding.endings.ending_lexer import part_of
 from maskwright.decoding.engine import _lexer_kernels as lexer_kernels
@@ -29,11 +30,11 @@ Int32 = npt.NDArray[np.int32]
 END_OF_TEXT = -1
 """The number of the sequence of end-of-text tokens."""
 
-_CUT, _NOTHING, _BEGUN = 1 << 20, 1 << 21, 1 << 22
-"""Steps that are no emission.
+_CUT, _NOTHING, _BEGUN = -1, -2, -3
+"""Marks in sequences.
 
-_CUT: the parser would have to choose what comes next. _NOTHING + state: the lexer refuses a byte
-there. _BEGUN + state: the token ends inside a lexeme there.
+_CUT: the parser would have to choose what comes next. _NOTHING: the lexer refuses a byte.
+_BEGUN - i: the token ends inside a lexeme of the i-th kind of `TokenSequences`.
 """
 _KEPT = 256
 """Lexer states whose sequences are kept."""
@@ -60,20 +61,18 @@ class TokenSequences:
     """
 
     def __init__(self, store: Store) -> None:
-        table, vocabulary = store.table, store.vocabulary
-        self.grammar = store.grammar
+        table = self._table = store.table
+        self.grammar, self._tokens = store.grammar, store.vocabulary.tokens
         n, classes = int(table[schema.N_LEXER_STATES]), int(table[schema.N_CLASSES])
-        self._byte_class = part_of(table, schema.BYTE_CLASS, 256)
-        self._next = part_of(table, schema.NEXT_STATE, n, classes)
-        self._output = part_of(table, schema.OUTPUT, n, classes)
-        self._end = part_of(table, schema.END_OUTPUT, n)
-        self._table = table
+        self._class_of: list[int] = part_of(table, schema.BYTE_CLASS, 256).tolist()
+        self._next: list[list[int]] = part_of(table, schema.NEXT_STATE, n, classes).tolist()
+        self._output: list[list[int]] = part_of(table, schema.OUTPUT, n, classes).tolist()
+        self._end: list[int] = part_of(table, schema.END_OUTPUT, n).tolist()
+        starts = part_of(table, schema.OUTPUT_START, max(map(max, [*self._output, self._end])) + 2).tolist()
+        symbols = part_of(table, schema.OUTPUT_SYMBOLS, starts[-1]).tolist()
+        self._outputs = [tuple(symbols[begin:end]) for begin, end in pairwise(starts)]
         self._has_modes = int(table[schema.N_MODES]) > 1
-        self._starts = np.concatenate([[0], np.cumsum([len(token) for token in vocabulary.tokens])])
-        self._bytes = np.frombuffer(b"".join(vocabulary.tokens), np.uint8)
-        self._lengths = np.diff(self._starts)
-        self._number: dict[tuple[int, ...], int] = {(): 0}
-        self._steps: list[tuple[int, ...]] = [()]
+        self._number: dict[tuple[int, ...], int] = {}
         self._known: dict[int, Int32] = {}
         columns = part_of(table, schema.SYMBOL_COLUMN, self.grammar.n_terminals).tolist()
         # Terminals that the parser treats alike share a column.
@@ -121,100 +120,58 @@ class TokenSequences:
         if found is None:
             if len(self._known) >= _KEPT:
                 del self._known[next(iter(self._known))]
-            found = self._known[configuration.lexer] = self._walk(configuration.lexer)
+            # PERF: takes no longer than all tokens in step, in arrays (10 to 200 ms of a CPU for
+            # 32,768 to 131,072 tokens)
+            number, state = self._number, configuration.lexer
+            numbers = [number.setdefault(self._sequence(state, token), len(number)) for token in self._tokens]
+            found = self._known[state] = np.array(numbers, np.int32)
         return found
 
-    def _walk(self, state: int) -> Int32:
-        """(V,) int32: for each token the number of its sequence.
-
-        All tokens run through the lexer in step.
-        """
-        size = len(self._lengths)
-        number = np.zeros(size, np.int32)
-        states = np.full(size, state, np.int64)
-        alive = np.flatnonzero(self._lengths)
-        at = 0
-        while len(alive):
-            classes = self._byte_class[self._bytes[self._starts[alive] + at]]
-            now = states[alive]
-            after, output = self._next[now, classes], self._output[now, classes]
-            self._add(number, alive, output, output != 0)
-            self._add(number, alive, _NOTHING + now, after == DEAD)
-            # Where the parser chooses what competes next, the bytes alone do not tell.
-            is_cut = (after < 0) & (after != DEAD)
-            if self._has_modes:
-                is_cut |= (after == 0) & (self._lengths[alive] > at + 1)
-            self._add(number, alive, np.full(len(alive), _CUT), is_cut)
-            states[alive] = after
-            at += 1
-            goes_on = (after >= 0) & ~is_cut
-            is_last = self._lengths[alive] == at
-            ended = alive[goes_on & is_last]
-            self._add(number, ended, _BEGUN + states[ended], states[ended] != 0)
-            alive = alive[goes_on & ~is_last]
-        return number
-
-    def _add(
-        self, number: Int32, tokens: npt.NDArray[Any], step: npt.NDArray[Any], where: npt.NDArray[np.bool_]
-    ) -> None:
-        """Append a step to the sequences of some tokens."""
-        tokens, step = tokens[where], step[where].astype(np.int64)
-        if not len(tokens):
-            return
-        pairs, which = np.unique(np.stack([number[tokens], step]), axis=1, return_inverse=True)
-        grown = []
-        for old, one in pairs.T.tolist():
-            steps = (*self._steps[old], *self._of_step(one))
-            found = self._number.get(steps)
-            if found is None:
-                found = self._number[steps] = len(self._steps)
-                self._steps.append(steps)
-            grown.append(found)
-        number[tokens] = np.array(grown, np.int32)[which.reshape(-1)]
-
-    def _of_step(self, step: int) -> tuple[int, ...]:
-        """The terminals of a step, or its mark.
+    def _sequence(self, state: int, token: bytes) -> tuple[int, ...]:
+        """The sequence of a token in a lexer state: numbers of terminals, and marks.
 
         A lexeme that could end where the token ends counts as what it is now. Otherwise it is only
         begun.
         """
-        if step < _CUT:
-            return self._outputs(step)
-        if step < _NOTHING:
-            return (-_CUT,)
-        state = step - (_NOTHING if step < _BEGUN else _BEGUN)
-        end = int(self._end[state])
-        ended = self._outputs(end) if end >= 0 else ()
-        if step < _BEGUN:
-            return (*ended, -_NOTHING)
-        if end >= 0:
-            return ended
+        found: list[int] = []
+        for at, byte in enumerate(token, start=1):
+            klass = self._class_of[byte]
+            output, after = self._output[state][klass], self._next[state][klass]
+            if output:
+                found += self._outputs[output]
+            if after == DEAD:
+                return (*found, *self._ended(state), _NOTHING)
+            # Where the parser chooses what competes next, the bytes alone do not tell.
+            if after < 0 or (self._has_modes and after == START_STATE and at < len(token)):
+                return (*found, _CUT)
+            state = after
+        if not token or state == START_STATE:
+            return tuple(found)
+        if self._end[state] >= 0:
+            return (*found, *self._ended(state))
         begun = self._begun_in.get(state)
         if begun is None:
-            terminals = self._may_become(state)
-            begun = self._begun_in[state] = self._begun.setdefault(terminals, len(self._begun))
-        return (-_BEGUN - begun,)
+            begun = self._begun_in[state] = self._begun.setdefault(self._may_become(state), len(self._begun))
+        return (*found, _BEGUN - begun)
 
-    def _outputs(self, number: int) -> tuple[int, ...]:
-        """The terminals of an output."""
-        begin, end = part_of(self._table, schema.OUTPUT_START, number + 2)[number:].tolist()
-        symbols = int(self._table[schema.OUTPUT_SYMBOLS])
-        return tuple(self._table[symbols + begin : symbols + end].tolist())
+    def _ended(self, state: int) -> tuple[int, ...]:
+        """The terminals that the end of the text emits in a state; () if it cannot end there."""
+        return self._outputs[self._end[state]] if self._end[state] >= 0 else ()
 
     def describe(self, number: int) -> str:
         """A sequence in words."""
         if number == END_OF_TEXT:
             return "end of text"
         words = []
-        for step in self._steps[number]:
+        for step in list(self._number)[number]:
             if step >= 0:
                 words.append(self.grammar.display_name(step))
-            elif step == -_NOTHING:
+            elif step == _NOTHING:
                 words.append("then nothing that is a terminal")
-            elif step == -_CUT:
+            elif step == _CUT:
                 words.append("...")
             else:
-                begun = list(self._begun)[-step - _BEGUN]
+                begun = list(self._begun)[_BEGUN - step]
                 words.append(f"{_names(self.grammar, begun)} (begun)" if begun else "(begun)")
         return " ".join(words) or "ignored text"
 
@@ -224,11 +181,10 @@ class TokenSequences:
         seen, agenda = {state}, [state]
         while agenda:
             now = agenda.pop()
-            quiet = self._output[now] == 0
-            outputs = [*np.unique(self._output[now][~quiet]).tolist(), int(self._end[now])]
-            found.update(symbols[0] for number in outputs if number > 0 and (symbols := self._outputs(number)))
-            for after in np.unique(self._next[now][quiet]).tolist():
-                if after > 0 and after not in seen:
+            outputs = {*self._output[now], self._end[now]}
+            found.update(symbols[0] for number in outputs if number > 0 and (symbols := self._outputs[number]))
+            for after, output in zip(self._next[now], self._output[now], strict=True):
+                if not output and after > START_STATE and after not in seen:
                     seen.add(after)
                     agenda.append(after)
         return tuple(sorted(found))

@@ -19,8 +19,7 @@ from maskwright.analysis.kept import cached_property
 from maskwright.analysis.lexing.lexemes import Lexemes, members, terminal_rank, union_over_reachable
 from maskwright.analysis.lr.automaton import bits
 from maskwright.analysis.regex.dfa import Dfa
-from maskwright.decoding.reference.lexer import Lexer as PlainLexer
-from maskwright.decoding.reference.lexer import shortest_texts
+from maskwright.decoding.reference import lexer as reference
 
 MAX_PAIRS = 20_000
 """Pairs of states looked at to decide whether one terminal can stand before another.
@@ -36,7 +35,7 @@ Edges = list[tuple[int, int]]
 """Transitions of one state: (byte, next state)."""
 
 
-class Lexer(PlainLexer):
+class Lexer(reference.Lexer):
     """The union automaton of a grammar's terminals, and what wins in its states.
 
     automata : for each terminal the automaton of its lexemes (`Facts.lexemes`), or None.
@@ -82,7 +81,7 @@ class Lexer(PlainLexer):
 
         The states are in the order of length.
         """
-        return shortest_texts(self.union.starts, self.edges.__getitem__)
+        return reference.shortest_texts(self.union.starts, self.edges.__getitem__)
 
     def lexemes(self, usable: npt.NDArray[np.bool_] | None = None) -> dict[int, bytes]:
         """Terminal -> a shortest text that is lexed as it. Terminals that always lose are missing.
@@ -91,7 +90,7 @@ class Lexer(PlainLexer):
         """
         edges = self.edges if usable is None else self.usable_edges(usable)
         found: dict[int, bytes] = {}
-        for state, text in shortest_texts(self.union.starts, edges.__getitem__).items():
+        for state, text in reference.shortest_texts(self.union.starts, edges.__getitem__).items():
             if text and self.winner[state] >= 0:
                 found.setdefault(self.winner[state], text)
         return found
