@@ -69,6 +69,7 @@ from maskwright.analysis.legality.verdict import START, TerminalSequence
 from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.encoding import LrTables
 from maskwright.analysis.lr.tables import Policy, build_lr_tables
+from maskwright.analysis.lr.yields import Yields
 
 Case: TypeAlias = tuple[AnyContext, TerminalSequence] | tuple[AnyContext, TerminalSequence, TerminalSequence]
 """A context and a sequence; for "jointly" a context and two sequences."""
@@ -349,23 +350,11 @@ class ExactDeciders:
 
     @cached_property
     def _shortest_words(self) -> dict[int, TerminalSequence]:
-        """A shortest terminal word of each symbol; of equally short ones the first that is found.
+        """A shortest terminal word of each symbol.
 
         Raises LimitError if a symbol has none of up to _MAX_WORD terminals.
         """
-        words: dict[int, TerminalSequence] = {t: (t,) for t in range(self.grammar.n_terminals)}
-        changed = True
-        while changed:
-            changed = False
-            for rule in self.grammar.rules:
-                if not all(symbol in words for symbol in rule.rhs):
-                    continue
-                length = sum(len(words[symbol]) for symbol in rule.rhs)
-                if length > _MAX_WORD:
-                    continue
-                if rule.lhs not in words or length < len(words[rule.lhs]):
-                    words[rule.lhs] = tuple(terminal for symbol in rule.rhs for terminal in words[symbol])
-                    changed = True
+        words = Yields(self.grammar).words(_MAX_WORD)
         for rule in self.grammar.rules:
             if rule.lhs not in words:
                 raise LimitError(
