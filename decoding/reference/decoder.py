@@ -68,11 +68,9 @@ class ReferenceDecoder:
             )
         self.store = store
         self.grammar = store.grammar
-        self.layout = store.grammar.layout
-        self._newline = self.grammar.newline
         # The store's codes have only the moves of its tokens. Text given as bytes may need others.
-        codes = EventCodes(self.grammar.n_terminals, Moves(self.layout))
-        self.lexer = NfaLexer(store.nfa, codes, self._newline)
+        codes = EventCodes(self.grammar.n_terminals, Moves(self.grammar.layout))
+        self.lexer = NfaLexer(store.nfa, codes, self.grammar.newline)
         tables = build_lr_tables(self.grammar)
         self.parser = TextParser(self.grammar, Parser(tables, self.grammar.name), [0] * tables.n_states)
         self._entries: dict[int, list[tuple[Symbols, int]]] = {}
@@ -99,12 +97,12 @@ class ReferenceDecoder:
                 continue
             if kind == "leave" and column is NO_COLUMN and codes.moves.members[value].stop != ABSOLUTE:
                 return None  # a newline without a line feed cannot end
-            is_newline = kind != "terminal" or value == self._newline
+            is_newline = kind != "terminal" or value == self.parser.newline
             if state.depth and is_newline:
                 continue  # brackets make the layout drop newlines
             after: Configuration | Refusal = state
             if kind != "leave":
-                after = self.parser.take(state._replace(read=None), self._newline if is_newline else value)
+                after = self.parser.take(state, self.parser.newline if is_newline else value)
             if kind != "terminal" and isinstance(after, Configuration):
                 begun = column if kind == "leave" and column is not NO_COLUMN else FIRST_COLUMN
                 after = self._line(after, codes.moves.members[value].after(begun))
@@ -145,8 +143,8 @@ class ReferenceDecoder:
         state = hypothesis.lexer_state
         read = hypothesis.parser.read
         last: int | None = START if read is None else read[0]
-        if state != self.lexer.start and int(self.store.nfa.terminal[state]) == self._newline:
-            last = None if hypothesis.parser.depth else self._newline
+        if state != self.lexer.start and int(self.store.nfa.terminal[state]) == self.parser.newline:
+            last = None if hypothesis.parser.depth else self.parser.newline
         cell = self.store.cell(state, last)
         if cell not in self._entries:
             self._entries[cell] = self.store.entries(cell)
@@ -170,6 +168,7 @@ class ReferenceDecoder:
             for symbols, lexer_state, column in self.lexer.outcomes(hypothesis.lexer_state, hypothesis.column, token):
                 after = self.read(hypothesis.parser, symbols, hypothesis.column, self.lexer.codes)
                 if after is not None:
+                    after = after._replace(read=after.read and (*after.read[:2], None))
                     found[Hypothesis(after, lexer_state, column)] = None
         return tuple(found)
 
@@ -225,7 +224,7 @@ class ReferenceDecoder:
         if lexer_state != self.lexer.start:
             if not self.store.nfa.is_accepting[lexer_state]:
                 return False
-            if int(self.store.nfa.terminal[lexer_state]) == self._newline and not hypothesis.parser.depth:
+            if int(self.store.nfa.terminal[lexer_state]) == self.parser.newline and not hypothesis.parser.depth:
                 if hypothesis.column is None:
                     return False
                 state = self._line(hypothesis.parser, hypothesis.column)

@@ -40,8 +40,7 @@ class Interpreter(TextParser):
         """Whether no text can be completed after a shift."""
         live, class_of, kinds = self.machine.live, self.machine.class_of, self._kinds
         assert live is not None
-        waiting = []
-        at = stack
+        waiting, at = [], stack
         while at not in kinds:
             waiting.append(at)
             assert at.below is not None  # INVARIANT: the lowest stack has a kind

@@ -63,8 +63,6 @@ class Lexer:
 
         There is none either if the text ends inside an unfinished lexeme: one that only the end of
         the text could make fail, such as an open string.
-
-        mode, begin : as for `scan`.
         """
         terminal, end, state = self.scan(mode, text, begin)
         if terminal < 0 or state < 0 or end == len(text) or self._may_fail(terminal, state, text[end:]):

@@ -119,6 +119,8 @@ class Parser:
         Raises: LimitError if the text has too many readings.
         Cost: O(reductions), once for each stack and terminal.
         """
+        if len(stacks) == 1 and (known := stacks[0].after.get(column)) is not None:
+            return known
         room = [self._most_at_once]
         parts = [self._shift(stack, column, room) for stack in stacks]
         if len(parts) == 1:
