@@ -74,6 +74,13 @@ for words, one in (
     ("SQL statements | #, # | # % |", shares.at("sql")),
 ):
     budgets.figure(words, one("texts"), one("tokens"), one("share_percent"))
+of_schemas, of_calls = both.at("ours"), shares.at("tool calls")
+budgets.figure(
+    "they are not at # of # places of the schemas' instances, and at # of # of the tool calls",
+    *(n for one in (of_schemas, of_calls) for n in (one("places") - one("apart"), one("places"))),
+)
+budgets.figure("`mw.tokenize_partial` makes # and # tokens", of_schemas("held"), of_calls("held"))
+budgets.holds("all of them the text's", of_schemas("held_wrong") == of_calls("held_wrong") == 0)
 peer = both.at("llguidance")
 budgets.figure("# %, in # places other tokens of the same text", peer("share_percent"), peer("wrong"))
 budgets.holds("The texts are those that both engines read", peer("tokens") == both("ours/tokens"))
