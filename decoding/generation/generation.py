@@ -216,6 +216,8 @@ class Generation:
         if self._healing.to_spell:
             apply_mask(logits, self._healing.words(None if self._matcher is None else self._words))
         blanks = None if self._matcher is None else self._blanks.too_many(self._text)
+        if self._matcher is not None and not self._tokens and not self._healing.to_spell:
+            blanks = self._blanks.at_start(self._matcher, self._before)
         if self._matcher is not None and blanks is not None and not self._has_mask:
             self._fill(self._matcher)
         if self._has_mask:
@@ -459,8 +461,10 @@ def generate(
         `fast_forward`. The tokens that spell `heal` and those of an ending are not held to it.
 
     White space is bounded: behind 128 bytes of it, or four line feeds, no more is taken if anything
-    else may come. A budget that holds an ending of the prompt is kept: a token after which no
-    ending would fit is not taken, and where `MOST_TRIES` in a row do not fit, the text is closed.
+    else may come. No text begins with white space that means nothing, unless `prompt_tokens` ends
+    in other text (docs/generation.md). A budget that holds an ending of the prompt is kept: a token
+    after which no ending would fit is not taken, and where `MOST_TRIES` in a row do not fit, the
+    text is closed.
 
     Raises: MaskwrightError if a parameter is out of range or of another kind, if there is neither a
         matcher nor a vocabulary, or, at the first token, if the vocabulary is not the model's;

@@ -160,7 +160,7 @@ def complete(
         from maskwright.decoding.generation.options import check_options
         from maskwright.python_names import PythonNames
 
-        check_options(**options)
+        check_options(options)
         if reference is not None:
             _check_reference(reference)
         # check all that does not need the model before the model is loaded, which takes long
