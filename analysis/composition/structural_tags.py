@@ -262,7 +262,7 @@ class FormatReader:
             return xml_arguments(self._host, found, style, excluded, behind)
         graph = excluding(found.texts.graph, excluded)
         return self._host.part(
-            "JSON", JsonSchema(found.name, found.schema, found.texts._replace(graph=graph), found.options)
+            "schema", JsonSchema(found.name, found.schema, found.texts._replace(graph=graph), found.options)
         )
 
     def _qwen(self, form: Mapping[str, Any], where: str, ends: Ends, behind: Body = ()) -> Body:

@@ -288,7 +288,9 @@ class TextState(ABC):
         if code == constants.OUT_OF_RANGE:
             raise IllegalTokenError(f"{what} is out of range: the vocabulary has the ids 0 to {vocabulary.size - 1}")
         if code == constants.AFTER_END:
-            raise IllegalTokenError(f"{what} {'come' if token is None else 'comes'} after the end of the text: reset() begins a new one")
+            raise IllegalTokenError(
+                f"{what} {'come' if token is None else 'comes'} after the end of the text: reset() begins a new one"
+            )
         if code == constants.NOT_COMPLETE:
             raise IllegalTokenError(f"{what} ends the text, which is not complete here{there}")
         if code == constants.NO_TEXT:

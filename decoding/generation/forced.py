@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.arguments import need_type
 from maskwright.decoding.engine.arguments import plain_bytes
 from maskwright.decoding.engine.forced import Forced, forced
+from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.vocabulary.masks import n_words, words_of
 
 if TYPE_CHECKING:
-    from maskwright.decoding.matcher import Matcher
     from maskwright.maskstore.canonical import CanonicalState, CanonicalTokens
     from maskwright.maskstore.canonical.tokens import Spot
 
@@ -140,8 +141,11 @@ def tokenize_partial(state: CanonicalState, data: bytes) -> tuple[list[int], byt
     >>> [state.tokens.vocabulary.tokens[token] for token in tokens], left
     ([b'def', b' mean', b'('], b'numb')
 
+    Raises: MaskwrightError if one is of another kind.
+
     Source: llguidance, `tokenize_partial` and its article on fast-forward tokens.
     """
+    _check_state(state)
     data = plain_bytes("data", data)
     vocabulary = state.tokens.vocabulary
     texts = vocabulary.sorted_texts
@@ -153,6 +157,12 @@ def tokenize_partial(state: CanonicalState, data: bytes) -> tuple[list[int], byt
             every.masks[at] = words_of(texts.ids[first:end], vocabulary.size)
     tokens = ForcedSpellings(every, state).tokens()
     return tokens, data[sum(len(vocabulary.tokens[token]) for token in tokens) :]
+
+
+def _check_state(state: object) -> None:
+    from maskwright.maskstore.canonical import CanonicalState  # PERF: whoever has such a state has it
+
+    need_type("state", state, CanonicalState, "a CanonicalState, as load_canonical(...).start() gives")
 
 
 __all__ = ["ForcedSpellings", "forced_tokens", "tokenize_partial"]
