@@ -118,7 +118,11 @@ def forced_tokens(matcher: Matcher, state: CanonicalState) -> list[int]:
 
     Each spelling of the forced bytes is followed up to the first token beyond them. Cost: a mask a
     forced byte, and some 20 us a token.
+
+    Raises: MaskwrightError if one is of another kind.
     """
+    need_type("matcher", matcher, Matcher, "a Matcher")
+    _check_state(state)
     return ForcedSpellings(forced(matcher), state).tokens()
 
 

@@ -25,7 +25,7 @@ def blank_model(tokens: list[int]) -> npt.NDArray[np.float32]:
 def written(constraint: Any, before: int = BEGIN, read: bytes = b"", **options: Any) -> bytes:
     matcher = mw.build_store(constraint, VOCABULARY).matcher()
     matcher.advance_bytes(read)
-    return mw.generate(blank_model, matcher, [before], max_tokens=8, **options).run().data
+    return mw.generate(blank_model, matcher, [before], max_tokens=24, **options).run().data
 
 
 OBJECT = {"type": "object", "additionalProperties": False}
