@@ -53,7 +53,7 @@ class Blanks:
         All that may come behind it may come without it.
 
         matcher : as it is before the first token.
-        before : the prompt's last token (see `before_text`); behind other text all may come.
+        before : the prompt's last token, -1 without text; behind other text all may come.
         """
         follows = before >= 0 and not self._vocabulary.tokens[before][-1:].isspace()
         if follows or matcher.remembered() or not matcher.max_rollback:

@@ -31,7 +31,6 @@ from maskwright.decoding.generation.options import (
     Options,
     as_prompt,
     as_stops,
-    before_text,
     check_budget,
     check_sources,
 )
@@ -79,7 +78,9 @@ class Generation:
             None if canonical is None or matcher is None else CanonicalGuide(canonical, matcher, prompt_tokens)
         )
         self._fast_forward = options.fast_forward and matcher is not None
-        self._counts, self._before = None if matcher is None else counts, before_text(vocabulary, prompt_tokens[-1])
+        last_seen = prompt_tokens[-1]  # -1 below if it stands for no text
+        self._before = last_seen if 0 <= last_seen < vocabulary.size and vocabulary.tokens[last_seen] else -1
+        self._counts = None if matcher is None else counts
         self._place = b""  # where the next token stands, for the counts
         self._is_opportunistic = options.opportunistic and matcher is not None and not options.needs_masks
         self._waiting: list[int] = []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from maskwright.analysis.arguments import as_integer, clip, need_number, need_type, refuse_argument
 from maskwright.analysis.errors import LimitError, MaskwrightError
-from maskwright.decoding.engine.arguments import integers, plain_bytes, texts
+from maskwright.decoding.engine.arguments import integers, texts
 from maskwright.decoding.generation.counts import TokenCounts
 from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.vocabulary import Vocabulary
@@ -161,18 +161,6 @@ def as_prompt(tokens: Sequence[int]) -> list[int]:
     return found
 
 
-def as_text(prompt: str | bytes) -> tuple[bytes, str]:
-    """A prompt in UTF-8, and as text.
-
-    Raises: MaskwrightError if it is neither a str nor bytes in UTF-8.
-    """
-    data = prompt.encode("utf-8", "surrogatepass") if isinstance(prompt, str) else plain_bytes("the prompt", prompt)
-    try:
-        return data, data.decode()
-    except UnicodeDecodeError as error:
-        raise MaskwrightError(f"the prompt is not UTF-8: {error.reason} at byte {error.start}") from None
-
-
 def check_budget(matcher: Matcher, ending: Ending, max_tokens: int) -> None:
     """Check that a budget of tokens can hold the ending of a text.
 
@@ -186,11 +174,6 @@ def check_budget(matcher: Matcher, ending: Ending, max_tokens: int) -> None:
             f"max_tokens is {max_tokens}, but the shortest ending of the text{'' if ending.is_shortest else ' that is known'} takes "
             f"{len(ending.tokens)} tokens ({ending.data[:60]!r}); give more tokens, or let the text stay open (close=False)"
         )
-
-
-def before_text(vocabulary: Vocabulary, token: int) -> int:
-    """A prompt's last token as `TokenCounts` takes it: -1 if it stands for no text."""
-    return token if 0 <= token < vocabulary.size and vocabulary.tokens[token] else -1
 
 
 def check_names(names: object, *others: object) -> None:

@@ -251,7 +251,7 @@ def _prompt(prompt: str | None, path: Path | None) -> str:
         data = read_stream(standard_input(), "standard input", MAX_TEXT, "a prompt")
     else:
         return prompt
-    from maskwright.decoding.generation.options import as_text
+    from maskwright.prompts import as_text
 
     return as_text(data)[1]
 

@@ -193,7 +193,7 @@ def test_messages_name_the_places_of_formats_and_no_terminals() -> None:
     ):
         matcher.advance_bytes(b"z")
     token = mw.read_structural_tag({"type": "structural_tag", "format": {"type": "token", "token": "<nope>"}})
-    with pytest.raises(mw.VocabularyError, match="^part token at /format: vocabulary"):
+    with pytest.raises(mw.VocabularyError, match=r"^part token at /format: vocabulary"):
         mw.build_store(token, "python-tiny")
 
 
