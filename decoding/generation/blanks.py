@@ -48,11 +48,8 @@ class Blanks:
         return self._ids_of_lines if last.count(b"\n", len(last) - n_blanks) >= MOST_LINES else None
 
     def at_start(self, matcher: Matcher, before: int) -> npt.NDArray[np.int64] | None:
-        """The ids that begin a text with white space that means nothing; or None.
+        """The ids that begin a text with white space without which the same may come; or None.
 
-        All that may come behind it may come without it.
-
-        matcher : as it is before the first token.
         before : the prompt's last token, -1 without text; behind other text all may come.
         """
         follows = before >= 0 and not self._vocabulary.tokens[before][-1:].isspace()
@@ -69,10 +66,7 @@ class Blanks:
         return np.concatenate(found) if found else None
 
     def leave_out(self, ids: npt.NDArray[np.int64], logits: Logits, words: npt.NDArray[np.int32]) -> None:
-        """Make some of the tokens impossible, if the mask allows any other one.
-
-        words : the mask, (ceil(V / 32),) int32.
-        """
+        """Make some of the tokens impossible, if the mask, (ceil(V / 32),), allows any other one."""
         some = words_of(ids.tolist(), self._vocabulary.size).view(np.int32)
         if (words & ~some).any():
             logits[ids] = -np.inf
@@ -81,9 +75,7 @@ class Blanks:
 @lru_cache(maxsize=8)
 def _ids_of(vocabulary: Vocabulary) -> npt.NDArray[np.int64]:
     """The tokens that are all white space. PERF: O(V) in Python, once for each vocabulary."""
-    found = np.array([i for i, data in enumerate(vocabulary.tokens) if data.isspace()], np.int64)
-    found.setflags(write=False)
-    return found
+    return np.array([i for i, data in enumerate(vocabulary.tokens) if data.isspace()], np.int64)
 
 
 @lru_cache(maxsize=8)

@@ -118,7 +118,6 @@ def forced_tokens(matcher: Matcher, state: CanonicalState) -> list[int]:
 
     Each spelling of the forced bytes is followed up to the first token beyond them. Cost: a mask a
     forced byte, and some 20 us a token.
-
     Raises: MaskwrightError if one is of another kind.
     """
     need_type("matcher", matcher, Matcher, "a Matcher")
@@ -144,8 +143,6 @@ def tokenize_partial(state: CanonicalState, data: bytes) -> tuple[list[int], byt
     >>> tokens, left = tokenize_partial(state, b"def mean(numb")
     >>> [state.tokens.vocabulary.tokens[token] for token in tokens], left
     ([b'def', b' mean', b'('], b'numb')
-
-    Raises: MaskwrightError if one is of another kind.
 
     Source: llguidance, `tokenize_partial` and its article on fast-forward tokens.
     """

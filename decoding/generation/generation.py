@@ -462,10 +462,8 @@ def generate(
         `fast_forward`. The tokens that spell `heal` and those of an ending are not held to it.
 
     White space is bounded: behind 128 bytes of it, or four line feeds, no more is taken if anything
-    else may come. No text begins with white space that means nothing, unless `prompt_tokens` ends
-    in other text (docs/generation.md). A budget that holds an ending of the prompt is kept: a token
-    after which no ending would fit is not taken, and where `MOST_TRIES` in a row do not fit, the
-    text is closed.
+    else may come, and none at the start (docs/generation.md). A budget that holds an ending of the
+    prompt is kept: no token is taken after which none would fit; after `MOST_TRIES` the text closes.
 
     Raises: MaskwrightError if a parameter is out of range or of another kind, if there is neither a
         matcher nor a vocabulary, or, at the first token, if the vocabulary is not the model's;
