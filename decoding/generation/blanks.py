@@ -66,7 +66,7 @@ class Blanks:
         return np.concatenate(found) if found else None
 
     def leave_out(self, ids: npt.NDArray[np.int64], logits: Logits, words: npt.NDArray[np.int32]) -> None:
-        """Make some tokens impossible if the mask allows any other: words is (ceil(V / 32),) int32."""
+        """Make some tokens impossible, if words, the mask (int32), allows any other one."""
         some = words_of(ids.tolist(), self._vocabulary.size).view(np.int32)
         if (words & ~some).any():
             logits[ids] = -np.inf

@@ -463,7 +463,7 @@ def generate(
 
     White space is bounded: behind 128 bytes of it, or four line feeds, no more is taken if anything
     else may come, and none at the start (docs/generation.md). A budget that holds an ending of the
-    prompt is kept: no token is taken after which none would fit; after `MOST_TRIES` the text closes.
+    prompt is kept: no token is taken after which none fits; after `MOST_TRIES` the text closes.
 
     Raises: MaskwrightError if a parameter is out of range or of another kind, if there is neither a
         matcher nor a vocabulary, or, at the first token, if the vocabulary is not the model's;
