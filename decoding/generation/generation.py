@@ -31,7 +31,6 @@ from maskwright.decoding.generation.options import (
     Options,
     as_prompt,
     as_stops,
-    before_text,
     check_budget,
     check_sources,
 )
@@ -79,7 +78,9 @@ class Generation:
             None if canonical is None or matcher is None else CanonicalGuide(canonical, matcher, prompt_tokens)
         )
         self._fast_forward = options.fast_forward and matcher is not None
-        self._counts, self._before = None if matcher is None else counts, before_text(vocabulary, prompt_tokens[-1])
+        last_seen = prompt_tokens[-1]  # -1 below if it stands for no text
+        self._before = last_seen if 0 <= last_seen < vocabulary.size and vocabulary.tokens[last_seen] else -1
+        self._counts = None if matcher is None else counts
         self._place = b""  # where the next token stands, for the counts
         self._is_opportunistic = options.opportunistic and matcher is not None and not options.needs_masks
         self._waiting: list[int] = []
@@ -216,6 +217,8 @@ class Generation:
         if self._healing.to_spell:
             apply_mask(logits, self._healing.words(None if self._matcher is None else self._words))
         blanks = None if self._matcher is None else self._blanks.too_many(self._text)
+        if self._matcher is not None and not self._tokens and not self._healing.to_spell:
+            blanks = self._blanks.at_start(self._matcher, self._before)
         if self._matcher is not None and blanks is not None and not self._has_mask:
             self._fill(self._matcher)
         if self._has_mask:
@@ -459,8 +462,8 @@ def generate(
         `fast_forward`. The tokens that spell `heal` and those of an ending are not held to it.
 
     White space is bounded: behind 128 bytes of it, or four line feeds, no more is taken if anything
-    else may come. A budget that holds an ending of the prompt is kept: a token after which no
-    ending would fit is not taken, and where `MOST_TRIES` in a row do not fit, the text is closed.
+    else may come, and none at the start (docs/generation.md). A budget that holds an ending of the
+    prompt is kept: no token is taken after which none fits; after `MOST_TRIES` the text closes.
 
     Raises: MaskwrightError if a parameter is out of range or of another kind, if there is neither a
         matcher nor a vocabulary, or, at the first token, if the vocabulary is not the model's;

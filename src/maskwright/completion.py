@@ -37,12 +37,12 @@ from maskwright.decoding.generation.generation import Completion, Generation, ge
 from maskwright.decoding.generation.healing import split_for_healing
 from maskwright.decoding.generation.interventions import Intervention, intervention
 from maskwright.decoding.generation.logits import CallReader, ModelReader, Sampler, reader_of
-from maskwright.decoding.generation.options import as_stops, as_text, check_names
+from maskwright.decoding.generation.options import as_stops, check_names
 from maskwright.decoding.logits import apply_mask, need_torch
 from maskwright.decoding.matcher import DEFAULT_ROLLBACK
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 from maskwright.models import BUNDLED, model_folder
-from maskwright.prompts import check_order, read_prompt
+from maskwright.prompts import as_text, check_order, read_prompt
 from maskwright.stores.store import as_store
 
 if TYPE_CHECKING:

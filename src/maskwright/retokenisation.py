@@ -18,8 +18,8 @@ from maskwright.completion import LanguageModel, load_model
 from maskwright.decoding.endings.ending_spelling import spelling_of
 from maskwright.decoding.engine.arguments import text_bytes
 from maskwright.decoding.generation.logits import CallReader, ModelReader, likeliest, reader_of
-from maskwright.decoding.generation.options import as_text
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.prompts import as_text
 
 
 class Retokeniser:

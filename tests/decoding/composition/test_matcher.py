@@ -172,7 +172,7 @@ def test_rollback_fork_pickle(tool: mw.ComposedStore) -> None:
     assert other.is_accepting()
     other.advance(0)
     assert other.is_finished()
-    with pytest.raises(mw.IllegalTokenError, match=r"^bytes b'a' comes after the end of the text"):
+    with pytest.raises(mw.IllegalTokenError, match=r"^bytes b'a' come after the end of the text"):
         other.advance_bytes(b"a")
     with pytest.raises(mw.IllegalTokenError, match=r"^token 99 \(b'a'\) comes after the end of the text"):
         other.advance(99)

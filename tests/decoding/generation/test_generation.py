@@ -281,7 +281,7 @@ def test_a_generation_that_has_failed_says_so() -> None:
 
 @pytest.mark.parametrize("close", [True, False])
 def test_an_end_of_the_prompt_that_cannot_be_healed_is_not_blamed_on_the_model(close: bool) -> None:
-    with pytest.raises(IllegalTokenError, match="bytes b'x' is not legal here"):
+    with pytest.raises(IllegalTokenError, match="bytes b'x' are not legal here"):
         run(random_model(0), heal=b"x", close=close)
     lacking = Vocabulary.from_tokens([b"", b"ab", b"a", b"c"], eos=[0])
     matcher = compile_store(parse_grammar('start: "ab" | "ac" | "bc"', name="g"), lacking).matcher()

@@ -55,12 +55,18 @@ def greedy_model(tokens: Sequence[int], seed: int) -> Any:
     return logits
 
 
+def begins_blank(token: int) -> bool:
+    """Whether it begins with white space, with which no text begins: see `Blanks`."""
+    return vocabulary().tokens[token][:1].isspace()
+
+
 def random_text(rng: random.Random) -> list[int]:
     """The tokens of a random legal text."""
     matcher, words, tokens = store().matcher(), np.zeros(store().n_words, np.uint32), []
     while len(tokens) < 10 and not (tokens and rng.random() < 0.1):
         matcher.fill(words)
-        matcher.advance(token := rng.choice([token for token in tokens_of(words).tolist() if token != EOS] or [EOS]))
+        some = [token for token in tokens_of(words).tolist() if token != EOS and (tokens or not begins_blank(token))]
+        matcher.advance(token := rng.choice(some or [EOS]))
         if token == EOS:
             return tokens
         tokens.append(token)

@@ -96,3 +96,14 @@ def test_what_is_no_bytes() -> None:
     with pytest.raises(mw.MaskwrightError, match=r"data is 'text', .*encode it"):
         mw.tokenize_partial(canonical().start(), "text")  # type: ignore[arg-type]
     assert mw.tokenize_partial(canonical().start(), b"") == ([], b"")
+
+
+def test_what_is_no_state_and_no_matcher() -> None:
+    state, matcher = canonical().start(), mw.build_store("json", "python-tiny").matcher()
+    for wrong in (None, "", 3, object()):
+        with pytest.raises(mw.MaskwrightError, match=r"^state is .*expected a CanonicalState"):
+            mw.tokenize_partial(wrong, b"a")  # type: ignore[arg-type]
+        with pytest.raises(mw.MaskwrightError, match=r"^state is .*expected a CanonicalState"):
+            mw.forced_tokens(matcher, wrong)  # type: ignore[arg-type]
+        with pytest.raises(mw.MaskwrightError, match=r"^matcher is .*expected a Matcher"):
+            mw.forced_tokens(wrong, state)  # type: ignore[arg-type]
