@@ -60,8 +60,10 @@ MOST_COST = 64
 """BOUND: bytes of keys and items up to which it is counted how many there are of each length."""
 MOST_LOWEST = 1_000
 """BOUND: bytes of the shortest key or item, from which on it is not counted."""
-MOST_MORE = 10_000
-"""BOUND: members or items still to come that are told apart. They take two bytes each, or more."""
+MOST_MORE = 20_000
+"""BOUND: members or items still to come that are told apart. They take two bytes each or more."""
+MOST_TOLD = 20_000
+"""BOUND: numbers of items, and of those contained, that are told apart in one array."""
 
 
 class Costs:
@@ -262,9 +264,16 @@ class Costs:
         n_prefix = max(len(shape.shape.prefix), len(shape.shape.contained.prefix) if shape.shape.contained else 0)
         best = NEVER
         costs = {contained: self._closing}
+        n_told = 0
         for n in range(count, n_prefix):
             if n >= n_least:
                 best = min([best, *(cost for inside, cost in costs.items() if inside >= least)])
+            if best <= min(costs.values()):
+                return best
+            n_told += len(costs)
+            if n_told > MOST_TOLD:
+                ends = (cost + 2 * max(n_least - n, least - inside, 0) for inside, cost in costs.items())
+                return min([best, *ends])
             longer: dict[int, int] = {}
             for inside, cost in costs.items():
                 for role in (0, 1):
