@@ -91,8 +91,9 @@ class CharacterCosts:
 
     def _step(self, behind: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """The bytes from each state on by one character. behind : those behind it, by its state."""
-        ways = self._cost + behind[self._after]
-        return np.minimum(np.minimum.reduceat(ways, self._begin), NEVER)
+        ways = np.minimum.reduceat(self._cost + behind[self._after], self._begin)
+        found: npt.NDArray[np.int64] = np.minimum(ways, NEVER)
+        return found
 
     def rest(self, state: int, least: int) -> int:
         """The bytes to the end of a string that has at least so many more characters.
