@@ -124,7 +124,7 @@ WITHIN: dict[str, tuple[Any, bytes]] = {
     ),
     "arrays of arrays": ({"type": "array", "minItems": 1000, "items": ITEMS}, b"[["),
     "minContains": (CONTAINS, b"[1, 2"),
-    "contains in a prefix": (CONTAINS | {"minContains": 2_000, "prefixItems": [{}] * 4_000}, b"[2,"),
+    "contains in a prefix": (CONTAINS | {"minContains": 400, "prefixItems": [{}] * 1_000}, b"[2,"),
     "minProperties": (MEMBERS, b'{"a":1,'),
     "minProperties of some names": (MEMBERS | {"propertyNames": {"pattern": "^a"}}, b'{"a'),
     "maxProperties": ({"type": "object", "maxProperties": 10**12}, b'{"a'),
@@ -152,7 +152,6 @@ def test_numbers_of_many_digits_in_schemas(keyword: str, number: str, tried: Cal
 @pytest.mark.parametrize(
     "schema",
     [
-        '{"type": "array", "prefixItems": [{}] * 10**6}',
         '{"type": "array", "prefixItems": [{}] * 10**6, "uniqueItems": True, "minItems": 10**6}',
         '{"type": "array", "prefixItems": [{}] * 10**6, "contains": {"const": 1}, "minContains": 500_000}',
         '{"type": "array", "prefixItems": [{"type": "integer"} for _ in range(10**6)]}',

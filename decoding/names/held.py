@@ -76,6 +76,7 @@ class Held:
 
     @place.setter
     def place(self, place: Holding | None) -> None:
+        """Hold this at the text's end from now on."""
         self.places[-1] = place
 
     def hold(self, texts: Texts, terminal: str, names: Iterable[str | bytes]) -> None:
