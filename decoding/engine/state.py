@@ -71,6 +71,9 @@ class TextState(ABC):
     """The calls that keep the GIL (`engine.quick`), of the first of `bound`. What they read is not
     noted in `said`: the caller does so."""
     bound: tuple[Any, ...]
+    """What quick calls read, (n,) int64, or None where there are none: addresses, in the order of
+    the engine's `constants`. Behind it arrays that are there, (m,) int32 each, so that they live as
+    long: table, memory and words for masks of a grammar; memory and words of a schema."""
 
     def __init__(self, store: Any, max_rollback: int) -> None:
         self.store, self.max_rollback, self.bound = store, max_rollback, (None,)

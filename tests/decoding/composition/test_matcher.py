@@ -195,7 +195,7 @@ def test_a_pickle_takes_back_what_the_text_could(tool: mw.ComposedStore) -> None
     batch.rollback(0, 2)
     for text, again in (
         (matcher, pickle.loads(pickle.dumps(matcher))),
-        (batch.texts[0], pickle.loads(pickle.dumps(batch)).texts[0]),
+        (batch._texts[0], pickle.loads(pickle.dumps(batch))._texts[0]),
     ):
         assert (text.said(), text.remembered()) == (again.said(), again.remembered()) == (b'{"sql": "a\\"b\\"c"', 1)
         with pytest.raises(mw.MaskwrightError, match="1 are remembered"):
