@@ -1,7 +1,8 @@
 """One text from a language model, token by token under masks, made legal within its budget.
 
-At each step we fill the mask, choose a token and read it. A token after which the text could not
-end within the budget is taken back, and another one chosen. Where only an ending fits, or when time
+At each step we launch the model's pass, fill the mask beside it, wait for the logits, choose a token
+and read it. A token after which the text could not end within the budget is taken back, and another
+one chosen. Where only an ending fits, or when time
 is up, we close the text with the ending at hand. Without a matcher the same loop runs without
 masks, for comparison.
 """
@@ -25,7 +26,7 @@ from maskwright.decoding.generation.counts import TokenCounts
 from maskwright.decoding.generation.guide import CanonicalGuide
 from maskwright.decoding.generation.healing import Healing
 from maskwright.decoding.generation.interventions import Intervention, intervention
-from maskwright.decoding.generation.logits import Logits, Sampler, reader_of
+from maskwright.decoding.generation.logits import Logits, Sampler, likeliest, reader_of
 from maskwright.decoding.generation.names import NameGuide, NameSource
 from maskwright.decoding.generation.options import (
     Options,
@@ -82,6 +83,8 @@ class Generation:
         self._counts, self._before = None if matcher is None else counts, before_text(vocabulary, prompt_tokens[-1])
         self._place = b""  # where the next token stands, for the counts
         self._is_opportunistic = options.opportunistic and matcher is not None and not options.needs_masks
+        # whether the model is asked for each token, whatever the mask is
+        self._is_asked = not (options.fast_forward or options.stop_when_complete or counts is not None)
         self._waiting: list[int] = []
         self._has_mask = False  # of the next token
         self._lookahead = options.lookahead_of(matcher)
@@ -169,6 +172,8 @@ class Generation:
             return "tokens"
         if self._max_seconds is not None and time.perf_counter() - self._begin >= self._max_seconds:
             return "seconds"
+        if self._is_asked:
+            self._reader.launch()
         begin = time.perf_counter()
         self._has_mask = False
         token = self._waiting.pop(0) if self._waiting else -1
@@ -218,12 +223,14 @@ class Generation:
         blanks = None if self._matcher is None else self._blanks.too_many(self._text)
         if self._matcher is not None and blanks is not None and not self._has_mask:
             self._fill(self._matcher)
+        own = likeliest(logits) if self._has_mask else -1
         if self._has_mask:
-            self._note(logits)
+            self._note(logits, own)
         if blanks is not None:
             self._blanks.leave_out(blanks, logits, self._words)
+            own = -1
         tries, n_relaxed = MOST_TRIES, self._n_relaxed
-        token = self._try_first(logits) if self._is_tried_first() else self._choose(logits)
+        token = self._try_first(logits) if self._is_tried_first() else self._choose(logits, own)
         while not (is_name := self._is_name(token)) or not self._fits(token, left):
             tries -= is_name
             if not tries:
@@ -274,7 +281,7 @@ class Generation:
             self._note(logits, token)
         return self._choose(logits)
 
-    def _note(self, logits: Logits, own: int = -1) -> None:
+    def _note(self, logits: Logits, own: int) -> None:
         """Note it if the mask forbids the model's own choice. own : as of `intervention`."""
         if found := intervention(len(self._tokens), logits, self._words, own):
             self._interventions.append(found)
@@ -317,18 +324,17 @@ class Generation:
             self._names.take_back(new_bytes)
         return False
 
-    def _choose(self, logits: Logits) -> int:
+    def _choose(self, logits: Logits, own: int = -1) -> int:
         """Choose a token of the mask, and read it.
 
-        logits : (N,) float32; those of refused tokens are set to -inf. While healing, those that do
-            not spell the prompt's end are so already.
+        logits : (N,) float32; those of refused tokens may be set to -inf. While healing, those that
+            do not spell the prompt's end are so already.
+        own : the likeliest token, if it is known.
         """
         guide = self._guide if not self._healing.to_spell else None
         token = -1 if guide is None else guide.choose(self._words, logits, self._sampler)
         if token < 0:
-            if self._matcher is not None:
-                apply_mask(logits, self._words)
-            token = self._sampler.choose(logits)
+            token = self._sampler.choose(logits, None if self._matcher is None else self._words, own)
             if self._matcher is not None:
                 self._matcher.advance(token)
             if self._guide is not None:

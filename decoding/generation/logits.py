@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.arguments import a_type, clip
 from maskwright.analysis.errors import MaskwrightError
-from maskwright.decoding.logits import need_torch
+from maskwright.decoding.logits import apply_mask, need_torch
 
 Logits = npt.NDArray[np.float32]
 
@@ -24,6 +24,11 @@ def likeliest(logits: Logits) -> int:
     """The first token of the greatest logit. NaN is less than all; 0 if all are NaN."""
     best = int(np.argmax(logits))  # PERF: a NaN is taken for the greatest, so one is seen here
     return best if not np.isnan(logits[best]) or np.isnan(logits).all() else int(np.nanargmax(logits))
+
+
+def allows(words: npt.NDArray[np.integer], token: int) -> bool:
+    """Whether a token is in a mask; none is beyond it. words : (n,) int32 or uint32."""
+    return token >> 5 < len(words) and bool(words[token >> 5] >> (token & 31) & 1)
 
 
 class Sampler:
@@ -39,14 +44,23 @@ class Sampler:
         self._temperature, self._top_k, self._top_p = temperature, top_k, top_p
         self._random = np.random.default_rng(seed)
 
-    def choose(self, logits: Logits) -> int:
+    def choose(self, logits: Logits, words: npt.NDArray[np.integer] | None = None, own: int = -1) -> int:
         """Choose a token. At temperature 0 ties go to the lowest id.
 
-        logits : (N,) float32; -inf where a token is refused.
+        logits : (N,) float32; -inf where a token is refused. They may be changed if there are words.
+        words : a mask of the tokens that may come, if it is not in the logits already.
+        own : the likeliest token of the logits, if it is known.
 
         Raises: MaskwrightError if the greatest logit is not finite.
         """
-        best = likeliest(logits)
+        best = likeliest(logits) if own < 0 else own
+        if words is not None:
+            # PERF: the likeliest token of all is the likeliest of those that may come, if it is one
+            is_allowed = allows(words, best)
+            if not is_allowed or self._temperature >= LEAST_TEMPERATURE:
+                apply_mask(logits, words)
+            if not is_allowed:
+                best = likeliest(logits)
         if logits[best] == np.inf:
             raise MaskwrightError(f"the model gives the allowed token {best} the logit +inf: its numbers overflow")
         if not np.isfinite(logits[best]):
@@ -90,12 +104,13 @@ class ModelReader:
         self._drafted: list[int] = []  # tokens that were read ahead, and what comes behind each
         self._rows: list[Logits] = []
         self._asked: Logits | None = None  # since the last token
+        self._launched: Any = None  # the logits of a pass that may be under way
         self.seconds = 0.0
         self.calls = 0
 
     def push(self, token: int) -> None:
         """Add a token to the text."""
-        self._asked = None
+        self._asked = self._launched = None
         if self._drafted and self._drafted[0] == token:
             del self._drafted[0]
             # a forced token is read without its logits, whose row goes
@@ -123,11 +138,21 @@ class ModelReader:
         token is added, the answer is the same, without a pass.
         """
         if self._asked is None:
-            self._asked = self._rows.pop(0) if self._rows else self._read(draft)
+            if not self._rows:
+                self.launch(draft)
+                begin = time.perf_counter()
+                self._rows, self._launched = list(self._launched.cpu().numpy()), None
+                self.seconds += time.perf_counter() - begin
+            self._asked = self._rows.pop(0)
         return self._asked.copy()  # the caller may write into it
 
-    def _read(self, draft: Sequence[int]) -> Logits:
-        """Read what is new, and the draft. draft : as of `logits`."""
+    def launch(self, draft: Sequence[int] = ()) -> None:
+        """Begin the pass for which `logits` waits, unless its answer is known. draft : as there.
+
+        A device works on while the caller does. On the CPU the pass is over when this returns.
+        """
+        if self._launched is not None or self._asked is not None or self._rows:
+            return
         begin = time.perf_counter()
         is_full = self._n_cached >= self._context or len(self._tokens) > self._context
         if self._context and (self._cache is None or is_full):
@@ -145,12 +170,9 @@ class ModelReader:
         # Without a cache all tokens are read each time.
         self._cache = getattr(found, self._cache_name, None)
         self._n_cached = len(self._tokens) + len(self._drafted) if self._cache is not None else 0
-        rows = found.logits[0, -1 - len(self._drafted) :].float().cpu().numpy()
-        first: Logits = rows[0]
-        self._rows = list(rows[1:])
+        self._launched = found.logits[0, -1 - len(self._drafted) :].float()
         self.seconds += time.perf_counter() - begin
         self.calls += 1
-        return first
 
 
 def _can_be_cut(cache: Any) -> bool:
@@ -182,21 +204,32 @@ class CallReader:
             )
         self._function = function
         self._tokens = list(tokens)
+        self._launched: Any = None
         self.is_ahead = False
         self.seconds = 0.0
         self.calls = 0
 
     def push(self, token: int) -> None:
         """Add a token to the text."""
+        self._launched = None
         self._tokens.append(token)
+
+    def launch(self) -> None:
+        """Call the function now. `logits` takes what it returns, and waits for a device if it must."""
+        begin = time.perf_counter()
+        self._launched = self._function(list(self._tokens))
+        self.seconds += time.perf_counter() - begin
+        self.calls += 1
 
     def logits(self, draft: Sequence[int] = ()) -> Logits:
         """The (N,) float32 logits of the next token. draft : of no use to a function.
 
         Raises: MaskwrightError if the function returns another shape.
         """
+        if self._launched is None:
+            self.launch()
         begin = time.perf_counter()
-        found = self._function(list(self._tokens))
+        found, self._launched = self._launched, None
         if hasattr(found, "detach"):
             found = found.detach().float().cpu().numpy()
         try:
@@ -210,5 +243,4 @@ class CallReader:
                 f"the model gave logits of shape {logits.shape}; expected (N,), those of the next token"
             )
         self.seconds += time.perf_counter() - begin
-        self.calls += 1
         return logits

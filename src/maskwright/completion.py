@@ -38,7 +38,7 @@ from maskwright.decoding.generation.healing import split_for_healing
 from maskwright.decoding.generation.interventions import Intervention, intervention
 from maskwright.decoding.generation.logits import CallReader, ModelReader, Sampler, reader_of
 from maskwright.decoding.generation.options import as_stops, as_text, check_names
-from maskwright.decoding.logits import apply_mask, need_torch
+from maskwright.decoding.logits import need_torch
 from maskwright.decoding.matcher import DEFAULT_ROLLBACK
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 from maskwright.models import BUNDLED, model_folder
@@ -351,8 +351,7 @@ class ModelDraw:
         logits = self._reader.logits()
         if found := intervention(len(tokens), logits, words):
             self.interventions.append(found)
-        apply_mask(logits, words)
-        return self._sampler.choose(logits)
+        return self._sampler.choose(logits, words)
 
 
 def next_token_of(model: LanguageModel, temperature: float = 0.8, seed: int = 0) -> ModelDraw:
