@@ -1,10 +1,9 @@
 """One text from a language model, token by token under masks, made legal within its budget.
 
-At each step we launch the model's pass, fill the mask beside it, wait for the logits, choose a token
-and read it. A token after which the text could not end within the budget is taken back, and another
-one chosen. Where only an ending fits, or when time
-is up, we close the text with the ending at hand. Without a matcher the same loop runs without
-masks, for comparison.
+At each step we launch the model's pass, fill the mask beside it, wait for the logits, choose a
+token and read it. A token after which the text could not end within the budget is taken back, and
+another one chosen. Where only an ending fits, or when time is up, we close the text with the ending
+at hand. Without a matcher the same loop runs without masks, for comparison.
 """
 
 from __future__ import annotations

@@ -47,8 +47,8 @@ class Sampler:
     def choose(self, logits: Logits, words: npt.NDArray[np.integer] | None = None, own: int = -1) -> int:
         """Choose a token. At temperature 0 ties go to the lowest id.
 
-        logits : (N,) float32; -inf where a token is refused. They may be changed if there are words.
-        words : a mask of the tokens that may come, if it is not in the logits already.
+        logits : (N,) float32; -inf where a token is refused. Changed in place if there are words.
+        words : the mask of the tokens that may come, if it is not in the logits already.
         own : the likeliest token of the logits, if it is known.
 
         Raises: MaskwrightError if the greatest logit is not finite.
@@ -215,7 +215,7 @@ class CallReader:
         self._tokens.append(token)
 
     def launch(self) -> None:
-        """Call the function now. `logits` takes what it returns, and waits for a device if it must."""
+        """Call the function. `logits` takes what it returns, and waits for its device if need be."""
         begin = time.perf_counter()
         self._launched = self._function(list(self._tokens))
         self.seconds += time.perf_counter() - begin

@@ -26,7 +26,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections import Counter, defaultdict
+from collections import defaultdict
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -136,7 +136,7 @@ def measure(torch: Any, options: argparse.Namespace, scratch: Path) -> dict[str,
 
     for name in ways:  # what a first call prepares is not counted
         write(name, texts[0])
-    facts: dict[str, Counter[str]] = {name: Counter() for name in ways}
+    facts: dict[str, list[dict[str, float]]] = {name: [] for name in ways}
     for text in track(texts, "texts", transient=True):
         found = defaultdict(list)
         for turn in range(options.repeats):
@@ -144,15 +144,18 @@ def measure(torch: Any, options: argparse.Namespace, scratch: Path) -> dict[str,
                 found[name].append(write(name, text))
         for name, runs in found.items():
             one = runs[0][0]
-            facts[name] += Counter(
-                model_calls=one.model_calls,
-                forced=one.forced,
-                predicted=one.predicted,
-                same=all(list(one.tokens) == text for one, _ in runs),
-                seconds=sum(map(min, zip(*(steps for _, steps in runs), strict=True))),  # type: ignore[arg-type]
-                beside=min(one.seconds - one.model_seconds for one, _ in runs),  # type: ignore[arg-type]
+            facts[name].append(
+                {
+                    "model_calls": one.model_calls,
+                    "forced": one.forced,
+                    "predicted": one.predicted,
+                    "same": all(list(one.tokens) == text for one, _ in runs),
+                    "seconds": sum(map(min, zip(*(steps for _, steps in runs), strict=True))),
+                    "beside": min(one.seconds - one.model_seconds for one, _ in runs),
+                }
             )
     n_tokens = sum(len(text) + 1 for text in texts)
+    sums = {name: {key: sum(one[key] for one in found) for key in found[0]} for name, found in facts.items()}
     return {
         name: {
             "texts": len(texts),
@@ -164,9 +167,9 @@ def measure(torch: Any, options: argparse.Namespace, scratch: Path) -> dict[str,
             "same": one["same"],
             "ms_a_token": round(1e3 * one["seconds"] / n_tokens, 3),
             "beside_model_us_a_token": round(1e6 * one["beside"] / n_tokens),
-            "speedup": round(facts["without masks"]["seconds"] / one["seconds"], 3),
+            "speedup": round(sums["without masks"]["seconds"] / one["seconds"], 3),
         }
-        for name, one in facts.items()
+        for name, one in sums.items()
     }
 
 
