@@ -61,8 +61,7 @@ class Budget:
         if len(self.ending) >= left and not self.is_searched:
             found = self._found()
             self.is_searched = True
-            if found is not None and len(found) < len(self.ending):
-                self.ending = found
+            self.ending = min(self.ending, self.ending if found is None else found, key=len)
         return len(self.ending) < left
 
     def take(self, token: int, left: int) -> bool:

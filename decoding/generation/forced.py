@@ -153,6 +153,3 @@ def tokenize_partial(state: CanonicalState, data: bytes) -> tuple[list[int], byt
             every.masks[at] = words_of(texts.ids[first:end], vocabulary.size)
     tokens = ForcedSpellings(every, state).tokens()
     return tokens, data[sum(len(vocabulary.tokens[token]) for token in tokens) :]
-
-
-__all__ = ["ForcedSpellings", "forced_tokens", "tokenize_partial"]

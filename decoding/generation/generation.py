@@ -82,8 +82,7 @@ class Generation:
         self._counts, self._before = None if matcher is None else counts, before_text(vocabulary, prompt_tokens[-1])
         self._place = b""  # where the next token stands, for the counts
         self._is_opportunistic = options.opportunistic and matcher is not None and not options.needs_masks
-        # whether the model is asked for each token, whatever the mask is
-        self._is_asked = not (options.fast_forward or options.stop_when_complete or counts is not None)
+        self._asks_always = not (options.fast_forward or options.stop_when_complete or counts is not None)
         self._waiting: list[int] = []
         self._has_mask = False  # of the next token
         self._lookahead = options.lookahead_of(matcher)
@@ -171,7 +170,7 @@ class Generation:
             return "tokens"
         if self._max_seconds is not None and time.perf_counter() - self._begin >= self._max_seconds:
             return "seconds"
-        if self._is_asked:
+        if self._asks_always:
             self._reader.launch()
         begin = time.perf_counter()
         self._has_mask = False
@@ -222,9 +221,7 @@ class Generation:
         blanks = None if self._matcher is None else self._blanks.too_many(self._text)
         if self._matcher is not None and blanks is not None and not self._has_mask:
             self._fill(self._matcher)
-        own = likeliest(logits) if self._has_mask else -1
-        if self._has_mask:
-            self._note(logits, own)
+        own = self._note(logits) if self._has_mask else -1
         if blanks is not None:
             self._blanks.leave_out(blanks, logits, self._words)
             own = -1
@@ -280,10 +277,12 @@ class Generation:
             self._note(logits, token)
         return self._choose(logits)
 
-    def _note(self, logits: Logits, own: int) -> None:
-        """Note it if the mask forbids the model's own choice. own : as of `intervention`."""
+    def _note(self, logits: Logits, own: int = -1) -> int:
+        """Note it if the mask forbids the model's own choice, which is returned. own : if known."""
+        own = likeliest(logits) if own < 0 else own
         if found := intervention(len(self._tokens), logits, self._words, own):
             self._interventions.append(found)
+        return own
 
     def _logits_ahead(self, counts: TokenCounts, matcher: Matcher) -> Logits:
         """The logits of the next token; the model reads those that are likely behind it as well."""

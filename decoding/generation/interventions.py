@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.decoding.generation.logits import Logits, allows, likeliest
+from maskwright.decoding.generation.logits import Logits, allows
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,20 +26,19 @@ class Intervention:
     probability: float
 
 
-def intervention(index: int, logits: Logits, words: npt.NDArray[np.integer], own: int = -1) -> Intervention | None:
+def intervention(index: int, logits: Logits, words: npt.NDArray[np.integer], own: int) -> Intervention | None:
     """The intervention of a mask at one step; None if it lets the model's own choice in.
 
     index : as of `Intervention`.
     logits : (N,) float32, before the mask.
     words : (n,) int32 or uint32, the mask; tokens beyond it are forbidden.
-    own : the model's own choice; by default the likeliest token.
+    own : the model's own choice.
 
     Cost: O(N).
 
-    >>> intervention(3, np.zeros(4, np.float32), np.array([0b1110], np.int32))
+    >>> intervention(3, np.zeros(4, np.float32), np.array([0b1110], np.int32), 0)
     Intervention(index=3, token=0, probability=0.25)
     """
-    own = likeliest(logits) if own < 0 else own
     if allows(words, own):
         return None
     best = logits.max()

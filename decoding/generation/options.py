@@ -47,15 +47,8 @@ class Options:
 
     def __post_init__(self) -> None:
         check_names(self.names, self.canonical, self.fast_forward, self.counts)
-        check_options(
-            max_tokens=self.max_tokens,
-            seconds=self.seconds,
-            stop=self.stop,
-            temperature=self.temperature,
-            top_k=self.top_k,
-            top_p=self.top_p,
-            seed=self.seed,
-        )
+        checked = "max_tokens", "seconds", "stop", "temperature", "top_k", "top_p", "seed"
+        check_options(**{name: getattr(self, name) for name in checked})
         if self.lookahead is None:
             return
         if as_integer("lookahead", self.lookahead) < 0:
