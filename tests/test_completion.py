@@ -30,7 +30,8 @@ from maskwright.completion import (
     start_completion,
 )
 from maskwright.decoding.adapters import apply_mask
-from maskwright.decoding.generation.generation import Generation, Step
+from maskwright.decoding.generation.completion import Step
+from maskwright.decoding.generation.generation import Generation
 from maskwright.decoding.generation.logits import ModelReader, Sampler
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.models import BUNDLED

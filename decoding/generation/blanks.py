@@ -24,18 +24,18 @@ class Blanks:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
 
-    @property
-    def _ids(self) -> npt.NDArray[np.int64]:
-        return _ids_of(self._vocabulary)
-
     @cached_property
     def _ids_of_lines(self) -> npt.NDArray[np.int64]:
-        return np.array([i for i in self._ids.tolist() if b"\n" in self._vocabulary.tokens[i]], np.int64)
+        return np.array(
+            [i for i in _ids_of(self._vocabulary).tolist() if b"\n" in self._vocabulary.tokens[i]], np.int64
+        )
 
     @cached_property
     def words(self) -> npt.NDArray[np.int32]:
         """(ceil(V / 32),) int32: the mask of these tokens and the end-of-text tokens."""
-        return words_of([*self._ids.tolist(), *self._vocabulary.eos], self._vocabulary.size).view(np.int32)
+        return words_of([*_ids_of(self._vocabulary).tolist(), *self._vocabulary.eos], self._vocabulary.size).view(
+            np.int32
+        )
 
     def too_many(self, text: bytes) -> npt.NDArray[np.int64] | None:
         """The ids that would go on with a text's last white space, where there is much; or None."""
@@ -44,7 +44,7 @@ class Blanks:
         last = text[-MOST_BLANKS:]
         n_blanks = len(last) - len(last.rstrip())
         if n_blanks == MOST_BLANKS:
-            return self._ids
+            return _ids_of(self._vocabulary)
         return self._ids_of_lines if last.count(b"\n", len(last) - n_blanks) >= MOST_LINES else None
 
     def at_start(self, matcher: Matcher, before: int) -> npt.NDArray[np.int64] | None:

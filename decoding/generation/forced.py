@@ -164,6 +164,3 @@ def _check_state(state: object) -> None:
     from maskwright.maskstore.canonical import CanonicalState  # PERF: whoever has such a state has it
 
     need_type("state", state, CanonicalState, "a CanonicalState, as load_canonical(...).start() gives")
-
-
-__all__ = ["ForcedSpellings", "forced_tokens", "tokenize_partial"]
