@@ -8,7 +8,7 @@ does that keeps to the format unasked. `same` counts the texts that came out as 
 completions, passes of the model and masks, without what compiles the grammar or loads the model.
 
 - Models: the bundled one; and 24 layers of the shape of Qwen 2.5 0.5B with random weights and Mistral 7B's tokenizer, the weights of a byte
-  each (int8) or float32. Of the bundled model, whose passes take 1 ms, masks and Python are a large part of the time.
+  each (int8) or float32. The bundled model's passes are short, so that masks and Python weigh.
 - Texts: of json_gsm8k, conll, xml_person and rpg_template as tests/domino_tasks.py draws them, with words of the standard library's
   docstrings, and of c as tests/domino_c.py does, in one layout each; json has the texts of json_gsm8k, without their schema. With --from
   FOLDER those in FOLDER/GRAMMAR/* are taken, where that is there. Counts are learned from --learned other texts (with a folder: from those
@@ -164,9 +164,9 @@ def large(*, is_int8: bool) -> Replay:
     vocabulary, encode = mw.load_vocabulary(TOKENIZER), load_encoder(TOKENIZER).tokenize
 
     def tokenize(text: str) -> list[int]:
-        """The tokenizer's own tokens, but for the first, which has no blank before it here."""
-        first, *rest = encode(text)
-        return [vocabulary.tokens.index(vocabulary.tokens[first].removeprefix(b" ")), *rest]
+        """The tokens that a text has behind a line break, where the tokenizer puts no blank before it."""
+        _, _, *ids = encode("\n" + text)
+        return ids
 
     return Replay(wanting(torch, vocabulary.size, "cpu", is_int8=is_int8), TOKENIZER, BEGIN, tokenize)
 
