@@ -143,3 +143,51 @@ budgets.figure("counts # times, and both together", ways["counts"]["speedup"])
 together = ways["counts and forced tokens"]
 budgets.figure("both together # times, at # passes a token", together["speedup"], together["calls_a_token"])
 budgets.figure("beyond what it takes without is # % of a pass there", loop * free["tokens_a_second"] / 1e4)
+
+# Under Domino's grammars, and white space
+domino = record("domino")
+models = domino("models")
+of_models = {name: list(grammars.values()) for name, grammars in models.items()}
+long, short = of_models["int8"], of_models["bundled"]
+budgets.figure("and with counts of # other texts", domino("learned"))
+budgets.given("With 24 layers, weights of a byte", "the shape's layers")
+budgets.figure(
+    "and # texts of a grammar, # tokens in all",
+    long[0]["masks"]["texts"],
+    sum(ways["masks"]["tokens"] for ways in long),
+)
+for name in long[0]:
+    same = [ways[name]["same"] == ways[name]["texts"] for ways in long]
+    cells = [
+        ways[name][key]
+        for ways, is_same in zip(long, same, strict=True)
+        if is_same
+        for key in ("calls_a_token", "speed")
+    ]
+    shown = " | ".join("#, #" if is_same else "other tokens" for is_same in same)
+    budgets.figure(f"| {name} | {shown} |", *cells, within="| | json | json_gsm8k")
+differing = [
+    way for grammars in of_models.values() for ways in grammars for way in ways.values() if way["same"] < way["texts"]
+]
+budgets.holds("All ways write the same tokens, but for two cells", len(differing) == 2)
+budgets.holds("nothing is forced there", models["int8"]["json"]["forced tokens"]["calls_a_token"] == 1)
+budgets.given("best, 1.7 times as fast", "the paper's")
+budgets.figure(
+    "with # texts of a grammar, # tokens, masks",
+    short[0]["masks"]["texts"],
+    sum(ways["masks"]["tokens"] for ways in short),
+)
+for words, name in (
+    ("masks alone are # to # times", "masks"),
+    ("counts with s = 16 are # to # times", "counts, s = 16"),
+):
+    speeds = [ways[name]["speed"] for ways in short]
+    budgets.figure(words, min(speeds), max(speeds))
+budgets.figure("instances of # schemas of SchemaStore are", len(domino("white_space/schemas")))
+for name, sums in domino("white_space/wanted").items():
+    budgets.figure(f"| {name} | # | # |", sums["tokens"], sums["model_calls_forced"])
+free = domino("white_space/free")
+budgets.figure("writes # tokens of these schemas", free["natural"]["tokens"])
+budgets.figure("of which # of # bytes are", free["natural"]["white_space"], free["natural"]["bytes"])
+budgets.figure("# of # in the style `any`", free["any"]["white_space"], free["any"]["bytes"])
+budgets.holds("and none in `compact`", free["compact"]["white_space"] == 0)
