@@ -78,14 +78,14 @@ def run(tree: Node, max_states: int, *, is_search: bool) -> ClassRows:
     """
     if size(tree) > 4 * max_states:
         raise too_many_positions(max_states)
-    bounds, class_of, masks, n_classes = _classes(tree)
+    bounds, class_of, masks, n_classes = classes(tree)
     positions = _Positions()
     first = positions.build(tree, _MATCH)
     rows, is_accepting = positions.determinise(first, positions.by_class(masks, n_classes), max_states, is_search)
     return ClassRows(bounds, class_of, rows, is_accepting)
 
 
-def _classes(tree: Node) -> tuple[list[int], list[int], dict[Ranges, list[int]], int]:
+def classes(tree: Node) -> tuple[list[int], list[int], dict[Ranges, list[int]], int]:
     """The coarsest partition of the scalar values that respects every set of the tree.
 
     Returns bounds and class_of as in `ClassRows`, the classes of each set, and their number.
@@ -96,8 +96,7 @@ def _classes(tree: Node) -> tuple[list[int], list[int], dict[Ranges, list[int]],
         node = stack.pop()
         if isinstance(node, Chars):
             sets.setdefault(node.ranges, len(sets))
-        elif not isinstance(node, Look):
-            stack.extend(children(node))
+        stack.extend(children(node))
     changes = {0: 0, 0xD800: 0, 0xE000: 0}  # a character -> the sets that begin or end there
     for ranges, number in sets.items():
         for low, high in ranges:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, TerminalError
 from maskwright.analysis.grammar.grammar import Conflicts, Grammar
-from maskwright.analysis.grammar.normalise import reduce
+from maskwright.analysis.grammar.normalise import nullable_symbols, reduce
 from maskwright.analysis.lexing.encoding import Transducer
 from maskwright.analysis.lexing.modes import Modes, lexing_modes
 from maskwright.analysis.lexing.terminal_nfa import UNION_STATE_LIMIT
@@ -22,7 +22,7 @@ from maskwright.analysis.lr.agreement import Disagreement, disagreement
 from maskwright.analysis.lr.automaton import Automaton, bits, build_automaton
 from maskwright.analysis.lr.domination import prune
 from maskwright.analysis.lr.encoding import LrTables, can_follow
-from maskwright.analysis.lr.lookaheads import Lookaheads, lookaheads, nullable_symbols
+from maskwright.analysis.lr.lookaheads import Lookaheads, lookaheads
 from maskwright.analysis.lr.merging import has_conflicts, merge
 from maskwright.analysis.lr.splits import is_lexed_by_endless_rules
 from maskwright.analysis.lr.tables import tables_of

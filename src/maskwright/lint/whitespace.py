@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from maskwright.analysis.grammar.lark_files import rule_name
+from maskwright.analysis.graphs import reachable
 from maskwright.analysis.lexing.terminals import compile_terminal
 from maskwright.analysis.regex.dfa import Dfa, concatenate, difference
 from maskwright.lint.facts import Facts
@@ -118,7 +119,7 @@ def _endless_rules(facts: Facts, blank: set[int]) -> Iterator[Finding]:
     reported: set[str] = set()
     for source, targets in sorted(growing.items()):
         name = rule_name(rules.symbol_name(source))
-        if name in reported or not any(_reaches(whole, target, source) for target in targets):
+        if name in reported or source not in reachable(targets, lambda symbol: whole.get(symbol, ())):
             continue
         reported.add(name)
         symbol = facts.grammar.n_terminals + facts.grammar.nonterminals.index(rules.symbol_name(source))
@@ -130,19 +131,6 @@ def _endless_rules(facts: Facts, blank: set[int]) -> Iterator[Finding]:
             "a model that has begun to emit blanks there may go on until the token limit",
             "bound the repetition: item~0..4 in place of item*",
         )
-
-
-def _reaches(graph: dict[int, list[int]], source: int, target: int) -> bool:
-    """Whether a path leads from a node to another."""
-    agenda = [source]
-    seen = {source}
-    for node in agenda:  # grows while it is read
-        if node == target:
-            return True
-        new = [n for n in dict.fromkeys(graph.get(node, ())) if n not in seen]
-        seen.update(new)
-        agenda += new
-    return False
 
 
 def _cyclic(graph: dict[int, list[int]]) -> int | None:
