@@ -88,8 +88,12 @@ class Reader(Cursor):
         if not digits:
             raise self.error(f"expected a number of repetitions, found {self.found}")
         self.at += len(digits)
+        return self.number(digits, start)
+
+    def number(self, digits: str, at: int) -> int:
+        """A number of a repetition, from its digits. Raises GrammarError if it is too large."""
         if len(digits) > 12 or int(digits) > MAX_COUNT:
-            raise self.error(f"a repetition of more than {MAX_COUNT} is not supported", start)
+            raise self.error(f"a repetition of more than {MAX_COUNT} is not supported", at)
         return int(digits)
 
     def counts(self, space: re.Pattern[str], endless: str = "") -> tuple[int, int | None]:

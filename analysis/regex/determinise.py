@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.regex.bounds import too_many_positions
+from maskwright.analysis.regex.charset import partition
 from maskwright.analysis.regex.machine import Machine
 from maskwright.analysis.regex.minimise import distances
-from maskwright.analysis.regex.positions import classes
-from maskwright.analysis.regex.tree import EMPTY, Chars, Look, Node, Source, factored, rebuilt, size
+from maskwright.analysis.regex.tree import EMPTY, Chars, Look, Node, Source, factored, rebuilt, sets, size
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def determinise(tree: Node, max_states: int) -> ClassDfa:
     tree = factored(tree)
     if size(tree) > 4 * max_states:
         raise too_many_positions(max_states)
-    bounds, class_of, classes_of, n_classes = classes(tree)
+    bounds, class_of, classes_of, n_classes = partition(sets(tree))
     masks = {ranges: sum(1 << c for c in inside) for ranges, inside in classes_of.items()}
     machine = Machine(tree, masks, max_states)
     rows, is_accepting = machine.run(n_classes)

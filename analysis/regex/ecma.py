@@ -152,14 +152,12 @@ class PatternReader(Cursor):
         self.pass_lazy(start)
         if found[1]:
             return _SIGNS[found[1]]
-        if max(len(found[2]), len(found[4] or "")) > 7:
+        if any(len(number) > 7 or int(number) > MOST_REPEATED for number in (found[2], found[4] or "0")):
             raise PatternError(f"more than {MOST_REPEATED:,} repetitions", start)
         least = int(found[2])
         most = least if found[3] is None else int(found[4]) if found[4] else None
         if most is not None and most < least:
             raise PatternError(self.wrong_bounds.format(found[0]), start)
-        if max(least, most or 0) > MOST_REPEATED:
-            raise PatternError(f"more than {MOST_REPEATED:,} repetitions", start)
         return least, most
 
     def pass_lazy(self, start: int) -> None:

@@ -143,6 +143,17 @@ def rebuilt(node: Node, change: Callable[[Node], Node]) -> Node:
             return node
 
 
+def sets(tree: Node) -> list[Ranges]:
+    """The sets of characters in a tree, each once."""
+    found: dict[Ranges, None] = {}
+    agenda = [tree]
+    for node in agenda:  # grows while it is read
+        if isinstance(node, Chars):
+            found[node.ranges] = None
+        agenda += children(node)
+    return list(found)
+
+
 MOST_FACTORED = 100
 """BOUND: the height of a tree on which `factored` makes more nested choices.
 
