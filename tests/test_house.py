@@ -61,7 +61,7 @@ CEILINGS = {
     "src/maskwright": 2_600,
     "src/maskwright/audit": 3_400,
     "src/maskwright/cli": 3_350,
-    "src/maskwright/lint": 4_700,
+    "src/maskwright/lint": 4_650,
     "src/maskwright/models": 200,
     "src/maskwright/playground": 1_450,
     "src/maskwright/report": 4_000,

@@ -210,9 +210,7 @@ def _after_outside(facts: Facts, sides: Sides, i: int) -> int:
 
     More ignored text may stand between. Newlines are not dropped there.
     """
-    chain = [i]
-    for at in chain:  # grows while it is read
-        chain += [j for j in sorted(facts.grammar.ignored) if sides.next_to[at] >> j & 1 and j not in chain]
+    chain = reachable([i], lambda at: [j for j in facts.grammar.ignored if sides.next_to[at] >> j & 1])
     return _union(sides.next_to[j] for j in chain)
 
 

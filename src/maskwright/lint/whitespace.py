@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from maskwright.analysis.grammar.lark_files import rule_name
+from maskwright.analysis.grammar.normalise import deriving
 from maskwright.analysis.graphs import reachable
 from maskwright.analysis.lexing.terminals import compile_terminal
 from maskwright.analysis.regex.dfa import Dfa, concatenate, difference
@@ -92,19 +93,14 @@ def _endless_rules(facts: Facts, blank: set[int]) -> Iterator[Finding]:
     """Rules that repeat themselves around blanks only."""
     rules = facts.reduced
     visible = {t for t in blank if facts.automata[t] is not None}
-    derives: set[int] = set(blank)  # symbols that derive some string of blanks, or the empty string
-    something: set[int] = set(visible)  # those of them that derive a string of at least one blank
-    grew = True
-    while grew:
-        grew = False
-        for rule in rules.rules:
-            if all(symbol in derives for symbol in rule.rhs):
-                if rule.lhs not in derives:
-                    derives.add(rule.lhs)
-                    grew = True
-                if rule.lhs not in something and any(symbol in something for symbol in rule.rhs):
-                    something.add(rule.lhs)
-                    grew = True
+    derives = deriving(rules, blank)  # symbols that derive some string of blanks, or the empty string
+    users: dict[int, list[int]] = {}
+    for rule in rules.rules:
+        if derives.issuperset(rule.rhs):
+            for symbol in rule.rhs:
+                users.setdefault(symbol, []).append(rule.lhs)
+    # those of them that derive a string of at least one blank
+    something = set(reachable(visible, lambda symbol: users.get(symbol, ())))
     whole: dict[int, list[int]] = {}
     growing: dict[int, list[int]] = {}
     for rule in rules.rules:
