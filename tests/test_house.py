@@ -21,15 +21,15 @@ MOST_LINES_OF_FUNCTION = 80
 MOST_PARAMETERS = 10
 
 CEILINGS = {
-    "analysis": 1_900,
+    "analysis": 2_000,
     "analysis/composition": 2_600,
     "analysis/dialects": 300,
-    "analysis/fronts": 4_400,
+    "analysis/fronts": 4_150,
     "analysis/grammar": 1_800,
-    "analysis/legality": 4_500,
+    "analysis/legality": 4_450,
     "analysis/lexing": 2_050,
     "analysis/loading": 1_650,
-    "analysis/lr": 3_800,
+    "analysis/lr": 3_650,
     "analysis/regex": 3_450,
     "analysis/restrict": 1_050,
     "analysis/schema": 8_100,
@@ -61,7 +61,7 @@ CEILINGS = {
     "src/maskwright": 2_650,
     "src/maskwright/audit": 3_400,
     "src/maskwright/cli": 3_350,
-    "src/maskwright/lint": 4_750,
+    "src/maskwright/lint": 4_650,
     "src/maskwright/models": 200,
     "src/maskwright/playground": 1_450,
     "src/maskwright/report": 4_000,

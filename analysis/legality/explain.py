@@ -13,12 +13,12 @@ from itertools import pairwise
 import numpy as np
 
 from maskwright.analysis.arguments import need_type
-from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.kept import cached_property
 from maskwright.analysis.legality import _kernels
 from maskwright.analysis.legality.deciders import MAX_LENGTH, NEVER, Deciders, Query
 from maskwright.analysis.legality.follow import pair_verdicts
 from maskwright.analysis.legality.verdict import START, ClosedSet, Context, TerminalSequence, Verdict
+from maskwright.analysis.lr.yields import Yields
 
 REFUSING_PATHS = 64
 """The most refusing paths that are tried to find a text that refutes an always-verdict."""
@@ -31,27 +31,6 @@ See `_kernels.implies`.
 
 DerivationPath = tuple[int, ...]
 """A derivation path: the items after the occurrences passed."""
-
-
-def shortest_words(grammar: Grammar) -> dict[int, tuple[int, ...]]:
-    """For each productive symbol a shortest string of terminals that it derives.
-
-    Cost: O(rounds * size of the grammar) operations on words, the rounds being those of a fixed
-    point.
-    Source: D. Knuth, "A generalization of Dijkstra's algorithm", Information Processing Letters 6
-    (1977). We repeat all rules until nothing changes instead of using a priority queue.
-    """
-    words: dict[int, tuple[int, ...]] = {terminal: (terminal,) for terminal in range(grammar.n_terminals)}
-    changed = True
-    while changed:
-        changed = False
-        for rule in grammar.rules:
-            if all(symbol in words for symbol in rule.rhs):
-                word = tuple(terminal for symbol in rule.rhs for terminal in words[symbol])
-                if rule.lhs not in words or len(word) < len(words[rule.lhs]):
-                    words[rule.lhs] = word
-                    changed = True
-    return words
 
 
 class Explainer:
@@ -70,8 +49,8 @@ class Explainer:
         self._table = deciders.table
 
     @cached_property
-    def _words(self) -> dict[int, tuple[int, ...]]:
-        return shortest_words(self.grammar)
+    def _yields(self) -> Yields:
+        return Yields(self.grammar)
 
     def never_legal(self, context: Context, sequence: TerminalSequence) -> Verdict:
         """Whether no word has the context followed by the sequence.
@@ -228,15 +207,13 @@ class Explainer:
 
     def _prefix(self, path: Iterable[int]) -> tuple[int, ...]:
         """A shortest string of terminals to the left of the derivation path's beginning."""
-        found: tuple[int, ...] = ()
+        symbols: list[int] = []  # from right to left
         for item in path:
             before = item - 2
-            left: tuple[int, ...] = ()
             while before >= 0 and self._table.next_symbol[before] >= 0:
-                left = (*self._words[int(self._table.next_symbol[before])], *left)
+                symbols.append(int(self._table.next_symbol[before]))
                 before -= 1
-            found = (*left, *found)
-        return found
+        return tuple(self._yields.of(symbols[::-1]))
 
     def _legal_prefix(self, context: Context, sequence: TerminalSequence) -> tuple[int, ...]:
         """Terminals that end in the context and after which the sequence is legal."""

@@ -15,10 +15,12 @@ import numpy.typing as npt
 
 from maskwright.analysis.deadline import look
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.grammar.normalise import nullable_symbols
+from maskwright.analysis.graphs import reachable, unions
 from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.automaton import Automaton, bits, build_automaton
-from maskwright.analysis.lr.digraph import digraph
-from maskwright.analysis.lr.lookaheads import Lookaheads, lookaheads, nullable_symbols, shifted_terminals
+from maskwright.analysis.lr.lookaheads import Lookaheads, lookaheads, shifted_terminals
+from maskwright.analysis.lr.yields import Yields
 
 Kind = Literal["accept", "shift", "reduce"]
 """What an action does."""
@@ -94,7 +96,7 @@ def conflicts(grammar: Grammar, n_examples: int = 100) -> tuple[Conflict, ...]:
     for state, terminal in cells[:n_examples]:
         look()
         with_example.setdefault(terminal, []).append(state)
-    yields = _Yields(automaton.grammar)
+    yields = Yields(automaton.grammar)
     found: dict[int, dict[int, tuple[list[int], bool]]] = {}
     n_vertices = MAX_VERTICES
     for terminal, states in with_example.items():
@@ -123,7 +125,7 @@ def _conflicting_cells(automaton: Automaton, sets: Lookaheads) -> list[tuple[int
 def _conflict(
     automaton: Automaton,
     sets: Lookaheads,
-    yields: _Yields,
+    yields: Yields,
     state: int,
     terminal: int,
     path: tuple[list[int], bool] | None,
@@ -142,63 +144,15 @@ def _conflict(
         if terminals >> terminal & 1:
             actions.append(Action("reduce", (items.text(items.first[rule] + len(grammar.rules[rule].rhs)),)))
     name = "the end of the text" if is_end else grammar.display_name(terminal)
-    example = None if path is None else yields.of(path[0])
+    example = None
+    if path is not None and sum(yields.cost[symbol] for symbol in path[0]) < MAX_EXAMPLE:
+        example = tuple(yields.of(path[0]))
     text = ""
     if example is not None:
         shown = " ".join(map(grammar.display_name, example)) or "nothing"
         text = f"{shown} . {'(end)' if is_end else name}"
         example = example if is_end else (*example, terminal)
     return Conflict(state, terminal, name, tuple(actions), example, text, path is not None and path[1])
-
-
-class _Yields:
-    """A shortest terminal string of each symbol; of several, the one whose rule comes first.
-
-    length : for each symbol the string's length. body : for each nonterminal the rule body that
-        gives it.
-
-    Source: D. Knuth, A generalization of Dijkstra's algorithm (1977).
-    """
-
-    def __init__(self, grammar: Grammar) -> None:
-        self.grammar = grammar
-        self.length = [1] * grammar.n_terminals + [-1] * grammar.n_nonterminals
-        self.body: list[tuple[int, ...]] = [()] * len(self.length)
-        missing = [sum(map(grammar.is_nonterminal, rule.rhs)) for rule in grammar.rules]
-        total = [len(rule.rhs) - count for rule, count in zip(grammar.rules, missing, strict=True)]
-        uses: dict[int, list[int]] = {}
-        for number, rule in enumerate(grammar.rules):
-            for symbol in filter(grammar.is_nonterminal, rule.rhs):
-                uses.setdefault(symbol, []).append(number)
-        agenda = [(total[number], number) for number, count in enumerate(missing) if count == 0]
-        heapq.heapify(agenda)
-        while agenda:
-            length, number = heapq.heappop(agenda)
-            lhs = grammar.rules[number].lhs
-            if self.length[lhs] >= 0:
-                continue
-            self.length[lhs], self.body[lhs] = length, grammar.rules[number].rhs
-            for other in uses.get(lhs, ()):
-                missing[other] -= 1
-                total[other] += length
-                if missing[other] == 0:
-                    heapq.heappush(agenda, (total[other], other))
-
-    def of(self, symbols: list[int]) -> tuple[int, ...] | None:
-        """A shortest terminal string of a symbol string; None from MAX_EXAMPLE terminals on."""
-        if sum(self.length[symbol] for symbol in symbols) >= MAX_EXAMPLE:
-            return None
-        word = []
-        agenda = symbols[::-1]
-        while agenda:
-            symbol = agenda.pop()
-            if self.length[symbol] == 0:
-                continue
-            if self.grammar.is_nonterminal(symbol):
-                agenda += self.body[symbol][::-1]
-            else:
-                word.append(symbol)
-        return tuple(word)
 
 
 class _Search:
@@ -212,7 +166,7 @@ class _Search:
         shortest lookahead-sensitive path. We search for all items at once.
     """
 
-    def __init__(self, automaton: Automaton, sets: Lookaheads, yields: _Yields, terminal: int) -> None:
+    def __init__(self, automaton: Automaton, sets: Lookaheads, yields: Yields, terminal: int) -> None:
         self.automaton, self.sets, self.yields, self.terminal = automaton, sets, yields, terminal
         grammar = self.grammar = automaton.grammar
         n_terminals = self.n_terminals = grammar.n_terminals
@@ -240,7 +194,7 @@ class _Search:
                     self.always[head] |= 1 << first
                 if empty:
                     passed_on[head].append(first)
-        self.passed_on = digraph(passed_on, [1 << i for i in range(grammar.n_nonterminals)])
+        self.passed_on = unions(passed_on, [1 << i for i in range(grammar.n_nonterminals)])
 
     def _begins_with_terminal(self, nullable: frozenset[int]) -> frozenset[int]:
         """The symbols with t in FIRST.
@@ -255,14 +209,7 @@ class _Search:
                 before.setdefault(symbol, set()).add(rule.lhs)
                 if symbol not in nullable:
                     break
-        found = {self.terminal}
-        agenda = [self.terminal]
-        while agenda:
-            for lhs in before.get(agenda.pop(), ()):
-                if lhs not in found:
-                    found.add(lhs)
-                    agenda.append(lhs)
-        return frozenset(found)
+        return frozenset(reachable([self.terminal], lambda symbol: before.get(symbol, ())))
 
     def run(self, goals: list[int], n_vertices: int) -> tuple[dict[int, tuple[list[int], bool]], int]:
         """Goal state -> the symbols of a viable prefix that leads there, and whether it is shared.
@@ -305,7 +252,7 @@ class _Search:
                 target = int(row[symbol])
                 following = target, self._advance(state, kernel, inherited, target)
                 other = number.get(following)
-                length = cost[vertex] + self.yields.length[symbol]
+                length = cost[vertex] + self.yields.cost[symbol]
                 if other is None:
                     other = number[following] = len(vertices)
                     vertices.append(following)
@@ -328,14 +275,7 @@ class _Search:
     def _leading_to(self, goals: list[int]) -> npt.NDArray[np.bool_]:
         """For each state whether some path leads from it to a goal."""
         leads = np.zeros(self.automaton.n_states, np.bool_)
-        leads[goals] = True
-        agenda = list(goals)
-        while agenda:
-            look()
-            for state in self.automaton.below[agenda.pop()]:
-                if not leads[state]:
-                    leads[state] = True
-                    agenda.append(state)
+        leads[reachable(goals, self.automaton.below.__getitem__)] = True
         return leads
 
     def _closure(self, state: int, kernel: int) -> int:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.graphs import predecessors, shortest_texts
 from maskwright.analysis.kept import cached_property
 from maskwright.analysis.lexing.lexemes import terminal_rank
 from maskwright.analysis.lexing.terminal_nfa import UnionDfa, build_terminal_nfa, build_union_dfa
@@ -109,14 +110,7 @@ class Lexer:
 
         The states are in the order of length.
         """
-        found = dict.fromkeys(self.union.starts, b"")
-        agenda = list(found)
-        for state in agenda:  # grows while it is read
-            for byte, target in self.edges[state]:
-                if target not in found:
-                    found[target] = found[state] + bytes([byte])
-                    agenda.append(target)
-        return found
+        return shortest_texts(self.union.starts, self.edges.__getitem__)
 
     def lexemes(self, usable: npt.NDArray[np.bool_] | None = None) -> dict[int, bytes]:
         """Terminal -> a shortest text that is lexed as it. Terminals that always lose are missing.
@@ -125,15 +119,9 @@ class Lexer:
         """
         edges = self.edges if usable is None else self.usable_edges(usable)
         found: dict[int, bytes] = {}
-        known = dict.fromkeys(self.union.starts, b"")
-        agenda = list(known)
-        for state in agenda:  # grows while it is read
-            for byte, target in edges[state]:
-                if target not in known:
-                    known[target] = known[state] + bytes([byte])
-                    agenda.append(target)
-                    if self.winner[target] >= 0:
-                        found.setdefault(self.winner[target], known[target])
+        for state, text in shortest_texts(self.union.starts, edges.__getitem__).items():
+            if text and self.winner[state] >= 0:
+                found.setdefault(self.winner[state], text)
         return found
 
     @cached_property
@@ -155,10 +143,7 @@ class Lexer:
             if winner >= 0:
                 live[state, winner] = True
         edges = self.edges if usable is None else self.usable_edges(usable)
-        before: list[list[int]] = [[] for _ in edges]
-        for state, targets in enumerate(edges):
-            for _, target in targets:
-                before[target].append(state)
+        before = predecessors([[target for _, target in targets] for targets in edges])
         agenda = list(range(self.n_states))
         while agenda:
             state = agenda.pop()

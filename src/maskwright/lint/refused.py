@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from maskwright.analysis.graphs import shortest_texts
 from maskwright.analysis.lexing.encoding import START_STATE, Transducer
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding, listed, shown
@@ -58,14 +59,13 @@ def _paths(transducer: Transducer) -> dict[int, bytes]:
     empty = transducer.outputs.index(())
     rows: list[list[int]] = transducer.next_state.tolist()
     outputs: list[list[int]] = transducer.output.tolist()
-    found = {START_STATE: b""}
-    agenda = [START_STATE]
-    for state in agenda:  # grows while it is read
-        for klass, target in enumerate(rows[state]):
-            if target > START_STATE and outputs[state][klass] == empty and target not in found:
-                found[target] = found[state] + bytes([byte_of[klass]])
-                agenda.append(target)
-    return found
+
+    def edges(state: int) -> Iterator[tuple[int, int]]:
+        for byte, target, output in zip(byte_of, rows[state], outputs[state], strict=True):
+            if target > START_STATE and output == empty:
+                yield byte, target
+
+    return shortest_texts([START_STATE], edges)
 
 
 def _dead_text(facts: Facts, transducer: Transducer, refused: frozenset[int], state: int, path: bytes) -> bytes | None:

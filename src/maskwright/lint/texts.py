@@ -11,6 +11,7 @@ shown.
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -18,6 +19,7 @@ from typing import TypeAlias
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.kept import cached_property
 from maskwright.analysis.lr.automaton import Automaton
+from maskwright.analysis.lr.yields import Yields
 from maskwright.lint.lexer import Lexer
 
 MAX_LENGTH = 2_000
@@ -79,7 +81,8 @@ class Writer:
         self.rules = automaton.grammar
         inserted = () if grammar.layout is None else (grammar.layout.indent, grammar.layout.dedent)
         costs = {terminal: 1 + len(lexeme) for terminal, lexeme in lexemes.items()} | dict.fromkeys(inserted, 1)
-        self.cost, self.body = _shortest_yields(self.rules, costs)
+        self._yields = Yields(self.rules, costs)
+        self.cost, self.body = self._yields.cost, self._yields.body
         self._trees: dict[int, Tree] = {}
         self._paths: dict[frozenset[int], dict[int, tuple[int, ...]]] = {}
 
@@ -88,17 +91,11 @@ class Writer:
 
         Returns None if there is none, or if it has more than MAX_LENGTH terminals.
         """
-        word: list[int] = []
-        agenda = list(symbols)[::-1]
-        while agenda:
-            symbol = agenda.pop()
-            if self.cost[symbol] < 0 or len(word) > MAX_LENGTH:
-                return None
-            if self.rules.is_nonterminal(symbol):
-                agenda += self.body[symbol][::-1]
-            else:
-                word.append(symbol)
-        return tuple(word)
+        symbols = tuple(symbols)
+        if min((self.cost[symbol] for symbol in symbols), default=0) < 0:
+            return None
+        word = tuple(itertools.islice(self._yields.of(symbols), MAX_LENGTH + 1))
+        return word if len(word) <= MAX_LENGTH else None
 
     def tree_of(self, symbol: int) -> Tree:
         """The derivation of a symbol's cheapest yield. The symbol must have one."""
@@ -272,44 +269,3 @@ class Writer:
             if self._stays(left, (terminal, lexeme)) and self._stays((terminal, lexeme), right):
                 return lexeme
         return None
-
-
-def _shortest_yields(grammar: Grammar, costs: dict[int, int]) -> tuple[list[int], list[tuple[int, ...]]]:
-    """The cost of each symbol's cheapest yield (-1: none), and the right-hand side that begins it.
-
-    Of several rules with the same cost the first one is taken.
-
-    costs : of the terminals that can be written.
-
-    Source: D. Knuth, A generalization of Dijkstra's algorithm (1977).
-    """
-    n = grammar.n_terminals + grammar.n_nonterminals
-    cost = [costs.get(t, -1) for t in range(grammar.n_terminals)] + [-1] * grammar.n_nonterminals
-    body: list[tuple[int, ...]] = [()] * n
-    uses: dict[int, list[int]] = {}
-    missing = []
-    total = []
-    agenda: list[tuple[int, int]] = []
-    for number, rule in enumerate(grammar.rules):
-        inner = [s for s in rule.rhs if grammar.is_nonterminal(s)]
-        outer = [cost[s] for s in rule.rhs if not grammar.is_nonterminal(s)]
-        missing.append(len(inner) if min(outer, default=0) >= 0 else -1)
-        total.append(sum(outer))
-        for symbol in inner:
-            uses.setdefault(symbol, []).append(number)
-        if missing[number] == 0:
-            agenda.append((total[number], number))
-    heapq.heapify(agenda)
-    while agenda:
-        length, number = heapq.heappop(agenda)
-        lhs = grammar.rules[number].lhs
-        if cost[lhs] >= 0:
-            continue
-        cost[lhs], body[lhs] = length, grammar.rules[number].rhs
-        for other in uses.get(lhs, ()):
-            if missing[other] > 0:
-                missing[other] -= 1
-                total[other] += length
-                if missing[other] == 0:
-                    heapq.heappush(agenda, (total[other], other))
-    return cost, body

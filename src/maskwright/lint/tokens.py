@@ -17,6 +17,7 @@ import numpy.typing as npt
 from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.grammar.grammar import Grammar, Rule
 from maskwright.analysis.grammar.normalise import productive_symbols, reduce
+from maskwright.analysis.graphs import shortest_texts
 from maskwright.analysis.lr.tables import build_lr_tables
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding, listed, plural, shown
@@ -167,14 +168,7 @@ def _unfinished_paths(facts: Facts, usable: Usable) -> dict[int, bytes]:
     """
     lexer = facts.lexer
     edges = lexer.usable_edges(usable)
-    found = dict.fromkeys(lexer.union.starts, b"")
-    agenda = list(found)
-    for state in agenda:  # grows while it is read
-        for byte, target in edges[state]:
-            if target not in found and lexer.winner[target] < 0:
-                found[target] = found[state] + bytes([byte])
-                agenda.append(target)
-    return found
+    return shortest_texts(lexer.union.starts, lambda state: [way for way in edges[state] if lexer.winner[way[1]] < 0])
 
 
 def _begins(facts: Facts, text: bytes, path: bytes) -> bool:

@@ -13,8 +13,8 @@ good to a small factor. They serve to compare grammars, or versions of one gramm
 from __future__ import annotations
 
 import random
-from collections import Counter, deque
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ import numpy as np
 
 from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.graphs import reachable, shortest_texts
 from maskwright.analysis.lexing.encoding import START_STATE
 from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.automaton import Automaton
@@ -353,15 +354,7 @@ def _last_symbols(lr: Automaton) -> dict[int, set[int]]:
     """
     grammar = lr.grammar
     last = {lhs: {rule.rhs[-1] for rule in rules if rule.rhs} for lhs, rules in grammar.rules_of.items()}
-    found = {}
-    for lhs in last:
-        seen, agenda = {lhs}, [lhs]
-        while agenda:
-            more = {s for s in last[agenda.pop()] if grammar.is_nonterminal(s)} - seen
-            seen |= more
-            agenda += sorted(more)
-        found[lhs] = seen
-    return found
+    return {lhs: set(reachable([lhs], lambda one: filter(grammar.is_nonterminal, last[one]))) for lhs in last}
 
 
 def _kind(lr: Automaton, last_symbols: dict[int, set[int]], kernel: Sequence[int]) -> tuple[int, str, str]:
@@ -421,17 +414,15 @@ def _shortest_texts(automaton: StackAutomaton) -> dict[int, bytes]:
     """Lexer state -> a shortest beginning of a lexeme that leads there, printable if possible."""
     transducer = automaton.required.transducer
     order = sorted(range(256), key=lambda byte: (not 32 < byte < 127, byte))
-    texts = {START_STATE: b""} | {int(state): b"" for state in transducer.mode_state.tolist()}
-    agenda = deque(texts)
-    while agenda:
-        state = agenda.popleft()
+
+    def edges(state: int) -> Iterator[tuple[int, int]]:
         for byte in order:
             klass = int(transducer.byte_class[byte])
             after = int(transducer.next_state[state, klass])
-            if after >= 0 and after not in texts and not transducer.output[state, klass]:
-                texts[after] = texts[state] + bytes([byte])
-                agenda.append(after)
-    return texts
+            if after >= 0 and not transducer.output[state, klass]:
+                yield byte, after
+
+    return shortest_texts([START_STATE, *transducer.mode_state.tolist()], edges)
 
 
 def _advice(
