@@ -21,7 +21,7 @@ $(STAMP): pyproject.toml
 kernels: $(STAMP)
 	@$(BIN)/python scripts/compile_kernels.py
 
-# Four things in half a minute: completions without masks and with, a mask explained, masks held against real files, a grammar analysed.
+# Four things in half a minute: a support ticket without masks and with, a mask explained, masks held against real files, a grammar analysed.
 # It needs a seventh of what the tests do: no PyTorch, since NumPy computes the bundled model.
 demo: $(VENV)/.demo-installed
 	@$(BIN)/python scripts/compile_kernels.py

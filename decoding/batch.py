@@ -16,9 +16,9 @@ from maskwright.analysis.arguments import as_integer, clip
 from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.alone import Alone, Shared
-from maskwright.decoding.engine.arguments import NO_BITMASK, as_int64, check_words, integers
+from maskwright.decoding.engine.arguments import NO_BITMASK, as_int64, as_rollback, check_words, integers
 from maskwright.decoding.engines import MOST_TEXTS, Opened, check_tables, open_text, open_texts
-from maskwright.decoding.matcher import DEFAULT_ROLLBACK, Matcher, as_rollback
+from maskwright.decoding.matcher import DEFAULT_ROLLBACK, Matcher
 
 if TYPE_CHECKING:
     from maskwright.decoding.endings.ending import Ending
@@ -79,7 +79,7 @@ class Batch(Shared):
             if size < 1:
                 raise MaskwrightError(f"size is {clip(size)}; expected at least 1")
             states, self.many, n_threads = open_texts(store, size, max_rollback, min(n_threads, size))
-        self.texts = [Matcher.of(state) for state in states]
+        self._texts = [Matcher.of(state) for state in states]
         self.store, self._is_mixed = (store[0] if is_mixed else store), is_mixed
         self.size, self.max_rollback, self._n_threads = len(states), max_rollback, n_threads
         self._cuts = [self.size * i // n_threads for i in range(n_threads + 1)]
@@ -95,7 +95,7 @@ class Batch(Shared):
     @property
     def stores(self) -> tuple[Any, ...]:
         """The store of each slot."""
-        return tuple(text.store for text in self.texts)
+        return tuple(text.store for text in self._texts)
 
     # -- all texts
 
@@ -157,7 +157,7 @@ class Batch(Shared):
     def _fill_each(self, slots: Sequence[int], begin: int, end: int) -> _Failure | None:
         """Write rows one after the other, from slot `begin` to `end`. Returns the first failure."""
         assert self._rows is not None
-        rows, texts, failure = self._rows, self.texts, None
+        rows, texts, failure = self._rows, self._texts, None
         for slot in slots:
             if begin <= slot < end:
                 try:
@@ -169,7 +169,7 @@ class Batch(Shared):
     def _held_apart(self) -> list[int]:
         """The slots that hold names, in order."""
         if self._apart:
-            self._apart = {slot for slot in self._apart if self.texts[slot].holds_names}
+            self._apart = {slot for slot in self._apart if self._texts[slot].holds_names}
         return sorted(self._apart)
 
     def _in_threads(self, work: Callable[[int, int], _T]) -> list[_T]:
@@ -230,7 +230,7 @@ class Batch(Shared):
             for slot in left:
                 if (token := wanted[slot]) != -1:
                     try:
-                        self.texts[slot].advance(token)
+                        self._texts[slot].advance(token)
                     except MaskwrightError as error:
                         failures.append((slot, error))
             self._raise(failures)
@@ -287,7 +287,7 @@ class Batch(Shared):
             self._refuse_sharing()
         self._is_busy = True
         try:
-            text = self.texts[self._slot(slot)]
+            text = self._texts[self._slot(slot)]
             try:
                 return method(text, *arguments)
             except MaskwrightError as error:
@@ -339,10 +339,10 @@ class Batch(Shared):
         with Alone(self):
             source, target = self._slot(source), self._slot(target)
             self._apart.add(target)  # as in `restrict`
-            if self.texts[target].store is self.texts[source].store:
-                self.texts[target].become(self.texts[source])
+            if self._texts[target].store is self._texts[source].store:
+                self._texts[target].become(self._texts[source])
             else:
-                self.texts[target] = self.texts[source].fork()
+                self._texts[target] = self._texts[source].fork()
 
     def restrict(self, slot: int, terminal: str, names: Iterable[str | bytes]) -> None:
         """Hold a terminal of one text to some names, see `Matcher.restrict`.
@@ -363,7 +363,7 @@ class Batch(Shared):
     @property
     def n_bytes(self) -> int:
         """The bytes of memory that the texts' states take now, of what the engines count."""
-        return self.many.n_bytes if self.many is not None else sum(text.n_bytes for text in self.texts)
+        return self.many.n_bytes if self.many is not None else sum(text.n_bytes for text in self._texts)
 
     def explain(self, slot: int, token: int) -> str:
         """Why a token may or may not come next in a text, in words."""
@@ -380,11 +380,11 @@ class Batch(Shared):
     def __reduce__(self) -> tuple[Any, ...]:
         with Alone(self):
             of = (list(self.stores), None) if self._is_mixed else (self.store, self.size)
-            states = [text.text.dump() for text in self.texts]
+            states = [text.text.dump() for text in self._texts]
             return _restored, (type(self), (*of, self.max_rollback, self._n_threads), states)
 
     def __repr__(self) -> str:
-        ended = sum(text.is_finished() for text in self.texts)
+        ended = sum(text.is_finished() for text in self._texts)
         threads = f", {self._n_threads} threads" if self._n_threads > 1 else ""
         names = ", ".join(dict.fromkeys(store.name for store in self.stores))
         return f"<Batch {names} x {self.store.vocabulary.name}: {self.size} texts, {ended} ended{threads}>"
@@ -397,7 +397,7 @@ def _refuse(slot: int, error: MaskwrightError) -> NoReturn:
 def _restored(cls: type[Batch], arguments: tuple[Any, ...], states: list[Any]) -> Batch:
     """A pickled batch."""
     batch = cls(*arguments)
-    for slot, (text, state) in enumerate(zip(batch.texts, states, strict=True)):
+    for slot, (text, state) in enumerate(zip(batch._texts, states, strict=True)):
         text._use(text.text.load(state))
         if text.holds_names:
             batch._apart.add(slot)

@@ -12,30 +12,33 @@ from maskwright.analysis.arguments import as_integer, clip
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.alone import Alone, Shared
-from maskwright.decoding.engine.arguments import NO_BITMASK, as_id, as_int64, check_words, integer_row, plain_bytes
+from maskwright.decoding.engine.arguments import (
+    NO_BITMASK,
+    as_id,
+    as_int64,
+    as_rollback,
+    check_words,
+    integer_row,
+    plain_bytes,
+)
 from maskwright.decoding.engine.forced import MOST_BYTES, forced_bytes
+from maskwright.decoding.engine.quick import NOTHING_QUICK
 from maskwright.decoding.engine.state import LIMITS, TextState
 from maskwright.decoding.engines import open_text
 from maskwright.maskstore.vocabulary.masks import tokens_of
 
 if TYPE_CHECKING:
-    # PERF: what few decoders ask for is imported when they do, since all others would wait for it
-    # at their first import
+    # PERF: what few decoders ask for is imported when they do
     from maskwright.decoding.endings.ending import Ending
     from maskwright.decoding.explain.explanation import Explanation
 
 NO_WORDS = np.zeros(0, np.int32)
 
+_OF_MASK = 1
+"""The bit that a quick `step` sets in its result if that is the mask's, not the token's."""
+
 DEFAULT_ROLLBACK = 256
 """The number of tokens that can be taken back, unless the caller says otherwise."""
-
-
-def as_rollback(max_rollback: object) -> int:
-    """`max_rollback`, checked. Raises: MaskwrightError if it is no integer or negative."""
-    found = as_integer("max_rollback", max_rollback)
-    if found < 0:
-        raise MaskwrightError(f"max_rollback is {clip(found)}; expected at least 0")
-    return found
 
 
 class Matcher(Shared):
@@ -73,11 +76,14 @@ class Matcher(Shared):
 
     def _use(self, text: TextState) -> None:
         """Hand on to this text from now on."""
+        # INVARIANT: quick calls are of this text, or there are none, whoever interrupts.
         # PERF: attributes of instances that no class has are looked up fastest
-        quick = text.quick
+        quick = NOTHING_QUICK
+        self._quick_fill, self._quick_read, self._quick_step = quick.quick_fill, quick.quick_read, quick.quick_step
+        self._checked, self._words = NO_BITMASK, NO_WORDS
         self.store, self.max_rollback, self.text, self._said = text.store, text.max_rollback, text, text.said
-        self._quick, self._quick_fill, self._quick_read = quick, quick.quick_fill, quick.quick_read
-        self._quick_step, self._words, self._checked = quick.quick_step, NO_WORDS, NO_BITMASK
+        self._quick = quick = text.quick
+        self._quick_fill, self._quick_read, self._quick_step = quick.quick_fill, quick.quick_read, quick.quick_step
 
     def _settle(self) -> None:
         """Hand on to a faster state of the text, if there is one now."""
@@ -172,7 +178,7 @@ class Matcher(Shared):
             number = token if token.__class__ is int and -1 <= token < 1 << 31 else as_id(token)
             quick_step = self._quick_step
             code = quick_step(self._quick.bound[0], number)
-            if code and not code & 1:
+            if code and not code & _OF_MASK:
                 self._advance_slowly(token, number)
             elif self._said is not None:
                 self._said.append(number)
@@ -243,9 +249,9 @@ class Matcher(Shared):
         names : strs, or bytes. Those that are no lexemes of the terminal, such as keywords, cannot
             come. Without names the terminal cannot.
 
-        A call replaces what was held here, but for a lexeme under way that is held and may yet be
-        one of the terminal: it must be one of the names of both calls, and nothing is held behind
-        it. Tokens that are taken back bring back what was held before them.
+        A call replaces what was held here, but for a held lexeme under way that may yet be one of
+        the terminal: it must be among the names of both calls, and nothing is held behind it.
+        Tokens that are taken back bring back what was held before them.
 
         Raises: UnknownNameError if the grammar lacks the terminal; MaskwrightError if it is ignored
         or made by the layout, if a name is empty or neither str nor bytes, if a lexeme under way is
@@ -332,13 +338,8 @@ class Matcher(Shared):
 
     def is_accepting(self) -> bool:
         """Whether the text is legal as a whole. Raises: LimitError as `fill`."""
-        if self._is_busy:
-            self._refuse_sharing()
-        self._is_busy = True
-        try:
+        with Alone(self):
             return self.text.can_end()
-        finally:
-            self._is_busy = False
 
     def is_finished(self) -> bool:
         """Whether an end-of-text token has been read."""
@@ -352,10 +353,7 @@ class Matcher(Shared):
         Raises: MaskwrightError if n is no integer or negative, or fewer tokens are remembered
         (`max_rollback`).
         """
-        if self._is_busy:
-            self._refuse_sharing()
-        self._is_busy = True
-        try:
+        with Alone(self):
             known = self.text.remembered()
             if n.__class__ is not int:
                 n = as_integer("the number of tokens to roll back", n)
@@ -366,8 +364,6 @@ class Matcher(Shared):
             if n:
                 self.text.undo(n)
                 self._settle()
-        finally:
-            self._is_busy = False
 
     def reset(self) -> None:
         """Put the text back to its start, with no history."""
@@ -392,7 +388,11 @@ class Matcher(Shared):
             raise MaskwrightError("a matcher can take over the state of another one of the same store only")
         if other is not self:
             with Alone(other), Alone(self):
-                self._use(self.text.become(other.text))
+                try:
+                    self._use(self.text.become(other.text))
+                except KeyboardInterrupt:  # the engine may be done already
+                    self._use(self.text.become(other.text))
+                    raise
 
     __copy__ = fork
 

@@ -19,17 +19,18 @@ from typing import Any
 import maskwright as mw
 
 SCHEMA = {
-    "title": "log settings",
+    "title": "Ticket",
     "type": "object",
     "properties": {
-        "name": {"type": "string"},
-        "level": {"enum": ["debug", "info", "warning", "error"]},
-        "color": {"type": "boolean"},
+        "subject": {"type": "string"},
+        "kind": {"enum": ["bug", "question", "feature"]},
+        "priority": {"enum": ["low", "medium", "high"]},
+        "resolved": {"type": "boolean"},
     },
-    "required": ["name", "level", "color"],
+    "required": ["subject", "kind", "priority", "resolved"],
     "additionalProperties": False,
 }
-OBJECT = '{"name":"web","le'
+OBJECT = '{"subject": "The login page crashes", "kind": "'
 FUNCTION = '''class Stack:
     """A last-in, first-out list."""
 
@@ -68,7 +69,7 @@ def shown(text: str) -> str:
 
 def explain(store: Any) -> None:
     """Print the mask behind a beginning, and why a token is not in it."""
-    matcher, begin = store.matcher(), '{"name":"web","level":"'
+    matcher, begin = store.matcher(), OBJECT + 'bug", "priority": "'
     matcher.advance_bytes(begin.encode())
     allowed = matcher.allowed_tokens(as_bytes=True)
     some = ", ".join(repr(token.decode()) for token in sorted(allowed, key=len)[:12])
@@ -105,10 +106,10 @@ def analyze(folder: Path) -> None:
 def main() -> None:
     begin = time.perf_counter()
     model = mw.load_model()
-    style = mw.load_schema(SCHEMA, style="compact", key_order="schema")
+    style = mw.load_schema(SCHEMA, style="json.dumps", key_order="schema")
     of_schema = mw.build_store(style, model.vocabulary)
     title(1, "A small language model writes, without masks and with")
-    complete("A JSON object of a schema", of_schema, OBJECT, model, json.loads, 24)
+    complete("A support ticket, as of README", of_schema, OBJECT, model, json.loads, 40)
     python = mw.cached_store("python", model.vocabulary)
     complete("A Python class", python, FUNCTION, model, ast.parse, 40)
     title(2, "A mask, and why a token is not in it")

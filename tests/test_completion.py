@@ -21,16 +21,10 @@ from typer.testing import CliRunner
 from maskwright.analysis.errors import IllegalTokenError, MaskwrightError, UnknownNameError, VocabularyError
 from maskwright.analysis.loading import load_grammar, parse_grammar
 from maskwright.cli import app
-from maskwright.completion import (
-    LanguageModel,
-    check_model,
-    complete,
-    load_model,
-    next_token_of,
-    start_completion,
-)
+from maskwright.completion import LanguageModel, check_model, complete, load_model, next_token_of, start_completion
 from maskwright.decoding.adapters import apply_mask
-from maskwright.decoding.generation.generation import Generation, Step
+from maskwright.decoding.generation.completion import Step
+from maskwright.decoding.generation.generation import Generation
 from maskwright.decoding.generation.logits import ModelReader, Sampler
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.models import BUNDLED

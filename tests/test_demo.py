@@ -32,7 +32,7 @@ def test_the_demo(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
     assert len(made) == 1
     for parser in ("json.loads", "ast.parse"):
         assert f"without masks: WRONG, says {parser}: " in text and f"with masks: right, says {parser}\n" in text
-    assert 'expected "debug", "error", "info" or "warning"' in text
+    assert 'expected "high", "low" or "medium"' in text
     assert re.search(r"\d+ files of the standard library, [\d,]{6,} tokens: all allowed", text)
     assert re.search(r"[\d,]+ entries of a mask store become [\d,]+, with the same masks", text)
     report = Path(re.findall(r"the report: file://(\S+)", text)[0])

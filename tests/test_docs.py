@@ -41,7 +41,7 @@ def blocks(name: str) -> list[tuple[str, str | None]]:
 def printed(code: str, names: dict[str, Any]) -> str:
     """What a block prints. names : what the blocks before it have defined; changed."""
     with contextlib.redirect_stdout(io.StringIO()) as out:
-        exec(compile(code, "<block>", "exec"), names)
+        exec(compile(code, "<block>", "exec", dont_inherit=True), names)
     return out.getvalue()
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import builtins
 import re
+import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from maskwright import python_names
 from maskwright.analysis.errors import MissingExtraError, UnknownNameError
 from maskwright.cli import app
 from maskwright.python_names import PythonNames, kind_of_place
@@ -255,7 +259,8 @@ def test_names_that_are_bound_are_in_scope(names: PythonNames, block: str, depth
         ("import sys\nsys.", "path", "of_project"),
         ("from public import *\nassert ", "one _two SIDE", "three"),
         ("import public\npublic.", "one _two three SIDE __name__", "__path__"),
-        ("import package\npackage.", "inner __path__", "data"),
+        ("import package.inner\npackage.", "inner __path__", "data"),
+        ("import package\npackage.", "__path__", "inner data"),
         ("import package.", "inner", "__path__"),
     ],
 )
@@ -295,6 +300,111 @@ def test_no_module_of_the_project_is_run(names: PythonNames, project: Path) -> N
         found = names(code.encode())
         assert found is not None and ("json" in code or "name" in found[1])
     assert not (project / "ran").exists()
+
+
+REAL = {
+    "told.py": "__all__ = ['one']\n__all__ += ['two']\n__all__.extend(['three', '_six'])\n__all__.append('four')\n"
+    "__all__.remove('one')\none = two = three = four = five = _six = 1\n",
+    "matched.py": "match (1, [2, 3], {'k': 4, 'l': 5}):\n"
+    "    case (first, [second, *rest], {'k': value, **others}) as whole if (walrus := 1):\n        inside = 1\n",
+    "unbound.py": "import sys\na = b = c = 1\ndel a\ndel b, c\nc = 2\ndef sys(): ...\ntry:\n    1 / 0\n"
+    "except ZeroDivisionError as error:\n    kept = error\nfrom typing import TYPE_CHECKING\n"
+    "if TYPE_CHECKING:\n    import json\nelse:\n    other = 1\n",
+    "scopes.py": "def f():\n    global made\n    made = local = 1\nf()\nclass C:\n    global of_class\n    of_class = attribute = 1\n"
+    "values = [(inner := each) for each in range(3)]\nwith open(__file__) as file: pass\nfor i in [1]: pass\n",
+    "starred.py": "from told import *\nfrom matched import *\n",
+    "stars/__init__.py": "__all__ = ['sub', 'x']\nx = 1\n",
+    "stars/sub.py": "",
+    "pack/__init__.py": "from . import beside\nfrom .deep import inner\nimport xml\n",
+    "pack/beside.py": "from pack import (\n    needed,\n)\n",
+    "pack/needed.py": "",
+    "pack/alone.py": "",
+    "pack/deep/__init__.py": "",
+    "pack/deep/inner.py": "",
+    "pack/deep/lone.py": "",
+    "elsewhere.py": "import pack.alone\n",
+}
+"""Modules that are imported, to see what they have."""
+
+_HARMLESS = {"__annotations__", "__builtins__", "__cached__", "__file__"}
+"""What any module may have, or be given when it is asked for."""
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        *(
+            f"import {name}\n{name}."
+            for name in ("told", "matched", "unbound", "scopes", "starred", "stars", "pack", "xml")
+        ),
+        *(
+            f"from {name} import "
+            for name in ("told", "matched", "unbound", "scopes", "starred", "pack", "pack.deep", "xml")
+        ),
+        *(
+            f"from {name} import *\nreturn "
+            for name in ("told", "matched", "unbound", "scopes", "starred", "stars", "pack")
+        ),
+        "import pack\npack.deep.",
+        "import pack.deep.lone\npack.deep.",
+        "from pack.deep import (\n  lone,\n)\nimport pack\npack.deep.",
+        "import xml.dom\nxml.",
+        "from xml import dom\nimport xml\nxml.",
+    ],
+)
+def test_names_are_those_of_real_modules(code: str, tmp_path: Path) -> None:
+    for name, source in REAL.items():
+        if name != "elsewhere.py":
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_text(source)
+    found = PythonNames(tmp_path)(code.encode())
+    imports, _, place = code.rpartition("\n")
+    if place.startswith("from"):
+        module = place.split()[1]
+        imports, there = (
+            f"import {module}, pkgutil",
+            f"vars({module}).keys() | {{each.name for each in pkgutil.iter_modules({module}.__path__)}}",
+        )
+        there = there if "pack" in module or "xml" in module else f"vars({module})"
+    else:
+        there = "globals()" if place == "return " else f"vars({place[:-1]})"
+    script = f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\nscope = {{}}\nexec({imports!r}, scope)\nprint(*eval({there!r}, scope))"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    builtin = {*dir(types.ModuleType), *dir(builtins)} | python_names._OF_SCOPES
+    assert found is not None and found[1] - builtin - _HARMLESS == {*run.stdout.split()} - builtin - _HARMLESS
+
+
+def test_what_another_module_imports_is_there(tmp_path: Path) -> None:
+    for name, source in REAL.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(source)
+    found = PythonNames(tmp_path)(b"import elsewhere, pack\npack.")
+    assert found is not None and "alone" in found[1] and "lone" not in found[1]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "globals()['a'] = 1",
+        "there = globals()\nthere.update(a=1)",
+        "exec('a = 1')",
+        "import sys\nvars(sys.modules[__name__])['a'] = 1",
+        "import sys\nsetattr(sys.modules[__name__], 'a', 1)",
+        "import importlib\nimportlib.import_module(__name__).__dict__['a'] = 1",
+        "def __getattr__(name): ...",
+    ],
+)
+def test_modules_that_may_have_more_stay_open(source: str, tmp_path: Path) -> None:
+    (tmp_path / "more.py").write_text(source + "\n")
+    assert PythonNames(tmp_path)(b"import more\nmore.") is None and PythonNames(tmp_path)(b"from more import ") is None
+
+
+@pytest.mark.parametrize(
+    "told", ["__all__ = [*others]", "if others:\n    __all__ = ['a']", "__all__ = ['a']\nf(__all__)"]
+)
+def test_stars_whose_names_are_not_certain_stay_open(told: str, tmp_path: Path) -> None:
+    (tmp_path / "more.py").write_text(f"a = b = 1\n{told}\n")
+    assert PythonNames(tmp_path)(b"from more import *\nreturn ") is None
 
 
 def test_what_was_asked_before_changes_nothing(names: PythonNames, project: Path) -> None:

@@ -84,9 +84,15 @@ def test_logits_asked_twice_are_the_same() -> None:
     pytest.importorskip("torch")
     reader = ModelReader(mw.load_model().model, [0, 5])
     for token in (7, 8):
+        reader.launch()
         first = reader.logits()
         expected = first.copy()
         first[:] = 0  # the caller may write into them
         assert (reader.logits() == expected).all() and (reader.logits() == expected).all()
+        reader.launch()  # is known
         reader.push(token)
     assert reader.calls == 2
+    reader.launch()
+    reader.push(9)  # without a question
+    np.testing.assert_allclose(reader.logits(), ModelReader(reader._model, [0, 5, 7, 8, 9]).logits(), atol=1e-3)
+    assert reader.calls == 4

@@ -213,7 +213,7 @@ class FormatReader:
         behind : the expression of what comes behind the format, which becomes the end of this one.
         """
         if isinstance(form, Grammar | JsonSchema | Regex | Composition):
-            return self._host.part("PART", form) + behind
+            return self._host.part("language", form) + behind
         if not isinstance(form, Mapping) or not isinstance(form.get("type"), str):
             raise GrammarError(f"structural tag, {where}: {clip(form)} is no format; expected an object with a type")
         kind = form["type"]
@@ -225,6 +225,7 @@ class FormatReader:
         if self._depth >= DEEPEST:
             raise GrammarError(f"structural tag, {where}: more than {DEEPEST} formats stand inside one another")
         self._depth += 1
+        self._host.where = where
         is_xml = kind == "qwen_xml_parameter" or (kind == "json_schema" and form.get("style", "json") != "json")
         reader = partial(self._readers[kind], behind=behind) if is_xml else self._readers[kind]
         try:
@@ -261,7 +262,7 @@ class FormatReader:
             return xml_arguments(self._host, found, style, excluded, behind)
         graph = excluding(found.texts.graph, excluded)
         return self._host.part(
-            "JSON", JsonSchema(found.name, found.schema, found.texts._replace(graph=graph), found.options)
+            "schema", JsonSchema(found.name, found.schema, found.texts._replace(graph=graph), found.options)
         )
 
     def _qwen(self, form: Mapping[str, Any], where: str, ends: Ends, behind: Body = ()) -> Body:
@@ -278,10 +279,10 @@ class FormatReader:
         if syntax not in ("ebnf", "lark"):
             raise GrammarError(f"structural tag, {where}/syntax is {clip(syntax)}; expected 'ebnf' or 'lark'")
         read = parse_ebnf if syntax == "ebnf" else parse_llguidance
-        return self._host.part("GRAMMAR", read(text, "<grammar>"))
+        return self._host.part("grammar", read(text, "<grammar>"))
 
     def _regex(self, form: Mapping[str, Any], where: str, ends: Ends) -> Body:
-        return self._host.part("REGEX", load_regex(_text(form, "pattern", where)))
+        return self._host.part("pattern", load_regex(_text(form, "pattern", where)))
 
     def _token(self, form: Mapping[str, Any], where: str, ends: Ends) -> Body:
         return self._host.token(TokenSet(_tokens({"token": [form.get("token")]}, "token", where)))

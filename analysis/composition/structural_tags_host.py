@@ -38,6 +38,8 @@ class HostRules:
     def __init__(self) -> None:
         self.rules: dict[str, list[Body]] = {"start": []}
         self.parts: dict[str, Any] = {}
+        self.where = ""  # the JSON pointer of the format that is read
+        self._said: dict[str, str] = {}
         self._optional: dict[str, Item] = {}
         self._texts: dict[tuple[tuple[str, ...], int | None, int | None], Body] = {}
         self._tokens: dict[TokenSet, Body] = {}
@@ -118,9 +120,10 @@ class HostRules:
         return begin + fewer
 
     def part(self, kind: str, value: Any) -> Body:
-        """A new part. kind : how its name begins."""
-        name = f"{kind}_{len(self.parts)}"
+        """A new part. kind : what it is, in messages and before the number of its terminal."""
+        name = f"{kind.upper().replace(' ', '_')}_{len(self.parts)}"
         self.parts[name] = value
+        self._said[name] = f"{kind} at {self.where}" if self.where else kind
         return (Item(True, name),)
 
     def free(self, excluded: tuple[str, ...], most: int | None, most_tokens: int | None = None) -> Body:
@@ -133,13 +136,13 @@ class HostRules:
                 dfa = intersect(dfa, without(key[0]))
             text = Regex("free text", dfa)
             value = text if most_tokens is None else AtMostTokens(text, most_tokens)
-            self._texts[key] = () if dfa.is_empty else self.optional(self.part("TEXT", value))
+            self._texts[key] = () if dfa.is_empty else self.optional(self.part("text", value))
         return self._texts[key]
 
     def token(self, tokens: TokenSet) -> Body:
         """One token of a set."""
         if tokens not in self._tokens:
-            self._tokens[tokens] = self.part("TOKEN", tokens)
+            self._tokens[tokens] = self.part("token", tokens)
         return self._tokens[tokens]
 
     def free_tokens(self, excluded: Iterable[int | str], most: int | None) -> Body:
@@ -147,7 +150,7 @@ class HostRules:
         tokens = token_set(excluded, is_excluding=True)
         if most is None:
             return self.repeated(self.token(tokens), 0)
-        return self.optional(self.part("TOKENS", AtMostTokens(tokens, most))) if most else ()
+        return self.optional(self.part("tokens", AtMostTokens(tokens, most))) if most else ()
 
     def composition(self, start: Body, name: str) -> Composition:
         """What the rules say, with the parts that they use. start : the expression of whole texts.
@@ -168,7 +171,7 @@ class HostRules:
             raise EmptyLanguageError(f"{name}: no text is legal, as its rules lead back to themselves", grammar)
         grammar, left = without_unused(reduce(grammar))
         parts = list(self.parts.items())
-        return Composition(name, grammar, tuple(Part(parts[i][0], as_part(parts[i][1])) for i in left))
+        return Composition(name, grammar, tuple(Part(self._said[parts[i][0]], as_part(parts[i][1])) for i in left))
 
 
 def is_character(body: Body) -> bool:
@@ -201,5 +204,5 @@ def space_part(rules: HostRules, space: Dfa) -> Body:
     some = difference(space, Dfa.literal(b""))
     if some.is_empty:
         return ()
-    part = rules.part("SPACE", Regex("white space", some))
+    part = rules.part("white space", Regex("white space", some))
     return rules.optional(part) if space.matches(b"") else part

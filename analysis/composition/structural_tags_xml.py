@@ -226,7 +226,7 @@ class _Arguments:
         rest = None if names.is_empty else self._after_name(objects.others[of], self._style.end)
         if rest is None:
             return None
-        return characters(self._style.begin) + self._rules.part("NAME", Regex("a name", names)) + rest
+        return characters(self._style.begin) + self._rules.part("name", Regex("a name", names)) + rest
 
     def _escaped(self, key: bytes) -> bytes:
         text = key.decode()
@@ -335,7 +335,7 @@ class _Arguments:
             return None
         if self._style.is_spaced:
             dfa = concatenate(concatenate(self._spacing, dfa), self._spacing)
-        return self._rules.part("TEXT", Regex("a string", dfa))
+        return self._rules.part("string", Regex("a string", dfa))
 
     def _json(self, shapes: tuple[Shape, ...]) -> Body:
         """The part of values that are JSON."""
@@ -343,7 +343,7 @@ class _Arguments:
         if self._name == "minimax_m3_xml":
             texts = texts._replace(spacing=NOTHING)
         found = JsonSchema(self._schema.name, self._schema.schema, texts, self._schema.options)
-        return self._rules.part("JSON", found)
+        return self._rules.part("value", found)
 
 
 def _of_kinds(shape: Shape) -> Iterator[tuple[Kind, Shape]]:

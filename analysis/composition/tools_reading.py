@@ -151,7 +151,7 @@ def _with_plain_key(schema: JsonSchema, language: Language) -> Composition:
     colon = [
         space_part(rules, spacing.language(one, GOES_ON, 1)) for one in (spacing.before_colon, spacing.behind_colon)
     ]
-    text = rules.part("INPUT", in_json_string(language))
+    text = rules.part("input", in_json_string(language))
     pieces = (
         around,
         characters("{"),

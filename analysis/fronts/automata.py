@@ -18,6 +18,7 @@ from maskwright.analysis.fronts.expressions import (
     Expr,
     characters,
     choice,
+    from_tree,
     repetition,
     sequence,
 )
@@ -31,7 +32,6 @@ from maskwright.analysis.regex.parse import parse
 from maskwright.analysis.regex.positions import is_plain
 from maskwright.analysis.regex.rewrite import resolve
 from maskwright.analysis.regex.spell import spell
-from maskwright.analysis.regex.tree import Chars, Choice, Node, Repeat, Sequence, children
 
 MAX_STATES = 2_000
 """The most states of an automaton."""
@@ -117,7 +117,7 @@ def from_pattern(pattern: str, flags: str = "") -> Expr:
     """
     with naming(f"pattern {excerpt(pattern)}", pattern):
         tree = resolve(parse(pattern, flags), MAX_STATES)
-        plain = _plain(tree)
+        plain = from_tree(tree)
         if plain is not None:
             return plain
         dfa = determinise(tree, MAX_STATES)
@@ -135,21 +135,6 @@ def from_pattern(pattern: str, flags: str = "") -> Expr:
         edges.append(edge)
     labelled = [{to: characters(own) for to, own in edge.items()} for edge in edges]
     return eliminated(labelled, [bool(accepts) for accepts in dfa.is_accepting])
-
-
-def _plain(tree: Node) -> Expr | None:
-    """The expression of a tree; None if something in it looks around."""
-    if isinstance(tree, Chars):
-        return characters(tree.ranges)
-    if not isinstance(tree, Sequence | Choice | Repeat):
-        return None
-    parts = [_plain(part) for part in children(tree)]
-    found = [part for part in parts if part is not None]
-    if len(found) < len(parts) or (isinstance(tree, Repeat) and tree.mode != "greedy"):
-        return None
-    if isinstance(tree, Repeat):
-        return repetition(found[0], tree.least, tree.most)
-    return sequence(found) if isinstance(tree, Sequence) else choice(found)
 
 
 def _column(dfa: ClassDfa, code: int) -> int:

@@ -13,15 +13,15 @@ way u is read where t is, or sooner.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from maskwright.analysis.fronts.lexicon import RunOn
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.grammar.normalise import nullable_symbols
+from maskwright.analysis.graphs import reachable, unions
 from maskwright.analysis.kept import cached_property
 from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.automaton import build_automaton
-from maskwright.analysis.lr.digraph import digraph
-from maskwright.analysis.lr.lookaheads import nullable_symbols
 
 
 class Competition:
@@ -38,7 +38,7 @@ class Competition:
             automaton.source.tolist(), automaton.symbol.tolist(), automaton.target.tolist(), strict=True
         ):
             after[source][symbol] = target
-        self._read = digraph(
+        self._read = unions(
             [[target for symbol, target in row.items() if symbol in nullable] for row in after],
             list(automaton.shifted),
         )
@@ -58,7 +58,7 @@ class Competition:
                         self._includes[number[state, symbol]].append(i)
                     state = after[state][symbol]
                 self._lookback[state].append(i)
-        self._follow = digraph(self._includes, [self._read[state] for state in self._behind])
+        self._follow = unions(self._includes, [self._read[state] for state in self._behind])
         self._known: dict[tuple[int, int], bool] = {}
 
     @cached_property
@@ -101,19 +101,13 @@ class Competition:
 
     def _on_ways(self, ways: Iterable[int], first: int, second: int) -> bool:
         """Whether on each way on which `first` is read `second` is, there or sooner."""
-        agenda = list(dict.fromkeys(ways))
-        seen = set(agenda)
-        while agenda:
-            way = agenda.pop()
-            read = self._read[self._behind[way]]
-            if read >> second & 1 or not self._follow[way] >> first & 1:
-                continue
-            if read >> first & 1:
-                return False
-            new = set(self._includes[way]) - seen
-            seen |= new
-            agenda += new
-        return True
+
+        def further(way: int) -> Sequence[int]:
+            is_read = self._read[self._behind[way]] >> second & 1
+            return () if is_read or not self._follow[way] >> first & 1 else self._includes[way]
+
+        reads = (self._read[self._behind[way]] for way in reachable(ways, further))
+        return not any(read >> first & 1 and not read >> second & 1 for read in reads)
 
 
 def _bits(terminals: Iterable[int]) -> int:

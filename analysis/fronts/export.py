@@ -19,8 +19,8 @@ from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.fronts.expressions import Expr
 from maskwright.analysis.fronts.separate import separate
 from maskwright.analysis.grammar.grammar import Grammar, Rule
-from maskwright.analysis.grammar.normalise import normalise, reduce
-from maskwright.analysis.lr.lookaheads import nullable_symbols
+from maskwright.analysis.grammar.normalise import normalise, nullable_symbols, reduce
+from maskwright.analysis.graphs import reachable
 from maskwright.analysis.nesting import on_own_stack
 from maskwright.analysis.regex.charset import Ranges, complement
 
@@ -154,18 +154,11 @@ def _check_left_recursion(grammar: Grammar) -> None:
             if symbol not in nullable:
                 break
     for lhs in begins:
-        seen: set[int] = set()
-        agenda = sorted(begins[lhs])
-        while agenda:
-            symbol = agenda.pop()
-            if symbol == lhs:
-                raise GrammarError(
-                    f"grammar {grammar.name}: rule {grammar.symbol_name(lhs)!r} can begin with itself through other rules, "
-                    "and llama.cpp refuses left recursion; write it with recursion on the right"
-                )
-            if symbol not in seen:
-                seen.add(symbol)
-                agenda += sorted(begins[symbol])
+        if lhs in reachable(begins[lhs], begins.__getitem__):
+            raise GrammarError(
+                f"grammar {grammar.name}: rule {grammar.symbol_name(lhs)!r} can begin with itself through other rules, "
+                "and llama.cpp refuses left recursion; write it with recursion on the right"
+            )
 
 
 def _names(grammar: Grammar, start: str) -> dict[int, str]:

@@ -18,7 +18,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+from maskwright.analysis.graphs import reachable
 from maskwright.analysis.regex.charset import EVERYTHING, Ranges, normalise
+from maskwright.analysis.regex.tree import Chars, Choice, Node, Repeat, Sequence, children
 
 Kind = Literal["class", "sequence", "choice", "repeat", "reference"]
 
@@ -186,16 +188,25 @@ def non_empty(expr: Expr) -> Expr:
     return repetition(non_empty(body), 1 if body.is_nullable else max(expr.least, 1), expr.most)
 
 
+def from_tree(tree: Node) -> Expr | None:
+    """The expression of a pattern's tree; None if something in it looks around."""
+    if isinstance(tree, Chars):
+        return characters(tree.ranges)
+    if not isinstance(tree, Sequence | Choice | Repeat):
+        return None
+    parts = [from_tree(part) for part in children(tree)]
+    found = [part for part in parts if part is not None]
+    if len(found) < len(parts) or (isinstance(tree, Repeat) and tree.mode != "greedy"):
+        return None
+    if isinstance(tree, Repeat):
+        return repetition(found[0], tree.least, tree.most)
+    return sequence(found) if isinstance(tree, Sequence) else choice(found)
+
+
 def patterns_in(expr: Expr) -> set[str]:
     """The patterns of a regular expression's parts that are no classes, its own included."""
-    found: set[str] = set()
-    agenda = [expr]
-    while agenda:
-        one = agenda.pop()
-        if one.kind != "class" and one.pattern not in found:
-            found.add(str(one.pattern))
-            agenda += one.parts
-    return found
+    inside = reachable([expr], lambda one: [part for part in one.parts if part.kind != "class"])
+    return {str(one.pattern) for one in inside if one.kind != "class"}
 
 
 def class_pattern(ranges: Ranges) -> str:

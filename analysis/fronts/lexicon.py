@@ -19,7 +19,7 @@ from maskwright.analysis.lexing.lexemes import n_beginnings_of
 from maskwright.analysis.lexing.terminal_nfa import TerminalNfa, UnionDfa, build_terminal_nfa, build_union_dfa
 from maskwright.analysis.lexing.terminals import compile_pattern
 from maskwright.analysis.lr.automaton import bits
-from maskwright.analysis.regex.charset import Ranges, difference
+from maskwright.analysis.regex.charset import LAST, Ranges, normalise, partition
 from maskwright.analysis.regex.dfa import Dfa
 
 MAX_STATES = 10_000
@@ -72,7 +72,7 @@ class Lexicon:
         self._where = where
         filled = {key: non_empty(leaf) for key, leaf in leaves.items()}
         classes = [leaf.ranges for leaf in filled.values() if leaf.kind == "class"]
-        pieces = _partition(list(dict.fromkeys(classes)))
+        pieces = _pieces(classes)
         if sum(map(len, pieces.values())) > MAX_PIECES:
             raise self._too_many_pieces(MAX_PIECES)
         sharing: dict[str, list[str]] = {}
@@ -241,36 +241,15 @@ def run_ons(nfa: TerminalNfa, union: UnionDfa, winners: Sequence[int], follows: 
                 yield RunOn(winner, byte, alive[target], target)
 
 
-def _partition(classes: Sequence[Ranges]) -> dict[Ranges, list[Ranges]]:
+def _pieces(sets: Sequence[Ranges]) -> dict[Ranges, list[Ranges]]:
     """For each set of characters the disjoint pieces that it consists of.
 
     Two characters are in one piece if the same sets have them.
     """
-    bounds = sorted({bound for ranges in classes for low, high in ranges for bound in (low, high + 1)})
-    if not bounds:
-        return {}
-    members: dict[tuple[int, ...], list[tuple[int, int]]] = {}
-    starts = [{low: 1 for low, _ in ranges} | {high + 1: 0 for _, high in ranges} for ranges in classes]
-    inside = [0] * len(classes)
-    for low, after in zip(bounds, [*bounds[1:], bounds[-1] + 1], strict=True):
-        for number, changes in enumerate(starts):
-            inside[number] = changes.get(low, inside[number])
-        if any(inside):
-            members.setdefault(tuple(inside), []).append((low, after - 1))
-    found: dict[Ranges, list[Ranges]] = {ranges: [] for ranges in classes}
-    for key, pairs in members.items():
-        piece = difference(tuple(_joined(pairs)), ())
-        for number, ranges in enumerate(classes):
-            if key[number]:
-                found[ranges].append(piece)
-    return found
-
-
-def _joined(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    joined: list[tuple[int, int]] = []
-    for low, high in pairs:
-        if joined and joined[-1][1] + 1 == low:
-            joined[-1] = (joined[-1][0], high)
-        else:
-            joined.append((low, high))
-    return joined
+    bounds, class_of, classes, n_classes = partition(sets)
+    pairs: list[list[tuple[int, int]]] = [[] for _ in range(n_classes)]
+    for low, after, number in zip(bounds, [*bounds[1:], LAST + 1], class_of, strict=True):
+        if number >= 0:
+            pairs[number].append((low, after - 1))
+    pieces = list(map(normalise, pairs))
+    return {ranges: [pieces[number] for number in numbers] for ranges, numbers in classes.items()}

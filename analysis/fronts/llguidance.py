@@ -45,7 +45,7 @@ from maskwright.analysis.fronts.llguidance_syntax import Atom, Document, PartKin
 from maskwright.analysis.fronts.llguidance_terminals import Terminals
 from maskwright.analysis.fronts.lowering import TERMINAL, lower
 from maskwright.analysis.fronts.overlaps import disjoint
-from maskwright.analysis.fronts.prefix_free import is_prefix_free
+from maskwright.analysis.fronts.prefix_free import is_prefix_free, last_symbols
 from maskwright.analysis.fronts.reading import Reader
 from maskwright.analysis.grammar.grammar import Grammar, Lexing, Rule, Terminal
 from maskwright.analysis.grammar.normalise import productive_symbols, reduce
@@ -193,13 +193,9 @@ def _with_skip(grammar: Grammar, skip: int, document: Document) -> Grammar:
     rules += [Rule(between, ()), Rule(between, (skip,) if document.skips_once else (between, skip))]
     start = grammar.start
     if is_prefix_free(grammar):
-        agenda = [grammar.start]
-        for lhs in agenda:  # grows while it is read
+        for lhs in last_symbols(grammar):
             copies[lhs] = n_terminals + len(names)
             names.append(f"{grammar.symbol_name(lhs)} (last)")
-            for rule in grammar.rules_of[lhs]:
-                if rule.rhs[-1] >= n_terminals and rule.rhs[-1] not in agenda:
-                    agenda.append(rule.rhs[-1])
         for lhs, copy in copies.items():
             for rule in grammar.rules_of[lhs]:
                 last = rule.rhs[-1]

@@ -10,7 +10,7 @@ Source: llguidance, parser/src/earley/regexvec.rs, lowest_match_inner.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 import numpy as np
@@ -24,6 +24,7 @@ from maskwright.analysis.fronts.lowering import TERMINAL, Lowered
 from maskwright.analysis.fronts.reading import Reader
 from maskwright.analysis.grammar.grammar import Grammar, Terminal
 from maskwright.analysis.grammar.normalise import productive_symbols, reduce
+from maskwright.analysis.graphs import reachable
 from maskwright.analysis.lr.merging import build_merged_tables
 from maskwright.analysis.regex.charset import EVERYTHING
 
@@ -122,16 +123,11 @@ def _plain_grammar(reader: Reader, keys: list[str], lowered: Lowered) -> Grammar
 
 def _is_last(grammar: Grammar, terminal: int) -> bool:
     """Whether a terminal stands last in every text that has it."""
-    met = {(grammar.start, False)}
-    stack = [(grammar.start, False)]
-    while stack:
-        symbol, is_inner = stack.pop()
-        if symbol == terminal and is_inner:
-            return False
+
+    def inside(state: tuple[int, bool]) -> Iterator[tuple[int, bool]]:
+        symbol, is_inner = state
         for rule in grammar.rules_of.get(symbol, ()) if symbol >= grammar.n_terminals else ():
             for i, one in enumerate(rule.rhs):
-                state = (one, is_inner or i + 1 < len(rule.rhs))
-                if state not in met:
-                    met.add(state)
-                    stack.append(state)
-    return True
+                yield one, is_inner or i + 1 < len(rule.rhs)
+
+    return (terminal, True) not in reachable([(grammar.start, False)], inside)

@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from maskwright.analysis.fronts.reading import MAX_COUNT, Reader
+from maskwright.analysis.fronts.reading import Reader
 from maskwright.analysis.nesting import read_json_at
 
 AtomKind = Literal["group", "maybe", "not", "string", "range", "regex", "name", "substring", "words", "part"]
@@ -324,12 +324,12 @@ def _element(reader: Reader) -> Element:
     start = reader.at
     most: int | None
     if (found := reader.match(re.compile(r"~[ \t]*([0-9]+)(?:[ \t]*\.\.[ \t]*([0-9]+))?"))) is not None:
-        least, most = _number(reader, found[1], start), _number(reader, found[2] or found[1], start)
+        least, most = reader.number(found[1], start), reader.number(found[2] or found[1], start)
     elif (found := reader.match(re.compile(r"\{[ \t]*([0-9]*)[ \t]*(,?)[ \t]*([0-9]*)[ \t]*\}"))) is not None:
         if not (found[1] or found[2]):
             raise reader.error("expected a number of repetitions", start)
-        least = _number(reader, found[1] or "0", start)
-        most = _number(reader, found[3], start) if found[3] else None if found[2] else least
+        least = reader.number(found[1] or "0", start)
+        most = reader.number(found[3], start) if found[3] else None if found[2] else least
     elif reader.next == "{":
         raise reader.error("a template is not supported, nor is it in llguidance")
     else:
@@ -337,12 +337,6 @@ def _element(reader: Reader) -> Element:
     if most is not None and (most < least or most == 0):
         raise reader.error("this repetition has fewer at most than at least, or none at most", start)
     return Element(atom, least, most)
-
-
-def _number(reader: Reader, digits: str, at: int) -> int:
-    if len(digits) > 12 or int(digits) > MAX_COUNT:
-        raise reader.error(f"a repetition of more than {MAX_COUNT} is not supported", at)
-    return int(digits)
 
 
 def _atom(reader: Reader) -> Atom:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from maskwright.analysis.grammar.grammar import Grammar, Rule
+from maskwright.analysis.grammar.normalise import nullable_symbols
+from maskwright.analysis.graphs import unions
 from maskwright.analysis.lr.automaton import bits
-from maskwright.analysis.lr.lookaheads import nullable_symbols
 
 
 def neighbours(grammar: Grammar) -> list[int]:
@@ -47,18 +48,10 @@ def _reached(grammar: Grammar, nullable: frozenset[int], ordered: Callable[[Rule
 
     ordered : a rule's body in the order of reading; reversed, the terminals that texts end with.
     """
-    found = [1 << symbol for symbol in range(grammar.n_terminals)] + [0] * grammar.n_nonterminals
-    users: dict[int, list[int]] = {}
+    begins: list[list[int]] = [[] for _ in range(grammar.n_terminals + grammar.n_nonterminals)]
     for rule in grammar.rules:
         for symbol in ordered(rule):
-            users.setdefault(symbol, []).append(rule.lhs)
+            begins[rule.lhs].append(symbol)
             if symbol not in nullable:
                 break
-    agenda = list(range(grammar.n_terminals))
-    while agenda:
-        symbol = agenda.pop()
-        for lhs in users.get(symbol, ()):
-            if found[symbol] & ~found[lhs]:
-                found[lhs] |= found[symbol]
-                agenda.append(lhs)
-    return found
+    return unions(begins, [1 << symbol for symbol in range(grammar.n_terminals)] + [0] * grammar.n_nonterminals)

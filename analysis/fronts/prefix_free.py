@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from maskwright.analysis.fronts.neighbours import first_terminals
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.grammar.normalise import normalise
-from maskwright.analysis.lr.lookaheads import nullable_symbols
+from maskwright.analysis.grammar.normalise import normalise, nullable_symbols
+from maskwright.analysis.graphs import reachable
 
 
 def is_prefix_free(grammar: Grammar) -> bool:
@@ -22,18 +22,17 @@ def is_prefix_free(grammar: Grammar) -> bool:
     """
     grammar = normalise(grammar)
     nullable = nullable_symbols(grammar)
-    last = {grammar.start}
-    agenda = [grammar.start]
-    while agenda:
-        lhs = agenda.pop()
-        if lhs in nullable:
-            return False
-        for rule in grammar.rules_of[lhs]:
-            symbol = rule.rhs[-1]
-            if grammar.is_nonterminal(symbol) and symbol not in last:
-                last.add(symbol)
-                agenda.append(symbol)
-    return _is_ll1(grammar, nullable)
+    return nullable.isdisjoint(last_symbols(grammar)) and _is_ll1(grammar, nullable)
+
+
+def last_symbols(grammar: Grammar) -> list[int]:
+    """The nonterminals that are last in rules, from the start symbol down, itself included."""
+
+    def last(lhs: int) -> list[int]:
+        ends = [rule.rhs[-1] for rule in grammar.rules_of[lhs] if rule.rhs]
+        return list(filter(grammar.is_nonterminal, ends))
+
+    return reachable([grammar.start], last)
 
 
 def _is_ll1(grammar: Grammar, nullable: frozenset[int]) -> bool:

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Mapping
 
 from maskwright.analysis.arguments import need_type
+from maskwright.analysis.cursor import Cursor
 from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.grammar.lark_files import caret, suggestion
 from maskwright.analysis.nesting import MOST_NESTED
@@ -23,16 +24,17 @@ _HEX = re.compile(r"[0-9A-Fa-f]*")
 _DIGITS = re.compile(r"[0-9]*")
 
 
-class Reader:
-    """The text and how far it has been read.
+class Reader(Cursor):
+    """A text of some name, and how far it has been read.
 
-    text : the whole. name : what error messages call it. at : the offset of the next character.
+    text : the whole. name : what error messages call it.
     """
 
     def __init__(self, text: str, name: str) -> None:
         need_type("the text of a grammar", text, str, "a str", GrammarError)
         need_type("name", name, str, "a str", GrammarError)
-        self.text, self.name, self.at, self.depth = text.removeprefix("\ufeff"), name, 0, 0
+        super().__init__(text.removeprefix("\ufeff"))
+        self.name, self.depth = name, 0
         self._lines: list[int] = []
         if len(text) > MAX_TEXT:
             raise GrammarError(f"grammar {name} has {len(text)} characters; the most that is read is {MAX_TEXT}")
@@ -52,32 +54,9 @@ class Reader:
         return line, at - self._lines[line - 1] + 1
 
     @property
-    def next(self) -> str:
-        """The next character; "" at the end."""
-        return self.text[self.at : self.at + 1]
-
-    @property
     def found(self) -> str:
         """The next character in words, for messages."""
         return repr(self.next) if self.next else "the end of the text"
-
-    def starts(self, beginning: str) -> bool:
-        """Whether the rest of the text begins so."""
-        return self.text.startswith(beginning, self.at)
-
-    def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """What a pattern matches here; it is read over."""
-        found = pattern.match(self.text, self.at)
-        if found is not None:
-            self.at = found.end()
-        return found
-
-    def take(self, wanted: str) -> bool:
-        """Reads over a text if it comes next; whether it does."""
-        if not self.starts(wanted):
-            return False
-        self.at += len(wanted)
-        return True
 
     def expect(self, wanted: str, why: str, at: int | None = None) -> None:
         """Reads over a text. Raises GrammarError if it does not come next."""
@@ -109,8 +88,12 @@ class Reader:
         if not digits:
             raise self.error(f"expected a number of repetitions, found {self.found}")
         self.at += len(digits)
+        return self.number(digits, start)
+
+    def number(self, digits: str, at: int) -> int:
+        """A number of a repetition, from its digits. Raises GrammarError if it is too large."""
         if len(digits) > 12 or int(digits) > MAX_COUNT:
-            raise self.error(f"a repetition of more than {MAX_COUNT} is not supported", start)
+            raise self.error(f"a repetition of more than {MAX_COUNT} is not supported", at)
         return int(digits)
 
     def counts(self, space: re.Pattern[str], endless: str = "") -> tuple[int, int | None]:

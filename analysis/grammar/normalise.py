@@ -13,26 +13,24 @@ from collections.abc import Iterable, Sequence
 
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar.grammar import Grammar, Rule
+from maskwright.analysis.graphs import reachable
 
 Body = tuple[int, ...]
 
 _MAX_ROUNDS = 8
 
 
-def productive_symbols(grammar: Grammar) -> frozenset[int]:
-    """The symbols that derive some string of terminals.
+def deriving(grammar: Grammar, given: Iterable[int]) -> frozenset[int]:
+    """The symbols that derive some string of given symbols, these included.
 
     Cost: O(size of the grammar).
     """
-    n_terminals = grammar.n_terminals
-    missing = [0] * len(grammar.rules)
+    found = set(given)
+    missing = [sum(symbol not in found for symbol in rule.rhs) for rule in grammar.rules]
     uses: dict[int, list[int]] = {}
     for number, rule in enumerate(grammar.rules):
         for symbol in rule.rhs:
-            if symbol >= n_terminals:
-                missing[number] += 1
-                uses.setdefault(symbol, []).append(number)
-    found = set(range(n_terminals))
+            uses.setdefault(symbol, []).append(number)
     agenda = [rule.lhs for rule, count in zip(grammar.rules, missing, strict=True) if count == 0]
     while agenda:
         symbol = agenda.pop()
@@ -44,6 +42,16 @@ def productive_symbols(grammar: Grammar) -> frozenset[int]:
             if missing[number] == 0:
                 agenda.append(grammar.rules[number].lhs)
     return frozenset(found)
+
+
+def productive_symbols(grammar: Grammar) -> frozenset[int]:
+    """The symbols that derive some string of terminals."""
+    return deriving(grammar, range(grammar.n_terminals))
+
+
+def nullable_symbols(grammar: Grammar) -> frozenset[int]:
+    """The nonterminals that derive the empty string, as symbol numbers."""
+    return deriving(grammar, ())
 
 
 def unproductive_cycle(grammar: Grammar, productive: frozenset[int]) -> tuple[int, ...]:
@@ -71,15 +79,8 @@ def reachable_symbols(grammar: Grammar) -> frozenset[int]:
 
     Cost: O(size of the grammar).
     """
-    found = {grammar.start}
-    agenda = [grammar.start]
-    while agenda:
-        for rule in grammar.rules_of.get(agenda.pop(), ()):
-            for symbol in rule.rhs:
-                if symbol not in found:
-                    found.add(symbol)
-                    agenda.append(symbol)
-    return frozenset(found)
+    rules_of = grammar.rules_of
+    return frozenset(reachable([grammar.start], lambda s: [new for rule in rules_of.get(s, ()) for new in rule.rhs]))
 
 
 def reduce(grammar: Grammar) -> Grammar:

@@ -341,7 +341,7 @@ class ExactDeciders:
         terminals = self.grammar.n_terminals
         accessing = self.tables.accessing[list(stack[1:])].tolist()
         symbols = [symbol if symbol < terminals else symbol - 1 for symbol in accessing]
-        prefix = tuple(terminal for symbol in symbols for terminal in self._shortest_words[symbol])
+        prefix = tuple(self._yields.of(symbols))
         return Witness(claim, stack, prefix, self._simulator.is_real(claim, stack, prefix))
 
     @cached_property
@@ -349,19 +349,16 @@ class ExactDeciders:
         return Simulator(self.tables)
 
     @cached_property
-    def _shortest_words(self) -> dict[int, TerminalSequence]:
-        """A shortest terminal word of each symbol.
-
-        Raises LimitError if a symbol has none of up to _MAX_WORD terminals.
-        """
-        words = Yields(self.grammar).words(_MAX_WORD)
-        for rule in self.grammar.rules:
-            if rule.lhs not in words:
+    def _yields(self) -> Yields:
+        """The words of symbols. Raises: LimitError if one has none of up to _MAX_WORD terminals."""
+        found = Yields(self.grammar)
+        for symbol, length in enumerate(found.cost):
+            if not 0 <= length <= _MAX_WORD:
                 raise LimitError(
-                    f"grammar {self.grammar.name}: {self.grammar.symbol_name(rule.lhs)} derives no text of up to {_MAX_WORD} "
+                    f"grammar {self.grammar.name}: {self.grammar.symbol_name(symbol)} derives no text of up to {_MAX_WORD} "
                     "terminals, so no witness can be shown; `judge` answers without witnesses"
                 )
-        return words
+        return found
 
     @cached_property
     def _shortest_below(self) -> list[int]:
@@ -375,7 +372,7 @@ class ExactDeciders:
             for below in tables.below[state]:
                 above[below].append(state)
         cost = [
-            0 if symbol < 0 else len(self._shortest_words[symbol if symbol < n_terminals else symbol - 1])
+            0 if symbol < 0 else self._yields.cost[symbol if symbol < n_terminals else symbol - 1]
             for symbol in tables.accessing.tolist()
         ]
         found = [-2] * len(above)

@@ -49,8 +49,8 @@ class Explainer:
         self._table = deciders.table
 
     @cached_property
-    def _words(self) -> dict[int, tuple[int, ...]]:
-        return Yields(self.grammar).words()
+    def _yields(self) -> Yields:
+        return Yields(self.grammar)
 
     def never_legal(self, context: Context, sequence: TerminalSequence) -> Verdict:
         """Whether no word has the context followed by the sequence.
@@ -207,15 +207,13 @@ class Explainer:
 
     def _prefix(self, path: Iterable[int]) -> tuple[int, ...]:
         """A shortest string of terminals to the left of the derivation path's beginning."""
-        found: tuple[int, ...] = ()
+        symbols: list[int] = []  # from right to left
         for item in path:
             before = item - 2
-            left: tuple[int, ...] = ()
             while before >= 0 and self._table.next_symbol[before] >= 0:
-                left = (*self._words[int(self._table.next_symbol[before])], *left)
+                symbols.append(int(self._table.next_symbol[before]))
                 before -= 1
-            found = (*left, *found)
-        return found
+        return tuple(self._yields.of(symbols[::-1]))
 
     def _legal_prefix(self, context: Context, sequence: TerminalSequence) -> tuple[int, ...]:
         """Terminals that end in the context and after which the sequence is legal."""

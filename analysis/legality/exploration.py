@@ -21,13 +21,14 @@ Source: Tran-Thien's streamlining post (2025), on sequences that are always lega
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.graphs import reachable
 from maskwright.analysis.kept import cached_property
 from maskwright.analysis.legality.drawing import to_svg
 from maskwright.analysis.legality.graph import Graph, Link, Look
@@ -215,7 +216,7 @@ class Exploration:
             addresses = () if bottom is None else self.pushdown.return_addresses(bottom)
             if not addresses or len(seen) > self.max_states:
                 return start, borrowed_so_far
-            closure = _closure(subset, silent)
+            closure = reachable(subset, lambda node: silent.get(node, ()))
             for address in addresses:
                 following = frozenset(t for node in closure for t in lent.get((node, address), ()))
                 if following not in seen:
@@ -331,23 +332,9 @@ def _run(
     return _Run(tuple(nodes), tuple(edges), is_truncated)
 
 
-def _closure(
-    subset: Iterable[Configuration], successors: Mapping[Configuration, Sequence[Configuration]]
-) -> list[Configuration]:
-    """The configurations that can be reached from `subset`, those of `subset` included."""
-    reached = dict.fromkeys(subset)
-    queue = list(reached)
-    while queue:
-        for node in successors.get(queue.pop(), ()):
-            if node not in reached:
-                reached[node] = None
-                queue.append(node)
-    return list(reached)
-
-
 def _ancestors(edges: Iterable[Edge], targets: Iterable[Configuration]) -> frozenset[Configuration]:
     """The nodes from which one of `targets` can be reached, these included."""
     predecessors: dict[Configuration, list[Configuration]] = {}
     for edge in edges:
         predecessors.setdefault(edge.target, []).append(edge.source)
-    return frozenset(_closure(targets, predecessors))
+    return frozenset(reachable(targets, lambda node: predecessors.get(node, ())))

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from maskwright.analysis.grammar.grammar import Grammar, Rule
 from maskwright.analysis.grammar.normalise import productive_symbols, reachable_symbols
+from maskwright.analysis.graphs import reachable
 from maskwright.analysis.kept import cached_property
 from maskwright.analysis.legality.drawing import to_svg
 from maskwright.analysis.legality.graph import Graph, Link, Look
@@ -160,12 +161,7 @@ class Pushdown:
         for rule in self.rules.values():
             if rule.rhs:
                 lefts.setdefault(rule.rhs[0], []).append(rule.lhs)
-        begins, waiting = {terminal}, [terminal]
-        while waiting:
-            for lhs in lefts.get(waiting.pop(), ()):
-                if lhs not in begins:
-                    begins.add(lhs)
-                    waiting.append(lhs)
+        begins = reachable([terminal], lambda symbol: lefts.get(symbol, ()))
         return tuple(p for p in self.states if (p.dot or p == self.first) and self.next_symbol(p) in begins)
 
     def text(self, position: Position) -> str:

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 from lark.utils import get_regexp_width
 
-from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.columns import column_bytes
 from maskwright.analysis.grammar.grammar import Grammar, Terminal
+from maskwright.analysis.graphs import reachable, unions
 from maskwright.analysis.kept import Kept, cached_property
 from maskwright.analysis.lexing import _survival_kernels as kernels
 from maskwright.analysis.lexing.modes import Modes
@@ -160,9 +160,7 @@ class Lexemes:
         self.next_by_class: list[list[int]] = self.after_class.tolist()
         self.reads_on: list[bool] = np.any(self.after_class >= 0, axis=1).tolist()
         wins = [1 << winner if winner >= 0 else 0 for winner in self.winner]
-        self.live = [
-            members(found) for found in union_over_reachable(wins, [set(row) - {-1} for row in self.next_by_class])
-        ]
+        self.live = [members(found) for found in unions([list(set(row) - {-1}) for row in self.next_by_class], wins)]
         self._starts: dict[tuple[int, ...], list[int]] = {}
         self._reached: dict[int, set[int]] = {}
         self._survives: dict[tuple[int, int, int], bool] = {}
@@ -198,7 +196,7 @@ class Lexemes:
         anything = sum(1 << terminal for terminal in every - self.grammar.verbatim) | 1 << n
         return [
             None if found & anything == anything else frozenset(members(found))
-            for found in union_over_reachable(own, successors)
+            for found in unions(list(map(list, successors)), own)
         ]
 
     def _begun_behind(self, state: int) -> set[int]:
@@ -221,14 +219,8 @@ class Lexemes:
     def reachable(self, start: int) -> set[int]:
         """The union automaton's states that are one byte or more into a lexeme from `start`."""
         if start not in self._reached:
-            found: set[int] = set()
-            agenda = [start]
-            while agenda:
-                look()
-                new = {after for after in self.next_by_class[agenda.pop()] if after >= 0} - found
-                found |= new
-                agenda += new
-            self._reached[start] = found
+            rows = self.next_by_class
+            self._reached[start] = set(reachable(set(rows[start]) - {-1}, lambda state: set(rows[state]) - {-1}))
         return self._reached[start]
 
     def emitted(self, winner: int) -> tuple[int, ...]:
@@ -355,24 +347,6 @@ def _flags(members: Sequence[Sequence[int]], n: int) -> npt.NDArray[np.bool_]:
     found = np.zeros((len(members), n), np.bool_)
     for row, each in zip(found, members, strict=True):
         row[list(each)] = True
-    return found
-
-
-def union_over_reachable(own: list[int], successors: list[set[int]]) -> list[int]:
-    """For each state the union of `own` over all states that it reaches, itself included."""
-    found = list(own)
-    predecessors: list[list[int]] = [[] for _ in successors]
-    for state, targets in enumerate(successors):
-        for target in targets:
-            predecessors[target].append(state)
-    agenda = list(range(len(found)))
-    while agenda:
-        look()
-        state = agenda.pop()
-        for before in predecessors[state]:
-            if found[state] & ~found[before]:
-                found[before] |= found[state]
-                agenda.append(before)
     return found
 
 

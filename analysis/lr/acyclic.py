@@ -41,9 +41,8 @@ from collections.abc import Iterator
 
 from maskwright.analysis.deadline import look
 from maskwright.analysis.grammar.grammar import Conflicts, Grammar, Rule
-from maskwright.analysis.grammar.normalise import reduce, renumber
-from maskwright.analysis.lr.digraph import digraph
-from maskwright.analysis.lr.lookaheads import nullable_symbols
+from maskwright.analysis.grammar.normalise import nullable_symbols, reduce, renumber
+from maskwright.analysis.graphs import reachable, unions
 from maskwright.analysis.lr.loops import endless_cycle, follow_graphs
 
 Body = tuple[int, ...]
@@ -136,18 +135,11 @@ class _Rewriter:
 
         In a reduced grammar these are the nonterminals that lead to a terminal.
         """
-        found: set[int] = set()
         users: dict[int, list[int]] = {}
         for rule in self.grammar.rules:
             for symbol in rule.rhs:
                 users.setdefault(symbol, []).append(rule.lhs)
-        agenda = [lhs for symbol in range(self.n_terminals) for lhs in users.get(symbol, ())]
-        while agenda:
-            symbol = agenda.pop()
-            if symbol not in found:
-                found.add(symbol)
-                agenda += users.get(symbol, ())
-        return found
+        return set(reachable(range(self.n_terminals), lambda symbol: users.get(symbol, ())))
 
     # ---------------------------------------------------------------------------- which rules loop
 
@@ -276,4 +268,4 @@ class _Rewriter:
 
 def _classes(successors: list[list[int]]) -> list[int]:
     """Equal numbers for nodes that lead to each other: all nodes that a node reaches, as bits."""
-    return digraph(successors, [1 << i for i in range(len(successors))])
+    return unions(successors, [1 << i for i in range(len(successors))])

@@ -18,8 +18,8 @@ import numpy.typing as npt
 from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.grammar import Grammar, Rule
+from maskwright.analysis.graphs import unions
 from maskwright.analysis.kept import cached_property
-from maskwright.analysis.lr.digraph import digraph
 
 Kernel = tuple[int, ...]
 """The items of a state whose dot has moved, ascending."""
@@ -272,7 +272,7 @@ def build_automaton(grammar: Grammar) -> Automaton:
         rules_of[rule.lhs - n_terminals].append(number)
         if rule.rhs and grammar.is_nonterminal(rule.rhs[0]):
             corners[rule.lhs - n_terminals].add(rule.rhs[0] - n_terminals)
-    derives = digraph([sorted(c) for c in corners], [1 << i for i in range(grammar.n_nonterminals)])
+    derives = unions([sorted(c) for c in corners], [1 << i for i in range(grammar.n_nonterminals)])
 
     kernels: list[Kernel] = [(items.start,)]
     number_of = {kernels[0]: 0}

@@ -36,6 +36,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.deadline import look
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT, ERROR, Alternatives, Array, LrTables, finish_tables
+from maskwright.analysis.regex.minimise import number_rows
 
 
 @dataclass(frozen=True)
@@ -161,11 +162,7 @@ def _plain_up_to(action: Array, states: Array, rules: Array) -> Array:
 def _number(*parts: Array) -> Array:
     """Equal numbers for equal rows of the arrays side by side, by first occurrence."""
     n_rows = len(parts[0])
-    rows = np.concatenate([part.reshape(n_rows, -1) for part in parts], axis=1)
-    data, width = rows.tobytes(), rows.shape[1] * rows.itemsize
-    number: dict[bytes, int] = {}
-    found = [number.setdefault(data[i * width : (i + 1) * width], len(number)) for i in range(n_rows)]
-    return np.array(found, np.int32)
+    return number_rows(np.concatenate([part.reshape(n_rows, -1) for part in parts], axis=1)).astype(np.int32)
 
 
 def _representatives(classes: Array) -> npt.NDArray[np.intp]:

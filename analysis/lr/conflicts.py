@@ -15,10 +15,11 @@ import numpy.typing as npt
 
 from maskwright.analysis.deadline import look
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.grammar.normalise import nullable_symbols
+from maskwright.analysis.graphs import reachable, unions
 from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.automaton import Automaton, bits, build_automaton
-from maskwright.analysis.lr.digraph import digraph
-from maskwright.analysis.lr.lookaheads import Lookaheads, lookaheads, nullable_symbols, shifted_terminals
+from maskwright.analysis.lr.lookaheads import Lookaheads, lookaheads, shifted_terminals
 from maskwright.analysis.lr.yields import Yields
 
 Kind = Literal["accept", "shift", "reduce"]
@@ -143,7 +144,9 @@ def _conflict(
         if terminals >> terminal & 1:
             actions.append(Action("reduce", (items.text(items.first[rule] + len(grammar.rules[rule].rhs)),)))
     name = "the end of the text" if is_end else grammar.display_name(terminal)
-    example = None if path is None else yields.of(path[0], MAX_EXAMPLE - 1)
+    example = None
+    if path is not None and sum(yields.cost[symbol] for symbol in path[0]) < MAX_EXAMPLE:
+        example = tuple(yields.of(path[0]))
     text = ""
     if example is not None:
         shown = " ".join(map(grammar.display_name, example)) or "nothing"
@@ -191,7 +194,7 @@ class _Search:
                     self.always[head] |= 1 << first
                 if empty:
                     passed_on[head].append(first)
-        self.passed_on = digraph(passed_on, [1 << i for i in range(grammar.n_nonterminals)])
+        self.passed_on = unions(passed_on, [1 << i for i in range(grammar.n_nonterminals)])
 
     def _begins_with_terminal(self, nullable: frozenset[int]) -> frozenset[int]:
         """The symbols with t in FIRST.
@@ -206,14 +209,7 @@ class _Search:
                 before.setdefault(symbol, set()).add(rule.lhs)
                 if symbol not in nullable:
                     break
-        found = {self.terminal}
-        agenda = [self.terminal]
-        while agenda:
-            for lhs in before.get(agenda.pop(), ()):
-                if lhs not in found:
-                    found.add(lhs)
-                    agenda.append(lhs)
-        return frozenset(found)
+        return frozenset(reachable([self.terminal], lambda symbol: before.get(symbol, ())))
 
     def run(self, goals: list[int], n_vertices: int) -> tuple[dict[int, tuple[list[int], bool]], int]:
         """Goal state -> the symbols of a viable prefix that leads there, and whether it is shared.
@@ -279,14 +275,7 @@ class _Search:
     def _leading_to(self, goals: list[int]) -> npt.NDArray[np.bool_]:
         """For each state whether some path leads from it to a goal."""
         leads = np.zeros(self.automaton.n_states, np.bool_)
-        leads[goals] = True
-        agenda = list(goals)
-        while agenda:
-            look()
-            for state in self.automaton.below[agenda.pop()]:
-                if not leads[state]:
-                    leads[state] = True
-                    agenda.append(state)
+        leads[reachable(goals, self.automaton.below.__getitem__)] = True
         return leads
 
     def _closure(self, state: int, kernel: int) -> int:

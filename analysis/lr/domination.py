@@ -113,6 +113,7 @@ import numpy as np
 
 from maskwright.analysis.deadline import look
 from maskwright.analysis.grammar.grammar import Rule
+from maskwright.analysis.graphs import reachable
 from maskwright.analysis.lr.automaton import Automaton
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT, ERROR, Alternatives, Array, LrTables, finish_tables
 
@@ -193,18 +194,14 @@ def _never_below(tables: LrTables, cells: Array, alternatives: Alternatives) -> 
 
 def _reachable(cells: Array, goto: Array, alternatives: Alternatives) -> Array:
     """The states to which shifts and gotos lead from the start, ascending."""
-    found = {0}
-    agenda = [0]
-    for state in agenda:  # grows while it is read
-        look()
-        targets = goto[state][goto[state] >= 0].tolist()
+
+    def after(state: int) -> list[int]:
+        targets: list[int] = goto[state][goto[state] >= 0].tolist()
         for cell in np.unique(cells[state]).tolist():
             targets += [action - 1 for action in _members(cell, alternatives) if 0 < action < ACCEPT]
-        for target in targets:
-            if target not in found:
-                found.add(target)
-                agenda.append(target)
-    return np.array(sorted(found), np.int32)
+        return targets
+
+    return np.array(sorted(reachable([0], after)), np.int32)
 
 
 class Domination:

@@ -31,6 +31,7 @@ import numpy as np
 
 from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import LimitError
+from maskwright.analysis.graphs import reachable
 from maskwright.analysis.lr.encoding import ACCEPT, Alternatives, Array, LrTables, finish_tables
 
 MAX_EXITS = 5_000_000
@@ -211,12 +212,7 @@ class Live:
             for one in set(after.values()):
                 before.setdefault(one, []).append(query)
         failed = [q for q, (state, going_on) in enumerate(self._queries) if not going_on or not self._below[state]]
-        found = set(failed)
-        for query in failed:  # grows while it is read
-            new = set(before.get(query, ())) - found
-            found |= new
-            failed += new
-        return frozenset(found)
+        return frozenset(reachable(failed, lambda query: before.get(query, ())))
 
 
 class _Exits:

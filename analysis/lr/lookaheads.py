@@ -24,36 +24,12 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.deadline import look
-from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.grammar.normalise import nullable_symbols
+from maskwright.analysis.graphs import unions
 from maskwright.analysis.lr.automaton import Automaton
-from maskwright.analysis.lr.digraph import digraph
 
 Lookaheads = tuple[tuple[int, ...], ...]
 """For each state the lookahead set of each of its completed rules, as bits."""
-
-
-def nullable_symbols(grammar: Grammar) -> frozenset[int]:
-    """The nonterminals that derive the empty string, as symbol numbers.
-
-    Cost: O(size of the grammar).
-    """
-    missing = [len(rule.rhs) for rule in grammar.rules]
-    uses: dict[int, list[int]] = {}
-    for number, rule in enumerate(grammar.rules):
-        for symbol in rule.rhs:
-            uses.setdefault(symbol, []).append(number)
-    found: set[int] = set()
-    agenda = [rule.lhs for rule in grammar.rules if not rule.rhs]
-    while agenda:
-        symbol = agenda.pop()
-        if symbol in found:
-            continue
-        found.add(symbol)
-        for number in uses.get(symbol, ()):
-            missing[number] -= 1
-            if missing[number] == 0:
-                agenda.append(grammar.rules[number].lhs)
-    return frozenset(found)
 
 
 def lookaheads(automaton: Automaton) -> Lookaheads:
@@ -101,7 +77,7 @@ def lookaheads(automaton: Automaton) -> Lookaheads:
     starts = np.searchsorted(included, np.arange(len(source) + 1)).tolist()
     targets: list[int] = by.tolist()
     includes = [targets[i:j] for i, j in pairwise(starts)]
-    follow = digraph(includes, [read[state] for state in automaton.target[goto].tolist()])
+    follow = unions(includes, [read[state] for state in automaton.target[goto].tolist()])
 
     distinct: dict[int, int] = {}
     kind = np.array([distinct.setdefault(f, len(distinct)) for f in follow], np.int64)
@@ -126,7 +102,7 @@ def _read(automaton: Automaton, nullable: frozenset[int]) -> list[int]:
     passed = np.flatnonzero(is_nullable[automaton.symbol])
     bounds = np.searchsorted(automaton.source[passed], np.arange(n_states + 1)).tolist()
     targets: list[int] = automaton.target[passed].tolist()
-    return digraph([targets[i:j] for i, j in pairwise(bounds)], direct)
+    return unions([targets[i:j] for i, j in pairwise(bounds)], direct)
 
 
 def shifted_terminals(automaton: Automaton) -> list[int]:

@@ -25,9 +25,9 @@ from typing import NamedTuple
 from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.lr.digraph import digraph
+from maskwright.analysis.grammar.normalise import nullable_symbols
+from maskwright.analysis.graphs import unions
 from maskwright.analysis.lr.encoding import LrTables
-from maskwright.analysis.lr.lookaheads import nullable_symbols
 
 Graph = list[dict[int, None]]
 """For each nonterminal index the indices that it leads to, as the keys of a dictionary."""
@@ -83,7 +83,7 @@ def endless_cycle(grammar: Grammar) -> tuple[tuple[int, ...], bool] | None:
     n_terminals, n = grammar.n_terminals, grammar.n_nonterminals
     whole, left, hidden = follow_graphs(grammar, nullable_symbols(grammar))
     for graph, closing, is_hidden in ((whole, whole, False), (left, hidden, True)):
-        reach = digraph([list(targets) for targets in graph], [1 << i for i in range(n)])
+        reach = unions([list(targets) for targets in graph], [1 << i for i in range(n)])
         for source, targets in enumerate(closing):
             for target in targets:
                 if reach[target] >> source & 1:

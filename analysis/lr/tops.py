@@ -7,6 +7,10 @@ leads to, but we miss none.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
+
+from maskwright.analysis.graphs import reachable
 from maskwright.analysis.lr.encoding import ACCEPT, LrTables
 
 MAX_PAIRS = 20_000
@@ -57,22 +61,17 @@ class _Tops:
         """
         key = state, column
         if key not in self._after:
-            found: set[int] = set()
-            seen = {state}
-            agenda = [state]
-            for top in agenda:  # grows while it is read
-                for action in self.tables.actions(top, column):
-                    if 0 < action < ACCEPT:
-                        found.add(action - 1)
-                    elif action < 0:
-                        rule = -action - 1
-                        for below in self._states_below(top, self.lengths[rule]):
-                            reached = int(self.tables.goto[below, self.symbols[rule]])
-                            if reached >= 0 and reached not in seen:
-                                seen.add(reached)
-                                agenda.append(reached)
-            self._after[key] = frozenset(found)
+            actions = [self.tables.actions(top, column) for top in reachable([state], partial(self._reduced, column))]
+            self._after[key] = frozenset(action - 1 for row in actions for action in row if 0 < action < ACCEPT)
         return self._after[key]
+
+    def _reduced(self, column: int, top: int) -> Iterator[int]:
+        """The states that reductions before a terminal put on top."""
+        for rule in (-action - 1 for action in self.tables.actions(top, column) if action < 0):
+            for below in self._states_below(top, self.lengths[rule]):
+                reached = int(self.tables.goto[below, self.symbols[rule]])
+                if reached >= 0:
+                    yield reached
 
     def _states_below(self, state: int, depth: int) -> frozenset[int]:
         """The states that can lie `depth` states below `state`."""

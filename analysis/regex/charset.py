@@ -76,6 +76,35 @@ def difference(ranges: Ranges, removed: Ranges) -> Ranges:
     return tuple(kept)
 
 
+def partition(sets: Iterable[Ranges]) -> tuple[list[int], list[int], dict[Ranges, list[int]], int]:
+    """The coarsest partition of the scalar values that respects some sets.
+
+    Returns the first characters of its intervals, ascending from 0 on; the class of each interval,
+    numbered by first occurrence, -1 for the surrogates; the classes of each set; their number.
+
+    >>> partition([((0, 90),), ((65, 90),)])
+    ([0, 65, 91, 55296, 57344], [0, 1, 2, -1, 2], {((0, 90),): [0, 1], ((65, 90),): [1]}, 3)
+    """
+    numbered = {ranges: number for number, ranges in enumerate(dict.fromkeys(sets))}
+    changes = {0: 0, 0xD800: 0, 0xE000: 0}  # a character -> the sets that begin or end there
+    for ranges, number in numbered.items():
+        for low, high in ranges:
+            changes[low] = changes.get(low, 0) ^ 1 << number
+            changes[high + 1] = changes.get(high + 1, 0) ^ 1 << number
+    changes.pop(LAST + 1, None)
+    bounds = sorted(changes)
+    number_of: dict[int, int] = {}
+    class_of: list[int] = []
+    inside = 0
+    for bound in bounds:
+        inside ^= changes[bound]
+        class_of.append(-1 if bound == 0xD800 else number_of.setdefault(inside, len(number_of)))
+    classes = {
+        ranges: [c for inside, c in number_of.items() if inside >> number & 1] for ranges, number in numbered.items()
+    }
+    return bounds, class_of, classes, len(number_of)
+
+
 @lru_cache(maxsize=1)
 def _every_character() -> str:
     """All code points in order, as one text."""

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.regex.bounds import too_many_positions
-from maskwright.analysis.regex.charset import LAST, Ranges
+from maskwright.analysis.regex.charset import partition
 from maskwright.analysis.regex.machine import Machine
 from maskwright.analysis.regex.minimise import distances
-from maskwright.analysis.regex.tree import Chars, Choice, Look, Node, Repeat, Sequence, Source, children, factored, size
+from maskwright.analysis.regex.tree import EMPTY, Chars, Look, Node, Source, factored, rebuilt, sets, size
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +48,13 @@ def determinise(tree: Node, max_states: int) -> ClassDfa:
     tree = factored(tree)
     if size(tree) > 4 * max_states:
         raise too_many_positions(max_states)
-    bounds, class_of, masks = _partition(tree)
+    bounds, class_of, classes_of, n_classes = partition(sets(tree))
+    masks = {ranges: sum(1 << c for c in inside) for ranges, inside in classes_of.items()}
     machine = Machine(tree, masks, max_states)
-    rows, is_accepting = machine.run(int(class_of.max()) + 1)
+    rows, is_accepting = machine.run(n_classes)
     return ClassDfa(
-        bounds,
-        class_of,
+        np.array(bounds, dtype=np.int64),
+        np.array(class_of, dtype=np.int64),
         np.array(rows, dtype=np.int32).reshape(len(rows), -1),
         np.array(is_accepting, dtype=np.bool_),
         frozenset(machine.beyond),
@@ -78,45 +79,4 @@ def is_prefix_free(tree: Node, max_states: int) -> bool:
 
 def _without_looks(node: Node) -> Node:
     """The tree with the empty string instead of each look-around."""
-    match node:
-        case Look():
-            return Sequence(())
-        case Sequence(parts):
-            return Sequence(tuple(map(_without_looks, parts)))
-        case Choice(options):
-            return Choice(tuple(map(_without_looks, options)))
-        case Repeat(body, least, most):
-            return Repeat(_without_looks(body), least, most)
-        case _:
-            return node
-
-
-def _partition(tree: Node) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], dict[Ranges, int]]:
-    """The coarsest partition of the scalar values that respects every set of `tree`.
-
-    Returns bounds and class_of as in `ClassDfa`, and for each set the bit mask of its classes.
-    """
-    sets: dict[Ranges, None] = {}
-    stack = [tree]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, Chars):
-            sets[node.ranges] = None
-        stack.extend(children(node))
-    edges = [np.array([[low, high + 1] for low, high in ranges], dtype=np.int64).reshape(-1) for ranges in sets]
-    bounds = np.unique(np.concatenate([np.array([0, 0xD800, 0xE000], dtype=np.int64), *edges]))
-    bounds = bounds[bounds <= LAST]
-    inside = np.array([np.searchsorted(edge, bounds, side="right") & 1 for edge in edges], dtype=np.uint8)
-    signatures = np.packbits(inside.reshape(len(sets), len(bounds)), axis=0)
-    number: dict[bytes, int] = {}
-    first: list[int] = []  # one interval of each class
-    class_of = np.full(len(bounds), -1, dtype=np.int64)
-    for interval, (bound, column) in enumerate(zip(bounds.tolist(), signatures.T, strict=True)):
-        if bound != 0xD800:
-            key = column.tobytes()
-            if key not in number:
-                number[key] = len(first)
-                first.append(interval)
-            class_of[interval] = number[key]
-    masks = {ranges: sum(1 << c for c, i in enumerate(first) if inside[row, i]) for row, ranges in enumerate(sets)}
-    return bounds, class_of, masks
+    return EMPTY if isinstance(node, Look) else rebuilt(node, _without_looks)

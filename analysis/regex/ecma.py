@@ -8,43 +8,49 @@ What the flag `u` forbids but most validators take is read as without it (ECMA 2
 ``\-`` and other signs behind a backslash, a lone ``{``, ``}`` or ``]``, ``a{,2}``, a hyphen beside
 a class, as in ``[\w-a]``, and look-aheads that are repeated.
 
+Rust's patterns are read by the same `PatternReader`: `fronts.rust_regex` overrides what differs.
+(Python's are read by Python's own parser: see `parse`.)
+
 Source: ECMA 262, 15th edition, sections 22.2.1, 22.2.2 and B.1.2.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
-from functools import lru_cache
+from collections.abc import Callable, Mapping
 
+from maskwright.analysis.cursor import Cursor
 from maskwright.analysis.nesting import MOST_NESTED
 from maskwright.analysis.regex import charset
 from maskwright.analysis.regex.charset import Ranges
 from maskwright.analysis.regex.positions import END, START
+from maskwright.analysis.regex.properties import property_of
 from maskwright.analysis.regex.simplify import looks_ahead_behind
-from maskwright.analysis.regex.tree import EMPTY, Chars, Choice, Look, Node, Repeat, sequence
+from maskwright.analysis.regex.tree import EMPTY, Chars, Choice, Look, Node, Repeat, boundary, sequence
 
-DIGITS: Ranges = ((48, 57),)
-WORD: Ranges = ((48, 57), (65, 90), (95, 95), (97, 122))
-SPACE: Ranges = charset.normalise(
+Item = int | Ranges
+r"""A character, or a set that an escape such as ``\d`` stands for."""
+
+_WORD: Ranges = ((48, 57), (65, 90), (95, 95), (97, 122))
+_SPACE: Ranges = charset.normalise(
     (ord(one), ord(one))
     for one in "\t\n\v\f\r \xa0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff" + "".join(map(chr, range(0x2000, 0x200B)))
 )
-NEWLINES: Ranges = ((10, 10), (13, 13), (0x2028, 0x2029))
-
-_DOT = Chars(charset.complement(NEWLINES))
-_CLASSES = {"d": DIGITS, "w": WORD, "s": SPACE}
-_CONTROLS = {"t": 9, "n": 10, "v": 11, "f": 12, "r": 13}
-_QUANTIFIER = re.compile(r"\{(\d+)(,(\d*))?\}")
+_CLASSES: dict[str, Ranges] = {"d": ((48, 57),), "w": _WORD, "s": _SPACE}
+_CLASSES |= {letter.upper(): charset.complement(ranges) for letter, ranges in _CLASSES.items()}
+_NOT_NEWLINE = charset.complement(((10, 10), (13, 13), (0x2028, 0x2029)))
+_QUANTIFIER = re.compile(r"([*+?])|\{([0-9]+)(,([0-9]*))?\}")
+_SIGNS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
+_IN_BRACES = re.compile(r"\{([0-9A-Fa-f]+)\}")
+_HEX = re.compile(r"[0-9A-Fa-f]*")
 _GROUP = re.compile(r"\?(?:<([^>=!]*)>|([:=!]|<=|<!))")
-_HEX = "0123456789abcdefABCDEF"
 
 MOST_REPEATED = 1 << 20
 """The greatest number of copies that a quantifier may ask for."""
 
 
 class PatternError(Exception):
-    """A pattern that ECMA 262 does not allow, or that no automaton reads.
+    """A pattern that its dialect does not allow, or that no automaton reads.
 
     what : the reason, in words.
     offset : where, in characters.
@@ -64,292 +70,285 @@ def parse(pattern: str) -> Node:
         >>> parse(r"\d").ranges
         ((48, 57),)
     """
-    return _Parser(pattern).parse()
+    return PatternReader(pattern).parse()
 
 
-def _look(body: Node, ahead: bool, negated: bool) -> Look:
-    return Look(body, ahead=ahead, negated=negated)
+class PatternReader(Cursor):
+    """A recursive descent over a pattern.
 
+    A subclass reads a dialect that differs in some of it (`rust_regex` of the front ends): in the
+    attributes here, and in the methods that it overrides. All methods raise PatternError.
 
-def _boundary(is_wanted: bool) -> Node:
-    """`\\b` or `\\B`: whether just one of the characters beside the position is one of a word."""
-
-    def sides(before: bool, after: bool) -> Node:
-        word = Chars(WORD)
-        return sequence(_look(word, ahead=False, negated=not before), _look(word, ahead=True, negated=not after))
-
-    return Choice((sides(True, not is_wanted), sides(False, is_wanted)))
-
-
-@lru_cache(maxsize=64)
-def _property(name: str) -> Ranges | None:
-    r"""The characters of ``\p{name}``; None if the name is not known.
-
-    Known are the general categories, `Any`, `ASCII`, and `Assigned`, in the running Python's
-    version of Unicode.
+    flags : those that hold at the present place. depth : how many groups it is in.
     """
-    if name == "Any":
-        return charset.EVERYTHING
-    if name == "ASCII":
-        return ((0, 127),)
-    _, has_key, value = name.rpartition("=")
-    if has_key and name.partition("=")[0] not in {"General_Category", "gc"}:
-        return None
-    value = _LONG_NAMES.get(value, value)
-    if value == "Assigned":
-        return charset.complement(_category("Cn"))
-    if value == "LC":
-        return charset.normalise([*_category("Lu"), *_category("Ll"), *_category("Lt")])
-    return _category(value) or None
 
+    escapes: Mapping[str, int] = {"t": 9, "n": 10, "v": 11, "f": 12, "r": 13, "b": 8}
+    """The letter of an escape -> its character."""
+    digits: Mapping[str, int] = {"x": 2, "u": 4}
+    """The letter of an escape -> how many hexadecimal digits it has."""
+    in_braces = "u"
+    """The letters whose digits may stand in braces, any number of them."""
+    class_of: Callable[[str], Ranges] = staticmethod(_CLASSES.__getitem__)
+    r"""The characters of ``\d``, ``\s`` and ``\w``, and of their negations, by letter."""
+    property_name = re.compile(r"\{([^}]+)\}")
+    r"""What may follow ``\p``; its last group is the name."""
+    no_range: tuple[str, ...] = ("-]",)
+    """A hyphen in a class is not that of a range where the text goes on so."""
+    repeats_once = True
+    """Whether what is repeated can be repeated again only in a group."""
 
-def _category(prefix: str) -> Ranges:
-    """The characters whose general category begins with `prefix`."""
-    table = _categories()
-    found = [pair for name, ranges in table.items() if name.startswith(prefix) and prefix for pair in ranges]
-    return charset.normalise(found)
+    closes_nothing = "a ) that closes nothing"
+    open_group = "a ( that is not closed"
+    open_class = "a [ that is not closed"
+    backslash_at_end = "a \\ with nothing behind it"
+    nothing_to_repeat = "nothing to repeat"
+    wrong_bounds = "the quantifier {} has its bounds in the wrong order"
+    too_deep = f"more than {MOST_NESTED} groups inside one another"
+    unknown_property = "the property {!r} of characters is not known"
 
-
-@lru_cache(maxsize=1)
-def _categories() -> dict[str, list[tuple[int, int]]]:
-    """General category -> ranges of code points."""
-    table: dict[str, list[tuple[int, int]]] = {}
-    start, last = 0, unicodedata.category("\0")
-    for code in range(1, charset.LAST + 2):
-        name = unicodedata.category(chr(code)) if code <= charset.LAST else ""
-        if name != last:
-            table.setdefault(last, []).append((start, code - 1))
-            start, last = code, name
-    return table
-
-
-_LONG_NAMES = {
-    "Letter": "L", "Cased_Letter": "LC", "Uppercase_Letter": "Lu", "Lowercase_Letter": "Ll", "Titlecase_Letter": "Lt",
-    "Modifier_Letter": "Lm", "Other_Letter": "Lo", "Mark": "M", "Combining_Mark": "M", "Nonspacing_Mark": "Mn",
-    "Spacing_Mark": "Mc", "Enclosing_Mark": "Me", "Number": "N", "Decimal_Number": "Nd", "digit": "Nd",
-    "Letter_Number": "Nl", "Other_Number": "No", "Punctuation": "P", "punct": "P", "Connector_Punctuation": "Pc",
-    "Dash_Punctuation": "Pd", "Open_Punctuation": "Ps", "Close_Punctuation": "Pe", "Initial_Punctuation": "Pi",
-    "Final_Punctuation": "Pf", "Other_Punctuation": "Po", "Symbol": "S", "Math_Symbol": "Sm",
-    "Currency_Symbol": "Sc", "Modifier_Symbol": "Sk", "Other_Symbol": "So", "Separator": "Z",
-    "Space_Separator": "Zs", "Line_Separator": "Zl", "Paragraph_Separator": "Zp", "Other": "C", "Control": "Cc",
-    "cntrl": "Cc", "Format": "Cf", "Surrogate": "Cs", "Private_Use": "Co", "Unassigned": "Cn",
-}  # fmt: skip
-
-
-class _Parser:
-    """A recursive descent over the pattern."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.at = 0
-        self.depth = 0
+    def __init__(self, text: str, at: int = 0, flags: frozenset[str] = frozenset()) -> None:
+        super().__init__(text, at)
+        self.flags, self.depth = flags, 0
 
     def parse(self) -> Node:
-        tree = self._choice()
-        if self.at < len(self.text):
-            raise PatternError("a ) that closes nothing", self.at)
+        """The tree of what is left of the text."""
+        tree = self._alternatives()
+        if self.next:
+            raise PatternError(self.closes_nothing, self.at)
         return tree
 
-    def _next(self, expected: str) -> bool:
-        """Whether `expected` stands here; it is passed."""
-        if self.text.startswith(expected, self.at):
-            self.at += len(expected)
-            return True
-        return False
+    def skip(self) -> None:
+        """Reads over what means nothing."""
 
-    def _choice(self) -> Node:
+    def _alternatives(self) -> Node:
         options = [self._sequence()]
-        while self._next("|"):
+        while self.take("|"):
             options.append(self._sequence())
         return options[0] if len(options) == 1 else Choice(tuple(options))
 
     def _sequence(self) -> Node:
         parts: list[Node] = []
-        while self.at < len(self.text) and self.text[self.at] not in "|)":
-            parts.append(self._quantified())
-        return sequence(*parts)
+        while True:
+            self.skip()
+            if self.next in ("", "|", ")"):
+                return sequence(*parts)
+            start = self.at
+            part = self.atom(start)
+            self.skip()
+            while part is not None and (counts := self._counts()) is not None:
+                part = self.repeated(part, *counts, start)
+                self.skip()
+                if self.repeats_once:
+                    break
+            if part is not None:
+                parts.append(part)
 
-    def _quantified(self) -> Node:
+    def _counts(self) -> tuple[int, int | None] | None:
+        """The least and the most times of a quantifier; None if none comes next."""
         start = self.at
-        part = self._atom()
-        if self.at == len(self.text):
-            return part
-        letter = self.text[self.at]
-        counted = _QUANTIFIER.match(self.text, self.at)
-        if letter in "*+?":
-            self.at += 1
-            least, most = {"*": (0, None), "+": (1, None), "?": (0, 1)}[letter]
-        elif counted:
-            self.at = counted.end()
-            if max(len(counted[1]), len(counted[3] or "")) > 7:
-                raise PatternError(f"more than {MOST_REPEATED:,} repetitions", counted.start())
-            least = int(counted[1])
-            most = least if counted[2] is None else int(counted[3]) if counted[3] else None
-            if most is not None and most < least:
-                raise PatternError(f"the quantifier {counted[0]} has its bounds in the wrong order", counted.start())
-            if max(least, most or 0) > MOST_REPEATED:
-                raise PatternError(f"more than {MOST_REPEATED:,} repetitions", counted.start())
-        else:
-            return part
-        self._next("?")  # which match is tried first makes no difference to whether there is one
+        found = self.match(_QUANTIFIER)
+        if found is None:
+            return None
+        self.pass_lazy(start)
+        if found[1]:
+            return _SIGNS[found[1]]
+        if any(len(number) > 7 or int(number) > MOST_REPEATED for number in (found[2], found[4] or "0")):
+            raise PatternError(f"more than {MOST_REPEATED:,} repetitions", start)
+        least = int(found[2])
+        most = least if found[3] is None else int(found[4]) if found[4] else None
+        if most is not None and most < least:
+            raise PatternError(self.wrong_bounds.format(found[0]), start)
+        return least, most
+
+    def pass_lazy(self, start: int) -> None:
+        """Reads over a ? behind a quantifier that begins at `start`."""
+        self.take("?")  # which match is tried first makes no difference to whether there is one
+
+    def repeated(self, part: Node, least: int, most: int | None, start: int) -> Node:
+        """`least` to `most` times a part that begins at `start`."""
         if self.text.startswith(("^", "$", "\\b", "\\B", "(?<=", "(?<!"), start):
-            raise PatternError("nothing to repeat", start)
+            raise PatternError(self.nothing_to_repeat, start)
         if isinstance(part, Look):
             return part if least else EMPTY
         return Repeat(part, least, most)
 
-    def _atom(self) -> Node:
-        start = self.at
-        letter = self.text[start]
+    def atom(self, start: int) -> Node | None:
+        """A part without its quantifiers; None for what is none, such as flags."""
+        if self.match(_QUANTIFIER):
+            raise PatternError(self.nothing_to_repeat, start)
+        letter = self.next
         self.at += 1
-        if letter == "(":
-            return self._group(start)
-        if letter == "[":
-            return Chars(self._set(start))
-        if letter == "\\":
-            return self._escape(start)
-        if letter == ".":
-            return _DOT
-        if letter == "^":
-            return START
-        if letter == "$":
-            return END
-        if letter in "*+?" or (letter == "{" and _QUANTIFIER.match(self.text, start)):
-            raise PatternError("nothing to repeat", start)
-        return self._character(ord(letter), start)
+        match letter:
+            case "(":
+                return self._group(start)
+            case "[":
+                return Chars(self.bracketed(start))
+            case "\\":
+                return self.escaped(start)
+            case ".":
+                return Chars(self.dot())
+            case "^" | "$":
+                return self.anchor(letter, start)
+        return self.character(ord(letter), start)
 
-    def _character(self, code: int, start: int) -> Node:
+    def dot(self) -> Ranges:
+        """The characters that a dot stands for."""
+        return _NOT_NEWLINE
+
+    def anchor(self, letter: str, start: int) -> Node:
+        """What ^ or $ stands for."""
+        return START if letter == "^" else END
+
+    def character(self, code: int, start: int) -> Node:
+        """One character."""
         if 0xD800 <= code <= 0xDFFF:
             raise PatternError("half a surrogate pair, which no text has", start)
         return Chars(((code, code),))
 
-    def _group(self, start: int) -> Node:
+    def enter(self, start: int) -> None:
+        """Goes one group deeper."""
         self.depth += 1
         if self.depth > MOST_NESTED:
-            raise PatternError(f"more than {MOST_NESTED} groups inside one another", start)
-        kind = ""
-        if self.text.startswith("?", self.at):
-            found = _GROUP.match(self.text, self.at)
-            if not found:
-                raise PatternError(
-                    "a group (?...) that ECMA 262 does not know; flags such as (?i) are none of it", start
-                )
-            self.at, kind = found.end(), found[2] or ""
-        body = self._choice()
-        if not self._next(")"):
-            raise PatternError("a ( that is not closed", start)
+            raise PatternError(self.too_deep, start)
+
+    def _group(self, start: int) -> Node | None:
+        """A group, behind its parenthesis; None for flags that hold from here on."""
+        self.enter(start)
+        before = self.flags
+        kind = self.kind_of_group(start)
+        if kind is None:
+            self.depth -= 1
+            return None
+        body = self._alternatives()
+        if not self.take(")"):
+            raise PatternError(self.open_group, start)
         self.depth -= 1
+        self.flags = before
         if kind in {"", ":"}:
             return body
         if kind.startswith("<") and looks_ahead_behind(body, is_behind=True):
             raise PatternError("a look-ahead (or $, \\b) inside a look-behind, of which no automaton is known", start)
-        return _look(body, ahead="<" not in kind, negated="!" in kind)
+        return Look(body, ahead="<" not in kind, negated="!" in kind)
 
-    def _escape(self, start: int) -> Node:
-        if self.at == len(self.text):
-            raise PatternError("a \\ with nothing behind it", start)
-        letter = self.text[self.at]
-        if letter in "bB":
-            self.at += 1
-            return _boundary(letter == "b")
-        if letter in "123456789" or (letter == "k" and "(?<" in self.text):
+    def kind_of_group(self, start: int) -> str | None:
+        """The sign behind ``(?`` that says what a group means, "" if there is none.
+
+        Returns None if the group ends there, as flags do that hold from here on.
+        """
+        if self.next != "?":
+            return ""
+        found = self.match(_GROUP)
+        if found is None:
+            raise PatternError("a group (?...) that ECMA 262 does not know; flags such as (?i) are none of it", start)
+        return found[2] or ""
+
+    def escaped(self, start: int) -> Node:
+        """What an escape outside of classes stands for; its backslash is passed."""
+        letter = self.next
+        if self.take("b") or self.take("B"):
+            return boundary(_WORD, letter == "b")
+        if (letter and letter in "123456789") or (letter == "k" and "(?<" in self.text):
             raise PatternError("a back-reference, which no automaton reads", start)
-        found = self._class_escape(start)
-        return Chars(found) if found is not None else self._character(self._code(start), start)
+        found = self.escape(start)
+        return self.character(found, start) if isinstance(found, int) else Chars(found)
 
-    def _class_escape(self, start: int) -> Ranges | None:
-        """The set of an escape such as ``\\d``, which is passed; None if it is not one."""
-        letter = self.text[self.at]
-        if letter.lower() in _CLASSES:
-            self.at += 1
-            found = _CLASSES[letter.lower()]
-            return charset.complement(found) if letter.isupper() else found
-        if letter not in "pP" or not self.text.startswith("{", self.at + 1):
-            return None
-        end = self.text.find("}", self.at)
-        name = self.text[self.at + 2 : end] if end > 0 else ""
-        ranges = _property(name) if name else None
-        if ranges is None:
-            raise PatternError(f"the property {name!r} of characters is not known", start)
-        self.at = end + 1
-        return charset.complement(ranges) if letter == "P" else ranges
-
-    def _code(self, start: int) -> int:
-        """The character that an escape stands for; `at` is behind the backslash."""
-        letter = self.text[self.at]
+    def escape(self, start: int) -> Item:
+        """The character or the set of an escape; its backslash is passed."""
+        letter = self.next
+        if not letter:
+            raise PatternError(self.backslash_at_end, start)
         self.at += 1
-        if letter in _CONTROLS:
-            return _CONTROLS[letter]
-        if letter == "0" and not self.text[self.at : self.at + 1].isdigit():
+        if letter in "dDsSwW":
+            return self.class_of(letter)
+        if letter in "pP" and (found := self.match(self.property_name)) is not None:
+            ranges = self.property(name := found[found.lastindex or 0])
+            if ranges is None:
+                raise PatternError(self.unknown_property.format(name), start)
+            return charset.complement(ranges) if letter == "P" else ranges
+        if letter in self.escapes:
+            return self.escapes[letter]
+        return self._hexadecimal(letter, start) if letter in self.digits else self.other_escape(letter, start)
+
+    def property(self, name: str) -> Ranges | None:
+        """The characters of a property; None if it is not known."""
+        return property_of(name)
+
+    def other_escape(self, letter: str, start: int) -> int:
+        """The character of an escape of no table; its letter is passed."""
+        if letter == "0" and not self.next.isdigit():
             return 0
-        if letter == "c" and self.text[self.at : self.at + 1].isascii() and self.text[self.at : self.at + 1].isalpha():
+        if letter == "c" and self.next.isascii() and self.next.isalpha():
             self.at += 1
             return ord(self.text[self.at - 1]) % 32
-        if letter == "x":
-            return self._hexadecimal(2, start)
-        if letter == "u":
-            return self._unicode(start)
         if letter.isalnum():
             remedy = {"A": "; write ^", "Z": "; write $", "z": "; write $"}.get(letter, "")
             raise PatternError(f"the escape \\{letter}, which ECMA 262 does not know{remedy}", start)
         return ord(letter)
 
-    def _hexadecimal(self, n: int, start: int) -> int:
-        digits = self.text[self.at : self.at + n]
-        if len(digits) < n or any(digit not in _HEX for digit in digits):
-            raise PatternError(f"an escape that needs {n} hexadecimal digits", start)
-        self.at += n
-        return int(digits, 16)
-
-    def _unicode(self, start: int) -> int:
-        if self._next("{"):
-            end = self.text.find("}", self.at)
-            digits = self.text[self.at : end] if end > 0 else ""
-            if not digits or any(digit not in _HEX for digit in digits) or int(digits, 16) > charset.LAST:
-                raise PatternError("an escape \\u{...} that names no character", start)
-            self.at = end + 1
-            return int(digits, 16)
-        code = self._hexadecimal(4, start)
-        if 0xD800 <= code <= 0xDBFF and self.text.startswith("\\u", self.at):
-            begin, self.at = self.at, self.at + 2
-            low = self._hexadecimal(4, start)
+    def _hexadecimal(self, letter: str, start: int) -> int:
+        """The character of an escape in digits, or of two in a row; its letter is passed."""
+        code = self.code(letter, start)
+        begin = self.at
+        if 0xD800 <= code <= 0xDBFF and self.take("\\u"):
+            low = self.code("u", start)
             if 0xDC00 <= low <= 0xDFFF:
                 return 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00)
             self.at = begin
         return code
 
-    def _set(self, start: int) -> Ranges:
-        negated = self._next("^")
-        pieces: list[tuple[int, int]] = []
-        while not self._next("]"):
-            if self.at >= len(self.text):
-                raise PatternError("a [ that is not closed", start)
-            first = self._set_item()
-            if self.text.startswith("-", self.at) and not self.text.startswith("-]", self.at):
-                self.at += 1
-                if self.at >= len(self.text):
-                    raise PatternError("a [ that is not closed", start)
-                last = self._set_item()
-                if isinstance(first, int) and isinstance(last, int):
-                    if last < first:
-                        raise PatternError("a range whose end is before its start", start)
-                    pieces.append((first, last))
-                    continue
-                pieces.append((45, 45))
-                pieces.extend(((last, last),) if isinstance(last, int) else last)
-            pieces.extend(((first, first),) if isinstance(first, int) else first)
-        found = charset.normalise(pieces)
-        return charset.complement(found) if negated else found
+    def code(self, letter: str, start: int) -> int:
+        """The number that an escape's digits say."""
+        if letter in self.in_braces and self.next == "{":
+            found = self.match(_IN_BRACES)
+            digits, what = found[1] if found else "", f"an escape \\{letter}{{...}} that names no character"
+        else:
+            digits = self.text[self.at : self.at + self.digits[letter]]
+            self.at += len(digits)
+            what = f"an escape that needs {self.digits[letter]} hexadecimal digits"
+            digits = digits if len(digits) == self.digits[letter] and _HEX.fullmatch(digits) else ""
+        if not digits or int(digits, 16) > charset.LAST:
+            raise PatternError(what, start)
+        return int(digits, 16)
 
-    def _set_item(self) -> int | Ranges:
-        start = self.at
-        letter = self.text[start]
+    def bracketed(self, start: int) -> Ranges:
+        """The characters of a class that begins at `start`; its bracket is passed."""
+        is_negated = self.take("^")
+        pieces: list[tuple[int, int]] = []
+        while not self.take("]"):
+            pieces += self.member(start)
+        found = charset.normalise(pieces)
+        return charset.complement(found) if is_negated else found
+
+    def member(self, start: int) -> Ranges:
+        """A member of a class that begins at `start`: a character, a set, or a range."""
+        at = self.at
+        first = self._item(start)
+        if self.next != "-" or self.starts(self.no_range):
+            return _pairs(first)
         self.at += 1
-        if letter != "\\":
-            return ord(letter)
-        if self.at == len(self.text):
-            raise PatternError("a \\ with nothing behind it", start)
-        if self._next("b"):
-            return 8
-        found = self._class_escape(start)
-        return found if found is not None else self._code(start)
+        self.skip()
+        last = self._item(start)
+        if isinstance(first, int) and isinstance(last, int) and first <= last:
+            return ((first, last),)
+        return self.no_range_between(first, last, start, at)
+
+    def no_range_between(self, first: Item, last: Item, start: int, at: int) -> Ranges:
+        """What two members with a hyphen between them stand for that are no ends of a range.
+
+        start : where the class begins. at : where the first member does.
+        """
+        if isinstance(first, int) and isinstance(last, int):
+            raise PatternError("a range whose end is before its start", start)
+        return (*_pairs(first), (45, 45), *_pairs(last))
+
+    def _item(self, start: int) -> Item:
+        """A character or an escape in a class that begins at `start`."""
+        letter, at = self.next, self.at
+        if not letter:
+            raise PatternError(self.open_class, start)
+        self.at += 1
+        return self.escape(at) if letter == "\\" else ord(letter)
+
+
+def _pairs(item: Item) -> Ranges:
+    return ((item, item),) if isinstance(item, int) else item

@@ -92,9 +92,7 @@ class Machine:
         self._nodes: list[_Char | _Split | _Behind | _Ahead | None] = [None]
         self._sources: list[Source | None] = []
         self._behinds: list[int] = []
-        self._built_looks: dict[
-            int, int
-        ] = {}  # id of a Look in the tree -> number of its look-behind or start of its look-ahead
+        self._built_looks: dict[int, int] = {}  # id of a Look -> number of its look-behind or start of its look-ahead
         self._sets: list[frozenset[_Thread]] = [frozenset(), frozenset([_ACCEPTED])]
         self._set_number = {threads: number for number, threads in enumerate(self._sets)}
         self._step_memo: dict[tuple[int, int, _Truth, bool], int] = {}

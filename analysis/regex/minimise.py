@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.deadline import look
+from maskwright.analysis.graphs import predecessors
 
 Table = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
@@ -171,7 +172,7 @@ def distances(table: Table, is_accepting: Flags) -> npt.NDArray[np.int64]:
 
 def _distances(successors: list[set[int]], accepting: list[int]) -> dict[int, int]:
     """The length of a shortest accepted string from each state that has one."""
-    before = _predecessors(successors, len(successors))
+    before = predecessors(successors)
     frontier = list(accepting)
     found = dict.fromkeys(frontier, 0)
     for state in frontier:  # grows while it is read
@@ -180,15 +181,6 @@ def _distances(successors: list[set[int]], accepting: list[int]) -> dict[int, in
                 found[source] = found[state] + 1
                 frontier.append(source)
     return found
-
-
-def _predecessors(successors: list[set[int]], n: int) -> list[list[int]]:
-    """The states that lead to each of the n states."""
-    before: list[list[int]] = [[] for _ in range(n)]
-    for state, targets in enumerate(successors):
-        for target in targets:
-            before[target].append(state)
-    return before
 
 
 def _refine(rows: list[list[int]], start: list[int]) -> list[int]:
@@ -209,7 +201,7 @@ def _refine(rows: list[list[int]], start: list[int]) -> list[int]:
     members: list[set[int]] = [set() for _ in range(n_blocks)]
     for state, at in enumerate(block):
         members[at].add(state)
-    before = _predecessors([set(row) for row in rows], len(rows))
+    before = predecessors([set(row) for row in rows])
     dirty = set(range(len(rows)))
     while dirty:
         look()

@@ -34,6 +34,7 @@ from maskwright.analysis.regex.tree import (
     Node,
     Repeat,
     Source,
+    boundary,
     sequence,
 )
 
@@ -283,21 +284,8 @@ def _anchor(name: str, flags: int) -> Node:
         case "AT_END_STRING":
             return Look(ANY, ahead=True, negated=True, source=Source(r"\Z"))
         case "AT_BOUNDARY" | "AT_NON_BOUNDARY":
-            return _boundary(name == "AT_BOUNDARY", bool(flags & re.ASCII))
+            is_wanted = name == "AT_BOUNDARY"
+            word = charset.category("w", bool(flags & re.ASCII))
+            return boundary(word, is_wanted, Source(r"\b" if is_wanted else r"\B"))
         case _:
             raise Unsupported(f"the anchor {name} of this Python's re", "rewrite the pattern without it")
-
-
-def _boundary(wanted: bool, ascii_only: bool) -> Node:
-    source = Source(r"\b" if wanted else r"\B")
-    word = Chars(charset.category("w", ascii_only))
-
-    def sides(word_before: bool, word_after: bool) -> Node:
-        return sequence(
-            Look(word, ahead=False, negated=not word_before, source=source),
-            Look(word, ahead=True, negated=not word_after, source=source),
-        )
-
-    if wanted:
-        return Choice((sides(True, False), sides(False, True)))
-    return Choice((sides(True, True), sides(False, False)))

@@ -18,8 +18,8 @@ from typing import NamedTuple
 from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.regex.bounds import too_many_positions
-from maskwright.analysis.regex.charset import Ranges
-from maskwright.analysis.regex.tree import ANY, Chars, Choice, Look, Node, Repeat, Sequence, children, size
+from maskwright.analysis.regex.charset import Ranges, partition
+from maskwright.analysis.regex.tree import ANY, Chars, Choice, Look, Node, Repeat, Sequence, children, sets, size
 
 START = Look(ANY, ahead=False, negated=True)
 """The start of the text."""
@@ -78,43 +78,11 @@ def run(tree: Node, max_states: int, *, is_search: bool) -> ClassRows:
     """
     if size(tree) > 4 * max_states:
         raise too_many_positions(max_states)
-    bounds, class_of, masks, n_classes = _classes(tree)
+    bounds, class_of, masks, n_classes = partition(sets(tree))
     positions = _Positions()
     first = positions.build(tree, _MATCH)
     rows, is_accepting = positions.determinise(first, positions.by_class(masks, n_classes), max_states, is_search)
     return ClassRows(bounds, class_of, rows, is_accepting)
-
-
-def _classes(tree: Node) -> tuple[list[int], list[int], dict[Ranges, list[int]], int]:
-    """The coarsest partition of the scalar values that respects every set of the tree.
-
-    Returns bounds and class_of as in `ClassRows`, the classes of each set, and their number.
-    """
-    sets: dict[Ranges, int] = {}
-    stack = [tree]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, Chars):
-            sets.setdefault(node.ranges, len(sets))
-        elif not isinstance(node, Look):
-            stack.extend(children(node))
-    changes = {0: 0, 0xD800: 0, 0xE000: 0}  # a character -> the sets that begin or end there
-    for ranges, number in sets.items():
-        for low, high in ranges:
-            changes[low] = changes.get(low, 0) ^ 1 << number
-            changes[high + 1] = changes.get(high + 1, 0) ^ 1 << number
-    changes.pop(0x110000, None)
-    bounds = sorted(changes)
-    number_of: dict[int, int] = {}
-    class_of: list[int] = []
-    inside = 0
-    for bound in bounds:
-        inside ^= changes[bound]
-        class_of.append(-1 if bound == 0xD800 else number_of.setdefault(inside, len(number_of)))
-    masks: dict[Ranges, list[int]] = {}
-    for ranges, number in sets.items():
-        masks[ranges] = [c for inside, c in number_of.items() if inside >> number & 1]
-    return bounds, class_of, masks, len(number_of)
 
 
 class _Positions:

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from maskwright.analysis.regex.charset import EVERYTHING, Ranges
 from maskwright.analysis.regex.positions import END, START
-from maskwright.analysis.regex.tree import EMPTY, Chars, Choice, Look, Node, Repeat, Sequence, sequence
+from maskwright.analysis.regex.tree import (
+    EMPTY,
+    Chars,
+    Choice,
+    Look,
+    Node,
+    Repeat,
+    Sequence,
+    children,
+    is_nullable,
+    rebuilt,
+    sequence,
+)
 
 Copies = tuple[Ranges, int, int | None]
 """Of a set, at least and at most so many characters; None for no limit."""
@@ -78,20 +88,11 @@ def merged(tree: Node) -> Node:
 
     Example: ``(a{1,50}){1,50}`` becomes ``a{1,2500}``, and ``(a+)+`` becomes ``a+``.
     """
-    match tree:
-        case Sequence(parts):
-            return sequence(*map(merged, parts))
-        case Choice(options):
-            return Choice(tuple(map(merged, options)))
-        case Repeat(body=Chars()):
-            return tree
-        case Repeat(body=body):
-            found = copies(tree)
-            if found is not None:
-                return Repeat(Chars(found[0]), *found[1:])
-            return replace(tree, body=merged(body))
-        case _:
-            return tree
+    if isinstance(tree, Repeat) and not isinstance(tree.body, Chars):
+        found = copies(tree)
+        if found is not None:
+            return Repeat(Chars(found[0]), *found[1:])
+    return tree if isinstance(tree, Look) else rebuilt(tree, merged)
 
 
 def shortest_found(tree: Node) -> Node:
@@ -106,7 +107,7 @@ def shortest_found(tree: Node) -> Node:
 
 def _shortened(tree: Node, is_front: bool) -> Node:
     """The tree with as few copies as can be at its front, or at its back."""
-    if _matches_empty(tree):
+    if is_nullable(tree, looks_hold=False):
         return EMPTY
     match tree:
         case Repeat(body=body, least=least):
@@ -115,7 +116,7 @@ def _shortened(tree: Node, is_front: bool) -> Node:
             return sequence(one, *others) if is_front else sequence(*others, one)
         case Sequence(parts):
             kept = list(parts if is_front else reversed(parts))
-            while _matches_empty(kept[0]):
+            while is_nullable(kept[0], looks_hold=False):
                 del kept[0]
             kept[0] = _shortened(kept[0], is_front)
             return sequence(*(kept if is_front else reversed(kept)))
@@ -125,29 +126,10 @@ def _shortened(tree: Node, is_front: bool) -> Node:
             return tree
 
 
-def _matches_empty(tree: Node) -> bool:
-    """Whether the tree matches the empty string at any position."""
-    match tree:
-        case Sequence(parts):
-            return all(map(_matches_empty, parts))
-        case Choice(options):
-            return any(map(_matches_empty, options))
-        case Repeat(body=body, least=least):
-            return least == 0 or _matches_empty(body)
-        case _:
-            return False
-
-
 def looks_ahead_behind(tree: Node, is_behind: bool = False) -> bool:
     """Whether a look-ahead, or the end of the text, stands inside a look-behind."""
-    match tree:
-        case Look(body=body, ahead=ahead):
-            return (ahead and is_behind) or looks_ahead_behind(body, is_behind or not ahead)
-        case Sequence(parts):
-            return any([looks_ahead_behind(part, is_behind) for part in parts])
-        case Choice(options):
-            return any([looks_ahead_behind(option, is_behind) for option in options])
-        case Repeat(body=body):
-            return looks_ahead_behind(body, is_behind)
-        case _:
-            return False
+    if isinstance(tree, Look):
+        if tree.ahead and is_behind:
+            return True
+        is_behind = is_behind or not tree.ahead
+    return any([looks_ahead_behind(part, is_behind) for part in children(tree)])

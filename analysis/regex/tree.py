@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -102,6 +103,20 @@ def sequence(*parts: Node) -> Node:
     return flat[0] if len(flat) == 1 else Sequence(tuple(flat))
 
 
+def boundary(word: Ranges, is_wanted: bool, source: Source | None = None) -> Node:
+    r"""``\b`` or ``\B``: whether just one of the characters beside a position is one of a word."""
+
+    def sides(before: bool, after: bool) -> Node:
+        return Sequence(
+            (
+                Look(Chars(word), ahead=False, negated=not before, source=source),
+                Look(Chars(word), ahead=True, negated=not after, source=source),
+            )
+        )
+
+    return Choice((sides(True, not is_wanted), sides(False, is_wanted)))
+
+
 def children(node: Node) -> tuple[Node, ...]:
     """The direct subtrees, in the pattern's order."""
     match node:
@@ -113,6 +128,30 @@ def children(node: Node) -> tuple[Node, ...]:
             return (body,)
         case _:
             return ()
+
+
+def rebuilt(node: Node, change: Callable[[Node], Node]) -> Node:
+    """The node with what `change` makes of its direct subtrees."""
+    match node:
+        case Sequence(parts):
+            return sequence(*map(change, parts))
+        case Choice(options):
+            return Choice(tuple(map(change, options)))
+        case Repeat() | Atomic() | Look():
+            return replace(node, body=change(node.body))
+        case _:
+            return node
+
+
+def sets(tree: Node) -> list[Ranges]:
+    """The sets of characters in a tree, each once."""
+    found: dict[Ranges, None] = {}
+    agenda = [tree]
+    for node in agenda:  # grows while it is read
+        if isinstance(node, Chars):
+            found[node.ranges] = None
+        agenda += children(node)
+    return list(found)
 
 
 MOST_FACTORED = 100
@@ -202,21 +241,19 @@ def has_lazy(node: Node) -> bool:
     return lazy or any(map(has_lazy, children(node)))
 
 
-def is_nullable(node: Node) -> bool:
-    """Whether the empty string matches, if all look-arounds are taken to hold."""
+def is_nullable(node: Node, looks_hold: bool = True) -> bool:
+    """Whether the empty string matches, if all look-arounds are taken to hold, or to fail."""
     match node:
         case Chars():
             return False
-        case Sequence(parts):
-            return all(map(is_nullable, parts))
         case Choice(options):
-            return any(map(is_nullable, options))
-        case Repeat(body=body, least=least):
-            return least == 0 or is_nullable(body)
-        case Atomic(body=body):
-            return is_nullable(body)
-        case _:
+            return any([is_nullable(option, looks_hold) for option in options])
+        case Repeat(least=0):
             return True
+        case Look():
+            return looks_hold
+        case _:
+            return all([is_nullable(part, looks_hold) for part in children(node)])
 
 
 def size(node: Node) -> int:

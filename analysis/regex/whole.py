@@ -18,7 +18,18 @@ from maskwright.analysis.regex import ecma, parse, positions, rewrite
 from maskwright.analysis.regex.bounds import check_least
 from maskwright.analysis.regex.dfa import MAX_STATES, Dfa, difference, union
 from maskwright.analysis.regex.spell import MOST_STATES_OF_LOOKS, spell
-from maskwright.analysis.regex.tree import Atomic, Chars, Choice, Look, Node, Repeat, Sequence, Source, sequence
+from maskwright.analysis.regex.tree import (
+    Atomic,
+    Chars,
+    Choice,
+    Look,
+    Node,
+    Repeat,
+    Sequence,
+    Source,
+    rebuilt,
+    sequence,
+)
 
 Dialect = Literal["python", "ecma"]
 
@@ -101,19 +112,15 @@ def _as_python(found: Dfa, pattern: str, flags: str) -> Dfa:
 def _greedy(tree: Node) -> Node:
     """The tree with lazy quantifiers made greedy, but where the first match is final."""
     match tree:
-        case Sequence(parts):
-            return sequence(*map(_greedy, parts))
-        case Choice(options):
-            return Choice(tuple(map(_greedy, options)))
         case Repeat(mode="possessive") | Atomic():
             return tree
         case Repeat(body, least, most):
             return Repeat(_greedy(body), least, most)
-        case Look(body, ahead, negated, _):
+        case Look(body, ahead, negated):
             found = Look(_greedy(body), ahead, negated)
             return found if found in (positions.START, positions.END) else replace(found, source=tree.source)
         case _:
-            return tree
+            return rebuilt(tree, _greedy)
 
 
 def _without_edges(tree: Node) -> Node:

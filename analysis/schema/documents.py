@@ -26,7 +26,7 @@ DRAFTS = {
 
 DEFAULT_DRAFT = 2020
 
-MOST_LOCATIONS = 1_000_000
+MOST_LOCATIONS = 500_000
 """BOUND: the subschemas of a document that are looked at."""
 
 _NAMES = frozenset(["$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$dynamicRef", "$recursiveRef"])

@@ -258,7 +258,7 @@ class Finisher:
             if listed.least > most:
                 return None, ""
             return listed._replace(most=most), ""
-        if final.least > 1 and not all(self._is_endless(node) for node in first):
+        if final.least > 1 and not all(map(self._is_endless, {*first})):
             return arrays._replace(is_unique=False), "items of different finite sets are compared"
         return final._replace(is_deep=True), ""
 

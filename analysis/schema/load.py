@@ -257,11 +257,12 @@ def _built(schema: Any, documents: dict[str, Any], key_order: KeyOrder, lenient:
     """As `build_graph`, but a tuple is an array in a schema, and a key that is no string is one."""
     try:
         return build_graph(schema, documents=documents, key_order=key_order, lenient=lenient)
-    except SchemaError:
-        values = schema, list(documents.values())
-        again, others = json.loads(_spelled(values))
-        if (again, others) == values:
-            raise
+    except SchemaError as error:
+        refused = error.with_traceback(None)  # or it would hold all that was built
+    values = schema, list(documents.values())
+    again, others = json.loads(_spelled(values))
+    if (again, others) == values:
+        raise refused
     documents = dict(zip(documents, others, strict=True))
     return build_graph(again, documents=documents, key_order=key_order, lenient=lenient)
 

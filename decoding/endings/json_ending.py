@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
 from maskwright.analysis.errors import DeadEndError, LimitError
@@ -55,8 +56,36 @@ MOST_REST_BYTES, REST_BYTES, MOST_NOTED = 4_000_000, 500, 500
 """BOUND: the bytes that are kept of what completes texts, what each takes beside; the texts that
 one search notes."""
 
+AGAIN = 1 << 40
+"""More than a search has nodes: of equal ones, those that were looked at already come last."""
+
 _STRUCTURE = frozenset(b' \t\n\r{}[]",:-0123456789tfn\xf8')
 _IN_NUMBER = _STRUCTURE | frozenset(b"+.eE")
+
+
+class _Rest(NamedTuple):
+    """What completes a text, and what it took a search to find that.
+
+    most : the most steps from there on, beyond `STEPS_OF_A_BYTE` for each byte since.
+    seconds : processor time from there on.
+    """
+
+    data: bytes = b""
+    most: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class _Visit:
+    """A node that a search has come by, and its steps beyond `STEPS_OF_A_BYTE` for each byte.
+
+    above : those before it. most : the most until the next visit.
+    """
+
+    node: int
+    above: int
+    most: int
+    time: float
 
 
 class JsonEndings:
@@ -73,7 +102,7 @@ class JsonEndings:
         self.interpreter = JsonInterpreter(texts)
         self._preferred = preferred
         self._spots: WeakKeyDictionary[Frame, Spot] = WeakKeyDictionary()
-        self._rests: dict[Readings, bytes] = {}
+        self._rests: dict[Readings, _Rest] = {}
         self._n_rest_bytes = 0
         self.costs = Costs(self.interpreter)
         self._compares = texts.graph.compares_items
@@ -182,28 +211,31 @@ class JsonEndings:
             return bound
 
         add(readings, 0, 0, -1, b"")
-        # the nodes of the last part of the search that has not turned back
-        steps, straight = 0, [0]
+        # the last part of the search, in which it has not turned back
+        steps, now, straight = 0, time.thread_time(), list[_Visit]()
         while queue:
             bound, _, _, node, place = heappop(queue)
             found, length, state, before = nodes[node]
             if length_of[found, state] < length:
                 continue
             if place < 0:
-                if before != straight[-1]:
+                if straight and before != straight[-1].node:
                     straight.clear()
-                straight.append(node)
-                rest = b"" if spelling is not None else self._rests.get(found, b"")
-                if rest and length + len(rest) == bound:
-                    return self._noted(straight, nodes, self._bytes_to(node, nodes, last) + rest)
+                above = steps - STEPS_OF_A_BYTE * length
+                straight.append(_Visit(node, above, above, now))
+                rest = _Rest() if spelling is not None else self._rests.get(found, _Rest())
+                # it counts as if it were searched for again, whatever was asked before
+                is_in_time = above + rest.most <= limit and now + rest.seconds <= until
+                if rest.data and length + len(rest.data) == bound and is_in_time:
+                    return self._noted(straight, nodes, self._bytes_to(node, nodes, last), rest)
                 if interpreter.is_complete(found) and (spelling is None or spelling.is_whole(state)):
                     data = self._bytes_to(node, nodes, last)
-                    return data if spelling is not None else self._noted(straight, nodes, data)
+                    return data if spelling is not None else self._noted(straight, nodes, data, _Rest())
                 place = 0
                 text, after, after_state = self._named_value(found, spelling, state, bound - length)
                 steps += len(text)
                 if after and add(after, length + len(text), after_state, node, text) <= bound:
-                    heappush(queue, (bound, -length, len(nodes) + (1 << 40), node, place))
+                    heappush(queue, (bound, -length, len(nodes) + AGAIN, node, place))
                     continue
             order = _order(found, alphabet)
             while place < len(order):
@@ -213,9 +245,11 @@ class JsonEndings:
                 after = interpreter.read(found, byte) if after_state >= 0 else ()
                 steps += 1
                 if after and add(after, length + 1, after_state, node, bytes([byte])) <= bound:
-                    heappush(queue, (bound, -length, len(nodes) + (1 << 40), node, place))
+                    heappush(queue, (bound, -length, len(nodes) + AGAIN, node, place))
                     break
-            if steps > limit + STEPS_OF_A_BYTE * length or time.thread_time() > until:
+            now, above = time.thread_time(), steps - STEPS_OF_A_BYTE * length
+            straight[-1].most = max(straight[-1].most, above)
+            if above > limit or now > until:
                 raise LimitError(
                     f"no shortest ending was found among {steps:,} bytes that could follow: the search was given up"
                 )
@@ -322,23 +356,31 @@ class JsonEndings:
             self._spots[one] = spot
         return spot
 
-    def _noted(self, straight: list[int], nodes: list[tuple[Readings, int, int, int]], data: bytes) -> bytes:
+    def _noted(
+        self, straight: list[_Visit], nodes: list[tuple[Readings, int, int, int]], begun: bytes, rest: _Rest
+    ) -> bytes:
         """An ending, once it is noted what completes the texts that the search has come by.
 
         PERF: a text that goes on another way than its ending comes soon by one of the same states.
 
-        INVARIANT: a search that begins at one of these texts finds the same: it has not turned back
-        since, so at each it took the first byte behind which the bound does not rise.
+        INVARIANT: a search that begins at one of these texts finds the same, by the same steps: it
+        has not turned back since, so at each it took the first byte behind which the bound does not
+        rise.
 
-        straight : the nodes that it has come by since it last turned back.
+        straight : the nodes that it has come by since it last turned back, `begun` to the last one.
+        rest : what completes that.
         """
         if self._n_rest_bytes > MOST_REST_BYTES:
             self._rests.clear()
             self._n_rest_bytes = 0
-        for node in straight[:MOST_NOTED]:
-            found, length, _, _ = nodes[node]
-            self._rests[found] = data[length:]
-            self._n_rest_bytes += len(data) - length + REST_BYTES
+        data, end = begun + rest.data, straight[-1]
+        most = end.above + rest.most
+        for at, visit in reversed([*enumerate(straight)]):
+            most = max(most, visit.most)
+            if at < MOST_NOTED:
+                found, length, _, _ = nodes[visit.node]
+                self._rests[found] = _Rest(data[length:], most - visit.above, end.time - visit.time + rest.seconds)
+                self._n_rest_bytes += len(data) - length + REST_BYTES
         return data
 
     def _bytes_to(self, node: int, nodes: list[tuple[Readings, int, int, int]], last: list[bytes]) -> bytes:
@@ -391,20 +433,10 @@ def _listed(frame: Frame | None, place: Quoted) -> tuple[Sequence[bytes], bool]:
     return [keys[i] for i in addable if i != OTHER and keys[i].startswith(place.content)], OTHER in addable
 
 
-def shortest_ending(texts: Texts, prefix: bytes, vocabulary: Vocabulary | None = None) -> Ending:
-    """A shortest ending of a text so far; see `JsonEndings`, which is cheaper for several.
-
-    Raises: DeadEndError if `prefix` is no legal prefix, or no tokens complete it; LimitError as
-        `JsonEndings.shortest`.
-    """
-    endings = JsonEndings(texts, vocabulary)
-    return endings.shortest(endings.readings(prefix))
-
-
 def short_ending(texts: Texts, prefix: bytes) -> Ending:
     """A short ending of a text so far, of any bytes; see `JsonEndings.short`.
 
-    Raises: as `shortest_ending`.
+    Raises: as `JsonEndings.readings` and `JsonEndings.short`.
     """
     endings = JsonEndings(texts)
     return endings.short(endings.readings(prefix))

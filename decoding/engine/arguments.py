@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.arguments import a_type, clip, need_type, refuse_argument
+from maskwright.analysis.arguments import a_type, as_integer, clip, need_type, refuse_argument
 from maskwright.analysis.errors import IllegalTokenError, MaskwrightError
 
 GREATEST = (1 << 63) - 1
@@ -80,6 +80,14 @@ def as_id(token: object) -> int:
     except TypeError:
         raise IllegalTokenError(f"token {clip(token)} is {a_type(token)}, not an id; expected an integer") from None
     return found if -1 <= found < 1 << 31 else -1
+
+
+def as_rollback(max_rollback: object) -> int:
+    """`max_rollback`, checked. Raises: MaskwrightError if it is no integer or negative."""
+    found = as_integer("max_rollback", max_rollback)
+    if found < 0:
+        raise MaskwrightError(f"max_rollback is {clip(found)}; expected at least 0")
+    return found
 
 
 def integers(what: str, values: Any, expected: str) -> npt.NDArray[Any]:

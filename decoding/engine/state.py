@@ -71,6 +71,9 @@ class TextState(ABC):
     """The calls that keep the GIL (`engine.quick`), of the first of `bound`. What they read is not
     noted in `said`: the caller does so."""
     bound: tuple[Any, ...]
+    """What quick calls read, (n,) int64, or None where there are none: addresses, in the order of
+    the engine's `constants`. Behind it arrays that are there, (m,) int32 each, so that they live as
+    long: table, memory and words for masks of a grammar; memory and words of a schema."""
 
     def __init__(self, store: Any, max_rollback: int) -> None:
         self.store, self.max_rollback, self.bound = store, max_rollback, (None,)
@@ -281,6 +284,7 @@ class TextState(ABC):
             raise self.limit(code)
         vocabulary = self.store.vocabulary
         what = f"bytes {data[:40]!r}" if token is None else f"token {clip(token)}"
+        are, come = ("are", "come") if token is None else ("is", "comes")
         if token is not None and 0 <= token < vocabulary.size:
             data = vocabulary.tokens[token]
             what += f" ({data!r})"
@@ -288,13 +292,13 @@ class TextState(ABC):
         if code == constants.OUT_OF_RANGE:
             raise IllegalTokenError(f"{what} is out of range: the vocabulary has the ids 0 to {vocabulary.size - 1}")
         if code == constants.AFTER_END:
-            raise IllegalTokenError(f"{what} comes after the end of the text: reset() begins a new one")
+            raise IllegalTokenError(f"{what} {come} after the end of the text: reset() begins a new one")
         if code == constants.NOT_COMPLETE:
             raise IllegalTokenError(f"{what} ends the text, which is not complete here{there}")
         if code == constants.NO_TEXT:
             raise IllegalTokenError(f"{what} stands for no text, so it is never allowed{there}")
         raise IllegalTokenError(
-            f"{what} is not legal here{there or f' under {self.under}'}; the state is unchanged. {self.expectation(data)}"
+            f"{what} {are} not legal here{there or f' under {self.under}'}; the state is unchanged. {self.expectation(data)}"
         )
 
     def why(self, token: int, number: int) -> str:

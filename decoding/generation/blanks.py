@@ -1,4 +1,4 @@
-"""White space in a row: models that are lost write it without end, and most grammars let them."""
+"""White space at the start and in a row: lost models write it, and most grammars let them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.decoding.generation.logits import Logits
+from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.masks import words_of
 
@@ -23,18 +24,18 @@ class Blanks:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
 
-    @property
-    def _ids(self) -> npt.NDArray[np.int64]:
-        return _ids_of(self._vocabulary)
-
     @cached_property
     def _ids_of_lines(self) -> npt.NDArray[np.int64]:
-        return np.array([i for i in self._ids.tolist() if b"\n" in self._vocabulary.tokens[i]], np.int64)
+        return np.array(
+            [i for i in _ids_of(self._vocabulary).tolist() if b"\n" in self._vocabulary.tokens[i]], np.int64
+        )
 
     @cached_property
     def words(self) -> npt.NDArray[np.int32]:
         """(ceil(V / 32),) int32: the mask of these tokens and the end-of-text tokens."""
-        return words_of([*self._ids.tolist(), *self._vocabulary.eos], self._vocabulary.size).view(np.int32)
+        return words_of([*_ids_of(self._vocabulary).tolist(), *self._vocabulary.eos], self._vocabulary.size).view(
+            np.int32
+        )
 
     def too_many(self, text: bytes) -> npt.NDArray[np.int64] | None:
         """The ids that would go on with a text's last white space, where there is much; or None."""
@@ -43,14 +44,29 @@ class Blanks:
         last = text[-MOST_BLANKS:]
         n_blanks = len(last) - len(last.rstrip())
         if n_blanks == MOST_BLANKS:
-            return self._ids
+            return _ids_of(self._vocabulary)
         return self._ids_of_lines if last.count(b"\n", len(last) - n_blanks) >= MOST_LINES else None
 
-    def leave_out(self, ids: npt.NDArray[np.int64], logits: Logits, words: npt.NDArray[np.int32]) -> None:
-        """Make some of the tokens impossible, if the mask allows any other one.
+    def at_start(self, matcher: Matcher, before: int) -> npt.NDArray[np.int64] | None:
+        """The ids that begin a text with white space without which the same may come; or None.
 
-        words : the mask, (ceil(V / 32),) int32.
+        before : the prompt's last token, -1 without text; behind other text all may come.
         """
+        follows = before >= 0 and not self._vocabulary.tokens[before][-1:].isspace()
+        if follows or matcher.remembered() or not matcher.max_rollback:
+            return None
+        found, now, then = [], *np.zeros((2, len(self.words)), np.uint32)
+        begun = _begun_by(self._vocabulary)
+        matcher.fork().try_fill(now)
+        now |= words_of(np.concatenate([*begun.values()]), self._vocabulary.size)
+        for space, ids in begun.items():
+            behind = matcher.fork()
+            if behind.try_bytes(space) and behind.try_fill(then) and not (then & ~now).any():
+                found.append(ids)
+        return np.concatenate(found) if found else None
+
+    def leave_out(self, ids: npt.NDArray[np.int64], logits: Logits, words: npt.NDArray[np.int32]) -> None:
+        """Make some tokens impossible, if words, the mask (int32), allows any other one."""
         some = words_of(ids.tolist(), self._vocabulary.size).view(np.int32)
         if (words & ~some).any():
             logits[ids] = -np.inf
@@ -59,6 +75,11 @@ class Blanks:
 @lru_cache(maxsize=8)
 def _ids_of(vocabulary: Vocabulary) -> npt.NDArray[np.int64]:
     """The tokens that are all white space. PERF: O(V) in Python, once for each vocabulary."""
-    found = np.array([i for i, data in enumerate(vocabulary.tokens) if data and not data.strip()], np.int64)
-    found.setflags(write=False)
-    return found
+    return np.array([i for i, data in enumerate(vocabulary.tokens) if data.isspace()], np.int64)
+
+
+@lru_cache(maxsize=8)
+def _begun_by(vocabulary: Vocabulary) -> dict[bytes, npt.NDArray[np.int64]]:
+    """The tokens that each byte of white space begins. PERF: as `_ids_of`."""
+    spaces = np.array([ord(data[:1]) if data[:1].isspace() else -1 for data in vocabulary.tokens])
+    return {bytes([space]): np.flatnonzero(spaces == space) for space in b" \t\n\r\v\f"}

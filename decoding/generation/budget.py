@@ -43,6 +43,7 @@ class Budget:
         self._has_names = has_names
         self._matcher = matcher
         self._tokens = matcher.store.vocabulary.tokens
+        self._is_of_bytes = not (has_names or matcher.text.takes_whole)  # whichever tokens spell them
         self._spelling = spelling_of(matcher.store.vocabulary)
         self.seconds = 0.0
         there = matcher
@@ -60,8 +61,7 @@ class Budget:
         if len(self.ending) >= left and not self.is_searched:
             found = self._found()
             self.is_searched = True
-            if found is not None and len(found) < len(self.ending):
-                self.ending = found
+            self.ending = min(self.ending, self.ending if found is None else found, key=len)
         return len(self.ending) < left
 
     def take(self, token: int, left: int) -> bool:
@@ -101,9 +101,9 @@ class Budget:
         try:
             if self._completes(self.ending):
                 return self.ending
-            ending = b"".join(self._tokens[token] for token in self.ending)
-            if not all(self._tokens[token] for token in self.ending):
-                return None  # special tokens stand for no bytes
+            ending = self._spelled(self.ending)
+            if ending is None:
+                return None
             there = self._matcher.fork()
             for start in _starts(ending, read):
                 data = ending[start:]
@@ -111,7 +111,7 @@ class Budget:
                     continue
                 if there.is_accepting():
                     tokens = self._spelling.fewest_tokens(data)
-                    if tokens is not None and self._completes(tokens):
+                    if tokens is not None and (self._is_of_bytes or self._completes(tokens)):
                         return tokens
                 there = self._matcher.fork()
         except LimitError:
@@ -124,13 +124,21 @@ class Budget:
         """Whether tokens complete the text as it stands.
 
         Their bytes may complete it though they do not, where a part may take so many tokens only.
+        PERF: where that cannot be, all bytes are read in one call.
         """
         there = self._matcher.fork()
+        if self._is_of_bytes and (data := self._spelled(tokens)) is not None:
+            return there.try_bytes(data) and there.is_accepting()
         for token in tokens:
             if not there.is_allowed(token):
                 return False
             there.advance(token)
         return there.is_accepting()
+
+    def _spelled(self, tokens: tuple[int, ...]) -> bytes | None:
+        """The bytes of tokens; None if one stands for no bytes, as special tokens do."""
+        pieces = [self._tokens[token] for token in tokens]
+        return b"".join(pieces) if all(pieces) else None
 
     def new_ending(self) -> tuple[int, ...]:
         """A short ending of the text as it stands, where it has gone back."""

@@ -222,6 +222,3 @@ class TokenCounts:
         for place, tokens in list(counts.items())[-MOST_PLACES:]:
             found._counts[place] = dict(sorted(tokens.items(), key=lambda one: -one[1])[:MOST_TOKENS])
         return found
-
-
-__all__ = ["TokenCounts"]

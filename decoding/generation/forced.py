@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.arguments import need_type
 from maskwright.decoding.engine.arguments import plain_bytes
 from maskwright.decoding.engine.forced import Forced, forced
+from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.vocabulary.masks import n_words, words_of
 
 if TYPE_CHECKING:
-    from maskwright.decoding.matcher import Matcher
     from maskwright.maskstore.canonical import CanonicalState, CanonicalTokens
     from maskwright.maskstore.canonical.tokens import Spot
 
@@ -117,7 +118,10 @@ def forced_tokens(matcher: Matcher, state: CanonicalState) -> list[int]:
 
     Each spelling of the forced bytes is followed up to the first token beyond them. Cost: a mask a
     forced byte, and some 20 us a token.
+    Raises: MaskwrightError if one is of another kind.
     """
+    need_type("matcher", matcher, Matcher, "a Matcher")
+    _check_state(state)
     return ForcedSpellings(forced(matcher), state).tokens()
 
 
@@ -142,6 +146,7 @@ def tokenize_partial(state: CanonicalState, data: bytes) -> tuple[list[int], byt
 
     Source: llguidance, `tokenize_partial` and its article on fast-forward tokens.
     """
+    _check_state(state)
     data = plain_bytes("data", data)
     vocabulary = state.tokens.vocabulary
     texts = vocabulary.sorted_texts
@@ -155,4 +160,7 @@ def tokenize_partial(state: CanonicalState, data: bytes) -> tuple[list[int], byt
     return tokens, data[sum(len(vocabulary.tokens[token]) for token in tokens) :]
 
 
-__all__ = ["ForcedSpellings", "forced_tokens", "tokenize_partial"]
+def _check_state(state: object) -> None:
+    from maskwright.maskstore.canonical import CanonicalState  # PERF: whoever has such a state has it
+
+    need_type("state", state, CanonicalState, "a CanonicalState, as load_canonical(...).start() gives")

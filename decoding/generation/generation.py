@@ -1,9 +1,9 @@
 """One text from a language model, token by token under masks, made legal within its budget.
 
-At each step we fill the mask, choose a token and read it. A token after which the text could not
-end within the budget is taken back, and another one chosen. Where only an ending fits, or when time
-is up, we close the text with the ending at hand. Without a matcher the same loop runs without
-masks, for comparison.
+At each step we launch the model's pass, fill the mask beside it, wait for the logits, choose a
+token and read it. A token after which the text could not end within the budget is taken back, and
+another one chosen. Where only an ending fits, or when time is up, we close the text with the ending
+at hand. Without a matcher the same loop runs without masks, for comparison.
 """
 
 from __future__ import annotations
@@ -25,13 +25,12 @@ from maskwright.decoding.generation.counts import TokenCounts
 from maskwright.decoding.generation.guide import CanonicalGuide
 from maskwright.decoding.generation.healing import Healing
 from maskwright.decoding.generation.interventions import Intervention, intervention
-from maskwright.decoding.generation.logits import Logits, Sampler, reader_of
+from maskwright.decoding.generation.logits import Logits, Sampler, likeliest, reader_of
 from maskwright.decoding.generation.names import NameGuide, NameSource
 from maskwright.decoding.generation.options import (
     Options,
     as_prompt,
     as_stops,
-    before_text,
     check_budget,
     check_sources,
 )
@@ -79,9 +78,12 @@ class Generation:
             None if canonical is None or matcher is None else CanonicalGuide(canonical, matcher, prompt_tokens)
         )
         self._fast_forward = options.fast_forward and matcher is not None
-        self._counts, self._before = None if matcher is None else counts, before_text(vocabulary, prompt_tokens[-1])
+        last_seen = prompt_tokens[-1]  # -1 below if it stands for no text
+        self._before = last_seen if 0 <= last_seen < vocabulary.size and vocabulary.tokens[last_seen] else -1
+        self._counts = None if matcher is None else counts
         self._place = b""  # where the next token stands, for the counts
         self._is_opportunistic = options.opportunistic and matcher is not None and not options.needs_masks
+        self._asks_always = not (options.fast_forward or options.stop_when_complete or counts is not None)
         self._waiting: list[int] = []
         self._has_mask = False  # of the next token
         self._lookahead = options.lookahead_of(matcher)
@@ -169,6 +171,8 @@ class Generation:
             return "tokens"
         if self._max_seconds is not None and time.perf_counter() - self._begin >= self._max_seconds:
             return "seconds"
+        if self._asks_always:
+            self._reader.launch()
         begin = time.perf_counter()
         self._has_mask = False
         token = self._waiting.pop(0) if self._waiting else -1
@@ -216,14 +220,16 @@ class Generation:
         if self._healing.to_spell:
             apply_mask(logits, self._healing.words(None if self._matcher is None else self._words))
         blanks = None if self._matcher is None else self._blanks.too_many(self._text)
+        if self._matcher is not None and not self._tokens and not self._healing.to_spell:
+            blanks = self._blanks.at_start(self._matcher, self._before)
         if self._matcher is not None and blanks is not None and not self._has_mask:
             self._fill(self._matcher)
-        if self._has_mask:
-            self._note(logits)
+        own = self._note(logits) if self._has_mask else -1
         if blanks is not None:
             self._blanks.leave_out(blanks, logits, self._words)
+            own = -1
         tries, n_relaxed = MOST_TRIES, self._n_relaxed
-        token = self._try_first(logits) if self._is_tried_first() else self._choose(logits)
+        token = self._try_first(logits) if self._is_tried_first() else self._choose(logits, own)
         while not (is_name := self._is_name(token)) or not self._fits(token, left):
             tries -= is_name
             if not tries:
@@ -274,10 +280,12 @@ class Generation:
             self._note(logits, token)
         return self._choose(logits)
 
-    def _note(self, logits: Logits, own: int = -1) -> None:
-        """Note it if the mask forbids the model's own choice. own : as of `intervention`."""
+    def _note(self, logits: Logits, own: int = -1) -> int:
+        """Note it if the mask forbids the model's own choice, which is returned. own : if known."""
+        own = likeliest(logits) if own < 0 else own
         if found := intervention(len(self._tokens), logits, self._words, own):
             self._interventions.append(found)
+        return own
 
     def _logits_ahead(self, counts: TokenCounts, matcher: Matcher) -> Logits:
         """The logits of the next token; the model reads those that are likely behind it as well."""
@@ -317,18 +325,17 @@ class Generation:
             self._names.take_back(new_bytes)
         return False
 
-    def _choose(self, logits: Logits) -> int:
+    def _choose(self, logits: Logits, own: int = -1) -> int:
         """Choose a token of the mask, and read it.
 
-        logits : (N,) float32; those of refused tokens are set to -inf. While healing, those that do
-            not spell the prompt's end are so already.
+        logits : (N,) float32; those of refused tokens may be set to -inf. While healing, those that
+            do not spell the prompt's end are so already.
+        own : the likeliest token, if it is known.
         """
         guide = self._guide if not self._healing.to_spell else None
         token = -1 if guide is None else guide.choose(self._words, logits, self._sampler)
         if token < 0:
-            if self._matcher is not None:
-                apply_mask(logits, self._words)
-            token = self._sampler.choose(logits)
+            token = self._sampler.choose(logits, None if self._matcher is None else self._words, own)
             if self._matcher is not None:
                 self._matcher.advance(token)
             if self._guide is not None:
@@ -459,8 +466,8 @@ def generate(
         `fast_forward`. The tokens that spell `heal` and those of an ending are not held to it.
 
     White space is bounded: behind 128 bytes of it, or four line feeds, no more is taken if anything
-    else may come. A budget that holds an ending of the prompt is kept: a token after which no
-    ending would fit is not taken, and where `MOST_TRIES` in a row do not fit, the text is closed.
+    else may come, and none at the start (docs/generation.md). A budget that holds an ending of the
+    prompt is kept: no token is taken after which none fits; after `MOST_TRIES` the text closes.
 
     Raises: MaskwrightError if a parameter is out of range or of another kind, if there is neither a
         matcher nor a vocabulary, or, at the first token, if the vocabulary is not the model's;
@@ -491,6 +498,3 @@ def generate(
         lookahead=lookahead,
     )
     return Generation(model, matcher, as_prompt(prompt_tokens), options)
-
-
-__all__ = ["Completion", "Generation", "Sampler", "Step", "generate"]

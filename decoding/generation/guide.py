@@ -64,13 +64,10 @@ class CanonicalGuide:
         """
         spellings = self._of_forced(words)
         if spellings is not None:
-            alive = spellings.mask().view(np.int32)
-            if not alive.any():
-                return False
-            words[:] = alive
-            return True
-        self._words[:] = words
-        self._state.narrow(self._words)
+            self._words[:] = spellings.mask().view(np.int32)
+        else:
+            self._words[:] = words
+            self._state.narrow(self._words)
         if not self._words.any():
             return False
         words[:] = self._words

@@ -105,6 +105,3 @@ def split_for_healing(vocabulary: Vocabulary, tokens: Sequence[int]) -> tuple[li
         if at < len(ordered) and ordered[at].startswith(data):
             best, tail = begin, data
     return list(tokens[:best]), tail
-
-
-__all__ = ["Healing", "split_for_healing"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.decoding.generation.logits import Logits, likeliest
+from maskwright.decoding.generation.logits import Logits, allows
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Intervention:
         unless the text ended there.
     token : the model's own choice.
     probability : what the mask took away there, from 0 to 1: the sum of the model's probabilities,
-        at temperature 1, of all tokens that it forbids.
+        at temperature 1, of all tokens that it forbids; to about six places, as exact as float32.
     """
 
     index: int
@@ -26,24 +26,28 @@ class Intervention:
     probability: float
 
 
-def intervention(index: int, logits: Logits, words: npt.NDArray[np.integer], own: int = -1) -> Intervention | None:
+def intervention(index: int, logits: Logits, words: npt.NDArray[np.integer], own: int) -> Intervention | None:
     """The intervention of a mask at one step; None if it lets the model's own choice in.
 
     index : as of `Intervention`.
     logits : (N,) float32, before the mask.
     words : (n,) int32 or uint32, the mask; tokens beyond it are forbidden.
-    own : the model's own choice; by default the likeliest token.
+    own : the model's own choice.
 
     Cost: O(N).
 
-    >>> intervention(3, np.zeros(4, np.float32), np.array([0b1110], np.int32))
+    >>> intervention(3, np.zeros(4, np.float32), np.array([0b1110], np.int32), 0)
     Intervention(index=3, token=0, probability=0.25)
     """
-    own = likeliest(logits) if own < 0 else own
-    if own >> 5 < len(words) and int(words[own >> 5]) >> (own & 31) & 1:
+    if allows(words, own):
         return None
-    values = np.where(np.isnan(logits), -np.inf, logits).astype(np.float64)
-    best = values.max()
-    shares = np.exp(values - best) if np.isfinite(best) else (values == best).astype(np.float64)
-    allowed = np.unpackbits(words.view(np.uint8), bitorder="little", count=len(logits)).astype(bool)
-    return Intervention(index, own, 1.0 - min(1.0, float(shares[allowed].sum() / shares.sum())))
+    best = logits.max()
+    if np.isnan(best):
+        logits = np.where(np.isnan(logits), -np.inf, logits)
+        best = logits.max()
+    # PERF: a tenth of the time of exponentials in float64, and as exact as the model's float32
+    shares = np.exp(logits - best) if np.isfinite(best) else (logits == best).astype(np.float32)
+    allowed = np.unpackbits(words.view(np.uint8), bitorder="little", count=len(logits)).view(bool)
+    return Intervention(
+        index, own, 1.0 - min(1.0, float(shares.sum(where=allowed, dtype=np.float64) / shares.sum(dtype=np.float64)))
+    )

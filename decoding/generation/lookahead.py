@@ -125,6 +125,3 @@ class Lookahead:
             raise DeadEndError(
                 f"every token that can come next crosses more than {self._k} lexemes; give a greater lookahead, or None for exact masks"
             )
-
-
-__all__ = ["Borders", "Lookahead", "Place"]

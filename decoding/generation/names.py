@@ -7,6 +7,7 @@ taken back if what begins within it is none of the names there.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
@@ -17,6 +18,8 @@ from maskwright.decoding.matcher import Matcher
 NameSource: TypeAlias = Callable[[bytes], tuple[str, Iterable[str | bytes]] | None]
 """From the text that the model has written so far to a terminal and the names that it is held to
 behind it; None where nothing is known of names."""
+_WORD = re.compile(rb"(?<![\w\x80-\xff])[\w\x80-\xff]")
+"""A letter behind what is none, where a word may begin."""
 
 
 class NameGuide:
@@ -68,9 +71,9 @@ class NameGuide:
 
     def _begins(self, text: bytes, data: bytes) -> Iterator[int]:
         """Where a name begins within the bytes behind a text of which the source knows."""
-        for begin in range(1, len(data)):
-            if _begins_word(data, begin) and self._source(text + data[:begin]) is not None:
-                yield begin
+        for found in _WORD.finditer(data, 1):
+            if self._source(text + data[: found.start()]) is not None:
+                yield found.start()
 
     def _reads(self, data: bytes) -> bool:
         """Whether the names in a token are there. The matcher is then held to the last of them."""
@@ -107,12 +110,3 @@ class NameGuide:
             if not there.try_bytes(left):
                 return
         matcher.restrict(*found)
-
-
-def _begins_word(data: bytes, at: int) -> bool:
-    """Whether a word may begin at an offset: a letter behind what is none."""
-    return _is_letter(data[at]) and not _is_letter(data[at - 1])
-
-
-def _is_letter(byte: int) -> bool:
-    return byte >= 0x80 or byte == 0x5F or bytes((byte,)).isalnum()

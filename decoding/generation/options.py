@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 from maskwright.analysis.arguments import as_integer, clip, need_number, need_type, refuse_argument
 from maskwright.analysis.errors import LimitError, MaskwrightError
-from maskwright.decoding.engine.arguments import integers, plain_bytes, texts
+from maskwright.decoding.engine.arguments import integers, texts
 from maskwright.decoding.generation.counts import TokenCounts
 from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.vocabulary import Vocabulary
@@ -47,15 +47,7 @@ class Options:
 
     def __post_init__(self) -> None:
         check_names(self.names, self.canonical, self.fast_forward, self.counts)
-        check_options(
-            max_tokens=self.max_tokens,
-            seconds=self.seconds,
-            stop=self.stop,
-            temperature=self.temperature,
-            top_k=self.top_k,
-            top_p=self.top_p,
-            seed=self.seed,
-        )
+        check_options({one.name: getattr(self, one.name) for one in fields(self)})
         if self.lookahead is None:
             return
         if as_integer("lookahead", self.lookahead) < 0:
@@ -81,35 +73,27 @@ class Options:
         return not is_plain or any(one is not None and one is not False for one in looks)
 
 
-def check_options(
-    *,
-    max_tokens: int,
-    seconds: float | None,
-    stop: Sequence[str | bytes],
-    temperature: float,
-    top_k: int,
-    top_p: float,
-    seed: int,
-) -> None:
-    """Check the options of `generate`.
+def check_options(options: Mapping[str, Any]) -> None:
+    """Check the options of `generate` that are numbers, and the stop strings.
 
-    Raises: MaskwrightError if an option is out of range or of another kind.
+    Raises: MaskwrightError if one is out of range or of another kind.
     """
-    for what, whole in (("max_tokens", max_tokens), ("top_k", top_k), ("seed", seed)):
-        as_integer(what, whole)
-    for what, real in (("seconds", 1 if seconds is None else seconds), ("temperature", temperature), ("top_p", top_p)):
-        need_number(what, real)
-    for what, value, is_fine, expected in (
-        ("max_tokens", max_tokens, max_tokens >= 1, "at least 1"),
-        ("seconds", seconds, seconds is None or seconds > 0, "more than 0"),
-        ("stop", list(stop), all(stop), "strings that are not empty"),
-        ("temperature", temperature, 0 <= temperature < float("inf"), "0 or more"),
-        ("top_k", top_k, top_k >= 0, "0 (all) or more"),
-        ("top_p", top_p, 0 < top_p <= 1, "more than 0 and at most 1"),
-        ("seed", seed, seed >= 0, "0 or more"),
+    known = {**options, "seconds": 1 if options["seconds"] is None else options["seconds"]}
+    for what in ("max_tokens", "top_k", "seed"):
+        as_integer(what, known[what])
+    for what in ("seconds", "temperature", "top_p"):
+        need_number(what, known[what])
+    for what, is_fine, expected in (
+        ("max_tokens", known["max_tokens"] >= 1, "at least 1"),
+        ("seconds", known["seconds"] > 0, "more than 0"),
+        ("stop", all(known["stop"]), "strings that are not empty"),
+        ("temperature", 0 <= known["temperature"] < float("inf"), "0 or more"),
+        ("top_k", known["top_k"] >= 0, "0 (all) or more"),
+        ("top_p", 0 < known["top_p"] <= 1, "more than 0 and at most 1"),
+        ("seed", known["seed"] >= 0, "0 or more"),
     ):
         if not is_fine:
-            raise MaskwrightError(f"{what} is {value!r}; expected {expected}")
+            raise MaskwrightError(f"{what} is {known[what]!r}; expected {expected}")
 
 
 def check_sources(
@@ -177,18 +161,6 @@ def as_prompt(tokens: Sequence[int]) -> list[int]:
     return found
 
 
-def as_text(prompt: str | bytes) -> tuple[bytes, str]:
-    """A prompt in UTF-8, and as text.
-
-    Raises: MaskwrightError if it is neither a str nor bytes in UTF-8.
-    """
-    data = prompt.encode("utf-8", "surrogatepass") if isinstance(prompt, str) else plain_bytes("the prompt", prompt)
-    try:
-        return data, data.decode()
-    except UnicodeDecodeError as error:
-        raise MaskwrightError(f"the prompt is not UTF-8: {error.reason} at byte {error.start}") from None
-
-
 def check_budget(matcher: Matcher, ending: Ending, max_tokens: int) -> None:
     """Check that a budget of tokens can hold the ending of a text.
 
@@ -202,11 +174,6 @@ def check_budget(matcher: Matcher, ending: Ending, max_tokens: int) -> None:
             f"max_tokens is {max_tokens}, but the shortest ending of the text{'' if ending.is_shortest else ' that is known'} takes "
             f"{len(ending.tokens)} tokens ({ending.data[:60]!r}); give more tokens, or let the text stay open (close=False)"
         )
-
-
-def before_text(vocabulary: Vocabulary, token: int) -> int:
-    """A prompt's last token as `TokenCounts` takes it: -1 if it stands for no text."""
-    return token if 0 <= token < vocabulary.size and vocabulary.tokens[token] else -1
 
 
 def check_names(names: object, *others: object) -> None:

@@ -88,7 +88,6 @@ class Stops:
         if self._names is None:
             matcher.advance_bytes(data)
         else:
-            assert isinstance(matcher, Matcher)  # as `NameGuide` has checked
             self._names.read_again(matcher, before, data)
 
     def _token_at(self, text: bytes, tokens: Sequence[int], at: int) -> tuple[int, int]:
@@ -110,6 +109,3 @@ class Stops:
             return there.is_accepting() or len(there.short_ending().tokens) <= left
         except (DeadEndError, LimitError):
             return False
-
-
-__all__ = ["Stops"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     # at their first import
     from maskwright.decoding.endings.ending import Ending
     from maskwright.decoding.explain import Explanation
-    from maskwright.decoding.names.held import Held, Holding
+    from maskwright.decoding.names.held import Held
 
 Words = npt.NDArray[np.int32]
 
@@ -167,7 +168,7 @@ class NamedText(GrammarText):
 
     @property
     def _is_over(self) -> bool:
-        return self.held.place is None and (not self.max_rollback or self.held.is_over)
+        return self.held.is_over
 
     def bind(self, words: Words) -> bool:
         return True
@@ -197,8 +198,10 @@ class NamedText(GrammarText):
         elif not self.held.may_end(self.texts):  # it ends the text
             return constants.NOT_COMPLETE
         if commit:
-            code = super().read_token(token, True)
-            self._move(code, place)
+            with self._at_once():
+                code = super().read_token(token, True)
+                if code == constants.OK:
+                    self.held.places.append(place)
         return code
 
     def read(self, data: bytes, commit: bool) -> int:
@@ -209,18 +212,22 @@ class NamedText(GrammarText):
         if not is_allowed:
             return constants.ILLEGAL
         if commit:
-            code = super().read(data, True)
-            self._move(code, place)
+            with self._at_once():
+                code = super().read(data, True)
+                if code == constants.OK:
+                    self.held.places.append(place)
         return code
 
-    def _move(self, code: int, place: Holding | None) -> None:
-        """Note what is held behind something that was read. code : the result."""
-        if code != constants.OK:
-            return
-        if self.max_rollback:
-            self.held.move(place)
-        else:
-            self.held.place = place
+    @contextmanager
+    def _at_once(self) -> Iterator[None]:
+        """Where what follows is interrupted, be as before: the engine may have moved already."""
+        held, places, region = self.held, self.held.places.copy(), self.texts.take_out(self.slot)
+        try:
+            yield
+        except BaseException:
+            self.texts.put_in(self.slot, region)
+            self.held, held.places = held, places
+            raise
 
     def fill(self, words: Words) -> int:
         """As `TextState.fill`, without the tokens that spell no name."""
@@ -231,13 +238,15 @@ class NamedText(GrammarText):
         return super().can_end() and self.held.may_end(self.texts)
 
     def undo(self, n: int) -> None:
-        super().undo(n)
-        self.held.take_back(n)
+        with self._at_once():
+            super().undo(n)
+            self.held.take_back(n)
 
     def reset(self) -> None:
         """As `TextState.reset`. Nothing is held then."""
-        super().reset()
-        self.held = type(self.held)(self.texts, self.slot)
+        with self._at_once():
+            super().reset()
+            self.held = type(self.held)(self.texts, self.slot)
 
     def replay(self, ids: npt.NDArray[np.int64]) -> int:
         """As `TextState.replay`, token by token."""

@@ -144,7 +144,7 @@ class ResidentRows(Shared):
         try:
             if isinstance(texts, Batch):
                 chosen = np.full(n, constants.OK, np.int32) if slots is None else _chosen(texts, slots)
-                self._find(texts, [each.text for each in texts.texts], numbers, chosen)
+                self._find(texts, [each.text for each in texts._texts], numbers, chosen)
             else:
                 if slots is not None:
                     raise MaskwrightError(

@@ -55,18 +55,29 @@ class Held:
     """What a text's terminal is held to, here and before each token of its history.
 
     slot : of the text.
-    place : None where nothing is held.
     lexer : of the store.
+
+    INVARIANT: places change by one assignment, or one call of a deque, whoever interrupts.
     """
 
     def __init__(self, texts: Texts, slot: int) -> None:
         self.slot = slot
-        self.place: Holding | None = None
         self.lexer = name_lexer(texts.store)
-        self._before: deque[Holding | None] = deque(maxlen=texts.max_rollback)
+        self.places: deque[Holding | None] = deque([None], texts.max_rollback + 1)
+        """What is held before each token of the history since the first call, and at the end."""
         n = self.lexer.longest
         self._rows = np.zeros(layout.ROW_SIZE * (n + _SPARE_ROWS), np.int32)
         self._words = np.zeros(texts._n_words, np.int32)
+
+    @property
+    def place(self) -> Holding | None:
+        """What is held at the text's end; None for nothing."""
+        return self.places[-1]
+
+    @place.setter
+    def place(self, place: Holding | None) -> None:
+        """Hold this at the text's end from now on."""
+        self.places[-1] = place
 
     def hold(self, texts: Texts, terminal: str, names: Iterable[str | bytes]) -> None:
         """Hold a terminal to names from the end of the text on. Raises: as `Matcher.restrict`.
@@ -111,41 +122,32 @@ class Held:
     def copy(self, texts: Texts, slot: int = 0) -> Self:
         """The same for a copy of the text, in a slot of these texts."""
         found = type(self)(texts, slot)
-        found.place = self.place
-        found._before = self._before.copy()
+        found.places = self.places.copy()
         return found
 
     def to_state(self) -> tuple[Any, ...]:
         """What a pickle keeps: each set of names once, with their terminal; then the places."""
-        places = [self.place, *self._before]
-        kept = {id(place.names): place.names for place in places if place is not None}
+        kept = {id(place.names): place.names for place in self.places if place is not None}
         number = {key: at for at, key in enumerate(kept)}
         return (
             [(names.terminal, names.texts) for names in kept.values()],
-            [None if place is None else (number[id(place.names)], *place[1:]) for place in places],
+            [None if place is None else (number[id(place.names)], *place[1:]) for place in self.places],
         )
 
     def restore(self, state: tuple[Any, ...]) -> None:
         """Take what `to_state` gave."""
         names = [Names(self.lexer, terminal, texts) for terminal, texts in state[0]]
         places = [None if place is None else Holding(names[place[0]], *place[1:]) for place in state[1]]
-        self.place = places[0]
-        self._before.extend(places[1:])
+        self.places = deque(places, self.places.maxlen)
 
     @property
     def is_over(self) -> bool:
         """Whether nothing is held, however many tokens are taken back."""
-        return self.place is None and not any(self._before)
-
-    def move(self, place: Holding | None) -> None:
-        """Read a token. place : what is held behind it."""
-        self._before.append(self.place)
-        self.place = place
+        return not any(self.places)
 
     def take_back(self, n: int) -> None:
         """Take back n tokens."""
-        for _ in range(n):
-            self.place = self._before.pop() if self._before else None
+        self.places = deque([None, *list(self.places)[:-n]], self.places.maxlen)
 
     def narrow(self, texts: Texts, words: Words) -> bool:
         """Take the tokens out of a mask that spell no name. Returns whether a token is left.

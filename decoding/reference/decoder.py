@@ -206,7 +206,7 @@ class ReferenceDecoder:
         found = self.successors(data)
         if not found:
             raise IllegalTokenError(
-                f"{data!r} is not legal here under grammar {self.grammar.name}; the state is unchanged"
+                f"bytes {data!r} are not legal here under grammar {self.grammar.name}; the state is unchanged"
             )
         self.hypotheses = found
 

@@ -11,6 +11,7 @@ from collections import Counter
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from maskwright.analysis.regex.minimise import distances
 from maskwright.analysis.schema.shapes import NO_NODE
 from maskwright.analysis.schema.spacing import CLOSES, GOES_ON
 from maskwright.decoding.reference.json_characters import ALL, Characters, spelled
@@ -34,7 +35,6 @@ from maskwright.decoding.reference.json_scalar_costs import (
     NEVER,
     CharacterCosts,
     ShortNumbers,
-    distances,
     left,
     rest_of,
     text_cost,
@@ -58,6 +58,12 @@ DEEPEST = 16
 
 MOST_COST = 64
 """BOUND: bytes of keys and items up to which it is counted how many there are of each length."""
+MOST_LOWEST = 1_000
+"""BOUND: bytes of the shortest key or item, from which on it is not counted."""
+MOST_MORE = 20_000
+"""BOUND: members or items still to come that are told apart. They take two bytes each or more."""
+MOST_TOLD = 20_000
+"""BOUND: numbers of items, and of those contained, that are told apart in one array."""
 
 
 class Costs:
@@ -134,9 +140,12 @@ class Costs:
         return found
 
     def _distances(self, shape: NumberShape) -> list[int]:
+        """For each state of a number, how many bytes the nearest end is away."""
         found = self._digits.get(shape)
         if found is None:
-            found = self._digits[shape] = distances(shape.automaton.rows, shape.automaton.accepting)
+            dfa = shape.shape.automaton
+            far: list[int] = distances(dfa.next_state, dfa.is_accepting).tolist()
+            found = self._digits[shape] = [NEVER if least < 0 else least for least in far]
         return found
 
     def _value_cost(self, shape: ReadShape) -> int:
@@ -205,7 +214,7 @@ class Costs:
         missing = shape.missing - used
         total = self._closing + sum(self._named(shape, i) for i in sorted(missing))
         count = len(used) + len(others) + n_new
-        extra = max(n_more, shape.shape.least - count) - len(missing)
+        extra = min(max(n_more, shape.shape.least - count) - len(missing), MOST_MORE)
         if extra <= 0:
             return min(total, NEVER)
         still_open = shape.still_open(used, len(others) + n_new)
@@ -221,6 +230,8 @@ class Costs:
         lowest = costs.rest(0, 0)
         if lowest >= NEVER:
             return []
+        if lowest > MOST_LOWEST:
+            return [self._member(lowest, 0)] * n
         taken = Counter([text_cost(key) + self._behind_key(shape, key) for key in others])
         if shape.automaton is None:
             taken.update([text_cost(key) + self._behind_key(shape, key) for key in shape.shape.keys])
@@ -256,9 +267,16 @@ class Costs:
         n_prefix = max(len(shape.shape.prefix), len(shape.shape.contained.prefix) if shape.shape.contained else 0)
         best = NEVER
         costs = {contained: self._closing}
+        n_told = 0
         for n in range(count, n_prefix):
             if n >= n_least:
                 best = min([best, *(cost for inside, cost in costs.items() if inside >= least)])
+            if best <= min(costs.values()):
+                return best
+            n_told += len(costs)
+            if n_told > MOST_TOLD:
+                ends = (cost + 2 * max(n_least - n, least - inside, 0) for inside, cost in costs.items())
+                return min([best, *ends])
             longer: dict[int, int] = {}
             for inside, cost in costs.items():
                 for role in (0, 1):
@@ -282,11 +300,10 @@ class Costs:
 
     def _unique_tail(self, shape: ArrayShape, count: int, n_more: int, known: Known) -> int:
         """As `_array_tail`, of distinct items: the shortest ones that a node has."""
-        n = max(shape.shape.least - count, n_more)
+        n = min(max(shape.shape.least - count, n_more), MOST_MORE)
         total = self._closing
-        nodes = [shape.node(count + i, False) for i in range(n)]
-        for node in dict.fromkeys(nodes):
-            free = self._shortest(node, nodes.count(node), known)
+        for node, n_alike in Counter(shape.node(count + i, False) for i in range(n)).items():
+            free = self._shortest(node, n_alike, known)
             total += sum(self._comma + cost for cost in free)
         return min(total, NEVER)
 
@@ -296,9 +313,11 @@ class Costs:
             return [self._node_cost(node)]
         found: list[int] = []
         lowest = self._node_cost(node)
-        if node != NO_NODE and any(isinstance(one, ObjectShape | ArrayShape) for one in self.interpreter.nodes[node]):
+        if lowest > MOST_LOWEST or any(
+            isinstance(one, ObjectShape | ArrayShape) for one in self.interpreter.nodes[node]
+        ):
             return [lowest] * n
-        for cost in range(lowest, lowest + MOST_COST if lowest < NEVER else lowest):
+        for cost in range(lowest, lowest + MOST_COST):
             for shape in self.interpreter.nodes[node]:
                 found += [cost] * min(n - len(found), self._n_of(shape, cost, known))
             if len(found) >= n:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import numpy as np
+import numpy.typing as npt
 
 from maskwright.analysis.kept import Kept
 from maskwright.analysis.schema.shapes import Escapes
@@ -17,6 +18,9 @@ NEVER = 1 << 60
 
 MOST_DIGITS = 3
 """BOUND: bytes up to which numbers are told from their spellings; some thousand have no more."""
+
+MOST_CHARACTERS, MOST_CELLS = 20_000, 1 << 22
+"""BOUND: the most characters to come that are told apart; and times the states, in 8 bytes each."""
 
 _ESCAPED: Ranges = ((8, 10), (12, 13), (QUOTE, QUOTE), (0x5C, 0x5C))
 _COSTS: tuple[tuple[int, Ranges], ...] = (
@@ -40,20 +44,6 @@ def text_cost(text: bytes) -> int:
     return sum(character_cost(ord(character)) for character in text.decode())
 
 
-def distances(rows: list[list[int]], accepting: Iterable[bool]) -> list[int]:
-    """For each state of an automaton over bytes, how many bytes the nearest end is away."""
-    found = [0 if accepts else NEVER for accepts in accepting]
-    changed = True
-    while changed:
-        changed = False
-        for state, row in enumerate(rows):
-            least = min((found[after] for after in set(row) if after >= 0), default=NEVER) + 1
-            if least < found[state]:
-                found[state] = least
-                changed = True
-    return found
-
-
 class CharacterCosts:
     """Bytes of shortest spellings of the strings of an automaton, and of what comes behind them.
 
@@ -65,7 +55,6 @@ class CharacterCosts:
         self.characters = characters
         self._behind = behind
         self._edges: dict[int, list[tuple[int, int, int]]] = {}
-        self._layers: list[dict[int, int]] = []
         self._counts: list[dict[int, int]] = []
         todo = [0]
         for state in todo:  # grows while it is read
@@ -73,29 +62,34 @@ class CharacterCosts:
                 (cost, after, n) for cost, ranges in _COSTS for after, n in characters.steps(state, ranges).items()
             ]
             todo.extend(dict.fromkeys(after for _, after, _ in edges if after not in self._edges and after not in todo))
+        self._index = {state: at for at, state in enumerate(self._edges)}
+        moves = [
+            [(cost, self._index[after]) for cost, after, _ in edges] or [(NEVER, 0)] for edges in self._edges.values()
+        ]
+        self._cost, self._after = np.array([move for each in moves for move in each], np.int64).T
+        self._begin = np.cumsum([0, *map(len, moves[:-1])])
+        first = np.array([behind[state] for state in self._edges], np.int64)
+        while (first > (shorter := np.minimum(first, self._step(first)))).any():
+            first = shorter
+        self._layers = [first]
+
+    def _step(self, behind: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The bytes from each state on by one character. behind : those behind it, by its state."""
+        ways = np.minimum.reduceat(self._cost + behind[self._after], self._begin)
+        found: npt.NDArray[np.int64] = np.minimum(ways, NEVER)
+        return found
 
     def rest(self, state: int, least: int) -> int:
-        """The bytes to the end of a string that has at least so many more characters."""
-        layers = self._layers
-        if not layers:
-            first = {one: self._behind[one] for one in self._edges}
-            changed = True
-            while changed:
-                changed = False
-                for one, edges in self._edges.items():
-                    best = min((cost + first[after] for cost, after, _ in edges), default=NEVER)
-                    if best < first[one]:
-                        first[one], changed = best, True
-            layers.append(first)
-        while len(layers) <= least:
-            before = layers[-1]
-            layers.append(
-                {
-                    one: min((cost + before[after] for cost, after, _ in edges), default=NEVER)
-                    for one, edges in self._edges.items()
-                }
-            )
-        return layers[max(least, 0)][state]
+        """The bytes to the end of a string that has at least so many more characters.
+
+        Where a table of all numbers up to `least` would be too large, it may be less.
+        """
+        layers, most = self._layers, min(MOST_CHARACTERS, MOST_CELLS // len(self._edges))
+        while len(layers) <= min(least, most):
+            layers.append(self._step(layers[-1]))
+        if least > most:  # each of the characters before the last `most` takes a byte or more
+            return min(NEVER, least - most + int(layers[most].min()))
+        return int(layers[max(least, 0)][self._index[state]])
 
     def n_of(self, cost: int) -> int:
         """The number of strings that take just so many bytes, with what comes behind them."""

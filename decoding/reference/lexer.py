@@ -2,29 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
-from typing import TypeVar
-
 from maskwright.analysis.lexing.lexemes import Lexemes
-
-State = TypeVar("State", bound=Hashable)
-
-
-def shortest_texts(
-    starts: Iterable[State], edges: Callable[[State], Iterable[tuple[int, State]]]
-) -> dict[State, bytes]:
-    """State -> a shortest text that leads there from one of some starts, in the order of length.
-
-    edges : the bytes that a state reads, the preferred one first, each with the next state.
-    """
-    found = dict.fromkeys(starts, b"")
-    agenda = list(found)
-    for state in agenda:  # grows while it is read
-        for byte, target in edges(state):
-            if target not in found:
-                found[target] = found[state] + bytes([byte])
-                agenda.append(target)
-    return found
 
 
 class Lexer:

@@ -34,8 +34,8 @@ from itertools import pairwise
 import numpy as np
 
 from maskwright.analysis.arrays import Int32
-from maskwright.analysis.components import components
 from maskwright.analysis.errors import LimitError
+from maskwright.analysis.graphs import components
 from maskwright.analysis.lr.encoding import LrTables
 from maskwright.maskstore.automaton import exploration_tables
 from maskwright.maskstore.automaton._shape_kernels import (

@@ -20,10 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import NestingError, VocabularyError
-from maskwright.analysis.fronts.rust_regex import general_category, perl_class
+from maskwright.analysis.fronts.rust_regex import perl_class
 from maskwright.analysis.kept import cached_property
 from maskwright.analysis.regex.charset import EVERYTHING, LAST, Ranges, complement, difference, normalise
 from maskwright.analysis.regex.parse import Unsupported, parse
+from maskwright.analysis.regex.properties import general_category
 from maskwright.analysis.regex.tree import Atomic, Chars, Choice, Look, Node, Repeat, Sequence, is_nullable
 
 MOST_COPIES = 64

@@ -1,14 +1,18 @@
 """Passes of a model of 0.5 B shape that each way of generating saves, and what that is in time: texts that the model is made to want.
 
-python reports/bench/generation_replay.py [--device cpu|cuda] [--int8] [--texts N]
+python reports/bench/generation_replay.py [--device cpu|cuda] [--int8] [--texts N] [--repeats N]
 
 The model has the shape of Qwen 2.5 0.5B, random weights, and the columns of Mistral 7B's tokenizer. At each place its likeliest token is
 made to be the next one of a text. So each way writes the same text, as a model does that knows what it wants, and all that differs is how
 often it is asked, and how many tokens a pass reads. `same` counts the texts that came out as they were wanted.
 
-Texts: random instances of generation.py's schema; counts are those of LEARNED others. The time is the wall clock's of whole completions, in
-turns, the median of each way: passes and masks, without what compiles the schema or loads the model. Without PyTorch, or a GPU where one is
-asked for, it says so and ends well.
+Texts: random instances of generation.py's schema; counts are those of LEARNED others. The time is that of whole completions: passes and
+masks, without what compiles the schema or loads the model. All ways write each text in turn, `--repeats` times, there and back. A way does
+the same work each time, so each of its steps counts with its least time, and a way's time is the sum over all steps of all texts. That
+leaves out what other programs take from it. "without masks, again" is measured beside the rest: how far it is from 1 is the noise. On the
+CPU it is the process's CPU time on one thread, on a GPU the wall clock's. `us_beside_model` is the same CPU time a token with a function
+for a model, which has the logits at once: what the loop itself takes. Without PyTorch, or a GPU where one is asked for, it says so and ends
+well.
 
 Weights are bfloat16 on a GPU and float32 on a CPU. With --int8 they are bytes there, as where models run on CPUs: PyTorch reads those
 once for several tokens. Its product of float32 weights and two tokens takes several times as long as that of one token.
@@ -19,14 +23,16 @@ from __future__ import annotations
 import argparse
 import functools
 import random
-import statistics
 import sys
 import tempfile
 import time
 import warnings
+from collections import defaultdict
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from common import write_record
 from generation import LEARNED, SCHEMA, instance
 from rich.console import Console
@@ -49,6 +55,8 @@ ROOM = 64
 """Tokens that a budget has beyond the text, so that none is refused for it."""
 BEGIN = 1
 """The tokenizer's begin-of-text token."""
+MANY = 20
+"""Repeats without a model."""
 
 
 def wanting(torch: Any, columns: int, device: str, *, is_int8: bool) -> Any:
@@ -85,6 +93,19 @@ def wanting(torch: Any, columns: int, device: str, *, is_int8: bool) -> Any:
     return model
 
 
+class AtOnce:
+    """A function for a model that wants `text`, as `wanting`, without a pass."""
+
+    def __init__(self, columns: int) -> None:
+        self.text: tuple[int, ...] = ()
+        self._logits = np.zeros(columns, np.float32)
+
+    def __call__(self, tokens: list[int]) -> Any:
+        found = self._logits.copy()
+        found[self.text[len(tokens)]] = 1e4
+        return found
+
+
 def measure(torch: Any, options: argparse.Namespace, scratch: Path) -> dict[str, Any]:
     vocabulary = mw.load_vocabulary(TOKENIZER)
     store = mw.build_store(
@@ -105,49 +126,73 @@ def measure(torch: Any, options: argparse.Namespace, scratch: Path) -> dict[str,
     counts.save(saved)
     texts = [tokenize(instance(rng)) for _ in range(options.texts)]
     model = wanting(torch, vocabulary.size, options.device, is_int8=options.int8)
-    end = vocabulary.eos[0]
+    function, end = AtOnce(vocabulary.size), vocabulary.eos[0]
     ways: dict[str, dict[str, Any]] = {
         "without masks": {},
+        "without masks, again": {},
         "masks": {},
         "masks, own choice first": {"opportunistic": True},
         "forced tokens": {"canonical": canonical, "fast_forward": True},
         "counts": {"counts": True},
         "counts and forced tokens": {"counts": True, "canonical": canonical, "fast_forward": True},
     }
-    rows: dict[str, list[tuple[mw.Completion, float, bool]]] = {name: [] for name in ways}
+    clock = time.perf_counter if options.device == "cuda" else time.process_time
 
-    def write(name: str, text: list[int]) -> tuple[mw.Completion, float, bool]:
+    def write(name: str, text: list[int], model: Any, clock: Any = clock) -> tuple[mw.Completion, list[float]]:
+        """The text as one way writes it, and the seconds of each step."""
         more = dict(ways[name])
         if "counts" in more:  # what a text adds to them is not kept
             more["counts"] = mw.TokenCounts.load(saved, vocabulary)
         model.text = (BEGIN, *text, end)
-        matcher = None if name == "without masks" else store.matcher(max_rollback=64)
-        begin = time.perf_counter()
-        one = mw.generate(model, matcher, [BEGIN], vocabulary=vocabulary, max_tokens=len(text) + ROOM, **more).run()
-        return one, time.perf_counter() - begin, list(one.tokens) == text
+        marks = [clock()]
+        matcher = None if name.startswith("without masks") else store.matcher(max_rollback=64)
+        steps = mw.generate(model, matcher, [BEGIN], vocabulary=vocabulary, max_tokens=len(text) + ROOM, **more)
+        marks += [clock() for _ in steps]
+        marks.append(clock())
+        return steps.completion, [after - before for before, after in pairwise(marks)]
 
     for name in ways:  # what a first call prepares is not counted
-        write(name, texts[0])
+        write(name, texts[0], model)
+    facts: dict[str, list[dict[str, float]]] = {name: [] for name in ways}
     for text in track(texts, "texts", transient=True):
-        for name in ways:
-            rows[name].append(write(name, text))
+        found = defaultdict(list)
+        for turn in range(options.repeats):
+            for name in list(ways)[:: -1 if turn % 2 else 1]:
+                found[name].append(write(name, text, model))
+        for name, runs in found.items():
+            one, at_once = runs[0][0], [write(name, text, function, time.process_time) for _ in range(MANY)]
+            facts[name].append(
+                {
+                    "model_calls": one.model_calls,
+                    "forced": one.forced,
+                    "predicted": one.predicted,
+                    "same": all(list(one.tokens) == text for one, _ in runs),
+                    "seconds": least(runs),
+                    "beside": least(at_once),
+                }
+            )
     n_tokens = sum(len(text) + 1 for text in texts)
-    usual = statistics.median(seconds for _, seconds, _ in rows["without masks"])
+    sums = {name: {key: sum(one[key] for one in found) for key in found[0]} for name, found in facts.items()}
     return {
         name: {
-            "texts": len(found),
+            "texts": len(texts),
             "tokens": n_tokens,
-            "model_calls": sum(one.model_calls for one, _, _ in found),
-            "calls_a_token": round(sum(one.model_calls for one, _, _ in found) / n_tokens, 3),
-            "forced": sum(one.forced for one, _, _ in found),
-            "predicted": sum(one.predicted for one, _, _ in found),
-            "same": sum(same for _, _, same in found),
-            "median_ms": round(1e3 * statistics.median(seconds for _, seconds, _ in found), 1),
-            "tokens_a_second": round(n_tokens / sum(seconds for _, seconds, _ in found), 1),
-            "speedup": round(usual / statistics.median(seconds for _, seconds, _ in found), 2),
+            "model_calls": one["model_calls"],
+            "calls_a_token": round(one["model_calls"] / n_tokens, 3),
+            "forced": one["forced"],
+            "predicted": one["predicted"],
+            "same": one["same"],
+            "ms_a_token": round(1e3 * one["seconds"] / n_tokens, 3),
+            "us_beside_model": round(1e6 * one["beside"] / n_tokens, 1),
+            "speedup": round(sums["without masks"]["seconds"] / one["seconds"], 3),
         }
-        for name, found in rows.items()
+        for name, one in sums.items()
     }
+
+
+def least(runs: list[tuple[mw.Completion, list[float]]]) -> float:
+    """The seconds of a text, each step with its least."""
+    return sum(map(min, zip(*(steps for _, steps in runs), strict=True)))
 
 
 def main() -> None:
@@ -155,6 +200,7 @@ def main() -> None:
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--int8", action="store_true", help="weights of a byte each, on the CPU")
     parser.add_argument("--texts", type=int, default=20)
+    parser.add_argument("--repeats", type=int, default=5, help="how often each way writes each text")
     options = parser.parse_args()
     if options.int8 and options.device != "cpu":
         parser.error("--int8 is for --device cpu")
@@ -167,9 +213,11 @@ def main() -> None:
     if options.device == "cuda" and not torch.cuda.is_available():
         print("there is no GPU here: not measured")
         return
+    if options.device == "cpu":
+        torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         found = measure(torch, options, Path(folder))
-    shown = ("tokens", "model_calls", "calls_a_token", "same", "median_ms", "speedup")
+    shown = ("tokens", "model_calls", "calls_a_token", "same", "ms_a_token", "us_beside_model", "speedup")
     table = Table("", *shown)
     for name, one in found.items():
         table.add_row(name, *(str(one[key]) for key in shown))
@@ -182,6 +230,7 @@ def main() -> None:
         "weights": "int8" if options.int8 else "bfloat16" if options.device == "cuda" else "float32",
         "shape": SHAPE,
         "learned": LEARNED,
+        "repeats": options.repeats,
         "ways": found,
     }
     command = " ".join(["python", "reports/bench/generation_replay.py", *sys.argv[1:]])

@@ -45,6 +45,7 @@ MEASURED: dict[str, tuple[str, ...]] = {
     "check_wheels": ("src/maskwright/__init__.py", "analysis/ahead.py", "analysis/kernel_sources.py", *_ENGINE),
     "compiling": (*_STORE, "decoding/engine"),
     "compositions": ("analysis/composition", "maskstore/composition", "decoding/composition", *_ENGINE, *_SCHEMA),
+    "domino": ("decoding/generation", "maskstore/canonical", *_STORE, *_ENGINE, *_SCHEMA),
     "engine_replay": (*_STORE, *_ENGINE),
     "exact_deciders": (*_PARSE, "analysis/legality"),
     "first_requests": ("src/maskwright/serving", *_SCHEMA),

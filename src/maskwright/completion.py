@@ -33,16 +33,17 @@ from maskwright.analysis.errors import (
 from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.decoding.adapters.huggingface import check_same_tokens
 from maskwright.decoding.engines import check_tables
-from maskwright.decoding.generation.generation import Completion, Generation, generate
+from maskwright.decoding.generation.completion import Completion
+from maskwright.decoding.generation.generation import Generation, generate
 from maskwright.decoding.generation.healing import split_for_healing
 from maskwright.decoding.generation.interventions import Intervention, intervention
-from maskwright.decoding.generation.logits import CallReader, ModelReader, Sampler, reader_of
-from maskwright.decoding.generation.options import as_stops, as_text, check_names
-from maskwright.decoding.logits import apply_mask, need_torch
+from maskwright.decoding.generation.logits import Reader, Sampler, likeliest, reader_of
+from maskwright.decoding.generation.options import as_stops, check_names
+from maskwright.decoding.logits import need_torch
 from maskwright.decoding.matcher import DEFAULT_ROLLBACK
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 from maskwright.models import BUNDLED, model_folder
-from maskwright.prompts import check_order, read_prompt
+from maskwright.prompts import as_text, check_order, read_prompt
 from maskwright.stores.store import as_store
 
 if TYPE_CHECKING:
@@ -334,7 +335,7 @@ class ModelDraw:
     def begin_text(self, number: int) -> None:
         """Begin the text of this number: seed the sampler again with the seed and the number."""
         self._sampler = Sampler(self._temperature, 0, 1.0, (self._seed, number))
-        self._reader: ModelReader | CallReader | None = None
+        self._reader: Reader | None = None
         self.interventions: list[Intervention] = []  # in this text
 
     def __call__(self, tokens: Sequence[int], words: npt.NDArray[np.uint32]) -> int:
@@ -349,10 +350,10 @@ class ModelDraw:
             self._reader = reader_of(self._model.model, [*self._model.tokens_of(""), *tokens])
         self._read[:] = tokens
         logits = self._reader.logits()
-        if found := intervention(len(tokens), logits, words):
+        own = likeliest(logits)
+        if found := intervention(len(tokens), logits, words, own):
             self.interventions.append(found)
-        apply_mask(logits, words)
-        return self._sampler.choose(logits)
+        return self._sampler.choose(logits, words, own)
 
 
 def next_token_of(model: LanguageModel, temperature: float = 0.8, seed: int = 0) -> ModelDraw:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from maskwright.analysis.arguments import a_type, clip
 from maskwright.analysis.errors import IllegalTokenError, MaskwrightError
 from maskwright.analysis.loading.names import known_grammars
+from maskwright.decoding.engine.arguments import plain_bytes
 
 if TYPE_CHECKING:
     from maskwright.decoding.matcher import Matcher
@@ -23,6 +24,18 @@ def check_order(store: Any, prompt: Any) -> None:
     if is_text and isinstance(prompt, str) and (os.path.isfile(prompt) or prompt in known_grammars()):
         what = "a file" if os.path.isfile(prompt) else "a grammar"
         raise MaskwrightError(f"there is no store {clip(store)}, and the prompt {clip(prompt)} is {what}; {order}")
+
+
+def as_text(prompt: str | bytes) -> tuple[bytes, str]:
+    """A prompt in UTF-8, and as text.
+
+    Raises: MaskwrightError if it is neither a str nor bytes in UTF-8.
+    """
+    data = prompt.encode("utf-8", "surrogatepass") if isinstance(prompt, str) else plain_bytes("the prompt", prompt)
+    try:
+        return data, data.decode()
+    except UnicodeDecodeError as error:
+        raise MaskwrightError(f"the prompt is not UTF-8: {error.reason} at byte {error.start}") from None
 
 
 def read_prompt(matcher: Matcher, data: bytes, name: str = "the prompt") -> None:

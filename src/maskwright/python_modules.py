@@ -14,12 +14,15 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import re
 import subprocess
+import symtable
 import tempfile
 import types
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -74,8 +77,15 @@ SECONDS = 20.0
 _MOST_MODULES = 200
 """BOUND: modules that are read for one answer, since each may import all names of others."""
 
-_MAKES_NAMES = re.compile(r"\b(?:globals|locals|vars)\(\)(?:\[|\.update\b)|\bsys\.modules\[")
+_MAKES_NAMES = re.compile(
+    r"\b(?:globals|locals|vars|exec)\(|\bsys\.modules\b|\b(?:import_module|__import__)\(__name__\b"
+)
 """What gives a module names that it does not tell."""
+
+_IMPORT = re.compile(
+    r"^[ \t]*(?:from\b[^\n]*?\bimport\b[ \t]*\([^)]*\)|(?:from|import)\b[^\n]*(?:\\\n[^\n]*)*)", re.MULTILINE
+)
+_IMPORTS_BY_CALL = re.compile(r"\b(?:import_module|__import__)\(")
 
 _OF_MODULES = frozenset({*dir(types.ModuleType("any")), "__file__", "__cached__", "__builtins__", "__annotations__"})
 """Attributes of any module, of which jedi leaves some out."""
@@ -145,7 +155,12 @@ class StandardModules:
 
 
 def names_of_modules(
-    script: Any, line: int, column: int, above: frozenset[Path] = frozenset(), n_read: list[None] | None = None
+    script: Any,
+    line: int,
+    column: int,
+    above: frozenset[Path] = frozenset(),
+    n_read: list[None] | None = None,
+    is_from: bool = False,
 ) -> set[str] | None:
     """What the modules have that a name stands for; None if one is not found, or may have more.
 
@@ -153,6 +168,7 @@ def names_of_modules(
 
     above : modules that are being read, which import all of these; what these hide is left out.
     n_read : one entry for each module that has been read for this answer.
+    is_from : whether `from ... import` asks, which imports submodules that nobody else does.
     """
     n_read = [] if n_read is None else n_read
     found = script.infer(line, column, prefer_stubs=False)
@@ -163,40 +179,113 @@ def names_of_modules(
             return None
         if path in above:
             continue
-        its = {name.name for name in each.defined_names()}
-        if path is not None and path.suffix == ".py":
-            if _MAKES_NAMES.search(path.read_text(errors="replace")):
+        if path is None or path.suffix != ".py":
+            names |= {name.name for name in each.defined_names()}
+            continue
+        code = path.read_text(errors="replace")
+        n_read.append(None)
+        if _MAKES_NAMES.search(code) or len(n_read) > _MOST_MODULES:
+            return None
+        tree, submodules = ast.parse(code), set[str]()
+        told, its = names_told(tree), names_bound(tree)
+        if path.stem == "__init__":
+            submodules = {name for name in map(_name_of_module, path.parent.iterdir()) if name} - {"__init__"}
+            its |= {"__path__", *(submodules if is_from else _imported(submodules, script, path.parent))}
+        inner = type(script)(path=path, project=script._inference_state.project)
+        for star in star_imports(inner._module_node):
+            bound = names_of_modules(inner, *place_of_from(star), above | {path}, n_read)
+            if bound is None:
                 return None
-            n_read.append(None)
-            if len(n_read) > _MOST_MODULES:
+            its |= bound
+        if above:
+            if "__all__" not in its:
+                told = {name for name in its if not name.startswith("_")}
+            if told is None:
                 return None
-            inner = type(script)(path=path, project=script._inference_state.project)
-            for star in star_imports(inner._module_node):
-                bound = names_of_modules(inner, *place_of_from(star), above | {path}, n_read)
-                if bound is None:
-                    return None
-                its |= bound
-            if above:
-                its = _public(its, inner._module_node)
-        if path is not None and path.stem == "__init__":
-            its.add("__path__")
-            its.update(name for name in map(_name_of_module, path.parent.iterdir()) if name)
+            its = told & (its | submodules)
         names |= its
     return names if found and "__getattr__" not in names else None
 
 
-def _public(names: set[str], tree: Any) -> set[str]:
-    """Those of a module's names that `from ... import *` may bind."""
-    told = tree.get_used_names().get("__all__", [])
-    if not told:
-        return {name for name in names if not name.startswith("_")}
-    definition = told[0].get_definition()
-    if len(told) > 1 or definition is None or definition.type != "expr_stmt":
-        return names
-    try:
-        return names & {*ast.literal_eval(definition.children[-1].get_code().strip())}
-    except (TypeError, ValueError, SyntaxError):
-        return names
+def names_bound(tree: ast.Module) -> set[str]:
+    """The names that a module's statements bind, and do not surely unbind again. Changes the tree.
+
+    Example:
+        >>> code = "match v:\\n case [a, *b]: 0\\nx = y = 1\\ndel x\\ndef f():\\n global z; z = 1"
+        >>> sorted(names_bound(ast.parse(code)))
+        ['a', 'b', 'f', 'y', 'z']
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ExceptHandler):
+            node.name = None  # unbound behind the block
+        elif isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            node.body = [ast.Pass()]
+    found, block = set[str](), list[ast.stmt]()
+    for statement in (*tree.body, ast.Delete([])):
+        block.append(statement)
+        if isinstance(statement, ast.Delete):
+            found |= _assigned(symtable.symtable(ast.unparse(ast.Module(block[:-1], [])), "", "exec"))
+            found -= {target.id for target in statement.targets if isinstance(target, ast.Name)}
+            block.clear()
+    return found
+
+
+def _assigned(table: symtable.SymbolTable) -> set[str]:
+    """The global names that code binds, in functions and classes too."""
+    is_module = table.get_type() == "module"
+    symbols = [each for each in table.get_symbols() if each.is_assigned() or each.is_imported()]
+    own = {each.get_name() for each in symbols if is_module or each.is_declared_global()}
+    return own.union(*map(_assigned, table.get_children()))
+
+
+def names_told(tree: ast.Module) -> set[str] | None:
+    """What is in `__all__` of a module; None if that is not certain."""
+    n_uses = sum(isinstance(node, ast.Name) and node.id == "__all__" for node in ast.walk(tree))
+    told: list[str] = []
+    for statement in tree.body:
+        try:
+            match statement:
+                case ast.Assign([ast.Name("__all__")], value) | ast.AnnAssign(
+                    ast.Name("__all__"), _, ast.expr() as value
+                ):
+                    told = [*ast.literal_eval(value)]
+                case ast.AugAssign(ast.Name("__all__"), ast.Add(), value) | ast.Expr(
+                    ast.Call(ast.Attribute(ast.Name("__all__"), "extend"), [value])
+                ):
+                    told += ast.literal_eval(value)
+                case ast.Expr(ast.Call(ast.Attribute(ast.Name("__all__"), "append" | "remove" as change), [value])):
+                    getattr(told, change)(ast.literal_eval(value))
+                case _:
+                    continue
+        except (TypeError, ValueError):
+            return None
+        n_uses -= 1
+    return None if n_uses else {*told}
+
+
+def _imported(submodules: set[str], script: Any, folder: Path) -> set[str]:
+    """The submodules of a package that are its attributes, since something may import them.
+
+    It is what import statements of the text, of the package and of the project speak of; all where
+    these are too many to be read, or import what is not written there.
+    """
+    while (folder.parent / "__init__.py").exists():
+        folder = folder.parent
+    tops = {folder, Path(script._inference_state.project.path)}
+    files = [*islice(chain.from_iterable(map(_sources, sorted(tops))), _MOST_MODULES + 1)]
+    codes = [script._module_node.get_code(), *(path.read_text(errors="replace") for path in files)]
+    if len(files) > _MOST_MODULES or any(map(_IMPORTS_BY_CALL.search, codes)):
+        return submodules
+    return submodules.intersection(
+        *[{word for code in codes for each in _IMPORT.findall(code) for word in re.findall(r"\w+", each)}]
+    )
+
+
+def _sources(top: Path) -> Iterator[Path]:
+    """The source files under a folder, without those of other projects."""
+    for folder, folders, files in os.walk(top):
+        folders[:] = [each for each in folders if each.isidentifier() and each != "site-packages"]
+        yield from (Path(folder, each) for each in files if each.endswith(".py"))
 
 
 def star_imports(tree: Any) -> list[Any]:

@@ -172,7 +172,7 @@ class PythonNames:
             for found in self._find(place, module, imports=[module]).values():
                 return _names_of(found, found.submodules)
         line, column = _end(code[: match.end("module")])
-        return names_of_modules(place.script, line, column - 1)
+        return names_of_modules(place.script, line, column - 1, is_from=True)
 
     def _attributes(self, place: Place) -> Set[str] | None:
         """The attributes of what is before a point, if that is certain."""

@@ -17,9 +17,9 @@ from maskwright.analysis.errors import VocabularyError
 from maskwright.completion import LanguageModel, load_model
 from maskwright.decoding.endings.ending_spelling import spelling_of
 from maskwright.decoding.engine.arguments import text_bytes
-from maskwright.decoding.generation.logits import CallReader, ModelReader, likeliest, reader_of
-from maskwright.decoding.generation.options import as_text
+from maskwright.decoding.generation.logits import Reader, likeliest, reader_of
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.prompts import as_text
 
 
 class Retokeniser:
@@ -31,7 +31,7 @@ class Retokeniser:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
 
-    def spell(self, reader: ModelReader | CallReader, data: bytes) -> list[int]:
+    def spell(self, reader: Reader, data: bytes) -> list[int]:
         """The tokens of some bytes behind what a reader has read. It reads them too.
 
         Raises: VocabularyError if no tokens spell the bytes.

@@ -155,7 +155,7 @@ def test_tokens_of_any_order_and_in_any_memory(dtype: str) -> None:
     batch.advance(tokens)
     other = store().batch(2)
     other.advance([0, 1])
-    assert [each.text.stacks() for each in batch.texts] == [each.text.stacks() for each in other.texts]
+    assert [each.text.stacks() for each in batch._texts] == [each.text.stacks() for each in other._texts]
 
 
 @pytest.mark.parametrize("slots", [3, None.__class__, 1.5, object()], ids=["number", "class", "float", "object"])

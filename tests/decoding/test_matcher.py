@@ -88,7 +88,7 @@ def test_the_byte_that_is_wrong_is_found_inside_a_token() -> None:
 
 def test_bytes_are_refused_as_tokens_are() -> None:
     matcher = after(2)
-    with pytest.raises(IllegalTokenError, match=r"bytes b'1\+\)' is not legal here.*Byte 2 of it"):
+    with pytest.raises(IllegalTokenError, match=r"bytes b'1\+\)' are not legal here.*Byte 2 of it"):
         matcher.advance_bytes(b"1+)")
     matcher.advance_bytes(b"")
     matcher.advance_bytes(b"1)")

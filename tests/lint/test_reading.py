@@ -16,6 +16,7 @@ from paths import TESTS
 from shares import share
 
 from maskwright.analysis.errors import MaskwrightError
+from maskwright.analysis.fronts.neighbours import neighbours
 from maskwright.analysis.grammar import Grammar
 from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.legality.deciders import NEVER, Deciders
@@ -23,7 +24,7 @@ from maskwright.analysis.legality.follow import pair_verdicts
 from maskwright.decoding.explain import explain_text
 from maskwright.decoding.matcher import Matcher
 from maskwright.lint.conflicts import Ambiguity, _Search
-from maskwright.lint.facts import Facts, follow_pairs
+from maskwright.lint.facts import Facts
 from maskwright.lint.texts import Tree
 from maskwright.stores.build import build_store
 
@@ -91,10 +92,10 @@ def test_reader_agrees_with_the_engine(kind: Any, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_follow_pairs_are_the_follow_graph(seed: int) -> None:
+def test_neighbours_are_the_follow_graph(seed: int) -> None:
     grammar = reduce(random_grammar(seed))
     table = pair_verdicts(Deciders(grammar))
-    follows = follow_pairs(grammar)
+    follows = neighbours(grammar)
     for x, y in itertools.product(range(grammar.n_terminals), repeat=2):
         assert bool(follows[x] >> y & 1) == (table[x, y] != NEVER)
 

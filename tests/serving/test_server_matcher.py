@@ -174,6 +174,19 @@ def test_more_drafts_than_can_be_taken_back() -> None:
     assert allowed(row) == [1, 4]
 
 
+@pytest.mark.parametrize("n_drafts", range(5))
+@pytest.mark.parametrize("end", [(), (0,), (14,)])
+@pytest.mark.parametrize("most", [0, 1, 3, 100])
+def test_drafts_leave_all_that_can_be_taken_back(most: int, end: tuple[int, ...], n_drafts: int) -> None:
+    matcher = ServerMatcher(mw.build_store(CONSTRAINTS["loop"], VOCABULARY), (0, 14), N_TOKENS, most)
+    for n_read in range(5):
+        assert matcher.longest_prefix([1] * n_drafts + [*end]) == [1] * n_drafts + [*end] * (n_read + n_drafts > 0)
+        assert matcher.inner.remembered() == min(n_read, most)
+        matcher.rollback(matcher.inner.remembered())
+        for _ in range(min(n_read, most) + 1):
+            assert matcher.advance(1)
+
+
 def test_a_mask_that_cannot_be_made_lets_only_ends_through_which_are_refused() -> None:
     """Behind `a` the grammar wants a character that no token has."""
     vocabulary = mw.Vocabulary.from_tokens([b"", b"a", b"ab", b"b"], eos=[0])

@@ -74,6 +74,13 @@ for words, one in (
     ("SQL statements | #, # | # % |", shares.at("sql")),
 ):
     budgets.figure(words, one("texts"), one("tokens"), one("share_percent"))
+of_schemas, of_calls = both.at("ours"), shares.at("tool calls")
+budgets.figure(
+    "they are not at # of # places of the schemas' instances, and at # of # of the tool calls",
+    *(n for one in (of_schemas, of_calls) for n in (one("places") - one("apart"), one("places"))),
+)
+budgets.figure("`mw.tokenize_partial` makes # and # tokens", of_schemas("held"), of_calls("held"))
+budgets.holds("all of them the text's", of_schemas("held_wrong") == of_calls("held_wrong") == 0)
 peer = both.at("llguidance")
 budgets.figure("# %, in # places other tokens of the same text", peer("share_percent"), peer("wrong"))
 budgets.holds("The texts are those that both engines read", peer("tokens") == both("ours/tokens"))
@@ -82,28 +89,40 @@ budgets.given("of the 180 schemas", "how many the evaluation data has")
 
 replay = record("generation_replay-cpu")
 budgets.given("24 layers of Qwen 2.5 0.5B's shape", "the shape's name")
-ways = replay("ways")
+ways, control = replay("ways"), "without masks, again"
+loop = ways["masks"]["us_beside_model"] - ways["without masks"]["us_beside_model"]
+budgets.holds("0.5B's shape on one core", replay("threads") == 1)
 budgets.figure("want # instances of the same schema", ways["masks"]["texts"])
-budgets.given("generation_replay.py --texts 6", "an option of the command")
+budgets.given("generation_replay.py --texts 4 --repeats 3", "options of the command")
 budgets.figure("all ways write the same # tokens", ways["masks"]["tokens"])
 budgets.holds("all ways write the same", all(way["same"] == way["texts"] for way in ways.values()))
+budgets.figure("They take turns at each text, # times", replay("repeats"))
+budgets.figure("without masks is # times as fast as itself", ways[control]["speedup"])
+budgets.figure("noise. (# for masks is noise, too", ways["masks"]["speedup"])
+budgets.holds("they do more, not less", loop > 0)
+budgets.figure("by the last column # us a token, # % of it", loop, loop / 10 / ways["masks"]["ms_a_token"])
 for name, way in ways.items():
-    budgets.figure(
-        f"| {name} | # | # | # s | # |",
-        way["model_calls"],
-        way["calls_a_token"],
-        way["median_ms"] / 1e3,
-        way["speedup"],
-    )
+    if name != control:
+        budgets.figure(
+            f"| {name} | # | # | # ms | # | # us |",
+            way["model_calls"],
+            way["calls_a_token"],
+            way["ms_a_token"],
+            way["speedup"],
+            way["us_beside_model"],
+        )
 
 replay = record("generation_replay-int8")
 ways = replay("ways")
 budgets.holds("With weights of a byte each", replay("weights") == "int8")
 budgets.given("generation_replay.py --int8 --texts 6", "an option of the command")
-budgets.figure("the same # tokens)", ways["masks"]["tokens"])
+budgets.figure("--texts 6`, # tokens, # times each)", ways["masks"]["tokens"], replay("repeats"))
 budgets.figure(
-    "a text takes 1/# of the time without masks, with counts 1/#, and with both 1/#",
-    *(ways[name]["speedup"] for name in ("forced tokens", "counts", "counts and forced tokens")),
+    "are # times as fast as no masks (without masks, again: #), forced tokens # times,",
+    *(ways[name]["speedup"] for name in ("masks", control, "forced tokens")),
+)
+budgets.figure(
+    "counts # times, and both # times.", *(ways[name]["speedup"] for name in ("counts", "counts and forced tokens"))
 )
 
 replay = record("generation_replay-cuda")
@@ -113,13 +132,62 @@ budgets.given("generation_replay.py --device cuda --texts 14", "an option of the
 budgets.figure("--texts 14`, # tokens)", ways["masks"]["tokens"])
 masked, free = ways["masks"], ways["without masks"]
 budgets.figure(
-    "alone are # times as fast as no masks by the median text, and # by tokens a second (# and #);",
+    "alone are # times as fast as no masks by it, and # by tokens a second (# and #).",
     masked["speedup"],
     masked["tokens_a_second"] / free["tokens_a_second"],
     masked["tokens_a_second"],
     free["tokens_a_second"],
 )
 budgets.figure("forced tokens are # times as fast as no masks", ways["forced tokens"]["speedup"])
-budgets.figure("counts # times, and both", ways["counts"]["speedup"])
+budgets.figure("counts # times, and both together", ways["counts"]["speedup"])
 together = ways["counts and forced tokens"]
 budgets.figure("both together # times, at # passes a token", together["speedup"], together["calls_a_token"])
+budgets.figure("beyond what it takes without is # % of a pass there", loop * free["tokens_a_second"] / 1e4)
+
+# Under Domino's grammars, and white space
+domino = record("domino")
+models = domino("models")
+of_models = {name: list(grammars.values()) for name, grammars in models.items()}
+long, short = of_models["int8"], of_models["bundled"]
+budgets.figure("and with counts of # other texts", domino("learned"))
+budgets.given("With 24 layers, weights of a byte", "the shape's layers")
+budgets.figure(
+    "and # texts of a grammar, # tokens in all",
+    long[0]["masks"]["texts"],
+    sum(ways["masks"]["tokens"] for ways in long),
+)
+for name in long[0]:
+    same = [ways[name]["same"] == ways[name]["texts"] for ways in long]
+    cells = [
+        ways[name][key]
+        for ways, is_same in zip(long, same, strict=True)
+        if is_same
+        for key in ("calls_a_token", "speed")
+    ]
+    shown = " | ".join("#, #" if is_same else "other tokens" for is_same in same)
+    budgets.figure(f"| {name} | {shown} |", *cells, within="| | json | json_gsm8k")
+differing = [
+    way for grammars in of_models.values() for ways in grammars for way in ways.values() if way["same"] < way["texts"]
+]
+budgets.holds("All ways write the same tokens, but for two cells", len(differing) == 2)
+budgets.holds("nothing is forced there", models["int8"]["json"]["forced tokens"]["calls_a_token"] == 1)
+budgets.given("best, 1.7 times as fast", "the paper's")
+budgets.figure(
+    "with # texts of a grammar, # tokens, masks",
+    short[0]["masks"]["texts"],
+    sum(ways["masks"]["tokens"] for ways in short),
+)
+for words, name in (
+    ("masks alone are # to # times", "masks"),
+    ("counts with s = 16 are # to # times", "counts, s = 16"),
+):
+    speeds = [ways[name]["speed"] for ways in short]
+    budgets.figure(words, min(speeds), max(speeds))
+budgets.figure("instances of # schemas of SchemaStore are", len(domino("white_space/schemas")))
+for name, sums in domino("white_space/wanted").items():
+    budgets.figure(f"| {name} | # | # |", sums["tokens"], sums["model_calls_forced"])
+free = domino("white_space/free")
+budgets.figure("writes # tokens of these schemas", free["natural"]["tokens"])
+budgets.figure("of which # of # bytes are", free["natural"]["white_space"], free["natural"]["bytes"])
+budgets.figure("# of # in the style `any`", free["any"]["white_space"], free["any"]["bytes"])
+budgets.holds("and none in `compact`", free["compact"]["white_space"] == 0)

@@ -12,6 +12,7 @@ HEADS = {
     "free": "the model alone",
     "masks": "masks of `python`",
     "template": "the template",
+    "naturalised": "the template, naturalised",
     "pattern": "its pattern, under masks",
     "canonical": "the same, canonical tokens",
 }
@@ -21,11 +22,14 @@ page.figure("it writes # tokens at most", found("max_tokens"))
 page.figure("without any masks, of the # texts together", found("prompts"))
 page.holds("of the 50 texts together", all(way["texts"] == found("prompts") for way in found("ways").values()))
 bits: dict[str, tuple[float, float]] = {}
+own_bits: dict[str, float] = {}
 for temperature, how in ((0, "greedily"), (1, "temperature 1")):
     for way, head in HEADS.items():
         one = found.at(f"ways/{way}, temperature {temperature}")
-        written, again = one("written"), one("again")
-        page.figure(f"| {head}, {how} | # | # | # | # | # | # | # |", one("same"), *written.values(), *again.values())
+        written, again, own = one("written"), one("again"), one("retokenised")
+        values = (*written.values(), *again.values(), *own.values())
+        page.figure(f"| {head}, {how} | {' | '.join('#' * 10)} |", one("same"), *values)
+        own_bits[f"{way}, {temperature}"] = own["bits_a_byte"]
         bits[f"{way}, {temperature}"] = written["bits_a_byte"], again["bits_a_byte"]
 page.given("temperature 1", "the benchmark's option")
 page.holds(
@@ -47,4 +51,16 @@ page.holds(
 page.holds(
     "the free text is worse the second time, and the template's too",
     all(bits[f"{way}, 1"][1] > bits[f"{way}, 1"][0] for way in ("free", "template")),
+)
+page.holds(
+    "no likelier* than with its own tokens",
+    all(bits[f"naturalised, {at}"][0] > bits[f"template, {at}"][0] for at in (0, 1)),
+)
+given_back = ("free, 0", "masks, 0", "pattern, 0")
+page.holds(
+    "what the model alone, masks and pattern wrote greedily", all(own_bits[way] == bits[way][0] for way in given_back)
+)
+page.holds(
+    "makes every other text less likely than",
+    all(own > bits[way][1] for way, own in own_bits.items() if way not in given_back),
 )

@@ -120,7 +120,7 @@ GrammarArgument = Annotated[
         metavar="GRAMMAR",
         autocompletion=_names_of_grammars,
         help="A built-in grammar (python, json, c, ...), a .lark file, or lark:NAME for a grammar of Lark's own wheel. "
-        "Where --from is an option: also a JSON schema (.json), a .gbnf or .ebnf file, or a text in what --from says.",
+        "A command with the option --from also takes a JSON schema (a .json file), a .gbnf or .ebnf file, or the text itself.",
     ),
 ]
 GrammarOrStoreArgument = Annotated[

@@ -160,7 +160,7 @@ def complete(
         from maskwright.decoding.generation.options import check_options
         from maskwright.python_names import PythonNames
 
-        check_options(**options)
+        check_options(options)
         if reference is not None:
             _check_reference(reference)
         # check all that does not need the model before the model is loaded, which takes long
@@ -251,7 +251,7 @@ def _prompt(prompt: str | None, path: Path | None) -> str:
         data = read_stream(standard_input(), "standard input", MAX_TEXT, "a prompt")
     else:
         return prompt
-    from maskwright.decoding.generation.options import as_text
+    from maskwright.prompts import as_text
 
     return as_text(data)[1]
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, TerminalError
+from maskwright.analysis.fronts.neighbours import neighbours
 from maskwright.analysis.grammar.grammar import Conflicts, Grammar
 from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.lexing.encoding import Transducer
@@ -20,10 +21,10 @@ from maskwright.analysis.lexing.terminals import compile_pattern, compile_termin
 from maskwright.analysis.lexing.transducer import build_transducer
 from maskwright.analysis.lr.acyclic import without_endless
 from maskwright.analysis.lr.agreement import Disagreement, disagreement
-from maskwright.analysis.lr.automaton import Automaton, bits, build_automaton
+from maskwright.analysis.lr.automaton import Automaton, build_automaton
 from maskwright.analysis.lr.domination import prune
 from maskwright.analysis.lr.encoding import LrTables, can_follow
-from maskwright.analysis.lr.lookaheads import Lookaheads, lookaheads, nullable_symbols
+from maskwright.analysis.lr.lookaheads import Lookaheads, lookaheads
 from maskwright.analysis.lr.merging import has_conflicts, merge
 from maskwright.analysis.lr.splits import is_lexed_by_endless_rules
 from maskwright.analysis.lr.tables import tables_of
@@ -288,7 +289,7 @@ class Facts:
 
         This is exact because the rules are reduced.
         """
-        return follow_pairs(self.reduced)
+        return neighbours(self.reduced)
 
     def text(self, terminals: Sequence[int]) -> bytes | None:
         """The beginning of a text with these terminals.
@@ -337,44 +338,3 @@ class Facts:
         symbol : its number in the grammar itself, not in the reduced one.
         """
         return place_of_rule(self.grammar, symbol)
-
-
-def follow_pairs(grammar: Grammar) -> list[int]:
-    """For each terminal, as bits, the terminals that stand directly after it in some sentence.
-
-    Y can follow X if and only if some rule has ``.. B w C ..`` with w nullable, X in LAST(B) and Y
-    in FIRST(C).
-
-    grammar : reduced.
-
-    Cost: O(size * length) unions.
-    """
-    n_terminals, n = grammar.n_terminals, grammar.n_terminals + grammar.n_nonterminals
-    nullable = nullable_symbols(grammar)
-    first = [1 << s if s < n_terminals else 0 for s in range(n)]
-    last = list(first)
-    for found, backwards in ((first, False), (last, True)):
-        grew = True
-        while grew:
-            grew = False
-            for rule in grammar.rules:
-                union = found[rule.lhs]
-                for symbol in reversed(rule.rhs) if backwards else rule.rhs:
-                    union |= found[symbol]
-                    if symbol not in nullable:
-                        break
-                if union != found[rule.lhs]:
-                    found[rule.lhs] = union
-                    grew = True
-    after_last: dict[int, int] = {}  # LAST set -> union of the FIRST sets after it
-    for rule in grammar.rules:
-        for i, left in enumerate(rule.rhs):
-            for right in rule.rhs[i + 1 :]:
-                after_last[last[left]] = after_last.get(last[left], 0) | first[right]
-                if right not in nullable:
-                    break
-    follows = [0] * n_terminals
-    for lefts, rights in after_last.items():
-        for terminal in bits(lefts):
-            follows[terminal] |= rights
-    return follows

@@ -15,8 +15,9 @@ from operator import or_
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.graphs import shortest_texts, unions
 from maskwright.analysis.kept import cached_property
-from maskwright.analysis.lexing.lexemes import Lexemes, members, terminal_rank, union_over_reachable
+from maskwright.analysis.lexing.lexemes import Lexemes, members, terminal_rank
 from maskwright.analysis.lr.automaton import bits
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.decoding.reference import lexer as reference
@@ -81,7 +82,7 @@ class Lexer(reference.Lexer):
 
         The states are in the order of length.
         """
-        return reference.shortest_texts(self.union.starts, self.edges.__getitem__)
+        return shortest_texts(self.union.starts, self.edges.__getitem__)
 
     def lexemes(self, usable: npt.NDArray[np.bool_] | None = None) -> dict[int, bytes]:
         """Terminal -> a shortest text that is lexed as it. Terminals that always lose are missing.
@@ -90,7 +91,7 @@ class Lexer(reference.Lexer):
         """
         edges = self.edges if usable is None else self.usable_edges(usable)
         found: dict[int, bytes] = {}
-        for state, text in reference.shortest_texts(self.union.starts, edges.__getitem__).items():
+        for state, text in shortest_texts(self.union.starts, edges.__getitem__).items():
             if text and self.winner[state] >= 0:
                 found.setdefault(self.winner[state], text)
         return found
@@ -112,8 +113,8 @@ class Lexer(reference.Lexer):
         if usable is None:
             return self.known.live
         wins = [1 << winner if winner >= 0 else 0 for winner in self.winner]
-        successors = [{target for _, target in edges} for edges in self.usable_edges(usable)]
-        return [members(found) for found in union_over_reachable(wins, successors)]
+        successors = [[target for _, target in edges] for edges in self.usable_edges(usable)]
+        return [members(found) for found in unions(successors, wins)]
 
     def may_become(self, terminal: int, lexeme: bytes, usable: npt.NDArray[np.bool_] | None = None) -> set[int]:
         """The terminals that a lexeme may still be lexed as if more usable bytes follow.

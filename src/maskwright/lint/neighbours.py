@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from maskwright.analysis.graphs import reachable
 from maskwright.analysis.lr.automaton import bits
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding, listed, plural, shown
@@ -46,13 +47,8 @@ def sides_of(facts: Facts) -> Sides:
     next_to = [found | inserted for found in lexer.side_by_side(wanted)]
     after_ignored = {}
     for i in separators:
-        chain = {i}
-        agenda = [i]
-        for at in agenda:  # grows while it is read
-            new = [j for j in separators if next_to[at] >> j & 1 and j not in chain]
-            chain.update(new)
-            agenda += new
-        after_ignored[i] = _union(next_to[j] for j in sorted(chain))
+        chain = reachable([i], lambda at: [j for j in separators if next_to[at] >> j & 1])
+        after_ignored[i] = _union(next_to[j] for j in chain)
     apart = [_union(after_ignored[i] for i in separators if next_to[x] >> i & 1) for x in range(n)]
     return Sides(next_to, apart, after_ignored)
 
@@ -214,9 +210,7 @@ def _after_outside(facts: Facts, sides: Sides, i: int) -> int:
 
     More ignored text may stand between. Newlines are not dropped there.
     """
-    chain = [i]
-    for at in chain:  # grows while it is read
-        chain += [j for j in sorted(facts.grammar.ignored) if sides.next_to[at] >> j & 1 and j not in chain]
+    chain = reachable([i], lambda at: [j for j in facts.grammar.ignored if sides.next_to[at] >> j & 1])
     return _union(sides.next_to[j] for j in chain)
 
 

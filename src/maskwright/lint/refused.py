@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from maskwright.analysis.graphs import shortest_texts
 from maskwright.analysis.lexing.encoding import START_STATE, Transducer
-from maskwright.decoding.reference.lexer import shortest_texts
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding, listed, shown
 
@@ -61,9 +61,9 @@ def _paths(transducer: Transducer) -> dict[int, bytes]:
     outputs: list[list[int]] = transducer.output.tolist()
 
     def edges(state: int) -> Iterator[tuple[int, int]]:
-        for klass, target in enumerate(rows[state]):
-            if target > START_STATE and outputs[state][klass] == empty:
-                yield byte_of[klass], target
+        for byte, target, output in zip(byte_of, rows[state], outputs[state], strict=True):
+            if target > START_STATE and output == empty:
+                yield byte, target
 
     return shortest_texts([START_STATE], edges)
 

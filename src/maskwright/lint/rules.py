@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from maskwright.analysis.grammar.lark_files import rule_name
 from maskwright.analysis.grammar.normalise import productive_symbols
 from maskwright.analysis.grammar.options import read_options
+from maskwright.analysis.graphs import reachable
 from maskwright.analysis.lr.loops import endless_cycle
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding, listed
@@ -53,24 +54,17 @@ def unreachable(facts: Facts) -> Iterator[Finding]:
     }  # they are compiled when they are asked for
     # A template leaves a nonterminal for each of its calls. It leaves none of its own if all calls
     # are inside other templates.
-    agenda = [name for name in defined if name in live]
-    for name in agenda:  # grows while it is read
-        for used in defined[name][1]:
-            if used in defined and used not in live:
-                live.add(used)
-                agenda.append(used)
+    live = set(reachable(live, lambda name: defined[name][1] if name in defined else ()))
     dead = [name for name in defined if name not in live]
     users = {name: [other for other in dead if other != name and name in defined[other][1]] for name in dead}
     done: set[str] = set()
     for root in [*(name for name in dead if not users[name]), *dead]:
         if root in done:
             continue
-        done.add(root)
-        group = [root]
-        for name in group:  # grows while it is read
-            new = [used for used in defined[name][1] if used in users and used not in done]
-            done.update(new)
-            group += new
+        group = reachable(
+            [root], lambda name: [used for used in defined[name][1] if used in users and used not in done]
+        )
+        done.update(group)
         others = f", nor to {listed(group[1:])}, which only it uses" if len(group) > 1 else ""
         yield facts.finding(
             "unreachable-rule",

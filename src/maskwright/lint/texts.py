@@ -11,6 +11,7 @@ shown.
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -106,7 +107,11 @@ class Writer:
 
         Returns None if there is none, or if it has more than MAX_LENGTH terminals.
         """
-        return self._yields.of(symbols, MAX_LENGTH)
+        symbols = tuple(symbols)
+        if min((self.cost[symbol] for symbol in symbols), default=0) < 0:
+            return None
+        word = tuple(itertools.islice(self._yields.of(symbols), MAX_LENGTH + 1))
+        return word if len(word) <= MAX_LENGTH else None
 
     def tree_of(self, symbol: int) -> Tree:
         """The derivation of a symbol's cheapest yield. The symbol must have one."""

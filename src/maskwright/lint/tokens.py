@@ -17,8 +17,8 @@ import numpy.typing as npt
 from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.grammar.grammar import Grammar, Rule
 from maskwright.analysis.grammar.normalise import productive_symbols, reduce
+from maskwright.analysis.graphs import shortest_texts
 from maskwright.analysis.lr.tables import build_lr_tables
-from maskwright.decoding.reference.lexer import shortest_texts
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding, listed, plural, shown
 from maskwright.lint.reading import Reader
@@ -168,9 +168,7 @@ def _unfinished_paths(facts: Facts, usable: Usable) -> dict[int, bytes]:
     """
     lexer = facts.lexer
     edges = lexer.usable_edges(usable)
-    return shortest_texts(
-        lexer.union.starts, lambda state: [edge for edge in edges[state] if lexer.winner[edge[1]] < 0]
-    )
+    return shortest_texts(lexer.union.starts, lambda state: [way for way in edges[state] if lexer.winner[way[1]] < 0])
 
 
 def _begins(facts: Facts, text: bytes, path: bytes) -> bool:

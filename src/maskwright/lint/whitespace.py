@@ -8,6 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from maskwright.analysis.grammar.lark_files import rule_name
+from maskwright.analysis.grammar.normalise import deriving
+from maskwright.analysis.graphs import reachable
 from maskwright.analysis.lexing.terminals import compile_terminal
 from maskwright.analysis.regex.dfa import Dfa, concatenate, difference
 from maskwright.lint.facts import Facts
@@ -91,19 +93,14 @@ def _endless_rules(facts: Facts, blank: set[int]) -> Iterator[Finding]:
     """Rules that repeat themselves around blanks only."""
     rules = facts.reduced
     visible = {t for t in blank if facts.automata[t] is not None}
-    derives: set[int] = set(blank)  # symbols that derive some string of blanks, or the empty string
-    something: set[int] = set(visible)  # those of them that derive a string of at least one blank
-    grew = True
-    while grew:
-        grew = False
-        for rule in rules.rules:
-            if all(symbol in derives for symbol in rule.rhs):
-                if rule.lhs not in derives:
-                    derives.add(rule.lhs)
-                    grew = True
-                if rule.lhs not in something and any(symbol in something for symbol in rule.rhs):
-                    something.add(rule.lhs)
-                    grew = True
+    derives = deriving(rules, blank)  # symbols that derive some string of blanks, or the empty string
+    users: dict[int, list[int]] = {}
+    for rule in rules.rules:
+        if derives.issuperset(rule.rhs):
+            for symbol in rule.rhs:
+                users.setdefault(symbol, []).append(rule.lhs)
+    # those of them that derive a string of at least one blank
+    something = set(reachable(visible, lambda symbol: users.get(symbol, ())))
     whole: dict[int, list[int]] = {}
     growing: dict[int, list[int]] = {}
     for rule in rules.rules:
@@ -118,7 +115,7 @@ def _endless_rules(facts: Facts, blank: set[int]) -> Iterator[Finding]:
     reported: set[str] = set()
     for source, targets in sorted(growing.items()):
         name = rule_name(rules.symbol_name(source))
-        if name in reported or not any(_reaches(whole, target, source) for target in targets):
+        if name in reported or source not in reachable(targets, lambda symbol: whole.get(symbol, ())):
             continue
         reported.add(name)
         symbol = facts.grammar.n_terminals + facts.grammar.nonterminals.index(rules.symbol_name(source))
@@ -130,19 +127,6 @@ def _endless_rules(facts: Facts, blank: set[int]) -> Iterator[Finding]:
             "a model that has begun to emit blanks there may go on until the token limit",
             "bound the repetition: item~0..4 in place of item*",
         )
-
-
-def _reaches(graph: dict[int, list[int]], source: int, target: int) -> bool:
-    """Whether a path leads from a node to another."""
-    agenda = [source]
-    seen = {source}
-    for node in agenda:  # grows while it is read
-        if node == target:
-            return True
-        new = [n for n in dict.fromkeys(graph.get(node, ())) if n not in seen]
-        seen.update(new)
-        agenda += new
-    return False
 
 
 def _cyclic(graph: dict[int, list[int]]) -> int | None:

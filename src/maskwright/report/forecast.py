@@ -22,13 +22,13 @@ import numpy as np
 
 from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.graphs import reachable, shortest_texts
 from maskwright.analysis.lexing.encoding import START_STATE
 from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.automaton import Automaton
 from maskwright.analysis.lr.automaton import build_automaton as build_lr
 from maskwright.analysis.lr.bisimulation import coarsest_partition
 from maskwright.analysis.lr.tables import build_lr_tables
-from maskwright.decoding.reference.lexer import shortest_texts
 from maskwright.maskstore.automaton.stack_automaton import Budget, StackAutomaton, build_automaton
 from maskwright.maskstore.table.check import part_bytes
 from maskwright.maskstore.table.write import engine_table
@@ -354,15 +354,7 @@ def _last_symbols(lr: Automaton) -> dict[int, set[int]]:
     """
     grammar = lr.grammar
     last = {lhs: {rule.rhs[-1] for rule in rules if rule.rhs} for lhs, rules in grammar.rules_of.items()}
-    found = {}
-    for lhs in last:
-        seen, agenda = {lhs}, [lhs]
-        while agenda:
-            more = {s for s in last[agenda.pop()] if grammar.is_nonterminal(s)} - seen
-            seen |= more
-            agenda += sorted(more)
-        found[lhs] = seen
-    return found
+    return {lhs: set(reachable([lhs], lambda one: filter(grammar.is_nonterminal, last[one]))) for lhs in last}
 
 
 def _kind(lr: Automaton, last_symbols: dict[int, set[int]], kernel: Sequence[int]) -> tuple[int, str, str]:

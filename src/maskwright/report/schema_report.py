@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from maskwright.analysis.components import components
+from maskwright.analysis.graphs import components
 from maskwright.analysis.schema.load import JsonSchema
 from maskwright.analysis.schema.shapes import Arrays, Numbers, Objects, SchemaGraph, Strings
 from maskwright.analysis.schema.text_patterns import Regex

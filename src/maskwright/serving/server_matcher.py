@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -172,24 +173,31 @@ class ServerMatcher:
 
         The text does not change. Nothing comes behind its end.
         """
-        wanted = list(tokens)
-        original, before = self._matcher, (self._has_ended, self._is_finished)
-        is_copy = len(wanted) > original.max_rollback
-        if is_copy:
-            self._matcher = original.fork()
-        found: list[int] = []
-        n_read = 0  # by the matcher, which knows nothing of the request's own ends
-        try:
+        wanted, found = list(tokens), list[int]()
+        with self.trying(len(wanted)):
             for token in wanted:
                 if self._is_finished or not (self._may_come(token) and self.advance(token)):
                     break
                 found.append(token)
-                n_read += not self._has_ended
-        finally:
-            self._matcher, (self._has_ended, self._is_finished) = original, before
-            if not is_copy:
-                original.rollback(n_read)
         return found
+
+    @contextmanager
+    def trying(self, most: int) -> Iterator[None]:
+        """Put the text back behind what follows, which reads `most` tokens or fewer.
+
+        As many tokens can be taken back then as before.
+        """
+        matcher, before = self._matcher, (self._has_ended, self._is_finished)
+        known = matcher.remembered()
+        is_copy = known + most > matcher.max_rollback  # it would lose its oldest tokens
+        if is_copy:
+            self._matcher = matcher.fork()
+        try:
+            yield
+        finally:
+            self._matcher, (self._has_ended, self._is_finished) = matcher, before
+            if not is_copy:
+                matcher.rollback(matcher.remembered() - known)
 
     def without_ends(self, tokens: Sequence[int]) -> list[int]:
         """`longest_prefix` of tokens that `inner` has read, one after the other, in a copy.

@@ -146,14 +146,13 @@ class TokenBudget:
 
     def _fits(self, token: int, left: int) -> bool:
         """Whether some ending fits into what is left behind a token."""
-        if not self._matcher.advance(token):
-            return False
-        try:
-            return self._matcher.is_finished() or len(self._matcher.short_ending()) < left
-        except MaskwrightError:
-            return False
-        finally:
-            self._matcher.rollback(1)
+        with self._matcher.trying(1):
+            try:
+                return self._matcher.advance(token) and (
+                    self._matcher.is_finished() or len(self._matcher.short_ending()) < left
+                )
+            except MaskwrightError:
+                return False
 
     def _say(self, why: str, is_draft: bool) -> None:
         if not (is_draft or self._has_said):

@@ -31,7 +31,8 @@ def _say_once(package: str) -> None:
     folder = jit.code_folder(os.environ.get(jit.CACHE_VARIABLE, ""))
     if not os.path.isdir(os.path.join(folder, f"mask_kernels-{checksum(path):08x}")):
         logging.getLogger("maskwright").warning(
-            "maskwright was installed without compiled kernels, so Numba compiles them now, at the first calls: for about a minute, once. "
-            "They are kept in %s",
+            "maskwright was installed without compiled kernels (no C compiler, or MASKWRIGHT_PURE), so Numba compiles those of %s now, "
+            "at the first calls: for about a minute, once. They are kept in %s",
+            "schemas and patterns" if package.endswith("schema") else "grammars",
             folder,
         )

@@ -183,6 +183,20 @@ def test_what_is_refused(form: Any, message: str) -> None:
     assert message in str(error.value)
 
 
+def test_messages_name_the_places_of_formats_and_no_terminals() -> None:
+    integer = {"type": "json_schema", "json_schema": {"type": "integer"}}
+    tag = {"type": "sequence", "elements": [integer, {"type": "regex", "pattern": "[0-9]x"}]}
+    matcher = mw.build_store(mw.read_structural_tag({"type": "structural_tag", "format": tag}), "python-tiny").matcher()
+    matcher.advance_bytes(b"12")
+    with pytest.raises(
+        mw.IllegalTokenError, match="in schema at /format/elements/0 or pattern at /format/elements/1; the state"
+    ):
+        matcher.advance_bytes(b"z")
+    token = mw.read_structural_tag({"type": "structural_tag", "format": {"type": "token", "token": "<nope>"}})
+    with pytest.raises(mw.VocabularyError, match=r"^part token at /format: vocabulary"):
+        mw.build_store(token, "python-tiny")
+
+
 def test_deep_formats_and_no_json() -> None:
     form: Any = TAG
     for _ in range(500):

@@ -172,7 +172,7 @@ def test_rollback_fork_pickle(tool: mw.ComposedStore) -> None:
     assert other.is_accepting()
     other.advance(0)
     assert other.is_finished()
-    with pytest.raises(mw.IllegalTokenError, match=r"^bytes b'a' comes after the end of the text"):
+    with pytest.raises(mw.IllegalTokenError, match=r"^bytes b'a' come after the end of the text"):
         other.advance_bytes(b"a")
     with pytest.raises(mw.IllegalTokenError, match=r"^token 99 \(b'a'\) comes after the end of the text"):
         other.advance(99)
@@ -195,7 +195,7 @@ def test_a_pickle_takes_back_what_the_text_could(tool: mw.ComposedStore) -> None
     batch.rollback(0, 2)
     for text, again in (
         (matcher, pickle.loads(pickle.dumps(matcher))),
-        (batch.texts[0], pickle.loads(pickle.dumps(batch)).texts[0]),
+        (batch._texts[0], pickle.loads(pickle.dumps(batch))._texts[0]),
     ):
         assert (text.said(), text.remembered()) == (again.said(), again.remembered()) == (b'{"sql": "a\\"b\\"c"', 1)
         with pytest.raises(mw.MaskwrightError, match="1 are remembered"):

@@ -481,7 +481,7 @@ def test_texts_of_a_batch_are_ended_each_for_itself() -> None:
     batch = named_store("json").batch(2)
     batch.advance_bytes(0, b"[1")
     batch.advance_bytes(1, b'{"a')
-    assert [shortest_ending(batch.texts[slot].text).data for slot in (0, 1)] == [b"]", b'":0}']
+    assert [shortest_ending(batch._texts[slot].text).data for slot in (0, 1)] == [b"]", b'":0}']
 
 
 def test_a_finished_text_has_an_empty_ending() -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from naive_json_texts import STYLES, is_legal, respaced, small_texts
@@ -14,11 +17,18 @@ import maskwright as mw
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError
 from maskwright.analysis.schema.shapes import Arrays, Numbers, Objects, SchemaGraph, Spellings, Strings, Texts
 from maskwright.analysis.schema.spacing import ANY, everywhere, spacing_of
-from maskwright.decoding.endings.json_ending import JsonEndings, shortest_ending
+from maskwright.decoding.endings import json_ending
+from maskwright.decoding.endings.ending import Ending
+from maskwright.decoding.endings.json_ending import JsonEndings
 from maskwright.maskstore.vocabulary.vocabulary import Vocabulary
 
 SMALL = small_texts(10, (b"a", b"b"), b"01", (b"null", b"true"))
 SPACINGS = (ANY, *map(everywhere, map(automaton, (" ?", "\n *| "))), *map(spacing_of, STYLES))
+
+
+def shortest_ending(texts: Texts, prefix: bytes, vocabulary: Vocabulary | None = None) -> Ending:
+    endings = JsonEndings(texts, vocabulary)
+    return endings.shortest(endings.readings(prefix))
 
 
 @pytest.mark.parametrize("seed", share(range(1000, 1060), 6))
@@ -111,3 +121,46 @@ def test_a_byte_where_a_part_begins_is_refused_in_words() -> None:
     matcher.advance_bytes(b'{"q": ')
     with pytest.raises(IllegalTokenError, match="cannot come here"):
         matcher.advance_bytes(b"1")
+
+
+def answer(endings: JsonEndings, prefix: bytes, limit: int | None) -> Any:
+    """The ending of a text, or that a limit is met. limit : of steps; None for a short ending."""
+    readings = endings.readings(prefix)
+    try:
+        return endings.short(readings) if limit is None else endings.shortest(readings, limit)
+    except LimitError:
+        return "given up"
+
+
+SEARCHED = {
+    "type": "object",
+    "properties": {"a": {"type": "string", "pattern": "^(.*[a-z]{3}){2}$"}, "b": {"type": "array", "minItems": 3}},
+    "required": ["a", "b"],
+    "additionalProperties": {"type": "string", "minLength": 5},
+    "minProperties": 4,
+}
+
+
+@pytest.mark.parametrize("seconds", [None, 20, 100])
+def test_limits_do_not_depend_on_what_was_asked_before(seconds: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By steps alone, and by a clock that each byte of a search moves on."""
+    clock = itertools.count()
+    fake = SimpleNamespace(thread_time=lambda: next(clock) if seconds else 0)
+    monkeypatch.setattr(json_ending, "time", fake)
+    monkeypatch.setattr(json_ending, "SECONDS", seconds or 1)
+    monkeypatch.setattr(json_ending, "SECONDS_OF_A_BYTE", 0)
+    monkeypatch.setattr(json_ending, "STEPS_OF_A_BYTE", 5)
+    texts = mw.load_schema(SEARCHED).texts
+    text = b'{"a":"xyz abc","b":[1,2,3],"other":"value","more":"values"}'
+    asked = [(text[:n], limit) for n in range(0, len(text), 3) for limit in (None, 50, 300, 3_000, 100_000)]
+    fresh = {(prefix, limit): answer(JsonEndings(texts), prefix, limit) for prefix, limit in asked}
+    assert "given up" in fresh.values() and len(set(map(str, fresh.values()))) > 5
+    for order in (
+        asked,
+        asked[::-1],
+        sorted(asked, key=lambda one: one[1] or 0),
+        random.Random(1).sample(asked, len(asked)),
+    ):
+        endings = JsonEndings(texts)
+        assert {one: answer(endings, *one) for one in order} == fresh
+        assert endings._rests

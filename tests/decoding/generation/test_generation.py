@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import re
@@ -18,10 +19,13 @@ from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitErr
 from maskwright.analysis.loading import parse_grammar
 from maskwright.decoding.endings import ending
 from maskwright.decoding.generation.blanks import MOST_BLANKS, MOST_LINES
-from maskwright.decoding.generation.generation import Completion, generate
+from maskwright.decoding.generation.completion import Completion
+from maskwright.decoding.generation.generation import generate
 from maskwright.decoding.generation.healing import Healing, split_for_healing
-from maskwright.decoding.generation.logits import Sampler
+from maskwright.decoding.generation.logits import Sampler, likeliest
+from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.maskstore.vocabulary.masks import words_of
 from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store
 
@@ -238,6 +242,47 @@ def test_the_sampler_draws_what_it_should(n: int) -> None:
         Sampler(1.0, 0, 1.0, 0).choose(np.full(3, np.nan, np.float32))
 
 
+def test_a_choice_under_a_mask_is_that_of_masked_logits() -> None:
+    """Whether or not the likeliest token is allowed, with ties, NaN and infinities; and drawn alike from equal seeds."""
+    rng, seen = np.random.default_rng(0), set()
+    for seed in range(400):
+        n = int(rng.integers(1, 70))
+        logits = np.round(rng.normal(size=n), 1).astype(np.float32)
+        for strange in (np.nan, -np.inf, np.inf):
+            logits[rng.random(n) < 0.1 * rng.integers(0, 2)] = strange
+        allowed = np.flatnonzero(rng.random(n) < rng.random())
+        words = words_of(allowed, n).view(np.int32)
+        masked = np.full(n, -np.inf, np.float32)
+        masked[allowed] = logits[allowed]
+        own = likeliest(logits)
+        for temperature in (0.0, 1.0):
+            for known in (-1, own):
+                expected = found = None
+                with contextlib.suppress(MaskwrightError):
+                    expected = Sampler(temperature, 0, 1.0, seed).choose(masked.copy())
+                with contextlib.suppress(MaskwrightError):
+                    found = Sampler(temperature, 0, 1.0, seed).choose(logits.copy(), words, known)
+                assert found == expected
+                seen.add((found is None, own in allowed, temperature))
+    assert len(seen) == 8, "not all cases came"
+
+
+@pytest.mark.parametrize(
+    ("options", "begins"), [({}, "model"), ({"fast_forward": True}, "mask"), ({"stop_when_complete": True}, "mask")]
+)
+def test_the_pass_is_launched_before_the_mask_is_made(
+    options: Any, begins: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that a device works while the mask is made; unless the mask may say that no pass is needed."""
+    events: list[str] = []
+    fill = Matcher.fill
+    monkeypatch.setattr(Matcher, "fill", lambda self, words: (events.append("mask"), fill(self, words))[1])
+    model = writer(b"[[12],3]")
+    found = generate(lambda tokens: (events.append("model"), model(tokens))[1], store().matcher(), [1], **options).run()
+    assert found.data == b"[[12],3]"
+    assert events[:16] == [begins, "model" if begins == "mask" else "mask"] * 8
+
+
 def test_what_is_out_of_range_is_said() -> None:
     for options, message in (
         ({"max_tokens": 0}, "max_tokens is 0; expected at least 1"),
@@ -281,7 +326,7 @@ def test_a_generation_that_has_failed_says_so() -> None:
 
 @pytest.mark.parametrize("close", [True, False])
 def test_an_end_of_the_prompt_that_cannot_be_healed_is_not_blamed_on_the_model(close: bool) -> None:
-    with pytest.raises(IllegalTokenError, match="bytes b'x' is not legal here"):
+    with pytest.raises(IllegalTokenError, match="bytes b'x' are not legal here"):
         run(random_model(0), heal=b"x", close=close)
     lacking = Vocabulary.from_tokens([b"", b"ab", b"a", b"c"], eos=[0])
     matcher = compile_store(parse_grammar('start: "ab" | "ac" | "bc"', name="g"), lacking).matcher()

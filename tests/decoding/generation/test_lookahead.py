@@ -14,7 +14,8 @@ from naive_lexing import NaiveLexing
 from maskwright.analysis.errors import DeadEndError, MaskwrightError
 from maskwright.analysis.loading import parse_grammar
 from maskwright.analysis.schema.text_patterns import load_regex
-from maskwright.decoding.generation.generation import Completion, generate
+from maskwright.decoding.generation.completion import Completion
+from maskwright.decoding.generation.generation import generate
 from maskwright.decoding.generation.lookahead import Borders, Lookahead
 from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.vocabulary import Vocabulary

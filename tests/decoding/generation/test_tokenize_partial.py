@@ -96,3 +96,40 @@ def test_what_is_no_bytes() -> None:
     with pytest.raises(mw.MaskwrightError, match=r"data is 'text', .*encode it"):
         mw.tokenize_partial(canonical().start(), "text")  # type: ignore[arg-type]
     assert mw.tokenize_partial(canonical().start(), b"") == ([], b"")
+
+
+def test_what_is_no_state_and_no_matcher() -> None:
+    state, matcher = canonical().start(), mw.build_store("json", "python-tiny").matcher()
+    for wrong in (None, "", 3, object()):
+        with pytest.raises(mw.MaskwrightError, match=r"^state is .*expected a CanonicalState"):
+            mw.tokenize_partial(wrong, b"a")  # type: ignore[arg-type]
+        with pytest.raises(mw.MaskwrightError, match=r"^state is .*expected a CanonicalState"):
+            mw.forced_tokens(matcher, wrong)  # type: ignore[arg-type]
+        with pytest.raises(mw.MaskwrightError, match=r"^matcher is .*expected a Matcher"):
+            mw.forced_tokens(wrong, state)  # type: ignore[arg-type]
+
+
+def test_examples_of_llguidances_article() -> None:
+    """Mistral's `fileName` is one token and `filePath` two: `file` must not be forced. A quote may become `":`."""
+    name = "mistral-7b-v0.1"
+    tokens, vocabulary = mw.load_canonical(name), mw.load_vocabulary(name)
+
+    def after_quote(*keys: str) -> tuple[bytes, list[bytes]]:
+        schema = {
+            "type": "object",
+            "properties": {key: {"type": "string"} for key in keys},
+            "additionalProperties": False,
+        }
+        required = {"required": list(keys)} if len(keys) == 1 else {"minProperties": 1}
+        store = mw.build_store(mw.load_schema(schema | required, style="compact"), vocabulary)
+        matcher, state = store.matcher(), tokens.start()
+        begin = vocabulary.tokens.index(b'{"')
+        matcher.advance(begin)
+        state.advance(begin)
+        return matcher.forced_bytes(), [vocabulary.tokens[token] for token in mw.forced_tokens(matcher, state)]
+
+    assert after_quote("filePath", "fileName") == (b"file", [])
+    parts = [b"name", b"_", b"of", b"_", b"the", b"_", b"person"]
+    assert after_quote("name_of_the_person") == (b'name_of_the_person":"', parts)
+    certain, left = mw.tokenize_partial(tokens.start(), b'name_of_the_person"')
+    assert ([vocabulary.tokens[token] for token in certain], left) == (parts, b'"')

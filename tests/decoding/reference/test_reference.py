@@ -127,7 +127,7 @@ def test_illegal_python(decoder: ReferenceDecoder, name: str) -> None:
     tokens = python_store().vocabulary.tokens
     assert allowed and rest.encode() not in {tokens[i] for i in allowed}
     with pytest.raises(
-        IllegalTokenError, match=r"is not legal here under grammar python\.lark; the state is unchanged"
+        IllegalTokenError, match=r"are not legal here under grammar python\.lark; the state is unchanged"
     ):
         decoder.advance_bytes(rest.encode())
     assert decoder.hypotheses == before
@@ -197,13 +197,13 @@ def test_errors_leave_the_state_as_it_was(small: EntryStore) -> None:
         (1, "token 1 stands for no text, so no grammar can allow it"),
         (2, "token 2 stands for no text"),
         (8, "token 8 stands for no text"),
-        (4, r"b'\)' is not legal here under grammar small; the state is unchanged"),
+        (4, r"bytes b'\)' are not legal here under grammar small; the state is unchanged"),
     ):
         with pytest.raises(IllegalTokenError, match=message):
             decoder.advance(token)
         assert decoder.hypotheses == before and not decoder.is_finished()
         assert mask_ids(decoder.mask()) == {3, 5, 6, 7}
-    with pytest.raises(IllegalTokenError, match=r"b'a\(' is not legal here"):
+    with pytest.raises(IllegalTokenError, match=r"bytes b'a\(' are not legal here"):
         decoder.advance_bytes(b"a(")
     assert decoder.hypotheses == before
     decoder.advance_bytes(b"")

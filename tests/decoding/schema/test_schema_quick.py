@@ -174,8 +174,8 @@ def test_a_copy_works_in_its_own_workspace() -> None:
     batch = store.batch(4, n_threads=2)
     batch.advance_bytes(3, b"[1, [2]")
     batch.copy(3, 0)
-    first = batch.texts[0]
-    assert first.text._entries._workspace is first.text._workspace is not batch.texts[3].text._workspace
+    first = batch._texts[0]
+    assert first.text._entries._workspace is first.text._workspace is not batch._texts[3].text._workspace
     assert batch.is_allowed(0, store.vocabulary.tokens.index(b"]"))
     assert not first.try_bytes(b", 1]") and first.try_bytes(b", 2]")
 
