@@ -53,8 +53,7 @@ def audit(
             "--grammar",
             "-g",
             metavar="GRAMMAR",
-            help="The grammar of the texts, or a JSON schema, as for maskwright analyze; with --from regex a pattern, which the engine "
-            "gets too.",
+            help="The grammar of the texts, or a JSON schema, as for maskwright analyze; with --from regex a pattern, for the engine too.",
         ),
     ] = None,
     tokenizer: TokenizerOption = None,

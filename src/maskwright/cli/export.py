@@ -47,7 +47,7 @@ def export(
         bool, typer.Option("--original", help="Lexing nfa: keep every entry, no streamlining, for comparison.")
     ] = False,
     context: Annotated[
-        int, typer.Option(min=1, max=2, help="Lexing nfa: keep entries by the last two terminals instead of one.")
+        int, typer.Option(min=1, max=2, metavar="N", help="Lexing nfa: keep entries by the last N terminals, 1 or 2.")
     ] = 1,
     refresh: RefreshOption = False,
     json_file: JsonOption = None,
