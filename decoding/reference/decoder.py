@@ -33,7 +33,8 @@ class ParserState:
     stacks : the parser's; several where the grammar has conflicts.
     indents : the open columns. The first is always FIRST_COLUMN.
     depth : open brackets.
-    last, before : the last terminal that the text spells, and the one before it; or START.
+    last, before : the last terminal that the text spells, and the one before it; or START. The one
+        before it is START, too, if the store's entries are not kept by it.
     """
 
     stacks: Stacks
@@ -93,6 +94,8 @@ class ReferenceDecoder:
         self._columns: list[int] = self.parser.tables.terminal_column.tolist()
         self._opening = {opening for opening, _ in self.layout.brackets} if self.layout else set()
         self._closing = {closing for _, closing in self.layout.brackets} if self.layout else set()
+        own = set(store.nfa.terminal[store.dependent].tolist())
+        self._keeps_pairs = not own <= {*self.grammar.ignored, self._newline}
         self._entries: dict[int, list[tuple[Symbols, int]]] = {}
         self.n_parser_calls = 0
         self.n_masks = 0
@@ -145,7 +148,7 @@ class ReferenceDecoder:
             depth += 1
         elif terminal in self._closing:
             depth = max(0, depth - 1)
-        return ParserState(stacks, state.indents, depth, terminal, state.last)
+        return ParserState(stacks, state.indents, depth, terminal, state.last if self._keeps_pairs else START)
 
     def _indent(self, state: ParserState, column: Column) -> ParserState | None:
         """The state after a newline that ended at a column, or None if that is not legal.

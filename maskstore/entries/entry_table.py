@@ -25,8 +25,8 @@ NO_CELL = -1
 class EntryTable:
     """Masks by lexer state and terminal sequence.
 
-    A *cell* is a list of entries: those of one lexer state after one terminal. States with equal
-    entries share a cell.
+    A *cell* is a list of entries: those of one lexer state after one terminal or two. States with
+    equal entries share a cell.
 
     codes : the meaning of the symbols in `sequence_symbols`.
     rules : the rules on which always-verdicts were judged, see `Judge`.
