@@ -8,7 +8,7 @@ Source: Tran-Thien's streamlining post (2025); Domino (arXiv 2403.06988), algori
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -33,13 +33,15 @@ class ParserState:
     stacks : the parser's; several where the grammar has conflicts.
     indents : the open columns. The first is always FIRST_COLUMN.
     depth : open brackets.
-    last : the last terminal that the text spells, or START.
+    last, before : the last terminal that the text spells, and the one before it; or START. The one
+        before it is START, too, if the store's entries are not kept by it.
     """
 
     stacks: Stacks
     indents: tuple[Column, ...]
     depth: int
     last: int
+    before: int = START
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,8 @@ class ReferenceDecoder:
         self._columns: list[int] = self.parser.tables.terminal_column.tolist()
         self._opening = {opening for opening, _ in self.layout.brackets} if self.layout else set()
         self._closing = {closing for _, closing in self.layout.brackets} if self.layout else set()
+        own = set(store.nfa.terminal[store.dependent].tolist())
+        self._keeps_pairs = not own <= {*self.grammar.ignored, self._newline}
         self._entries: dict[int, list[tuple[Symbols, int]]] = {}
         self.n_parser_calls = 0
         self.n_masks = 0
@@ -144,7 +148,7 @@ class ReferenceDecoder:
             depth += 1
         elif terminal in self._closing:
             depth = max(0, depth - 1)
-        return ParserState(stacks, state.indents, depth, terminal)
+        return ParserState(stacks, state.indents, depth, terminal, state.last if self._keeps_pairs else START)
 
     def _indent(self, state: ParserState, column: Column) -> ParserState | None:
         """The state after a newline that ended at a column, or None if that is not legal.
@@ -156,7 +160,7 @@ class ReferenceDecoder:
         if line is None:
             return None
         stacks = self.parser.shift_all(state.stacks, [self._columns[terminal] for terminal in line.inserted])
-        return ParserState(stacks, line.columns, state.depth, state.last) if stacks else None
+        return replace(state, stacks=stacks, indents=line.columns) if stacks else None
 
     def mask(self) -> npt.NDArray[np.uint32]:
         """The tokens allowed next: (ceil(V / 32),) uint32.
@@ -184,8 +188,12 @@ class ReferenceDecoder:
         """The entries that apply to a hypothesis: (symbols, mask number)."""
         state = hypothesis.lexer_state
         last: int | None = hypothesis.parser.last
-        if state != self.lexer.start and int(self.store.nfa.terminal[state]) == self._newline:
-            last = None if hypothesis.parser.depth else self._newline
+        if state != self.lexer.start:
+            own = int(self.store.nfa.terminal[state])
+            if own == self._newline:
+                last = None if hypothesis.parser.depth else self._newline
+            elif own not in self.grammar.ignored:
+                last = hypothesis.parser.before
         cell = self.store.cell(state, last)
         if cell not in self._entries:
             self._entries[cell] = self.store.entries(cell)
