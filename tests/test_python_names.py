@@ -480,6 +480,16 @@ def test_complete_writes_names_that_exist(project: Path) -> None:
     assert name.startswith(("area", "loose", "SIDE")), done.stdout
 
 
+@pytest.mark.parametrize("grammar", ["json", "sql", '{"type": "integer"}', "g.lark"])
+def test_names_are_for_grammars_of_python(grammar: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another one is refused: no NAME, a NAME of another language, a schema, a grammar of one's own without NAME."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "g.lark").write_text('start: "a" WORD\nWORD: /[a-z]+/\n')
+    done = CliRunner().invoke(app, ["complete", grammar, "", "--names", str(tmp_path)])
+    assert done.exit_code == 2, done.output
+    assert "--names is for grammars of Python, such as python, and" in " ".join(done.output.split())
+
+
 def test_errors_name_the_extra_and_the_folder(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UnknownNameError, match="expected the folder of a Python project"):
         PythonNames(project / "none")

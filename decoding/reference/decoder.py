@@ -31,7 +31,8 @@ from maskwright.maskstore.vocabulary.masks import n_words
 class Hypothesis:
     """One way to read the text so far.
 
-    parser : state of parser and layout. Of the terminals read it has only the last one.
+    parser : state of parser and layout. Of the terminals read it has only the last one, and the one
+        before it if the store's entries are kept by that.
     lexer_state : state of the lexer; `nfa.n_states` of the store at the start of the text.
     column : of the newline under way; None if there is none or it has no line feed yet.
     """
@@ -73,6 +74,8 @@ class ReferenceDecoder:
         self.lexer = NfaLexer(store.nfa, codes, self.grammar.newline)
         tables = build_lr_tables(self.grammar)
         self.parser = TextParser(self.grammar, Parser(tables, self.grammar.name), [0] * tables.n_states)
+        self._separators = {*self.grammar.ignored, self.grammar.newline}
+        self._keeps_pairs = not self._separators.issuperset(store.nfa.terminal[store.dependent].tolist())
         self._entries: dict[int, list[tuple[Symbols, int]]] = {}
         self.n_parser_calls = 0
         self.n_masks = 0
@@ -140,10 +143,12 @@ class ReferenceDecoder:
 
     def _entries_of(self, hypothesis: Hypothesis) -> list[tuple[Symbols, int]]:
         """The entries that apply to a hypothesis: (symbols, mask number)."""
-        state = hypothesis.lexer_state
-        read = hypothesis.parser.read
+        state, read = hypothesis.lexer_state, hypothesis.parser.read
+        own = None if state == self.lexer.start else int(self.store.nfa.terminal[state])
+        if own is not None and own not in self._separators:
+            read = read and read[2]
         last: int | None = START if read is None else read[0]
-        if state != self.lexer.start and int(self.store.nfa.terminal[state]) == self.parser.newline:
+        if own == self.parser.newline:
             last = None if hypothesis.parser.depth else self.parser.newline
         cell = self.store.cell(state, last)
         if cell not in self._entries:
@@ -168,7 +173,9 @@ class ReferenceDecoder:
             for symbols, lexer_state, column in self.lexer.outcomes(hypothesis.lexer_state, hypothesis.column, token):
                 after = self.read(hypothesis.parser, symbols, hypothesis.column, self.lexer.codes)
                 if after is not None:
-                    after = after._replace(read=after.read and (*after.read[:2], None))
+                    read = after.read
+                    before = read[2] if read and self._keeps_pairs else None
+                    after = after._replace(read=read and (*read[:2], before and (*before[:2], None)))
                     found[Hypothesis(after, lexer_state, column)] = None
         return tuple(found)
 

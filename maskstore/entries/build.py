@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.errors import GrammarError, VocabularyError
+from maskwright.analysis.arguments import clip
+from maskwright.analysis.errors import GrammarError, MaskwrightError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.legality.judge import Judge, Rules, need_rules
 from maskwright.analysis.legality.verdict import START
@@ -15,6 +16,7 @@ from maskwright.analysis.lexing.terminal_nfa import TerminalNfa, build_terminal_
 from maskwright.analysis.lexing.terminals import compile_terminals
 from maskwright.maskstore.entries.entries import Entries, StateEntries, collect_entries
 from maskwright.maskstore.entries.entry_table import NO_CELL, EntryTable
+from maskwright.maskstore.entries.pairs import pair_mappings
 from maskwright.maskstore.entries.streamline import SequencesAfter, Streamlined, count_entries, streamline
 from maskwright.maskstore.entries.walk import Walk
 from maskwright.maskstore.tokens import _kernels
@@ -31,29 +33,39 @@ def build_entry_table(
     *,
     streamlined: bool = True,
     rules: Rules = "normalised",
+    context: int = 1,
     progress: Progress | None = None,
 ) -> EntryTable:
     """The entry table of a grammar of lexing "nfa" and a vocabulary.
 
     streamlined : False keeps every entry.
     rules : what always-verdicts are judged on, see `Judge`.
+    context : the terminals by which entries are kept, 1 or 2: the lexer state's own, and the one
+        before it.
     progress : called with "walk" or a step of `streamline`, how much of it is done, and how much
         there is.
 
     Raises: GrammarError if the grammar has another lexing or, unless streamlined is False, no text.
     VocabularyError if no token stands for text. TerminalError if a terminal cannot be compiled.
-    LimitError if the lexer has too many states. MaskwrightError if `rules` is unknown.
+    LimitError if the lexer has too many states. MaskwrightError if `rules` or `context` is unknown.
     """
     need_rules(rules)
+    need_context(context, streamlined)
     _check_lexing(grammar)
     nfa = build_terminal_nfa(compile_terminals(grammar))
     entries = walk_vocabulary(grammar, nfa, vocabulary, progress)
     if not streamlined:
         return assemble(grammar, vocabulary, entries, None, rules)
-    result = streamline(
-        grammar, entries.walk.codes, entries.table, contexts_of(grammar, entries), Judge(grammar, rules), progress
-    )
-    return assemble(grammar, vocabulary, entries, result, rules)
+    judge = Judge(grammar, rules)
+    result = streamline(grammar, entries.walk.codes, entries.table, contexts_of(grammar, entries), judge, progress)
+    pairs = pair_mappings(grammar, entries, result, judge) if context == 2 else ()
+    return assemble(grammar, vocabulary, entries, result, rules, pairs)
+
+
+def need_context(context: object, streamlined: bool) -> None:
+    """Refuse a context that is neither 1 nor 2, and 2 where entries are not streamlined."""
+    if isinstance(context, bool) or context not in (1, 2) or (context == 2 and not streamlined):
+        raise MaskwrightError(f"context is {clip(context)}; expected 1, or 2 where entries are streamlined")
 
 
 def walk_vocabulary(
@@ -120,12 +132,18 @@ def known_lefts(grammar: Grammar, entries: Entries, state: StateEntries) -> list
 
 
 def assemble(
-    grammar: Grammar, vocabulary: Vocabulary, entries: Entries, result: Streamlined | None, rules: str
+    grammar: Grammar,
+    vocabulary: Vocabulary,
+    entries: Entries,
+    result: Streamlined | None,
+    rules: str,
+    pairs: Iterable[tuple[int, int, npt.NDArray[np.int32]]] = (),
 ) -> EntryTable:
     """The entry table of some entries.
 
     result : how `streamline` maps the sequences. None keeps all entries.
     rules : recorded in the table.
+    pairs : how sequences are mapped after two terminals (`pair_mappings`); none for a table of one.
     """
     builder = _TableBuilder(vocabulary, entries)
     nfa = entries.walk.nfa
@@ -133,12 +151,18 @@ def assemble(
     for state in entries.states:
         mapping = np.arange(len(entries.table), dtype=np.int32) if result is None else result.final(state.left)
         cell_of_state[state.state] = builder.add(state, mapping)
-    dependent = dependent_states(grammar, entries) if result is not None else []
-    cell_of_last = np.full((len(dependent), grammar.n_terminals + 1), NO_CELL, np.int32)
+    cells: dict[int, dict[int, int]] = {}
     if result is not None:
-        for row, state in enumerate(dependent):
-            for left in known_lefts(grammar, entries, state):
-                cell_of_last[row, left] = builder.add(state, result.final(left))
+        for state in dependent_states(grammar, entries):
+            lefts = known_lefts(grammar, entries, state)
+            cells[state.state] = {left: builder.add(state, result.final(left)) for left in lefts}
+    for second, left, mapping in pairs:
+        if not grammar.terminals[second].is_declared:  # no text spells it
+            for state in (each for each in entries.states if each.left == left):
+                cells.setdefault(state.state, {})[second] = builder.add(state, mapping)
+    cell_of_last = np.full((len(cells), grammar.n_terminals + 1), NO_CELL, np.int32)
+    for row, number in enumerate(sorted(cells)):
+        cell_of_last[row, list(cells[number])] = list(cells[number].values())
     states = [(state.left, state.sequences) for state in entries.states]
     counts = (
         {"original": np.array([len(sequences) for _, sequences in states], np.int32)}
@@ -151,7 +175,7 @@ def assemble(
         codes=entries.walk.codes,
         rules=rules,
         cell_of_state=cell_of_state,
-        dependent=np.array([state.state for state in dependent], np.int32),
+        dependent=np.array(sorted(cells), np.int32),
         cell_of_last=cell_of_last,
         counts=counts,
     )

@@ -25,8 +25,8 @@ NO_CELL = -1
 class EntryTable:
     """Masks by lexer state and terminal sequence.
 
-    A *cell* is a list of entries: those of one lexer state after one terminal. States with equal
-    entries share a cell.
+    A *cell* is a list of entries: those of one lexer state after one terminal or two. States with
+    equal entries share a cell.
 
     codes : the meaning of the symbols in `sequence_symbols`.
     rules : the rules on which always-verdicts were judged, see `Judge`.
@@ -36,12 +36,13 @@ class EntryTable:
     cell_of_state : (n_states + 1,) int32; the last is the cell of the start of the text. NO_CELL
         for states in which no text can stand between tokens.
     dependent : (n_dependent,) int32, ascending; the states whose own terminal does not tell what
-        the parser saw last: those inside ignored terminals and, with layout, inside newlines. Empty
-        if the table is not streamlined.
+        the parser saw last: those inside ignored terminals and, with layout, inside newlines. With
+        two terminals of context the others too. Empty if the table is not streamlined.
     cell_of_last : (n_dependent, n_terminals + 1) int32; the cell of a dependent state if the parser
-        has seen a certain terminal last. The last column holds where it has seen none, since the
-        text has just begun. NO_CELL where only `cell_of_state` holds. A state inside a newline has
-        just one such cell, under the newline itself: it holds outside brackets.
+        has seen a certain terminal last, before the state's own if it has seen that. The last
+        column holds where it has seen none, since the text has just begun. NO_CELL where only
+        `cell_of_state` holds. A state inside a newline has just one such cell, under the newline
+        itself: it holds outside brackets.
     sequence_start : (n_sequences + 1,) int32; the symbols of sequence n are
         sequence_symbols[sequence_start[n] : sequence_start[n + 1]]. Sequence 0 is empty.
     sequence_symbols : (n_symbols,) int32; terminals and the layout's events (`EventCodes`).
@@ -89,8 +90,8 @@ class EntryTable:
     def cell(self, state: int, last: int | None = None) -> int:
         """The cell of a lexer state; NO_CELL if no text can stand there between tokens.
 
-        last : the terminal that the parser has seen last, or START. In a `dependent` state it
-            chooses the cell. None if it must not be used.
+        last : the terminal that the parser has seen last, before the state's own if it has seen
+            that, or START. In a `dependent` state it chooses the cell. None if it must not be used.
         """
         if last is not None:
             row = int(np.searchsorted(self.dependent, state))

@@ -1,86 +1,84 @@
-"""Counts the entries that a second terminal of context would save in each lexer state.
+"""A second terminal of context, the first "future work" of the streamlining post.
 
-This is the first "future work" of the streamlining post. A store keyed by the last two terminals
-would have a cell for each lexer state and each terminal before the state's own. A decoder could
-make those that occur, lazily. Here they are only counted.
+A store keyed by the last two terminals has a cell for each lexer state and each terminal before the
+state's own: `build_entry_table` with context 2. `pair_savings` only counts what that gives.
 
 Source: Tran-Thien's streamlining post (2025).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.legality.judge import Case, Judge
 from maskwright.maskstore.entries.entries import Entries
 from maskwright.maskstore.entries.sequences import spoken_sequence
-from maskwright.maskstore.entries.streamline import Streamlined
+from maskwright.maskstore.entries.streamline import DELETED, Streamlined
 
 
-@dataclass(frozen=True, slots=True)
-class PairSavings:
-    """Mean entries of a lexer state, judged after one terminal and after two.
-
-    The mean is over all pairs of a lexer state and a terminal that can stand before the state's
-    own. The start of the text is left out, and so are states inside ignored terminals and newlines:
-    they have no left terminal.
-
-    n_contexts : the number of pairs.
-    mean_after_one : mean entries if only the state's own terminal is known; 0.0 without pairs.
-    mean_after_two : mean entries if the terminal before it is known too; 0.0 without pairs.
-    """
-
-    n_contexts: int
-    mean_after_one: float
-    mean_after_two: float
-
-
-def pair_savings(grammar: Grammar, entries: Entries, result: Streamlined, judge: Judge) -> PairSavings:
+def pair_savings(grammar: Grammar, entries: Entries, result: Streamlined, judge: Judge) -> tuple[int, float, float]:
     """Count the entries that never- and always-verdicts after two terminals leave.
+
+    entries, result, judge : as of `pair_mappings`.
+
+    Returns the number of pairs of a lexer state and a terminal that can stand before the state's
+    own, and means over these: the entries after the state's own terminal, and after both. States
+    inside ignored terminals and newlines have none, and are left out.
+
+    Cost: about 5 us for each (pair of terminals, sequence); 2 s for python.lark at V = 32k.
+    """
+    counts = [
+        [len(np.unique(mapped[mapped >= 0])) for mapped in (result.final(left)[used], mapping[used])]
+        for _, left, mapping in pair_mappings(grammar, entries, result, judge)
+        for used in (state.sequences for state in entries.states if state.left == left)
+    ]
+    one, two = np.mean(counts or [[0, 0]], axis=0).tolist()
+    return len(counts), one, two
+
+
+def pair_mappings(
+    grammar: Grammar, entries: Entries, result: Streamlined, judge: Judge
+) -> Iterator[tuple[int, int, npt.NDArray[np.int32]]]:
+    """What never- and always-verdicts after two terminals make of the sequences.
 
     entries : the entries before streamlining.
     result : how they were streamlined.
     judge : the grammar's judge.
 
-    Cost: about 5 us for each (pair of terminals, sequence); 2 s for python.lark at V = 32k.
+    Yields each terminal that can stand before a state's own, the state's own, and the mapping of
+    the sequences after both, as `Streamlined.final` has it after the state's own.
     """
-    states: dict[int, list[list[int]]] = {}
+    used: dict[int, set[int]] = {}
     for state in entries.states:
         if state.left >= 0:
-            mapped = result.final(state.left)[state.sequences]
-            states.setdefault(state.left, []).append(np.unique(mapped[mapped >= 0]).tolist())
-    before = {
-        left: [int(y) for y in np.flatnonzero(judge.follow[:-1, left]) if int(y) not in grammar.ignored]
-        for left in states
-    }
-    cases: list[Case] = []
-    numbers: list[tuple[int, int, int]] = []
-    for left, sequences in states.items():
-        used = sorted({number for state_sequences in sequences for number in state_sequences if number})
-        for second in before[left]:
-            for number in used:
-                cases.append((second, (left, *spoken_sequence(entries.walk.codes, result.table[number]))))
-                numbers.append((second, left, number))
-    never = judge.never(cases)
+            used.setdefault(state.left, set()).update(result.final(state.left)[state.sequences].tolist())
+    pairs = [
+        (second, left)
+        for left in used
+        for second in np.flatnonzero(judge.follow[:-1, left]).tolist()
+        if second not in grammar.ignored
+    ]
+    numbers = {left: sorted(number for number in found if number > 0) for left, found in used.items()}
+    cases: list[Case] = [
+        (second, (left, *spoken_sequence(entries.walk.codes, result.table[number])))
+        for second, left in pairs
+        for number in numbers[left]
+    ]
+    never = iter(judge.never(cases).tolist())
     prover = judge.always_deciders.prover()
-    outcome: dict[tuple[int, int, int], int] = {}
-    for (second, sequence), key, is_never in zip(cases, numbers, never.tolist(), strict=True):
-        if is_never:
-            outcome[key] = -1
-        else:
+    each = iter(cases)
+    for second, left in pairs:
+        outcome = np.arange(len(result.table), dtype=np.int32)
+        for number in numbers[left]:
+            _, sequence = next(each)
             plain = judge.newline not in (second, *sequence) and min(sequence) >= 0
-            outcome[key] = 0 if plain and prover.implies(second, sequence[:1], sequence) else key[2]
-    one: list[int] = []
-    two: list[int] = []
-    for left, sequences in states.items():
-        for second in before[left]:
-            for state_sequences in sequences:
-                left_over = {outcome[second, left, number] if number else 0 for number in state_sequences}
-                one.append(len(state_sequences))
-                two.append(len(left_over - {-1}))
-    if not one:
-        return PairSavings(0, 0.0, 0.0)
-    return PairSavings(len(one), float(np.mean(one)), float(np.mean(two)))
+            if next(never):
+                outcome[number] = DELETED
+            elif plain and prover.implies(second, sequence[:1], sequence):
+                outcome[number] = 0
+        mapping = result.final(left)
+        yield second, left, np.where(mapping >= 0, outcome[mapping], DELETED)

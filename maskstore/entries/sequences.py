@@ -41,11 +41,5 @@ def spoken_sequence(codes: EventCodes, sequence: Symbols) -> Symbols:
     """
     if not sequence or max(sequence) < codes.n_terminals:
         return sequence
-    symbols = []
-    for symbol in sequence:
-        kind, value = codes.decode(symbol)
-        if kind == "terminal":
-            symbols.append(value)
-        elif kind == "newline_at":
-            symbols.append(ENDED_NEWLINE)
-    return tuple(symbols)
+    decoded = (codes.decode(symbol) for symbol in sequence)
+    return tuple(value if kind == "terminal" else ENDED_NEWLINE for kind, value in decoded if kind != "leave")

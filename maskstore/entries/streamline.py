@@ -212,10 +212,8 @@ class _Streamliner:
 
     def delete_non_paths(self) -> None:
         """Delete sequences that are no path of the follow graph."""
-        for left, ids in self.current.items():
-            used, inverse = np.unique(ids, return_inverse=True)
-            kept = [number >= 0 and self.judge.is_path(left, self.spoken(number)) for number in used.tolist()]
-            ids[~np.array(kept, np.bool_)[inverse]] = DELETED
+        pairs = self._pairs_in_use()
+        self._map({(left, n): DELETED for left, n in pairs if not self.judge.is_path(left, self.spoken(n))})
 
     def _can_stand_left(self, symbol: int) -> bool:
         """Whether a suffix after this symbol may be dropped.
@@ -237,15 +235,12 @@ class _Streamliner:
                 symbols = symbols[:-1]
             return symbols
 
-        self._map_each(folded)
+        self._map({(left, n): self.table.number(folded(left, self.table[n])) for left, n in self._pairs_in_use()})
 
-    def _map_each(self, change: Callable[[int, Symbols], Symbols]) -> None:
-        """Map every sequence in use, after each left symbol in a way of its own."""
+    def _map(self, target: dict[tuple[int, int], int]) -> None:
+        """Map sequences, by left symbol and number, to others or DELETED. The rest stays."""
         for left, ids in self.current.items():
-            known: dict[int, int] = {DELETED: DELETED}
-            for number in np.unique(ids[ids >= 0]).tolist():
-                known[number] = self.table.number(change(left, self.table[number]))
-            self.current[left] = np.array([known[number] for number in ids.tolist()], np.int64)
+            self.current[left] = np.array([target.get((left, n), n) for n in ids.tolist()], np.int64)
 
     def _pairs_in_use(self) -> list[tuple[int, int]]:
         """The distinct pairs of a left symbol and the number of a sequence that is not empty."""
@@ -270,11 +265,7 @@ class _Streamliner:
         pairs = self._pairs_in_use()
         cases = list(dict.fromkeys((left, self.spoken(number)) for left, number in pairs))
         never = dict(zip(cases, self.judge.never(cases, self._ticker("never", len(cases))).tolist(), strict=True))
-        gone = {(left, number) for left, number in pairs if never[left, self.spoken(number)]}
-        for left, ids in self.current.items():
-            for index in np.flatnonzero(ids > 0).tolist():
-                if (left, int(ids[index])) in gone:
-                    ids[index] = DELETED
+        self._map({(left, n): DELETED for left, n in pairs if never[left, self.spoken(n)]})
 
     def fold_always(self) -> None:
         """Drop the longest suffix that is proved always legal after the symbol before it."""
@@ -293,13 +284,8 @@ class _Streamliner:
             continuations[left, number] = found
         cases = list(dict.fromkeys(case for found in continuations.values() for _, case in found))
         always = dict(zip(cases, self.judge.always(cases, self._ticker("always", len(cases))).tolist(), strict=True))
-        target = {
-            pair: next((kept for kept, case in found if always[case]), len(self.table[pair[1]]))
-            for pair, found in continuations.items()
-        }
-        for left, ids in self.current.items():
-            known = {n: self.table.number(self.table[n][: target[left, n]]) for n in np.unique(ids[ids > 0]).tolist()}
-            self.current[left] = np.array([known.get(n, n) for n in ids.tolist()], np.int64)
+        proved = {pair: [kept for kept, case in found if always[case]] for pair, found in continuations.items()}
+        self._map({pair: self.table.number(self.table[pair[1]][: kept[0]]) for pair, kept in proved.items() if kept})
 
     def merge_joint(self) -> None:
         """Merge sequences that are proved legal after the same prefixes."""
@@ -307,9 +293,7 @@ class _Streamliner:
         pairs = [(left, n) for left, n in self._pairs_in_use() if max(self.table[n]) < self.grammar.n_terminals]
         cases = [(left, self.table[number]) for left, number in pairs]
         leaders = joint_representatives(self.judge, cases, self._ticker("joint", len(cases)))
-        target = {pair: pairs[leader][1] for pair, leader in zip(pairs, leaders, strict=True)}
-        for left, ids in self.current.items():
-            self.current[left] = np.array([target.get((left, n), n) for n in ids.tolist()], np.int64)
+        self._map({pair: pairs[leader][1] for pair, leader in zip(pairs, leaders, strict=True)})
 
     def merge_exact(self) -> None:
         """Delete, shorten and merge sequences by what an LR parser does with them on all stacks."""
@@ -330,8 +314,7 @@ class _Streamliner:
                     counts[verdict] += 1
                 is_never = verdict == "never"
                 target[group.left, number] = DELETED if is_never else self.table.number((*group.head, *kept))
-        for left, ids in self.current.items():
-            self.current[left] = np.array([target.get((left, n), n) for n in ids.tolist()], np.int64)
+        self._map(target)
 
 
 def count_entries(

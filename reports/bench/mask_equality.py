@@ -1,4 +1,5 @@
-"""Masks of the original and of the streamlined store, compared at every position of real Python files, and what each asks of the parser.
+"""Masks of the original store and of the streamlined ones, of one terminal of context and of two, compared at every position of real Python
+files, and what each asks of the parser.
 
 python reports/bench/mask_equality.py [--tokenizer mistral-7b-v0.1] [--positions 110000]
 """
@@ -26,10 +27,12 @@ def main() -> None:
     arguments = parser.parse_args()
     encode = encoder(arguments.tokenizer)
     grammar, vocabulary = mw.load_grammar("lark:python", lexing="nfa"), mw.load_vocabulary(arguments.tokenizer)
-    decoders = [
-        mw.ReferenceDecoder(mw.build_store(grammar, vocabulary, streamlined=streamlined))
-        for streamlined in (True, False)
-    ]
+    stores = {
+        "original": mw.build_store(grammar, vocabulary, streamlined=False),
+        "streamlined": mw.build_store(grammar, vocabulary),
+        "two_terminals": mw.build_store(grammar, vocabulary, context=2),
+    }
+    decoders = [mw.ReferenceDecoder(store) for store in stores.values()]
     positions = files = different = refused = 0
     begin = time.process_time()
     for record in track(list(python_files()), description="files"):
@@ -51,7 +54,7 @@ def main() -> None:
         try:
             for token in tokens:
                 masks = [decoder.mask() for decoder in decoders]
-                different += not np.array_equal(*masks)
+                different += not all(np.array_equal(mask, masks[0]) for mask in masks[1:])
                 if not (masks[0][token >> 5] >> (token & 31)) & 1:
                     refused += 1
                 for decoder in decoders:
@@ -60,10 +63,8 @@ def main() -> None:
         except IllegalTokenError as error:
             print(f"{record['path']}: {error}")
             continue
-    streamlined, original = decoders
     calls = {
-        "original": round(original.n_parser_calls / original.n_masks, 3),
-        "streamlined": round(streamlined.n_parser_calls / streamlined.n_masks, 3),
+        name: round(decoder.n_parser_calls / decoder.n_masks, 3) for name, decoder in zip(stores, decoders, strict=True)
     }
     facts = {
         "tokenizer": arguments.tokenizer,

@@ -66,6 +66,7 @@ MEASURED: dict[str, tuple[str, ...]] = {
     ),
     "oracle_agreement": (*_STORE, *_ENGINE),
     "perplexity": ("decoding/generation", "maskstore/canonical", *_ENGINE, *_SCHEMA),
+    "post_counts": (*_ENTRIES, "src/maskwright/report"),
     "proof_mutations": ("analysis", "maskstore", "decoding"),
     "pyformlang_agreement": (*_READ, "analysis/legality"),
     "reach": (*_STORE, *_ENGINE, "tests/byte_parser.py"),

@@ -1,23 +1,29 @@
 """The streamlining post's counts under several recipes: what each reading of its words gives (docs/sources.md).
 
-python reports/bench/post_counts.py [--grammar FILE --start RULE]
+python reports/bench/post_counts.py [--grammar FILE --start RULE | --record]
 
 With --grammar: the python.lark of another lark, as `pip download --no-deps lark==1.1.5` brings it (lark/grammars/python.lark in the wheel).
+With --record: writes a record, which also has the counts of `maskwright analyze`, and the sizes of stores by terminals of context.
 """
 
 from __future__ import annotations
 
 import argparse
+import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
+from common import write_record
 
 import maskwright as mw
 from maskwright.analysis.lexing.post import post_terminals
 from maskwright.analysis.lexing.terminal_nfa import TerminalNfa, build_terminal_nfa
 from maskwright.maskstore.entries.entries import collect_entries
+from maskwright.maskstore.entries.entry_table import EntryTable
 from maskwright.maskstore.entries.walk import Walk
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.vocabulary import post_tokens
@@ -30,6 +36,7 @@ class Recipe(NamedTuple):
     distinct : whether pieces that are equal once their leading spaces are gone are counted once.
     backs_up : whether a lexeme that is unfinished at a token's end may also have ended earlier.
     all_states : whether the states in which no text can end are counted, too: those in which a terminal begins.
+    spaces : which white space of pieces is stripped: "leading" spaces, "all" at both ends, or "none".
     """
 
     name: str
@@ -37,6 +44,7 @@ class Recipe(NamedTuple):
     distinct: bool = False
     backs_up: bool = True
     all_states: bool = False
+    spaces: str = "leading"
 
 
 RECIPES = (
@@ -47,7 +55,12 @@ RECIPES = (
     Recipe("equal pieces once", distinct=True),
     Recipe("initial states, too", all_states=True),
     Recipe("initial states, and special pieces are texts", pieces="special", all_states=True),
+    Recipe("spaces are left as they are", spaces="none"),
+    Recipe("white space stripped at both ends", spaces="all"),
 )
+
+
+DEFAULTS = ("lark:python", None, "mistral-7b-v0.1")
 
 
 class RecipeWalk(Walk):
@@ -68,7 +81,11 @@ class RecipeWalk(Walk):
 
 def texts(recipe: Recipe, vocabulary: Vocabulary) -> list[bytes]:
     """The texts that a recipe reads."""
-    found = [token for _, token in post_tokens(vocabulary)]
+    if recipe.spaces == "leading":
+        found = [token for _, token in post_tokens(vocabulary)]
+    else:
+        pieces = (token for i, token in enumerate(vocabulary.tokens) if i not in vocabulary.byte_pieces)
+        found = [text for token in pieces if (text := token.strip() if recipe.spaces == "all" else token)]
     if recipe.pieces:
         found += [name.encode() for name in vocabulary.special.values()]
     if recipe.pieces == "special and byte":
@@ -89,12 +106,64 @@ def count(grammar: mw.Grammar, vocabulary: Vocabulary) -> Iterator[tuple[Recipe,
         yield recipe, behind, sum(len(state.sequences) for state in entries.states), entries.n_token_nfa_rows
 
 
+def counts(grammar: mw.Grammar, vocabulary: Vocabulary) -> dict[str, Any]:
+    """What the post counts, of `maskwright analyze`."""
+    facts = mw.analyze(grammar, vocabulary, pairs=True, forecast=False, lint=False).to_dict()
+    post, lexer = facts["entries"][0], build_terminal_nfa(post_terminals(grammar))
+    assert (post["reading"], post["rules"]) == ("post", "lark")
+    (behind,) = (s["original"] for s in facts["post_states"] if (s["terminal"], s["text"]) == ("DEF", "def"))
+    return {
+        "terminals": facts["grammar"]["terminals"],
+        "declared": len(facts["grammar"]["declared"]),
+        "nonterminals": facts["grammar"]["nonterminals"],
+        "rules": facts["grammar"]["rules"],
+        "lexer": facts["lexer"]["post"],
+        "reading_transitions": int((lexer.next_state >= 0).sum(dtype=np.int64)),
+        "accepting_states": int(lexer.is_accepting.sum()),
+        "sound_lexer": facts["lexer"]["sound"],
+        "classes": len(facts["interchange"]["classes"]),
+        "terminals_in_classes": facts["interchange"]["terminals"],
+        "behind_def": behind,
+        "entries": {key: value for key, value in post.items() if key != "seconds"},
+        "rows": facts["token_nfa"]["post"]["rows"],
+        "resting_states": {"post": len(facts["post_states"]), "sound": len(facts["states"])},
+        "parser_calls": facts["parser_calls"],
+        "pair_contexts": facts["pair_contexts"],
+    }
+
+
+def by_context(grammar: mw.Grammar, vocabulary: Vocabulary) -> dict[str, Any]:
+    """Sizes of the stores whose entries are kept by one terminal of context, and by two."""
+    found = {}
+    for context in (1, 2):
+        begin = time.process_time()
+        store = mw.build_store(grammar, vocabulary, context=context)
+        seconds = time.process_time() - begin
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "store.safetensors"
+            mw.save_store(store, path)
+            size = path.stat().st_size
+        assert isinstance(store, EntryTable)
+        found[str(context)] = {
+            "entries": store.n_entries,
+            "cells": store.n_cells,
+            "masks": len(store.masks),
+            "mask_bytes": store.masks.n_bytes,
+            "file_bytes": size,
+            "cpu_seconds": round(seconds, 2),
+        }
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--grammar", default="lark:python")
     parser.add_argument("--start")
     parser.add_argument("--tokenizer", default="mistral-7b-v0.1")
+    parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
+    if options.record and (options.grammar, options.start, options.tokenizer) != DEFAULTS:
+        parser.error("--record is of lark:python and mistral-7b-v0.1")
     grammar = mw.load_grammar(options.grammar, start=options.start, lexing="nfa")
     nfa = build_terminal_nfa(post_terminals(grammar))
     print(
@@ -103,8 +172,18 @@ def main() -> None:
     print(f"{grammar.n_nonterminals} nonterminals, {len(grammar.rules)} rules;")
     print(f"{nfa.n_nfa_states} states, {nfa.n_transitions:,} transitions")
     print("| recipe | sequences behind `def` | entries | rows |\n|---|---|---|---|")
-    for recipe, behind, entries, rows in count(grammar, mw.load_vocabulary(options.tokenizer)):
+    vocabulary = mw.load_vocabulary(options.tokenizer)
+    recipes = {}
+    for recipe, behind, entries, rows in count(grammar, vocabulary):
         print(f"| {recipe.name} | {behind:,} | {entries:,} | {rows:,} |")
+        recipes[recipe.name] = {"behind_def": behind, "entries": entries, "rows": rows}
+    if options.record:
+        facts = {
+            "counts": counts(grammar, vocabulary),
+            "recipes": recipes,
+            "by_context": by_context(grammar, vocabulary),
+        }
+        write_record("post_counts", "python reports/bench/post_counts.py --record", facts)
 
 
 if __name__ == "__main__":

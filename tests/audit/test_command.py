@@ -100,6 +100,24 @@ def test_the_engine_s_own_grammar_reaches_it(runner: CliRunner, arguments: list[
     assert result.exit_code == 2 and "AssertionError" in result.output
 
 
+def test_a_pattern_is_both_grammars(runner: CliRunner, tmp_path: Path) -> None:
+    """Of the engine and of what is right: with its slashes, from the command line or a file."""
+    pytest.importorskip("interegular")
+    (tmp_path / "t.jsonl").write_text('{"text": "12/7"}\n{"text": "0/345"}\n')
+    command = ["audit", "interegular", "-t", "python-tiny", "t.jsonl", "--json", "-", "--grammar"]
+    (tmp_path / "fraction.regex").write_text(r"[0-9]+/[0-9]+" + "\n")
+    for pattern in ("[0-9]+/[0-9]+", r"[0-9]+\/[0-9]+", "fraction.regex"):
+        result = runner.invoke(app, [*command, pattern, "--from", "regex"])
+        assert result.exit_code == 0, result.output
+        facts = json.loads(result.stdout)
+        assert facts["agrees"] and facts["counts"]["masks"] >= 6 and facts["engine"]["grammar"] == "pattern.regex"
+    (tmp_path / "other.regex").write_text("[0-9]+/[0-8]+")
+    result = runner.invoke(app, [*command, "[0-9]+/[0-9]+", "--from", "regex", "--engine-grammar", "other.regex"])
+    assert result.exit_code == 1 and json.loads(result.stdout)["engine"]["grammar"] == "other.regex"
+    result = runner.invoke(app, ["audit", "interegular", "[0-9]+"])
+    assert result.exit_code == 2 and "--grammar PATTERN --from regex" in " ".join(result.output.split())
+
+
 @pytest.mark.slow
 def test_interrupted(runner: CliRunner, arguments: list[str], tmp_path: Path) -> None:
     (tmp_path / "asleep.py").write_text(

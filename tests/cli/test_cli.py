@@ -160,6 +160,16 @@ def test_conflicts_are_an_option(runner: CliRunner, tokenizer: str, tmp_path: Pa
     assert runner.invoke(app, ["info", "sums.lark", "-t", tokenizer, "--conflicts", "none"]).exit_code == 2
 
 
+def test_export_keeps_entries_by_two_terminals(runner: CliRunner, small: str, tokenizer: str) -> None:
+    command = ["export", small, "-t", tokenizer, "--lexing", "nfa", "--json", "-"]
+    one, two = (
+        json.loads(runner.invoke(app, [*command, "-o", f"{n}.safetensors", "--context", n]).stdout) for n in "12"
+    )
+    assert two["entries"] > one["entries"]
+    read = json.loads(runner.invoke(app, ["info", "2.safetensors", "--json", "-"]).stdout)
+    assert read["entries"] == two["entries"]
+
+
 def test_export_original_keeps_every_entry(runner: CliRunner, small: str, tokenizer: str) -> None:
     runner.invoke(app, ["export", small, "-t", tokenizer, "-o", "s.safetensors", "--lexing", "nfa"])
     runner.invoke(app, ["export", small, "-t", tokenizer, "-o", "o.safetensors", "--original", "--lexing", "nfa"])
@@ -241,7 +251,7 @@ def test_bad_arguments(runner: CliRunner, tmp_path: Path, arguments: list[str], 
     assert [path for path in sorted(tmp_path.iterdir()) if path.name != "cache"] == before
 
 
-@pytest.mark.parametrize("option", [["--original"], ["--rules", "lark"]])
+@pytest.mark.parametrize("option", [["--original"], ["--rules", "lark"], ["--context", "2"]])
 def test_options_of_lexing_nfa_are_refused_elsewhere(
     runner: CliRunner, small: str, tokenizer: str, option: list[str], tmp_path: Path
 ) -> None:

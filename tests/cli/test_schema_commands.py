@@ -203,7 +203,8 @@ def test_options_of_another_kind_are_refused(runner: CliRunner) -> None:
     assert "json is not a JSON schema, and --lenient is for one" in refused(runner, "lint", "json", "--lenient")
     assert "--escapes is for one" in refused(runner, "analyze", "g.gbnf", "--escapes", "minimal")
     assert "--key-order is for one" in refused(runner, "analyze", "g.gbnf", "--key-order", "schema")
-    assert "does not apply" in refused(runner, "export", "p.json", "-t", "python-tiny", "-o", "x", "--original")
+    for option in (["--original"], ["--context", "2"]):
+        assert "does not apply" in refused(runner, "export", "p.json", "-t", "python-tiny", "-o", "x", *option)
     assert "only these are audited" in refused(runner, "audit", "m:C", "good.json", "-g", "g.gbnf", "-t", "python-tiny")
     assert "--lexing is for one" in refused(runner, "audit", "m:C", "-g", "p.json", "--lexing", "longest")
     assert "--lexing is for one" in refused(runner, "warm-up", "p.json", "-t", "python-tiny", "--lexing", "longest")

@@ -203,6 +203,14 @@ def test_json_schemas(compiler: Any) -> None:
 
     assert accepts('{"a": 1}') and not accepts('{"b": 1}') and accepts('{"b": 1}', strict_mode=False)
     assert not accepts('{"a":  1}', max_whitespace_cnt=1)
+    schema = {
+        "type": "object",
+        "properties": {"why": {"type": "string"}, "so": {"type": "integer"}},
+        "required": ["so"],
+    }
+    for any_order in (False, True):
+        matcher = xgr.GrammarMatcher(compiler.compile_json_schema(schema, any_order=any_order))
+        assert matcher.accept_string('{"so": 1, "why": ""}') == any_order
     anything = xgr.GrammarMatcher(compiler.compile_builtin_json_grammar())
     assert anything.accept_string("[1]") and anything.is_completed()
 

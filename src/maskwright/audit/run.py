@@ -6,6 +6,7 @@ In: a store, paths, an engine's name. Out: an `AuditReport`.
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -47,7 +48,7 @@ def audit(
     *,
     grammar_text: str,
     tokenizer: Any = None,
-    engine_grammar: str | os.PathLike[str] | None = None,
+    engine_grammar: str | os.PathLike[str] | EngineGrammar | None = None,
     python: str | None = None,
     timeout: float = 60.0,
     suffixes: Sequence[str] = (),
@@ -68,7 +69,8 @@ def audit(
     grammar_text : the grammar as Lark reads it, for engines that read it too.
     tokenizer : encodes the texts; as for `load_encoder`. By default the built-in tokenizer of the
         store's vocabulary.
-    engine_grammar : a file with the grammar in the engine's own language, or builtin:NAME.
+    engine_grammar : a file with the grammar in the engine's own language, or builtin:NAME; or what
+        `read_pattern` returns.
     python : the interpreter that has the engine; by default this one.
     timeout : seconds that the engine has for a mask. It has ten times as many for the grammar.
     max_positions : masks compared. If the corpus has more positions, they are drawn at random.
@@ -143,13 +145,21 @@ _OUTCOMES = (WHOLE, REFUSED, RESPELLED, OUTSIDE, FAILED, OVER_LIMIT, NOT_DRAWN)
 """The outcomes of a text, in the order of the report."""
 
 
-def _engine_grammar(text: str, own: str | os.PathLike[str] | None) -> EngineGrammar:
+def read_pattern(source: str) -> tuple[str, EngineGrammar]:
+    """A pattern, or a file of one, as a grammar in Lark and as an engine of patterns reads it."""
+    pattern = (read_file(source) if os.path.isfile(source) else source).removesuffix("\n").removesuffix("\r")
+    literal = re.sub(r"(?s)\\.|/|\n", lambda one: {"/": "\\/", "\n": "\\n"}.get(one[0], one[0]), pattern)
+    text = f"start: PATTERN\nPATTERN: /{literal}/\n"
+    return text, EngineGrammar(text, pattern, "pattern.regex")
+
+
+def _engine_grammar(text: str, own: str | os.PathLike[str] | EngineGrammar | None) -> EngineGrammar:
     """The grammar for the engine.
 
-    own : a file with it in the engine's language, or builtin:NAME; None if there is neither.
+    own : as `audit` takes it; None if there is none in the engine's language.
     """
-    if own is None:
-        return EngineGrammar(text)
+    if own is None or isinstance(own, EngineGrammar):
+        return own or EngineGrammar(text)
     name = os.fspath(own)
     return EngineGrammar(text, "" if name.startswith(BUILT_IN) else read_file(name), name)
 

@@ -30,7 +30,7 @@ _ALL = ("llguidance", "xgrammar", "outlines")
 
 
 @app.command(epilog=_EPILOG)
-@takes_options(OF_LARK)
+@takes_options((*OF_LARK, "syntax"))
 def audit(
     engine: Annotated[
         str,
@@ -53,7 +53,7 @@ def audit(
             "--grammar",
             "-g",
             metavar="GRAMMAR",
-            help="The grammar of the texts, or a JSON schema, as for maskwright analyze.",
+            help="The grammar of the texts, or a JSON schema, as for maskwright analyze; with --from regex a pattern, for the engine too.",
         ),
     ] = None,
     tokenizer: TokenizerOption = None,
@@ -110,6 +110,7 @@ def audit(
         from maskwright.analysis.loading.names import find_source, grammar_text
         from maskwright.audit.remote import check_engine
         from maskwright.audit.run import audit as run
+        from maskwright.audit.run import read_pattern
         from maskwright.cli.audit_schemas import audit_of_schema, is_schema
         from maskwright.validation.corpus import suffixes_of
 
@@ -121,9 +122,10 @@ def audit(
         check_writable(json_file, inputs=(source, tokenizer, engine_grammar, python, module or None, *given))
         if source is None:
             raise MaskwrightError(
-                "name what is right: --grammar GRAMMAR, or a JSON schema's file in place of the engine"
+                "name what is right: --grammar GRAMMAR, --grammar PATTERN --from regex, or a JSON schema's file in place of the engine"
             )
-        if syntax_of(source, options) == "schema":
+        syntax, own = syntax_of(source, options), cast(Any, engine_grammar)
+        if syntax == "schema":
             options.refuse(OF_LARK, source, "a grammar in Lark")
             others = {"--tokenizer": tokenizer, "--engine-grammar": engine_grammar, "--limit": limit}
             for name, value in others.items():
@@ -143,15 +145,18 @@ def audit(
         if not given:
             raise MaskwrightError("no texts to audit on: name files, folders, globs or .jsonl files")
         assert grammar is not None
+        if syntax == "regex":
+            grammar, of_pattern = read_pattern(grammar)
+            own, syntax, options = own or of_pattern, "lark", options._replace(syntax=None)
         if tokenizer is None:
             raise MaskwrightError("masks need a vocabulary: name the tokenizer (--tokenizer)")
         if options.lexing == "nfa":
             raise MaskwrightError("lexing 'nfa' has no exact masks to audit against: --lexing longest or contextual")
         if json_file is not None:
             check_not_texts([json_file], given, suffixes or suffixes_of(find_source(grammar).name))
-        if syntax_of(grammar, options) != "lark":
+        if syntax != "lark":
             raise MaskwrightError(
-                f"{grammar} is neither a grammar in Lark nor a JSON schema, and only these are audited"
+                f"{grammar} is neither a grammar in Lark nor a JSON schema or pattern, and only these are audited"
             )
         store = load_or_build_store(grammar, tokenizer, options)
         with progress_bars() as progress:
@@ -161,7 +166,7 @@ def audit(
                 engine,
                 grammar_text=grammar_text(grammar),
                 tokenizer=tokenizer,
-                engine_grammar=engine_grammar,
+                engine_grammar=own,
                 python=python,
                 timeout=timeout,
                 suffixes=suffixes or (),

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from maskwright.decoding.generation import Completion, Generation
     from maskwright.decoding.generation.counts import TokenCounts
     from maskwright.maskstore.vocabulary import Vocabulary
+    from maskwright.python_names import PythonNames
     from maskwright.stores.composed_store import ComposedStore
     from maskwright.stores.schema_store import SchemaStore
     from maskwright.stores.sources import Constraint
@@ -158,7 +159,6 @@ def complete(
         }
         from maskwright.completion import check_model, check_model_name, load_model, start_completion, vocabulary_of
         from maskwright.decoding.generation.options import check_options
-        from maskwright.python_names import PythonNames
 
         check_options(options)
         if reference is not None:
@@ -177,7 +177,8 @@ def complete(
         else:
             check_no_grammar_options(store, of_grammar)
             compiled = _load(store, tokenizer)
-        options["names"] = None if names is None else PythonNames(names, prompt_file)
+        if names is not None:
+            options["names"] = _python_names(names, prompt_file, store, getattr(compiled, "grammar", grammar))
         if compiled is not None:
             _check_prompt(compiled, text, max_tokens, close)
             options["counts"] = _counts(counts, compiled)
@@ -254,6 +255,15 @@ def _prompt(prompt: str | None, path: Path | None) -> str:
     from maskwright.prompts import as_text
 
     return as_text(data)[1]
+
+
+def _python_names(folder: Path, prompt_file: Path | None, source: str, read: Any) -> PythonNames:
+    from maskwright.python_names import TERMINAL, PythonNames
+    from maskwright.validation.corpus import SUFFIXES, suffixes_of
+
+    if TERMINAL not in getattr(read, "terminal_number", ()) or suffixes_of(read.name) not in ((), SUFFIXES["python"]):
+        raise MaskwrightError(f"--names is for grammars of Python, such as python, and {source} is none: leave it out")
+    return PythonNames(folder, prompt_file)
 
 
 def _check_reference(name: str) -> None:

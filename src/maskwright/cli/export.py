@@ -46,6 +46,9 @@ def export(
     original: Annotated[
         bool, typer.Option("--original", help="Lexing nfa: keep every entry, no streamlining, for comparison.")
     ] = False,
+    context: Annotated[
+        int, typer.Option(min=1, max=2, metavar="N", help="Lexing nfa: keep entries by the last N terminals, 1 or 2.")
+    ] = 1,
     refresh: RefreshOption = False,
     json_file: JsonOption = None,
 ) -> None:
@@ -60,12 +63,14 @@ def export(
         check_writable(output, json_file, inputs=(grammar, tokenizer))
         if tokenizer is None:
             raise MaskwrightError("a mask store is for one tokenizer: name it (--tokenizer)")
-        if original:
+        if original or context != 1:
             loaded, vocabulary = load_inputs(grammar, tokenizer, options)
             assert vocabulary is not None
             given: Any = loaded
             with progress_bars() as progress:
-                store: AnyStore = build_store(given, vocabulary, streamlined=False, progress=progress)
+                store: AnyStore = build_store(
+                    given, vocabulary, streamlined=not original, rules=rules, context=context, progress=progress
+                )
         else:
             store = load_or_build_store(grammar, tokenizer, options, rules, refresh)
         save_store(store, output)

@@ -36,7 +36,7 @@ from maskwright.cli.constraints import (
 
 _EPILOG = """Example: maskwright validate python.safetensors src/ --check replay --reference python
 
-Exit codes: 0 the check passed; 1 it failed, or a text could not be read or judged; 2 usage or bad input; 130 interrupted."""
+Exit codes: 0 passed; 1 failed, a text could not be read or judged, or none is of the grammar; 2 usage or bad input; 130 interrupted."""
 
 
 @app.command(epilog=_EPILOG)

@@ -348,11 +348,11 @@ def _vocabulary_facts(
             facts["states"] = _state_facts(grammar, entries, counts, result)
             if pairs:
                 with clock.measure("legality"):
-                    savings = pair_savings(read, entries, result, judges["normalised"])
+                    n_pairs, one, two = pair_savings(read, entries, result, judges["normalised"])
                 facts["pair_contexts"] = {
-                    "contexts": savings.n_contexts,
-                    "mean_entries_after_one": round(savings.mean_after_one, 3),
-                    "mean_entries_after_two": round(savings.mean_after_two, 3),
+                    "contexts": n_pairs,
+                    "mean_entries_after_one": round(one, 3),
+                    "mean_entries_after_two": round(two, 3),
                 }
             facts["remembered"] = _remembered_facts(store)
     first = "post" if "post" in facts["token_nfa"] else "sound"

@@ -14,6 +14,7 @@ from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.nesting import read_json
 from maskwright.analysis.schema.spacing import WIDEST_INDENT
+from maskwright.analysis.schema.style import KeyOrder
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.tokenizer_json import byte_level_alphabet
 from maskwright.serving.options import RequestOptions
@@ -335,13 +336,14 @@ class GrammarCompiler(Partial):
         separators : (",", ":"), or those that `json.dumps` has by default; others are refused.
         strict_mode : objects with `properties` have no others, unless the schema says so.
         max_whitespace_cnt : how much white space may come in a row where any may.
-        any_order : no meaning: members come in any order, and required ones are asked for.
+        any_order : whether members come in any order, not in the schema's. Required ones must come.
         """
         whitespace = _whitespace(any_whitespace, indent, separators, max_whitespace_cnt)
         if hasattr(schema, "model_json_schema"):
             schema = schema.model_json_schema()
         text = as_json("schema", schema)
-        return self._request("json", text, RequestOptions(whitespace, additional_properties=not strict_mode))
+        order: KeyOrder = "any" if any_order else "schema"
+        return self._request("json", text, RequestOptions(whitespace, not strict_mode, order))
 
     def compile_builtin_json_grammar(self) -> CompiledGrammar:
         """Any JSON value."""

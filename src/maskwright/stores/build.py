@@ -11,13 +11,13 @@ from maskwright.analysis.legality.judge import Rules, need_rules
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar
 from maskwright.analysis.nesting import on_own_stack
 from maskwright.decoding.dead import refuse_dead
-from maskwright.maskstore.entries.build import build_entry_table
+from maskwright.maskstore.entries.build import build_entry_table, need_context
 from maskwright.maskstore.table.build import build_engine_table, prepare_engine_table
 from maskwright.maskstore.table.compiled import Progress
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
 from maskwright.stores.closing import Close, Keep
 from maskwright.stores.first_call import say_what_is_compiled
-from maskwright.stores.sources import as_constraint, schema_store_of
+from maskwright.stores.sources import as_constraint, option_of_entries, schema_store_of
 from maskwright.stores.store import EntryStore, Store
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def build_store(
     *,
     streamlined: bool = True,
     rules: Rules = "normalised",
+    context: int = 1,
     progress: Progress | None = None,
     allow_dead: bool = False,
     lazy: bool = False,
@@ -51,6 +52,7 @@ def build_store(
     *,
     streamlined: bool = True,
     rules: Rules = "normalised",
+    context: int = 1,
     progress: Progress | None = None,
     allow_dead: bool = False,
     lazy: bool = False,
@@ -64,6 +66,7 @@ def build_store(
     *,
     streamlined: bool = True,
     rules: Rules = "normalised",
+    context: int = 1,
     progress: Progress | None = None,
     allow_dead: bool = False,
     lazy: bool = False,
@@ -77,6 +80,7 @@ def build_store(
     *,
     streamlined: bool = True,
     rules: Rules = "normalised",
+    context: int = 1,
     progress: Progress | None = None,
     allow_dead: bool = False,
     lazy: bool = False,
@@ -93,6 +97,8 @@ def build_store(
         schema; a list of answers; a pydantic model.
     streamlined : False keeps every entry, for comparison and tests. Lexing "nfa" only.
     rules : the rules on which always-verdicts are judged, see `Judge`. Lexing "nfa" only.
+    context : 2 keeps entries by the last two terminals instead of one: fewer for a mask, in a
+        larger store. Lexing "nfa" only.
     progress : called while the store is built, see `Progress`.
     allow_dead : True also builds a store under which no text can be finished, so that one can look
         at it. Under lexing "nfa" only an empty first mask is recognised.
@@ -110,6 +116,7 @@ def build_store(
     """
     streamlined = as_boolean("streamlined", streamlined)
     need_rules(rules)
+    need_context(context, streamlined)
     need_progress(progress)
     found = as_constraint(grammar)
     say_what_is_compiled(of_schemas=not isinstance(found, Grammar))
@@ -118,8 +125,8 @@ def build_store(
         def build(each: Grammar, tokens: Vocabulary) -> Store | EntryStore:
             return build_and_keep(each, tokens, None, progress=progress)
 
-        return schema_store_of(found, vocabulary, streamlined, rules, build)
-    return build_and_keep(found, vocabulary, None, streamlined, rules, progress, allow_dead, lazy)
+        return schema_store_of(found, vocabulary, streamlined, rules, build, context)
+    return build_and_keep(found, vocabulary, None, streamlined, rules, progress, allow_dead, lazy, context=context)
 
 
 @on_own_stack
@@ -133,6 +140,7 @@ def build_and_keep(
     allow_dead: bool = False,
     lazy: bool = False,
     is_left_open: bool = False,
+    context: int = 1,
 ) -> Store | EntryStore:
     """`build_store`, and what is to be done with the store once it is closed.
 
@@ -153,9 +161,9 @@ def build_and_keep(
                 "or load the grammar with lexing='longest'"
             )
         store: Store | EntryStore = compile_entry_store(
-            grammar, vocabulary, streamlined=streamlined, rules=rules, progress=progress
+            grammar, vocabulary, streamlined=streamlined, rules=rules, context=context, progress=progress
         )
-    elif streamlined and rules == "normalised":
+    elif (option := option_of_entries(streamlined, rules, context)) is None:
         found, close = (
             prepare_engine_table(grammar, vocabulary, progress)
             if lazy
@@ -163,7 +171,6 @@ def build_and_keep(
         )
         store = Store.of(found)
     else:
-        option = "streamlined=False" if not streamlined else f"rules={rules!r}"
         raise GrammarError(
             f"grammar {grammar.name} has lexing {grammar.lexing!r}, whose stores hold no entries, so {option} does not apply: "
             "leave it out, or load the grammar with lexing='nfa'"
@@ -210,14 +217,15 @@ def compile_entry_store(
     *,
     streamlined: bool = True,
     rules: Rules = "normalised",
+    context: int = 1,
     progress: Progress | None = None,
 ) -> EntryStore:
     """`build_store` for lexing "nfa", whether or not any text can be finished.
 
-    grammar, vocabulary, streamlined, rules, progress : see `build_store`.
+    grammar, vocabulary, streamlined, rules, context, progress : see `build_store`.
 
     Raises: as `build_store`, but no DeadEndError; GrammarError for another lexing.
     """
     return EntryStore.of(
-        build_entry_table(grammar, vocabulary, streamlined=streamlined, rules=rules, progress=progress)
+        build_entry_table(grammar, vocabulary, streamlined=streamlined, rules=rules, context=context, progress=progress)
     )

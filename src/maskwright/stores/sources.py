@@ -87,24 +87,31 @@ def _named(source: str | os.PathLike[str]) -> Constraint | Composition:
     return as_grammar(source)
 
 
+def option_of_entries(streamlined: bool, rules: str, context: int) -> str | None:
+    """The option, as one writes it, that only a store of entries can have; None without one."""
+    if not streamlined:
+        return "streamlined=False"
+    return f"rules={rules!r}" if rules != "normalised" else f"context={context}" if context != 1 else None
+
+
 def schema_store_of(
     constraint: JsonSchema | Regex | Composition,
     vocabulary: VocabularySource,
     streamlined: bool,
     rules: Rules,
     build: BuildStore,
+    context: int = 1,
 ) -> SchemaStore | ComposedStore:
     """The store of a schema, a pattern or a composition.
 
-    streamlined, rules : those of `build_store`; only the defaults are taken.
+    streamlined, rules, context : those of `build_store`; only the defaults are taken.
     build : makes the stores of a composition's grammars.
 
     Raises: GrammarError for others; and as `build_schema_store`.
     """
     from maskwright.stores.schema_store import build_schema_store
 
-    if not streamlined or rules != "normalised":
-        option = "streamlined=False" if not streamlined else f"rules={rules!r}"
+    if (option := option_of_entries(streamlined, rules, context)) is not None:
         raise GrammarError(
             f"{constraint.name} is no grammar, and its store holds no entries, so {option} does not apply: leave it out"
         )
@@ -117,4 +124,4 @@ def schema_store_of(
     return build_schema_store(constraint, vocabulary)
 
 
-__all__ = ["GrammarSource", "as_constraint", "schema_store_of"]
+__all__ = ["GrammarSource", "as_constraint", "option_of_entries", "schema_store_of"]

@@ -1,8 +1,8 @@
 """Streamlining changes entries, never masks: every mask of every store equals the definition's, on random texts.
 
-At each position of a random text four answers are compared with `naive_store.Decoder` (lexed in every way, parsed by
-Earley): the masks of the store streamlined on Lark's rules, of the one on normalised rules and of the one that is not
-streamlined, and each token tried by itself.
+At each position of a random text five answers are compared with `naive_store.Decoder` (lexed in every way, parsed by
+Earley): the masks of the store streamlined on Lark's rules, of the one on normalised rules, of that with two terminals of
+context and of the one that is not streamlined, and each token tried by itself.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from naive_store import (
 )
 from shares import parts, share
 
-from maskwright.analysis.errors import LimitError
+from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.analysis.grammar import Grammar
 from maskwright.analysis.legality.deciders import ANYWHERE
 from maskwright.analysis.legality.exact import ExactDeciders
@@ -69,6 +69,7 @@ def stores(grammar: Grammar, vocabulary: Vocabulary) -> list[EntryStore]:
     return [
         compile_entry_store(grammar, vocabulary, rules="lark"),
         compile_entry_store(grammar, vocabulary),
+        compile_entry_store(grammar, vocabulary, context=2),
         compile_entry_store(grammar, vocabulary, streamlined=False),
     ]
 
@@ -220,6 +221,25 @@ def test_steps_by_hand() -> None:
     counts = {name: int(store.counts[name].sum()) for name in ("original", *STEPS)}
     assert list(counts) == ["original", *STEPS] and counts["classes"] < counts["ignored"] <= counts["original"]
     assert counts["follow"] < counts["classes"] and counts["pairs"] < counts["follow"]
+
+
+def test_a_second_terminal_of_context() -> None:
+    """Behind ( x only ) may come, behind [ x only ]: what comes behind x alone depends on the stack."""
+    grammar = parse_grammar('start: "(" X ")" | "[" X "]"\nX: "x"', name="two", lexing="nfa")
+    vocabulary = Vocabulary("two", (b"", b"(", b"[", b"x", b")", b"]"), {0: "</s>"}, (0,))
+    one, two = (compile_entry_store(grammar, vocabulary, context=context) for context in (1, 2))
+    number = {terminal.name: i for i, terminal in enumerate(grammar.terminals)}
+    x, opened = number["X"], (number["LPAR"], number["LSQB"])
+    (state,) = (int(s) for s in np.flatnonzero(one.nfa.is_resting & (one.nfa.terminal == x)))
+    after = [two.entries(two.cell(state, last)) for last in opened]
+    assert len(one.entries(one.cell(state, opened[0]))) == 2 == len(two.entries(two.cell(state)))
+    assert [[sequence for sequence, _ in entries] for entries in after] == [[()], [()]]
+    assert [two.masks.ids(mask).tolist() for ((_, mask),) in after] == [[4], [5]]
+    for wrong in (0, 3, True, "2", None):
+        with pytest.raises(MaskwrightError, match=r"context is .*; expected 1, or 2 where entries are streamlined"):
+            compile_entry_store(grammar, vocabulary, context=wrong)  # type: ignore[arg-type]
+    with pytest.raises(MaskwrightError, match="context is 2; expected 1, or 2 where"):
+        compile_entry_store(grammar, vocabulary, context=2, streamlined=False)
 
 
 def test_what_a_line_break_is_followed_by_is_not_certain() -> None:
