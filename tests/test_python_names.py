@@ -378,8 +378,12 @@ def test_what_another_module_imports_is_there(tmp_path: Path) -> None:
     for name, source in REAL.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(source)
-    found = PythonNames(tmp_path)(b"import elsewhere, pack\npack.")
+    names = PythonNames(tmp_path)
+    found = names(b"import elsewhere, pack\npack.")
     assert found is not None and "alone" in found[1] and "lone" not in found[1]
+    (tmp_path / "elsewhere.py").write_text("import pack\n")
+    found = names(b"import elsewhere, pack\n\npack.")  # another text: what is known of a file is let go of
+    assert found is not None and "alone" not in found[1] and "needed" in found[1]
 
 
 @pytest.mark.parametrize(
