@@ -42,7 +42,7 @@ class Browser:
         if self._session:
             message["sessionId"] = self._session
         os.write(self._out, json.dumps(message).encode() + b"\0")
-        end = time.monotonic() + 60
+        end = time.monotonic() + 300  # a busy machine loads a model for more than a minute
         while True:
             found = self._receive(end)
             if found.get("id") == self._number:

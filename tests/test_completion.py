@@ -21,7 +21,14 @@ from typer.testing import CliRunner
 from maskwright.analysis.errors import IllegalTokenError, MaskwrightError, UnknownNameError, VocabularyError
 from maskwright.analysis.loading import load_grammar, parse_grammar
 from maskwright.cli import app
-from maskwright.completion import LanguageModel, check_model, complete, load_model, next_token_of, start_completion
+from maskwright.completion import (
+    LanguageModel,
+    ModelDraw,
+    check_model,
+    complete,
+    load_model,
+    start_completion,
+)
 from maskwright.decoding.adapters import apply_mask
 from maskwright.decoding.generation.completion import Step
 from maskwright.decoding.generation.generation import Generation
@@ -357,7 +364,7 @@ def test_python_completions_of_the_bundled_model() -> None:
 
 def test_samples_drawn_by_a_model(store: Store, model: LanguageModel) -> None:
     """The drawing keeps a cache; a function that reads each text anew from its start draws the same."""
-    fast, words = next_token_of(model, seed=3), np.zeros(store.n_words, np.uint32)
+    fast, words = ModelDraw(model, seed=3), np.zeros(store.n_words, np.uint32)
     texts: list[list[int]] = []
     for number in (0, 1, 2, 1):
         fast.begin_text(number)
@@ -365,8 +372,7 @@ def test_samples_drawn_by_a_model(store: Store, model: LanguageModel) -> None:
         matcher, tokens = store.matcher(), []
         while len(tokens) < 12 and not matcher.is_finished():
             matcher.fill(words)
-            reader = ModelReader(model.model, [0, *tokens])
-            logits = reader.logits()
+            logits = ModelReader(model.model, [0, *tokens]).logits()
             apply_mask(logits, words)
             expected = sampler.choose(logits)
             assert fast(tokens, words) == expected, "also where a text is as long as the one before, or longer"

@@ -58,7 +58,7 @@ CEILINGS = {
     "maskstore/tokens": 3_900,
     "maskstore/verify": 3_500,
     "maskstore/vocabulary": 2_600,
-    "src/maskwright": 2_650,
+    "src/maskwright": 2_600,
     "src/maskwright/audit": 3_350,
     "src/maskwright/cli": 3_350,
     "src/maskwright/lint": 4_350,

@@ -35,9 +35,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "random.py").write_text("of_project = 1\n")
     (folder / "sys.py").write_text("of_project = 1\n")
     (folder / "package").mkdir()
-    (folder / "package" / "__init__.py").write_text("")
-    (folder / "package" / "inner.py").write_text("")
-    (folder / "package" / "data.txt").write_text("")
+    for name in ("__init__.py", "inner.py", "data.txt"):
+        (folder / "package" / name).write_text("")
     (folder / "only_stub.pyi").write_text("name: int\n")
     (folder / "any_name.py").write_text("def __getattr__(name): ...\n")
     (folder / "made.py").write_text("import sys\nsys.modules[__name__].name = 1\n")
@@ -267,8 +266,7 @@ def test_names_that_are_bound_are_in_scope(names: PythonNames, block: str, depth
 def test_names_that_python_has(names: PythonNames, code: str, names_there: str, names_not_there: str) -> None:
     """What stubs import for themselves, and have for other versions, is not there."""
     found = names(code.encode())
-    assert found is not None
-    assert {*names_there.split()} <= found[1] and not {*names_not_there.split()} & found[1]
+    assert found is not None and {*names_there.split()} <= found[1] and not {*names_not_there.split()} & found[1]
 
 
 @pytest.mark.parametrize(
@@ -378,8 +376,12 @@ def test_what_another_module_imports_is_there(tmp_path: Path) -> None:
     for name, source in REAL.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(source)
-    found = PythonNames(tmp_path)(b"import elsewhere, pack\npack.")
+    names = PythonNames(tmp_path)
+    found = names(b"import elsewhere, pack\npack.")
     assert found is not None and "alone" in found[1] and "lone" not in found[1]
+    (tmp_path / "elsewhere.py").write_text("import pack\n")
+    found = names(b"import elsewhere, pack\n\npack.")  # another text: what is known of a file is let go of
+    assert found is not None and "alone" not in found[1] and "needed" in found[1]
 
 
 @pytest.mark.parametrize(

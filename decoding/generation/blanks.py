@@ -55,8 +55,9 @@ class Blanks:
         follows = before >= 0 and not self._vocabulary.tokens[before][-1:].isspace()
         if follows or matcher.remembered() or not matcher.max_rollback:
             return None
-        found, now, then = [], *np.zeros((2, len(self.words)), np.uint32)
-        begun = _begun_by(self._vocabulary)
+        begun, found = _begun_by(self._vocabulary), []
+        now = np.zeros(len(self.words), np.uint32)
+        then = np.zeros_like(now)
         matcher.fork().try_fill(now)
         now |= words_of(np.concatenate([*begun.values()]), self._vocabulary.size)
         for space, ids in begun.items():

@@ -27,6 +27,7 @@ from maskwright.analysis.arguments import as_integer, clip, need_number, need_ty
 from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError, StoreError, VocabularyError
 from maskwright.analysis.nesting import read_json
 from maskwright.decoding.engine.arguments import integer_row
+from maskwright.decoding.generation.logits import allows
 from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.file.writing import replace_file
 from maskwright.maskstore.vocabulary import Vocabulary
@@ -129,7 +130,7 @@ class TokenCounts:
                 matcher.fill(words)
             except DeadEndError:
                 return number
-            if not 0 <= token < self.vocabulary.size or not words[token >> 5] >> (token & 31) & 1:
+            if token < 0 or not allows(words, token):
                 return number
             self.count(self.place(words, before), token)
             matcher.advance(token)
@@ -148,8 +149,7 @@ class TokenCounts:
         ends = self.vocabulary.eos
         while len(found) < self.ahead:
             token = self.likely(self.place(words, before))
-            # a file may hold any numbers
-            if not 0 <= token < self.vocabulary.size or token in ends or not words[token >> 5] >> (token & 31) & 1:
+            if token < 0 or token in ends or not allows(words, token):
                 break
             found.append(token)
             if there is None:
@@ -213,8 +213,8 @@ class TokenCounts:
                 f"the counts in {path} are of another vocabulary than {vocabulary.name}: learn them with this one"
             )
         for place, tokens in counts.items():
-            is_fine = tokens and all(1 <= count <= MOST_COUNTED for count in tokens.values())
-            if not is_fine or not all(0 <= token < vocabulary.size for token in tokens):
+            fine = (0 <= token < vocabulary.size and 1 <= n <= MOST_COUNTED for token, n in tokens.items())
+            if not tokens or not all(fine):
                 raise StoreError(
                     f"{path} holds no counts of tokens (place {place.hex()} has none, one below 1 or above {MOST_COUNTED:,}, or of an id "
                     "that the vocabulary lacks)"

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from maskwright.analysis.arguments import need_type
 from maskwright.decoding.engine.arguments import plain_bytes
 from maskwright.decoding.engine.forced import Forced, forced
+from maskwright.decoding.generation.logits import allows
 from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.vocabulary.masks import n_words, words_of
 
@@ -84,7 +85,7 @@ class ForcedSpellings:
             self._tokens.narrow(spot, beyond)
         for end in range(at + 1, min(len(data), at + self._longest) + 1):
             for token in self._ids.get(data[at:end], ()):
-                if row[token >> 5] >> (token & 31) & 1:
+                if allows(row, token):
                     inside.append((token, (end, self._tokens.after(spot, token))))
                 if beyond is not None:
                     beyond[token >> 5] &= np.uint32(~(1 << (token & 31)) & 0xFFFFFFFF)
@@ -96,18 +97,14 @@ class ForcedSpellings:
     def _is_alive(self, node: Node) -> bool:
         """Whether a spelling that stands at a node can go on."""
         waiting = [node]
-        while waiting:
-            at = waiting[-1]
-            if at in self._alive:
-                waiting.pop()
-                continue
-            inside, beyond = self._next(at)
-            open_nodes = [then for _, then in inside if then not in self._alive]
-            if beyond is None and open_nodes and not any(self._alive.get(then, False) for _, then in inside):
-                waiting.append(open_nodes[0])
-                continue
-            self._alive[at] = beyond is not None or any(self._alive.get(then, False) for _, then in inside)
-            waiting.pop()
+        while node not in self._alive:
+            inside, beyond = self._next(waiting[-1])
+            is_alive = beyond is not None or any(self._alive.get(then, False) for _, then in inside)
+            unknown = next((then for _, then in inside if then not in self._alive), None)
+            if is_alive or unknown is None:
+                self._alive[waiting.pop()] = is_alive
+            else:
+                waiting.append(unknown)
         return self._alive[node]
 
 

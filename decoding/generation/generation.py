@@ -222,7 +222,7 @@ class Generation:
         blanks = None if self._matcher is None else self._blanks.too_many(self._text)
         if self._matcher is not None and not self._tokens and not self._healing.to_spell:
             blanks = self._blanks.at_start(self._matcher, self._before)
-        if self._matcher is not None and blanks is not None and not self._has_mask:
+        if self._matcher is not None and blanks is not None:
             self._fill(self._matcher)
         own = self._note(logits) if self._has_mask else -1
         if blanks is not None:
@@ -236,8 +236,7 @@ class Generation:
                 return -1
             logits[token] = -np.inf
             if self._matcher is not None:
-                if not self._has_mask:
-                    self._fill(self._matcher)
+                self._fill(self._matcher)
                 apply_mask(logits, self._words)
             if not np.isfinite(logits).any():
                 return -1
@@ -251,7 +250,9 @@ class Generation:
         return time.perf_counter() - (0.0 if self._budget is None else self._budget.seconds)
 
     def _fill(self, matcher: Matcher) -> None:
-        """Make the mask of the next token."""
+        """Make the mask of the next token, unless it is there."""
+        if self._has_mask:
+            return
         matcher.fill(self._words)
         if self._lookahead is not None and not self._healing.to_spell:
             self._lookahead.narrow(self._words)
@@ -366,8 +367,7 @@ class Generation:
             self._n_relaxed += n_relaxed
             return True
         self._waiting = []
-        if not self._has_mask:
-            self._fill(self._matcher)
+        self._fill(self._matcher)
         return False
 
     def _is_complete(self) -> bool:

@@ -54,24 +54,17 @@ class CanonicalGuide:
         self._spellings = None
         self._state.rollback(1)
 
-    def narrow(self, words: Words) -> bool:
-        """Take out of a mask what is not canonical, and what leads to no canonical token.
+    def _narrowed(self, words: Words) -> Words:
+        """The tokens of a mask that are canonical and lead to a canonical token; a new array.
 
-        words : (ceil(V / 32),) int32, the matcher's mask; changed in place, unless nothing would be
-            left.
-
-        Returns whether something is left.
+        words : (ceil(V / 32),) int32, the matcher's mask.
         """
         spellings = self._of_forced(words)
         if spellings is not None:
-            self._words[:] = spellings.mask().view(np.int32)
-        else:
-            self._words[:] = words
-            self._state.narrow(self._words)
-        if not self._words.any():
-            return False
-        words[:] = self._words
-        return True
+            return spellings.mask().view(np.int32)
+        words = words.copy()
+        self._state.narrow(words)
+        return words
 
     def choose(self, words: Words, logits: Logits, sampler: Sampler) -> int:
         """Choose a token that canonical ones can follow, and read it, as the matcher does.
@@ -81,11 +74,8 @@ class CanonicalGuide:
 
         Returns the token; -1 if there is none.
         """
-        words = words[: len(self._words)].copy()
-        if not self.narrow(words):
-            return -1
         logits = logits.copy()
-        apply_mask(logits, words)
+        apply_mask(logits, self._narrowed(words[: len(self._words)]))
         while np.isfinite(logits).any():
             token = sampler.choose(logits)
             self._matcher.advance(token)
@@ -119,7 +109,7 @@ class CanonicalGuide:
         if matcher.is_finished() or (matcher.is_accepting() and self._state.can_end()):
             return True
         matcher.fill(self._words)
-        if self.narrow(self._words):
+        if self._narrowed(self._words).any():
             return True
         self.take_back()
         return False

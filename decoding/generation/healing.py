@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import DeadEndError
+from maskwright.maskstore.vocabulary.masks import words_of
 
 if TYPE_CHECKING:
     from maskwright.maskstore.vocabulary import Vocabulary
@@ -55,14 +56,12 @@ class Healing:
         Cost: O(V).
         """
         to_spell, offset = self.to_spell, len(self.tail) - len(self.to_spell)
-        vocabulary = self._vocabulary
-        bits = np.zeros(-vocabulary.size % 32 + vocabulary.size, bool)
-        for token, data in enumerate(vocabulary.tokens):
-            if data.startswith(to_spell) or (
-                data and to_spell.startswith(data) and self._can_spell[min(offset + len(data), len(self.tail))]
-            ):
-                bits[token] = True
-        words = np.packbits(bits, bitorder="little").view(np.int32)
+        spelling = [
+            token
+            for token, data in enumerate(self._vocabulary.tokens)
+            if data.startswith(to_spell) or (data and to_spell.startswith(data) and self._can_spell[offset + len(data)])
+        ]
+        words = words_of(spelling, self._vocabulary.size).view(np.int32)
         if allowed is not None and not (words & allowed).any():
             raise DeadEndError(
                 f"no token that can come next spells {to_spell[:40]!r}, the healed end of the prompt; heal less of it"

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from maskwright.analysis.arguments import as_integer, clip, need_number, need_type, refuse_argument
+from maskwright.analysis.arguments import as_integer, need_number, need_type, refuse_argument
 from maskwright.analysis.errors import LimitError, MaskwrightError
-from maskwright.decoding.engine.arguments import integers, texts
+from maskwright.decoding.engine.arguments import integer_row, texts
 from maskwright.decoding.generation.counts import TokenCounts
 from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.vocabulary import Vocabulary
@@ -153,11 +153,9 @@ def as_prompt(tokens: Sequence[int]) -> list[int]:
 
     Raises: MaskwrightError if they are no integers, or there are none.
     """
-    found = integers("prompt_tokens", tokens, "a list of tokens").tolist()
-    if not isinstance(found, list) or not found or isinstance(found[0], list):
-        raise MaskwrightError(
-            f"prompt_tokens is {clip(found)}; expected at least one token (the model's begin-of-text)"
-        )
+    found: list[int] = integer_row("prompt_tokens", tokens).tolist()
+    if not found:
+        raise MaskwrightError("prompt_tokens is empty; expected at least one token (the model's begin-of-text)")
     return found
 
 

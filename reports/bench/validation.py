@@ -27,7 +27,7 @@ from common import add_data, data_files, records_folder, write_record
 from rich.progress import track
 
 import maskwright as mw
-from maskwright.completion import next_token_of, start_completion
+from maskwright.completion import ModelDraw, start_completion
 from maskwright.maskstore.vocabulary.encoders import load_encoder
 from maskwright.models import BUNDLED, is_held_out, model_folder
 from maskwright.validation.references import make_reference
@@ -203,7 +203,7 @@ def main() -> None:
             record.add("completions", completions(tiny, model, judge, 5 if quick else 200))
         if "model" in only:
             report = mw.validate(
-                tiny, check="sample", amount=10 if quick else 500, budget=400, cuts=2, next_token=next_token_of(model),
+                tiny, check="sample", amount=10 if quick else 500, budget=400, cuts=2, next_token=ModelDraw(model),
                 reference=reference,
             )  # fmt: skip
             record.add("sample model", report.to_dict())

@@ -322,12 +322,13 @@ def _check_options(call: str, options: Mapping[str, Any]) -> None:
 
 
 class ModelDraw:
-    """Draws the next token with a model, for one text after the other.
+    """Draws the next token with a model, one text after the other: a `next_token` of `validate`.
 
-    The draws depend on the seed, the number of the text and its tokens, not on earlier texts.
+    temperature : 0 takes the likeliest token.
+    seed : the draws depend on it, the number of the text and its tokens, not on earlier texts.
     """
 
-    def __init__(self, model: LanguageModel, temperature: float, seed: int) -> None:
+    def __init__(self, model: LanguageModel, temperature: float = 0.8, seed: int = 0) -> None:
         self._model, self._temperature, self._seed = model, temperature, seed
         self._read: list[int] = []
         self.begin_text(0)
@@ -354,17 +355,6 @@ class ModelDraw:
         if found := intervention(len(tokens), logits, words, own):
             self.interventions.append(found)
         return self._sampler.choose(logits, words, own)
-
-
-def next_token_of(model: LanguageModel, temperature: float = 0.8, seed: int = 0) -> ModelDraw:
-    """A function that draws the next token with a model, for `next_token` of `validate`.
-
-    It takes the token ids so far and the mask of the tokens allowed next, (ceil(V / 32),) uint32.
-
-    temperature : 0 takes the likeliest token.
-    seed : equal seeds draw equally.
-    """
-    return ModelDraw(model, temperature, seed)
 
 
 def _source(name: str | os.PathLike[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from maskwright.analysis.arguments import a_type, clip
@@ -75,13 +76,11 @@ def _refusal(matcher: Matcher, data: bytes, name: str) -> str:
         f"    {caret}",
         f"Allowed there: {_listed(allowed)}.",
     ]
-    try:
-        ending = matcher.shortest_ending()
-        what = f"is complete if {ending.data[:80].decode(errors='replace')!r} follows" if ending.data else "is complete"
-        lines.append(f"The longest legal beginning is its first {good} of {len(data)} bytes; it {what}.")
-    except MaskwrightError:
-        lines.append(f"The longest legal beginning is its first {good} of {len(data)} bytes.")
-    return "\n".join(lines)
+    what = ""
+    with suppress(MaskwrightError):
+        ending = matcher.shortest_ending().data[:80].decode(errors="replace")
+        what = "; it is complete" + (f" if {ending!r} follows" if ending else "")
+    return "\n".join([*lines, f"The longest legal beginning is its first {good} of {len(data)} bytes{what}."])
 
 
 def _listed(allowed: Sequence[int]) -> str:

@@ -71,10 +71,10 @@ class Place:
             return False
         values = {leaf.value for leaf in self._line[begin:]}
         names = _chain(self._line[:begin])
-        if not names or values & {"lambda", "for"}:
+        if values & {"lambda", "for"}:
             return False
-        bindings = self._bindings(names[0])
-        if bindings is None or not self._are_not_set(names[1:]):
+        bindings = self._bindings_of_chain(names)
+        if bindings is None:
             return False
         if not bindings:
             is_certain = len(names) == 1 and not self.star_imports()
@@ -101,9 +101,8 @@ class Place:
     def paths(self) -> list[str]:
         """Dotted names of what is before the point, if imports bind it and nothing else does."""
         names = _chain(self._line[:-1])
-        bindings = self._bindings(names[0]) if names and self._are_not_set(names[1:]) else None
         found = []
-        for leaf in bindings or []:
+        for leaf in self._bindings_of_chain(names) or []:
             definition = leaf.get_definition()
             if definition.type not in ("import_name", "import_from") or definition.level:
                 return []
@@ -113,24 +112,19 @@ class Place:
     def names_in_scope(self) -> set[str]:
         """Names that the text binds in the scopes around the place, or may bind there."""
         scopes = _scopes(self._word)
-        bound = {
-            name
-            for name, leaves in self._module.get_used_names().items()
-            if any(
-                not _is_attribute(leaf)
-                and (
-                    leaf.parent.type == "global_stmt"
-                    or (_scope_bound(leaf) in scopes and not _is_of_comprehension(leaf))
-                )
-                for leaf in leaves
-            )
-        }
-        return bound | self._names_not_read()
+
+        def is_bound(leaf: Any) -> bool:
+            if _is_attribute(leaf):
+                return False
+            is_own = _scope_bound(leaf) in scopes and leaf.get_definition().type not in ("comp_for", "sync_comp_for")
+            return is_own or _may_bind_anywhere(leaf)
+
+        return self._names(is_bound)
 
     def attributes_of_modules(self) -> set[str] | None:
         """What is in the modules before the point, if these are certain and all of it is known."""
         names = _chain(self._line[:-1])
-        bindings = self._bindings(names[0]) if names and self._are_not_set(names[1:]) else None
+        bindings = self._bindings_of_chain(names)
         if not bindings or not self._are_imports(bindings):
             return None
         return names_of_modules(self.script, *names[-1].start_pos)
@@ -176,27 +170,11 @@ class Place:
 
     def attributes_given(self) -> set[str]:
         """Attributes that the text itself gives to objects."""
-        return {
-            name
-            for name, leaves in self._module.get_used_names().items()
-            if any(_is_attribute(leaf) and leaf.is_definition() for leaf in leaves)
-        }
+        return self._names(lambda leaf: _is_attribute(leaf) and leaf.is_definition())
 
-    def _names_not_read(self) -> set[str]:
-        """Names that may be bound where jedi reads no binding."""
-        return {
-            name
-            for name, leaves in self._module.get_used_names().items()
-            if any(
-                not _is_attribute(leaf)
-                and (
-                    _is_in_error(leaf)
-                    or _is_walrus(leaf)
-                    or (leaf.is_definition() and _ancestor(leaf, ("error_node",)) is not None)
-                )
-                for leaf in leaves
-            )
-        }
+    def _names(self, is_found: Callable[[Any], bool]) -> set[str]:
+        """The names of the text that have a leaf of some kind."""
+        return {name for name, leaves in self._module.get_used_names().items() if any(map(is_found, leaves))}
 
     def _is_case(self) -> bool:
         return bool(self._line) and self._line[0].value == "case"
@@ -207,15 +185,19 @@ class Place:
         for leaf in self._module.get_used_names().get(name.value, []):
             if _is_attribute(leaf):
                 continue
-            after = leaf.get_next_leaf()
             if (
                 leaf.parent.type in ("global_stmt", "nonlocal_stmt")
-                or _is_walrus(leaf)
-                or (leaf is not name and _is_in_error(leaf) and (after is None or after.value != "."))
+                or _after(leaf) == ":="
+                or (leaf is not name and _is_in_error(leaf) and _after(leaf) != ".")
             ):
                 return None
             by_scope.setdefault(_scope_bound(leaf), []).append(leaf)
         return next((by_scope[scope] for scope in _scopes(self._word) if scope in by_scope), [])
+
+    def _bindings_of_chain(self, names: list[Any]) -> list[Any] | None:
+        """As `_bindings`, of the `a` of `a.b.c`; None too where the text sets a `.b` or `.c`."""
+        is_set = {name.value for name in names[1:]} & self.attributes_given()
+        return self._bindings(names[0]) if names and not is_set else None
 
     def _are_imports(self, bindings: list[Any]) -> bool:
         """Whether only imports bind a name, each of what is found."""
@@ -223,10 +205,6 @@ class Place:
             leaf.get_definition().type in ("import_name", "import_from") and self.script.infer(*leaf.start_pos)
             for leaf in bindings
         )
-
-    def _are_not_set(self, names: list[Any]) -> bool:
-        """Whether the text gives no object attributes of these names."""
-        return not {name.value for name in names} & self.attributes_given()
 
     def _classes_of_annotation(self, annotation: Any) -> list[str]:
         """The class of the language that an annotation names, whatever its parameters."""
@@ -249,7 +227,7 @@ class Place:
         """Whether a value is a call in the library whose result depends on no argument."""
         if value.type != "atom_expr" or value.children[-1].children[0].value != "(":
             return False
-        names = _chain(_leaves(value, value.children[-1]))
+        names = _chain(_line_before(value.children[-1].children[0]))
         if not names or names[0] is not value.children[0]:
             return False
         bindings = self._bindings(names[0])
@@ -300,15 +278,6 @@ def _chain(line: list[Any]) -> list[Any]:
     return []
 
 
-def _leaves(node: Any, end: Any) -> list[Any]:
-    """The leaves of a node before one of its parts."""
-    found, leaf, last = [], node.get_first_leaf(), end.get_first_leaf()
-    while leaf is not last:
-        found.append(leaf)
-        leaf = leaf.get_next_leaf()
-    return found
-
-
 def _ancestor(node: Any, kinds: tuple[str, ...]) -> Any:
     node = node.parent
     while node is not None and node.type not in kinds:
@@ -316,14 +285,10 @@ def _ancestor(node: Any, kinds: tuple[str, ...]) -> Any:
     return node
 
 
-def _scope(node: Any) -> Any:
-    return _ancestor(node, _SCOPES)
-
-
 def _scopes(node: Any) -> list[Any]:
     """The scopes whose names a node sees, the innermost first."""
-    found = [_scope(node)]
-    while (outer := _scope(found[-1])) is not None:
+    found = [_ancestor(node, _SCOPES)]
+    while (outer := _ancestor(found[-1], _SCOPES)) is not None:
         found.append(outer)
     return [scope for at, scope in enumerate(found) if not at or scope.type != "classdef"]
 
@@ -337,11 +302,13 @@ def _scope_bound(leaf: Any) -> Any:
     if definition is None:
         return None
     is_own = definition.type in ("funcdef", "classdef") and definition.name is leaf
-    return _scope(definition if is_own else leaf)
+    return _ancestor(definition if is_own else leaf, _SCOPES)
 
 
-def _is_of_comprehension(leaf: Any) -> bool:
-    return leaf.get_definition().type in ("comp_for", "sync_comp_for")
+def _may_bind_anywhere(leaf: Any) -> bool:
+    """Whether a leaf may bind a name in another scope than its own, or where jedi reads none."""
+    is_elsewhere = leaf.parent.type == "global_stmt" or _after(leaf) == ":="
+    return is_elsewhere or _is_in_error(leaf) or (leaf.is_definition() and _ancestor(leaf, ("error_node",)) is not None)
 
 
 def _values(names: list[Any]) -> list[str]:
@@ -356,10 +323,9 @@ def _is_in_error(leaf: Any) -> bool:
     return _ancestor(leaf, ("error_node", "type_params", *_STATEMENTS)).type in ("error_node", "type_params")
 
 
-def _is_walrus(leaf: Any) -> bool:
-    """Whether `:=` binds a name, in whichever scope."""
-    after = leaf.get_next_leaf()
-    return after is not None and after.value == ":="
+def _after(name: Any) -> str:
+    """The leaf behind a name: there is one, since a text ends with a marker."""
+    return str(name.get_next_leaf().value)
 
 
 def _is_attribute(leaf: Any) -> bool:
@@ -369,9 +335,8 @@ def _is_attribute(leaf: Any) -> bool:
 
 def _is_asked(leaf: Any) -> bool:
     """Whether a text asks here for what an object has, or gives it an attribute."""
-    after = leaf.get_next_leaf()
-    if after is not None and after.value == ".":
-        attribute = after.get_next_leaf()
+    if _after(leaf) == ".":
+        attribute = leaf.get_next_leaf().get_next_leaf()
         return attribute.type == "name" and bool(attribute.is_definition())
     line = [each.value for each in _line_before(leaf)]
     return line[:1] == ["match"] or (line[-1:] == ["("] and bool(_ASKS & {*line[-2:-1]}))

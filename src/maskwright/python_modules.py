@@ -22,6 +22,7 @@ import tempfile
 import types
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -115,8 +116,7 @@ class StandardModules:
     """
 
     def __init__(self, executable: str) -> None:
-        self._executable = executable
-        self._known: dict[tuple[str, ...], dict[str, Found]] = {}
+        self._answer = lru_cache(_MOST_KEPT)(partial(_answer, executable))
 
     def find(self, paths: Iterable[str], imports: Iterable[str] = (), others: Iterable[str] = ()) -> dict[str, Found]:
         """What is behind those dotted names that begin with a module of the standard library.
@@ -132,26 +132,20 @@ class StandardModules:
         Cost: some 30 ms, and the imports. An answer is kept.
         """
         given = ((*_NOT_IMPORTED, *others), imports, paths)
-        asked = tuple(" ".join(sorted({each for each in words if each.isascii()})) for words in given)
-        found = self._known.get(asked)
-        if found is None:
-            with tempfile.TemporaryDirectory() as folder:
-                done = subprocess.run(
-                    [self._executable, "-I", "-S", "-c", _PROGRAM, *asked],
-                    stdin=subprocess.DEVNULL,
-                    capture_output=True,
-                    check=False,
-                    cwd=folder,
-                    timeout=SECONDS,
-                )
-            found = {
-                path: Found(kind, frozenset(names), frozenset(public), frozenset(submodules))
-                for path, (kind, names, public, submodules) in json.loads(done.stdout).items()
-            }
-            while len(self._known) >= _MOST_KEPT:
-                self._known.pop(next(iter(self._known)), None)
-            self._known[asked] = found
-        return found
+        return self._answer(*(" ".join(sorted({each for each in words if each.isascii()})) for words in given))
+
+
+def _answer(executable: str, *asked: str) -> dict[str, Found]:
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [executable, "-I", "-S", "-c", _PROGRAM, *asked],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            cwd=folder,
+            timeout=SECONDS,
+        )
+    return {path: Found(kind, *map(frozenset, names)) for path, (kind, *names) in json.loads(done.stdout).items()}
 
 
 def names_of_modules(
@@ -273,12 +267,24 @@ def _imported(submodules: set[str], script: Any, folder: Path) -> set[str]:
         folder = folder.parent
     tops = {folder, Path(script._inference_state.project.path)}
     files = [*islice(chain.from_iterable(map(_sources, sorted(tops))), _MOST_MODULES + 1)]
-    codes = [script._module_node.get_code(), *(path.read_text(errors="replace") for path in files)]
-    if len(files) > _MOST_MODULES or any(map(_IMPORTS_BY_CALL.search, codes)):
+    if len(files) > _MOST_MODULES:
         return submodules
-    return submodules.intersection(
-        *[{word for code in codes for each in _IMPORT.findall(code) for word in re.findall(r"\w+", each)}]
-    )
+    words = [_words_of_imports(script._module_node.get_code())]
+    words += [_words_in_file(path, path.stat().st_mtime_ns) for path in files]
+    return submodules if None in words else submodules.intersection(chain.from_iterable(each or () for each in words))
+
+
+@lru_cache(maxsize=8 * _MOST_MODULES)
+def _words_in_file(path: Path, changed: int) -> frozenset[str] | None:
+    """As `_words_of_imports`. changed : when the file was, so that it is read once after it."""
+    return _words_of_imports(path.read_text(errors="replace"))
+
+
+def _words_of_imports(code: str) -> frozenset[str] | None:
+    """The words of a text's import statements; None if it imports by calls, too."""
+    if _IMPORTS_BY_CALL.search(code):
+        return None
+    return frozenset(word for each in _IMPORT.findall(code) for word in re.findall(r"\w+", each))
 
 
 def _sources(top: Path) -> Iterator[Path]:

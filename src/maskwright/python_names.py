@@ -27,6 +27,7 @@ import os
 import re
 import types
 from collections.abc import Iterable, Set
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,7 @@ class PythonNames:
         self._environment = self._project.get_environment()
         self._folders = {folder.resolve(), self._path.parent}
         self._standard = StandardModules(self._environment.executable)
-        self._known: dict[str, tuple[str, frozenset[str]] | None] = {}
+        self._answer = lru_cache(_MOST_KEPT)(self._tried)
 
     def __call__(self, text: bytes) -> tuple[str, frozenset[str]] | None:
         """NAME and the names that can come behind a text; None where that is not known."""
@@ -103,21 +104,16 @@ class PythonNames:
         except UnicodeDecodeError:
             return None
         kind = kind_of_place(code)
-        if kind is None:
-            return None
-        if code not in self._known:
-            while len(self._known) >= _MOST_KEPT:
-                del self._known[next(iter(self._known))]
-            names = None
-            # once more where it fails: jedi keeps files that another process may be writing
-            for _ in range(2):
-                try:
-                    names = self._names(code, kind)
-                    break
-                except Exception as error:  # jedi raises many kinds on texts that it fails to read
-                    _logger.debug("jedi fails at the end of a text of %d characters: %r", len(code), error)
-            self._known[code] = None if not names else (TERMINAL, frozenset(names))
-        return self._known[code]
+        return None if kind is None else self._answer(code, kind)
+
+    def _tried(self, code: str, kind: str) -> tuple[str, frozenset[str]] | None:
+        for _ in range(2):  # jedi keeps files that another process may be writing
+            try:
+                names = self._names(code, kind)
+                return (TERMINAL, frozenset(names)) if names else None
+            except Exception as error:  # jedi raises many kinds on texts that it fails to read
+                _logger.debug("jedi fails at the end of a text of %d characters: %r", len(code), error)
+        return None
 
     def _names(self, code: str, kind: str) -> Set[str] | None:
         # with a word at the end, and closed, the statement is whole, which the parser reads best

@@ -17,48 +17,29 @@ from maskwright.analysis.errors import VocabularyError
 from maskwright.completion import LanguageModel, load_model
 from maskwright.decoding.endings.ending_spelling import spelling_of
 from maskwright.decoding.engine.arguments import text_bytes
-from maskwright.decoding.generation.logits import Reader, likeliest, reader_of
+from maskwright.decoding.generation.logits import likeliest, reader_of
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.prompts import as_text
 
 
-class Retokeniser:
-    """Spells texts as a model likes, token by token.
+def _fitting(vocabulary: Vocabulary, data: bytes) -> list[list[int]]:
+    """At each offset: the tokens behind which the rest can be spelled, ascending.
 
-    vocabulary : the model's.
+    Raises: VocabularyError if no tokens spell the bytes.
     """
-
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self._vocabulary = vocabulary
-
-    def spell(self, reader: Reader, data: bytes) -> list[int]:
-        """The tokens of some bytes behind what a reader has read. It reads them too.
-
-        Raises: VocabularyError if no tokens spell the bytes.
-        """
-        at, found, fitting = 0, list[int](), self._fitting(data)
-        while at < len(data):
-            logits = reader.logits()
-            found.append(fitting[at][likeliest(logits[fitting[at]])])
-            reader.push(found[-1])
-            at += len(self._vocabulary.tokens[found[-1]])
-        return found
-
-    def _fitting(self, data: bytes) -> list[list[int]]:
-        """At each offset: the tokens behind which the rest can be spelled, ascending."""
-        spelling, texts = spelling_of(self._vocabulary), self._vocabulary.sorted_texts
-        found: list[list[int]] = [[] for _ in data]
-        for begin in range(len(data) - 1, -1, -1):
-            for end in (begin + n for n in spelling.lengths_at(data, begin) if begin + n <= len(data)):
-                if end == len(data) or found[end]:
-                    first, last = bisect_left(texts.texts, data[begin:end]), bisect_right(texts.texts, data[begin:end])
-                    found[begin] += texts.ids[first:last].tolist()
-            found[begin].sort()
-        if data and not found[0]:
-            raise VocabularyError(
-                f"no tokens of vocabulary {self._vocabulary.name} spell the text {data[:40]!r}; give one of bytes that it has"
-            )
-        return found
+    spelling, texts = spelling_of(vocabulary), vocabulary.sorted_texts
+    found: list[list[int]] = [[] for _ in data]
+    for begin in range(len(data) - 1, -1, -1):
+        for end in (begin + n for n in spelling.lengths_at(data, begin) if begin + n <= len(data)):
+            if end == len(data) or found[end]:
+                first, last = bisect_left(texts.texts, data[begin:end]), bisect_right(texts.texts, data[begin:end])
+                found[begin] += texts.ids[first:last].tolist()
+        found[begin].sort()
+    if data and not found[0]:
+        raise VocabularyError(
+            f"no tokens of vocabulary {vocabulary.name} spell the text {data[:40]!r}; give one of bytes that it has"
+        )
+    return found
 
 
 def retokenise(
@@ -82,7 +63,13 @@ def retokenise(
     before, data = as_text(prompt)[1], text_bytes("the text", text, "a str or bytes")
     loaded = model if isinstance(model, LanguageModel) else load_model(model)
     reader = reader_of(loaded.model, loaded.tokens_of(before))
-    return tuple(Retokeniser(loaded.vocabulary).spell(reader, data))
+    at, found, fitting = 0, list[int](), _fitting(loaded.vocabulary, data)
+    while at < len(data):
+        logits = reader.logits()
+        found.append(fitting[at][likeliest(logits[fitting[at]])])
+        reader.push(found[-1])
+        at += len(loaded.vocabulary.tokens[found[-1]])
+    return tuple(found)
 
 
-__all__ = ["Retokeniser", "retokenise"]
+__all__ = ["retokenise"]

@@ -10,9 +10,10 @@ import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from maskwright.analysis.arguments import clip, need_number, need_path, need_progress
+from maskwright.analysis.arguments import clip, need_number, need_progress
 from maskwright.analysis.errors import LimitError, MaskwrightError, StoreError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar
@@ -28,7 +29,7 @@ from maskwright.maskstore.table.compiled import Progress
 from maskwright.maskstore.verify import MOST_FOUND, Difference, verify_table
 from maskwright.maskstore.verify.tables import Certificate
 from maskwright.maskstore.verify.verification import NOT_ASKED
-from maskwright.stores.store import Store, load_store
+from maskwright.stores.store import Store, as_store
 
 _FIRST_COMPARED = ("rules", "terminals", "nonterminals", "start", "lexing", "conflicts", "layout", "ignored")
 """Parts of a grammar that are compared before the others: those that change masks."""
@@ -206,11 +207,7 @@ def verify(
         need_number("seconds", seconds)
         if not seconds > 0:
             raise MaskwrightError(f"seconds is {seconds!r}, expected a number above 0, or None")
-    if not isinstance(store, Store) and isinstance(store, str | os.PathLike):
-        need_path("store", store)
-        loaded: Any = load_store(store)
-    else:
-        loaded = store
+    loaded: Any = as_store(store)
     if not isinstance(loaded, Store):
         raise MaskwrightError(
             f"{type(loaded).__name__} has no stack automaton to verify: only stores of grammars with lexing 'longest' or 'contextual' "
@@ -256,28 +253,16 @@ def check_is_of(where: str, own: Grammar, given: Grammar) -> None:
     if own.digest == given.digest:
         return
     of_store, expected = own.to_dict(), given.to_dict()
-    differing = [
-        name
-        for name in dict.fromkeys((*_FIRST_COMPARED, *of_store, *expected))
-        if of_store.get(name) != expected.get(name)
-    ]
-    part = differing[0]
-    one, other = of_store.get(part), expected.get(part)
-    at = ""
+    names = dict.fromkeys((*_FIRST_COMPARED, *of_store, *expected))
+    part, *parts = [name for name in names if of_store.get(name) != expected.get(name)]
+    one, other, at, nothing = of_store.get(part), expected.get(part), "", None
     if part == "text":
-        assert isinstance(one, str) and isinstance(other, str)
-        lines, others = one.splitlines(keepends=True), other.splitlines(keepends=True)
-        number = next(
-            (i for i, pair in enumerate(zip(lines, others, strict=False)) if pair[0] != pair[1]),
-            min(len(lines), len(others)),
-        )
-        at, one, other = f" in line {number + 1}", (lines[number:] or [""])[0], (others[number:] or [""])[0]
-    elif isinstance(one, list) and isinstance(other, list):
-        number = next(
-            (i for i, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), min(len(one), len(other))
-        )
-        at, one, other = f" at {number}", (one[number:] or [None])[0], (other[number:] or [None])[0]
-    more = f"; also in {', '.join(differing[1:])}" if len(differing) > 1 else ", and in nothing else"
+        one, other, nothing = own.text.splitlines(keepends=True), given.text.splitlines(keepends=True), ""
+    if isinstance(one, list) and isinstance(other, list):
+        pairs = enumerate(zip_longest(one, other, fillvalue=nothing))
+        number, (one, other) = next((i, pair) for i, pair in pairs if pair[0] != pair[1])
+        at = f" in line {number + 1}" if part == "text" else f" at {number}"
+    more = f"; also in {', '.join(parts)}" if parts else ", and in nothing else"
     raise StoreError(
         f"{where} is not of the grammar {clip(given.name)} (sha256 {given.digest[:16]}) but of {clip(own.name)} "
         f"({own.digest[:16]}). They differ in {part}{at}, where the store has {clip(one)}, expected {clip(other)}{more}"

@@ -103,14 +103,14 @@ class Worker:
             return
         threading.Thread(target=self._listen, daemon=True).start()
         self.connection.send((READY, None, False))
-        used_up = _resident() + setup.most_memory // 2
+        used_up = _memory() + setup.most_memory // 2
         while True:
             question = self._said.get()
             if question is not None:  # else it was to stop what has ended by itself
                 kind, value, is_last = self._answer(answer, question, setup.most_memory)
-                if not is_last and _resident() > used_up:
+                if not is_last and _memory() > used_up:
                     gc.collect()
-                    is_last = _resident() > used_up
+                    is_last = _memory() > used_up
                 self._send(kind, value, is_last)
 
     def _listen(self) -> None:
@@ -183,13 +183,8 @@ def _portable(error: MaskwrightError) -> MaskwrightError:
     return error
 
 
-def _resident() -> int:
-    """Bytes of memory that the process has; 0 where that cannot be asked."""
-    return _pages(1)
-
-
-def _pages(column: int) -> int:
-    """What the system says of the process's memory, in bytes: see `statm` in proc(5)."""
+def _memory(column: int = 1) -> int:
+    """Bytes that the process has, or another column of `statm` in proc(5); 0 if unknown."""
     with suppress(OSError), open("/proc/self/statm", encoding="ascii") as file:
         return int(file.read().split()[column]) * os.sysconf("SC_PAGE_SIZE")
     return 0
@@ -200,7 +195,7 @@ def _limit_memory(most: int) -> None:
     if sys.platform == "linux":
         import resource
 
-        held = _pages(5)
+        held = _memory(5)
         _, hard = resource.getrlimit(resource.RLIMIT_DATA)
         soft = held + most if most and held else hard
         resource.setrlimit(resource.RLIMIT_DATA, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))

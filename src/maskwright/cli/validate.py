@@ -201,8 +201,8 @@ def validate(
 
 def _next_token(store: Any, name: str, seed: int) -> Any:
     """What draws the tokens of samples: a model, which must be of the store's tokenizer."""
-    from maskwright.completion import check_model, load_model, next_token_of
+    from maskwright.completion import ModelDraw, check_model, load_model
 
     model = load_model(name)
     check_model(store, model)
-    return next_token_of(model, seed=seed)
+    return ModelDraw(model, seed=seed)
