@@ -13,6 +13,7 @@ from maskwright.analysis.grammar.columns import MOST_COLUMN, Column
 from maskwright.analysis.lexing.encoding import START_STATE
 from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.slot import SlotText
+from maskwright.decoding.engine.state import listed_bytes
 from maskwright.decoding.engine.texts import Texts
 from maskwright.decoding.explain.explanation import (
     Attempt,
@@ -23,7 +24,6 @@ from maskwright.decoding.explain.explanation import (
     listed,
     position_of,
     shown_bytes,
-    shown_ranges,
 )
 from maskwright.decoding.explain.stack_descriptions import StackDescriptions
 from maskwright.decoding.reference.interpreter import END, Interpreter, Refusal
@@ -117,7 +117,7 @@ class Explainer:
             else "it cannot come here"
         )
         allowed = self.bytes_allowed(after)
-        shown = listed(shown_ranges(allowed)) or "nothing"
+        shown = listed_bytes(allowed)
         return Explanation(
             summary=f"{what} is not legal here under grammar {self.grammar.name}: {why_not}; allowed: {shown}",
             verdict="refused",

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from maskwright.analysis.schema.shapes import Texts
+from maskwright.decoding.engine.state import listed_bytes
 from maskwright.decoding.explain.explanation import (
     Attempt,
     Explanation,
-    listed,
     position_of,
     shown_bytes,
-    shown_ranges,
 )
 from maskwright.decoding.reference.json_places import Readings
 from maskwright.decoding.reference.json_texts import JsonInterpreter, bytes_allowed
@@ -86,7 +85,7 @@ class JsonExplainer:
         allowed = bytes_allowed(self.interpreter, after)
         byte = f"byte {good} of it, {shown_bytes(data[good : good + 1])}, cannot come here" if good else ""
         why = "; ".join([*[byte] * bool(byte), *map(str, refusals[:1])])
-        shown = listed(shown_ranges(allowed)) or "nothing"
+        shown = listed_bytes(allowed)
         return Explanation(
             self.name,
             what,

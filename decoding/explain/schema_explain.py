@@ -6,7 +6,8 @@ from maskwright.analysis.arguments import as_integer, need_type
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema.shapes import Texts
 from maskwright.decoding.engine.arguments import plain_bytes
-from maskwright.decoding.explain.explanation import Explanation, listed, position_of, shown_bytes, shown_ranges
+from maskwright.decoding.engine.state import listed_bytes
+from maskwright.decoding.explain.explanation import Explanation, position_of, shown_bytes
 from maskwright.decoding.explain.json_explain import JsonExplainer
 from maskwright.maskstore.schema.compiled import SchemaTables
 
@@ -80,7 +81,7 @@ class PatternExplainer:
         return bytes(byte for byte, after in enumerate(self.automaton.next_state[state].tolist()) if after >= 0)
 
     def _shown(self, state: int) -> str:
-        return listed(shown_ranges(self._allowed(state))) or "nothing"
+        return listed_bytes(self._allowed(state))
 
 
 def explain_schema_text(texts: Texts | Dfa, name: str, text: bytes) -> Explanation:
