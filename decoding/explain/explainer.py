@@ -56,6 +56,7 @@ class Explainer:
         self.grammar = machine.grammar
         self.store = store
         self.state = state
+        self.is_one_of_several = False
         self.trace = Interpreter(machine)
         self.in_words = StackDescriptions(self.trace)
 
@@ -175,9 +176,9 @@ class Explainer:
         live = self.machine.transducer.live[configuration.lexer]
         names = listed(self.names(live)) if configuration.lexer != START_STATE else ""
         if text is None:
-            if self.state is not None:
+            if self.is_one_of_several:
                 found["note"] = (
-                    "worked out from the matcher's state: only the first of the terminals or rules that no text tells apart is shown"
+                    "(the matcher keeps no text: where several terminals or rules could have been read, one of them is shown)"
                 )
             found["unfinished"] = f"a lexeme that may become {names}" if names else ""
             return found
@@ -309,7 +310,7 @@ class Explainer:
                     f"the store of grammar {self.grammar.name} has a parser that is not its grammar's: it was changed, or built "
                     "by another version of maskwright; build it anew"
                 )
-            state = min(fitting)
+            state, self.is_one_of_several = min(fitting), self.is_one_of_several or len(fitting) > 1
             stack = stack.push(state)
         return stack
 
