@@ -24,12 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.arguments import as_boolean, clip, need_type
-from maskwright.analysis.errors import (
-    MaskwrightError,
-    MissingExtraError,
-    UnknownNameError,
-    VocabularyError,
-)
+from maskwright.analysis.errors import MaskwrightError, MissingExtraError, UnknownNameError, VocabularyError
 from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.decoding.adapters.huggingface import check_same_tokens
 from maskwright.decoding.engines import check_tables
