@@ -115,6 +115,16 @@ def test_arguments_in_another_order() -> None:
                 build(source, grammar)  # type: ignore[operator]
 
 
+def test_what_is_completed_without_a_store() -> None:
+    found = mw.complete(mw.load_choice(["é"]), "", mw.load_model())
+    assert found.text == "é" and repr(found).startswith("Completion(data=b'\\xc3\\xa9', closing=")
+    assert "tokens=" not in repr(found) and "interventions=" not in repr(found)
+    assert mw.complete({"const": [1]}, "[").text.strip() == "1]"
+    for wrong in (5, None):
+        with pytest.raises(mw.GrammarError, match="a grammar is a name, a path or a text; this is a"):
+            mw.complete(wrong, "")  # type: ignore[arg-type]
+
+
 def test_options_that_are_handed_on_are_checked_where_they_are_given() -> None:
     store = mw.build_store("json", "python-tiny")
     with pytest.raises(mw.UnknownNameError, match=r"^complete has no option 'max_token'; did you mean 'max_tokens'\?"):

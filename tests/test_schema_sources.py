@@ -80,6 +80,12 @@ def test_what_is_none_is_refused(tmp_path: Path) -> None:
         build_schema_store({}, vocabulary())  # type: ignore[arg-type]
 
 
+def test_a_class_that_pydantic_cannot_take() -> None:
+    pytest.importorskip("pydantic")
+    with pytest.raises(mw.SchemaError, match=r"^pydantic tells no schema of <class .* to fully support it\.$"):
+        mw.load_schema(type("Plain", (), {}))
+
+
 def test_a_store_is_no_schema(tmp_path: Path) -> None:
     path = tmp_path / "schema.json"
     mw.build_store(mw.load_schema({"type": "integer"}), "python-tiny").save(path)

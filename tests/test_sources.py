@@ -97,6 +97,12 @@ def test_what_is_no_grammar_and_no_vocabulary() -> None:
         mw.build_store("json", 7)
 
 
+def test_the_vocabulary_of_a_model_or_a_store() -> None:
+    store = mw.build_store("json", mw.load_model())
+    assert store.vocabulary == mw.load_vocabulary("python-tiny") == mw.load_vocabulary(store)
+    assert mw.load_vocabulary(store, name="other", size=5000).size == 5000
+
+
 LINES = "start: (/a/ _NL [_IN start _OUT])*\n_NL: /(\\n[\\t ]*)+/\n%declare _IN _OUT\n"
 NO_TRUTHS: list[Any] = ["no", "", 0, 1, None, [], 0.0, np.int64(1), np.array([True])]
 

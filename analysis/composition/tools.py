@@ -90,9 +90,10 @@ def read_tools(
     files. A raw input that is text or of a regular expression does not hold the `end`; that of a
     grammar may, and then the text can be cut in several ways.
 
-    Raises: GrammarError for what is malformed, with its JSON pointer in the tools; and for their
-        schemas and grammars as `load_schema`, `load_regex` and the readers of grammars. (A
-        SchemaError's `pointer` leads from the top of the tools.)
+    Raises: UnknownNameError for a family or a choice that there is none of; GrammarError for what
+        is malformed, with its JSON pointer in the tools; and for their schemas and grammars as
+        `load_schema`, `load_regex` and the readers of grammars. (A SchemaError's `pointer` leads
+        from the top of the tools.)
 
     Example:
         >>> read_tools([{"type": "function", "name": "now"}])
@@ -207,8 +208,9 @@ def _chosen(tools: list[Tool], choice: Any) -> tuple[list[Tool], str]:
         kind, fields, _ = kind_and_fields(choice, "choice") if isinstance(choice, Mapping) else ("", {}, "")
         found = [tool for tool in tools if (tool.kind, tool.name) == (kind, fields.get("name"))]
     if not found:
-        names = ", ".join(tool.name for tool in tools[:12])
-        raise GrammarError(f"choice is {clip(choice)}; expected 'auto', 'required', 'none' or a tool: {names}")
+        known = ["auto", "required", "none", *(tool.name for tool in tools[:12])]
+        shown = choice if isinstance(choice, str) else ""
+        raise UnknownNameError(f"choice is {clip(choice)}, which names no choice{suggestion(shown, known)}")
     return found, "one"
 
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from lark import Token, Tree
 from lark import exceptions as lark_exceptions
 
 from maskwright.analysis.errors import GrammarError, MaskwrightError
 from maskwright.analysis.grammar.foreign import hint_at, language_of
-from maskwright.analysis.grammar.lark_files import GrammarFiles, caret, offsets_of
+from maskwright.analysis.grammar.lark_files import GrammarFiles, caret, offsets_of, suggestion
 from maskwright.analysis.loading.names import meant
 
 _SYNTAX = re.compile(r"(?P<what>.*?),? at line (?P<line>\d+),? column (?P<column>\d+)", re.DOTALL)
@@ -50,7 +51,10 @@ def translate(error: Exception, files: GrammarFiles, doing: str) -> MaskwrightEr
     if isinstance(error, lark_exceptions.UnexpectedToken):
         expected = ", ".join(sorted(error.accepts or error.expected))
         what = f"Unexpected token {str(error.token)!r}; expected one of {expected}"
-        text = f"{what}, at line {error.line}, column {error.column}"
+        at = error
+        if error.token.type in ("_NL", "$END") and (opened := _opened(error)) is not None:
+            what, at = "this group is not closed on its line; a line may be broken only before |", opened
+        text = f"{what}, at line {at.line}, column {at.column}"
     else:
         text = str(error).strip()
     syntax = _SYNTAX.match(text) if isinstance(error, lark_exceptions.LarkError) else None
@@ -100,9 +104,11 @@ def _translate_symbol_error(error: lark_exceptions.GrammarError, text: str, file
     if "newlines in regular expressions" in text:
         return files.error(text, *(raw for source in files.texts for raw in offsets_of(source).literals if "\n" in raw))
     names = [next(filter(None, groups)) for groups in _NAMED.findall(text)]
+    if "not defined" in text and names:
+        text += _nearest(names[0], files)
     if "marked to ignore" in text:  # Lark prints a set
         names.sort()
-        return files.error(f"Ignored but not defined: {', '.join(names)}", *names)
+        return files.error(f"Ignored but not defined: {', '.join(names)}{_nearest(names[0], files)}", *names)
     if "more than once" in text:
         for number, source in enumerate(files.texts):
             for offset in offsets_of(source).definitions.get(names[0], ())[1:2]:
@@ -110,6 +116,24 @@ def _translate_symbol_error(error: lark_exceptions.GrammarError, text: str, file
     text = re.sub(r"NonTerminal\(('\w+')\)", r"\1", re.sub(r"Rule (?='_?[A-Z])", "Terminal ", text))
     use = any(part in text for part in ("not defined", "Wrong number", "inside terminals"))
     return files.error(text, *names, use=use)
+
+
+def _opened(error: lark_exceptions.UnexpectedToken) -> Any:
+    """The innermost bracket that is open where Lark's parser stops, or None."""
+    read = reversed(getattr(error.state, "value_stack", ()))
+    return next((one for one in read if getattr(one, "type", "") in ("_LPAR", "_LBRA", "_LBRACE")), None)
+
+
+def _nearest(name: str, files: GrammarFiles) -> str:
+    """The end of a message on a name that is not defined: others of the text that has it."""
+    for number, source in enumerate(files.texts):
+        word, offsets = name if number == 0 else name.rpartition("__")[2] or name, offsets_of(source)
+        if offsets.find(word) is not None:
+            known = {**offsets.definitions, **offsets.imports_and_declarations}
+            return suggestion(
+                word, (), beside=[one for one in known if one != word and one.isupper() == word.isupper()]
+            )
+    return ""
 
 
 def _regex_problem(raw: str) -> str | None:

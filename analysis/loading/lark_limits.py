@@ -200,10 +200,8 @@ def _bnf_size(tree: Tree[Any], data: str, inner: list[_Size], helpers: list[_Siz
     if operator == "?":
         return body._replace(alternatives=body.alternatives + 1)
     if operator in "+*":  # a helper rule, h : inner | h inner; `*` uses h or nothing
-        helper, used = (
-            _Size(0, 2 * (body.alternatives + body.symbols), written),
-            _Size(1 + (operator == "*"), 1, written),
-        )
+        helper = _Size(0, 2 * (body.alternatives + body.symbols), written)
+        used = _Size(1 + (operator == "*"), 1, written)
     else:
         low, high = max(0, int(str(tree.children[2]))), int(str(tree.children[-1]))
         if high < REPEAT_BREAK_THRESHOLD:
@@ -236,10 +234,7 @@ def _either(parts: Sequence[_Size]) -> _Size:
 
 
 def _endless_template(builder: LarkGrammar) -> str | None:
-    """A template whose calls do not come to an end; None if there is none.
-
-    It is found by carrying out all calls by name.
-    """
+    """A template whose calls do not end, found by carrying them out by name; or None."""
     templates = {name: (params, tree) for name, params, tree, _ in builder.rule_defs if params}
     if not templates:
         return None

@@ -26,8 +26,7 @@ from lark import Tree as LarkTree
 from lark.grammar import Rule as LarkRule
 from lark.lexer import PatternStr, TerminalDef
 from lark.load_grammar import Grammar as LarkGrammar
-from lark.load_grammar import SimplifyRule_Visitor
-from lark.load_grammar import load_grammar as lark_load_grammar
+from lark.load_grammar import GrammarBuilder, SimplifyRule_Visitor
 
 from maskwright.analysis.arguments import as_strings, clip, need_type
 from maskwright.analysis.errors import (
@@ -38,7 +37,14 @@ from maskwright.analysis.errors import (
     UnknownNameError,
 )
 from maskwright.analysis.grammar.grammar import Conflicts, Grammar, Layout, Lexing, Reserved, Rule, Terminal
-from maskwright.analysis.grammar.lark_files import GrammarFiles, position_of, rule_name, short_name, suggestion
+from maskwright.analysis.grammar.lark_files import (
+    GrammarFiles,
+    offsets_of,
+    position_of,
+    rule_name,
+    short_name,
+    suggestion,
+)
 from maskwright.analysis.grammar.normalise import productive_symbols, unproductive_cycle
 from maskwright.analysis.grammar.options import read_options
 from maskwright.analysis.lexing.lexemes import check_texts
@@ -185,7 +191,7 @@ def parse_grammar(
         options = read_options(files.texts[0], files.at)
         start, lexing = start or options.start, lexing or options.lexing or "contextual"
         soft = options.soft if soft is None else soft
-        builder, _ = lark_load_grammar(to_read, main, [files], False)  # type: ignore[no-untyped-call]
+        builder, _ = _larks_load(to_read, main, [files], False)
         doing = "compiling it to BNF"
         check_sizes(builder, files)
         start = _find_start(start, builder, files)
@@ -275,10 +281,26 @@ class _Simplify(SimplifyRule_Visitor):
         super().expansion(tree)
 
 
-_larks_compile: Any = FunctionType(
-    LarkGrammar.compile.__code__, {**vars(lark.load_grammar), SimplifyRule_Visitor.__name__: _Simplify}
-)
-"""`LarkGrammar.compile`, with `_Simplify`."""
+class _Builder(GrammarBuilder):
+    """Lark's, which passes over what an imported file does not have; this one refuses it."""
+
+    def do_import(self, dotted_path: Any, base_path: Any, aliases: Any, base_mangle: Any = None) -> None:
+        files: Any = self.import_paths[0]
+        number = len(files.texts)
+        _larks_import(self, dotted_path, base_path, aliases, base_mangle)
+        mangle = _globals["_get_mangle"]("__".join(dotted_path), aliases, base_mangle)
+        for name in aliases:
+            if mangle(name) not in self._definitions:
+                known = list(offsets_of(files.texts[number]).definitions)
+                message = f"cannot import {name}: {'.'.join(dotted_path)} has no such rule or terminal"
+                raise files.error(message + suggestion(name, (), beside=known), name)
+
+
+_globals: dict[str, Any] = {**vars(lark.load_grammar), "SimplifyRule_Visitor": _Simplify, "GrammarBuilder": _Builder}
+_larks_compile: Any = FunctionType(LarkGrammar.compile.__code__, _globals)
+_larks_import: Any = FunctionType(GrammarBuilder.do_import.__code__, _globals)
+_larks_load: Any = FunctionType(lark.load_grammar.load_grammar.__code__, _globals)
+"""Functions of Lark's, with `_Simplify` and `_Builder`."""
 
 
 def _compile(
@@ -395,10 +417,7 @@ def _to_bnf(
         if (symbol.is_term, symbol.name) not in number:
             raise files.error(f"{symbol.name!r} is a template; give it its arguments", symbol.name, use=True)
     rules = tuple(
-        Rule(
-            number[False, str(rule.origin.name)],
-            tuple(number[symbol.is_term, symbol.name] for symbol in rule.expansion),
-        )
+        Rule(number[False, str(rule.origin.name)], tuple(number[each.is_term, each.name] for each in rule.expansion))
         for rule in lark_rules
     )
     return Grammar(
@@ -451,9 +470,7 @@ def _by_number(grammar: Grammar, indenter: Indenter, files: GrammarFiles) -> Lay
 
     def find(name: str) -> int:
         if name not in number:
-            known = [terminal.name for terminal in grammar.terminals]
-            close = difflib.get_close_matches(name, known, n=3)
-            hint = f"; did you mean {' or '.join(close)}?" if close else ""
+            hint = suggestion(name, (), beside=[terminal.name for terminal in grammar.terminals])
             raise files.error(f"the layout names {name!r}, which is not a terminal that the grammar uses{hint}", name)
         return number[name]
 

@@ -18,29 +18,19 @@ from maskwright.analysis.grammar.lark_files import OR_PATH, is_text, read_file, 
 from maskwright.analysis.nesting import read_json
 
 LARK_WHEEL_STARTS = {"python": "file_input", "lark": "start"}
-"""The grammars of Lark's wheel that have rules.
-
-Each has the start symbol that reads a whole file.
-"""
+"""The grammars of Lark's wheel that have rules, with the start symbols that read whole files."""
 
 LARK_WHEEL_LEXING: Lexing = "longest"
-"""How the grammars of Lark's wheel are lexed by default.
-
-Keywords are reserved then, and compiling is faster than with contextual lexing.
-"""
+"""How they are lexed by default: keywords are reserved then, and compiling is faster."""
 
 LARK_WHEEL_SOFT = {"python": ("_",)}
-"""Keywords of those grammars that are names elsewhere.
-
-Lark's own parsers know from the parser's state alone which of the two is meant.
-"""
+"""Keywords of them that are names elsewhere: Lark's own parsers know it from the parser's state."""
 
 LIBRARY = Path(__file__).parent / "library"
 """The folder of our own grammars: `json.compact` is the file json/compact.lark."""
 
 LIBRARY_PARTS = ("unicode",)
 """Files of the library without rules, for grammars to import."""
-
 
 _OF_PATTERNS = re.compile(r"[\\^$*+?|(){}\[\]]")
 """Characters of a regular expression that no grammar's name has."""

@@ -43,7 +43,8 @@ def soften(grammar: Grammar, keywords: Iterable[str]) -> Grammar:
             for pattern in _patterns_of(grammar, literal):
                 softened.setdefault(pattern, []).append(literal)
     first = grammar.n_terminals + grammar.n_nonterminals
-    either = {pattern: first + i for i, pattern in enumerate(sorted(softened))}
+    choices = {pattern: [pattern, *sorted(found)] for pattern, found in sorted(softened.items())}
+    either = {pattern: first + i for i, pattern in enumerate(choices)}
     rules = [Rule(rule.lhs, tuple(either.get(symbol, symbol) for symbol in rule.rhs)) for rule in grammar.rules]
     general = {(rule.lhs, rule.rhs) for rule, old in zip(rules, grammar.rules, strict=True) if rule != old}
     kept = [
@@ -52,15 +53,8 @@ def soften(grammar: Grammar, keywords: Iterable[str]) -> Grammar:
         if rule != old
         or not any((rule.lhs, _with(rule.rhs, soft, either[p])) in general for p in softened for soft in softened[p])
     ]
-    kept += [
-        Rule(either[pattern], (symbol,))
-        for pattern in sorted(softened)
-        for symbol in [pattern, *sorted(softened[pattern])]
-    ]
-    names = [
-        " or ".join(grammar.terminals[symbol].name for symbol in [pattern, *sorted(softened[pattern])])
-        for pattern in sorted(softened)
-    ]
+    kept += [Rule(either[pattern], (symbol,)) for pattern, symbols in choices.items() for symbol in symbols]
+    names = [" or ".join(grammar.terminals[symbol].name for symbol in symbols) for symbols in choices.values()]
     return replace(grammar, nonterminals=(*grammar.nonterminals, *names), rules=tuple(dict.fromkeys(kept)))
 
 

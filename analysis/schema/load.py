@@ -365,4 +365,4 @@ def _of_type(source: Any) -> Any:
     try:
         return TypeAdapter(source).json_schema()
     except (PydanticUserError, TypeError, NameError) as error:
-        raise SchemaError(f"pydantic tells no schema of {clip(source)}: {error}") from error
+        raise SchemaError(f"pydantic tells no schema of {clip(source)}: {str(error).partition(chr(10))[0]}") from error

@@ -62,7 +62,7 @@ def load_regex(pattern: str, flags: str = "", dialect: Literal["python", "ecma"]
 
 @on_own_stack
 def load_choice(texts: Iterable[str | bytes]) -> Regex:
-    """Some texts, for `build_store`: each whole text is one of them.
+    """Some texts, for `build_store`: each whole text is one of them. One given twice counts once.
 
     Raises: GrammarError if there is none, or one is neither a str nor bytes.
 

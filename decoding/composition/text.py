@@ -29,7 +29,7 @@ from maskwright.decoding.composition.readings import (
     within_budgets,
 )
 from maskwright.decoding.engine import constants
-from maskwright.decoding.engine.state import TextState, listed
+from maskwright.decoding.engine.state import TextState, listed_bytes
 from maskwright.maskstore.composition.tables import ComposedTables, TokenPart
 
 if TYPE_CHECKING:
@@ -355,7 +355,7 @@ class ComposedText(TextState):
             inner = (getattr(reading.cursor, "text", None) for reading in readings)
             parts = [one for one in inner if one is not None and not one.can_end()]
             why = next((found for one in parts if (found := one.reason(data[good : good + 1]))), "")
-        return f"Byte {good} of it, {data[good : good + 1]!r}, cannot come here{why}; allowed: {listed(allowed)}{there}"
+        return f"Byte {good} of it, {data[good : good + 1]!r}, cannot come here{why}; allowed: {listed_bytes(allowed)}{there}"
 
     def may_be_whole(self) -> bool:
         with self._rules.lock:

@@ -29,7 +29,7 @@ _EXPLAINED = 1 << 16
 To find them, all bytes before it are read 256 times.
 """
 _SHOWN = 12
-"""The bytes that an error lists."""
+"""The ranges of bytes that an error lists."""
 
 
 class TextState(ABC):
@@ -327,7 +327,7 @@ class TextState(ABC):
         wrong = (
             f"Byte {low} of it, {data[low : low + 1]!r}, cannot come here{self.reason(data[low : low + 1], data[:low])}"
         )
-        return wrong if low > _EXPLAINED else f"{wrong}; allowed: {listed(self.next_bytes(data[:low]))}"
+        return wrong if low > _EXPLAINED else f"{wrong}; allowed: {listed_bytes(self.next_bytes(data[:low]))}"
 
     def reason(self, refused: bytes, before: bytes = b"") -> str:
         """Why a byte is refused, such as a missing member, for a message; "" where nobody says.
@@ -362,11 +362,28 @@ class TextState(ABC):
         )
 
 
-def listed(allowed: bytes) -> str:
-    """Some bytes in words; "nothing" for none."""
-    shown = ", ".join(repr(allowed[i : i + 1])[1:] for i in range(min(_SHOWN, len(allowed))))
-    more = f" and {len(allowed) - _SHOWN} more" if len(allowed) > _SHOWN else ""
-    return f"{shown or 'nothing'}{more}"
+def listed_bytes(allowed: bytes) -> str:
+    """Some of ascending bytes in words; "nothing" for none."""
+    shown = _ranges(allowed)
+    more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
+    return f"{', '.join(shown[:_SHOWN]) or 'nothing'}{more}"
 
 
-__all__ = ["LIMITS", "TextState", "listed"]
+def _ranges(data: bytes) -> tuple[str, ...]:
+    """Ascending bytes as ranges of neighbours of one kind: digits, letters, or anything else.
+
+    >>> _ranges(b"+0123abc")
+    ("'+'", "'0' to '3'", "'a' to 'c'")
+    """
+    runs: list[list[str]] = []
+    last = (-1, -1)
+    for byte in data:
+        kind = 3 if byte >= 128 else 2 if chr(byte).isalpha() else 1 if chr(byte).isdigit() else 0
+        if last != (byte - 1, kind):
+            runs.append([])
+        runs[-1].append(repr(chr(byte)) if byte < 128 else repr(bytes([byte])))
+        last = byte, kind
+    return tuple(f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(run) for run in runs)
+
+
+__all__ = ["LIMITS", "TextState", "listed_bytes"]

@@ -13,6 +13,7 @@ from maskwright.analysis.grammar.columns import MOST_COLUMN, Column
 from maskwright.analysis.lexing.encoding import START_STATE
 from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.slot import SlotText
+from maskwright.decoding.engine.state import listed_bytes
 from maskwright.decoding.engine.texts import Texts
 from maskwright.decoding.explain.explanation import (
     Attempt,
@@ -23,7 +24,6 @@ from maskwright.decoding.explain.explanation import (
     listed,
     position_of,
     shown_bytes,
-    shown_ranges,
 )
 from maskwright.decoding.explain.stack_descriptions import StackDescriptions
 from maskwright.decoding.reference.interpreter import Interpreter
@@ -57,6 +57,7 @@ class Explainer:
         self.grammar = machine.grammar
         self.store = store
         self.state = state
+        self.is_one_of_several = False
         self.trace = Interpreter(machine)
         self.in_words = StackDescriptions(self.trace)
 
@@ -118,7 +119,7 @@ class Explainer:
             else "it cannot come here"
         )
         allowed = self.bytes_allowed(after)
-        shown = listed(shown_ranges(allowed)) or "nothing"
+        shown = listed_bytes(allowed)
         return Explanation(
             summary=f"{what} is not legal here under grammar {self.grammar.name}: {why_not}; allowed: {shown}",
             verdict="refused",
@@ -176,9 +177,9 @@ class Explainer:
         live = self.machine.transducer.live[configuration.lexer]
         names = listed(self.names(live)) if configuration.lexer != START_STATE else ""
         if text is None:
-            if self.state is not None:
+            if self.is_one_of_several:
                 found["note"] = (
-                    "worked out from the matcher's state: only the first of the terminals or rules that no text tells apart is shown"
+                    "(the matcher keeps no text: where several terminals or rules could have been read, one of them is shown)"
                 )
             found["unfinished"] = f"a lexeme that may become {names}" if names else ""
             return found
@@ -310,7 +311,7 @@ class Explainer:
                     f"the store of grammar {self.grammar.name} has a parser that is not its grammar's: it was changed, or built "
                     "by another version of maskwright; build it anew"
                 )
-            state = min(fitting)
+            state, self.is_one_of_several = min(fitting), self.is_one_of_several or len(fitting) > 1
             stack = stack.push(state)
         return stack
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from maskwright.decoding.engine.state import listed_bytes
+
 Verdict = Literal["allowed", "refused"]
 
 MOST_SHOWN = 12
@@ -215,7 +217,7 @@ class Explanation:
         if self.expected:
             yield "bold", f"expected: {listed(self.expected)}"
         if self.bytes_allowed:
-            yield "", f"bytes that may stand here: {listed(shown_ranges(self.bytes_allowed))}"
+            yield "", f"bytes that may stand here: {listed_bytes(self.bytes_allowed)}"
         if self.nearest:
             near = (f"{one.token} {shown_bytes(one.data)}" for one in self.nearest)
             yield "", f"nearest tokens that are allowed: {', '.join(near)}"
@@ -275,28 +277,3 @@ def shown_bytes(data: bytes, most: int = 40) -> str:
     except UnicodeDecodeError:
         return repr(data[:most]) + ("..." if len(data) > most else "")
     return repr(text[:most]) + ("..." if len(text) > most else "")
-
-
-def shown_ranges(data: bytes) -> tuple[str, ...]:
-    """Ascending bytes as ranges of neighbours of one kind: digits, letters, or anything else.
-
-    >>> shown_ranges(b"+0123abc")
-    ("'+'", "'0' to '3'", "'a' to 'c'")
-    """
-    runs: list[list[int]] = []
-    for byte in data:
-        if runs and byte == runs[-1][-1] + 1 and _kind(byte) == _kind(runs[-1][0]):
-            runs[-1].append(byte)
-        else:
-            runs.append([byte])
-    return tuple(
-        f"{shown_bytes(bytes([run[0]]))} to {shown_bytes(bytes([run[-1]]))}"
-        if len(run) > 2
-        else ", ".join(shown_bytes(bytes([byte])) for byte in run)
-        for run in runs
-    )
-
-
-def _kind(byte: int) -> int:
-    """3 for bytes beyond ASCII, 2 for letters, 1 for digits, 0 for anything else."""
-    return 3 if byte >= 128 else 2 if chr(byte).isalpha() else 1 if chr(byte).isdigit() else 0

@@ -13,15 +13,8 @@ from maskwright.analysis.arguments import as_integer, need_type
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema.shapes import Texts
 from maskwright.decoding.engine.arguments import plain_bytes
-from maskwright.decoding.explain.explanation import (
-    Attempt,
-    Explanation,
-    Verdict,
-    listed,
-    position_of,
-    shown_bytes,
-    shown_ranges,
-)
+from maskwright.decoding.engine.state import listed_bytes
+from maskwright.decoding.explain.explanation import Attempt, Explanation, Verdict, position_of, shown_bytes
 from maskwright.decoding.reference.json_texts import JsonInterpreter, bytes_allowed
 from maskwright.decoding.reference.json_words import Refusal
 from maskwright.maskstore.schema.compiled import SchemaTables
@@ -152,7 +145,7 @@ class SchemaExplainer:
 
     def _shown(self, readings: Any) -> str:
         """The bytes that may come next, in words."""
-        return listed(shown_ranges(bytes_allowed(self.reader, readings))) or "nothing"
+        return listed_bytes(bytes_allowed(self.reader, readings))
 
 
 def _attempts(refusals: Sequence[Refusal]) -> tuple[Attempt, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from maskwright.decoding.generation.interventions import Intervention
@@ -57,7 +57,7 @@ class Completion:
 
     data: bytes
     closing: bytes
-    tokens: tuple[int, ...]
+    tokens: tuple[int, ...] = field(repr=False)
     reason: Reason
     is_complete: bool | None
     seconds: float
@@ -70,4 +70,9 @@ class Completion:
     relaxed: int = 0
     masks: int = 0
     predicted: int = 0
-    interventions: tuple[Intervention, ...] = ()
+    interventions: tuple[Intervention, ...] = field(default=(), repr=False)
+
+    @property
+    def text(self) -> str:
+        """`data` decoded as UTF-8; U+FFFD stands for what is none, such as half a character."""
+        return self.data.decode(errors="replace")

@@ -318,7 +318,7 @@ def load_vocabulary(
             tokens;
         an object of transformers, tokenizers, sentencepiece, tiktoken or mistral-common;
         a list of bytes, token by token (see `Vocabulary.from_tokens`);
-        a Vocabulary.
+        a Vocabulary, or what has one: a store, or the model that `load_model` returns.
     size : V, in tokens, if the model's embedding has more rows than the tokenizer has ids. The
         additional ids stand for b"".
     name : what to call it. Default: the built-in name, the name of the file or folder, the type of
@@ -345,6 +345,7 @@ def load_vocabulary(
     need_type("name", name, (str, NoneType), "a str or None", VocabularyError)
     size = None if size is None else as_integer("size", size, VocabularyError)
     named = _special(special)
+    source = held if isinstance(held := getattr(source, "vocabulary", None), Vocabulary) else source
     if isinstance(source, str | os.PathLike):
         path, found_name = _locate(source)
         table = read_path(path, named)
@@ -370,7 +371,8 @@ def load_vocabulary(
         _logger.debug("%s: no encoder of this tokenizer is installed; its tokens were not checked", table.where)
     if size is not None:
         table.pad(size)
-    return _vocabulary(table, name or found_name, checked)
+    found = tuple(table.tokens), table.special, tuple(table.eos), frozenset(table.byte_pieces)
+    return Vocabulary(name or found_name, *found, checked)
 
 
 def _special(special: Mapping[str, int] | None) -> dict[str, int]:
@@ -471,10 +473,6 @@ def _table_of_tokens(tokens: Sequence[object], special: Mapping[str, int]) -> To
 
     named = {token: name for name, token in special.items()}
     return TokenTable.from_ids("<tokens>", found, named, "give at least one token of one byte or more")
-
-
-def _vocabulary(table: TokenTable, name: str, checked: bool) -> Vocabulary:
-    return Vocabulary(name, tuple(table.tokens), table.special, tuple(table.eos), frozenset(table.byte_pieces), checked)
 
 
 def _unflatten(arrays: Mapping[str, npt.NDArray[Any]], offsets_key: str, bytes_key: str, name: str) -> list[bytes]:

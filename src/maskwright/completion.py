@@ -24,12 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.arguments import as_boolean, clip, need_type
-from maskwright.analysis.errors import (
-    MaskwrightError,
-    MissingExtraError,
-    UnknownNameError,
-    VocabularyError,
-)
+from maskwright.analysis.errors import MaskwrightError, MissingExtraError, UnknownNameError, VocabularyError
 from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.decoding.adapters.huggingface import check_same_tokens
 from maskwright.decoding.engines import check_tables
@@ -47,10 +42,12 @@ from maskwright.prompts import as_text, check_order, read_prompt
 from maskwright.stores.store import as_store
 
 if TYPE_CHECKING:
+    from maskwright.analysis.composition import Composition
     from maskwright.decoding.generation.names import NameSource
     from maskwright.maskstore.canonical import CanonicalTokens
     from maskwright.stores.composed_store import ComposedStore
     from maskwright.stores.schema_store import SchemaStore
+    from maskwright.stores.sources import Constraint
     from maskwright.stores.store import Store
 
 
@@ -279,7 +276,7 @@ def _behind(names: NameSource, prompt: bytes) -> NameSource:
 
 
 def complete(
-    store: Store | SchemaStore | ComposedStore | str | os.PathLike[str],
+    store: Store | SchemaStore | ComposedStore | Constraint | Composition | str | os.PathLike[str],
     prompt: str | bytes,
     model: LanguageModel | str | os.PathLike[str] = BUNDLED,
     **options: Any,
@@ -289,7 +286,8 @@ def complete(
     Runs `start_completion` to its end. With `constrained=False` the text may be illegal, and with
     `close=False` it may be incomplete.
 
-    store : a store, or its file.
+    store : a store, or its file; or what `mw.build_store` builds one of, such as a schema, which it
+        then does with the model's vocabulary. A str or a path is a store's file.
     prompt : the beginning of a text of the grammar; bytes must be UTF-8.
     model : a loaded model, or what `load_model` takes.
     options : those of `mw.generate`, whose docstring says what each means: max_tokens (256),
@@ -299,14 +297,22 @@ def complete(
         Tokens that only spell the prompt's end again do not count towards max_tokens.
 
     Raises: MaskwrightError where the arguments come in another order; as `start_completion`,
-    `load_store` and `load_model`.
+    `load_store`, `build_store` and `load_model`.
     """
     _check_options("complete", options)
     check_order(store, prompt)
-    compiled: Any = as_store(store)  # type: ignore[arg-type]
-    check_tables([compiled])  # before a model is loaded
+    found: Any = as_store(store)  # type: ignore[arg-type]
+    is_store = hasattr(found, "vocabulary")
+    if is_store:
+        check_tables([found])  # before a model is loaded
+    else:
+        # PERF: who has a store need not wait for what builds one
+        from maskwright.stores.build import build_store
+        from maskwright.stores.sources import as_constraint
+
+        found = as_constraint(found)
     loaded = model if isinstance(model, LanguageModel) else load_model(model)
-    return start_completion(compiled, prompt, loaded, **options).run()
+    return start_completion(found if is_store else build_store(found, loaded), prompt, loaded, **options).run()
 
 
 def _check_options(call: str, options: Mapping[str, Any]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -125,3 +127,11 @@ def test_an_id_that_the_vocabulary_lacks_is_bad_input(runner: CliRunner, store: 
     result = runner.invoke(app, ["explain", store, "--text", "-", "--token", token], input=text)
     assert result.exit_code == 2
     assert f"token {token} is out of range: the vocabulary has the ids 0 to" in result.output.replace("\n", " ")
+
+
+def test_the_help_shows_how_a_shell_hands_on_a_text_in_quotes(runner: CliRunner) -> None:
+    shown = " ".join(runner.invoke(app, ["explain", "--help"]).output.split())
+    (example,) = re.findall(r"as in (--token .*?)\. ", shown)
+    assert shlex.split(example) == ["--token", "' or'"]
+    found = runner.invoke(app, ["explain", "small.lark", *shlex.split(example)])
+    assert found.exit_code == 0 and "' or' may come next" in found.stdout

@@ -196,6 +196,15 @@ def test_documents_that_a_schema_refers_to(runner: CliRunner) -> None:
     assert "which is no folder" in refused(runner, "lint", "refers.json", "--documents", "right.json")
 
 
+@pytest.mark.parametrize(
+    "command", [("complete", "yes.txt", ""), ("info", "yes.txt"), ("explain", "yes.txt", "--token", "1")]
+)
+def test_a_file_that_may_be_of_any_kind(runner: CliRunner, command: tuple[str, ...]) -> None:
+    Path("yes.txt").write_text("yes\nno\n")
+    said = refused(runner, *command)
+    assert "yes.txt does not begin as a store does." in said and "--from lark, schema, regex, choice, gbnf" in said
+
+
 def test_options_of_another_kind_are_refused(runner: CliRunner) -> None:
     assert "p.json is not a grammar in Lark, and --lexing is for one" in refused(
         runner, "lint", "p.json", "--lexing", "nfa"

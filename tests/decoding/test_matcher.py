@@ -48,7 +48,7 @@ def test_an_illegal_token_is_named_with_its_bytes_the_byte_and_what_could_come()
     message = str(caught.value)
     assert "token 2 (b'(') is not legal here under grammar sums; the state is unchanged" in message
     assert "Byte 0 of it, '(', cannot come" in message or "Byte 0 of it, b'(', cannot come" in message
-    assert all(f"{byte!r}" in message for byte in "+0123456789")
+    assert message.endswith("; allowed: '+', '0' to '9'")
     assert row(matcher) == before == {0, 1, 4, 5, 9, EOS}
 
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 from rich.console import Console
@@ -29,8 +29,8 @@ from rich.progress import (
 from typer.core import TyperArgument, TyperGroup
 
 from maskwright.analysis.errors import MaskwrightError
-from maskwright.analysis.files import absolute, declare_outputs, keeping_inputs
-from maskwright.cli.constraints import GrammarOptions, is_constraint, is_pipe, option_of
+from maskwright.analysis.files import absolute, declare_outputs, is_tensors, keeping_inputs
+from maskwright.cli.constraints import GrammarOptions, Syntax, is_constraint, is_pipe, option_of
 from maskwright.version import version
 
 if TYPE_CHECKING:
@@ -364,13 +364,17 @@ def load_inputs(grammar: str, tokenizer: str | None, options: GrammarOptions) ->
     return options.load_constraint(grammar), None if tokenizer is None else load_vocabulary(tokenizer)
 
 
-def check_no_grammar_options(source: str, options: GrammarOptions) -> None:
-    """Check that no option for reading a grammar is given together with a store file.
+def check_is_store(source: str, options: GrammarOptions) -> None:
+    """Check that a file begins as a store does, and that no option for reading a grammar is given.
 
-    source : the store file, for the message.
-
-    Raises: MaskwrightError naming the first such option. The store's grammar is fixed.
+    Raises: MaskwrightError saying how a file of another kind is read; or naming the first such
+        option, since the store's grammar is fixed.
     """
+    if os.path.isfile(source) and not is_tensors(source):
+        raise MaskwrightError(
+            f"{source} does not begin as a store does. If it holds choices, a pattern, a schema or a grammar, say which: --from "
+            f"{', '.join(get_args(Syntax))}. If it was a store, it is damaged: export it again"
+        )
     if options.restrict:
         raise MaskwrightError(
             f"{source} is a store, whose grammar is fixed: restrict the grammar, and build a store from it"
@@ -411,7 +415,7 @@ def load_or_build_store(
             )
         if is_constraint(source, options):
             raise MaskwrightError(f"{source} is a grammar, not a store: name the tokenizer (--tokenizer)")
-        check_no_grammar_options(source, options)
+        check_is_store(source, options)
         return load_store(source)
     from maskwright.stores.cache import cached_store
 

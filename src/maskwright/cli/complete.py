@@ -22,7 +22,7 @@ from maskwright.cli.common import (
     RefreshOption,
     TokenizerOption,
     app,
-    check_no_grammar_options,
+    check_is_store,
     check_writable,
     clean_errors,
     files_of_reference,
@@ -175,7 +175,7 @@ def complete(
                 check_model_name(model)
                 compiled = _build(store, grammar, known, refresh)
         else:
-            check_no_grammar_options(store, of_grammar)
+            check_is_store(store, of_grammar)
             compiled = _load(store, tokenizer)
         if names is not None:
             options["names"] = _python_names(names, prompt_file, store, getattr(compiled, "grammar", grammar))

@@ -60,7 +60,11 @@ def explain(
     ] = None,
     token: Annotated[
         str | None,
-        typer.Option("--token", metavar="T", help="A token after the text: its id, or any text as 'text' in quotes."),
+        typer.Option(
+            "--token",
+            metavar="T",
+            help="A token after the text: its id, or a text in its own quotes, as in --token \"' or'\".",
+        ),
     ] = None,
     tokenizer: TokenizerOption = None,
     options: GrammarOptions = DEFAULTS,

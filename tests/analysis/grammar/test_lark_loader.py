@@ -248,7 +248,7 @@ def test_layout_is_recognised_by_lark_s_names_only() -> None:
     [
         ("auto", r"terminal START is declared but has no pattern.*pass layout=Indenter"),
         (None, r"terminal START is declared but has no pattern"),
-        (Indenter("NL", "START", "STOPP"), r"names 'STOPP', which is not a terminal.*did you mean STOP"),
+        (Indenter("NL", "START", "STOPP"), r"names 'STOPP', which is not a terminal.*did you mean 'STOP'"),
         (Indenter("NL", "START", "STOP", (("{", "}"),)), r"names '\{', which is not a terminal"),
         (Indenter("NL", "START", "STOP", tab_length=0), r"tab length is 0; expected 1 to"),
         (
