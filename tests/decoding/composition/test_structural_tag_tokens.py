@@ -176,7 +176,7 @@ def test_long_budgets_take_no_room(most: int) -> None:
     ],
 )
 def test_tokens_that_a_vocabulary_lacks(form: dict[str, Any], message: str) -> None:
-    with pytest.raises(mw.VocabularyError, match="part TOKEN") as error:
+    with pytest.raises(mw.VocabularyError, match="part token at /format") as error:
         store_of(form, CALLS)
     assert message in str(error.value)
 
