@@ -57,7 +57,7 @@ def grammar_of(text: str, **options: Any) -> Grammar:
 OF_RULES = (
     Seed(
         "unproductive-rule",
-        "error",
+        "warning",
         'start: "a" | other\nother: "b" other',
         'start: "a" | other\nother: "b" other | "c"',
         2,

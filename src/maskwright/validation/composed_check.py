@@ -16,7 +16,15 @@ from maskwright.maskstore.vocabulary.encoders import encoder_of
 from maskwright.stores.composed_store import ComposedStore
 from maskwright.validation.corpus import CorpusError, Unreadable, find_corpus
 from maskwright.validation.options import Options
-from maskwright.validation.replay import NOT_SPELLED, OVER_LIMIT, REPLAYED, facts_of_stop, find_stop, good_bytes
+from maskwright.validation.replay import (
+    NOT_SPELLED,
+    OVER_LIMIT,
+    REPLAYED,
+    facts_of_stop,
+    find_stop,
+    good_bytes,
+    of_last_line_feed,
+)
 from maskwright.validation.report import Finding, ValidationReport
 from maskwright.validation.schema_check import UNREADABLE
 
@@ -86,7 +94,8 @@ def _replays(
                 facts = facts_of_stop(text.text, tokens, stop, store.vocabulary, good_bytes(matcher, token))
                 shown = facts.pop("token")
                 of_token = None if shown is None else (shown[0], shown[1])
-                yield Finding(text.name, REFUSED, True, token=of_token, more={"part": part}, **facts)
+                said = tuple(of_last_line_feed(matcher, text.text))
+                yield Finding(text.name, REFUSED, True, token=of_token, said=said, more={"part": part}, **facts)
         except VocabularyError as error:
             yield Finding(text.name, NOT_SPELLED, True, why=str(error))
         except LimitError as error:
