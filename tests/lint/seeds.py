@@ -205,7 +205,7 @@ OF_RULES = (
         'start: "LET" NAME "=" NAME\nNAME: /[a-z]+/\n%ignore " "',
         2,
         1,
-        ("NAME", "LET", "a string literal"),
+        ("NAME", '"let"', "a string literal"),
         "'let let'",
     ),
     Seed(

@@ -100,7 +100,7 @@ def validate(
         typer.Option(
             "--model",
             metavar="M",
-            help="sample: a model's folder, its name on the hub or python-tiny draws the tokens.",
+            help="sample: what draws the tokens: python-tiny, a model's folder or its name on the hub.",
         ),
     ] = None,
     jsonl: Annotated[
