@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from maskwright.cli import app
+from maskwright.cli.completion_report import _intervened
 
 LISTS = 'start: "x" ("," "x")*\n'
 PERSON = {"properties": {"age": {"type": "integer"}}, "required": ["age"]}
@@ -31,13 +34,21 @@ def output_of(runner: CliRunner, line: str, code: int = 0) -> str:
 
 def test_options_stand_under_headings(runner: CliRunner) -> None:
     shown = output_of(runner, "complete --help")
-    headings = ["Options:", "Constraint:", "Model and tokenizer:", "Output:"]
-    parts = re.split("|".join(headings), shown)
-    assert [re.search(re.escape(each), shown) is not None for each in headings] == [True] * 4
+    parts = re.split("Options:|Constraint:|Model and tokenizer:|Output:", shown)
     for part, options in zip(
         parts[1:], (("--max-tokens", "--stop"), ("--lexing", "--key-order"), ("--model",), ("--json",)), strict=True
     ):
         assert all(f" {option} " in part for option in options)
+
+
+def test_explain_says_what_it_needs(runner: CliRunner) -> None:
+    shown = output_of(runner, "explain --help")
+    assert "One of --text and --token is needed" in shown and """--token "' def'".""" in shown
+
+
+def test_interventions_are_of_the_models_probability() -> None:
+    found: Any = SimpleNamespace(interventions=[SimpleNamespace(probability=0.9), SimpleNamespace(probability=0.7)])
+    assert _intervened(found).endswith("they took away 80 % of the model's probability, at those tokens")
 
 
 @pytest.mark.parametrize("command", ["export", "validate", "learn", "verify", "info"])
@@ -63,7 +74,7 @@ def test_objects_can_be_closed(runner: CliRunner) -> None:
     Path("more.txt").write_text('{"age": 3, "b": 1}')
     assert "legal" in output_of(runner, "explain person.json --text more.txt")
     shown = output_of(runner, "explain person.json --text more.txt --no-additional-properties", 1)
-    assert "1:11" in shown or "byte 11" in shown or '"b' in shown
+    assert "line 1, column 10: $: no further property may come" in shown
     assert output_of(runner, "lint person.json --no-additional-properties", 0)
 
 
