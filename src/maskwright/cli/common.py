@@ -174,7 +174,7 @@ SuffixOption = Annotated[
     typer.Option(
         "--suffix",
         metavar=".EXT",
-        help="Suffix of the files in folders; may be repeated. By default from the grammar's name; if that says none, all files.",
+        help="Suffix of the files in folders; may be repeated. By default what the grammar or schema suggests, else all files.",
     ),
 ]
 FieldOption = Annotated[

@@ -36,7 +36,7 @@ _FAILING = (REFUSED, NOT_SPELLED, OVER_LIMIT, UNREADABLE)
 def validate_composed(store: ComposedStore, paths: list[str], options: Options) -> ValidationReport:
     """Replay texts of a composition.
 
-    paths : files, folders, globs. Of a folder the files with `options.suffixes`, by default .txt.
+    paths : files, folders, globs. Of a folder the files with `options.suffixes`, by default all.
     options : of `validate`; only some apply.
 
     Raises: MaskwrightError for a check other than "replay", and for options that do not apply;
@@ -77,7 +77,7 @@ def _replays(
 ) -> Iterator[Finding]:
     """A finding for each text. figures : their sums are added here."""
     matcher, n = store.matcher(0), 0
-    corpus = find_corpus(paths, tuple(options.suffixes) or (".txt",), options.field)
+    corpus = find_corpus(paths, tuple(options.suffixes), options.field)
     for n, text in enumerate(islice(iter(corpus), options.limit), 1):
         if isinstance(text, Unreadable):
             yield Finding(text.name, UNREADABLE, True, why=text.reason)
