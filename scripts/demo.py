@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import maskwright as mw
+from maskwright.report.figures import sentences
 
 SCHEMA = {
     "title": "Ticket",
@@ -91,15 +92,7 @@ def analyze(folder: Path) -> None:
     path = folder / "report.html"
     folder.mkdir(parents=True, exist_ok=True)
     path.write_text(report.to_html(), encoding="utf-8")
-    pairs, calls = report.facts["pairs"], report.facts["parser_calls"]
-    entry = next(one for one in report.facts["entries"] if one["reading"] == "sound" and one["rules"] == "normalised")
-    print(
-        f"Lark's python.lark: {pairs['never']:,} of {pairs['pairs']:,} pairs of terminals can never follow one another."
-    )
-    print(f"So {entry['original']:,} entries of a mask store become {entry['exact']:,}, with the same masks.")
-    print(
-        f"A mask asks the parser {calls['streamlined']:.1f} questions in the mean, where it asked {calls['original']:.1f}."
-    )
+    print("Lark's python.lark:", *sentences(report.facts), sep="\n")
     print(f"the report: {path.resolve().as_uri()}")
 
 

@@ -93,7 +93,11 @@ def test_a_literal_needs_no_tokenizer(runner: CliRunner) -> None:
     [
         (["--text", "-"], "é".encode("latin-1"), "not in UTF-8: byte 0 (line 1) is b'\\xe9'"),
         (["--text", "-"], "x=1".encode("utf-16"), "is in UTF-16"),
-        (["--text", "none"], b"", "none cannot be read: No such file"),
+        (
+            ["--text", "none"],
+            b"",
+            "the file 'none' cannot be read: No such file or directory; --text takes a file; --text - reads",
+        ),
         (["--text", "."], b"", ". cannot be read"),
         ([], b"", "nothing to explain"),
         (["--token", "def"], b"", "neither an id nor a text in quotes"),

@@ -30,17 +30,18 @@ def test_folders_files_and_globs_in_order_and_once(tmp_path: Path) -> None:
     assert names(tmp_path, "two.txt", "b", "b/a.py") == ["two.txt", "b/a.py", "b/d/e.py", "b/z.py"]
     assert names(tmp_path, "*.txt") == ["one.txt", "two.txt"]
     assert names(tmp_path, "b/**/*.py") == ["b/a.py", "b/d/e.py", "b/z.py"]
+    assert names(tmp_path, "b", suffixes=()) == ["b/a.py", "b/c.txt", "b/d/e.py", "b/z.py"]
     assert names(tmp_path, "b", suffixes=(".txt", ".py")) == ["b/a.py", "b/c.txt", "b/d/e.py", "b/z.py"]
 
 
 def test_what_is_not_there_is_told(tmp_path: Path) -> None:
-    make(tmp_path, "b/z.py")
+    make(tmp_path, "b/z.py", "b/empty/.hidden")
     for paths, suffixes, message in [
         ([], (".py",), "no texts to validate on"),
         ([tmp_path / "nothing"], (".py",), "nothing: there is no such file or folder"),
         ([tmp_path / "*.js"], (".py",), "as a pattern it matches no file"),
         ([tmp_path / "b"], (".js",), r"has no files with the suffix \.js"),
-        ([tmp_path / "b"], (), r"the suffix of this grammar's files is not known.*--suffix"),
+        ([tmp_path / "b" / "empty"], (), r"empty has no files$"),
     ]:
         with pytest.raises(CorpusError, match=message):
             find_corpus(paths, suffixes)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
+from rich.console import Console, Group
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.grammar.grammar import Grammar
@@ -22,12 +22,7 @@ from maskwright.cli.common import (
     write_json,
     write_text,
 )
-from maskwright.cli.constraints import (
-    DEFAULTS,
-    GrammarOptions,
-    load_any,
-    takes_options,
-)
+from maskwright.cli.constraints import DEFAULTS, GrammarOptions, load_any, takes_options
 
 if TYPE_CHECKING:
     from maskwright.analysis.composition import Composition
@@ -178,11 +173,15 @@ def analyze(
         if drawing is not None:
             write_text(drawing, render_entries(report.facts))
         if write_json(json_file, report.to_dict()):
-            console = Console()
-            console.print(report)
-            for path in (html, drawing, json_file):
-                if path is not None:
-                    console.print(f"wrote {path}", highlight=False)
+            _say(report, html, drawing, json_file)
+
+
+def _say(report: Any, *paths: Path | None) -> None:
+    """Print a report, and which files were written."""
+    console = Console()
+    console.print(report)
+    for path in filter(None, paths):
+        console.print(f"wrote {path}", highlight=False)
 
 
 def _drawn_tree(grammar: Grammar, vocabulary: Vocabulary, state: str) -> str:
@@ -212,10 +211,7 @@ def _of_others(
     else:
         report = analyze_schema(constraint, vocabulary)
     if write_json(json_file, report.to_dict()):
-        console = Console()
-        console.print(report)
-        if json_file is not None:
-            console.print(f"wrote {json_file}", highlight=False)
+        _say(report, json_file)
 
 
 def _ask(
@@ -245,13 +241,8 @@ def _ask(
     if drawing is not None:
         write_text(drawing, render_question(answers.question, draw or "exploration", drawing))
     if write_json(json_file, answers.to_dict()) and to_read:
-        console = Console()
-        console.print(answers)
-        if draw == "run":
-            console.print("", render_run(answers.question))
-        for path in (drawing, certificates if not answers.faults else None, json_file):
-            if path is not None:
-                console.print(f"wrote {path}", highlight=False)
+        shown = Group(answers, "", render_run(answers.question)) if draw == "run" else answers
+        _say(shown, drawing, None if answers.faults else certificates, json_file)
     if answers.contradictions or answers.faults:
         raise typer.Exit(1)
 

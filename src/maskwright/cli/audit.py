@@ -8,7 +8,10 @@ import typer
 from rich.console import Console
 
 from maskwright.cli.common import (
+    FieldOption,
     JsonOption,
+    LimitOption,
+    SuffixOption,
     TokenizerOption,
     app,
     check_not_texts,
@@ -87,16 +90,9 @@ def audit(
         int,
         typer.Option("--examples", min=0, metavar="N", help="Differences of each kind that are shortened and listed."),
     ] = 10,
-    suffixes: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--suffix", metavar=".EXT", help="Suffix of the files in folders; by default from the grammar's name."
-        ),
-    ] = None,
-    field: Annotated[
-        str, typer.Option("--field", metavar="NAME", help="The member of a JSON record that is its text.")
-    ] = "text",
-    limit: Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="At most this many texts.")] = None,
+    suffixes: SuffixOption = None,
+    field: FieldOption = "text",
+    limit: LimitOption = None,
     options: GrammarOptions = DEFAULTS,
     json_file: JsonOption = None,
 ) -> None:

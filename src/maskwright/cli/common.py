@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import difflib
 import glob
 import json
 import os
@@ -11,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
@@ -30,7 +32,15 @@ from typer.core import TyperArgument, TyperGroup
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.files import absolute, declare_outputs, is_tensors, keeping_inputs
-from maskwright.cli.constraints import GrammarOptions, Syntax, is_constraint, is_pipe, option_of
+from maskwright.cli.constraints import (
+    GrammarOptions,
+    Syntax,
+    is_composition,
+    is_constraint,
+    is_pipe,
+    load_any,
+    option_of,
+)
 from maskwright.version import version
 
 if TYPE_CHECKING:
@@ -39,8 +49,16 @@ if TYPE_CHECKING:
     from maskwright.stores.store import AnyStore
 
 
+_PANELS = {
+    "Constraint": (*GrammarOptions._fields, "rules"),
+    "Model and tokenizer": ("model", "device", "tokenizer", "tokenizers"),
+    "Output": ("output", "html", "drawing", "draw", "certificates", "json_file"),
+}
+"""Heading in a command's help -> the parameters whose options stand under it. Others come before them."""
+
+
 class _Commands(TyperGroup):
-    """The commands. What they do is shown whole, and arguments by their names alone."""
+    """The commands. What they do is shown whole, arguments by their names alone, and options in panels."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the first paragraph of each command's help."""
@@ -56,7 +74,22 @@ class _Commands(TyperGroup):
             if isinstance(each, TyperArgument):
                 name = each.metavar if each.required else f"[{each.metavar}]"
                 vars(each).update(get_usage_pieces=lambda _, name=name: [name], display_type_rich=lambda **_: None)
+        if found is not None:
+            vars(found).update(format_options=partial(_write_options, found))
         return found
+
+
+def _write_options(command: Any, ctx: Any, formatter: Any) -> None:
+    """Write a command's arguments, then its options under their headings."""
+    panels: dict[str, list[Any]] = {"Arguments": [], "Options": [], **{name: [] for name in _PANELS}}
+    for each in command.get_params(ctx):
+        if (row := each.get_help_record(ctx)) is not None:
+            of_option = next((name for name, names in _PANELS.items() if each.name in names), "Options")
+            panels["Arguments" if isinstance(each, TyperArgument) else of_option].append(row)
+    for name, rows in panels.items():
+        if rows:
+            with formatter.section(name):
+                formatter.write_dl(rows)
 
 
 app = typer.Typer(
@@ -132,22 +165,35 @@ GrammarOrStoreArgument = Annotated[
         "a store that was built of one.",
     ),
 ]
-TokenizerOption = Annotated[
-    str | None,
+
+
+def _of_tokenizer(needed: str = "") -> Any:
+    known = "mistral-7b-v0.1, mistral-7b-v0.3, tekken, python-tiny"
+    files = "a tokenizer.json, *.model, tekken*.json or *.tiktoken file or a folder with one"
+    said = f"A built-in name ({known}), or a path to {files}. {needed}".strip()
+    names = {"metavar": "T", "callback": _tokenizer, "autocompletion": _names_of_tokenizers}
+    return typer.Option("--tokenizer", "-t", help=said, **names)  # type: ignore[arg-type]
+
+
+TokenizerOption = Annotated[str | None, _of_tokenizer()]
+NeededTokenizerOption = Annotated[str | None, _of_tokenizer("Required for a grammar or a schema; a store has its own.")]
+SuffixOption = Annotated[
+    list[str] | None,
     typer.Option(
-        "--tokenizer",
-        "-t",
-        metavar="T",
-        callback=_tokenizer,
-        autocompletion=_names_of_tokenizers,
-        help="A built-in name (mistral-7b-v0.1, mistral-7b-v0.3, tekken, python-tiny), or a path to a tokenizer.json, *.model, "
-        "tekken*.json or *.tiktoken file or a folder with one.",
+        "--suffix",
+        metavar=".EXT",
+        help="Suffix of the files in folders; may be repeated. By default what the grammar or schema suggests, else all files.",
     ),
 ]
+FieldOption = Annotated[
+    str, typer.Option("--field", metavar="NAME", help="The member of a JSON record that is its text.")
+]
+LimitOption = Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="At most this many texts.")]
 RulesOption = Annotated[
     Literal["normalised", "lark"],
     typer.Option(
-        "--rules", help="Lexing nfa: the rules on which always-verdicts are judged; the normalised ones prove more."
+        "--rules",
+        help="Lexing nfa: the form of the rules by which always legal entries are found; normalised finds more.",
     ),
 ]
 JsonOption = Annotated[
@@ -170,7 +216,8 @@ def clean_errors() -> Iterator[None]:
         with keeping_inputs():
             yield
     except MaskwrightError as error:
-        Console(stderr=True, soft_wrap=True).print(f"error: {error}", markup=False, highlight=False, style="red")
+        said = str(error).replace("open (close=False)", "open (--no-close)").replace("by lenient=True", "by --lenient")
+        Console(stderr=True, soft_wrap=True).print(f"error: {said}", markup=False, highlight=False, style="red")
         raise typer.Exit(2) from None
     except MemoryError as error:
         said = f": {error}" if str(error) else ""
@@ -364,6 +411,22 @@ def load_inputs(grammar: str, tokenizer: str | None, options: GrammarOptions) ->
     return options.load_constraint(grammar), None if tokenizer is None else load_vocabulary(tokenizer)
 
 
+def load_file(source: str) -> AnyStore:
+    """The store in a file. Raises: as `load_store`; MaskwrightError if there is no file, naming a similar one or a grammar."""
+    from maskwright.analysis.loading.names import known_grammars
+    from maskwright.stores.store import load_store
+
+    if not os.path.exists(source):
+        folder, name = os.path.split(source)
+        names = [*glob.glob("*", root_dir=folder or None), *(known_grammars() if source.isidentifier() else ())]
+        near = difflib.get_close_matches(name, names, n=1)
+        raise MaskwrightError(
+            f"there is no file {source!r}{''.join(f'; did you mean {os.path.join(folder, each)}?' for each in near)}; expected a store's "
+            "file (maskwright export), a grammar (maskwright list), a .lark, .gbnf or .ebnf file, or a JSON schema (.json)"
+        )
+    return load_store(source)
+
+
 def check_is_store(source: str, options: GrammarOptions) -> None:
     """Check that a file begins as a store does, and that no option for reading a grammar is given.
 
@@ -406,8 +469,6 @@ def load_or_build_store(
         `load_vocabulary` and `cached_store`.
     """
     if tokenizer is None:
-        from maskwright.stores.store import load_store
-
         if is_pipe(source):
             raise MaskwrightError(
                 f"{source} is a pipe, and a store is read from a regular file: write it to one; if the pipe brings a grammar, "
@@ -416,7 +477,7 @@ def load_or_build_store(
         if is_constraint(source, options):
             raise MaskwrightError(f"{source} is a grammar, not a store: name the tokenizer (--tokenizer)")
         check_is_store(source, options)
-        return load_store(source)
+        return load_file(source)
     from maskwright.stores.cache import cached_store
 
     grammar, vocabulary = load_inputs(source, tokenizer, options)
@@ -427,12 +488,14 @@ def load_or_build_store(
         return found
 
 
-def load_composed(source: str, tokenizer: str | None, refresh: bool = False) -> Any:
-    """The store of a composition and a tokenizer. refresh : build it even if the cache has it.
+def load_any_store(source: str, tokenizer: str | None, options: GrammarOptions, refresh: bool = False) -> Any:
+    """The store as of `load_or_build_store`, whose tokenizer a store file does not need; or that of a composition.
 
-    Raises: MaskwrightError if no tokenizer is given; and as `load_any` and `cached_store`.
+    Raises: MaskwrightError if no tokenizer is given; as `load_or_build_store`, `load_any`, `cached_store`.
     """
-    from maskwright.cli.constraints import load_any
+    if not is_composition(source, options):
+        named = tokenizer if is_constraint(source, options) else None
+        return load_or_build_store(source, named, options, refresh=refresh)
     from maskwright.maskstore.vocabulary import load_vocabulary
     from maskwright.stores.cache import cached_store
 

@@ -26,18 +26,13 @@ from maskwright.cli.common import (
     check_writable,
     clean_errors,
     files_of_reference,
+    load_file,
     progress_bars,
     standard_input,
     write_json,
 )
 from maskwright.cli.completion_report import facts_of, show_both, summary
-from maskwright.cli.constraints import (
-    DEFAULTS,
-    GrammarOptions,
-    is_constraint,
-    load_any,
-    takes_options,
-)
+from maskwright.cli.constraints import DEFAULTS, GrammarOptions, is_constraint, load_any, takes_options
 
 if TYPE_CHECKING:
     from maskwright.analysis.composition import Composition
@@ -69,8 +64,9 @@ def complete(
         Path | None, typer.Option("--prompt-file", metavar="FILE", help="Read the prompt from this file.")
     ] = None,
     max_tokens: Annotated[
-        int, typer.Option("--max-tokens", metavar="N", help="New tokens, the ending included.")
-    ] = 128,
+        int,
+        typer.Option("--max-tokens", metavar="N", help="New tokens, the ending included; healed ones do not count."),
+    ] = 256,
     seconds: Annotated[
         float | None, typer.Option("--seconds", metavar="S", help="Close the text after this time.")
     ] = None,
@@ -307,9 +303,8 @@ def _build(
 
 def _load(source: str, tokenizer: str | None) -> Store | SchemaStore | ComposedStore:
     from maskwright.decoding.adapters.huggingface import check_same_tokens
-    from maskwright.stores.store import load_store
 
-    found = _decodes(source, load_store(source))
+    found = _decodes(source, load_file(source))
     if tokenizer is not None:
         check_same_tokens(found.vocabulary, _vocabulary(tokenizer))
     return found

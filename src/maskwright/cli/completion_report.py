@@ -103,8 +103,8 @@ def _intervened(found: Completion) -> str:
     if not n:
         return "no intervention: no mask forbade the model's own choice"
     share = sum(one.probability for one in found.interventions) / n
-    what = f"{n} intervention{'s' if n > 1 else ''}"
-    return f"{what}: where masks forbade the model's own choice, they took away {100 * share:.0f} % of the probability"
+    what = f"{n} intervention{'s' if n > 1 else ''}: where masks forbade the model's own choice"
+    return f"{what}, they took away {100 * share:.0f} % of the model's probability, at those tokens"
 
 
 def _verdict(facts: dict[str, Any]) -> str:

@@ -24,7 +24,7 @@ Syntax = Literal["lark", "schema", "regex", "choice", "gbnf", "ebnf", "llguidanc
 StyleName = Literal["natural", "compact", "json.dumps", "indent2", "any"]
 
 
-OF_SCHEMAS = ("style", "whitespace", "key_order", "escapes", "lenient", "documents")
+OF_SCHEMAS = ("style", "whitespace", "key_order", "escapes", "no_additional_properties", "lenient", "documents")
 OF_LARK = ("start", "lexing", "reserved", "conflicts", "soft", "restrict")
 """The fields of `GrammarOptions` that are for schemas, and those that are for grammars in Lark."""
 _OF_ALL_COMPOSITIONS = ("analyze", "info", "complete", "serve-check", "warm-up")
@@ -46,16 +46,15 @@ class GrammarOptions(NamedTuple):
         typer.Option(
             "--lexing",
             help="How a text is cut into lexemes: contextual, the longest that the parser can take; longest, the longest of all; nfa, in "
-            "every way, as in the post on mask stores, which is for analysis and has no fast engine. By default as the grammar says, else "
-            "contextual.",
+            "every way that the terminals allow, for analysis only: it is slow. By default as the grammar says, else contextual.",
         ),
     ] = None
     reserved: Annotated[
         Literal["none", "words", "all"] | None,
         typer.Option(
             "--reserved",
-            help="Lexing contextual: string literals that compete everywhere: none, words, or all that a pattern matches too. "
-            "By default as the grammar says, else none.",
+            help="Lexing contextual: which string literals are never names, even where only a name may stand: none, words, or all that a "
+            "pattern matches too. By default as the grammar says, else none.",
         ),
     ] = None
     conflicts: Annotated[
@@ -71,7 +70,7 @@ class GrammarOptions(NamedTuple):
         typer.Option(
             "--soft",
             metavar="KEYWORD",
-            help="A keyword of the grammar that may be a name too; may be given again. By default as the grammar says; _ for lark:python.",
+            help="A keyword of the grammar that may be a name too, as match in Python; may be repeated. By default as the grammar says.",
         ),
     ] = None
     restrict: Annotated[
@@ -121,6 +120,13 @@ class GrammarOptions(NamedTuple):
             "By default as the style has it.",
         ),
     ] = None
+    no_additional_properties: Annotated[
+        bool,
+        typer.Option(
+            "--no-additional-properties",
+            help="Of a schema's objects that list properties: no others, unless it allows them.",
+        ),
+    ] = False
     lenient: Annotated[
         bool, typer.Option("--lenient", help="Leave out of a schema what no mask can say exactly, and say what.")
     ] = False
@@ -205,6 +211,7 @@ class GrammarOptions(NamedTuple):
                 style=self.json_style(),
                 lenient=self.lenient,
                 documents=self.documents,
+                additional_properties=not self.no_additional_properties,
             )
         self.refuse(OF_SCHEMAS, source, "a JSON schema")
         if syntax == "regex" or syntax == "choice":

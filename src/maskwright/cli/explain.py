@@ -19,19 +19,13 @@ from maskwright.cli.common import (
     app,
     check_writable,
     clean_errors,
-    load_composed,
+    load_any_store,
     load_inputs,
     load_or_build_store,
     standard_input,
     write_json,
 )
-from maskwright.cli.constraints import (
-    DEFAULTS,
-    GrammarOptions,
-    is_composition,
-    is_constraint,
-    takes_options,
-)
+from maskwright.cli.constraints import DEFAULTS, GrammarOptions, is_composition, is_constraint, takes_options
 
 if TYPE_CHECKING:
     from maskwright.decoding.explain.explanation import Explanation
@@ -56,14 +50,14 @@ def explain(
     store: GrammarOrStoreArgument,
     text: Annotated[
         str | None,
-        typer.Option("--text", metavar="FILE", help="The text; - for standard input. With --token, by default empty."),
+        typer.Option(
+            "--text", metavar="FILE", help="The text's file; - for standard input. With --token, by default no text."
+        ),
     ] = None,
     token: Annotated[
         str | None,
         typer.Option(
-            "--token",
-            metavar="T",
-            help="A token after the text: its id, or a text in its own quotes, as in --token \"' or'\".",
+            "--token", metavar="T", help="""A token after the text: its id, or its text in quotes: --token "' def'"."""
         ),
     ] = None,
     tokenizer: TokenizerOption = None,
@@ -71,7 +65,10 @@ def explain(
     refresh: RefreshOption = False,
     json_file: JsonOption = None,
 ) -> None:
-    """Why a token may not come after a text, or where a text goes wrong, and what could stand there."""
+    """Why a token may not come after a text, or where a text goes wrong, and what could stand there.
+
+    One of --text and --token is needed.
+    """
     with clean_errors():
         check_writable(json_file, inputs=(store, "/dev/stdin" if text == "-" else text, tokenizer))
         if text is None and token is None:
@@ -79,7 +76,7 @@ def explain(
         data = b"" if text is None else _read(text)
         wanted = None if token is None else _token(token)
         constraint, compiled = (
-            (None, load_composed(store, tokenizer, refresh))
+            (None, load_any_store(store, tokenizer, options, refresh))
             if is_composition(store, options)
             else _load(store, tokenizer, options, refresh)
         )
@@ -139,7 +136,8 @@ def _read(source: str) -> bytes:
         else:
             data = read_file_bytes(source, MAX_TEXT, "a text")
     except OSError as error:
-        raise MaskwrightError(f"the text {source} cannot be read: {error.strerror}") from error
+        how = "--text takes a file; --text - reads standard input"
+        raise MaskwrightError(f"the file {source!r} cannot be read: {error.strerror}; {how}") from error
     shown = "standard input" if source == "-" else source
     for mark, name in _MARKS.items():
         if data.startswith(mark):

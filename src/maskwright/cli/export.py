@@ -13,9 +13,9 @@ from maskwright.analysis.errors import MaskwrightError
 from maskwright.cli.common import (
     GrammarArgument,
     JsonOption,
+    NeededTokenizerOption,
     RefreshOption,
     RulesOption,
-    TokenizerOption,
     app,
     check_writable,
     clean_errors,
@@ -25,11 +25,7 @@ from maskwright.cli.common import (
     seconds_since,
     write_json,
 )
-from maskwright.cli.constraints import (
-    DEFAULTS,
-    GrammarOptions,
-    takes_options,
-)
+from maskwright.cli.constraints import DEFAULTS, GrammarOptions, takes_options
 
 if TYPE_CHECKING:
     from maskwright.stores.store import AnyStore
@@ -40,7 +36,7 @@ if TYPE_CHECKING:
 def export(
     grammar: GrammarArgument,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The store's file.")],
-    tokenizer: TokenizerOption = None,
+    tokenizer: NeededTokenizerOption = None,
     options: GrammarOptions = DEFAULTS,
     rules: RulesOption = "normalised",
     original: Annotated[

@@ -12,9 +12,9 @@ from rich.console import Console
 from maskwright.cli.common import (
     GrammarOrStoreArgument,
     JsonOption,
+    NeededTokenizerOption,
     RefreshOption,
     RulesOption,
-    TokenizerOption,
     app,
     check_writable,
     clean_errors,
@@ -23,13 +23,7 @@ from maskwright.cli.common import (
     seconds_since,
     write_json,
 )
-from maskwright.cli.constraints import (
-    DEFAULTS,
-    GrammarOptions,
-    load_any,
-    may_be_composition,
-    takes_options,
-)
+from maskwright.cli.constraints import DEFAULTS, GrammarOptions, load_any, may_be_composition, takes_options
 
 if TYPE_CHECKING:
     from maskwright.analysis.composition import Composition
@@ -39,7 +33,7 @@ if TYPE_CHECKING:
 @takes_options()
 def info(
     store: GrammarOrStoreArgument,
-    tokenizer: TokenizerOption = None,
+    tokenizer: NeededTokenizerOption = None,
     options: GrammarOptions = DEFAULTS,
     rules: RulesOption = "normalised",
     refresh: RefreshOption = False,

@@ -10,25 +10,20 @@ from rich.console import Console
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.cli.common import (
+    FieldOption,
     GrammarOrStoreArgument,
     JsonOption,
-    TokenizerOption,
+    LimitOption,
+    NeededTokenizerOption,
+    SuffixOption,
     app,
     check_writable,
     clean_errors,
-    load_composed,
-    load_or_build_store,
+    load_any_store,
     progress_bars,
     write_json,
 )
-from maskwright.cli.constraints import (
-    DEFAULTS,
-    OF_SCHEMAS,
-    GrammarOptions,
-    is_composition,
-    is_constraint,
-    takes_options,
-)
+from maskwright.cli.constraints import DEFAULTS, OF_SCHEMAS, GrammarOptions, takes_options
 
 
 @app.command(epilog="Example: maskwright learn schema.json answers.jsonl --tokenizer MODEL -o answers.counts")
@@ -37,19 +32,10 @@ def learn(
     store: GrammarOrStoreArgument,
     paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Texts: files, folders, globs, .jsonl files.")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where the counts are written.")],
-    tokenizer: TokenizerOption = None,
-    suffixes: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--suffix",
-            metavar=".EXT",
-            help="Suffix of the files in folders; may be repeated. By default from the grammar's name, .json and .txt.",
-        ),
-    ] = None,
-    field: Annotated[
-        str, typer.Option("--field", metavar="NAME", help="The member of a JSON record that is its text.")
-    ] = "text",
-    limit: Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="At most this many texts.")] = None,
+    tokenizer: NeededTokenizerOption = None,
+    suffixes: SuffixOption = None,
+    field: FieldOption = "text",
+    limit: LimitOption = None,
     options: GrammarOptions = DEFAULTS,
     json_file: JsonOption = None,
 ) -> None:
@@ -63,15 +49,11 @@ def learn(
             raise MaskwrightError("counts are not written to standard output; name a file")
         check_writable(output, json_file, inputs=(store, tokenizer, *paths))
         check_paths(paths)
-        of_text = is_constraint(store, options)
-        loaded: Any = (
-            load_composed(store, tokenizer)
-            if is_composition(store, options)
-            else load_or_build_store(store, tokenizer if of_text else None, options)
-        )
+        loaded = load_any_store(store, tokenizer, options)
         encoder = encoder_of(loaded.vocabulary, tokenizer)
         name = getattr(getattr(loaded, "grammar", None), "name", "")
-        corpus = find_corpus(paths, tuple(suffixes or (*suffixes_of(name), ".json", ".txt")), field)
+        own = suffixes_of(name)
+        corpus = find_corpus(paths, tuple(suffixes or (own and (*own, ".json", ".txt"))), field)
         counts = TokenCounts(loaded.vocabulary)
         facts = _learn(counts, loaded, encoder, corpus, limit)
         if not facts["tokens"]:

@@ -95,6 +95,7 @@ def _of_schema(source: str, tokenizer: str | None, options: GrammarOptions, allo
         vocabulary,
         documents=options.documents,
         lenient=options.lenient,
+        additional_properties=not options.no_additional_properties,
         style=options.json_style(),
         file=source if is_file else None,
         allow=allow,

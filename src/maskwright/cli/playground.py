@@ -90,6 +90,3 @@ def _serve(server: PlaygroundServer, no_browser: bool) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
-
-
-__all__ = ["playground"]

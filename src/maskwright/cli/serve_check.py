@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from maskwright.cli.common import (
-    JsonOption,
-    app,
-    check_writable,
-    clean_errors,
-    write_json,
-)
+from maskwright.cli.common import JsonOption, app, check_writable, clean_errors, write_json
 from maskwright.cli.constraints import (
     DEFAULTS,
     GrammarOptions,
@@ -94,6 +88,3 @@ def _request(source: str, options: GrammarOptions) -> tuple[Asked, str]:
         text = text.removesuffix("\n").removesuffix("\r")
     shown = source if path_or_text(source) is not source else "the constraint"
     return Asked(kind, shown, refusal), text
-
-
-__all__ = ["serve_check"]

@@ -10,15 +10,18 @@ from rich.console import Console
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.cli.common import (
+    FieldOption,
     GrammarOrStoreArgument,
     JsonOption,
-    TokenizerOption,
+    LimitOption,
+    NeededTokenizerOption,
+    SuffixOption,
     app,
     check_not_texts,
     check_writable,
     clean_errors,
     files_of_reference,
-    load_composed,
+    load_any_store,
     load_or_build_store,
     progress_bars,
     write_json,
@@ -58,7 +61,7 @@ def validate(
             "negative: texts are refused at the byte where they go wrong. By default replay; of a schema without texts, sample.",
         ),
     ] = None,
-    tokenizer: TokenizerOption = None,
+    tokenizer: NeededTokenizerOption = None,
     options: GrammarOptions = DEFAULTS,
     reference: Annotated[
         str | None,
@@ -72,16 +75,9 @@ def validate(
     reference_seconds: Annotated[
         float, typer.Option("--reference-seconds", metavar="S", help="Time that the reference has for a text.")
     ] = 10.0,
-    suffixes: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--suffix", metavar=".EXT", help="Suffix of the files in folders; by default from the grammar's name."
-        ),
-    ] = None,
-    field: Annotated[
-        str, typer.Option("--field", metavar="NAME", help="The member of a JSON record that is its text.")
-    ] = "text",
-    limit: Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="At most this many texts.")] = None,
+    suffixes: SuffixOption = None,
+    field: FieldOption = "text",
+    limit: LimitOption = None,
     amount: Annotated[
         int | None,
         typer.Option(
@@ -104,7 +100,7 @@ def validate(
         typer.Option(
             "--model",
             metavar="M",
-            help="sample: a model's folder, its name on the hub or python-tiny draws the tokens.",
+            help="sample: what draws the tokens: python-tiny, a model's folder or its name on the hub.",
         ),
     ] = None,
     jsonl: Annotated[
@@ -136,16 +132,9 @@ def validate(
         outputs, texts = (json_file, resume), tuple(paths or ())
         check_writable(*outputs, inputs=(store, tokenizer, *texts, *files_of_reference(reference)), model=model)
         check_paths(texts)
-        of_text = is_constraint(store, options)
         composed = is_composition(store, options)
-        in_lark = of_text and syntax_of(store, options) == "lark" and not composed
-        loaded: Any = (
-            None
-            if in_lark
-            else load_composed(store, tokenizer)
-            if composed
-            else load_or_build_store(store, tokenizer if of_text else None, options)
-        )
+        in_lark = is_constraint(store, options) and syntax_of(store, options) == "lark" and not composed
+        loaded = None if in_lark else load_any_store(store, tokenizer, options)
         if check is None:
             check = "sample" if isinstance(loaded, SchemaStore) and not paths else "replay"
         if model is not None and check != "sample":
@@ -161,10 +150,8 @@ def validate(
             loaded = load_or_build_store(store, tokenizer, options)
         else:
             of_schema = (".json", ".jsonl", ".ndjson")
-            of_name = (
-                (".txt",) if composed else None if isinstance(loaded, SchemaStore) else suffixes_of(loaded.grammar.name)
-            )
-            check_not_texts(outputs, texts, suffixes or of_name or of_schema)
+            own = of_schema if isinstance(loaded, SchemaStore) else () if composed else suffixes_of(loaded.name)
+            check_not_texts(outputs, texts, suffixes or own)
         next_token = None if model is None else _next_token(loaded, model, seed)
         try:
             with progress_bars() as progress:

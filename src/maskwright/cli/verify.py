@@ -10,8 +10,8 @@ from rich.console import Console
 from maskwright.cli.common import (
     GrammarOrStoreArgument,
     JsonOption,
+    NeededTokenizerOption,
     RefreshOption,
-    TokenizerOption,
     app,
     check_writable,
     clean_errors,
@@ -32,7 +32,7 @@ a file that is not what its grammar gives, or nothing was decided;
 @takes_options((*OF_LARK, "syntax"))
 def verify(
     store: GrammarOrStoreArgument,
-    tokenizer: TokenizerOption = None,
+    tokenizer: NeededTokenizerOption = None,
     options: GrammarOptions = DEFAULTS,
     refresh: RefreshOption = False,
     grammar: Annotated[

@@ -8,14 +8,7 @@ import typer
 from rich.console import Console
 
 from maskwright.analysis.errors import MaskwrightError
-from maskwright.cli.common import (
-    JsonOption,
-    app,
-    check_writable,
-    clean_errors,
-    progress_bars,
-    write_json,
-)
+from maskwright.cli.common import JsonOption, app, check_writable, clean_errors, progress_bars, write_json
 from maskwright.cli.constraints import DEFAULTS, OF_LARK, GrammarOptions, load_any, takes_options
 
 if TYPE_CHECKING:

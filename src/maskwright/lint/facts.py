@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, TerminalError
 from maskwright.analysis.fronts.neighbours import neighbours
 from maskwright.analysis.grammar.grammar import Conflicts, Grammar
+from maskwright.analysis.grammar.lark_files import position_of
 from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.lexing.encoding import Transducer
 from maskwright.analysis.lexing.lexemes import Lexemes
@@ -300,10 +302,15 @@ class Facts:
         return text if text is not None and self.reader.read(text).reached == len(text) else None
 
     def name(self, terminal: int) -> str:
-        """A terminal's display name, shortened; number n_terminals is the end of the text."""
+        """A terminal's display name, or its literal if the text has no name for it, shortened.
+
+        Number n_terminals is the end of the text.
+        """
         if terminal == self.grammar.n_terminals:
             return "the end of the text"
-        name = self.grammar.display_name(terminal)
+        name, literal = self.grammar.display_name(terminal), self.grammar.terminals[terminal].literal
+        if literal is not None and name.isidentifier() and position_of(self.grammar.text, name) == (0, 0):
+            name = json.dumps(literal, ensure_ascii=False) + self.grammar.terminals[terminal].flags
         return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}..."
 
     def without_name(self, error: MaskwrightError) -> str:

@@ -29,7 +29,7 @@ def unproductive(facts: Facts) -> Iterator[Finding]:
         dropped = f"the alternatives with it in {listed(used)}" if used else "the alternatives with it"
         yield facts.finding(
             "unproductive-rule",
-            "error",
+            "warning" if grammar.start in productive else "error",
             facts.at_rule(symbol),
             f"no finite text can be derived from rule {name!r}: each of its alternatives leads back to a rule that never ends",
             f"{dropped} are dropped; no token that only they would allow is ever allowed",

@@ -13,6 +13,7 @@ from maskwright.analysis.arguments import as_strings, need_path
 from maskwright.analysis.errors import DeadEndError, LimitError, SchemaError, UnknownNameError
 from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.analysis.nesting import on_own_stack
+from maskwright.analysis.schema.closed import closed_objects
 from maskwright.analysis.schema.contradiction import contradiction, in_words
 from maskwright.analysis.schema.documents import DEFAULT_DRAFT, DRAFTS
 from maskwright.analysis.schema.emptiness import Emptiness, empty_subschemas
@@ -38,18 +39,17 @@ def lint_schema(
     *,
     documents: Mapping[str, Any] | str | os.PathLike[str] | None = None,
     lenient: bool = False,
+    additional_properties: bool = True,
     style: StyleName | Style = "natural",
     file: str | os.PathLike[str] | None = None,
     allow: Iterable[str] = (),
 ) -> Report:
     """Report what is wrong with a JSON schema.
 
-    schema : what `load_schema` takes, or what it returns; `documents`, `lenient` and `style` are
-        then its own.
+    schema : what `load_schema` takes, or what it returns; the next four are then its own.
     vocabulary : what `load_vocabulary` accepts, to see whether its tokens can spell a text.
-    documents, lenient : as for `load_schema`. What a lenient reading leaves out is a warning, else
-        an error.
-    style : as for `load_schema`.
+    documents, lenient, additional_properties, style : as for `load_schema`. What a lenient reading
+        leaves out is a warning, else an error.
     file : what findings call the schema; by default its name.
     allow : codes of findings to leave out.
 
@@ -71,7 +71,10 @@ def lint_schema(
         values, name = values_of(schema)
     given = None if vocabulary is None else as_vocabulary(vocabulary)
     where = os.fsdecode(file) if file is not None else name
-    lint = _Lint(values, given_documents(documents, values), lenient, read_style(style), where)
+    others: Mapping[str, Any] = given_documents(documents, values)
+    if not additional_properties and not isinstance(schema, JsonSchema):
+        values, others = closed_objects(values), {uri: closed_objects(other) for uri, other in others.items()}
+    lint = _Lint(values, others, lenient, read_style(style), where)
     found = list(dict.fromkeys(lint.findings()))
     if given is not None and any(one.severity == "error" for one in found):
         lint.skipped.append("the vocabulary: no store can be built")

@@ -41,6 +41,23 @@ def engine_rows(facts: Facts) -> list[tuple[int, str]]:
     return [(facts["engine"][name], words) for name, words in ENGINE_LABELS.items() if name in facts["engine"]]
 
 
+def sentences(facts: Facts) -> list[str]:
+    """What an analysis comes to, in three sentences; fewer where a part of it is missing."""
+    pairs = facts["pairs"]
+    said = [f"{pairs['never']:,} of {pairs['pairs']:,} pairs of terminals can never follow one another."]
+    if "entries" in facts:
+        entry, calls = main_entry(facts), facts["parser_calls"]
+        now, before = calls["streamlined"], calls["original"]
+        said.append(f"So {entry['original']:,} entries of a mask store become {entry['exact']:,}, with the same masks.")
+        return [*said, f"A mask asks the parser {now:.1f} questions in the mean, where it asked {before:.1f}."]
+    found = facts.get("forecast", {})
+    for size, nbytes in list(found.get("bytes", {}).items())[:1]:
+        said.append(f"A mask store for a tokenizer of {int(size) // 1024}k tokens has about {nbytes / 1e6:,.1f} MB.")
+        reads = found["stack_reads"]
+        said += [f"A mask reads {reads['mean']:,.1f} cells of the parser's stack in the mean."] if reads else []
+    return said
+
+
 def largest_step(entry: Facts) -> tuple[str, int]:
     """The step that removes most entries, and how many it removes.
 
@@ -117,16 +134,15 @@ def forecast_rows(facts: Facts) -> list[tuple[str, list[str], str]]:
     """
     found = facts["forecast"]
     sizes = list(found["bytes"])
-    entries = [found["entries"][size] for size in sizes]
-    words = f"mean of {found['lexer_states']:,} (worst)"
+    entries = [f"{found['entries'][size]['mean']:,.1f} ({found['entries'][size]['worst']:,})" for size in sizes]
     rows = [
-        ("cost of a lexer state", [f"{one['mean']:,.1f} ({one['worst']:,})" for one in entries], words),
+        ("cost of a lexer state", entries, "entries: mean (worst)"),
         ("store bytes", [f"{found['bytes'][size]:,}" for size in sizes], ""),
-        ("undecided parses", [f"{found['undecided']:,}"], "wait for the stack"),
+        ("undecided parses", [f"{found['undecided']:,}"], "decided by the stack at run time"),
     ]
     if found["is_open"]:
         rows.append(("stack automaton", ["open"], "past its budget: the parser is asked"))
     else:
         reads = found["stack_reads"]
-        rows.append(("stack cells a mask", [f"{reads['mean']:,.1f}"], f"mean; {reads['p99']:,.0f} at 99 %"))
+        rows.append(("stack cells a mask", [f"{reads['mean']:,.1f}"], f"read in the mean; {reads['p99']:,.0f} at 99 %"))
     return rows

@@ -23,6 +23,7 @@ from maskwright.report.figures import (
     largest_states,
     largest_step,
     main_entry,
+    sentences,
     state_text,
     terminal_names,
     times_fewer,
@@ -43,7 +44,7 @@ def render_terminal(facts: Facts) -> RenderableType:
 
     facts : of `maskwright.report.analysis.analyze`, with or without a vocabulary.
     """
-    parts = [_headline(facts), *_findings(facts)]
+    parts = [Text("\n".join(sentences(facts))), _headline(facts), *_findings(facts)]
     if "engine" in facts:
         parts += _engine(facts)
     if "forecast" in facts:
@@ -106,23 +107,18 @@ def _findings(facts: Facts) -> list[RenderableType]:
 def _sizes(facts: Facts) -> RenderableType:
     grammar, pairs, lexer = facts["grammar"], facts["pairs"], facts["lexer"]
     normal = grammar["normalised"]
-    readings = [reading for reading in ("sound", "post") if reading in lexer]
-    always = pairs["always"]["normalised"]
+    always, layouts = pairs["always"]["normalised"], len(grammar["declared"])
     rows = [
-        (
-            "terminals",
-            grammar["terminals"],
-            f"{len(grammar['ignored'])} ignored, {len(grammar['declared'])} from layout",
-        ),
+        ("terminals", grammar["terminals"], f"{len(grammar['ignored'])} ignored, {layouts} from layout"),
         ("nonterminals", grammar["nonterminals"], f"{normal['nonterminals']:,} in normalised rules"),
         ("rules", grammar["rules"], f"{normal['rules']:,} normalised"),
-        ("lexer states", lexer["sound"]["states"], _by_reading(lexer, readings, "states")),
+        ("lexer states", lexer["sound"]["states"], ""),
     ]
     if "tokenizer" in facts:
         vocabulary, walked = facts["tokenizer"], facts["token_nfa"]
         rows += [
             ("vocabulary", vocabulary["size"], f"tokens, {vocabulary['special_tokens']:,} of them special"),
-            ("token automaton", walked["sound"]["rows"], _by_reading(walked, readings, "rows")),
+            ("token automaton", walked["sound"]["rows"], ""),
         ]
     sometimes = pairs["pairs"] - pairs["never"] - always
     rows.append(
@@ -132,11 +128,6 @@ def _sizes(facts: Facts) -> RenderableType:
     for name, number, words in rows:
         table.add_row(name, Text(f"{number:,}", style="bold"), words)
     return table
-
-
-def _by_reading(found: Facts, readings: list[str], key: str) -> str:
-    others = "".join(f"; {found[reading][key]:,} in the {reading} one" for reading in readings[1:])
-    return f"{readings[0]} reading{others}"
 
 
 def _table(*heads: str) -> Table:
@@ -170,7 +161,7 @@ def _classes(facts: Facts) -> list[RenderableType]:
 
 def _entries(facts: Facts) -> list[RenderableType]:
     main = main_entry(facts)
-    table = _table("sound reading, rules normalised", ">entries", ">removed", "")
+    table = _table("sound, rules normalised", ">entries", ">removed", "")
     previous = main["original"]
     for step, label in STEP_LABELS.items():
         left = main[step]
@@ -186,7 +177,8 @@ def _entries(facts: Facts) -> list[RenderableType]:
         numbers = [f"{entry[step]:,}" for step in ("original", "ignored", "follow", "always", "joint", "exact")]
         ratios = (f"{entry['ratio']:.1f}", f"{entry['ratio_exact']:.1f}")
         others.add_row(f"{entry['reading']}, {entry['rules']}", *numbers[:4], ratios[0], *numbers[4:], ratios[1])
-    return [_section("entries after each step"), table, Text(""), others]
+    legend = "sound: true bytes, as in decoding; post: as the streamlining post counts"
+    return [_section("entries after each step"), table, Text(""), others, Text(legend, style="dim")]
 
 
 def _states(facts: Facts, step: str, title: str) -> list[RenderableType]:

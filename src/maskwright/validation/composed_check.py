@@ -16,7 +16,15 @@ from maskwright.maskstore.vocabulary.encoders import encoder_of
 from maskwright.stores.composed_store import ComposedStore
 from maskwright.validation.corpus import CorpusError, Unreadable, find_corpus
 from maskwright.validation.options import Options
-from maskwright.validation.replay import NOT_SPELLED, OVER_LIMIT, REPLAYED, facts_of_stop, find_stop, good_bytes
+from maskwright.validation.replay import (
+    NOT_SPELLED,
+    OVER_LIMIT,
+    REPLAYED,
+    facts_of_stop,
+    find_stop,
+    good_bytes,
+    of_last_line_feed,
+)
 from maskwright.validation.report import Finding, ValidationReport
 from maskwright.validation.schema_check import UNREADABLE
 
@@ -28,7 +36,7 @@ _FAILING = (REFUSED, NOT_SPELLED, OVER_LIMIT, UNREADABLE)
 def validate_composed(store: ComposedStore, paths: list[str], options: Options) -> ValidationReport:
     """Replay texts of a composition.
 
-    paths : files, folders, globs. Of a folder the files with `options.suffixes`, by default .txt.
+    paths : files, folders, globs. Of a folder the files with `options.suffixes`, by default all.
     options : of `validate`; only some apply.
 
     Raises: MaskwrightError for a check other than "replay", and for options that do not apply;
@@ -69,7 +77,7 @@ def _replays(
 ) -> Iterator[Finding]:
     """A finding for each text. figures : their sums are added here."""
     matcher, n = store.matcher(0), 0
-    corpus = find_corpus(paths, tuple(options.suffixes) or (".txt",), options.field)
+    corpus = find_corpus(paths, tuple(options.suffixes), options.field)
     for n, text in enumerate(islice(iter(corpus), options.limit), 1):
         if isinstance(text, Unreadable):
             yield Finding(text.name, UNREADABLE, True, why=text.reason)
@@ -86,7 +94,8 @@ def _replays(
                 facts = facts_of_stop(text.text, tokens, stop, store.vocabulary, good_bytes(matcher, token))
                 shown = facts.pop("token")
                 of_token = None if shown is None else (shown[0], shown[1])
-                yield Finding(text.name, REFUSED, True, token=of_token, more={"part": part}, **facts)
+                said = tuple(of_last_line_feed(matcher, text.text))
+                yield Finding(text.name, REFUSED, True, token=of_token, said=said, more={"part": part}, **facts)
         except VocabularyError as error:
             yield Finding(text.name, NOT_SPELLED, True, why=str(error))
         except LimitError as error:

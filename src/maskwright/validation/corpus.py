@@ -142,26 +142,21 @@ def find_corpus(paths: Sequence[str | Path], suffixes: Sequence[str], field: str
     and `.ndjson` files hold a record in each line.
 
     paths : files, folders and globs.
-    suffixes : of the files to take from folders, at any depth; hidden files and folders are left
-        out. A folder is searched for `.jsonl` files only if the suffixes include that one.
+    suffixes : of the files to take from folders, at any depth; none: all files. Hidden files and
+        folders are left out.
     field : the member of a JSON record that is its text.
 
     Raises: CorpusError for a path that does not exist, for a folder without files of these
-        suffixes, for a folder if no suffixes are given, or if there are no paths.
+        suffixes, or if there are no paths.
     """
     found: dict[Path, None] = {}
     for given in paths:
         path = Path(given)
         if os.path.isdir(path):
-            if not suffixes:
-                raise CorpusError(
-                    f"{path} is a folder, and the suffix of this grammar's files is not known: name it (--suffix .ext)"
-                )
             files = sorted(_files_of(path, suffixes))
             if not files:
-                raise CorpusError(
-                    f"{path} has no files with the suffix {' or '.join(suffixes)}; name another (--suffix)"
-                )
+                of = f" with the suffix {' or '.join(suffixes)}; name another (--suffix)" if suffixes else ""
+                raise CorpusError(f"{path} has no files{of}")
         elif os.path.exists(path):
             files = [path]
         else:
@@ -208,7 +203,7 @@ def _files_of(folder: Path, suffixes: Sequence[str]) -> Iterator[Path]:
 
 def _is_text_of(path: Path, suffixes: Sequence[str]) -> bool:
     """Whether a file of a folder is one of its texts. path : relative to the folder."""
-    return path.name.endswith(tuple(suffixes)) and not any(part.startswith(".") for part in path.parts)
+    return path.name.endswith(tuple(suffixes) or "") and not any(part.startswith(".") for part in path.parts)
 
 
 def _real_pattern(pattern: str) -> tuple[str, ...]:

@@ -138,6 +138,22 @@ def good_bytes(matcher: Any, token: bytes) -> int:
     return int(matcher.fork().text.read_longest(token))
 
 
+def of_last_line_feed(matcher: Any, text: str) -> list[str]:
+    """A hint, if a refused text would be legal without the line feed at its end; else [].
+
+    matcher : reset, and advanced.
+    """
+    if not text.endswith("\n"):
+        return []
+    matcher.reset()
+    try:
+        matcher.advance_bytes(text[:-1].encode())
+    except (IllegalTokenError, LimitError):
+        return []
+    said = "the text ends with a line feed that the grammar does not have; without it, the text is legal"
+    return [said] if matcher.is_accepting() else []
+
+
 def facts_of_stop(text: str, tokens: Sequence[int], stop: Stop, vocabulary: Vocabulary, good: int) -> Outcome:
     """The members of an outcome that say where and why a text is refused.
 
@@ -261,6 +277,7 @@ class Replay:
                     return facts
                 token = b"" if stop.token is None else store.vocabulary.tokens[stop.token]
                 good = good_bytes(matcher, token)
+                hint = of_last_line_feed(matcher, text)
             except LimitError as error:
                 return {**facts, "class": OVER_LIMIT, "why": str(error)}
             if not opinion:
@@ -269,6 +286,6 @@ class Replay:
             kind, said = opinion[0].judge(text, where["byte"])
             if token and good == len(token):
                 kind, said = FALSE_REFUSAL, [*said, "the engine itself takes the token's bytes, one by one"]
-            return {**facts, "class": kind, "tokens": stop.n_tokens, **where, "said": said}
+            return {**facts, "class": kind, "tokens": stop.n_tokens, **where, "said": [*hint, *said]}
 
         return run

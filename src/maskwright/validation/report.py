@@ -146,7 +146,12 @@ class ValidationReport:
             yield from map(_render, found[:SHOWN])
             if len(found) > SHOWN:
                 yield Styled(f"  and {len(found) - SHOWN:,} more: --json has them all", style="dim")
-        verdict = "passed" if self.passed else f"FAILED: {self.n_failures:,} of {sum(self.classes.values()):,}"
+        n_outside = sum(count for kind, count in self.classes.items() if kind.startswith("outside"))
+        texts = "text is" if n_outside == 1 else "texts are"
+        outside = f"; {n_outside:,} {texts} not of the grammar: see above" if n_outside else ""
+        verdict = (
+            f"passed{outside}" if self.passed else f"FAILED: {self.n_failures:,} of {sum(self.classes.values()):,}"
+        )
         if self.is_vacuous and not self.n_failures:
             how = "replayed" if self.check == "replay" else "followed"
             verdict = f"FAILED: no text could be {how} to its end; is it the right grammar?"

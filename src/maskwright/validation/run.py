@@ -142,7 +142,7 @@ def validate(
         default chosen by the grammar (`references.reference_for`). Only "replay" and "sample" ask
         it.
     reference_seconds : time that the reference has for one text, in seconds; 10 by default.
-    suffixes : of the files taken from folders; by default chosen by the grammar's name.
+    suffixes : of the files taken from folders; by default chosen by the grammar's name, else all.
     field : the member of a JSON record that is its text; "text" by default.
     jsonl : of a schema, whether the lines of files are instances.
     limit : most texts that are read; None for all.
