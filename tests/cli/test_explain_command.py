@@ -135,7 +135,8 @@ def test_an_id_that_the_vocabulary_lacks_is_bad_input(runner: CliRunner, store: 
 
 def test_the_help_shows_how_a_shell_hands_on_a_text_in_quotes(runner: CliRunner) -> None:
     shown = " ".join(runner.invoke(app, ["explain", "--help"]).output.split())
-    (example,) = re.findall(r"as in (--token .*?)\. ", shown)
-    assert shlex.split(example) == ["--token", "' or'"]
-    found = runner.invoke(app, ["explain", "small.lark", *shlex.split(example)])
+    (example,) = re.findall(r"in quotes: (--token .*?)\. ", shown)
+    option, text = shlex.split(example)
+    assert option == "--token" and text == "' def'"
+    found = runner.invoke(app, ["explain", "small.lark", option, text.replace("def", "or")])
     assert found.exit_code == 0 and "' or' may come next" in found.stdout

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -31,16 +31,8 @@ from rich.progress import (
 from typer.core import TyperArgument, TyperGroup
 
 from maskwright.analysis.errors import MaskwrightError
-from maskwright.analysis.files import absolute, declare_outputs, is_tensors, keeping_inputs
-from maskwright.cli.constraints import (
-    GrammarOptions,
-    Syntax,
-    is_composition,
-    is_constraint,
-    is_pipe,
-    load_any,
-    option_of,
-)
+from maskwright.analysis.files import absolute, declare_outputs, keeping_inputs
+from maskwright.cli.constraints import GrammarOptions, check_is_store, is_composition, is_constraint, is_pipe, load_any
 from maskwright.version import version
 
 if TYPE_CHECKING:
@@ -425,28 +417,6 @@ def load_file(source: str) -> AnyStore:
             "file (maskwright export), a grammar (maskwright list), a .lark, .gbnf or .ebnf file, or a JSON schema (.json)"
         )
     return load_store(source)
-
-
-def check_is_store(source: str, options: GrammarOptions) -> None:
-    """Check that a file begins as a store does, and that no option for reading a grammar is given.
-
-    Raises: MaskwrightError saying how a file of another kind is read; or naming the first such
-        option, since the store's grammar is fixed.
-    """
-    if os.path.isfile(source) and not is_tensors(source):
-        raise MaskwrightError(
-            f"{source} does not begin as a store does. If it holds choices, a pattern, a schema or a grammar, say which: --from "
-            f"{', '.join(get_args(Syntax))}. If it was a store, it is damaged: export it again"
-        )
-    if options.restrict:
-        raise MaskwrightError(
-            f"{source} is a store, whose grammar is fixed: restrict the grammar, and build a store from it"
-        )
-    for name, value in options._asdict().items():
-        if value:
-            raise MaskwrightError(
-                f"{source} is a store, whose grammar is fixed: {option_of(name)} is for a grammar, and for the store that you build from it"
-            )
 
 
 def load_or_build_store(

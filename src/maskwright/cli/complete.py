@@ -22,7 +22,6 @@ from maskwright.cli.common import (
     RefreshOption,
     TokenizerOption,
     app,
-    check_is_store,
     check_writable,
     clean_errors,
     files_of_reference,
@@ -32,7 +31,7 @@ from maskwright.cli.common import (
     write_json,
 )
 from maskwright.cli.completion_report import facts_of, show_both, summary
-from maskwright.cli.constraints import DEFAULTS, GrammarOptions, is_constraint, load_any, takes_options
+from maskwright.cli.constraints import DEFAULTS, GrammarOptions, check_is_store, is_constraint, load_any, takes_options
 
 if TYPE_CHECKING:
     from maskwright.analysis.composition import Composition

@@ -8,11 +8,12 @@ import stat
 from collections.abc import Callable, Iterable
 from functools import cache, wraps
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args, get_type_hints
 
 import typer
 
 from maskwright.analysis.errors import MaskwrightError
+from maskwright.analysis.files import is_tensors
 
 if TYPE_CHECKING:
     from maskwright.analysis.composition import Composition
@@ -306,6 +307,28 @@ def names_parts(source: str) -> bool:
 def option_of(name: str) -> str:
     """The option of a field of `GrammarOptions`, as it is written."""
     return "--from" if name == "syntax" else f"--{name.replace('_', '-')}"
+
+
+def check_is_store(source: str, options: GrammarOptions) -> None:
+    """Check that a file begins as a store does, and that no option for reading a grammar is given.
+
+    Raises: MaskwrightError saying how a file of another kind is read; or naming the first such
+        option, since the store's grammar is fixed.
+    """
+    if os.path.isfile(source) and not is_tensors(source):
+        raise MaskwrightError(
+            f"{source} does not begin as a store does. If it holds choices, a pattern, a schema or a grammar, say which: --from "
+            f"{', '.join(get_args(Syntax))}. If it was a store, it is damaged: export it again"
+        )
+    if options.restrict:
+        raise MaskwrightError(
+            f"{source} is a store, whose grammar is fixed: restrict the grammar, and build a store from it"
+        )
+    for name, value in options._asdict().items():
+        if value:
+            raise MaskwrightError(
+                f"{source} is a store, whose grammar is fixed: {option_of(name)} is for a grammar, and for the store that you build from it"
+            )
 
 
 def path_or_text(source: str) -> Any:
