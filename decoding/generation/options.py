@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from maskwright.analysis.arguments import as_integer, need_number, need_type, refuse_argument
+from maskwright.analysis.arguments import as_integer, clip, need_number, need_type, refuse_argument
 from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.decoding.engine.arguments import integer_row, texts
 from maskwright.decoding.generation.counts import TokenCounts
@@ -170,7 +170,7 @@ def check_budget(matcher: Matcher, ending: Ending, max_tokens: int) -> None:
     if len(ending.tokens) > max_tokens and (ending.is_shortest or not matcher.text.looks_further):
         raise LimitError(
             f"max_tokens is {max_tokens}, but the shortest ending of the text{'' if ending.is_shortest else ' that is known'} takes "
-            f"{len(ending.tokens)} tokens ({ending.data[:60]!r}); give more tokens, or let the text stay open (close=False)"
+            f"{len(ending.tokens)} tokens ({clip(ending.data)}); give more tokens, or let the text stay open (close=False)"
         )
 
 

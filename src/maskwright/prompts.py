@@ -76,11 +76,15 @@ def _refusal(matcher: Matcher, data: bytes, name: str) -> str:
         f"    {caret}",
         f"Allowed there: {_listed(allowed)}.",
     ]
-    what = ""
+    longest = f"The longest legal beginning is its first {good} of {len(data)} bytes" if good else "No text begins so"
     with suppress(MaskwrightError):
-        ending = matcher.shortest_ending().data[:80].decode(errors="replace")
-        what = "; it is complete" + (f" if {ending!r} follows" if ending else "")
-    return "\n".join([*lines, f"The longest legal beginning is its first {good} of {len(data)} bytes{what}."])
+        ending = matcher.shortest_ending().data.decode(errors="replace")
+        longest += (
+            ("; it is complete" + (f" if {clip(ending)} follows" if ending else ""))
+            if good
+            else f"; a short one is {clip(ending)}"
+        )
+    return "\n".join([*lines, f"{longest}."])
 
 
 def _listed(allowed: Sequence[int]) -> str:

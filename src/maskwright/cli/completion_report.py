@@ -115,7 +115,7 @@ def _verdict(facts: dict[str, Any]) -> str:
 def summary(found: Completion, facts: dict[str, Any]) -> str:
     """A completion in one line."""
     share = found.mask_seconds / found.seconds if found.seconds else 0.0
-    closed = f", closed with {len(found.closing)} bytes" if found.closing else ""
+    closed = f", closed with {len(found.closing)} byte{'s' * (len(found.closing) != 1)}" if found.closing else ""
     parts = [
         f"{len(found.tokens)} tokens in {found.seconds:.2f} s, the first after {found.first_seconds:.2f} s, {100 * share:.1f} % in masks",
         f"{REASONS[found.reason]}{closed}",
