@@ -10,17 +10,9 @@ import numpy.typing as npt
 
 from maskwright.analysis.arguments import as_integer, clip
 from maskwright.analysis.errors import MaskwrightError
-from maskwright.decoding.engine import constants
+from maskwright.decoding.engine import arguments, constants
 from maskwright.decoding.engine.alone import Alone, Shared
-from maskwright.decoding.engine.arguments import (
-    NO_BITMASK,
-    as_id,
-    as_int64,
-    as_rollback,
-    check_words,
-    integer_row,
-    plain_bytes,
-)
+from maskwright.decoding.engine.arguments import NO_BITMASK, as_id, as_int64, check_words, plain_bytes
 from maskwright.decoding.engine.forced import MOST_BYTES, forced_bytes
 from maskwright.decoding.engine.quick import NOTHING_QUICK
 from maskwright.decoding.engine.state import LIMITS, TextState
@@ -48,15 +40,13 @@ class Matcher(Shared):
 
     store : what the masks come from.
     max_rollback : the number of tokens that `rollback` can take back.
-
-    It has these attributes beside: text, the `TextState` that it hands on to.
+    text (an attribute) : the `TextState` that it hands on to.
 
     Raises: MaskwrightError if the store is none, or one of lexing `nfa`, or max_rollback is no
     integer or negative; LimitError if so much history takes too much memory.
 
     A matcher is for one thread at a time. A call while another has not returned is a
-    MaskwrightError and changes nothing. (Compiled code may let other threads run, and two calls in
-    one text's memory would ruin it.) Threads that take turns may share a matcher; otherwise give
+    MaskwrightError and changes nothing. Threads that take turns may share a matcher; otherwise give
     each thread its own. Matchers of JSON schemas and patterns of one vocabulary wait for each
     other, since they keep their masks in one place; a `Batch` with threads gives each its own.
     """
@@ -65,7 +55,7 @@ class Matcher(Shared):
     _remedy = "store.matcher() or fork()"
 
     def __init__(self, store: Any, max_rollback: int = DEFAULT_ROLLBACK) -> None:
-        self._use(open_text(store, as_rollback(max_rollback)))
+        self._use(open_text(store, arguments.as_rollback(max_rollback)))
 
     @classmethod
     def of(cls, text: TextState) -> Self:
@@ -226,7 +216,7 @@ class Matcher(Shared):
         vocabulary lacks one of them (nothing is read then); DeadEndError if nothing can come next;
         LimitError as `fill`. After the last two errors the tokens before stay added.
         """
-        array = integer_row("tokens", tokens)
+        array = arguments.integer_row("tokens", tokens)
         with Alone(self):
             ids = as_int64(array)
             wrong = np.flatnonzero((ids < 0) | (ids >= self.store.vocabulary.size))
@@ -338,8 +328,13 @@ class Matcher(Shared):
 
     def is_accepting(self) -> bool:
         """Whether the text is legal as a whole. Raises: LimitError as `fill`."""
-        with Alone(self):
+        if self._is_busy:
+            self._refuse_sharing()
+        self._is_busy = True
+        try:
             return self.text.can_end()
+        finally:
+            self._is_busy = False
 
     def is_finished(self) -> bool:
         """Whether an end-of-text token has been read."""
@@ -353,7 +348,10 @@ class Matcher(Shared):
         Raises: MaskwrightError if n is no integer or negative, or fewer tokens are remembered
         (`max_rollback`).
         """
-        with Alone(self):
+        if self._is_busy:
+            self._refuse_sharing()
+        self._is_busy = True
+        try:
             known = self.text.remembered()
             if n.__class__ is not int:
                 n = as_integer("the number of tokens to roll back", n)
@@ -364,6 +362,8 @@ class Matcher(Shared):
             if n:
                 self.text.undo(n)
                 self._settle()
+        finally:
+            self._is_busy = False
 
     def reset(self) -> None:
         """Put the text back to its start, with no history."""
@@ -390,7 +390,7 @@ class Matcher(Shared):
             with Alone(other), Alone(self):
                 try:
                     self._use(self.text.become(other.text))
-                except KeyboardInterrupt:  # the engine may be done already
+                except BaseException:  # an interrupt: the engine may be done already
                     self._use(self.text.become(other.text))
                     raise
 

@@ -35,7 +35,8 @@ def test_all_ways_write_the_same_text_and_counts_save_passes() -> None:
     assert all(way["same"] == way["texts"] == 1 for way in ways.values())
     passes = {name: way["model_calls"] for name, way in ways.items()}
     assert passes["without masks"] == passes["masks"] == passes["own choice first"] == ways["masks"]["tokens"]
-    assert ways["own choice first"]["masks"] == ways["without masks"]["masks"] == 0 < ways["masks"]["masks"]
+    # the first token's mask is made for the white space before it
+    assert ways["without masks"]["masks"] == 0 and ways["own choice first"]["masks"] <= 1 < ways["masks"]["masks"]
     by_s = [passes[f"counts, s = {s}"] for s in script.SPECULATED]
     assert by_s == sorted(by_s, reverse=True) and by_s[-1] < by_s[0] < passes["masks"]
     assert passes["forced tokens"] < passes["masks"]

@@ -307,14 +307,14 @@ REAL = {
     "    case (first, [second, *rest], {'k': value, **others}) as whole if (walrus := 1):\n        inside = 1\n",
     "unbound.py": "import sys\na = b = c = 1\ndel a\ndel b, c\nc = 2\ndef sys(): ...\ntry:\n    1 / 0\n"
     "except ZeroDivisionError as error:\n    kept = error\nfrom typing import TYPE_CHECKING\n"
-    "if TYPE_CHECKING:\n    import json\nelse:\n    other = 1\n",
+    "if TYPE_CHECKING:\n    import json\nelse:\n    other = 1\nif not TYPE_CHECKING:\n    there = 1\n",
     "scopes.py": "def f():\n    global made\n    made = local = 1\nf()\nclass C:\n    global of_class\n    of_class = attribute = 1\n"
     "values = [(inner := each) for each in range(3)]\nwith open(__file__) as file: pass\nfor i in [1]: pass\n",
     "starred.py": "from told import *\nfrom matched import *\n",
     "stars/__init__.py": "__all__ = ['sub', 'x']\nx = 1\n",
     "stars/sub.py": "",
     "pack/__init__.py": "from . import beside\nfrom .deep import inner\nimport xml\n",
-    "pack/beside.py": "from pack import (\n    needed,\n)\n",
+    "pack/beside.py": "if 1: from pack import (  # (old)\n    needed,\n)\n",
     "pack/needed.py": "",
     "pack/alone.py": "",
     "pack/deep/__init__.py": "",

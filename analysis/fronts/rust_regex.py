@@ -143,10 +143,6 @@ class _Reader(PatternReader):
         "the property {!r:.42} is not supported; supported are general categories, such as \\p{{L}} or \\p{{Nd}}"
     )
 
-    def __init__(self, text: str, at: int, flags: frozenset[str]) -> None:
-        super().__init__(text, at, flags)
-        self.n_repeated_again = 0
-
     def skip(self) -> None:
         if "x" in self.flags:
             self.match(_BLANKS)
@@ -158,8 +154,10 @@ class _Reader(PatternReader):
             )
 
     def repeated(self, part: Node, least: int, most: int | None, start: int) -> Node:
-        self.n_repeated_again += isinstance(part, Repeat)
-        if self.n_repeated_again > MOST_NESTED:
+        body, depth = part, 0
+        while isinstance(body, Repeat):
+            body, depth = body.body, depth + 1
+        if depth > MOST_NESTED:
             raise PatternError("too many repetitions of repetitions", start)
         return Repeat(part, least, most)
 

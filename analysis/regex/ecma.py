@@ -287,9 +287,9 @@ class PatternReader(Cursor):
 
     def _hexadecimal(self, letter: str, start: int) -> int:
         """The character of an escape in digits, or of two in a row; its letter is passed."""
-        code = self.code(letter, start)
+        is_digits, code = self.next != "{", self.code(letter, start)  # braces never say half a pair
         begin = self.at
-        if 0xD800 <= code <= 0xDBFF and self.take("\\u"):
+        if is_digits and 0xD800 <= code <= 0xDBFF and not self.starts("\\u{") and self.take("\\u"):
             low = self.code("u", start)
             if 0xDC00 <= low <= 0xDFFF:
                 return 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00)

@@ -261,6 +261,10 @@ class TextState(ABC):
             raise self.limit(code)
         return code == constants.OK
 
+    def ignored_at_start(self) -> bytes:
+        """The bytes of white space that change nothing where a text begins."""
+        return b""
+
     # -- in words
 
     def where(self) -> str:

@@ -48,22 +48,16 @@ class Blanks:
         return self._ids_of_lines if last.count(b"\n", len(last) - n_blanks) >= MOST_LINES else None
 
     def at_start(self, matcher: Matcher, before: int) -> npt.NDArray[np.int64] | None:
-        """The ids that begin a text with white space without which the same may come; or None.
+        """The ids that begin a text with white space that changes nothing; or None.
 
         before : the prompt's last token, -1 without text; behind other text all may come.
         """
         follows = before >= 0 and not self._vocabulary.tokens[before][-1:].isspace()
         if follows or matcher.remembered() or not matcher.max_rollback:
             return None
-        begun, found = _begun_by(self._vocabulary), []
-        now = np.zeros(len(self.words), np.uint32)
-        then = np.zeros_like(now)
-        matcher.fork().try_fill(now)
-        now |= words_of(np.concatenate([*begun.values()]), self._vocabulary.size)
-        for space, ids in begun.items():
-            behind = matcher.fork()
-            if behind.try_bytes(space) and behind.try_fill(then) and not (then & ~now).any():
-                found.append(ids)
+        begun = _begun_by(self._vocabulary)
+        ignored = matcher.text.ignored_at_start()
+        found = [begun[bytes([space])] for space in ignored if matcher.fork().try_bytes(bytes([space]))]
         return np.concatenate(found) if found else None
 
     def leave_out(self, ids: npt.NDArray[np.int64], logits: Logits, words: npt.NDArray[np.int32]) -> None:

@@ -465,9 +465,9 @@ def generate(
         needs a grammar whose lexer has one mode, and goes with neither `canonical` nor
         `fast_forward`. The tokens that spell `heal` and those of an ending are not held to it.
 
-    White space is bounded: behind 128 bytes of it, or four line feeds, no more is taken if anything
-    else may come, and none at the start (docs/generation.md). A budget that holds an ending of the
-    prompt is kept: no token is taken after which none fits; after `MOST_TRIES` the text closes.
+    White space is bounded: after 128 bytes no more is taken, after four line feeds no further one,
+    if anything else may come; none that is ignored at the start. A budget that holds an ending of
+    the prompt is kept: no token is taken after which none fits; after `MOST_TRIES` the text closes.
 
     Raises: MaskwrightError if a parameter is out of range or of another kind, if there is neither a
         matcher nor a vocabulary, or, at the first token, if the vocabulary is not the model's;

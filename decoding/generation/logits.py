@@ -150,7 +150,7 @@ class Reader:
         """What `_read` has begun, on the host."""
         found = launched.detach().float().cpu().numpy() if hasattr(launched, "detach") else launched
         try:
-            logits = np.asarray(found, np.float32)
+            logits = np.array(found, np.float32)  # a function may write into its own again
         except (TypeError, ValueError):
             raise MaskwrightError(
                 f"the model gave {clip(found)}, {a_type(found)}; expected (N,) numbers, the logits of the next token"

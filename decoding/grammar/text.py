@@ -33,6 +33,23 @@ class GrammarText(SlotText):
     held: Held | None = None
     can_hold_names = looks_further = True
 
+    def ignored_at_start(self) -> bytes:
+        """What ignored terminals and layout begin with, and no terminal that may begin a text."""
+        from maskwright.analysis.fronts.neighbours import first_terminals
+        from maskwright.analysis.grammar.normalise import nullable_symbols
+        from maskwright.analysis.lexing.terminals import compile_terminals
+
+        grammar = self.store.grammar
+        first = first_terminals(grammar, nullable_symbols(grammar))[grammar.start]
+        ignored = {*grammar.ignored, *((grammar.layout.newline,) if grammar.layout else ())}
+        automata = [(n, each) for n, each in enumerate(compile_terminals(grammar)) if each is not None]
+        begun = {space: {n for n, each in automata if each.next_state[0, space] >= 0} for space in b" \t\n\r\v\f"}
+        return bytes(
+            space
+            for space, every in begun.items()
+            if every & ignored and not any(first >> n & 1 for n in every - ignored)
+        )
+
     @property
     def quick(self) -> Any:
         """Quick calls are for a text that is alone in its memory."""

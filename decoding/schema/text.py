@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import LimitError
+from maskwright.analysis.regex.dfa import Dfa
 from maskwright.decoding.engine import constants as results
 from maskwright.decoding.engine.quick import NOTHING_QUICK, quick_calls
 from maskwright.decoding.engine.state import TextState
@@ -92,6 +93,9 @@ class SchemaText(TextState):
             )
         self.bound = self._bound_to(_memory(constants.HISTORY + max_rollback + room), np.zeros(0, np.int32))
         self.reset()
+
+    def ignored_at_start(self) -> bytes:
+        return b"" if isinstance(self.store.texts, Dfa) else b" \t\n\r"
 
     def _bound_to(self, memory: Array, words: Array) -> tuple[npt.NDArray[np.int64], Array, Array]:
         """What `bound` is with some memory, and words for masks.

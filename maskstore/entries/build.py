@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.arguments import clip
+from maskwright.analysis.arguments import as_integer, clip
 from maskwright.analysis.errors import GrammarError, MaskwrightError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.legality.judge import Judge, Rules, need_rules
@@ -64,7 +64,7 @@ def build_entry_table(
 
 def need_context(context: object, streamlined: bool) -> None:
     """Refuse a context that is neither 1 nor 2, and 2 where entries are not streamlined."""
-    if isinstance(context, bool) or context not in (1, 2) or (context == 2 and not streamlined):
+    if as_integer("context", context) not in (1, 2) or (context == 2 and not streamlined):
         raise MaskwrightError(f"context is {clip(context)}; expected 1, or 2 where entries are streamlined")
 
 

@@ -43,7 +43,7 @@ from rich.table import Table
 
 import maskwright as mw
 from maskwright.decoding.generation.logits import Sampler, reader_of
-from maskwright.retokenisation import Retokeniser
+from maskwright.retokenisation import spell
 
 TEXT = ' {name}({name}, {name}):\n    """{summary}"""\n    {name} = {name}({name})\n    return {name}\n'
 TEMPLATE = re.split(r"\{(\w+)\}", TEXT)
@@ -103,7 +103,7 @@ class Template:
 
     def __init__(self, model: Any, is_naturalised: bool = False) -> None:
         self._model = model
-        self._retokeniser = Retokeniser(model.vocabulary) if is_naturalised else None
+        self._is_naturalised = is_naturalised
         self._tokens = model.vocabulary.tokens
         self._stores = {name: mw.build_store(mw.load_regex(hole), model.vocabulary) for name, hole in HOLES.items()}
         self._begins = {
@@ -117,8 +117,8 @@ class Template:
         for i, piece in enumerate(TEMPLATE):
             if i % 2:
                 written += self._fill(reader, piece, self._begins[TEMPLATE[i + 1]], sampler)
-            elif self._retokeniser is not None:
-                written += self._retokeniser.spell(reader, piece.encode())
+            elif self._is_naturalised:
+                written += spell(reader, self._model.vocabulary, piece.encode())
             else:
                 for token in self._model.tokenizer(piece)["input_ids"]:
                     reader.push(token)
@@ -170,7 +170,7 @@ class Sums:
         self.texts += 1
         self.n_bytes += len(data)
         self.same += again == [*ids, *written]
-        liked = Retokeniser(model.vocabulary).spell(reader_of(model.model, ids), data)
+        liked = spell(reader_of(model.model, ids), model.vocabulary, data)
         for name, spelled in zip(SPELLINGS, ([*ids, *written], again, [*ids, *liked]), strict=True):
             self.tokens[name] += len(spelled) - len(ids)
             behind = np.arange(len(ids), len(spelled))

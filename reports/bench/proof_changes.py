@@ -179,11 +179,11 @@ CHANGES = (
     Change(
         ("streamlining.streamline_mask",),
         STREAMLINE,
-        "if never[left, self.spoken(number)]",
-        "if not never[left, self.spoken(number)]",
+        "if never[left, self.spoken(n)]",
+        "if not never[left, self.spoken(n)]",
         OF_STREAMLINE,
     ),
-    Change(("streamlining.streamline_masks",), STREAMLINE, "if always[case])", "if not always[case])", OF_STREAMLINE),
+    Change(("streamlining.streamline_masks",), STREAMLINE, "if always[case]]", "if not always[case]]", OF_STREAMLINE),
     Change(
         ("streamlining.streamline_spoken_sound",),
         STREAMLINE,

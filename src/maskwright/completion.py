@@ -302,7 +302,7 @@ def complete(
     _check_options("complete", options)
     check_order(store, prompt)
     found: Any = as_store(store)  # type: ignore[arg-type]
-    is_store = hasattr(found, "vocabulary")
+    is_store = isinstance(getattr(found, "vocabulary", None), Vocabulary)
     if is_store:
         check_tables([found])  # before a model is loaded
     else:

@@ -83,12 +83,11 @@ _MAKES_NAMES = re.compile(
 )
 """What gives a module names that it does not tell."""
 
-_IMPORT = re.compile(
-    r"^[ \t]*(?:from\b[^\n]*?\bimport\b[ \t]*\([^)]*\)|(?:from|import)\b[^\n]*(?:\\\n[^\n]*)*)", re.MULTILINE
-)
 _IMPORTS_BY_CALL = re.compile(r"\b(?:import_module|__import__)\(")
 
-_OF_MODULES = frozenset({*dir(types.ModuleType("any")), "__file__", "__cached__", "__builtins__", "__annotations__"})
+_OF_MODULES = frozenset(
+    {*dir(types.ModuleType), *vars(types.ModuleType("any")), "__file__", "__cached__", "__builtins__"}
+)
 """Attributes of any module, of which jedi leaves some out."""
 
 
@@ -212,7 +211,7 @@ def names_bound(tree: ast.Module) -> set[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.ExceptHandler):
             node.name = None  # unbound behind the block
-        elif isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+        elif isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
             node.body = [ast.Pass()]
     found, block = set[str](), list[ast.stmt]()
     for statement in (*tree.body, ast.Delete([])):
@@ -269,22 +268,27 @@ def _imported(submodules: set[str], script: Any, folder: Path) -> set[str]:
     files = [*islice(chain.from_iterable(map(_sources, sorted(tops))), _MOST_MODULES + 1)]
     if len(files) > _MOST_MODULES:
         return submodules
-    words = [_words_of_imports(script._module_node.get_code())]
+    tree = script._module_node
+    own = " ".join(each.get_code() for kind in ("import_name", "import_from") for each in nodes(tree, kind))
+    words = [None if _IMPORTS_BY_CALL.search(tree.get_code()) else frozenset(re.findall(r"\w+", own))]
     words += [_words_in_file(path, path.stat().st_mtime_ns) for path in files]
     return submodules if None in words else submodules.intersection(chain.from_iterable(each or () for each in words))
 
 
 @lru_cache(maxsize=8 * _MOST_MODULES)
 def _words_in_file(path: Path, changed: int) -> frozenset[str] | None:
-    """As `_words_of_imports`. changed : when the file was, so that it is read once after it."""
-    return _words_of_imports(path.read_text(errors="replace"))
-
-
-def _words_of_imports(code: str) -> frozenset[str] | None:
-    """The words of a text's import statements; None if it imports by calls, too."""
-    if _IMPORTS_BY_CALL.search(code):
+    """The words of a file's imports, kept until it is `changed`; None where that is not all."""
+    code = path.read_text(errors="replace")
+    try:
+        tree = ast.parse("(" if _IMPORTS_BY_CALL.search(code) else code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    return frozenset(word for each in _IMPORT.findall(code) for word in re.findall(r"\w+", each))
+    found = set[str]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            paths = [*(each.name for each in node.names), getattr(node, "module", None) or ""]
+            found.update(".".join(paths).split("."))
+    return frozenset(found)
 
 
 def _sources(top: Path) -> Iterator[Path]:

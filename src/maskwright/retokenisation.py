@@ -17,7 +17,7 @@ from maskwright.analysis.errors import VocabularyError
 from maskwright.completion import LanguageModel, load_model
 from maskwright.decoding.endings.ending_spelling import spelling_of
 from maskwright.decoding.engine.arguments import text_bytes
-from maskwright.decoding.generation.logits import likeliest, reader_of
+from maskwright.decoding.generation.logits import Reader, likeliest, reader_of
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.prompts import as_text
 
@@ -62,14 +62,15 @@ def retokenise(
     """
     before, data = as_text(prompt)[1], text_bytes("the text", text, "a str or bytes")
     loaded = model if isinstance(model, LanguageModel) else load_model(model)
-    reader = reader_of(loaded.model, loaded.tokens_of(before))
-    at, found, fitting = 0, list[int](), _fitting(loaded.vocabulary, data)
+    return tuple(spell(reader_of(loaded.model, loaded.tokens_of(before)), loaded.vocabulary, data))
+
+
+def spell(reader: Reader, vocabulary: Vocabulary, data: bytes) -> list[int]:
+    """As `retokenise`, behind what a reader has read, which reads the tokens too."""
+    at, found, fitting = 0, list[int](), _fitting(vocabulary, data)
     while at < len(data):
         logits = reader.logits()
         found.append(fitting[at][likeliest(logits[fitting[at]])])
         reader.push(found[-1])
-        at += len(loaded.vocabulary.tokens[found[-1]])
-    return tuple(found)
-
-
-__all__ = ["retokenise"]
+        at += len(vocabulary.tokens[found[-1]])
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 import types
 from functools import cache
 from typing import Any
@@ -371,3 +372,32 @@ def test_replay_of_what_is_no_token() -> None:
     with pytest.raises(MaskwrightError, match=r"tokens have shape \(1, 1\)"):
         matcher.replay([[1]])
     assert matcher.replay([]) == 0 and row(matcher) == row(after())
+
+
+@pytest.mark.parametrize("call", ["is_accepting", "rollback", "is_allowed"])
+def test_ctrl_c_where_a_function_begins_leaves_the_matcher_free(call: str) -> None:
+    """A signal's handler runs where a function begins; calls that loops make a token end well even then."""
+    matcher = mw.build_store("json", "python-tiny").matcher()
+    n_calls, at = 0, 0
+
+    def interrupt(frame: types.FrameType, event: str, argument: object) -> None:
+        nonlocal n_calls
+        n_calls += event == "call"
+        if event == "call" and n_calls == at:
+            raise KeyboardInterrupt
+
+    for at in range(1, 30):
+        matcher.reset()
+        matcher.advance_bytes(b"[1")
+        n_calls, before = 0, sys.gettrace()
+        sys.settrace(interrupt)
+        try:
+            getattr(matcher, call)(*[1][: call != "is_accepting"])
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(before)
+        assert matcher.is_accepting() in (True, False), "it is in use"
+        if n_calls < at:
+            break
+    assert at > 2

@@ -10,7 +10,7 @@ PAGES = (budgets,)
 
 # docs/generation.md
 budgets.limit("where # in a row do not fit", constant("decoding/generation/generation.py", "MOST_TRIES"))
-budgets.limit("after # bytes of it", constant("decoding/generation/blanks.py", "MOST_BLANKS"))
+budgets.limit("no more of it after # bytes", constant("decoding/generation/blanks.py", "MOST_BLANKS"))
 budgets.given("(an array of at least 300 items)", "an example")
 generation = record("generation")
 usual, opportunistic, forced = (

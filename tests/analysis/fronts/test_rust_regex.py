@@ -107,3 +107,9 @@ def test_patterns_of_python_keep_their_texts(pattern: str) -> None:
     from maskwright.analysis.lexing.terminals import compile_pattern
 
     assert compile_pattern(str(from_pattern(pattern).pattern)) == compile_pattern(pattern)
+
+
+def test_repetitions_of_repetitions_are_counted_by_depth() -> None:
+    assert matches("(?:a+)?b" * 101, "ab" * 101)
+    with pytest.raises(mw.GrammarError, match="too many repetitions of repetitions"):
+        expression("a" + "+" * 102)

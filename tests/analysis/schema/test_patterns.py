@@ -113,6 +113,8 @@ def test_patterns_and_texts(pattern: str, found: list[str], not_found: list[str]
         (r"\x4", "an escape that needs 2 hexadecimal digits"),
         (r"\u{110000}", r"an escape \\u\{...\} that names no character"),
         (r"\ud83d", "half a surrogate pair, which no text has"),
+        (r"\u{d83d}\u{de00}", "half a surrogate pair, which no text has"),
+        (r"\ud83d\u{de00}", "half a surrogate pair, which no text has"),
         (r"\p{Foo}", "the property 'Foo' of characters is not known"),
         ("a\\", r"a \\ with nothing behind it"),
         ("(?<=a$)", "a look-ahead .* inside a look-behind, of which no automaton is known"),

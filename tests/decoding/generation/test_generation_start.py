@@ -1,4 +1,4 @@
-"""White space before a text: none that means nothing, unless the prompt needs it."""
+"""White space before a text: none that is ignored, unless the prompt needs it."""
 
 from __future__ import annotations
 
@@ -34,9 +34,11 @@ OBJECT = {"type": "object", "additionalProperties": False}
 @pytest.mark.parametrize(
     "options", [{}, {"opportunistic": True}, {"fast_forward": True}, {"temperature": 1.0}], ids=str
 )
-@pytest.mark.parametrize("constraint", ["json", "python", "c", "java", "go", "toml"])
-def test_no_text_of_the_library_begins_with_white_space(constraint: str, options: dict[str, Any]) -> None:
-    assert not written(constraint, **options)[:1].isspace()
+@pytest.mark.parametrize("constraint", ["json", "c", "java", "lark:python", "go"])
+def test_no_text_of_the_library_begins_with_ignored_white_space(constraint: str, options: dict[str, Any]) -> None:
+    """In Go a line feed is a token of the language, in `python` a blank line is."""
+    begin = written(constraint, **options)[:1]
+    assert not begin.isspace() or (constraint == "go" and begin == b"\n")
 
 
 def test_schemas_begin_with_their_value() -> None:
@@ -54,7 +56,15 @@ def test_what_was_read_already_is_no_start() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "expected"), [(" yes|no", b" yes"), (" yes", b" yes"), ("\\n?\\{\\}", b"{}"), (" *", b"")]
+    ("constraint", "expected"),
+    [
+        (mw.load_regex(" yes|no"), b" yes"),
+        (mw.load_regex("  yes|no"), b"  yes"),
+        (mw.load_regex("( {4}[a-z]|[a-z]!)"), b"    z"),
+        (mw.parse_grammar('start: "  " "yes" | "no"'), b"  yes"),
+        (mw.parse_grammar('start: " a" "b" | "a" "c"'), b" ab"),
+    ],
+    ids=str,
 )
-def test_white_space_that_means_something_stays(pattern: str, expected: bytes) -> None:
-    assert written(mw.load_regex(pattern)) == expected
+def test_white_space_that_means_something_stays(constraint: Any, expected: bytes) -> None:
+    assert written(constraint)[: len(expected)] == expected
