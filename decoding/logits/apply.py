@@ -38,7 +38,7 @@ _EXPECTED = "expected floating point of 16, 32 or 64 bits, of shape (B, N)"
 def apply_words(logits: Any, words: Any) -> None:
     """Write -inf over the logits of all tokens that a mask refuses, in place.
 
-    logits : (B, N), as above, or (N,).
+    logits : (B, N), a row for each of B texts, or (N,); floats of 16, 32 or 64 bits.
     words : (B, W) or (W,) int32 or uint32, as `fill` writes them; NumPy or torch, on the CPU or on
         the device of the logits. Copied to that device if necessary.
 

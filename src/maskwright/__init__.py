@@ -1,9 +1,8 @@
 """Masks for language models that must write code or JSON, from grammars, schemas and patterns.
 
 >>> import maskwright as mw
->>> grammar = mw.parse_grammar('start: "a" start "b" | "a" "b"')
->>> mw.interchange_classes(grammar)
-()
+>>> mw.build_store(mw.load_choice(["yes", "no"]), "python-tiny").matcher().allowed_tokens(as_bytes=True)
+[b'n', b'y', b'no']
 """
 
 from __future__ import annotations
