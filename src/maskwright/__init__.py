@@ -1,7 +1,7 @@
 """Masks for language models that must write code or JSON, from grammars, schemas and patterns.
 
 >>> import maskwright as mw
->>> mw.build_store(mw.load_choice(["yes", "no"]), "python-tiny").matcher().allowed_tokens(as_bytes=True)
+>>> mw.build_store(mw.load_regex("yes|no"), "python-tiny").matcher().allowed_tokens(as_bytes=True)
 [b'n', b'y', b'no']
 """
 
