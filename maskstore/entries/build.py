@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.arguments import as_integer, clip
-from maskwright.analysis.errors import GrammarError, MaskwrightError, VocabularyError
+from maskwright.analysis.arguments import as_integer, refuse_argument
+from maskwright.analysis.errors import GrammarError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.legality.judge import Judge, Rules, need_rules
 from maskwright.analysis.legality.verdict import START
@@ -24,6 +24,7 @@ from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.masks import MaskPoolBuilder, n_words
 
 Progress = Callable[[str, int, int], None]
+_CONTEXTS = "1, or 2 where entries are streamlined"
 """Called with what is being done, how much of it is done, and how much there is."""
 
 
@@ -40,8 +41,7 @@ def build_entry_table(
 
     streamlined : False keeps every entry.
     rules : what always-verdicts are judged on, see `Judge`.
-    context : the terminals by which entries are kept, 1 or 2: the lexer state's own, and the one
-        before it.
+    context : 1 to keep entries by the lexer state's own terminal; 2 by the one before it, too.
     progress : called with "walk" or a step of `streamline`, how much of it is done, and how much
         there is.
 
@@ -64,8 +64,8 @@ def build_entry_table(
 
 def need_context(context: object, streamlined: bool) -> None:
     """Refuse a context that is neither 1 nor 2, and 2 where entries are not streamlined."""
-    if as_integer("context", context) not in (1, 2) or (context == 2 and not streamlined):
-        raise MaskwrightError(f"context is {clip(context)}; expected 1, or 2 where entries are streamlined")
+    if as_integer("context", context, expected=_CONTEXTS) not in (1, 2)[: 1 + streamlined]:
+        refuse_argument("context", context, _CONTEXTS)
 
 
 def walk_vocabulary(

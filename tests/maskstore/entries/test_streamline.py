@@ -238,7 +238,7 @@ def test_a_second_terminal_of_context() -> None:
     for wrong in (0, 3, True, "2", None):
         with pytest.raises(MaskwrightError, match=r"context is .*; expected 1, or 2 where entries are streamlined"):
             compile_entry_store(grammar, vocabulary, context=wrong)  # type: ignore[arg-type]
-    with pytest.raises(MaskwrightError, match="context is 2; expected 1, or 2 where"):
+    with pytest.raises(MaskwrightError, match="context is 2, an int; expected 1, or 2 where"):
         compile_entry_store(grammar, vocabulary, context=2, streamlined=False)
 
 
