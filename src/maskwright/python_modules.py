@@ -208,9 +208,13 @@ def names_bound(tree: ast.Module) -> set[str]:
         >>> sorted(names_bound(ast.parse(code)))
         ['a', 'b', 'f', 'y', 'z']
     """
-    for node in ast.walk(tree):
+    for node in list[Any](ast.walk(tree)):
         if isinstance(node, ast.ExceptHandler):
             node.name = None  # unbound behind the block
+        elif node.__class__ in (ast.ListComp, ast.SetComp):  # whose names later Pythons take for the module's
+            node.__class__ = ast.GeneratorExp
+        elif node.__class__ is ast.DictComp:
+            node.__class__, node.elt = ast.GeneratorExp, ast.Tuple([node.key, node.value], ast.Load())
         elif isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
             node.body = [ast.Pass()]
     found, block = set[str](), list[ast.stmt]()

@@ -207,6 +207,3 @@ def work(connection: Connection) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGPROF})
     with suppress(EOFError, OSError):
         Worker(connection).run(connection.recv())
-
-
-__all__ = ["Parcel", "Question", "Setup", "StoppedError", "Worker", "places_of", "work"]
