@@ -211,9 +211,9 @@ def names_bound(tree: ast.Module) -> set[str]:
     for node in list[Any](ast.walk(tree)):
         if isinstance(node, ast.ExceptHandler):
             node.name = None  # unbound behind the block
-        elif node.__class__ in (ast.ListComp, ast.SetComp):  # whose names later Pythons take for the module's
+        elif type(node).__name__ in ("ListComp", "SetComp"):  # whose names later Pythons take for the module's
             node.__class__ = ast.GeneratorExp
-        elif node.__class__ is ast.DictComp:
+        elif type(node).__name__ == "DictComp":
             node.__class__, node.elt = ast.GeneratorExp, ast.Tuple([node.key, node.value], ast.Load())
         elif isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
             node.body = [ast.Pass()]
