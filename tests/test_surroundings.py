@@ -14,13 +14,12 @@ import pytest
 SCRIPT = r"""
 import hashlib, json, os, sys, tempfile, threading
 where = sys.argv[1]
-import numpy as np  # NumPy itself cannot be imported in a folder that is gone by CPython 3.13.0
-
 if where == "a folder that is gone":
     folder = tempfile.mkdtemp()
     os.chdir(folder)
     os.rmdir(folder)
 import maskwright as mw
+import numpy as np
 
 SINGLES = [bytes([byte]) for byte in range(256)]
 BYTES = mw.Vocabulary.from_tokens([*SINGLES, b"ab", b"true", b'{"', b'":', b""], eos=[260])
@@ -123,6 +122,8 @@ def found_in(where: str) -> dict[str, object]:
 
 @pytest.mark.parametrize("where", PLACES)
 def test_what_is_found_is_the_same_everywhere(where: str) -> None:
+    if where == "a folder that is gone" and sys.version_info[:3] == (3, 13, 0):
+        pytest.skip("CPython 3.13.0 imports nothing in a folder that is gone: SystemError")
     expected = found_in("nowhere special")
     assert {name for name, one in expected.items() if "Error" in str(one)} == set()
     assert found_in(where) == expected
