@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from maskwright.decoding.explain.explanation import Explanation
 
 NO_WORDS = np.zeros(0, np.int32)
-
 _OF_MASK = 1
 """The bit that a quick `step` sets in its result if that is the mask's, not the token's."""
 
@@ -390,8 +389,9 @@ class Matcher(Shared):
             with Alone(other), Alone(self):
                 try:
                     self._use(self.text.become(other.text))
-                except BaseException:  # an interrupt: the engine may be done already
-                    self._use(self.text.become(other.text))
+                except BaseException as error:
+                    if not isinstance(error, MaskwrightError):  # an interrupt: the engine may be done
+                        self._use(self.text.become(other.text))
                     raise
 
     __copy__ = fork

@@ -113,16 +113,20 @@ class Reader:
         """Whether the next token's logits are known already, from a draft."""
         return bool(self._rows)
 
-    def launch(self, draft: Sequence[int] = ()) -> None:
-        """Begin the pass that `logits` waits for, unless its answer is known. draft : as there.
+    def launch(self) -> None:
+        """Begin the pass that `logits` waits for, unless its answer is known.
 
         A device works on while the caller does. On the CPU the pass is over when this returns.
         """
         if self._launched is None and not self._rows:
-            begin = time.perf_counter()
-            self._launched = self._read(draft)
-            self.seconds += time.perf_counter() - begin
-            self.calls += 1
+            self._begin(())
+
+    def _begin(self, draft: Sequence[int]) -> None:
+        """Begin a pass. INVARIANT: one with a draft is waited for before a token is pushed."""
+        begin = time.perf_counter()
+        self._launched = self._read(draft)
+        self.seconds += time.perf_counter() - begin
+        self.calls += 1
 
     def logits(self, draft: Sequence[int] = ()) -> Logits:
         """The (N,) float32 logits of the next token.
@@ -136,7 +140,8 @@ class Reader:
         Raises: MaskwrightError if a function returns another shape.
         """
         if not self._rows:
-            self.launch(draft)
+            if self._launched is None:
+                self._begin(draft)
             begin = time.perf_counter()
             self._rows, self._launched = self._wait(self._launched), None
             self.seconds += time.perf_counter() - begin

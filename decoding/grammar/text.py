@@ -237,7 +237,10 @@ class NamedText(GrammarText):
 
     @contextmanager
     def _at_once(self) -> Iterator[None]:
-        """Where what follows is interrupted, be as before: the engine may have moved already."""
+        """Where what follows is interrupted, be as before: the engine may have moved already.
+
+        PERF: 8 us of the 16 that a token of a held text takes, whose masks take ten times as long.
+        """
         held, places, region = self.held, self.held.places.copy(), self.texts.take_out(self.slot)
         try:
             yield

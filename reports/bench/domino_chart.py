@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from selective_chart import sheet
+
 from maskwright.report.svg import Markup, node
 
 PAPER = 1.7
@@ -30,18 +32,9 @@ def picture(models: dict[str, Any], speculated: Sequence[int], foot: str) -> str
     panels.append(panel(f"{TITLES[last]}: passes of the model a token", models[last], speculated, "calls_a_token"))
     full = top + height * len(panels) + 24
     legend = [part for i, grammar in enumerate(models[last]) for part in named(i, grammar)]
-    return node(
-        "svg",
-        node("title", "Domino's grammars: speed by the number of tokens that counts put ahead"),
-        node("style", Markup(STYLE)),
-        node("rect", width=width, height=full, fill="#fff"),
-        *legend,
-        *(node("g", one, transform=f"translate(0 {top + height * i:g})") for i, one in enumerate(panels)),
-        node("text", foot, class_="quiet", x=14, y=full - 8),
-        xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {width:g} {full:g}",
-        role="img",
-    )  # fmt: skip
+    placed = [node("g", one, transform=f"translate(0 {top + height * i:g})") for i, one in enumerate(panels)]
+    title = "Domino's grammars: speed by the number of tokens that counts put ahead"
+    return sheet(title, STYLE, width, full, [*legend, *placed], foot)
 
 
 def named(number: int, grammar: str) -> list[Markup]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -24,15 +25,21 @@ def picture(facts: dict[str, Any], foot: str) -> str:
         panels += [panel(name, schema) for name, schema in facts["schemas"].items()]
     full = height * len(panels) + 30
     placed = [node("g", panel, transform=f"translate(0 {height * i:g})") for i, panel in enumerate(panels)]
+    title = "Selective multiplication: time of the last product by number of allowed tokens, and step by step"
+    return sheet(title, STYLE, width, full, placed, foot)
+
+
+def sheet(title: str, style: str, width: float, height: float, parts: Iterable[Markup], foot: str) -> str:
+    """An SVG document on white paper. foot : a line of small type at its lower end."""
     return node(
         "svg",
-        node("title", "Selective multiplication: time of the last product by number of allowed tokens, and step by step"),
-        node("style", Markup(STYLE)),
-        node("rect", width=width, height=full, fill="#fff"),
-        *placed,
-        node("text", foot, class_="quiet", x=14, y=full - 8),
+        node("title", title),
+        node("style", Markup(style)),
+        node("rect", width=width, height=height, fill="#fff"),
+        *parts,
+        node("text", foot, class_="quiet", x=14, y=height - 8),
         xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {width:g} {full:g}",
+        viewBox=f"0 0 {width:g} {height:g}",
         role="img",
     )  # fmt: skip
 

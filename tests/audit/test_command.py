@@ -111,6 +111,8 @@ def test_a_pattern_is_both_grammars(runner: CliRunner, tmp_path: Path) -> None:
         assert result.exit_code == 0, result.output
         facts = json.loads(result.stdout)
         assert facts["agrees"] and facts["counts"]["masks"] >= 6 and facts["engine"]["grammar"] == "pattern.regex"
+    wrong = runner.invoke(app, [*command, "[0-9", "--from", "regex"])
+    assert wrong.exit_code == 2 and "[0-9" in wrong.output and "PATTERN: " not in wrong.output
     (tmp_path / "other.regex").write_text("[0-9]+/[0-8]+")
     result = runner.invoke(app, [*command, "[0-9]+/[0-9]+", "--from", "regex", "--engine-grammar", "other.regex"])
     assert result.exit_code == 1 and json.loads(result.stdout)["engine"]["grammar"] == "other.regex"

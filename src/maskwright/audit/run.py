@@ -18,6 +18,7 @@ import numpy as np
 from maskwright.analysis.errors import GrammarError, MaskwrightError, VocabularyError
 from maskwright.analysis.files import absolute
 from maskwright.analysis.grammar.lark_files import read_file
+from maskwright.analysis.schema.text_patterns import load_regex
 from maskwright.audit.compare import (
     FAILED,
     NOT_DRAWN,
@@ -148,6 +149,7 @@ _OUTCOMES = (WHOLE, REFUSED, RESPELLED, OUTSIDE, FAILED, OVER_LIMIT, NOT_DRAWN)
 def read_pattern(source: str) -> tuple[str, EngineGrammar]:
     """A pattern, or a file of one, as a grammar in Lark and as an engine of patterns reads it."""
     pattern = (read_file(source) if os.path.isfile(source) else source).removesuffix("\n").removesuffix("\r")
+    load_regex(pattern)  # errors are about the pattern, not about what is made of it
     literal = re.sub(r"(?s)\\.|/|\n", lambda one: {"/": "\\/", "\n": "\\n"}.get(one[0], one[0]), pattern)
     text = f"start: PATTERN\nPATTERN: /{literal}/\n"
     return text, EngineGrammar(text, pattern, "pattern.regex")
