@@ -23,8 +23,8 @@ from maskwright.maskstore.tokens import _kernels
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.masks import MaskPoolBuilder, n_words
 
-Progress = Callable[[str, int, int], None]
 _CONTEXTS = "1, or 2 where entries are streamlined"
+Progress = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is."""
 
 
