@@ -68,15 +68,17 @@ class Builder(Normals):
 
     document : whose terms they are.
     in_order : whether keys keep the order of the schema.
+    is_natural : whether numbers are spelled as people write them, as for `build_graph`.
     is_short : whether to take the short way (`plain.py`) where there is one; tests do without.
 
     has_plain_only : whether all drafts came by the short way.
     has_unique : whether an array of unique items was met.
     """
 
-    def __init__(self, document: Document, in_order: bool, is_short: bool = True) -> None:
+    def __init__(self, document: Document, in_order: bool, is_natural: bool, is_short: bool = True) -> None:
         super().__init__(document)
         self.in_order = in_order
+        self.is_natural = is_natural
         self.is_short = is_short
         self.terms: list[tuple[int, ...]] = []
         self._numbers: dict[tuple[int, ...], int] = {}
@@ -139,7 +141,7 @@ class Builder(Normals):
         if number is None:
             schema = self.document.schemas[term >> 1]
             if is_leaf is not False and self.is_short and schema.__class__ is dict and "$ref" not in schema:
-                leaf = leaf_shapes(schema, self.document.drafts[term >> 1])
+                leaf = leaf_shapes(schema, self.document.drafts[term >> 1], self.is_natural)
                 if leaf is not None:
                     number = self._numbers[key] = self.leaf_node(leaf)
                     return number
@@ -246,7 +248,7 @@ class Builder(Normals):
                 where, "", "the patterns, formats or bounds of its branches multiply too far; write some of them out"
             )
         try:
-            shape = scalar_shape(kind, clause)
+            shape = scalar_shape(kind, clause, kind == c.NUMBER and self.is_natural)
         except LimitError:
             self._states -= DEAREST
             raise
@@ -277,7 +279,7 @@ class Builder(Normals):
         parts: list[Dfa] = []
         for clause in self.meet_terms(terms).get(c.STRING, ()):
             refused.extend((one.pointer, one.reason) for one in clause if isinstance(one, c.Refused))
-            shape = scalar_shape(c.STRING, tuple(one for one in clause if not isinstance(one, c.Refused)))
+            shape = scalar_shape(c.STRING, tuple(one for one in clause if not isinstance(one, c.Refused)), False)
             if shape is not None:
                 dfa = self._strings(shape, terms, refused)
                 if dfa is None:

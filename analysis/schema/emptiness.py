@@ -51,9 +51,9 @@ def empty_subschemas(
     Cost: several times that of `build_graph`.
     """
     try:
-        return _looked(Builder(Document(schema, documents, default_draft), False, False))
+        return _looked(Builder(Document(schema, documents, default_draft), False, False, False))
     except NamesMatter:
-        return _looked(Builder(Document(schema, documents, default_draft, True), False, False))
+        return _looked(Builder(Document(schema, documents, default_draft, True), False, False, False))
 
 
 def _looked(builder: Builder) -> Emptiness:

@@ -20,6 +20,7 @@ def build_graph(
     *,
     documents: Mapping[str, Any] | None = None,
     key_order: Literal["any", "schema"] = "any",
+    is_natural: bool = False,
     lenient: bool = False,
     default_draft: int = DEFAULT_DRAFT,
 ) -> SchemaGraph:
@@ -31,6 +32,8 @@ def build_graph(
     schema : as Python values: a dict or a bool. Drafts 4, 6, 7, 2019-09 and 2020-12, by `$schema`.
     documents : URI -> schema, for references to other documents. Nothing is loaded from elsewhere.
     key_order : "schema" for texts whose members keep the order of the schema's `properties`.
+    is_natural : whether numbers whose value matters are spelled as people write them: an integer is
+        not `1.0`, nothing is `-0`, and what `enum` and `const` list has no zeros at its end.
     lenient : whether to leave out what cannot be said exactly, so that more values are allowed.
         What is left out is in the graph.
     default_draft : 4, 6, 7, 2019 or 2020, for a schema without `$schema`.
@@ -46,13 +49,14 @@ def build_graph(
         raise UnknownNameError(f"key_order is {key_order!r}; expected 'any' or 'schema'")
     if default_draft not in DRAFT_NUMBERS:
         raise UnknownNameError(f"default_draft is {default_draft!r}; expected one of {DRAFT_NUMBERS}")
-    return _built(schema, documents, key_order == "schema", lenient, default_draft)
+    return _built(schema, documents, key_order == "schema", is_natural, lenient, default_draft)
 
 
 def _built(
     schema: Any,
     documents: Mapping[str, Any] | None,
     in_order: bool,
+    is_natural: bool,
     lenient: bool,
     default_draft: int,
     is_short: bool = True,
@@ -60,10 +64,10 @@ def _built(
     """As `build_graph`. is_short : whether to take the short way for plain subschemas."""
     try:
         document = Document(schema, documents, default_draft)
-        return _graph(Builder(document, in_order, is_short), lenient)
+        return _graph(Builder(document, in_order, is_natural, is_short), lenient)
     except NamesMatter:
         document = Document(schema, documents, default_draft, True)
-        return _graph(Builder(document, in_order, is_short), lenient)
+        return _graph(Builder(document, in_order, is_natural, is_short), lenient)
 
 
 def _graph(builder: Builder, lenient: bool) -> SchemaGraph:

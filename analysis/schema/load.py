@@ -91,10 +91,11 @@ def load_schema(
         they are: each under its identifier and its path in the folder. Nothing is loaded from
         elsewhere.
     style : how the JSON is written. "natural": as people and programs write it, on one line or
-        indented, all characters that need no escape without one; "compact": without white space;
-        "json.dumps" and "indent2": with the white space of Python's `json.dumps`, and with that of
-        `json.dumps(..., indent=2)`; "any": whatever RFC 8259 allows, as a thousand blanks or
-        `\\u006d` for `m`. The next three say otherwise of a part of the style.
+        indented, all characters that need no escape without one, integers without a point;
+        "compact": without white space; "json.dumps" and "indent2": with the white space of Python's
+        `json.dumps`, and with that of `json.dumps(..., indent=2)`; "any": whatever RFC 8259 allows,
+        as a thousand blanks, `\\u006d` for `m` or `1.000` for 1. The next three say otherwise of a
+        part of the style.
     whitespace : what may stand between the tokens of JSON: "natural", that is nothing before a
         comma or a colon, a blank or nothing behind a colon, and elsewhere nothing, one blank, or a
         line break with at most 128 blanks or tabs; none ("compact"); "json.dumps"; "indent2" or
@@ -103,7 +104,8 @@ def load_schema(
     key_order : "schema" for objects whose members keep the order of `properties`; "any" for all.
     escapes : which escapes strings and keys may have: "natural", those that `json.dumps` and
         `JSON.stringify` write, that is only what JSON wants escaped and what is no printable ASCII;
-        "minimal", only what JSON wants escaped: then no string has two spellings; "any" of JSON's.
+        "minimal", only what JSON wants escaped: then no string has two spellings; "any" of JSON's,
+        and any spelling of numbers whose value matters: `1.0` for an integer, `-0`.
     lenient : whether to leave out what cannot be said exactly. `JsonSchema.left_out` has it.
     additional_properties : False to read each subschema with `properties` or `patternProperties`,
         and without `additionalProperties`, as if it had ``"additionalProperties": false``, in
@@ -161,9 +163,9 @@ def read_schema(
         schema, others = closed_objects(schema), {uri: closed_objects(other) for uri, other in others.items()}
     if others:
         refuse_deep(schema, *others.values())
-        graph = _built(schema, others, style.key_order, lenient)
+        graph = _built(schema, others, style.key_order, style.escapes != "any", lenient)
     else:
-        graph = _graph(_Content(schema), style.key_order, lenient)
+        graph = _graph(_Content(schema), style.key_order, style.escapes != "any", lenient)
     texts = Texts(graph, spacing_of(style.whitespace), style.escapes)
     return JsonSchema(name, schema, texts, SchemaOptions(style, lenient, others))
 
@@ -245,18 +247,18 @@ class _Content:
 
 
 @Kept
-def _graph(content: _Content, key_order: KeyOrder, lenient: bool) -> SchemaGraph:
+def _graph(content: _Content, key_order: KeyOrder, is_natural: bool, lenient: bool) -> SchemaGraph:
     """The graph of a schema. It holds nothing of the caller's values, which may change."""
     schema, content.schema = content.schema, None  # the cache keeps what is equal, not the values
     if content.most_containers > MOST_NESTED_JSON:  # PERF: a microsecond where the look takes ten
         refuse_deep(schema)
-    return _built(schema, {}, key_order, lenient)
+    return _built(schema, {}, key_order, is_natural, lenient)
 
 
-def _built(schema: Any, documents: dict[str, Any], key_order: KeyOrder, lenient: bool) -> SchemaGraph:
+def _built(schema: Any, documents: dict[str, Any], key_order: KeyOrder, is_natural: bool, lenient: bool) -> SchemaGraph:
     """As `build_graph`, but a tuple is an array in a schema, and a key that is no string is one."""
     try:
-        return build_graph(schema, documents=documents, key_order=key_order, lenient=lenient)
+        return build_graph(schema, documents=documents, key_order=key_order, is_natural=is_natural, lenient=lenient)
     except SchemaError as error:
         refused = error.with_traceback(None)  # or it would hold all that was built
     values = schema, list(documents.values())
@@ -264,7 +266,7 @@ def _built(schema: Any, documents: dict[str, Any], key_order: KeyOrder, lenient:
     if (again, others) == values:
         raise refused
     documents = dict(zip(documents, others, strict=True))
-    return build_graph(again, documents=documents, key_order=key_order, lenient=lenient)
+    return build_graph(again, documents=documents, key_order=key_order, is_natural=is_natural, lenient=lenient)
 
 
 def _read(path: str | os.PathLike[str]) -> bytes:

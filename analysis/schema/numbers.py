@@ -21,6 +21,7 @@ from maskwright.analysis.errors import LimitError
 from maskwright.analysis.kept import Kept
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.regex.spell import of_columns
+from maskwright.analysis.schema.strings import literals
 
 MOST_STATES = 20_000
 """BOUND: the states of an automaton of numbers before it is made minimal."""
@@ -140,6 +141,31 @@ def _plain(conditions: tuple[_Condition, ...]) -> Dfa:
         ends = phase in {"zero", "whole", "fraction"}
         is_accepting.append(ends and all(one.accepts(value) for one, value in zip(conditions, passed, strict=True)))
     return _spelled(rows, is_accepting)
+
+
+class _Natural:
+    """A number as people and programs write it: not `-0`, and not `1.0` for a whole one.
+
+    is_whole : whether it is a whole number.
+    """
+
+    def __init__(self, is_whole: bool) -> None:
+        self._is_whole = is_whole
+
+    def begin(self, minus: bool) -> Any:
+        return minus  # whether it is -0 as yet
+
+    def whole(self, kept: Any, digit: int) -> Any | None:
+        return kept and not digit
+
+    def point(self, kept: Any) -> Any:
+        return kept
+
+    def fraction(self, kept: Any, digit: int) -> Any | None:
+        return None if self._is_whole else kept and not digit
+
+    def accepts(self, kept: Any) -> bool:
+        return not kept
 
 
 class _Whole:
@@ -337,12 +363,15 @@ def constrained(
     limits: frozenset[Limit] = frozenset(),
     multiples_of: frozenset[Decimal] = frozenset(),
     whole: bool | None = None,
+    is_natural: bool = False,
 ) -> Dfa:
     """All numbers without an exponent that meet several conditions, made in one go.
 
     limits : bounds.
     multiples_of : positive numbers, of all of which it is a multiple.
     whole : None, or that it is a whole number, and whether `1.0` is one.
+    is_natural : whether only spellings count that people write: not `-0`, and not `1.0` for a whole
+        number.
 
     Raises: LimitError for a number with more than `MOST_DIGITS` digits, and if there are more than
     `MOST_STATES` states.
@@ -351,14 +380,18 @@ def constrained(
         >>> constrained(frozenset([Limit(Decimal(3), True, False)]), whole=True).matches(b"12")
         True
     """
-    return _constrained(limits, multiples_of, whole)
+    return _constrained(limits, multiples_of, whole, is_natural)
 
 
 @Kept
-def _constrained(limits: frozenset[Limit], multiples_of: frozenset[Decimal], whole: bool | None) -> Dfa:
+def _constrained(
+    limits: frozenset[Limit], multiples_of: frozenset[Decimal], whole: bool | None, is_natural: bool
+) -> Dfa:
     conditions: list[_Condition] = [_Bounded(limit) for limit in sorted(limits)]
     conditions += [_multiple(of) for of in sorted(multiples_of)]
-    if whole is not None:
+    if is_natural:
+        conditions.append(_Natural(whole is not None))
+    elif whole is not None:
         conditions.append(_Whole(whole))
     return _plain(tuple(conditions))
 
@@ -381,11 +414,22 @@ def multiples(of: Decimal) -> Dfa:
     return constrained(multiples_of=frozenset([of]))
 
 
-def equal_to(values: Iterable[Decimal]) -> Dfa:
-    """All spellings without an exponent of some numbers. Raises: as `constrained`."""
-    return _equal_to(frozenset(values))
+def equal_to(values: Iterable[Decimal], is_natural: bool = False) -> Dfa:
+    """All spellings without an exponent of some numbers. Raises: as `constrained`.
+
+    is_natural : whether without needless zeros. Among numbers that are not all whole, `1.0` is one.
+    """
+    return _equal_to(frozenset(values), is_natural)
 
 
 @Kept
-def _equal_to(values: frozenset[Decimal]) -> Dfa:
-    return _plain((_OneOf(tuple(sorted(values))),))
+def _equal_to(values: frozenset[Decimal], is_natural: bool) -> Dfa:
+    if not is_natural:
+        return _plain((_OneOf(tuple(sorted(values))),))
+    parts = [(value, *_digits(value)) for value in values]
+    are_whole = not any(fraction for _, _, fraction in parts)
+    texts: set[bytes] = set()
+    for value, whole, fraction in parts:
+        text = f"{'-' * (value < 0)}{whole}{'.' * bool(fraction)}{fraction}"
+        texts.update([text.encode()] if are_whole or fraction else [text.encode(), f"{text}.0".encode()])
+    return literals(texts)

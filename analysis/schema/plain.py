@@ -28,6 +28,7 @@ class Plain(Protocol):
 
     document: Document
     in_order: bool
+    is_natural: bool
     has_unique: bool
 
     def leaf_node(self, shapes: tuple[Shape, ...]) -> int:
@@ -65,7 +66,7 @@ def plain_drafts(nodes: Plain, location: int) -> list[Draft] | None:
     scalars = [name for name in names if name not in ("array", "object")]
     if scalars:
         leaf = {name: value for name, value in schema.items() if GROUPS.get(name) == "s"}
-        shapes = leaf_shapes({"type": scalars, **leaf}, nodes.document.drafts[location])
+        shapes = leaf_shapes({"type": scalars, **leaf}, nodes.document.drafts[location], nodes.is_natural)
         if shapes is None:
             return None
         found.extend(shapes)
@@ -102,7 +103,7 @@ def _union(nodes: Plain, location: int, keyword: str) -> list[Draft] | None:
     for i, branch in enumerate(branches):
         if branch.__class__ is not dict:
             return None
-        inside = leaf_shapes(branch, nodes.document.drafts[location])
+        inside = leaf_shapes(branch, nodes.document.drafts[location], nodes.is_natural)
         if inside is not None:
             every.append(inside)
             continue
@@ -138,7 +139,7 @@ def child_node(nodes: Plain, location: int, schema: Any, *keys: str) -> int:
     is_leaf = None
     if schema.__class__ is dict:
         if "$ref" not in schema:
-            shapes = leaf_shapes(schema, nodes.document.drafts[location])
+            shapes = leaf_shapes(schema, nodes.document.drafts[location], nodes.is_natural)
             if shapes is not None:
                 return nodes.leaf_node(shapes)
             is_leaf = False
@@ -182,7 +183,7 @@ def _unique(nodes: Plain, location: int, items: Any, arrays: Arrays) -> list[Dra
     schema = document.schemas[place]
     if schema.__class__ is not dict or "$ref" in schema or place in document.unknown:
         return None
-    shapes = leaf_shapes(schema, document.drafts[place])
+    shapes = leaf_shapes(schema, document.drafts[place], nodes.is_natural)
     if shapes is None or len(shapes) != 1:
         return None
     (shape,) = shapes

@@ -44,31 +44,33 @@ _leaves: Cache[tuple[Any, ...], tuple[Shape, ...] | None] = Cache()
 _same: Cache[tuple[int, ...], tuple[Shape, ...]] = Cache()  # by the identities of the shapes, which it holds
 
 
-def leaf_shapes(schema: dict[str, Any], draft: int) -> tuple[Shape, ...] | None:
+def leaf_shapes(schema: dict[str, Any], draft: int, is_natural: bool) -> tuple[Shape, ...] | None:
     """The shapes of a schema of scalars only, the same ones for the same content.
+
+    is_natural : as for `scalar_shape`.
 
     Returns None for any other schema, and for one that is malformed, empty or cannot be said.
     """
     try:
-        key = _leaf_key(schema, draft)
+        key = _leaf_key(schema, draft, is_natural)
         found: Any = _leaves.get(key, _leaves) if key else None
     except TypeError:  # a list inside a list
         return None
     if found is _leaves:
         if "anyOf" in schema or "oneOf" in schema:
             keyword = "anyOf" if "anyOf" in schema else "oneOf"
-            found = _made_union(schema[keyword], draft, keyword)
+            found = _made_union(schema[keyword], draft, is_natural, keyword)
         else:
-            found = _made_leaf({name: schema[name] for name in schema if name in _LEAF_KEYS}, draft)
+            found = _made_leaf({name: schema[name] for name in schema if name in _LEAF_KEYS}, draft, is_natural)
         found = _leaves.put(key, found)
     return found  # type: ignore[no-any-return]
 
 
-def _leaf_key(schema: dict[str, Any], draft: int) -> tuple[Any, ...] | None:
+def _leaf_key(schema: dict[str, Any], draft: int, is_natural: bool) -> tuple[Any, ...] | None:
     """What the shapes of a schema of scalars only depend on; None for any other schema."""
     if "$schema" in schema:
         return None  # it may have a draft of its own
-    key: list[Any] = [draft]
+    key: list[Any] = [draft, is_natural]
     is_scalar = False
     for name, value in schema.items():
         group = GROUPS.get(name)
@@ -98,7 +100,7 @@ def _leaf_key(schema: dict[str, Any], draft: int) -> tuple[Any, ...] | None:
             is_scalar = True
             key += (name, tuple(value), *(() if kinds.count(str) == len(kinds) else kinds))
         elif (name == "anyOf" or name == "oneOf") and is_union(schema, name):
-            inside = [_leaf_key(branch, draft) if branch.__class__ is dict else None for branch in value]
+            inside = [_leaf_key(branch, draft, is_natural) if branch.__class__ is dict else None for branch in value]
             return None if None in inside else (name, *inside)
         else:
             return None
@@ -115,11 +117,11 @@ def is_union(schema: dict[str, Any], keyword: str) -> bool:
     )
 
 
-def _made_union(branches: list[Any], draft: int, keyword: str) -> tuple[Shape, ...] | None:
+def _made_union(branches: list[Any], draft: int, is_natural: bool, keyword: str) -> tuple[Shape, ...] | None:
     """The shapes of any of some leaves, or of one. None where some of them may say the same."""
     every: list[Sequence[Shape]] = []
     for branch in branches:
-        shapes = leaf_shapes(branch, draft)
+        shapes = leaf_shapes(branch, draft, is_natural)
         if shapes is None:
             return None
         every.append(shapes)
@@ -200,7 +202,7 @@ def _scalar(value: Any) -> Any:
     return decimal(value) if isinstance(value, (int, float)) else None
 
 
-def _made_leaf(schema: dict[str, Any], draft: int) -> tuple[Shape, ...] | None:
+def _made_leaf(schema: dict[str, Any], draft: int, is_natural: bool) -> tuple[Shape, ...] | None:
     """The shapes of a leaf by the long way."""
     document = Document(schema, None, draft)
     words = Keywords(document, document.root, False)
@@ -222,7 +224,7 @@ def _made_leaf(schema: dict[str, Any], draft: int) -> tuple[Shape, ...] | None:
                 continue
             if kind in (c.ARRAY, c.OBJECT) or any(isinstance(one, c.Refused) for one in clause):
                 return None
-            shape = scalar_shape(kind, clause)
+            shape = scalar_shape(kind, clause, kind == c.NUMBER and is_natural)
             if shape is not None:
                 found.append(shape)
     except (SchemaError, LimitError):

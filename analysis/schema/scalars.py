@@ -42,17 +42,18 @@ def any_number() -> Numbers:
 
 
 @Kept
-def scalar_shape(kind: str, clause: c.Clause) -> Shape | None:
+def scalar_shape(kind: str, clause: c.Clause, is_natural: bool) -> Shape | None:
     """The shape of a clause's values; None if there are none.
 
     clause : without `Refused` and what counts as evaluated.
+    is_natural : whether numbers are spelled as people write them, as in `constrained`.
 
     Raises: SchemaError and LimitError where an automaton cannot be made.
     """
     if kind == c.STRING:
         return _string(clause)
     if kind == c.NUMBER:
-        return _number(clause)
+        return _number(clause, is_natural)
     values = {None} if kind == c.NULL else {False, True}
     for one in clause:
         if isinstance(one, c.Among):
@@ -147,29 +148,32 @@ def plain_numbers() -> Dfa:
     return either(numbers.bounded(zero, True, False), numbers.bounded(zero, False, False))
 
 
-def _number(clause: c.Clause) -> Numbers | None:
+def _number(clause: c.Clause, is_natural: bool) -> Numbers | None:
     limits = [numbers.Limit(one.value, one.is_lower, one.is_exclusive) for one in clause if isinstance(one, c.Bound)]
     wholes = [one.with_fraction for one in clause if isinstance(one, c.Whole) and one.is_whole]
-    together = len(limits) + len(wholes)
+    whole = all(wholes) if wholes else None
     dfa: Dfa | None = None
-    if together > 1:  # PERF: in one go, without the automata of each
+    is_natural = is_natural and bool(clause)
+    is_together = is_natural or len(limits) + len(wholes) > 1
+    if is_together:  # PERF: in one go, without the automata of each
         try:
-            dfa = numbers.constrained(frozenset(limits), whole=all(wholes) if wholes else None)
+            dfa = numbers.constrained(frozenset(limits), whole=whole, is_natural=is_natural)
         except LimitError:
-            together = 0
+            is_together = False
+            dfa = numbers.constrained(whole=whole, is_natural=True) if is_natural else None
     for one in clause:
         found: Dfa | None = None
         match one:
             case c.Among(values, True):
-                found = numbers.equal_to(values)
+                found = numbers.equal_to(values, is_natural)
             case c.Among(values, False):
                 found = without(plain_numbers(), numbers.equal_to(values))
-            case c.Bound(value, is_lower, is_exclusive) if together < 2:
+            case c.Bound(value, is_lower, is_exclusive) if not is_together:
                 found = numbers.bounded(value, is_lower, is_exclusive)
             case c.Multiple(of, is_multiple):
                 found = numbers.multiples(of)
                 found = found if is_multiple else without(plain_numbers(), found)
-            case c.Whole(True, with_fraction) if together < 2:
+            case c.Whole(True, with_fraction) if not is_together:
                 found = numbers.integers(with_fraction)
             case c.Whole(False, with_fraction):
                 found = without(plain_numbers(), numbers.integers(with_fraction))

@@ -15,6 +15,7 @@ import time
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,22 @@ class _Data(argparse.Action):
             if not path.exists():
                 parser.error(f"--data {path}: no such file or folder")
         _own.extend(path.resolve() for path in values)
+
+
+def add_peers(parser: argparse.ArgumentParser, **options: Any) -> None:
+    """`--peers-python PYTHON`: the interpreter that peers run in, from whatever folder.
+
+    options : as for `add_argument`.
+    """
+    parser.add_argument("--peers-python", type=os.path.abspath, help="a Python that has the peers", **options)
+
+
+def command_said() -> str:
+    """The command under way, to be repeated elsewhere: the peers' Python is PYTHON."""
+    words = [f"reports/bench/{Path(sys.argv[0]).name}", *sys.argv[1:]]
+    return " ".join(
+        ["python", *("PYTHON" if before == "--peers-python" else word for before, word in pairwise(["", *words]))]
+    )
 
 
 def add_data(parser: argparse.ArgumentParser) -> None:

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import write_record
+from common import add_peers, command_said, write_record
 from peers import work as peer_work
 from peers.tokenizers import inner_encoder
 
@@ -75,7 +75,7 @@ def summary(facts: dict[str, Any], ours: list[dict[str, Any]], both: list[int], 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--peers-python", required=True, help="a Python that has the peers")
+    add_peers(parser, required=True)
     parser.add_argument("--tokenizer", default="mistral-7b-v0.1")
     parser.add_argument("--engines", default=",".join(ENGINES))
     parser.add_argument(
@@ -114,9 +114,8 @@ def main() -> None:
             for timed in [key for key in one if key.endswith((", us", "CPU s"))]:
                 del one[timed]
     print(json.dumps(facts, indent=1))
-    said = ["PYTHON" if argument == options.peers_python else argument for argument in sys.argv[1:]]
     kind = "regexes_counts" if options.counts else "regexes"
-    write_record(f"{kind}-{options.tokenizer}", " ".join(["python", "reports/bench/regexes.py", *said]), facts)
+    write_record(f"{kind}-{options.tokenizer}", command_said(), facts)
 
 
 if __name__ == "__main__":

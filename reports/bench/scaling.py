@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import write_record
+from common import add_peers, write_record
 from masks import run_engine
 from peers import summary, work
 from peers.tokenizers import NAMES, inner_encoder
@@ -69,7 +69,7 @@ def points(steps: Any, key: str, values: tuple[int, ...], ends: list[int]) -> li
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--peers-python", default=sys.executable, help="a Python that has the peers")
+    add_peers(parser, default=sys.executable)
     parser.add_argument("--engines", default=",".join(ENGINES))
     parser.add_argument("--tokenizers", default=",".join(NAMES))
     parser.add_argument("--seconds", type=float, default=20, help="after which a replay stops early")

@@ -47,7 +47,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from common import add_data, shared_records, write_record
+from common import add_data, add_peers, command_said, shared_records, write_record
 
 DRAFTS = {
     "draft7": "http://json-schema.org/draft-07/schema#",
@@ -359,7 +359,7 @@ def measure(name: str, python: str, work: list[dict[str, Any]]) -> dict[str, Any
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--peers-python", help="a Python that has the peers; without it only this engine is measured")
+    add_peers(parser)
     parser.add_argument("--engines", default=",".join(ENGINES))
     parser.add_argument("--table", action="store_true", help="print the table, and write no record")
     add_data(parser)
@@ -392,8 +392,7 @@ def main() -> None:
         "engines": engines,
         "typed": {"groups with a type": sum(group["typed"] for group in typed_work), "engines": typed},
     }
-    shown = ["PYTHON" if argument == options.peers_python else argument for argument in sys.argv[1:]]
-    write_record("schema_coverage", " ".join(["python", "reports/bench/schema_coverage.py", *shown]), facts)
+    write_record("schema_coverage", command_said(), facts)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from common import add_data, shared_records, write_record
+from common import add_data, add_peers, command_said, shared_records, write_record
 from member_order import MemberOrder
 from peers import work as peer_work
 from peers.schema_counts import LIMIT
@@ -85,7 +85,7 @@ def shown(why: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--peers-python", default=sys.executable, help="a Python that has the peers")
+    add_peers(parser, default=sys.executable)
     parser.add_argument("--tokenizer", default="mistral-7b-v0.1", choices=NAMES)
     parser.add_argument("--engines", default=",".join(ENGINES))
     parser.add_argument("--most", type=int, default=1000, help="schemas that are tried")
@@ -129,10 +129,7 @@ def main() -> None:
             facts["engines"][name] = {"version": answers["version"], **summary(answers["schemas"])}
             print(name, json.dumps(facts["engines"][name], indent=1), file=sys.stderr)
     if options.most == parser.get_default("most"):
-        said = ["PYTHON" if argument == options.peers_python else argument for argument in sys.argv[1:]]
-        write_record(
-            f"schema_orders-{options.tokenizer}", " ".join(["python", "reports/bench/schema_orders.py", *said]), facts
-        )
+        write_record(f"schema_orders-{options.tokenizer}", command_said(), facts)
 
 
 if __name__ == "__main__":

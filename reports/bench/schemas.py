@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import add_data, shared_records, write_record
+from common import add_data, add_peers, command_said, shared_records, write_record
 from member_order import MemberOrder
 from peers import work
 from peers.schema_times import measure
@@ -175,7 +175,7 @@ def _fastest(texts: list[Any], words: Any) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--peers-python", help="a Python that has the peers")
+    add_peers(parser)
     parser.add_argument("--engines", default="llguidance", help="peers; xgrammar and glrmask can too")
     parser.add_argument("--tokenizer", default="mistral-7b-v0.1")
     parser.add_argument("--most", type=int, default=1000, help="schemas that are measured")
@@ -212,8 +212,7 @@ def main() -> None:
                 facts[name] = json.loads(done.stdout)
     facts["load_average"]["after"] = list(os.getloadavg())
     print(json.dumps(facts, indent=1))
-    shown = ["PYTHON" if argument == options.peers_python else argument for argument in sys.argv[1:]]
-    write_record(f"schemas-{options.tokenizer}", " ".join(["python", "reports/bench/schemas.py", *shown]), facts)
+    write_record(f"schemas-{options.tokenizer}", command_said(), facts)
 
 
 if __name__ == "__main__":

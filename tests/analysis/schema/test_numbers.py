@@ -17,6 +17,8 @@ from maskwright.analysis.schema import numbers
 from maskwright.analysis.schema.graph import build_graph
 from maskwright.analysis.schema.numbers import Limit, any_number, bounded, constrained, equal_to, integers, multiples
 
+NATURAL = re.compile(r"(?!-0(\.0*)?$)-?(0|[1-9][0-9]*)(\.[0-9]+)?")
+"""Without an exponent, and not -0."""
 EXACT = Context(prec=10_000, Emax=999_999, Emin=-999_999)
 PLAIN = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
 SPELLED = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
@@ -233,3 +235,65 @@ def test_numbers_are_equal_whatever_their_exponent() -> None:
         (large, f"{large}.0", True),
     ):
         assert is_text_of(graph, f"[{one}, {other}]") != is_equal, (one[:30], other[:30])
+
+
+def test_natural_spellings_are_those_without_needless_zeros() -> None:
+    rng = random.Random(50)
+    texts = {
+        f"{sign}{n}{'.' * bool(tail)}{tail}"
+        for sign in ("", "-")
+        for n in range(13)
+        for tail in ("", "0", "5", "50", "00", "05")
+    }
+    texts |= {f"{n}e1" for n in range(3)} | {"01", "-", "1.", "-0.0"}
+    for _ in range(200):
+        bounds = [
+            Limit(Decimal(rng.choice(BOUNDS)), rng.random() < 0.5, rng.random() < 0.5) for _ in range(rng.randrange(3))
+        ]
+        whole = rng.choice([None, True])
+        natural = constrained(frozenset(bounds), whole=whole, is_natural=True)
+        every = constrained(frozenset(bounds), whole=whole) if bounds or whole else None
+        for text in texts:
+            is_legal = bool(PLAIN.fullmatch(text)) if every is None else every.matches(text.encode())
+            is_written = bool(NATURAL.fullmatch(text)) and not (whole and "." in text)
+            assert natural.matches(text.encode()) == (is_legal and is_written), (bounds, whole, text)
+
+
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        (["1", "2.0", "-30"], {"1", "2", "-30"}),
+        (["0.50", "1"], {"0.5", "1", "1.0"}),
+        (["-0"], {"0"}),
+        (["1E+2"], {"100"}),
+    ],
+)  # fmt: skip
+def test_listed_numbers_have_the_spellings_that_people_write(values: list[str], texts: set[str]) -> None:
+    dfa = equal_to(map(Decimal, values), True)
+    some = {"0", "-0", "0.0", "0.5", "0.50", "1", "1.0", "1.00", "2", "2.0", "-30", "-30.0", "100", "1e2", *texts}
+    assert {text for text in some if dfa.matches(text.encode())} == texts
+
+
+@pytest.mark.parametrize(
+    ("schema", "legal", "other"),
+    [
+        ({"type": "integer", "minimum": 0}, "0 7 20", "-0 20.0 20.000000 -1 2e1"),
+        ({"type": ["integer", "null"]}, "0 -7 null", "-0 -7.0"),
+        ({"anyOf": [{"type": "integer"}, {"type": "number", "minimum": 5}]}, "3 5.50 7.0", "3.0 3.5 -0"),
+        ({"allOf": [{"type": "number"}, {"type": "integer"}]}, "3", "3.0"),
+        ({"type": "number", "not": {"type": "integer"}}, "3.5 -0.5", "3.0 3 -0.0"),
+        ({"not": {"not": {"type": "integer"}}}, "3", "3.0"),
+        ({"enum": [1, 2.5]}, "1 1.0 2.5", "2.50 1.00"),
+        ({"const": 1.0}, "1", "1.0 -1"),
+        ({"$ref": "#/$defs/n", "$defs": {"n": {"type": "integer", "enum": [3]}}}, "3", "3.0"),
+        ({"type": "number"}, "1.50 -0.0 1e5 3.0", "01"),
+        ({"type": "number", "multipleOf": 0.5}, "1.50 2.0 0", "-0.0 0.3"),
+    ],
+)  # fmt: skip
+def test_an_integer_is_written_without_a_point_unless_any_spelling_is_asked_for(
+    schema: object, legal: str, other: str
+) -> None:
+    natural = build_graph(schema, is_natural=True)
+    assert [text for text in legal.split() if not is_text_of(natural, text)] == []
+    assert [text for text in other.split() if is_text_of(natural, text)] == []
+    assert [text for text in legal.split() if not is_text_of(build_graph(schema), text)] == []
