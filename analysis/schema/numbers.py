@@ -9,7 +9,6 @@ In: exact decimals. Out: minimal `Dfa`, each kept for a second request.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
@@ -396,34 +395,12 @@ def _constrained(
     return _plain(tuple(conditions))
 
 
-def integers(with_fraction: bool) -> Dfa:
-    """All whole numbers without an exponent.
-
-    with_fraction : whether `1.0` is one of them, as all drafts but the fourth say.
-    """
-    return constrained(whole=with_fraction)
-
-
-def bounded(bound: Decimal, is_lower: bool, is_exclusive: bool) -> Dfa:
-    """All numbers without an exponent on one side of a bound. Raises: as `constrained`."""
-    return constrained(frozenset([Limit(bound, is_lower, is_exclusive)]))
-
-
-def multiples(of: Decimal) -> Dfa:
-    """All multiples of a positive number, without an exponent. Raises: as `constrained`."""
-    return constrained(multiples_of=frozenset([of]))
-
-
-def equal_to(values: Iterable[Decimal], is_natural: bool = False) -> Dfa:
+@Kept
+def equal_to(values: frozenset[Decimal], is_natural: bool) -> Dfa:
     """All spellings without an exponent of some numbers. Raises: as `constrained`.
 
     is_natural : whether without needless zeros. Among numbers that are not all whole, `1.0` is one.
     """
-    return _equal_to(frozenset(values), is_natural)
-
-
-@Kept
-def _equal_to(values: frozenset[Decimal], is_natural: bool) -> Dfa:
     if not is_natural:
         return _plain((_OneOf(tuple(sorted(values))),))
     parts = [(value, *_digits(value)) for value in values]

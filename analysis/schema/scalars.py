@@ -5,7 +5,6 @@ The same clause has the same shape: one object.
 
 from __future__ import annotations
 
-from decimal import Decimal
 from functools import lru_cache
 
 from maskwright.analysis.errors import LimitError, SchemaError
@@ -141,20 +140,12 @@ def _lower(left: int | None, right: int | None) -> int | None:
     return min(left, right)
 
 
-@lru_cache(maxsize=1)
-def plain_numbers() -> Dfa:
-    """All numbers without an exponent."""
-    zero = Decimal(0)
-    return either(numbers.bounded(zero, True, False), numbers.bounded(zero, False, False))
-
-
 def _number(clause: c.Clause, is_natural: bool) -> Numbers | None:
     limits = [numbers.Limit(one.value, one.is_lower, one.is_exclusive) for one in clause if isinstance(one, c.Bound)]
     wholes = [one.with_fraction for one in clause if isinstance(one, c.Whole) and one.is_whole]
     whole = all(wholes) if wholes else None
     dfa: Dfa | None = None
-    is_natural = is_natural and bool(clause)
-    is_together = is_natural or len(limits) + len(wholes) > 1
+    is_together = bool(limits or wholes or (is_natural and clause))
     if is_together:  # PERF: in one go, without the automata of each
         try:
             dfa = numbers.constrained(frozenset(limits), whole=whole, is_natural=is_natural)
@@ -167,21 +158,19 @@ def _number(clause: c.Clause, is_natural: bool) -> Numbers | None:
             case c.Among(values, True):
                 found = numbers.equal_to(values, is_natural)
             case c.Among(values, False):
-                found = without(plain_numbers(), numbers.equal_to(values))
+                found = without(numbers.constrained(), numbers.equal_to(values, False))
             case c.Bound(value, is_lower, is_exclusive) if not is_together:
-                found = numbers.bounded(value, is_lower, is_exclusive)
+                found = numbers.constrained(frozenset([numbers.Limit(value, is_lower, is_exclusive)]))
             case c.Multiple(of, is_multiple):
-                found = numbers.multiples(of)
-                found = found if is_multiple else without(plain_numbers(), found)
+                found = numbers.constrained(multiples_of=frozenset([of]))
+                found = found if is_multiple else without(numbers.constrained(), found)
             case c.Whole(True, with_fraction) if not is_together:
-                found = numbers.integers(with_fraction)
+                found = numbers.constrained(whole=with_fraction)
             case c.Whole(False, with_fraction):
-                found = without(plain_numbers(), numbers.integers(with_fraction))
+                found = without(numbers.constrained(), numbers.constrained(whole=with_fraction))
         if found is not None:
             dfa = found if dfa is None else both(dfa, found)
-    if dfa is None:
-        return any_number()
-    return None if dfa.is_empty else Numbers(dfa)
+    return any_number() if dfa is None else None if dfa.is_empty else Numbers(dfa)
 
 
 @Kept

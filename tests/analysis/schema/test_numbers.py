@@ -6,16 +6,34 @@ import json
 import random
 import re
 import time
+from collections.abc import Iterable
 from decimal import Context, Decimal
 
 import pytest
 from json_judge import is_text_of
 
 from maskwright.analysis.errors import LimitError
-from maskwright.analysis.regex import intersect
+from maskwright.analysis.regex import Dfa, intersect
 from maskwright.analysis.schema import numbers
 from maskwright.analysis.schema.graph import build_graph
-from maskwright.analysis.schema.numbers import Limit, any_number, bounded, constrained, equal_to, integers, multiples
+from maskwright.analysis.schema.numbers import Limit, any_number, constrained
+
+
+def integers(with_fraction: bool) -> Dfa:
+    return constrained(whole=with_fraction)
+
+
+def bounded(bound: Decimal, is_lower: bool, is_exclusive: bool) -> Dfa:
+    return constrained(frozenset([Limit(bound, is_lower, is_exclusive)]))
+
+
+def multiples(of: Decimal) -> Dfa:
+    return constrained(multiples_of=frozenset([of]))
+
+
+def equal_to(values: Iterable[Decimal]) -> Dfa:
+    return numbers.equal_to(frozenset(values), False)
+
 
 NATURAL = re.compile(r"(?!-0(\.0*)?$)-?(0|[1-9][0-9]*)(\.[0-9]+)?")
 """Without an exponent, and not -0."""
@@ -269,7 +287,7 @@ def test_natural_spellings_are_those_without_needless_zeros() -> None:
     ],
 )  # fmt: skip
 def test_listed_numbers_have_the_spellings_that_people_write(values: list[str], texts: set[str]) -> None:
-    dfa = equal_to(map(Decimal, values), True)
+    dfa = numbers.equal_to(frozenset(map(Decimal, values)), True)
     some = {"0", "-0", "0.0", "0.5", "0.50", "1", "1.0", "1.00", "2", "2.0", "-30", "-30.0", "100", "1e2", *texts}
     assert {text for text in some if dfa.matches(text.encode())} == texts
 
