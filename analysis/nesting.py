@@ -133,7 +133,7 @@ def read_json(text: str | bytes, **options: Any) -> Any:
 
     options : as `json.loads`.
 
-    Raises: json.JSONDecodeError for what is no JSON; NestingError, another ValueError, for what
+    Raises: json.JSONDecodeError for what is not JSON; NestingError, another ValueError, for what
     stands more than `MOST_NESTED_JSON` deep.
     """
     brackets: tuple[Any, Any] = ("{", "[") if isinstance(text, str) else (b"{", b"[")

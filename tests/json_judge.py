@@ -49,7 +49,7 @@ def parsed(text: str | bytes) -> Any:
     """
 
     def fail(name: str) -> Any:
-        raise ValueError(f"{name} is no JSON")
+        raise ValueError(f"{name} is not JSON")
 
     return read_json(text, parse_int=Spelled, parse_float=Spelled, parse_constant=fail, object_pairs_hook=_members)
 

@@ -46,7 +46,7 @@ class Object(NamedTuple):
 
 
 def refuse(text: str) -> Any:
-    raise ValueError(f"{text} is no JSON")
+    raise ValueError(f"{text} is not JSON")
 
 
 def parsed(text: bytes) -> Any:

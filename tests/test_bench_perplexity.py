@@ -26,7 +26,7 @@ def perplexity() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def model() -> Any:
-    return mw.load_model()
+    return mw.load_model(device="cpu")
 
 
 def test_a_template_writes_texts_of_its_pattern_with_its_own_tokens(perplexity: Any, model: Any) -> None:

@@ -101,6 +101,10 @@ def test_arguments_in_another_order() -> None:
     for wrong, shown in ((store, "a Store"), (grammar, "a Grammar"), (lambda tokens: [], "a function")):
         with pytest.raises(mw.MaskwrightError, match=f"the prompt is {shown}; expected a str or bytes{order}"):
             mw.complete("[1", wrong)  # type: ignore[arg-type]
+    with pytest.raises(mw.MaskwrightError, match=r"the prompt is a list; .*each text has a call of its own"):
+        mw.complete(store, ["[", "["])  # type: ignore[arg-type]
+    with pytest.raises(mw.MaskwrightError, match=r"the model is a Store; .*mw\.MaskwrightLogitsProcessor"):
+        mw.complete(store, "[", store)  # type: ignore[arg-type]
     with pytest.raises(
         mw.MaskwrightError, match=rf"there is no store '\[1', and the prompt 'json' is a grammar{order}"
     ):
@@ -111,7 +115,7 @@ def test_arguments_in_another_order() -> None:
         mw.complete("json", "[1")
     for source in ("python-tiny", store.vocabulary):
         for build in (mw.build_store, mw.cached_store):
-            with pytest.raises(mw.GrammarError, match="is a vocabulary, and no grammar; the grammar comes first"):
+            with pytest.raises(mw.GrammarError, match="is a vocabulary, not a grammar; the grammar comes first"):
                 build(source, grammar)  # type: ignore[operator]
 
 
@@ -140,7 +144,7 @@ def test_options_that_are_handed_on_are_checked_where_they_are_given() -> None:
 def test_a_file_for_another_loader(tmp_path: Path) -> None:
     path = tmp_path / "mine.lark"
     path.write_text('start: "a"')
-    with pytest.raises(mw.SchemaError, match=r"1:1: this is no JSON: .*: mw\.load_grammar\('.*mine\.lark'\) reads"):
+    with pytest.raises(mw.SchemaError, match=r"1:1: this is not JSON: .*: mw\.load_grammar\('.*mine\.lark'\) reads"):
         mw.load_schema(path)
 
 

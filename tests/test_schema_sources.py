@@ -91,3 +91,27 @@ def test_a_store_is_no_schema(tmp_path: Path) -> None:
     mw.build_store(mw.load_schema({"type": "integer"}), "python-tiny").save(path)
     with pytest.raises(mw.SchemaError, match="is a safetensors file, as stores are, not a JSON schema"):
         mw.load_schema(str(path))
+
+
+def test_the_text_of_a_type_has_its_members_in_their_order_and_no_others() -> None:
+    pydantic = pytest.importorskip("pydantic")
+
+    class Inner(pydantic.BaseModel):  # type: ignore[misc, name-defined]
+        b: int
+        a: int
+
+    class Outer(pydantic.BaseModel):  # type: ignore[misc, name-defined]
+        inner: Inner
+        more: dict[str, int] = {}  # noqa: RUF012
+
+    def takes(text: str, source: object = Outer, **options: Any) -> bool:
+        matcher = mw.build_store(mw.load_schema(source, **options), vocabulary()).matcher()
+        return matcher.try_bytes(text.encode()) and matcher.is_accepting()
+
+    fine, mixed = '{"inner":{"b":1,"a":2},"more":{"x":3}}', '{"inner":{"a":2,"b":1}}'
+    other = '{"inner":{"b":1,"a":2},"x":3}'
+    assert takes(fine) and not takes(mixed) and not takes(other)
+    schema = Outer.model_json_schema()
+    assert takes(fine, schema) and takes(mixed, schema) and takes(other, schema)
+    assert takes(mixed, key_order="any") and takes(other, additional_properties=True)
+    assert takes(fine, style="compact") and not takes(mixed, style="compact")

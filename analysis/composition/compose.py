@@ -387,7 +387,7 @@ def _replaced(schema: Any, pointer: str, form: str) -> Any:
     """The schema, whose subschema at a JSON pointer is now a part."""
     keys = [key.replace("~1", "/").replace("~0", "~") for key in pointer.split("/")[1:]]
     if pointer and not pointer.startswith("/"):
-        raise SchemaError(f"{clip(pointer)} is no JSON pointer: one begins with /, as in /properties/query", pointer)
+        raise SchemaError(f"{clip(pointer)} is not JSON pointer: one begins with /, as in /properties/query", pointer)
     made = {"type": "string", "format": form}
     at: Any = schema
     is_schema = True  # else what holds schemas by names or numbers

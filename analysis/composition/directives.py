@@ -76,7 +76,7 @@ def _directive(kind: str, name: str, where: str, text: str, at: int) -> tuple[Di
         try:
             values, at = read_json_at(text, at)
         except ValueError as error:
-            raise SchemaError(f"{where}: this is no JSON: {error}") from error
+            raise SchemaError(f"{where}: this is not JSON: {error}") from error
     end = text.find("\n", at)
     end = len(text) if end < 0 else end
     more = text[at:end].rstrip()

@@ -122,7 +122,7 @@ def read_structural_tag(
             # not whether there is such a file: the text may be a stranger's
             hint = "" if source.lstrip()[:1] == "{" else "; expected JSON text, not a file's name"
             hint += meant(source, "read_structural_tag")
-            raise GrammarError(f"the structural tag is no JSON: {error}{hint}") from error
+            raise GrammarError(f"the structural tag is not JSON: {error}{hint}") from error
     else:
         values = source
     if not isinstance(values, Mapping):
@@ -167,7 +167,7 @@ def _schema_of(schema: Any) -> Any:
     try:
         return read_json(schema)
     except ValueError as error:
-        raise GrammarError(f"a schema of the structural tag is no JSON: {error}") from error
+        raise GrammarError(f"a schema of the structural tag is not JSON: {error}") from error
 
 
 class FormatReader:

@@ -88,7 +88,7 @@ def _listed(source: str | Mapping[str, Any], name: str) -> tuple[Any, dict[str, 
         try:
             values = read_json(source)
         except ValueError as error:
-            raise GrammarError(f"{name}: this is no JSON, as a list of grammars is: {clip(str(error))}") from error
+            raise GrammarError(f"{name}: this is not JSON, as a list of grammars is: {clip(str(error))}") from error
     found = values.get("grammars") if isinstance(values, Mapping) else None
     if not isinstance(found, list) or not found or len(found) > MOST_GRAMMARS:
         raise GrammarError(f'{name}: expected {{"grammars": [...]}} with 1 to {MOST_GRAMMARS:,} grammars')

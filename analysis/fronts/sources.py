@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import PurePath
 
 from maskwright.analysis.arguments import clip, refuse_argument
@@ -59,7 +60,8 @@ def read_grammar(source: str | os.PathLike[str], syntax: Syntax | None = None) -
         return parse_grammar(text) if path is None else load_grammar(path)
     what = "a JSON Schema" if found == "schema" else "a regular expression"
     near = suggestion(text[:60], known_grammars()) if text.isidentifier() else ""
-    hint = meant(source, "read_constraint")
+    is_rule = re.match(r"\s*[\w-]+\s*=[^>]", text)
+    hint = "; a rule is `name: ...` in Lark, `name ::= ...` in GBNF" if is_rule else meant(source, "read_constraint")
     raise GrammarError(f"{name} is {what}; expected a grammar in Lark, GBNF, EBNF or llguidance's dialect{near}{hint}")
 
 

@@ -323,7 +323,7 @@ def decimal(value: Any) -> Decimal | None:
 def value_normal(document: Document, value: Any, fail: Any) -> c.Normal:
     """What `const: value` says.
 
-    fail : makes the error for what is no JSON value.
+    fail : makes the error for what is not a JSON value.
     """
     if value is None:
         return {c.NULL: ((c.Among(frozenset({None}), True),),)}
@@ -340,7 +340,7 @@ def value_normal(document: Document, value: Any, fail: Any) -> c.Normal:
     if isinstance(value, dict) and all(isinstance(name, str) for name in value):
         names = {name: 2 * document.constant(item, canonical(item, fail)) for name, item in value.items()}
         return {c.OBJECT: ((*(c.Required(name) for name in names), c.Members(names, (), c.FALSE)),)}
-    raise fail(f"has {shown(value)}, which is no JSON value")
+    raise fail(f"has {shown(value)}, which is not a JSON value")
 
 
 def canonical(value: Any, fail: Any) -> str:
@@ -353,7 +353,7 @@ def canonical(value: Any, fail: Any) -> str:
         return json.dumps(value)
     number = decimal(value)
     if number is None:
-        raise fail(f"has {shown(value)}, which is no JSON value")
+        raise fail(f"has {shown(value)}, which is not a JSON value")
     return str(_EXACT.normalize(number) if number else 0)
 
 

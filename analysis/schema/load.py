@@ -79,7 +79,7 @@ def load_schema(
     key_order: KeyOrder | None = None,
     escapes: Escapes | None = None,
     lenient: bool = False,
-    additional_properties: bool = True,
+    additional_properties: bool | None = None,
     name: str | None = None,
 ) -> JsonSchema:
     """A JSON schema, for `build_store`.
@@ -101,7 +101,8 @@ def load_schema(
         line break with at most 128 blanks or tabs; none ("compact"); "json.dumps"; "indent2" or
         another number of blanks up to 16; "any" white space; at most so many characters in a row
         (a number); or a regular expression.
-    key_order : "schema" for objects whose members keep the order of `properties`; "any" for all.
+    key_order : "schema" for objects whose members keep the order of `properties`, as those of types
+        do by default; "any" for all.
     escapes : which escapes strings and keys may have: "natural", those that `json.dumps` and
         `JSON.stringify` write, that is only what JSON wants escaped and what is no printable ASCII;
         "minimal", only what JSON wants escaped: then no string has two spellings; "any" of JSON's,
@@ -109,8 +110,9 @@ def load_schema(
     lenient : whether to leave out what cannot be said exactly. `JsonSchema.left_out` has it.
     additional_properties : False to read each subschema with `properties` or `patternProperties`,
         and without `additionalProperties`, as if it had ``"additionalProperties": false``, in
-        `documents` too. Each subschema is closed by itself, so two parts of an `allOf` with other
-        names each leave no member that both allow.
+        `documents` too. The default is True for a schema, and False for a type, since its values
+        have no other members. Each subschema is closed by itself, so two parts of an `allOf`
+        with other names each leave no member that both allow.
     name : what errors call the schema; by default its `title` or its file.
 
     Raises: SchemaError for a schema that is malformed, or that asks for what no mask can say
@@ -124,8 +126,11 @@ def load_schema(
         >>> load_schema({"title": "age", "type": "integer", "minimum": 0})
         <JsonSchema age: 1 nodes>
     """
+    if _is_type(source) and not isinstance(style, Style):
+        key_order = key_order or "schema"
     written = read_style(style, whitespace, key_order, escapes)
-    closed = not as_boolean("additional_properties", additional_properties)
+    is_open = not _is_type(source) if additional_properties is None else additional_properties
+    closed = not as_boolean("additional_properties", is_open)
     try:
         found = read_schema(source, style=written, documents=documents, lenient=lenient, name=name, closed=closed)
     except EmptySchemaError as error:
@@ -203,7 +208,7 @@ def given_documents(documents: Mapping[str, Any] | str | os.PathLike[str] | None
 
 
 def _spelled(schema: Any) -> str:
-    """A schema as JSON text. Raises: SchemaError for what is no JSON."""
+    """A schema as JSON text. Raises: SchemaError for what is not JSON."""
     try:
         return json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
     except (TypeError, ValueError) as error:
@@ -220,7 +225,7 @@ class _Content:
     __slots__ = ("_data", "schema")
 
     def __init__(self, schema: Any) -> None:
-        """Raises: SchemaError for what is no JSON and is no plain Python value."""
+        """Raises: SchemaError for what is not JSON and is no plain Python value."""
         try:
             # PERF: a fifth of what the JSON text takes. Version 2 writes every value out, also one
             # that has been there before
@@ -285,7 +290,7 @@ def read_values(source: Any) -> tuple[Any, str | None]:
 
     source : as for `load_schema`.
 
-    Raises: as `load_schema`, for what is no JSON or cannot be read.
+    Raises: as `load_schema`, for what is not JSON or cannot be read.
     """
     if isinstance(source, dict | bool):
         return source, None
@@ -303,12 +308,17 @@ def read_values(source: Any) -> tuple[Any, str | None]:
         if not os.path.exists(where) and (hint := _meant(source)):
             raise SchemaError(f"the schema is {clip(source)}, which is neither JSON text nor a file{hint}")
         return parse_schema(_read(where), where), os.path.basename(where)
-    if isinstance(source, type | UnionType) or callable(source) or hasattr(source, "__origin__"):
+    if _is_type(source):
         return _of_type(source), getattr(source, "__name__", None)
     raise SchemaError(
         f"the schema is {a_type(source)}; expected a dict, a bool, JSON text, a path, or a type or function that pydantic knows"
         + _meant(source)
     )
+
+
+def _is_type(source: Any) -> bool:
+    """Whether pydantic makes the schema."""
+    return isinstance(source, type | UnionType) or callable(source) or hasattr(source, "__origin__")
 
 
 def _meant(source: Any) -> str:
@@ -322,7 +332,7 @@ def parse_schema(text: str | bytes, where: str = "the schema") -> Any:
     """The values of a schema's JSON text. Raises: SchemaError with line and column."""
 
     def no_constant(name: str) -> Any:
-        raise SchemaError(f"{where}: {name} is no JSON")
+        raise SchemaError(f"{where}: {name} is not JSON")
 
     def exact(spelled: str) -> float:
         found = float(spelled)
@@ -341,7 +351,7 @@ def parse_schema(text: str | bytes, where: str = "the schema") -> Any:
         quotes = error.doc.startswith("'", error.pos)
         hint = "; JSON wants double quotes, and a dict of Python is taken as it is" if quotes else ""
         raise SchemaError(
-            f"{where}:{error.lineno}:{error.colno}: this is no JSON: {error.msg}{hint}{_meant(where)}"
+            f"{where}:{error.lineno}:{error.colno}: this is not JSON: {error.msg}{hint}{_meant(where)}"
         ) from error
     except NestingError as error:
         raise SchemaError(f"{where}: {error}") from None
@@ -352,7 +362,7 @@ def parse_schema(text: str | bytes, where: str = "the schema") -> Any:
             raise SchemaError(
                 f"{where} is a safetensors file, as stores are, not a JSON schema; a store is read by load_store"
             ) from None
-        raise SchemaError(f"{where}: this is no JSON: {error}") from error
+        raise SchemaError(f"{where}: this is not JSON: {error}") from error
 
 
 def _of_type(source: Any) -> Any:

@@ -142,17 +142,19 @@ def _plain(conditions: tuple[_Condition, ...]) -> Dfa:
     return _spelled(rows, is_accepting)
 
 
-class _Natural:
-    """A number as people and programs write it: not `-0`, and not `1.0` for a whole one.
+class _Spelled:
+    """A number as it is spelled.
 
-    is_whole : whether it is a whole number.
+    whole : None, or that it is a whole number, and whether zeros may stand behind its point.
+    is_natural : whether people write it so: not `-0`, and not `1.0` for a whole one.
     """
 
-    def __init__(self, is_whole: bool) -> None:
-        self._is_whole = is_whole
+    def __init__(self, whole: bool | None, is_natural: bool) -> None:
+        self._has_fraction, self._is_whole = whole is None or (whole and not is_natural), whole is not None
+        self._is_natural = is_natural
 
     def begin(self, minus: bool) -> Any:
-        return minus  # whether it is -0 as yet
+        return minus and self._is_natural  # whether it is -0 as yet, which it may not stay
 
     def whole(self, kept: Any, digit: int) -> Any | None:
         return kept and not digit
@@ -161,32 +163,10 @@ class _Natural:
         return kept
 
     def fraction(self, kept: Any, digit: int) -> Any | None:
-        return None if self._is_whole else kept and not digit
+        return kept and not digit if self._has_fraction and not (digit and self._is_whole) else None
 
     def accepts(self, kept: Any) -> bool:
         return not kept
-
-
-class _Whole:
-    """A whole number. with_fraction : whether zeros may stand behind a point."""
-
-    def __init__(self, with_fraction: bool) -> None:
-        self._with_fraction = with_fraction
-
-    def begin(self, minus: bool) -> Any:
-        return 0
-
-    def whole(self, kept: Any, digit: int) -> Any | None:
-        return 0
-
-    def point(self, kept: Any) -> Any:
-        return 0
-
-    def fraction(self, kept: Any, digit: int) -> Any | None:
-        return 0 if self._with_fraction and not digit else None
-
-    def accepts(self, kept: Any) -> bool:
-        return True
 
 
 def _digits(value: Decimal) -> tuple[str, str]:
@@ -388,10 +368,8 @@ def _constrained(
 ) -> Dfa:
     conditions: list[_Condition] = [_Bounded(limit) for limit in sorted(limits)]
     conditions += [_multiple(of) for of in sorted(multiples_of)]
-    if is_natural:
-        conditions.append(_Natural(whole is not None))
-    elif whole is not None:
-        conditions.append(_Whole(whole))
+    if is_natural or whole is not None:
+        conditions.append(_Spelled(whole, is_natural))
     return _plain(tuple(conditions))
 
 

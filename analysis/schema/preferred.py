@@ -161,7 +161,7 @@ class Preferred:
 
 
 def preferred_of(constraint: object) -> Preferred | None:
-    """The values that a constraint names; None if it is no JSON schema."""
+    """The values that a constraint names; None if it is not a JSON schema."""
     if not isinstance(constraint, JsonSchema):
         return None
     return Preferred(constraint.schema, constraint.options.documents)

@@ -33,6 +33,7 @@ from maskwright.decoding.reference.json_values import Known
 
 Kind = Literal["value", "structure", "key", "missing", "count", "string", "number", "word", "space", "end"]
 
+OF_NUMBERS = b"0123456789.+-eE"
 MOST_NAMED = 8
 """Keys or values that are named in a message."""
 
@@ -102,7 +103,7 @@ def values_of(node: Sequence[ReadShape], known: Known = frozenset()) -> str:
         if isinstance(shape, WordShape):
             names.extend(text.decode(errors="replace") for text in shape.texts if shape.values[text] not in known)
         elif isinstance(shape, NumberShape):
-            names.append("a number")
+            names.append("a number" if any(row[ord(".")] >= 0 for row in shape.automaton.rows) else "an integer")
         elif isinstance(shape, LiteralShape):
             names.extend(quoted(text) for text in shape.texts if text not in known)
         elif isinstance(shape, AutomatonShape):
@@ -221,12 +222,14 @@ def _unfinished_array(frame: ArrayFrame) -> Refusal:
     return Refusal("count", path, f"at least {_items(least)} that {verb} asked for by `contains` must be there")
 
 
-def of_scalar(frame: Frame | None, place: Word | Digits) -> Refusal:
-    """A word or a number that may neither go on nor end so."""
+def of_scalar(frame: Frame | None, place: Word | Digits, byte: int) -> Refusal:
+    """A word or a number that may not go on so, nor end, unless the byte is one of numbers."""
     path = path_of(frame)
     if isinstance(place, Word):
         texts = [text.decode(errors="replace") for text in place.shape.texts if text.startswith(place.text)]
         return Refusal("word", path, f"expected {one_of(texts)}")
+    if byte in OF_NUMBERS:
+        return Refusal("number", path, f"no number that may stand here goes on with {chr(byte)!r}")
     if isinstance(frame, ArrayFrame) and place.shape.ends(place.state, place.text or b"0", frozenset()):
         return Refusal("number", path, "the number may not end here: an item before it is equal")
     row = place.shape.automaton.rows[place.state]
@@ -339,7 +342,7 @@ def of_end(nodes: Nodes, reading: Reading) -> Refusal:
             else place.shape.ends(place.state, place.text, known)
         )
         if not ends:
-            return of_scalar(frame, place)
+            return of_scalar(frame, place, QUOTE)
         place = Gap(0, "object's more" if isinstance(frame, ObjectFrame) else "array's more" if frame else "end", 0)
     if place.awaited == "end":
         return of_space(None, place, QUOTE)

@@ -407,7 +407,7 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[Any]:
         raise StoreError(f"{where} cannot be read: {reason(error)}") from error
     except SafetensorError as error:
         raise StoreError(
-            f"{where} is not a whole safetensors file ({reason(error)}): cut off, damaged or of another kind; "
+            f"{where} is not a whole safetensors file ({reason(error)}): cut off, damaged or no store (a grammar is for mw.build_store); "
             f"{EXPORT_AGAIN}"
         ) from error
 

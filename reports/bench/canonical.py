@@ -83,7 +83,7 @@ def calls() -> dict[str, Any]:
     """Model calls and tokens of the bundled model's texts, sampled at temperature 1."""
     store = mw.build_store(mw.parse_grammar(GRAMMAR), "python-tiny")
     tokens = mw.load_canonical("python-tiny")
-    model = mw.load_model()
+    model = mw.load_model(device="cpu")
     found: dict[str, Any] = {}
     for name, options in {
         "all tokens": {},

@@ -143,7 +143,7 @@ def bundled() -> Replay:
     """The bundled model, which is made to want a text as generation_replay's is."""
     import torch
 
-    language_model = mw.load_model()
+    language_model = mw.load_model(device="cpu")
     model = language_model.model
 
     def want(_model: Any, _given: Any, found: Any) -> None:
@@ -271,7 +271,7 @@ def cases(n: int) -> Iterator[tuple[str, dict[str, Any], dict[str, str]]]:
 
 def white_space(n: int) -> dict[str, Any]:
     """What white space takes: instances of schemas that are wanted in a layout, and what the bundled model writes itself."""
-    replay, own, canonical = bundled(), mw.load_model(), mw.load_canonical("python-tiny")
+    replay, own, canonical = bundled(), mw.load_model(device="cpu"), mw.load_canonical("python-tiny")
     names = []
     wanted = {f"{style}, {layout}": Counter[str]() for style, layout in WRITTEN}
     free = {style: Counter[str]() for style in STYLES}

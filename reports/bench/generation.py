@@ -163,7 +163,7 @@ def main() -> None:
     add_data(parser)
     options = parser.parse_args()
     data_files("source/python")  # so that what is missing is said at once
-    model = mw.load_model()
+    model = mw.load_model(device="cpu")
     facts: dict[str, Any] = {
         "max_tokens": options.tokens,
         "learned": LEARNED,

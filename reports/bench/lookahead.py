@@ -178,7 +178,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=250)
     parser.add_argument("--grammar", default="lark:python")
     options = parser.parse_args()
-    model = mw.load_model()
+    model = mw.load_model(device="cpu")
     store = mw.cached_store(options.grammar, "python-tiny")
     borders, facts = Borders(store), Facts()
     for ids in track(

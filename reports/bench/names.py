@@ -202,7 +202,7 @@ def prompts(n: int) -> list[str]:
 
 def completions(source: PythonNames, n: int, tokens: int) -> dict[str, Any]:
     """Which names of completions exist, with names and without."""
-    model = load_model()
+    model = load_model(device="cpu")
     store = cached_store(mw.load_grammar("python"), model.vocabulary)
     found: dict[str, Any] = {}
     for way, names in (("without names", None), ("with names", source)):

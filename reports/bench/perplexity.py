@@ -232,7 +232,7 @@ def main() -> None:
     parser.add_argument("--prompts", type=int, default=50)
     parser.add_argument("--tokens", type=int, default=60)
     options = parser.parse_args()
-    model, store = mw.load_model(), mw.cached_store("python", "python-tiny")
+    model, store = mw.load_model(device="cpu"), mw.cached_store("python", "python-tiny")
     writer = Writer(model, store, options.tokens)
     asked = list(prompts(model, store, options.prompts))
     ways: dict[str, Any] = {}

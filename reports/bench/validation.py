@@ -198,7 +198,7 @@ def main() -> None:
             record.add("sample uniform", report.to_dict())
     if only & {"model", "completions"}:
         tiny: Any = mw.cached_store(grammar, mw.load_vocabulary(str(model_folder())))
-        model = mw.load_model(BUNDLED)
+        model = mw.load_model(BUNDLED, "cpu")
         if "completions" in only:
             record.add("completions", completions(tiny, model, judge, 5 if quick else 200))
         if "model" in only:

@@ -1,9 +1,7 @@
 """Completes a prompt with a local language model, so that both together are a text of the grammar.
 
-In: a store, a prompt, a model. Out: a `Generation` (maskwright.decoding.generation).
-
-This module compares the model's vocabulary with the store's, reads the prompt with a matcher, and
-heals the prompt's last tokens. The generation itself is in `maskwright.decoding.generation`.
+In: a store, a prompt, a model, whose vocabularies are compared. Out: a `Generation`
+(maskwright.decoding.generation).
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.arguments import as_boolean, clip, need_type
+from maskwright.analysis.arguments import a_type, as_boolean, clip, need_type
 from maskwright.analysis.errors import MaskwrightError, MissingExtraError, UnknownNameError, VocabularyError
 from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.decoding.adapters.huggingface import check_same_tokens
@@ -81,9 +79,8 @@ class LanguageModel:
         found = self.tokenizer(text)["input_ids"] if callable(self.tokenizer) else self.tokenizer.encode(text).ids
         tokens = [*self.begin, *found]
         if not tokens:
-            tokenizer = self.tokenizer
-            first = tokenizer.bos_token_id if tokenizer.bos_token_id is not None else tokenizer.eos_token_id
-            if first is None:
+            begin, end = self.tokenizer.bos_token_id, self.tokenizer.eos_token_id
+            if (first := end if begin is None else begin) is None:
                 raise MaskwrightError(
                     f"model {self.name} has no token that begins a text, so the prompt cannot be empty: give some of the text"
                 )
@@ -95,11 +92,12 @@ def load_model(name: str | os.PathLike[str] = BUNDLED, device: str | None = None
     """Load a language model and its tokenizer.
 
     No code that comes with a model is executed, and nobody is asked whether it should be. The
-    bundled model needs neither torch nor transformers: without them NumPy computes its logits.
+    bundled model needs neither torch nor transformers: NumPy computes its logits, unless `device`
+    is given.
 
     name : the bundled model (python-tiny), a folder, or a name on the Hugging Face hub.
     device : "cpu", "cuda", ...; by default CUDA if there is such a device, else the CPU. On the
-        CPU float16 weights become float32.
+        CPU float16 weights become float32. With one the bundled model is transformers' object, too.
 
     Raises: MissingExtraError if torch or transformers is not installed; UnknownNameError if there
         is no such model, or if the hub cannot be reached; MaskwrightError if a folder's model
@@ -108,12 +106,12 @@ def load_model(name: str | os.PathLike[str] = BUNDLED, device: str | None = None
     """
     need_type("the name of a model", name, (str, os.PathLike), "a str or a Path")
     need_type("device", device, (str, NoneType), "a str or None")
-    if name == BUNDLED and device in (None, "cpu") and _missing_packages():
+    # PERF: importing torch and transformers takes ten times as long as all else
+    if name == BUNDLED and (device is None or (device == "cpu" and _missing_packages())):
         from maskwright.models.numpy_model import load_parts
 
         vocabulary, (by_numpy, its_tokenizer) = load_vocabulary(BUNDLED), load_parts()
-        begin = tuple(vocabulary.eos[:1])
-        return LanguageModel(BUNDLED, by_numpy, its_tokenizer, vocabulary, by_numpy.context, begin)
+        return LanguageModel(BUNDLED, by_numpy, its_tokenizer, vocabulary, by_numpy.context, vocabulary.eos[:1])
     torch = need_torch()
     try:
         from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -143,11 +141,9 @@ def load_model(name: str | os.PathLike[str] = BUNDLED, device: str | None = None
         raise VocabularyError(
             f"model {name} has {rows} logits, but its tokenizer has tokens up to id {needed - 1}: they do not belong together"
         )
-    config = model.config.get_text_config()
+    context = int(getattr(model.config.get_text_config(), "max_position_embeddings", 0) or 0)
     begin = (tokenizer.bos_token_id,) if name == BUNDLED else ()
-    return LanguageModel(
-        str(name), model, tokenizer, vocabulary, int(getattr(config, "max_position_embeddings", 0) or 0), begin
-    )
+    return LanguageModel(str(name), model, tokenizer, vocabulary, context, begin)
 
 
 def check_model_name(name: str | os.PathLike[str]) -> None:
@@ -207,6 +203,7 @@ def start_completion(
     prompt: str | bytes,
     model: LanguageModel,
     *,
+    instruction: str = "",
     constrained: bool = True,
     heal: bool = True,
     canonical: bool | CanonicalTokens = False,
@@ -218,6 +215,7 @@ def start_completion(
     store : a store for the model's tokenizer.
     prompt : the beginning of a text of the grammar; bytes must be UTF-8.
     model : the language model.
+    instruction : what the model reads before the prompt, and the grammar does not: any text.
     constrained : whether to generate under the grammar's masks. False runs the same loop without
         masks; the prompt is checked all the same.
     heal : whether to take back the prompt's last tokens where a longer token could replace them,
@@ -240,12 +238,13 @@ def start_completion(
     max_rollback = max([DEFAULT_ROLLBACK, *map(len, as_stops(options.get("stop", ())))])
     matcher = store.matcher(max_rollback)
     read_prompt(matcher, data)
-    tokens = model.tokens_of(text)
+    need_type("the instruction", instruction, str, "a str")
+    tokens = model.tokens_of(instruction + text)
     tail = b""
     if heal:
         kept, tail = split_for_healing(model.vocabulary, tokens)
-        # A tokenizer may put a blank before the text. That blank is not part of the prompt, so it
-        # cannot be taken back.
+        # What is no part of the prompt cannot be taken back: a blank that a tokenizer puts before
+        # the text, or an instruction.
         if tail and data.endswith(tail) and kept:
             tokens = kept
             matcher = store.matcher(max_rollback)
@@ -292,8 +291,9 @@ def complete(
     model : a loaded model, or what `load_model` takes.
     options : those of `mw.generate`, whose docstring says what each means: max_tokens (256),
         seconds, stop, stop_when_complete, temperature (0), top_k, top_p, seed, close (True),
-        canonical, fast_forward, opportunistic, counts, names, lookahead. And constrained=False for
-        the same loop without masks; heal=False to keep the prompt's last tokens as they are.
+        canonical, fast_forward, opportunistic, counts, names, lookahead. And instruction, what the
+        model reads before the prompt, which is no part of the text; constrained=False for the same
+        loop without masks; heal=False to keep the prompt's last tokens as they are.
         Tokens that only spell the prompt's end again do not count towards max_tokens.
 
     Raises: MaskwrightError where the arguments come in another order; as `start_completion`,
@@ -311,6 +311,9 @@ def complete(
         from maskwright.stores.sources import as_constraint
 
         found = as_constraint(found)
+    if not isinstance(model, LanguageModel | str | os.PathLike):
+        what = "what mw.load_model returns, or takes; transformers' own generate takes mw.MaskwrightLogitsProcessor"
+        raise MaskwrightError(f"the model is {a_type(model)}; expected {what}")
     loaded = model if isinstance(model, LanguageModel) else load_model(model)
     return start_completion(found if is_store else build_store(found, loaded), prompt, loaded, **options).run()
 
@@ -434,9 +437,8 @@ def _explained(name: str | os.PathLike[str], source: str, error: Exception) -> M
 
 def _ends(tokenizer: Any, model: Any) -> list[int]:
     """End-of-text ids, from the tokenizer and from the model's generation configuration."""
-    config = getattr(model, "generation_config", None)
     found = [tokenizer.eos_token_id]
-    named = getattr(config, "eos_token_id", None)
+    named = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
     found += list(named) if isinstance(named, list | tuple) else [named]
     return sorted({int(token) for token in found if token is not None})
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 def check_order(store: Any, prompt: Any) -> None:
     """Raises: MaskwrightError where the prompt is no text, or stands where the store should."""
     order = "the store comes first, then the prompt, then the model: mw.complete(store, prompt, model)"
+    order = "each text has a call of its own; mw.Batch masks many" if isinstance(prompt, list) else order
     if not isinstance(prompt, str | bytes | bytearray):
         raise MaskwrightError(f"the prompt is {a_type(prompt)}; expected a str or bytes; {order}")
     is_text = isinstance(store, str | bytes) and not os.path.exists(store)
@@ -82,7 +83,8 @@ def _refusal(matcher: Matcher, data: bytes, name: str) -> str:
         longest += (
             ("; it is complete" + (f" if {clip(ending)} follows" if ending else ""))
             if good
-            else f"; a short one is {clip(ending)}"
+            else f"; a short one is {clip(ending)}. What the model is told first, and is no part of it, is an instruction: "
+            "mw.complete(store, prompt, model, instruction=...)"
         )
     return "\n".join([*lines, f"{longest}."])
 

@@ -1,4 +1,7 @@
-"""Worker processes, and who asks them. A worker that takes too long, or dies, is replaced."""
+"""Worker processes, and who asks them. A worker that takes too long, or dies, is replaced.
+
+Only the process that asks is told of Ctrl-C, and ends them.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +15,17 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Pipe
+from multiprocessing.context import SpawnProcess
 from multiprocessing.spawn import get_executable
 from typing import Any
 
 from maskwright.analysis.deadline import out_of_time
 from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.worker import ANSWER, ERROR, STOPPED, Parcel, Question, Setup, places_of
-from maskwright.workers import blocked_interrupts
 
 LOOK = 0.05
 """Seconds between two looks at whether somebody still wants the answer."""
@@ -44,6 +48,36 @@ work(connection)
 """
 """Not `multiprocessing.Process`, which reads the program's main file again, and which processes of
 servers that are daemons may not start."""
+
+
+@contextmanager
+def blocked_interrupts() -> Iterator[None]:
+    """Keep the signal of Ctrl-C from processes that are started inside, from their first moment on.
+
+    A worker that is still importing would print where it was interrupted.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class WorkerProcess(SpawnProcess):
+    """A process that starts anew, with `blocked_interrupts`.
+
+    Parameters are those of `multiprocessing.Process`.
+    """
+
+    def start(self) -> None:
+        """Start the process. Raises: as `multiprocessing.Process.start`."""
+        if hasattr(signal, "pthread_sigmask"):
+            resource_tracker.ensure_running()  # which `start` would do, and then let the signal through again
+        with blocked_interrupts():
+            super().start()
 
 
 class BusyError(LimitError):

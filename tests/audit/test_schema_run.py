@@ -90,7 +90,7 @@ def test_failures_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_texts_to_begin_with_are_tried_first(monkeypatch: pytest.MonkeyPatch) -> None:
     report = run(monkeypatch, ignored="minimum", values=1, texts=['{"name": "aa", "n": -5}'])
     assert [one.keyword for one in report.differences] == ["minimum"] and report.untested
-    with pytest.raises(MaskwrightError, match="a text to begin with is no JSON"):
+    with pytest.raises(MaskwrightError, match="a text to begin with is not JSON"):
         run(monkeypatch, texts=["{"])
 
 

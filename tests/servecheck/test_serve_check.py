@@ -115,7 +115,7 @@ def test_no_folder_and_no_json(tmp_path: Path) -> None:
         check(tmp_path / "nowhere")
     (tmp_path / "config.json").write_text("[")
     problem, weights = read_folder(tmp_path).problems
-    assert problem.code == "config-unreadable" and "config.json is no JSON" in problem.message
+    assert problem.code == "config-unreadable" and "config.json is not JSON" in problem.message
     assert weights.code == "no-weights"
 
 

@@ -166,9 +166,9 @@ def dangling(path: Path) -> None:
     [
         (lambda path: path.write_text("[]"), "holds []; expected a JSON object"),
         (lambda path: path.write_text("true"), "holds True; expected a JSON object"),
-        (lambda path: path.write_text("{"), "is no JSON"),
-        (lambda path: path.write_text("[" * 100_000), "is no JSON"),
-        (lambda path: path.write_bytes(b"\xff{}"), "is no JSON"),
+        (lambda path: path.write_text("{"), "is not JSON"),
+        (lambda path: path.write_text("[" * 100_000), "is not JSON"),
+        (lambda path: path.write_bytes(b"\xff{}"), "is not JSON"),
         (fifo, "is a named pipe"),
         (dangling, "cannot be read: No such file"),
         (lambda path: (path.unlink(), path.mkdir()), "is a folder"),

@@ -29,7 +29,7 @@ def test_whitespace() -> None:
         compiler.check("json", spec, RequestOptions(whitespace="x+"))
     with pytest.raises(mw.LimitError, match="white space"):
         compiler.check("json", spec, RequestOptions(whitespace=" " * 2000))
-    with pytest.raises(mw.MaskwrightError, match="about white space of JSON, but regex is no JSON"):
+    with pytest.raises(mw.MaskwrightError, match="about white space of JSON, but regex is not JSON"):
         compiler.check("regex", "a", RequestOptions(whitespace="compact"))
 
 

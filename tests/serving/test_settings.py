@@ -69,7 +69,7 @@ def test_the_configuration_counts_more() -> None:
     "name, value, said",
     [
         ("stores", "sql", "MASKWRIGHT_VLLM_STORES is 'sql'; expected name=path"),
-        ("stores", "{", "is no JSON"),
+        ("stores", "{", "is not JSON"),
         ("stores", '{"a": 1}', "expected an object of names and paths"),
         ("hybrid", "perhaps", "MASKWRIGHT_VLLM_HYBRID is 'perhaps'; expected 1 or 0"),
         ("cache_entries", "0", "expected a number above 0"),
@@ -79,7 +79,7 @@ def test_the_configuration_counts_more() -> None:
         ("close_early", "-1", "expected 0, or a number above 0"),
         ("close_early", "1.5", "expected 0, or a number above 0"),
         ("disk_megabytes", "-1", "expected 0, or a number above 0"),
-        ("stores", "{" * 100_000, "is no JSON"),
+        ("stores", "{" * 100_000, "is not JSON"),
         ("cache_entries", "1.5", "expected a number above 0"),
         ("compile_seconds", "nan", "expected a number above 0"),
         ("compile_seconds", "x", "expected a number above 0"),

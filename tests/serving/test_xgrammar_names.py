@@ -77,7 +77,7 @@ def test_the_older_form_is_that_of_xgrammar(compiler: Any) -> None:
         ((TAGS,), "triggers of a structural tag are a NoneType"),
         ((TAGS, "<"), "triggers of a structural tag are a str"),
         ((["<f>"], TRIGGERS), "a tag is a str; expected StructuralTagItem"),
-        (([item("{")], TRIGGERS), "the schema of a tag is no JSON"),
+        (([item("{")], TRIGGERS), "the schema of a tag is not JSON"),
         (([item({1})], TRIGGERS), "cannot be written as JSON"),
         ((TAGS, ["x"]), "begins with exactly one trigger"),
     ],

@@ -267,7 +267,7 @@ class _SchemaComparison:
             try:
                 yield exactly(value_of(text))
             except ValueError as error:
-                raise MaskwrightError(f"a text to begin with is no JSON: {error}: {text[:60]!r}") from None
+                raise MaskwrightError(f"a text to begin with is not JSON: {error}: {text[:60]!r}") from None
         for text in self.drawn.texts():
             if 2 * self.counts["values"] >= values:
                 return

@@ -414,7 +414,8 @@ def load_file(source: str) -> AnyStore:
         near = difflib.get_close_matches(name, names, n=1)
         raise MaskwrightError(
             f"there is no file {source!r}{''.join(f'; did you mean {os.path.join(folder, each)}?' for each in near)}; expected a store's "
-            "file (maskwright export), a grammar (maskwright list), a .lark, .gbnf or .ebnf file, or a JSON schema (.json)"
+            "file (maskwright export), a grammar (maskwright list), a .lark, .gbnf or .ebnf file, a JSON schema (.json), or a pattern "
+            "(--from regex)"
         )
     return load_store(source)
 

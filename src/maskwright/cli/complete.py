@@ -112,6 +112,9 @@ def complete(
     compare: Annotated[
         bool, typer.Option("--compare", help="Also show what the model writes without masks, and where they intervene.")
     ] = False,
+    instruction: Annotated[
+        str, typer.Option("--instruction", metavar="TEXT", help="What the model reads before the prompt.")
+    ] = "",
     reference: Annotated[
         str | None,
         typer.Option(
@@ -151,6 +154,7 @@ def complete(
             "top_p": top_p,
             "seed": seed,
             "stop": tuple(stop or ()),
+            "instruction": instruction,
         }
         from maskwright.completion import check_model, check_model_name, load_model, start_completion, vocabulary_of
         from maskwright.decoding.generation.options import check_options
@@ -179,7 +183,7 @@ def complete(
             options["counts"] = _counts(counts, compiled)
         check_model_name(model)
         _silence_transformers()
-        loaded = load_model(model, device)
+        loaded = load_model(model, device or ("cpu" if counts else None))  # NumPy reads nothing ahead
         if grammar is not None and tokenizer is None and _is_other(compiled, loaded):
             compiled = _build(store, grammar, loaded.vocabulary, refresh)
             options["counts"] = _counts(counts, compiled)

@@ -29,7 +29,7 @@ def members_of(name: str, body: bytes) -> dict[str, Any]:
     name : one of `QUESTIONS`.
     body : the JSON text.
 
-    Raises: MaskwrightError for what is no JSON object, or names a member twice; UnknownNameError
+    Raises: MaskwrightError for what is not a JSON object, or names a member twice; UnknownNameError
     for a member that the question does not have.
 
     >>> members_of("ending", b'{"constraint": "[a-z]+", "before": "a"}')
@@ -40,9 +40,9 @@ def members_of(name: str, body: bytes) -> dict[str, Any]:
     except MaskwrightError:
         raise
     except ValueError:
-        raise MaskwrightError("the body is no JSON") from None
+        raise MaskwrightError("the body is not JSON") from None
     if not isinstance(found, dict):
-        raise MaskwrightError("the body is no JSON object")
+        raise MaskwrightError("the body is not a JSON object")
     known = _OF_ALL + _MEMBERS[name]
     for member in found:
         if member not in known:

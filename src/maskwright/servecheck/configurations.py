@@ -16,7 +16,7 @@ LARGEST = 1 << 26
 
 
 class UnreadableError(MaskwrightError):
-    """A configuration is there, but is no JSON object."""
+    """A configuration is there, but is not a JSON object."""
 
 
 def read_object(path: Path) -> dict[str, Any] | None:
@@ -33,7 +33,7 @@ def read_object(path: Path) -> dict[str, Any] | None:
     except OSError as error:
         raise UnreadableError(f"{path} cannot be read: {error.strerror}") from None
     except ValueError as error:
-        raise UnreadableError(f"{path} is no JSON: {error}") from None
+        raise UnreadableError(f"{path} is not JSON: {error}") from None
     if not isinstance(found, dict):
         raise UnreadableError(f"{path} holds {clip(found)}; expected a JSON object")
     return found

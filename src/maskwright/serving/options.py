@@ -48,7 +48,7 @@ class RequestOptions(NamedTuple):
         """The same for a kind of constraint: what says nothing of it is as by default.
 
         Raises: UnknownNameError and MaskwrightError for what the options do not have;
-        MaskwrightError for what they ask of a constraint that is no JSON.
+        MaskwrightError for what they ask of a constraint that is not JSON.
         """
         check_texts(self.whitespace, self.key_order, self.escapes)
         found = self._replace(additional_properties=as_boolean("additional_properties", self.additional_properties))
@@ -57,7 +57,7 @@ class RequestOptions(NamedTuple):
                 what for what, one, default in zip(_WORDS, found, RequestOptions(), strict=True) if one != default
             )
             raise MaskwrightError(
-                f"the request says something about {said} of JSON, but {kind} is no JSON: leave it out"
+                f"the request says something about {said} of JSON, but {kind} is not JSON: leave it out"
             )
         if kind == "json_object":  # there is no subschema with properties
             return found._replace(additional_properties=True, key_order="any")

@@ -277,11 +277,11 @@ def library() -> frozenset[str]:
 
 
 def _choice(spec: str) -> list[str]:
-    """The texts of a choice. Raises: GrammarError for what is no JSON list of strings."""
+    """The texts of a choice. Raises: GrammarError for what is not a JSON list of strings."""
     try:
         found = read_json(spec)
     except ValueError as error:
-        raise GrammarError(f"the choice is no JSON: {error}; expected a list of strings") from None
+        raise GrammarError(f"the choice is not JSON: {error}; expected a list of strings") from None
     if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
         what = a_type(found) if not isinstance(found, list) else "a list with other items than strings"
         raise GrammarError(f"the choice is {what}; expected a JSON list of strings")
@@ -296,7 +296,7 @@ def _of_object(spec: str) -> Grammar | Composition:
     try:
         values = read_json(spec)
     except ValueError as error:
-        raise GrammarError(f"the grammar begins as a JSON object does, and is no JSON: {clip(str(error))}") from None
+        raise GrammarError(f"the grammar begins as a JSON object does, and is not JSON: {clip(str(error))}") from None
     if "grammars" in values:
         return read_llguidance(values, name=_NAME)
     if "tools" not in values:

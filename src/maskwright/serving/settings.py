@@ -179,7 +179,7 @@ def _stores(where: str, value: Any) -> tuple[tuple[str, str], ...]:
             try:
                 found = read_json(value)
             except ValueError as error:
-                raise MaskwrightError(f"{where} is no JSON: {error}") from None
+                raise MaskwrightError(f"{where} is not JSON: {error}") from None
         else:
             parts = [part.strip().partition("=") for part in value.split(",") if part.strip()]
             if not all(name and is_there and path for name, is_there, path in parts):

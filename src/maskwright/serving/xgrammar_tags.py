@@ -75,7 +75,7 @@ def _schema_values(schema: Any) -> Any:
     try:
         return read_json(schema)
     except ValueError as error:
-        raise RefusedError(f"the schema of a tag is no JSON: {error}") from error
+        raise RefusedError(f"the schema of a tag is not JSON: {error}") from error
 
 
 def as_json(what: str, value: Any) -> str:

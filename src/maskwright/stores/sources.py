@@ -45,7 +45,7 @@ def as_constraint(source: object) -> Constraint | Composition:
     is_named = isinstance(source, str) and source in BUILT_IN and not os.path.exists(source)
     if is_named or isinstance(source, Vocabulary) or hasattr(source, "get_vocab"):
         raise GrammarError(
-            f"{clip(source)} is a vocabulary, and no grammar; the grammar comes first: mw.build_store(grammar, tokenizer)"
+            f"{clip(source)} is a vocabulary, not a grammar; the grammar comes first: mw.build_store(grammar, tokenizer)"
         )
     if isinstance(source, str | os.PathLike):
         return _named(source)

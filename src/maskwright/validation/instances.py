@@ -202,7 +202,7 @@ def value_of(text: str) -> Any:
         return found
 
     def no_constant(name: str) -> Any:
-        raise ValueError(f"{name} is no JSON")
+        raise ValueError(f"{name} is not JSON")
 
     return read_json(
         text, object_pairs_hook=members, parse_constant=no_constant, parse_float=_decimal, parse_int=_integer

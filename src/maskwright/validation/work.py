@@ -26,7 +26,7 @@ from typing import Any, NamedTuple, Protocol
 from maskwright.analysis.errors import MaskwrightError, MissingExtraError
 from maskwright.maskstore.vocabulary.encoders import Encoder
 from maskwright.stores.store import load_store
-from maskwright.workers import WorkerProcess
+from maskwright.worker_pool import WorkerProcess
 
 Outcome = dict[str, Any]
 """What a check found out about a unit, JSON-ready. Its member `class` is a str."""

@@ -66,7 +66,7 @@ start: "<" A B C D E F ">"
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("start: A\n%schema A {", ":2: %schema A: this is no JSON"),
+        ("start: A\n%schema A {", ":2: %schema A: this is not JSON"),
         ("start: A\n%schema A {} x", "'x' stands behind the schema"),
         ("start: A\n%regex A a", "is no pattern"),
         ("start: A\n%token A", "nothing says what it is"),
@@ -105,7 +105,7 @@ def test_texts_of_anyone_name_no_files(tmp_path: Path, said: str, monkeypatch: p
 @pytest.mark.parametrize(
     ("pointer", "message"),
     [
-        ("properties/q", "is no JSON pointer"),
+        ("properties/q", "is not JSON pointer"),
         ("/properties/x", "nothing at /properties/x"),
         ("/properties/n", "a part of a schema is a string"),
         ("", "a part of a schema is a string"),

@@ -223,7 +223,7 @@ def test_a_wrong_option_is_refused_where_there_is_no_json_too() -> None:
 def test_a_file_is_not_taken_for_its_text(tmp_path: Path) -> None:
     path = tmp_path / "tag.json"
     path.write_text("{}")
-    with pytest.raises(mw.GrammarError, match=r"is no JSON: .*; expected JSON text, not a file's name"):
+    with pytest.raises(mw.GrammarError, match=r"is not JSON: .*; expected JSON text, not a file's name"):
         mw.read_structural_tag(str(path))
 
 

@@ -121,7 +121,7 @@ def test_a_text_without_parts_is_a_grammar() -> None:
         ({"grammars": [1]}, "grammar 0 is an int"),
         ({"grammars": [{}]}, "grammar 0 has neither lark_grammar, a text, nor json_schema"),
         ({"grammars": [{"lark_grammar": "start: /a/", "name": 3}]}, "grammar 0 has the name 3"),
-        ('{"grammars": [', "this is no JSON"),
+        ('{"grammars": [', "this is not JSON"),
         ('start: "a" %lark {\nstart: /(/\n}', "2:"),
     ],
 )

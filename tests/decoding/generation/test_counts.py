@@ -184,7 +184,7 @@ def test_a_function_for_a_model_is_asked_for_each_token() -> None:
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_the_bundled_model_writes_the_same_texts_in_fewer_passes(temperature: float, n: int) -> None:
     pytest.importorskip("transformers")
-    model = mw.load_model()
+    model = mw.load_model(device="cpu")
     calls = predicted = tokens = 0
     for seed in range(n):
         options: dict[str, Any] = {"max_tokens": 60, "temperature": temperature, "seed": seed, "heal": False}
@@ -201,7 +201,7 @@ def test_the_bundled_model_writes_the_same_texts_in_fewer_passes(temperature: fl
 def test_a_context_that_is_full_leaves_drafts_out() -> None:
     """The text outgrows the model's context with drafts under way."""
     pytest.importorskip("transformers")
-    model = mw.load_model()
+    model = mw.load_model(device="cpu")
     under = mw.build_store("json", "python-tiny")
     found = TokenCounts(under.vocabulary, least=1, share=0.1)
     prompt = "[" + "1, " * 120
@@ -287,7 +287,7 @@ def test_a_prompt_that_fills_the_context_is_read_whole(n: int) -> None:
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_counts_change_nothing_beside_forced_tokens(temperature: float, n: int) -> None:
     pytest.importorskip("transformers")
-    model = mw.load_model()
+    model = mw.load_model(device="cpu")
     for seed in range(n):
         options: dict[str, Any] = {"max_tokens": 60, "temperature": temperature, "seed": seed, "fast_forward": True}
         prompt = '{"name":"' + "abcdefg"[seed]

@@ -110,7 +110,7 @@ def test_values_that_json_lacks_have_no_file(tmp_path: Path) -> None:
 
 
 HOSTILE: list[tuple[str, Any, str]] = [
-    ("schema", "{", "its schema is not read: .*this is no JSON"),
+    ("schema", "{", "its schema is not read: .*this is not JSON"),
     ("schema", '{"type":"nul"}', "its schema is not read: .*type is 'nul'"),
     ("schema", "false", "its schema is not read: .*no value satisfies"),
     ("schema", "[" * 100_000, "its schema is not read"),
