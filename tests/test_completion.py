@@ -9,8 +9,6 @@ import re
 import subprocess
 import sys
 import warnings
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +31,7 @@ from maskwright.completion import (
 )
 from maskwright.decoding.adapters import apply_mask
 from maskwright.decoding.generation.completion import Step
-from maskwright.decoding.generation.generation import Generation, generate
+from maskwright.decoding.generation.generation import Generation
 from maskwright.decoding.generation.logits import ModelReader, Sampler
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.models import BUNDLED
@@ -500,19 +498,3 @@ def test_the_files_of_a_model_say_what_the_model_says() -> None:
 
     assert vocabulary_of(BUNDLED) == load_model().vocabulary
     assert vocabulary_of("nobody/nothing") is None
-
-
-def test_an_instruction_is_read_by_the_model_and_not_by_the_grammar(model: LanguageModel, store: Store) -> None:
-    seen: list[bytes] = []
-
-    def recorded(tokens: Sequence[int]) -> Any:
-        seen.append(b"".join(model.vocabulary.tokens[token] or b"" for token in tokens))
-        return np.zeros(store.vocabulary.size)
-
-    told = "Numbers, please: "
-    found = complete(store, "[1", replace(model, model=recorded), instruction=told, max_tokens=20)
-    assert json.loads(b"[1" + found.data) and seen[0].startswith(told.encode()) and not seen[-1].startswith(b"[")
-    whole = generate(model, store.matcher(), model.tokens_of(told), max_tokens=20).run()
-    assert whole.data == complete(store, "", model, instruction=told, max_tokens=20).data
-    with pytest.raises(MaskwrightError, match="the instruction is 3, an int; expected a str"):
-        complete(store, "[1", model, instruction=3)

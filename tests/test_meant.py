@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import inspect
 import json
@@ -9,7 +10,7 @@ import pickle
 import pkgutil
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -401,3 +402,19 @@ def test_the_help_lists_every_option() -> None:
     } - {"vocabulary"}
     said = re.findall(r"\w+", mw.complete.__doc__ or "")
     assert len(options) > 12 and options <= set(said)
+
+
+def test_an_instruction_is_read_by_the_model_and_not_by_the_grammar() -> None:
+    model, told, seen = mw.load_model(), "Numbers, please: ", []
+    store = mw.build_store("json", model)
+
+    def recorded(tokens: Sequence[int]) -> Any:
+        seen.append(b"".join(model.vocabulary.tokens[token] or b"" for token in tokens))
+        return np.zeros(model.vocabulary.size)
+
+    found = mw.complete(store, "[1", dataclasses.replace(model, model=recorded), instruction=told, max_tokens=20)
+    assert json.loads(b"[1" + found.data) and seen[0].startswith(told.encode())
+    whole = mw.generate(model, store.matcher(), model.tokens_of(told), max_tokens=20).run()
+    assert whole.data == mw.complete(store, "", model, instruction=told, max_tokens=20).data
+    with pytest.raises(mw.MaskwrightError, match="the instruction is 3, an int; expected a str"):
+        mw.complete(store, "[1", model, instruction=3)

@@ -419,9 +419,8 @@ def generate(
 ) -> Generation:
     """Generate a completion of a prompt, as an iterator over its steps.
 
-    model : a causal language model of transformers, what `load_model` returns, or a function from
-        all tokens so far (a list of ids) to the logits of the next one: (N,) numbers, as a torch
-        tensor or a NumPy array.
+    model : a model of transformers, what `load_model` returns, or a function from all tokens so far
+        (a list of ids) to the next one's logits: (N,) numbers, as a torch tensor or a NumPy array.
     matcher : stands after the prompt's text (without `heal`), and is advanced. None leaves the
         model free.
     prompt_tokens : at least one id; what the model sees before the first new token. A prompt that
@@ -478,7 +477,6 @@ def generate(
         the errors of the parameters are raised while iterating.
     """
     close, stop_when_complete = as_boolean("close", close), as_boolean("stop_when_complete", stop_when_complete)
-    model = model.model if hasattr(model, "tokens_of") else model  # a `LanguageModel`
     vocabulary = check_sources(matcher, vocabulary, canonical, counts, close=close)
     options = Options(
         vocabulary=vocabulary,
