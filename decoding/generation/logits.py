@@ -235,6 +235,6 @@ def _can_be_cut(cache: Any) -> bool:
 
 
 def reader_of(model: Any, tokens: Sequence[int]) -> Reader:
-    """What reads a text with a model of transformers or of `load_model`, or with a function to logits."""
+    """What reads a text by a model of transformers or `load_model`, or a function to logits."""
     model = model.model if hasattr(model, "tokens_of") else model
     return (ModelReader if hasattr(model, "config") else Reader)(model, tokens)
