@@ -115,13 +115,13 @@ def verdict(case: Case, compiler: Any, output: Any) -> tuple[str, bool]:
         return str(output.finish_reason), False
 
 
-def part_texts(model: str) -> dict[str, Any]:
-    """Many requests at once, of all constraints, at temperature 1; each text is judged."""
+def part_texts(model: str, **options: Any) -> dict[str, Any]:
+    """Many requests at once, of all constraints, at temperature 1; each text is judged. options : of the engine."""
     from transformers import AutoTokenizer
 
     from maskwright.serving.requests import RequestCompiler
 
-    llm = engine(model)
+    llm = engine(model, **options)
     cases = [case for case in CASES for _ in range(8)]
     params = [sampling(case, temperature=1.0, seed=i) for i, case in enumerate(cases)]
     begin = time.perf_counter()
@@ -186,8 +186,6 @@ def part_closed(model: str, temperature: float, speculation: dict[str, Any] | No
     compiler = RequestCompiler(AutoTokenizer.from_pretrained(model, trust_remote_code=False))
     cases, params = [], []
     for case in CASES:
-        if case.name == "pattern":
-            continue  # its texts may come to a dead end: docs/json-schema.md, patternProperties
         least = len(compiler.compile(*case.request).matcher().short_ending().tokens) + 1
         for i in range(6):
             cases.append(case)
@@ -326,6 +324,7 @@ PARTS: dict[str, Callable[[str], dict[str, Any]]] = {
     "greedy_ngram": lambda model: part_greedy(model, NGRAM),
     "greedy_own_drafts": lambda model: part_greedy(model, OWN_DRAFTS),
     "server": part_server,
+    "two_ranks": lambda model: part_texts(model, tensor_parallel_size=2),
 }
 
 

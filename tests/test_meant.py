@@ -416,5 +416,5 @@ def test_an_instruction_is_read_by_the_model_and_not_by_the_grammar() -> None:
     assert json.loads(b"[1" + found.data) and seen[0].startswith(told.encode())
     whole = mw.generate(model, store.matcher(), model.tokens_of(told), max_tokens=20).run()
     assert whole.data == mw.complete(store, "", model, instruction=told, max_tokens=20).data
-    with pytest.raises(mw.MaskwrightError, match="the instruction is 3, an int; expected a str"):
+    with pytest.raises(mw.MaskwrightError, match="the instruction is 3, an int; expected bytes"):
         mw.complete(store, "[1", model, instruction=3)

@@ -115,3 +115,32 @@ def test_the_text_of_a_type_has_its_members_in_their_order_and_no_others() -> No
     assert takes(fine, schema) and takes(mixed, schema) and takes(other, schema)
     assert takes(mixed, key_order="any") and takes(other, additional_properties=True)
     assert takes(fine, style="compact") and not takes(mixed, style="compact")
+
+
+def test_what_a_class_adds_to_its_schema_stays_as_it_is() -> None:
+    pydantic = pytest.importorskip("pydantic")
+
+    def loaded(**extra: Any) -> mw.JsonSchema:
+        class Model(pydantic.BaseModel):  # type: ignore[misc, name-defined]
+            model_config = pydantic.ConfigDict(json_schema_extra=extra)
+            kind: str
+            n: int = 0
+
+        assert mw.lint_schema(Model).passed
+        return mw.load_schema(Model)
+
+    def takes(schema: mw.JsonSchema, text: str) -> bool:
+        matcher = mw.build_store(schema, vocabulary()).matcher()
+        return matcher.try_bytes(text.encode()) and matcher.is_accepting()
+
+    is_x = {"properties": {"kind": {"const": "x"}}}
+    forbidden = loaded(**{"not": {"properties": {"kind": {"const": "x"}, "n": {"const": 1}}, "required": ["n"]}})
+    assert not takes(forbidden, '{"kind":"x","n":1}') and takes(forbidden, '{"kind":"x","n":2}')
+    needed = loaded(**{"if": is_x, "then": {"required": ["n"]}})
+    assert not takes(needed, '{"kind":"x"}') and takes(needed, '{"kind":"y"}') and takes(needed, '{"kind":"x","n":1}')
+    both = loaded(allOf=[{"properties": {"n": {"minimum": 5}}}])
+    assert (
+        takes(both, '{"kind":"x","n":5}')
+        and not takes(both, '{"kind":"x","n":4}')
+        and not takes(both, '{"kind":"x","m":4}')
+    )

@@ -20,7 +20,7 @@ from maskwright.analysis.loading.lark_loader import load_grammar, parse_grammar
 from maskwright.analysis.loading.names import DIRECTIVE, Source, find_source, has_directives, library_names
 from maskwright.analysis.marks import MOST_PARTS, part_format
 from maskwright.analysis.nesting import on_own_stack
-from maskwright.analysis.schema.load import JsonSchema, load_schema, read_values
+from maskwright.analysis.schema.load import JsonSchema, is_type, load_schema, read_values
 from maskwright.analysis.schema.text_patterns import Regex, load_regex
 
 _SAID_OF_STRINGS = frozenset(
@@ -363,6 +363,7 @@ def _of_grammar(grammar: Grammar, parts: list[Part]) -> Composition:
 
 
 def _in_schema(host: Any, parts: list[Part], name: str | None) -> Composition:
+    host = load_schema(host) if is_type(host) else host
     if isinstance(host, JsonSchema):
         schema, options, found = copy.deepcopy(host.schema), host.options._asdict(), host.name
     else:
@@ -387,7 +388,7 @@ def _replaced(schema: Any, pointer: str, form: str) -> Any:
     """The schema, whose subschema at a JSON pointer is now a part."""
     keys = [key.replace("~1", "/").replace("~0", "~") for key in pointer.split("/")[1:]]
     if pointer and not pointer.startswith("/"):
-        raise SchemaError(f"{clip(pointer)} is not JSON pointer: one begins with /, as in /properties/query", pointer)
+        raise SchemaError(f"{clip(pointer)} is not a JSON pointer: one begins with /, as in /properties/query", pointer)
     made = {"type": "string", "format": form}
     at: Any = schema
     is_schema = True  # else what holds schemas by names or numbers

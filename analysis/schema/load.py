@@ -102,7 +102,7 @@ def load_schema(
         another number of blanks up to 16; "any" white space; at most so many characters in a row
         (a number); or a regular expression.
     key_order : "schema" for objects whose members keep the order of `properties`, as those of types
-        do by default; "any" for all.
+        do unless `style` is a `Style`; "any" for all.
     escapes : which escapes strings and keys may have: "natural", those that `json.dumps` and
         `JSON.stringify` write, that is only what JSON wants escaped and what is no printable ASCII;
         "minimal", only what JSON wants escaped: then no string has two spellings; "any" of JSON's,
@@ -110,9 +110,10 @@ def load_schema(
     lenient : whether to leave out what cannot be said exactly. `JsonSchema.left_out` has it.
     additional_properties : False to read each subschema with `properties` or `patternProperties`,
         and without `additionalProperties`, as if it had ``"additionalProperties": false``, in
-        `documents` too. The default is True for a schema, and False for a type, since its values
-        have no other members. Each subschema is closed by itself, so two parts of an `allOf`
-        with other names each leave no member that both allow.
+        `documents` too. Each subschema is closed by itself, so two parts of an `allOf` with other
+        names each leave no member that both allow. True to leave them open. By default a schema is
+        as it says; of a type the classes' own objects are closed, and what they add to their
+        schemas is as it says.
     name : what errors call the schema; by default its `title` or its file.
 
     Raises: SchemaError for a schema that is malformed, or that asks for what no mask can say
@@ -126,11 +127,14 @@ def load_schema(
         >>> load_schema({"title": "age", "type": "integer", "minimum": 0})
         <JsonSchema age: 1 nodes>
     """
-    if _is_type(source) and not isinstance(style, Style):
+    if is_type(source) and not isinstance(style, Style):
         key_order = key_order or "schema"
     written = read_style(style, whitespace, key_order, escapes)
-    is_open = not _is_type(source) if additional_properties is None else additional_properties
-    closed = not as_boolean("additional_properties", is_open)
+    if additional_properties is not None:
+        additional_properties = as_boolean("additional_properties", additional_properties)
+    closed = additional_properties is False
+    if additional_properties and is_type(source):
+        source, _ = read_values(source, is_open=True)
     try:
         found = read_schema(source, style=written, documents=documents, lenient=lenient, name=name, closed=closed)
     except EmptySchemaError as error:
@@ -285,10 +289,11 @@ def _read(path: str | os.PathLike[str]) -> bytes:
         raise SchemaError(f"the schema {clip(os.fsdecode(path))} cannot be read: {why}") from error
 
 
-def read_values(source: Any) -> tuple[Any, str | None]:
+def read_values(source: Any, is_open: bool = False) -> tuple[Any, str | None]:
     """A schema as Python values, and the name of its file or type, if it has one.
 
     source : as for `load_schema`.
+    is_open : whether objects of classes may have other members than these name.
 
     Raises: as `load_schema`, for what is not JSON or cannot be read.
     """
@@ -308,15 +313,19 @@ def read_values(source: Any) -> tuple[Any, str | None]:
         if not os.path.exists(where) and (hint := _meant(source)):
             raise SchemaError(f"the schema is {clip(source)}, which is neither JSON text nor a file{hint}")
         return parse_schema(_read(where), where), os.path.basename(where)
-    if _is_type(source):
-        return _of_type(source), getattr(source, "__name__", None)
+    if is_type(source):
+        made = _of_type(source)
+        for one in () if is_open else (made, *made.get("$defs", {}).values()):
+            if "properties" in one:  # a class's own object, and not what a user adds, as a `not`
+                one.setdefault("additionalProperties", False)
+        return made, getattr(source, "__name__", None)
     raise SchemaError(
         f"the schema is {a_type(source)}; expected a dict, a bool, JSON text, a path, or a type or function that pydantic knows"
         + _meant(source)
     )
 
 
-def _is_type(source: Any) -> bool:
+def is_type(source: Any) -> bool:
     """Whether pydantic makes the schema."""
     return isinstance(source, type | UnionType) or callable(source) or hasattr(source, "__origin__")
 

@@ -145,6 +145,8 @@ def _number(clause: c.Clause, is_natural: bool) -> Numbers | None:
     wholes = [one.with_fraction for one in clause if isinstance(one, c.Whole) and one.is_whole]
     whole = all(wholes) if wholes else None
     dfa: Dfa | None = None
+    # where 1.0 is no integer, but 1 is, the spelling decides
+    is_natural = is_natural and all(one.with_fraction for one in clause if isinstance(one, c.Whole))
     is_together = bool(limits or wholes or (is_natural and clause))
     if is_together:  # PERF: in one go, without the automata of each
         try:

@@ -246,7 +246,7 @@ def _literals(texts: tuple[bytes, ...]) -> Dfa:
                 rows.append({})
                 if len(rows) > MOST_STATES:
                     raise LimitError(
-                        f"{len(texts):,} strings have more than {MOST_STATES:,} different beginnings; give fewer or shorter ones"
+                        f"{len(texts):,} values have more than {MOST_STATES:,} different beginnings; give fewer or shorter ones"
                     )
             state = after
         ends.append(state)

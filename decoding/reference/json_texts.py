@@ -145,11 +145,11 @@ class JsonInterpreter:
             state = place.shape.automaton.rows[place.state][byte]
             if place.shape.lives(state, longer, known):
                 yield Reading(frame, place._replace(state=state, text=longer))
-        ended = isinstance(place, Digits) and byte in words.OF_NUMBERS
-        if why is not None and (ended or not list(self._ended(reading))):
+        goes_on = isinstance(place, Digits) and byte in words.OF_NUMBERS
+        if why is not None and (goes_on or not list(self._ended(reading))):
             why.append(words.of_scalar(frame, place, byte))
         for after in self._ended(reading):
-            yield from self._gap(after, byte, None if ended else why)
+            yield from self._gap(after, byte, None if goes_on else why)
 
     def _ended(self, reading: Reading) -> Iterator[Reading]:
         """The reading behind a word or a number that may end where the reading stands."""

@@ -222,8 +222,8 @@ def _unfinished_array(frame: ArrayFrame) -> Refusal:
     return Refusal("count", path, f"at least {_items(least)} that {verb} asked for by `contains` must be there")
 
 
-def of_scalar(frame: Frame | None, place: Word | Digits, byte: int) -> Refusal:
-    """A word or a number that may not go on so, nor end, unless the byte is one of numbers."""
+def of_scalar(frame: Frame | None, place: Word | Digits, byte: int = 0) -> Refusal:
+    """Why a word or number does not go on with a byte, or may not end before it; 0 at the end."""
     path = path_of(frame)
     if isinstance(place, Word):
         texts = [text.decode(errors="replace") for text in place.shape.texts if text.startswith(place.text)]
@@ -342,7 +342,7 @@ def of_end(nodes: Nodes, reading: Reading) -> Refusal:
             else place.shape.ends(place.state, place.text, known)
         )
         if not ends:
-            return of_scalar(frame, place, QUOTE)
+            return of_scalar(frame, place)
         place = Gap(0, "object's more" if isinstance(frame, ObjectFrame) else "array's more" if frame else "end", 0)
     if place.awaited == "end":
         return of_space(None, place, QUOTE)

@@ -9,13 +9,14 @@ import json
 import lzma
 import os
 import platform
+import shlex
+import shutil
 import sqlite3
 import sys
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -111,15 +112,25 @@ def add_peers(parser: argparse.ArgumentParser, **options: Any) -> None:
 
     options : as for `add_argument`.
     """
-    parser.add_argument("--peers-python", type=os.path.abspath, help="a Python that has the peers", **options)
+    parser.add_argument(
+        "--peers-python", type=program, metavar="PYTHON", help="an interpreter that has the peers", **options
+    )
+
+
+def program(name: str) -> str:
+    """A program's path, from whatever folder it is called."""
+    return os.path.abspath(shutil.which(name) or name)
 
 
 def command_said() -> str:
     """The command under way, to be repeated elsewhere: the peers' Python is PYTHON."""
     words = [f"reports/bench/{Path(sys.argv[0]).name}", *sys.argv[1:]]
-    return " ".join(
-        ["python", *("PYTHON" if before == "--peers-python" else word for before, word in pairwise(["", *words]))]
-    )
+    for at, word in enumerate(words):
+        if words[at - 1] == "--peers-python":
+            words[at] = "PYTHON"
+        elif word.startswith("--peers-python="):
+            words[at] = "--peers-python=PYTHON"
+    return f"python {shlex.join(words)}"
 
 
 def add_data(parser: argparse.ArgumentParser) -> None:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import add_data, add_peers, machine, write_record
+from common import add_data, add_peers, machine, program, write_record
 from peers import chart, summary, work
 from peers.tokenizers import NAMES, inner_encoder
 from rich.console import Console
@@ -136,9 +136,7 @@ def show(console: Console, cell: dict[str, Any]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     add_peers(parser, default=sys.executable)
-    parser.add_argument(
-        "--syncode-python", type=os.path.abspath, help="a Python that has SynCode; by default the peers' one"
-    )
+    parser.add_argument("--syncode-python", type=program, help="a Python that has SynCode; by default the peers' one")
     parser.add_argument("--engines", default=",".join(ENGINES))
     parser.add_argument("--work", default=",".join(work.NAMES))
     parser.add_argument("--tokenizers", default=",".join(NAMES))

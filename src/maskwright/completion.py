@@ -97,7 +97,8 @@ def load_model(name: str | os.PathLike[str] = BUNDLED, device: str | None = None
 
     name : the bundled model (python-tiny), a folder, or a name on the Hugging Face hub.
     device : "cpu", "cuda", ...; by default CUDA if there is such a device, else the CPU. On the
-        CPU float16 weights become float32. With one the bundled model is transformers' object, too.
+        CPU float16 weights become float32. The bundled model is then one of transformers, too, if
+        that is installed.
 
     Raises: MissingExtraError if torch or transformers is not installed; UnknownNameError if there
         is no such model, or if the hub cannot be reached; MaskwrightError if a folder's model
@@ -203,7 +204,7 @@ def start_completion(
     prompt: str | bytes,
     model: LanguageModel,
     *,
-    instruction: str = "",
+    instruction: str | bytes = "",
     constrained: bool = True,
     heal: bool = True,
     canonical: bool | CanonicalTokens = False,
@@ -238,8 +239,7 @@ def start_completion(
     max_rollback = max([DEFAULT_ROLLBACK, *map(len, as_stops(options.get("stop", ())))])
     matcher = store.matcher(max_rollback)
     read_prompt(matcher, data)
-    need_type("the instruction", instruction, str, "a str")
-    tokens = model.tokens_of(instruction + text)
+    tokens = model.tokens_of(as_text(instruction, "the instruction")[1] + text)
     tail = b""
     if heal:
         kept, tail = split_for_healing(model.vocabulary, tokens)

@@ -28,16 +28,16 @@ def check_order(store: Any, prompt: Any) -> None:
         raise MaskwrightError(f"there is no store {clip(store)}, and the prompt {clip(prompt)} is {what}; {order}")
 
 
-def as_text(prompt: str | bytes) -> tuple[bytes, str]:
+def as_text(prompt: str | bytes, name: str = "the prompt") -> tuple[bytes, str]:
     """A prompt in UTF-8, and as text.
 
     Raises: MaskwrightError if it is neither a str nor bytes in UTF-8.
     """
-    data = prompt.encode("utf-8", "surrogatepass") if isinstance(prompt, str) else plain_bytes("the prompt", prompt)
+    data = prompt.encode("utf-8", "surrogatepass") if isinstance(prompt, str) else plain_bytes(name, prompt)
     try:
         return data, data.decode()
     except UnicodeDecodeError as error:
-        raise MaskwrightError(f"the prompt is not UTF-8: {error.reason} at byte {error.start}") from None
+        raise MaskwrightError(f"{name} is not UTF-8: {error.reason} at byte {error.start}") from None
 
 
 def read_prompt(matcher: Matcher, data: bytes, name: str = "the prompt") -> None:
@@ -83,8 +83,8 @@ def _refusal(matcher: Matcher, data: bytes, name: str) -> str:
         longest += (
             ("; it is complete" + (f" if {clip(ending)} follows" if ending else ""))
             if good
-            else f"; a short one is {clip(ending)}. What the model is told first, and is no part of it, is an instruction: "
-            "mw.complete(store, prompt, model, instruction=...)"
+            else f"; a short one is {clip(ending)}. What the model is to read first, and is no part of the text, goes into the "
+            "option instruction"
         )
     return "\n".join([*lines, f"{longest}."])
 

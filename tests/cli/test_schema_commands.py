@@ -172,8 +172,9 @@ def test_export_info_and_complete(runner: CliRunner) -> None:
     pytest.importorskip("transformers")
     facts = facts_of(runner, "complete", "p.safetensors", '{"name": "', "--max-tokens", "25")
     assert facts["is_complete"] and facts["verdict"] == {"by": "jsonschema", "answer": "accepted", "message": ""}
-    facts = facts_of(runner, "complete", "answers.txt", "y", "--from", "choice", "--max-tokens", "5")
-    assert facts["completion"] == "es" and facts["verdict"] is None
+    of_choice = "--from", "choice", "--max-tokens", "5", "--instruction", "Is it so? "
+    facts = facts_of(runner, "complete", "answers.txt", "y", *of_choice)
+    assert (facts["completion"], facts["verdict"], facts["instruction"]) == ("es", None, "Is it so? ")
     assert "cannot stand at byte 0" in refused(runner, "complete", "p.json", "[")
 
 

@@ -68,7 +68,7 @@ def test_a_check_of_nothing_does_not_pass(check: Any, store: Store, tmp_path: Pa
     how = "replayed" if check == "replay" else "followed"
     text = shown(report)
     assert not report.passed and report.to_dict()["passed"] is False
-    assert f"{check}: FAILED: no text could be {how} to its end: they are of another grammar" in text
+    assert f"{check}: FAILED: no text could be {how} to its end; is it the right grammar?" in text
     assert f"{tmp_path}/a.txt:1:5" in text and "x =" in text
     (tmp_path / "b.txt").write_text("x = y\n")
     assert validate(store, tmp_path, tokenizer=encoder, suffixes=[".txt"], check=check).passed

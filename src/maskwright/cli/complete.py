@@ -183,7 +183,8 @@ def complete(
             options["counts"] = _counts(counts, compiled)
         check_model_name(model)
         _silence_transformers()
-        loaded = load_model(model, device or ("cpu" if counts else None))  # NumPy reads nothing ahead
+        reads_ahead = counts is not None and model == "python-tiny"  # not with NumPy
+        loaded = load_model(model, device or ("cpu" if reads_ahead else None))
         if grammar is not None and tokenizer is None and _is_other(compiled, loaded):
             compiled = _build(store, grammar, loaded.vocabulary, refresh)
             options["counts"] = _counts(counts, compiled)
@@ -194,12 +195,13 @@ def complete(
         options["lookahead"] = lookahead
         is_quiet = json_file is not None and str(json_file) == "-"
         console = Console(stderr=True, highlight=False, soft_wrap=True)
-        _note_what_is_not_seen(text, loaded, console)
+        _note_what_is_not_seen(instruction + text, loaded, console)
         generation = start_completion(compiled, text, loaded, close=close, stop_when_complete=until_complete, **options)
         found = generation.run() if compare or is_quiet else _stream(text, generation)
         facts = {
             "model": loaded.name,
             "grammar": compiled.name,
+            "instruction": instruction,
             "prompt": text,
             "seconds_loading": round(loading, 3),
             **facts_of(text, found, reference, compiled),

@@ -39,7 +39,7 @@ def lint_schema(
     *,
     documents: Mapping[str, Any] | str | os.PathLike[str] | None = None,
     lenient: bool = False,
-    additional_properties: bool = True,
+    additional_properties: bool | None = None,
     style: StyleName | Style = "natural",
     file: str | os.PathLike[str] | None = None,
     allow: Iterable[str] = (),
@@ -68,11 +68,11 @@ def lint_schema(
         values, name = schema.schema, schema.name
         documents, lenient, style = schema.options.documents, schema.options.lenient, schema.options.style
     else:
-        values, name = values_of(schema)
+        values, name = values_of(schema, additional_properties is True)
     given = None if vocabulary is None else as_vocabulary(vocabulary)
     where = os.fsdecode(file) if file is not None else name
     others: Mapping[str, Any] = given_documents(documents, values)
-    if not additional_properties and not isinstance(schema, JsonSchema):
+    if additional_properties is False and not isinstance(schema, JsonSchema):
         values, others = closed_objects(values), {uri: closed_objects(other) for uri, other in others.items()}
     lint = _Lint(values, others, lenient, read_style(style), where)
     found = list(dict.fromkeys(lint.findings()))
@@ -88,14 +88,14 @@ def lint_schema(
     )
 
 
-def values_of(source: Any) -> tuple[Any, str]:
+def values_of(source: Any, is_open: bool = False) -> tuple[Any, str]:
     """The values of a schema that may have no instance, and its name.
 
-    source : as for `load_schema`.
+    source, is_open : as for `read_values`.
 
     Raises: as `load_schema`, but for a schema without an instance or that cannot be said exactly.
     """
-    values, found = read_values(source)
+    values, found = read_values(source, is_open)
     title = values.get("title") if isinstance(values, dict) else None
     return values, found or (title if isinstance(title, str) and title.isprintable() and title else "schema")
 

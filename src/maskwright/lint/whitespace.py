@@ -46,7 +46,11 @@ def endless_whitespace(facts: Facts) -> Iterator[Finding]:
             f"blanks are ignored between any two lexemes, {why} ({listed([facts.name(t) for t in ignored])})",
             "a model that has begun to emit blanks may go on until the token limit: every mask allows more of them",
             "write the blanks that are needed into the rules, optional and bounded, in place of %ignore; or bound them by a restriction"
-            + (f" (length:{name}=..8) or a line (// maskwright: length {name} = ..8)" if len(ignored) == 1 else ""),
+            + (
+                f" (length:{name}=..8) or a line (// maskwright: length {name} = ..8)"
+                if is_endless and len(ignored) == 1
+                else ""
+            ),
         )
     for terminal, is_long in blank.items():
         # A verbatim terminal is text within a text, where blanks are like any other bytes.

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import threading
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -56,11 +54,7 @@ class Completions:
         if why is not None:
             raise MaskwrightError(f"no completions: {why}")
         if self._model is None:
-            with suppress(ImportError):  # its own lock is shared by processes, and left over by one that is ended
-                from tqdm import tqdm
-
-                tqdm.set_lock(threading.RLock())
-            self._model = load_model(BUNDLED, "cpu")
+            self._model = load_model(BUNDLED)
         return self._model
 
     def logits(self, text: bytes) -> npt.NDArray[Any]:

@@ -154,7 +154,7 @@ class ValidationReport:
         )
         if self.is_vacuous and not self.n_failures:
             how = "replayed" if self.check == "replay" else "followed"
-            verdict = f"FAILED: no text could be {how} to its end: they are of another grammar, or not as it wants them"
+            verdict = f"FAILED: no text could be {how} to its end; is it the right grammar?"
         yield Styled(f"\n{self.check}: {verdict}", style="bold green" if self.passed else "bold red")
 
     def _table(self) -> Table:

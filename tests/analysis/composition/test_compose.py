@@ -105,7 +105,7 @@ def test_texts_of_anyone_name_no_files(tmp_path: Path, said: str, monkeypatch: p
 @pytest.mark.parametrize(
     ("pointer", "message"),
     [
-        ("properties/q", "is not JSON pointer"),
+        ("properties/q", "is not a JSON pointer"),
         ("/properties/x", "nothing at /properties/x"),
         ("/properties/n", "a part of a schema is a string"),
         ("", "a part of a schema is a string"),

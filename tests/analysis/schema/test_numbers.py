@@ -255,7 +255,7 @@ def test_numbers_are_equal_whatever_their_exponent() -> None:
         assert is_text_of(graph, f"[{one}, {other}]") != is_equal, (one[:30], other[:30])
 
 
-def test_natural_spellings_are_those_without_needless_zeros() -> None:
+def test_natural_numbers_are_not_minus_zero_and_whole_ones_have_no_point() -> None:
     rng = random.Random(50)
     texts = {
         f"{sign}{n}{'.' * bool(tail)}{tail}"
@@ -305,6 +305,7 @@ def test_listed_numbers_have_the_spellings_that_people_write(values: list[str], 
         ({"const": 1.0}, "1", "1.0 -1"),
         ({"$ref": "#/$defs/n", "$defs": {"n": {"type": "integer", "enum": [3]}}}, "3", "3.0"),
         ({"type": "number"}, "1.50 -0.0 1e5 3.0", "01"),
+        ({"$schema": "http://json-schema.org/draft-04/schema#", "enum": [1.0], "not": {"type": "integer"}}, "1.0", "1"),
         ({"type": "number", "multipleOf": 0.5}, "1.50 2.0 0", "-0.0 0.3"),
     ],
 )  # fmt: skip
