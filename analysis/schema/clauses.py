@@ -177,9 +177,7 @@ def _listed(kind: str, one: c.Among, other: c.Among) -> c.Clause | None:
 
 def _is_kept(constraint: c.Constraint) -> bool:
     """Whether a constraint says something of values that are listed and that it admits."""
-    return isinstance(constraint, (c.Refused, *c.SEEN)) or (
-        isinstance(constraint, c.Whole) and not constraint.with_fraction
-    )
+    return isinstance(constraint, (c.Refused, c.Whole, *c.SEEN))
 
 
 def admits(constraint: c.Constraint, value: Any) -> bool:

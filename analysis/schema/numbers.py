@@ -377,14 +377,11 @@ def _constrained(
 def equal_to(values: frozenset[Decimal], is_natural: bool) -> Dfa:
     """All spellings without an exponent of some numbers. Raises: as `constrained`.
 
-    is_natural : whether without needless zeros. Among numbers that are not all whole, `1.0` is one.
+    is_natural : whether without needless zeros: of one that is whole, `1` and `1.0`.
     """
     if not is_natural:
         return _plain((_OneOf(tuple(sorted(values))),))
     parts = [(value, *_digits(value)) for value in values]
-    are_whole = not any(fraction for _, _, fraction in parts)
-    texts: set[bytes] = set()
-    for value, whole, fraction in parts:
-        text = f"{'-' * (value < 0)}{whole}{'.' * bool(fraction)}{fraction}"
-        texts.update([text.encode()] if are_whole or fraction else [text.encode(), f"{text}.0".encode()])
-    return literals(texts)
+    texts = [f"{'-' * (value < 0)}{whole}" for value, whole, fraction in parts if not fraction]
+    texts += [f"{'-' * (value < 0)}{whole}.{fraction or 0}" for value, whole, fraction in parts]
+    return literals([text.encode() for text in texts])

@@ -280,15 +280,32 @@ def test_natural_numbers_are_not_minus_zero_and_whole_ones_have_no_point() -> No
 @pytest.mark.parametrize(
     ("values", "texts"),
     [
-        (["1", "2.0", "-30"], {"1", "2", "-30"}),
+        (["1", "2.0", "-30"], {"1", "1.0", "2", "2.0", "-30", "-30.0"}),
         (["0.50", "1"], {"0.5", "1", "1.0"}),
-        (["-0"], {"0"}),
-        (["1E+2"], {"100"}),
+        (["-0"], {"0", "0.0"}),
+        (["1E+2"], {"100", "100.0"}),
     ],
 )  # fmt: skip
 def test_listed_numbers_have_the_spellings_that_people_write(values: list[str], texts: set[str]) -> None:
     dfa = numbers.equal_to(frozenset(map(Decimal, values)), True)
-    some = {"0", "-0", "0.0", "0.5", "0.50", "1", "1.0", "1.00", "2", "2.0", "-30", "-30.0", "100", "1e2", *texts}
+    some = {
+        "0",
+        "-0",
+        "0.0",
+        "0.5",
+        "0.50",
+        "1",
+        "1.0",
+        "1.00",
+        "2",
+        "2.0",
+        "-30",
+        "-30.0",
+        "100",
+        "1e2",
+        "100.00",
+        *texts,
+    }
     assert {text for text in some if dfa.matches(text.encode())} == texts
 
 
@@ -302,7 +319,11 @@ def test_listed_numbers_have_the_spellings_that_people_write(values: list[str], 
         ({"type": "number", "not": {"type": "integer"}}, "3.5 -0.5", "3.0 3 -0.0"),
         ({"not": {"not": {"type": "integer"}}}, "3", "3.0"),
         ({"enum": [1, 2.5]}, "1 1.0 2.5", "2.50 1.00"),
-        ({"const": 1.0}, "1", "1.0 -1"),
+        ({"const": 1.0}, "1 1.0", "1.00 -1"),
+        ({"type": "integer", "enum": [1, 2]}, "1 2", "1.0 2.0"),
+        ({"anyOf": [{"const": 1}, {"const": 2.5}]}, "1 1.0 2.5", "2.50"),
+        ({"anyOf": [{"const": 1, "type": "integer"}, {"const": 2.5}]}, "1 2.5", "1.0"),
+        ({"enum": [1, 2.5, "x"], "type": ["integer", "string"]}, '1 "x"', "1.0 2.5"),
         ({"$ref": "#/$defs/n", "$defs": {"n": {"type": "integer", "enum": [3]}}}, "3", "3.0"),
         ({"type": "number"}, "1.50 -0.0 1e5 3.0", "01"),
         ({"$schema": "http://json-schema.org/draft-04/schema#", "enum": [1.0], "not": {"type": "integer"}}, "1.0", "1"),
