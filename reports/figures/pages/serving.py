@@ -69,6 +69,8 @@ vllm.limit(
 )
 vllm.limit("where at most # tokens may come", constant("src/maskwright/serving/token_budget.py", "FEW"))
 check = record("serving-vllm")
+vllm.figure("all # texts are right", check("two_ranks/requests"))
+vllm.holds("all 176 texts are right", not check("two_ranks/wrong"))
 own, ngrams = check.at("speculation_own_drafts"), check.at("speculation_ngram")
 vllm.figure(
     "# of # drafts were accepted in # texts of # tokens",
