@@ -14,7 +14,7 @@ $(STAMP): pyproject.toml
 	@$(NEEDS_PYTHON)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	$(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
 # The kernels that Python calls, if there is a C compiler; nothing to do where they are those of today's sources.
@@ -32,7 +32,7 @@ $(VENV)/.demo-installed: pyproject.toml
 	@echo "Into $(VENV), 0.4 GB: NumPy, Lark, Numba, tokenizers, pydantic, rich and what they need. No PyTorch, no root."
 	@echo "Then a C compiler, if there is one, compiles the kernels, for some minutes of one core. Both happen once."
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[cli,schema]' setuptools 'tokenizers>=0.20'
+	$(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[cli,schema]' setuptools 'tokenizers>=0.20'
 	@touch $@
 
 # On all cores, at most 8 since each process takes up to 4 GB. Each process begins with a part of the files in a row, whose tests share
@@ -62,7 +62,7 @@ check-site: site
 	$(BIN)/python scripts/check_site.py --browser
 
 $(VENV)/.site-installed: $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[site]'
+	$(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[site]'
 	@touch $@
 
 # Dated records under reports/record.
