@@ -139,7 +139,7 @@ def analyze(
 
     Raises: GrammarError if `exact` is given without a vocabulary or for a grammar of lexing "nfa";
         and as `build_store`.
-    Cost: 15 CPU seconds for python.lark at V = 32k (reports/record/2026-11-22-streamlining.json).
+    Cost: 15 CPU seconds for python.lark at V = 32k (reports/record/2026-11-29-streamlining.json).
     """
     pairs, exact = as_boolean("pairs", pairs), as_boolean("exact", exact)
     forecast, lint = as_boolean("forecast", forecast), as_boolean("lint", lint)
