@@ -204,7 +204,7 @@ def test_what_a_store_is_not_made_of() -> None:
             lambda wrong=wrong: build_store(grammar, wrong),
             "^(no vocabulary can be read from|<tokens>)",
         )  # type: ignore[misc]
-    raises(lambda: build_store(vocabulary, grammar), "^<Vocabulary .* is a vocabulary, and no grammar")  # type: ignore[arg-type]
+    raises(lambda: build_store(vocabulary, grammar), "^<Vocabulary .* is a vocabulary, not a grammar")  # type: ignore[arg-type]
     raises(
         lambda: build_store(grammar, vocabulary, progress=5),
         "^progress is 5, an int; expected a function of three arguments",

@@ -83,8 +83,8 @@ def test_masks_are_those_of_the_front_door(compiler: RequestCompiler) -> None:
 
 ONE_TOOL = '"tools": [{"type": "function", "name": "x"}], "end": ">"'
 HOSTILE = [
-    ("json", "/etc/passwd", "no JSON"),
-    ("json", "schema.json", "no JSON"),
+    ("json", "/etc/passwd", "not JSON"),
+    ("json", "schema.json", "not JSON"),
     ("json", "[]", "a list; expected a JSON object or a bool"),
     ("json", "3", "an int; expected"),
     ("json", "", "is empty"),

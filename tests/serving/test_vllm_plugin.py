@@ -120,7 +120,7 @@ def test_other_backends_are_left_alone() -> None:
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"json": '{"properties": {"a": {"pattern": "(.)\\\\1"}}}'}, "maskwright: /properties/a/pattern: .*back-reference"),
-    ({"json": "{"}, "no JSON"),
+    ({"json": "{"}, "not JSON"),
     ({"json": " "}, "the text of the json is empty"),
     ({"json": '{"items":' * 3000 + "{}" + "}" * 3000}, "too deep inside one another"),
     ({"regex": "("}, "missing \\)"),
