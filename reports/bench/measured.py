@@ -121,7 +121,7 @@ def hashes(command: str, root: Path = ROOT) -> dict[str, str]:
 
 @cache
 def content_hash(path: Path) -> str:
-    """A hash of what the code below a path does: comments, docstrings and the form of Python files make no difference."""
+    """A hash of what the code below a path does: comments, docstrings, form and the words of errors make no difference."""
     digest = hashlib.sha256()
     files = [path] if path.is_file() else sorted(path.rglob("*"))
     files = [
@@ -141,8 +141,11 @@ def _of_file(path: Path) -> bytes:
 
 
 def _said(node: ast.AST) -> Iterator[str]:
-    """The tree in a line, the same under every Python: without places, what is empty, and strings that are statements."""
+    """The tree in a line, the same under every Python: without places, what is empty, strings that are statements, and what is said in
+    an error that is raised."""
     yield type(node).__name__
+    if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+        node = node.exc.func
     for name in node._fields:
         value = getattr(node, name, None)
         for child in value if isinstance(value, list) else [] if value is None else [value]:
