@@ -111,9 +111,9 @@ def load_schema(
     additional_properties : False to read each subschema with `properties` or `patternProperties`,
         and without `additionalProperties`, as if it had ``"additionalProperties": false``, in
         `documents` too. Each subschema is closed by itself, so two parts of an `allOf` with other
-        names each leave no member that both allow. True to leave them open. By default a schema is
-        as it says; of a type the classes' own objects are closed, and what they add to their
-        schemas is as it says.
+        names each leave no member that both allow. True to leave all open. By default a schema is
+        left as it is; in that of a type the objects of its classes are closed, and what
+        `json_schema_extra` adds is left as it is.
     name : what errors call the schema; by default its `title` or its file.
 
     Raises: SchemaError for a schema that is malformed, or that asks for what no mask can say

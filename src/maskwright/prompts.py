@@ -83,8 +83,7 @@ def _refusal(matcher: Matcher, data: bytes, name: str) -> str:
         longest += (
             ("; it is complete" + (f" if {clip(ending)} follows" if ending else ""))
             if good
-            else f"; a short one is {clip(ending)}. What the model is to read first, and is no part of the text, goes into the "
-            "option instruction"
+            else f"; a short one is {clip(ending)}. What the model is to read before the text goes into the option instruction"
         )
     return "\n".join([*lines, f"{longest}."])
 

@@ -57,9 +57,7 @@ page.figure(
 page.figure("Items are compared as values in # of the schemas", of_us[0]("schemas that compare items"))
 references = sum("leads to nothing that is given" in reason for reason in of_us[0]("reasons").values())
 page.figure("Of the # schemas that maskwright refuses, # refer to documents", of_us[0]("refused"), references)
-page.holds(
-    "instances as they stand, in the tokenizer's own tokens", schemas[0]("encoder") == "the tokenizer's own"
-)
+page.holds("instances as they stand, in the tokenizer's own tokens", schemas[0]("encoder") == "the tokenizer's own")
 page.figure(
     "A text takes # kB to begin with, a schema's tables # kB",
     many[0]("kB of a text, median"),
@@ -158,9 +156,7 @@ page.figure("# common patterns (dates", regexes[0]("patterns"))
 page.figure(
     "of the # (#) patterns whose texts all engines take", *(one("patterns that all engines take") for one in regexes)
 )
-page.holds(
-    "Texts are in the tokenizer's own tokens", regexes[0]("encoder") == "the tokenizer's own"
-)
+page.holds("Texts are in the tokenizer's own tokens", regexes[0]("encoder") == "the tokenizer's own")
 for size, one in zip(SIZES, regexes, strict=True):
     table = f"| V = {size} | store |"
     engines = [one.at(f"engines/{engine}") for engine in ENGINES]
