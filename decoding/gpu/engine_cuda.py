@@ -28,6 +28,8 @@ from maskwright.decoding.gpu import _slot_kernels as slots
 from maskwright.decoding.gpu._slot_kernels import OK_WITHOUT_EOS
 from maskwright.maskstore.table import schema
 
+MOST_COLLECTED = c.MOST_COLLECTED
+"""A shared array's size must be a plain name: numba-cuda takes no attribute of a module for a constant."""
 WARP = 32
 """Threads of a block that works with one thread only."""
 WRITERS = 256
@@ -90,7 +92,7 @@ def _compiled(source: int) -> Any:
         slot = cuda.blockIdx.x
         thread = cuda.threadIdx.x
         threads = cuda.blockDim.x
-        bases = cuda.shared.array(c.MOST_COLLECTED, int64)
+        bases = cuda.shared.array(MOST_COLLECTED, int64)
         if thread == 0:
             row_ids[slot] = -1 if results[slot] == c.IDLE else slot
         row = words[slot]
