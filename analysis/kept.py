@@ -8,7 +8,7 @@ whatever its requests are made of.
 from __future__ import annotations
 
 import functools
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any, Generic, TypeVar, TypeVarTuple, Unpack
@@ -23,7 +23,10 @@ Result = TypeVar("Result")
 _LOCK = new_lock()
 
 MOST_BYTES = 1 << 27
-"""BOUND: the bytes of all that is kept for the process, and of what it was made of."""
+"""BOUND: the bytes of all that is kept for the process, and of what it was made of.
+
+The table of an automaton counts once, however many results hold it.
+"""
 
 _PLAIN, _TEXT, _NUMBER = 200, 60, 16
 """The bytes of an object whose size is not known, and of a text and a number, content aside."""
@@ -66,12 +69,18 @@ def kept_with(make: Callable[[Owner], Result]) -> Callable[[Owner], Result]:
 
 
 class _Entry:
-    """A result that is kept. was_asked : whether it was asked for since it came to its place."""
+    """A result that is kept.
 
-    __slots__ = ("key", "n_bytes", "of", "value", "was_asked")
+    tables : bytes by id, of the tables of automata that it holds. n_bytes : those of all else.
+    was_asked : whether it was asked for since it came to its place.
+    """
 
-    def __init__(self, of: Cache[Any, Any], key: Any, value: Any, n_bytes: int) -> None:
-        self.of, self.key, self.value, self.n_bytes, self.was_asked = of, key, value, n_bytes, False
+    __slots__ = ("key", "n_bytes", "of", "tables", "value", "was_asked")
+
+    def __init__(self, of: Cache[Any, Any], key: Any, value: Any) -> None:
+        self.of, self.key, self.value, self.was_asked = of, key, value, False
+        self.tables: dict[int, int] = {}
+        self.n_bytes = _size(value, self.tables) + _size(key, self.tables)
 
 
 class Budget:
@@ -87,19 +96,36 @@ class Budget:
     def __init__(self, most: int = MOST_BYTES) -> None:
         self.most, self.held = most, 0
         self.entries: deque[_Entry] = deque()
+        self._holders: Counter[int] = Counter()  # id of a table -> the entries that hold it, and so its id
 
     def add(self, entry: _Entry) -> None:
         """Keep one more, and others no longer if there is no room. The lock is held."""
-        while self.entries and self.held + entry.n_bytes > self.most:
+        self._count(entry)
+        while self.entries and self.held > self.most:
             first = self.entries.popleft()
             if first.was_asked:
                 first.was_asked = False
                 self.entries.append(first)
             else:
                 first.of.drop(first.key)
-                self.held -= first.n_bytes
+                self._count(first, -1)
         self.entries.append(entry)
-        self.held += entry.n_bytes
+
+    def remove(self, of: Cache[Any, Any]) -> None:
+        """Keep nothing of a cache. The lock is held."""
+        for entry in self.entries:
+            if entry.of is of:
+                self._count(entry, -1)
+        self.entries = deque([entry for entry in self.entries if entry.of is not of])
+
+    def _count(self, entry: _Entry, times: int = 1) -> None:
+        self.held += times * entry.n_bytes
+        for table, n_bytes in entry.tables.items():
+            before = self._holders[table]
+            after = self._holders[table] = before + times
+            self.held += n_bytes * ((after > 0) - (before > 0))
+            if not after:
+                del self._holders[table]
 
 
 SHARED = Budget()
@@ -126,7 +152,7 @@ class Cache(Generic[Key, Result]):
 
     def put(self, key: Key, value: Result) -> Result:
         """Keep the result for a key. Returns the one that is kept: another thread may be faster."""
-        entry = _Entry(self, key, value, size(value) + size(key))
+        entry = _Entry(self, key, value)
         with _LOCK:
             found = self._entries.setdefault(key, entry)
             if found is entry:
@@ -141,9 +167,7 @@ class Cache(Generic[Key, Result]):
         """Forget all results. Cost: O(all that its budget holds)."""
         with _LOCK:
             self._entries.clear()
-            rest = [entry for entry in self._budget.entries if entry.of is not self]
-            self._budget.entries = deque(rest)
-            self._budget.held = sum([entry.n_bytes for entry in rest])
+            self._budget.remove(self)
 
 
 class Kept(Generic[*Arguments, Result]):
@@ -178,13 +202,26 @@ class Kept(Generic[*Arguments, Result]):
 def size(value: Any) -> int:
     """About how many bytes a value holds: those of its arrays and texts, and some.
 
-    It looks into tuples and frozensets; other objects say it by `nbytes`, or have `next_state`.
+    It looks into tuples and frozensets; other objects say it by `nbytes`. What has `next_state` is
+    an automaton; what holds some lists them as `automata`. An automaton counts once.
     """
+    tables: dict[int, int] = {}
+    return _size(value, tables) + sum(tables.values())
+
+
+def _size(value: Any, tables: dict[int, int]) -> int:
+    """`size`, but the tables of automata are put into `tables`: the bytes of each by its id."""
     kind = value.__class__
     if kind in _COUNTED:
         return _TEXT + len(value) if kind is str or kind is bytes else _NUMBER
     if kind is not tuple and kind is not frozenset:
-        own = getattr(getattr(value, "next_state", value), "nbytes", None)
+        table = getattr(value, "next_state", None)
+        if table is not None:
+            tables[id(table)] = table.nbytes
+            return _PLAIN
+        for automaton in getattr(value, "automata", ()):
+            tables[id(automaton.next_state)] = automaton.next_state.nbytes
+        own = getattr(value, "nbytes", None)
         if own is not None or not isinstance(value, tuple | frozenset):
             return _PLAIN + int(own or 0)
     if len(value) > _MANY:  # PERF: texts are mostly among their like
@@ -202,5 +239,5 @@ def size(value: Any) -> int:
         if kind is str or kind is bytes:
             found += _TEXT + len(one)
         else:
-            found += _NUMBER if kind in _COUNTED else size(one)
+            found += _NUMBER if kind in _COUNTED else _size(one, tables)
     return found

@@ -48,9 +48,9 @@ class _Compiled:
     beyond: tuple[str, ...]
 
     @property
-    def nbytes(self) -> int:
-        """About how many bytes it holds, for `Kept`."""
-        return self.dfa.next_state.nbytes + sum(map(len, self.beyond))
+    def automata(self) -> tuple[Dfa]:
+        """What it holds for most of its bytes, for `Kept`."""
+        return (self.dfa,)
 
 
 @Kept

@@ -191,29 +191,36 @@ class SchemaGraph(NamedTuple):
     left_out: tuple[tuple[str, str], ...] = ()
 
     @property
+    def automata(self) -> list[Any]:
+        """Its automata, some of them several times."""
+        found = []
+        for node in self.nodes:
+            for shape in node:
+                kind = shape.__class__
+                automaton: Any = None
+                if kind is Strings or kind is Numbers:
+                    automaton = shape.automaton  # type: ignore[union-attr]
+                elif isinstance(shape, Objects):
+                    automaton = shape.key_automaton
+                if automaton is not None:
+                    found.append(automaton)
+        return found
+
+    @property
     def nbytes(self) -> int:
-        """About how many bytes it holds: its automata, each once, its texts, and some."""
+        """About how many bytes it holds without its automata: its texts, and some."""
         total = 0
-        automata: dict[int, Any] = {}
         # PERF: a schema of 1 kB has some twenty shapes, and is read in 0.1 ms
         for node in self.nodes:
             total += _OF_SHAPE * len(node)
             for shape in node:
-                kind = shape.__class__
-                if kind is Strings or kind is Numbers:
-                    automaton: Any = shape.automaton  # type: ignore[union-attr]
-                elif isinstance(shape, Objects):
+                if isinstance(shape, Objects):
                     total += len(b"".join(shape.keys)) + _EACH * (len(shape.keys) + len(shape.others))
-                    automaton = shape.key_automaton
                 elif isinstance(shape, Arrays):
                     total += _EACH * len(shape.item_nodes)
-                    continue
-                else:
-                    total += len(b"".join(shape.texts)) + _EACH * len(shape.texts)  # type: ignore[union-attr]
-                    continue
-                if automaton is not None:
-                    automata[id(automaton)] = automaton
-        return total + int(sum([automaton.next_state.nbytes for automaton in automata.values()]))
+                elif isinstance(shape, StringLiterals | Spellings):
+                    total += len(b"".join(shape.texts)) + _EACH * len(shape.texts)
+        return total
 
     @property
     def compares_items(self) -> bool:
