@@ -22,6 +22,7 @@ from maskwright.decoding.explain.explanation import (
     NearToken,
     Position,
     listed,
+    mark_hint,
     position_of,
     shown_bytes,
 )
@@ -43,9 +44,6 @@ MOST_NEAR = 8
 """Nearest allowed tokens that an explanation names."""
 FEW = 6
 """Most expected terminals that a summary lists."""
-
-
-_MARK = b"\xef\xbb\xbf"
 
 
 class Explainer:
@@ -82,8 +80,7 @@ class Explainer:
         attempts = self.attempts(refused, text[: good + 1], configurations[0].read)
         expected = self.expected_of(refused)
         why = attempts[0].why + (f"; expected {listed(expected)}" if 0 < len(expected) <= FEW else "")
-        if good == 0 and text.startswith(_MARK):
-            why += "; the text begins with a byte order mark, which is not part of it: remove it"
+        why += mark_hint(text, good)
         return Explanation(
             summary=f"not legal under grammar {self.grammar.name} at line {at.line}, column {at.column}: {why}",
             verdict="refused",

@@ -16,7 +16,7 @@ import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from maskwright.analysis.grammar.lark_files import position_of, rule_name
+from maskwright.analysis.grammar.lark_files import rule_name
 from maskwright.analysis.lr.conflicts import Conflict, conflicts
 from maskwright.analysis.lr.encoding import ACCEPT
 from maskwright.analysis.nesting import MOST_NESTED, on_own_stack
@@ -83,7 +83,7 @@ def mode_findings(facts: Facts) -> Iterator[Finding]:
     yield facts.finding(
         "mode-conflict",
         "error" if is_refused else "info",
-        (0, 0) if conflict is None else position_of(grammar.text, _rule_of(conflict)),
+        (0, 0) if conflict is None else _place_of(facts, conflict),
         f"after {read}, parses of one text {do} where different terminals compete",
         "one lexer cannot serve both: the grammar has no store"
         if is_refused
@@ -93,20 +93,17 @@ def mode_findings(facts: Facts) -> Iterator[Finding]:
     )
 
 
-def _rule_of(conflict: Conflict) -> str:
-    """The rule that the first reduction of a conflict is by, as the author wrote it."""
+def _place_of(facts: Facts, conflict: Conflict) -> Place:
+    """The place of the rule that the first reduction of a conflict is by."""
     reducing = next(action for action in conflict.actions if action.kind == "reduce")
-    return rule_name(reducing.items[0].partition(" :")[0])
+    return facts.at_rule(reducing.items[0].partition(" :")[0])
 
 
 def _finding(facts: Facts, search: _Search | None, members: list[Conflict]) -> Finding:
     """The finding for one group of conflicts. search : None if no texts are searched."""
     grammar = facts.grammar
     first = min(members, key=lambda c: (c.example is None, len(c.example or ())))
-    rule = _rule_of(first)
-    symbols = range(grammar.n_terminals, grammar.n_terminals + grammar.n_nonterminals)
-    symbol = next((s for s in symbols if rule_name(grammar.symbol_name(s)) == rule), None)
-    place = (0, 0) if symbol is None else facts.at_rule(symbol)
+    place = _place_of(facts, first)
     cells = f" ({plural(len(members), 'cell')} of the tables)" if len(members) > 1 else ""
     what = f"{first.kind} conflict before {listed(list(dict.fromkeys(c.terminal_name for c in members)))}{cells}"
     what += "".join(f"\n{action.kind}: {listed(list(action.items), 3)}" for action in first.actions)

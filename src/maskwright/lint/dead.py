@@ -68,7 +68,7 @@ def no_text(facts: Facts, found: Sequence[Finding]) -> list[Finding]:
     if not why:
         return []
     message = f"no text of the grammar can be finished: {why}"
-    place = facts.at_rule(facts.grammar.start)
+    place = facts.at_rule(facts.grammar.symbol_name(facts.grammar.start))
     return [facts.finding("no-text", "error", place, message, "no store is made", remedy)]
 
 

@@ -362,15 +362,15 @@ class Facts:
         """Where the text defines, imports or first uses a terminal; else (0, 0)."""
         return self.grammar.terminals[number].line, self.grammar.terminals[number].column
 
-    def at_rule(self, symbol: int) -> Place:
-        """Where the text defines, imports or first uses a nonterminal's rule; else (0, 0).
+    def at_rule(self, name: str) -> Place:
+        """Where the text defines, imports or first uses a rule; else (0, 0).
 
-        symbol : its number in the grammar itself, not in the reduced one.
+        name : the rule's, or a nonterminal's that was made of it.
         """
-        name = rule_name(self.grammar.symbol_name(symbol))
-        found = position_of(self.grammar.text, name)
+        rule = rule_name(name)
+        found = position_of(self.grammar.text, rule)
         # An imported rule is called module__name.
-        return found if found != (0, 0) else position_of(self.grammar.text, name.rpartition("__")[2])
+        return found if found != (0, 0) else position_of(self.grammar.text, rule.rpartition("__")[2])
 
 
 def _fault(terminal: Terminal) -> str:

@@ -45,7 +45,7 @@ def unproductive(facts: Facts) -> Iterator[Finding]:
         yield facts.finding(
             "unproductive-rule",
             "warning" if grammar.start in productive else "error",
-            facts.at_rule(symbol),
+            facts.at_rule(name),
             f"no finite text can be derived from rule {name!r}: each of its alternatives leads back to a rule that never ends",
             f"{dropped} are dropped; no token that only they would allow is ever allowed",
             f"give {name!r} an alternative that ends, of terminals or of rules that end",
@@ -183,7 +183,7 @@ def endless_derivations(facts: Facts) -> Iterator[Finding]:
     yield facts.finding(
         "endless-derivation",
         "info" if follows_all else "warning",
-        position_of(facts.grammar.text, names[0]),
+        facts.at_rule(names[0]),
         f"rule {names[0]!r} {what} ({chain}), so a text has readings without end",
         "the rules are replaced by others for the same texts, without that cycle: masks are exact"
         if follows_all
@@ -212,12 +212,12 @@ def unbalanced_layout(facts: Facts) -> Iterator[Finding]:
                     reported.add(rule_name(rules.symbol_name(rule.lhs)))
     if not reported and balance.get(rules.start, 0):
         reported.add(rule_name(rules.symbol_name(rules.start)))
-    for name in sorted(reported, key=lambda name: (position_of(facts.grammar.text, name), name)):
+    for name in sorted(reported, key=lambda name: (facts.at_rule(name), name)):
         indent, dedent = facts.name(layout.indent), facts.name(layout.dedent)
         yield facts.finding(
             "layout-unbalanced",
             "error",
-            position_of(facts.grammar.text, name),
+            facts.at_rule(name),
             f"not all texts of rule {name!r} have as many {indent} as {dedent}",
             "the layout closes every indented block, at the end of the text at the latest: texts with unequal numbers are never complete",
             f"pair each {indent} with a {dedent} in the same rule",

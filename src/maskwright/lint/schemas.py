@@ -14,7 +14,7 @@ from maskwright.analysis.errors import DeadEndError, LimitError, SchemaError
 from maskwright.analysis.nesting import on_own_stack
 from maskwright.analysis.schema.closed import closed_objects
 from maskwright.analysis.schema.contradiction import contradiction, in_words
-from maskwright.analysis.schema.documents import DEFAULT_DRAFT, DRAFTS
+from maskwright.analysis.schema.documents import DEFAULT_DRAFT, draft_named
 from maskwright.analysis.schema.emptiness import Emptiness, empty_subschemas
 from maskwright.analysis.schema.graph import build_graph
 from maskwright.analysis.schema.idle_keywords import Place, idle_keywords, places_of
@@ -94,9 +94,7 @@ def _parent(pointer: str, order: Mapping[str, int]) -> str:
 class _Lint:
     def __init__(self, schema: Any, documents: Mapping[str, Any], lenient: bool, style: Style, file: str) -> None:
         self.schema, self.documents, self.lenient, self.style, self.file = schema, documents, lenient, style, file
-        named = schema.get("$schema") if isinstance(schema, dict) else None
-        uri = named.rstrip("#").replace("https://", "http://", 1) if isinstance(named, str) else ""
-        self.draft = DRAFTS.get(uri, DEFAULT_DRAFT)
+        self.draft = (draft_named(schema.get("$schema")) if isinstance(schema, dict) else None) or DEFAULT_DRAFT
         self.places: list[Place] = list(places_of(schema, self.draft))
         self.skipped: list[str] = []
 

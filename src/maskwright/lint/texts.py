@@ -154,7 +154,7 @@ class Writer:
 
     def tree_of(self, symbol: int) -> Tree:
         """The derivation of a symbol's cheapest yield. The symbol must have one."""
-        agenda = [symbol]
+        agenda = [symbol] if symbol not in self._trees else []
         while agenda:
             at = agenda[-1]
             missing = [inner for inner in self.body[at] if inner not in self._trees]

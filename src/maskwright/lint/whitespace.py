@@ -112,11 +112,10 @@ def _endless_rules(facts: Facts, blank: set[int]) -> Iterator[Finding]:
         if name in reported or source not in reachable(targets, lambda symbol: whole.get(symbol, ())):
             continue
         reported.add(name)
-        symbol = facts.grammar.n_terminals + facts.grammar.nonterminals.index(rules.symbol_name(source))
         yield facts.finding(
             "endless-whitespace",
             "info",
-            facts.at_rule(symbol),
+            facts.at_rule(name),
             f"rule {name!r} repeats blanks without end",
             "a model that has begun to emit blanks there may go on until the token limit",
             "bound the repetition: item~0..4 in place of item*",
