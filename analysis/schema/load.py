@@ -164,9 +164,7 @@ def read_schema(
     """
     lenient = as_boolean("lenient", lenient)
     schema, found = read_values(source)
-    if name is None:
-        title = schema.get("title") if isinstance(schema, dict) else None
-        name = found or (title[:60] if isinstance(title, str) and title.isprintable() and title else "schema")
+    name = found_name(schema, found) if name is None else name
     others = given_documents(documents, schema)
     if closed:
         schema, others = closed_objects(schema), {uri: closed_objects(other) for uri, other in others.items()}
@@ -177,6 +175,12 @@ def read_schema(
         graph = _graph(_Content(schema), style.key_order, style.escapes != "any", lenient)
     texts = Texts(graph, spacing_of(style.whitespace), style.escapes)
     return JsonSchema(name, schema, texts, SchemaOptions(style, lenient, others))
+
+
+def found_name(schema: Any, found: str | None) -> str:
+    """What messages call a schema that nobody has named. found : as of `read_values`."""
+    title = schema.get("title") if isinstance(schema, dict) else None
+    return found or (title[:60] if isinstance(title, str) and title.isprintable() and title else "schema")
 
 
 def given_documents(documents: Mapping[str, Any] | str | os.PathLike[str] | None, schema: Any) -> dict[str, Any]:

@@ -14,10 +14,7 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.decoding.engine.arguments import plain_bytes
 from maskwright.decoding.engine.slot import SlotText
 from maskwright.decoding.explain.explainer import Explainer
-from maskwright.decoding.explain.explanation import (
-    Explanation,
-    shown_bytes,
-)
+from maskwright.decoding.explain.explanation import Explanation, shown_bytes
 from maskwright.decoding.reference.machine import Machine, machine_of
 from maskwright.maskstore.table.compiled import EngineTable
 
@@ -57,10 +54,7 @@ def explain_token(grammar: Grammar, text: bytes, data: bytes, store: EngineTable
         _need_store(store)
         if data in store.vocabulary.tokens:
             what = f"token {store.vocabulary.tokens.index(data)} ({data!r})"
-    return _after(Explainer(_machine_of(grammar), store), text, data, what)
-
-
-def _after(explainer: Explainer, text: bytes, data: bytes, what: str) -> Explanation:
+    explainer = Explainer(_machine_of(grammar), store)
     configurations, good = explainer.run([explainer.trace.start], text)
     return explainer.text(text) if good < len(text) else explainer.token(configurations, data, what, text)
 
@@ -88,13 +82,10 @@ def explain_id(store: EngineTable, text: bytes, token: int) -> Explanation:
     Raises: as `explain_text`; MaskwrightError if the token is not an integer.
     """
     _need_store(store)
-    vocabulary = store.vocabulary
     text, token = plain_bytes("the text", text), as_integer("a token", token)
     explainer = Explainer(machine_of(store.grammar), store)
-    if 0 <= token < vocabulary.size and vocabulary.tokens[token] and token not in vocabulary.eos:
-        return _after(explainer, text, vocabulary.tokens[token], f"token {token} ({vocabulary.tokens[token]!r})")
     configurations, good = explainer.run([explainer.trace.start], text)
-    return explainer.text(text) if good < len(text) else explainer.other(configurations, token, text)
+    return explainer.text(text) if good < len(text) else explainer.token_by_id(configurations, token, text)
 
 
 def explain_next(text: SlotText, token: int) -> Explanation:
@@ -110,18 +101,13 @@ def explain_next(text: SlotText, token: int) -> Explanation:
         store's lexer or parser is not the one that this version, under this Python's Unicode,
         builds for its grammar.
     """
-    store = text.store
-    explainer = Explainer(machine_of(store.grammar), store, text)
-    vocabulary = store.vocabulary
+    store, vocabulary = text.store, text.store.vocabulary
     if text.is_finished():
         shown = f"token {token}" + (f" ({vocabulary.tokens[token]!r})" if 0 <= token < vocabulary.size else "")
         summary = f"{shown} comes after the end of the text: reset() begins a new one"
         return Explanation(store.grammar.name, f"token {token}", "refused", summary)
-    configurations = explainer.configurations_of(text)
-    if 0 <= token < vocabulary.size and vocabulary.tokens[token] and token not in vocabulary.eos:
-        what = f"token {token} ({vocabulary.tokens[token]!r})"
-        return explainer.token(configurations, vocabulary.tokens[token], what, None)
-    return explainer.other(configurations, token, None)
+    explainer = Explainer(machine_of(store.grammar), store, text)
+    return explainer.token_by_id(explainer.configurations_of(text), token, None)
 
 
 def explain_next_bytes(text: SlotText, data: bytes) -> Explanation:

@@ -22,6 +22,7 @@ from maskwright.decoding.explain.explanation import (
     NearToken,
     Position,
     listed,
+    mark_hint,
     position_of,
     shown_bytes,
 )
@@ -30,7 +31,6 @@ from maskwright.decoding.reference.interpreter import Interpreter
 from maskwright.decoding.reference.machine import Machine
 from maskwright.decoding.reference.parser import Stack
 from maskwright.decoding.reference.text_parser import END, Configuration, Refusal
-from maskwright.maskstore.table import schema
 from maskwright.maskstore.table.compiled import EngineTable
 from maskwright.maskstore.vocabulary.masks import tokens_of
 
@@ -44,9 +44,6 @@ MOST_NEAR = 8
 """Nearest allowed tokens that an explanation names."""
 FEW = 6
 """Most expected terminals that a summary lists."""
-
-
-_MARK = b"\xef\xbb\xbf"
 
 
 class Explainer:
@@ -83,8 +80,7 @@ class Explainer:
         attempts = self.attempts(refused, text[: good + 1], configurations[0].read)
         expected = self.expected_of(refused)
         why = attempts[0].why + (f"; expected {listed(expected)}" if 0 < len(expected) <= FEW else "")
-        if good == 0 and text.startswith(_MARK):
-            why += "; the text begins with a byte order mark, which is not part of it: remove it"
+        why += mark_hint(text, good)
         return Explanation(
             summary=f"not legal under grammar {self.grammar.name} at line {at.line}, column {at.column}: {why}",
             verdict="refused",
@@ -133,14 +129,17 @@ class Explainer:
             ),
         )
 
-    def other(self, configurations: list[Configuration], token: int, text: bytes | None) -> Explanation:
-        """Explain a token that spells no text: end of text, special, or an unknown id."""
+    def token_by_id(self, configurations: list[Configuration], token: int, text: bytes | None) -> Explanation:
+        """Explain a token of the store's vocabulary, or an unknown id. text : as in `token`."""
         assert self.store is not None
         vocabulary = self.store.vocabulary
         if not 0 <= token < vocabulary.size:
             what = f"token {clip(token)}"
             why = f"{what} is out of range: the vocabulary has the ids 0 to {vocabulary.size - 1}"
             return Explanation(self.grammar.name, what, "refused", why)
+        data = vocabulary.tokens[token]
+        if data and token not in vocabulary.eos:
+            return self.token(configurations, data, f"token {token} ({data!r})", text)
         shown = f"token {token} ({vocabulary.special.get(token, '')!r})"
         if token not in vocabulary.eos:
             why = f"{shown} stands for no text, so no grammar can allow it"
@@ -183,7 +182,7 @@ class Explainer:
                 )
             found["unfinished"] = f"a lexeme that may become {names}" if names else ""
             return found
-        lexemes, begin = self.machine.lexemes(text, configuration, self.trace.modes(configuration.stacks)[0])
+        lexemes, begin = self.machine.lexemes(text, configuration)
         found["n_lexemes"] = len(lexemes)
         found["lexemes"] = tuple(
             Lexeme(
@@ -256,8 +255,7 @@ class Explainer:
         Empty if the grammar has several modes, because choosing a mode needs the parser. Empty too
         if the lexer refuses the bytes.
         """
-        machine = self.machine
-        state = configurations[0].lexer
+        machine, state = self.machine, configurations[0].lexer
         if len(machine.mode_state) > 1:
             return ()
         found: list[int] = []
@@ -267,7 +265,7 @@ class Explainer:
             state = machine.next_state[state][klass]
             if state < 0:
                 return ()
-        live = self.machine.transducer.live[state]
+        live = machine.transducer.live[state]
         return (*self.names(found), *([f"({listed(self.names(live), 4)} under way)"] if live else []))
 
     def configurations_of(self, text: SlotText) -> list[Configuration]:
@@ -276,16 +274,8 @@ class Explainer:
         Raises: StoreError if the store's lexer or parser differs from what is built for its grammar
             now.
         """
-        table, memory = text.store.table, text.memory
-        transducer = self.machine.transducer
-        n = transducer.n_states
-        at = int(table[schema.NEXT_STATE])
-        known = table[at : at + transducer.next_state.size]
-        if int(table[schema.N_LEXER_STATES]) != n or not np.array_equal(known, transducer.next_state.ravel()):
-            raise StoreError(
-                f"the store of grammar {self.grammar.name} has a different lexer from the one that this version of maskwright builds for "
-                "it under this Python's Unicode; build the store anew"
-            )
+        memory = text.memory
+        self.machine.check_lexer(text.store.table)
         stacks = tuple(self._lifted(states) for states in text.stacks())
         lexer, wide, narrow, depth = (
             int(memory[p]) for p in (constants.LEXER, constants.COLUMN, constants.NARROW, constants.DEPTH)
@@ -336,9 +326,8 @@ class Explainer:
                 wanted = self.trace.lookahead_set(configuration)
                 then |= dict.fromkeys(self.trace.acceptable(configuration.stacks, wanted))
                 output = int(self.machine.transducer.end_output[configuration.lexer])
-                ended = (
-                    self.trace.emit(configuration, self.machine.transducer.outputs[output]) if output >= 0 else refusal
-                )
+                outputs = self.machine.transducer.outputs
+                ended = self.trace.emit(configuration, outputs[output]) if output >= 0 else refusal
                 if isinstance(ended, Configuration):
                     first |= dict.fromkeys(self.trace.expected(ended.stacks))
             else:
@@ -380,10 +369,9 @@ class Explainer:
             shown = f"with {shown_bytes(text[-1:])}" if text else "with that byte"
             if not live:
                 return f"no terminal begins {shown}"
-            mode = self.trace.modes(configuration.stacks)[0]
-            if text and self.machine.ends_before(text, configuration, mode):
+            if text and self.machine.ends_before(text, configuration):
                 return f"no terminal begins {shown}"
-            _, begin = ([], 0) if text is None else self.machine.lexemes(text[:-1], configuration, mode)
+            _, begin = ([], 0) if text is None else self.machine.lexemes(text[:-1], configuration)
             lexeme = shown_bytes(text[begin:-1]) if text is not None and begin < len(text) - 1 else ""
             if not lexeme and text is not None:
                 return f"no terminal that could stand here begins {shown}"
@@ -469,7 +457,4 @@ class Explainer:
 
 def _shared(a: bytes, b: bytes) -> int:
     """The length of the common prefix, in bytes."""
-    n = 0
-    while n < min(len(a), len(b)) and a[n] == b[n]:
-        n += 1
-    return n
+    return next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))

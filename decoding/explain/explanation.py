@@ -55,6 +55,12 @@ def position_of(text: bytes, offset: int) -> Position:
     )
 
 
+def mark_hint(text: bytes, offset: int) -> str:
+    """What to do about a text that is refused at its byte order mark; "" for others."""
+    is_mark = offset == 0 and text.startswith(b"\xef\xbb\xbf")
+    return "; the text begins with a byte order mark, which is not part of it: remove it" if is_mark else ""
+
+
 @dataclass(frozen=True, slots=True)
 class Lexeme:
     """A lexeme that was read.

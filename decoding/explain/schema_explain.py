@@ -14,15 +14,13 @@ from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema.shapes import Texts
 from maskwright.decoding.engine.arguments import plain_bytes
 from maskwright.decoding.engine.state import listed_bytes
-from maskwright.decoding.explain.explanation import Attempt, Explanation, Verdict, position_of, shown_bytes
+from maskwright.decoding.explain.explanation import Attempt, Explanation, Verdict, mark_hint, position_of, shown_bytes
 from maskwright.decoding.reference.json_texts import JsonInterpreter, bytes_allowed
 from maskwright.decoding.reference.json_words import Refusal
 from maskwright.maskstore.schema.compiled import SchemaTables
 
 MOST_REASONS = 4
 """Readings of an ambiguous text whose reasons are told."""
-
-_MARK = b"\xef\xbb\xbf"
 
 
 class _AutomatonReader:
@@ -71,8 +69,7 @@ class SchemaExplainer:
         why = f"{shown_bytes(text[good : good + 1])} cannot come here; allowed: {self._shown(readings)}"
         if refusals or not readings:
             why = str(refusals[0]) if refusals else "no text is legal"
-        if good == 0 and text.startswith(_MARK):
-            why += "; the text begins with a byte order mark, which is not part of it: remove it"
+        why += mark_hint(text, good)
         summary = f"not legal under {self.name} at line {at.line}, column {at.column}: {why}"
         return self._explanation("the text", "refused", summary, text, good, readings, refusals=refusals)
 

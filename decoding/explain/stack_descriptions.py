@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from maskwright.analysis.graphs import reachable
 from maskwright.decoding.explain.explanation import StackDescription
 from maskwright.decoding.reference.interpreter import Interpreter
 from maskwright.decoding.reference.parser import Stack
@@ -21,8 +22,8 @@ class StackDescriptions:
 
     def __init__(self, trace: Interpreter) -> None:
         self.trace = trace
-        self.machine = trace.machine
         self.automaton = trace.machine.automaton
+        self._known: dict[int, frozenset[int]] = {}
 
     def describe(self, stack: Stack, refuses: tuple[str, ...]) -> StackDescription:
         """A stack of the trace in words.
@@ -81,15 +82,13 @@ class StackDescriptions:
 
     def _corners(self, symbol: int) -> frozenset[int]:
         """A nonterminal, and the nonterminals that its derivations may begin with."""
-        known = self.machine.corners
+        known, grammar = self._known, self.automaton.grammar
         if symbol not in known:
-            grammar = self.automaton.grammar
-            seen, agenda = {symbol}, [symbol]
-            while agenda:
-                here = agenda.pop()
-                for rule in grammar.rules_of[here]:
-                    if rule.rhs and grammar.is_nonterminal(rule.rhs[0]) and rule.rhs[0] not in seen:
-                        seen.add(rule.rhs[0])
-                        agenda.append(rule.rhs[0])
-            known[symbol] = frozenset(seen)
+            found = reachable(
+                [symbol],
+                lambda here: [
+                    rule.rhs[0] for rule in grammar.rules_of[here] if rule.rhs and grammar.is_nonterminal(rule.rhs[0])
+                ],
+            )
+            known[symbol] = frozenset(found)
         return known[symbol]

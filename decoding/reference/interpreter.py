@@ -50,17 +50,6 @@ class Interpreter(TextParser):
             at = one
         return not live.can_shift(class_of[stack.top], kinds[stack], class_of[state])
 
-    def split_by_mode(self, configuration: Configuration) -> list[Configuration]:
-        """A configuration with no lexeme under way, split by the mode in which the next one begins.
-
-        With several modes, each mode that its stacks choose gives one configuration, in that mode's
-        start state. Any other configuration is returned alone.
-        """
-        if configuration.lexer != START_STATE or len(self.machine.mode_state) == 1:
-            return [configuration]
-        states = self.machine.mode_state
-        return [one._replace(lexer=states[mode]) for mode, one in self.by_mode(configuration)]
-
     def read(self, configurations: Iterable[Configuration], data: bytes) -> tuple[list[Configuration], list[Refusal]]:
         """The configurations after some bytes, and the refusals on the way.
 
@@ -85,16 +74,16 @@ class Interpreter(TextParser):
                     )
                 found[key] = configuration
                 continue
-            for here in self.split_by_mode(configuration):
+            ways = [configuration]
+            if configuration.lexer == START_STATE and len(machine.mode_state) > 1:
+                ways = [one._replace(lexer=machine.mode_state[mode]) for mode, one in self.by_mode(configuration)]
+            for here in ways:
                 klass = machine.byte_class[waiting[0]]
                 after = machine.next_state[here.lexer][klass]
                 if after == DEAD:
                     refused.append(Refusal("bytes", here))
                     continue
-                reached: Configuration | Refusal = here
-                output = machine.output[here.lexer][klass]
-                if output:
-                    reached = self.emit(here, transducer.outputs[output])
+                reached = self.emit(here, transducer.outputs[machine.output[here.lexer][klass]])
                 if isinstance(reached, Refusal):
                     refused.append(reached)
                 elif after == RESTART:
@@ -112,36 +101,36 @@ class Interpreter(TextParser):
                     agenda.append((reached._replace(lexer=after, column=column), waiting[1:]))
         return list(found.values()), refused
 
-    def backed_up(self, configuration: Configuration) -> tuple[list[Configuration], list[Refusal]]:
-        """The configurations if the lexeme under way fails and ends where it last could.
+    def backed_up(self, configuration: Configuration) -> list[Configuration | Refusal]:
+        """What comes if the lexeme under way fails and ends where it last could.
 
-        Returns them with the refusals on the way; ([], []) if the lexer cannot back up.
+        Returns the refusals on the way, then the configurations; [] if the lexer cannot back up.
         """
         transducer, lexer = self.machine.transducer, configuration.lexer
         terminal = transducer.fallback[lexer]
         if terminal < 0:
-            return [], []
+            return []
         emitted = () if terminal in self.grammar.ignored else (terminal,)
         reread = transducer.reread[lexer]
         after = self.emit(configuration, emitted + reread[0] if reread is not None else emitted)
         if isinstance(after, Refusal):
-            return [], [after]
+            return [after]
         if reread is not None:
-            return [after._replace(lexer=reread[1])], []
-        return self.read([after._replace(lexer=START_STATE)], transducer.pending[lexer])
+            return [after._replace(lexer=reread[1])]
+        found, refused = self.read([after._replace(lexer=START_STATE)], transducer.pending[lexer])
+        return [*refused, *found]
 
     def readings(self, configurations: Iterable[Configuration]) -> Iterator[Configuration | Refusal]:
         """All readings of the lexemes under way: each configuration, then backed up, and so on.
 
         Refusals on the way are yielded too.
         """
-        agenda = list(configurations)[::-1]
+        agenda: list[Configuration | Refusal] = [*reversed(list(configurations))]
         while agenda:
-            configuration = agenda.pop()
-            yield configuration
-            more, refused = self.backed_up(configuration)
-            yield from refused
-            agenda += more[::-1]
+            one = agenda.pop()
+            yield one
+            if isinstance(one, Configuration):
+                agenda += self.backed_up(one)[::-1]
 
     def lookahead_set(self, configuration: Configuration) -> tuple[int, ...]:
         """The lookahead set of a configuration: one of these terminals must be acceptable next.
@@ -174,21 +163,22 @@ class Interpreter(TextParser):
         """Why the text cannot end here; empty if it can."""
         transducer = self.machine.transducer
         refused: list[Refusal] = []
-        agenda = list(configurations)[::-1]
+        agenda: list[Configuration | Refusal] = [*reversed(list(configurations))]
         while agenda:
-            configuration = agenda.pop()
-            output = int(transducer.end_output[configuration.lexer])
+            one = agenda.pop()
+            if isinstance(one, Refusal):
+                refused.append(one)
+                continue
+            output = int(transducer.end_output[one.lexer])
             if output == RESTART:
-                more, why = self.backed_up(configuration)
-                refused += why
-                agenda += more[::-1]
+                agenda += self.backed_up(one)[::-1]
                 continue
             if output < 0:
-                refused.append(Refusal("unfinished", configuration))
+                refused.append(Refusal("unfinished", one))
                 continue
             # A newline that ends the text belongs to no further line, so blanks after it do not
             # count.
-            after = self.emit(configuration._replace(column=FIRST_COLUMN), transducer.outputs[output])
+            after = self.emit(one._replace(column=FIRST_COLUMN), transducer.outputs[output])
             if isinstance(after, Configuration):
                 after = self.close(after)
             if isinstance(after, Configuration):

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from maskwright.analysis.errors import GrammarError
+import numpy as np
+
+from maskwright.analysis.arrays import Int32
+from maskwright.analysis.errors import GrammarError, StoreError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.kept import cached_property
 from maskwright.analysis.lexing.lexemes import Lexemes
@@ -20,6 +23,7 @@ from maskwright.analysis.lr.tables import build_lr_tables
 from maskwright.decoding.reference.lexer import Lexer
 from maskwright.decoding.reference.text_parser import INSERTED, Configuration
 from maskwright.maskstore.automaton.stack_automaton import build_lexer_and_parser
+from maskwright.maskstore.table import schema
 
 
 class Machine:
@@ -59,21 +63,30 @@ class Machine:
         self.byte_class: list[int] = self.transducer.byte_class.tolist()
         self.is_newline: list[bool] = self.transducer.is_newline.tolist()
         self.mode_state: list[int] = self.transducer.mode_state.tolist()
-        self._modes = modes
-        self.corners: dict[int, frozenset[int]] = {}
-        """A cache of explanations: the nonterminals that each nonterminal's text may begin with."""
+        self.modes = modes
 
     @cached_property
     def lexer(self) -> Lexer:
         """The longest match of the terminals, in the lexing modes."""
-        return Lexer(Lexemes(self.grammar, lambda _, __: True, self._modes, STATE_LIMIT))
+        return Lexer(Lexemes(self.grammar, lambda _, __: True, self.modes, STATE_LIMIT))
 
-    def lexemes(self, text: bytes, configuration: Configuration, mode: int) -> tuple[list[tuple[int, int, int]], int]:
+    def check_lexer(self, table: Int32) -> None:
+        """Refuse the table of a store that has another lexer than this one.
+
+        Raises: StoreError if it has.
+        """
+        at, built = int(table[schema.NEXT_STATE]), self.transducer.next_state
+        known = table[at : at + built.size]
+        if int(table[schema.N_LEXER_STATES]) != len(built) or not np.array_equal(known, built.ravel()):
+            raise StoreError(
+                f"the store of grammar {self.grammar.name} has a different lexer from the one that this version of maskwright builds for "
+                "it under this Python's Unicode; build the store anew"
+            )
+
+    def lexemes(self, text: bytes, configuration: Configuration) -> tuple[list[tuple[int, int, int]], int]:
         """The lexemes of a text up to a configuration of its reading.
 
         Ignored lexemes are included. Terminals that the layout inserted have no length.
-
-        mode : in which the lexeme under way is lexed.
 
         Returns a list of (terminal, begin, end), and the offset at which the lexeme under way
             begins.
@@ -96,6 +109,7 @@ class Machine:
                 lexeme, end, _ = self.lexer.scan(own_mode, text, at)
             found.append((terminal, at, end))
             at = end
+        mode = self.mode_of[configuration.stacks[0].top]
         while at < len(text):
             lexeme, end, state = self.lexer.scan(mode, text, at)
             if lexeme not in self.grammar.ignored or (state >= 0 and self.lexer.known.reads_on[state]):
@@ -104,9 +118,9 @@ class Machine:
             at = end
         return found, at
 
-    def ends_before(self, text: bytes, configuration: Configuration, mode: int) -> bool:
+    def ends_before(self, text: bytes, configuration: Configuration) -> bool:
         """Whether a lexeme ends just before the last byte, and none begins with that byte."""
-        _, begin = self.lexemes(text[:-1], configuration, mode)
+        mode, (_, begin) = self.mode_of[configuration.stacks[0].top], self.lexemes(text[:-1], configuration)
         terminal, end, _ = self.lexer.scan(mode, text[:-1], begin)
         return terminal >= 0 and end == len(text) - 1 and self.lexer.scan(mode, text, end)[2] < 0
 

@@ -1,6 +1,6 @@
 """LR parsing of a text's terminals with its layout, one after another, with a reason for each stop.
 
-How the text is cut into terminals is for others to say (`interpreter`, `lint.reading`). Those that
+How the text is cut into terminals is for others to say (`interpreter`, `lint.texts`). Those that
 the layout inserts are added here.
 """
 
@@ -175,14 +175,9 @@ class TextParser:
             configuration = after
         return self._feed(configuration, END, "end")
 
-    def modes(self, stacks: Sequence[Stack]) -> list[int]:
-        """The lexing modes of some stacks, without repeats."""
-        return list(dict.fromkeys(self.mode_of[stack.top] for stack in stacks))
-
     def by_mode(self, configuration: Configuration) -> list[tuple[int, Configuration]]:
         """A configuration split by the lexing modes that its stacks choose."""
-        stacks, mode_of = configuration.stacks, self.mode_of
-        return [
-            (mode, configuration._replace(stacks=tuple(stack for stack in stacks if mode_of[stack.top] == mode)))
-            for mode in self.modes(stacks)
-        ]
+        by_mode: dict[int, list[Stack]] = {}
+        for stack in configuration.stacks:
+            by_mode.setdefault(self.mode_of[stack.top], []).append(stack)
+        return [(mode, configuration._replace(stacks=tuple(stacks))) for mode, stacks in by_mode.items()]

@@ -18,7 +18,8 @@ from maskwright.analysis.errors import UnknownNameError
 from maskwright.analysis.loading import load_grammar
 from maskwright.cli import app
 from maskwright.lint import lint_grammar
-from maskwright.lint.places import place_of_rule, rules_in_text
+from maskwright.lint.facts import Facts
+from maskwright.lint.rules import rules_in_text
 
 CLEAN = 'start: "a" "b"\n'
 DEAD = CLEAN + 'dead: "c"\n'
@@ -132,7 +133,8 @@ def test_findings_that_are_meant(runner: CliRunner) -> None:
 
 def test_places_of_helper_rules_and_templates() -> None:
     grammar = grammar_of('start: list{item} item*\nlist{x}: x ("," x)*\nitem: "a" | "b"~2..60\n')
-    places = {name: place_of_rule(grammar, grammar.n_terminals + i) for i, name in enumerate(grammar.nonterminals)}
+    facts = Facts(grammar, "x")
+    places = {name: facts.at_rule(name) for name in grammar.nonterminals}
     assert places["start"] == (1, 1) and places["item"] == (3, 1)
     assert {place for name, place in places.items() if "list" in name} == {(2, 1)}
     assert {place for name, place in places.items() if "item" in name and "list" not in name} <= {(3, 1)}

@@ -21,9 +21,8 @@ from maskwright.analysis.lexing.modes import _distinct_rows, lexing_modes
 from maskwright.analysis.loading import parse_grammar
 from maskwright.lint import backup, dead, lexings, lint_grammar
 from maskwright.lint import facts as facts_module
-from maskwright.lint.facts import Facts
+from maskwright.lint.facts import Facts, remembered
 from maskwright.lint.finding import Report
-from maskwright.lint.remembered import remembered
 
 LONGEST = "// maskwright: lexing = longest\n"
 

@@ -25,7 +25,7 @@ from maskwright.decoding.explain import explain_text
 from maskwright.decoding.matcher import Matcher
 from maskwright.lint.conflicts import Ambiguity, _Search
 from maskwright.lint.facts import Facts
-from maskwright.lint.texts import Tree
+from maskwright.lint.texts import Tree, cheapest_ways
 from maskwright.stores.build import build_store
 
 CASES = tomllib.loads((TESTS / "data/cases/engine.toml").read_text(encoding="utf-8"))["case"]
@@ -115,6 +115,29 @@ def test_side_by_side_by_trying(seed: int) -> None:
             second, after = lexer.longest(0, text, end)
             if second >= 0 and after == len(text):
                 assert said[first] >> second & 1, (text, first, second)
+
+
+def test_cheapest_ways_are_found_cheapest_first() -> None:
+    for seed in range(300):
+        rng = random.Random(seed)
+        n = rng.randrange(1, 8)
+        edges = [[(rng.randrange(4), rng.randrange(n), k) for k in range(rng.randrange(4))] for _ in range(n)]
+        cost = [0.0, *[float("inf")] * (n - 1)]
+        for _ in range(n):
+            for node, ways in enumerate(edges):
+                for more, target, _ in ways:
+                    cost[target] = min(cost[target], cost[node] + more)
+        found = cheapest_ways(0, edges.__getitem__)
+        assert set(found) == {node for node in range(n) if cost[node] < float("inf")}
+        prices = []
+        for node, labels in found.items():
+            at, price = 0, 0
+            for label in labels:
+                more, at, _ = edges[at][label]
+                price += more
+            assert (at, price) == (node, cost[node])
+            prices.append(price)
+        assert prices == sorted(prices)
 
 
 def test_pairs_that_never_stand_side_by_side() -> None:

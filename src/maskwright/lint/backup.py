@@ -9,7 +9,7 @@ from maskwright.analysis.lexing.encoding import Transducer
 from maskwright.analysis.lexing.lexemes import check_literals
 from maskwright.analysis.lexing.transducer import STATE_LIMIT
 from maskwright.lint.facts import Facts
-from maskwright.lint.finding import Finding, listed, shown
+from maskwright.lint.finding import NO_STORE, Finding, listed, shown
 
 MANY_LEXEMES = 2
 """Backing up over more lexemes than this is reported."""
@@ -29,36 +29,30 @@ def backing_up(facts: Facts) -> Iterator[Finding]:
     check_literals(grammar, STATE_LIMIT)
     _ = facts.modes  # compute these first: their errors are not the transducer's
     try:
-        transducer = facts.transducer
+        yield from _long(facts, facts.transducer)
     except LimitError as error:
         # Two terminals may differ too late. The finding is placed at the one that goes on.
         terminals = error.terminals[:2] if isinstance(error, BackupError) else ()
+        remedy = "make these terminals differ sooner, or let the rules build what only the longer one can spell"
+        if grammar.lexing == "longest" and len(facts.modes) == 1:
+            remedy += "; lexing='contextual' helps where no parser state accepts both"
         yield facts.finding(
             "endless-backup" if isinstance(error, BackupError) else "too-large",
             "error",
             facts.at_terminal(terminals[-1]) if terminals else (0, 0),
             facts.without_name(error),
-            "no store can be built, so no mask can be made",
-            "make these terminals differ sooner, or let the rules build what only the longer one can spell"
-            + (
-                ""
-                if grammar.lexing == "contextual" or len(facts.modes) > 1
-                else "; lexing='contextual' helps where no parser state accepts both"
-            ),
+            NO_STORE,
+            remedy,
         )
-        return
     except GrammarError as error:
-        newline = grammar.layout.newline if grammar.layout else -1
         yield facts.finding(
             "layout-newline",
             "error",
-            facts.at_terminal(newline) if newline >= 0 else (0, 0),
+            facts.at_terminal(grammar.newline) if grammar.newline >= 0 else (0, 0),
             facts.without_name(error),
-            "no store can be built, so no mask can be made",
+            NO_STORE,
             r"write the newline as in (\r?\n[\t ]*)+, and let no other terminal go on past it",
         )
-        return
-    yield from _long(facts, transducer)
 
 
 def _long(facts: Facts, transducer: Transducer) -> Iterator[Finding]:

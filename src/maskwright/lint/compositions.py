@@ -12,16 +12,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from maskwright.analysis.arguments import as_strings
 from maskwright.analysis.composition.compose import Composition, InJsonString, Part, read_used_parts
-from maskwright.analysis.errors import UnknownNameError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.analysis.loading.names import DIRECTIVE, grammar_text
 from maskwright.analysis.marks import MARK, mark
 from maskwright.analysis.nesting import on_own_stack
 from maskwright.analysis.schema.load import JsonSchema
-from maskwright.lint.finding import CODES, Finding, Report
+from maskwright.lint.finding import NO_STORE, Finding, Report, codes_of
 from maskwright.lint.run import lint_grammar
 from maskwright.lint.schemas import lint_schema
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
@@ -49,15 +46,26 @@ def lint_composition(
     Raises: UnknownNameError if `allow` has an unknown code; and as `read_composition`,
         `lint_grammar` and `lint_schema`.
     """
-    wanted = frozenset(as_strings("allow", allow, "a list of codes of findings"))
-    for code in sorted(wanted):
-        if code not in CODES:
-            raise UnknownNameError(f"no finding has the code {code!r}" + suggestion(code, sorted(CODES)))
+    wanted = codes_of(allow)
     given = None if vocabulary is None else as_vocabulary(vocabulary)
     if isinstance(source, Composition):
         return _report(source, given, file or source.name, wanted, {}, [])
     found, unused = read_used_parts(source)
-    findings = [] if "unused-part" in wanted else [_unused(file or found.name, *one) for one in unused]
+    findings = [
+        Finding(
+            "unused-part",
+            "error",
+            file or found.name,
+            line,
+            1,
+            f"no rule uses {name}, which stands for a part",
+            NO_STORE,
+            f"use {name} in a rule, or remove the line",
+            part=name,
+        )
+        for name, line in unused
+        if "unused-part" not in wanted
+    ]
     if isinstance(found, Grammar):
         report = lint_grammar(found, given, file=file, allow=wanted)
         return replace(report, findings=(*findings, *report.findings))
@@ -127,20 +135,6 @@ def _of_part(part: Part, vocabulary: Vocabulary | None, allow: frozenset[str]) -
     return None
 
 
-def _unused(file: str, name: str, line: int) -> Finding:
-    return Finding(
-        "unused-part",
-        "error",
-        file,
-        line,
-        1,
-        f"no rule uses {name}, which stands for a part",
-        "no store can be built, so no mask can be made",
-        f"use {name} in a rule, or remove the line",
-        part=name,
-    )
-
-
 def _with_bytes_of_marks(vocabulary: Vocabulary | None) -> Vocabulary | None:
     """The vocabulary with tokens for the marks, so that no part is taken for one without bytes."""
     if vocabulary is None:
@@ -160,13 +154,10 @@ def _namer(parts: tuple[Part, ...]) -> Callable[[str], str]:
 
 
 def _renamed(finding: Finding, named: Callable[[str], str]) -> Finding:
-    return replace(
-        finding,
-        message=named(finding.message),
-        decoding=named(finding.decoding),
-        remedy=named(finding.remedy),
-        example=named(finding.example),
-    )
+    words: dict[str, Any] = {
+        word: named(getattr(finding, word)) for word in ("message", "decoding", "remedy", "example")
+    }
+    return replace(finding, **words)
 
 
 __all__ = ["lint_composition"]

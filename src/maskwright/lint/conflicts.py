@@ -22,8 +22,7 @@ from maskwright.analysis.lr.encoding import ACCEPT
 from maskwright.analysis.nesting import MOST_NESTED, on_own_stack
 from maskwright.decoding.reference.parser import Parser
 from maskwright.lint.facts import Facts
-from maskwright.lint.finding import Finding, Severity, listed, plural, shown
-from maskwright.lint.places import Place, place_of_name
+from maskwright.lint.finding import Finding, Place, Severity, listed, plural, shown
 from maskwright.lint.remedies import one_action, one_lexing
 from maskwright.lint.texts import Tree, TreeStack, reduced, states_of
 
@@ -39,6 +38,7 @@ MAX_BRANCHES = 8
 """Stacks that are followed after each of the two actions compared."""
 
 
+SHIFTS = "the parser shifts rather than reduces, and reduces by the first rule"
 FREE = "it costs nothing: whatever can follow one reading can also follow the other, so only one is followed, and no mask is smaller"
 
 
@@ -61,8 +61,9 @@ def conflict_findings(facts: Facts) -> Iterator[Finding]:
         items = tuple(a.items for a in conflict.actions if a.kind == "reduce")
         groups.setdefault((conflict.kind, items), []).append(conflict)
     search = _Search(facts)
+    n_searched = MAX_GROUPS if facts.has_lexer else 0
     for number, members in enumerate(groups.values()):
-        yield _finding(facts, search if number < MAX_GROUPS else None, members)
+        yield _finding(facts, search if number < n_searched else None, members)
 
 
 def mode_findings(facts: Facts) -> Iterator[Finding]:
@@ -75,59 +76,50 @@ def mode_findings(facts: Facts) -> Iterator[Finding]:
     if found is None:
         return
     conflict = next((c for c in conflicts(grammar) if (c.state, c.terminal) == (found.state, found.column)), None)
-    reducing = [] if conflict is None else [action for action in conflict.actions if action.kind == "reduce"]
-    rule = rule_name(reducing[0].items[0].partition(" :")[0]) if reducing else ""
-    example = [] if conflict is None or conflict.example is None else list(conflict.example)
+    example = None if conflict is None else conflict.example
     read = " ".join(map(facts.name, [*example, *found.columns[1:]] if example else found.columns))
     do = "stand" if found.states else "may stand"
     is_refused = grammar.conflicts == "all"
     yield facts.finding(
         "mode-conflict",
         "error" if is_refused else "info",
-        place_of_name(grammar, rule) if rule else (0, 0),
+        (0, 0) if conflict is None else _place_of(facts, conflict),
         f"after {read}, parses of one text {do} where different terminals compete",
         "one lexer cannot serve both: the grammar has no store"
         if is_refused
         else "one lexer cannot serve both, so conflicts are decided as Lark decides them: the parser shifts rather than reduces",
         facts.remedy("left-factor the rules so that one parse is left there", one_lexing(grammar), one_action(grammar)),
-        "" if conflict is None or conflict.example is None else _leading_text(facts, conflict),
+        "" if conflict is None else _leading_text(facts, conflict),
     )
+
+
+def _place_of(facts: Facts, conflict: Conflict) -> Place:
+    """The place of the rule that the first reduction of a conflict is by."""
+    reducing = next(action for action in conflict.actions if action.kind == "reduce")
+    return facts.at_rule(reducing.items[0].partition(" :")[0])
 
 
 def _finding(facts: Facts, search: _Search | None, members: list[Conflict]) -> Finding:
     """The finding for one group of conflicts. search : None if no texts are searched."""
+    grammar = facts.grammar
     first = min(members, key=lambda c: (c.example is None, len(c.example or ())))
-    reducing = next(action for action in first.actions if action.kind == "reduce")
-    rule = rule_name(reducing.items[0].partition(" :")[0])
-    symbol = next(
-        (
-            s
-            for s in range(facts.grammar.n_terminals, facts.grammar.n_terminals + facts.grammar.n_nonterminals)
-            if rule_name(facts.grammar.symbol_name(s)) == rule
-        ),
-        None,
-    )
-    place = (0, 0) if symbol is None else facts.at_rule(symbol)
-    before = listed(list(dict.fromkeys(c.terminal_name for c in members)))
-    actions = [f"{action.kind}: {listed(list(action.items), 3)}" for action in first.actions]
-    what = "\n".join([f"{first.kind} conflict before {before}", *actions])
-    if len(members) > 1:
-        what = what.replace("\n", f" ({plural(len(members), 'cell')} of the tables)\n", 1)
-    if first.example_text:
-        what += f"\nafter: {first.example_text}"
+    place = _place_of(facts, first)
+    cells = f" ({plural(len(members), 'cell')} of the tables)" if len(members) > 1 else ""
+    what = f"{first.kind} conflict before {listed(list(dict.fromkeys(c.terminal_name for c in members)))}{cells}"
+    what += "".join(f"\n{action.kind}: {listed(list(action.items), 3)}" for action in first.actions)
+    what += f"\nafter: {first.example_text}" if first.example_text else ""
+    nothing = grammar.lexing == "nfa"
+    follows_all = grammar.conflicts == "all" or nothing
+    is_free = follows_all and not nothing and not any(facts.is_followed(c.state, c.terminal) for c in members)
     stacks = [] if search is None else search.stacks_before(first)
     lead = _leading_text(facts, first)
     ambiguity = None if search is None else search.ambiguity(first, stacks)
-    policy = facts.grammar.conflicts
-    is_free = policy == "all" and not any(facts.is_followed(c.state, c.terminal) for c in members)
-    nothing = facts.grammar.lexing == "nfa"
-    if ambiguity is not None:
-        is_shifted = policy == "shift" and not nothing
-        is_taken = not is_shifted or search is None or search.is_taken(ambiguity.first.terminals())
-        return _ambiguity(facts, ambiguity, place, what, is_taken, is_free and not nothing)
-    if is_free and not nothing:
+    if search is not None and ambiguity is not None:
+        is_taken = follows_all or search.is_taken(ambiguity.first.terminals())
+        return _ambiguity(facts, ambiguity, place, what, is_taken, is_free)
+    if is_free:
         return facts.finding("conflict", "info", place, what, FREE, "none for masks", lead)
-    if policy == "all" or nothing:
+    if follows_all:
         return facts.finding(
             "conflict",
             "info",
@@ -143,7 +135,7 @@ def _finding(facts: Facts, search: _Search | None, members: list[Conflict]) -> F
         "warning",
         place,
         what,
-        "the parser shifts rather than reduces, and reduces by the first rule: "
+        f"{SHIFTS}: "
         + (
             "the text below is refused though the rules allow it"
             if refused
@@ -157,35 +149,33 @@ def _finding(facts: Facts, search: _Search | None, members: list[Conflict]) -> F
 def _ambiguity(facts: Facts, ambiguity: Ambiguity, place: Place, what: str, is_taken: bool, is_free: bool) -> Finding:
     """The finding for a conflict by which a text has two readings.
 
-    is_taken : whether the parser, where it shifts, takes the text in one of the two ways.
+    is_taken : whether the parser takes the text, perhaps in one of the two ways only.
     is_free : whether following all actions costs nothing.
     """
-    policy, nothing = facts.grammar.conflicts, facts.grammar.lexing == "nfa"
     text = _text_of(facts, ambiguity.first)
     one, two = _apart(ambiguity)
     if text is None:
         what += f"\nsentence: {' '.join(map(facts.name, ambiguity.first.terminals()))}"
     readings = f"\nreading 1: {bracketed(facts, one)}\nreading 2: {bracketed(facts, two)}"
-    severity: Severity = "warning" if policy == "all" or nothing else "info"
+    severity: Severity = "warning"
     decoding, remedy = (
-        "the parser shifts rather than reduces, and reduces by the first rule: one reading is left, and the text is allowed",
+        f"{SHIFTS}: one reading is left, and the text is allowed",
         "write the rules so that one reading is left (a rule for each level of precedence), or say that this is meant: "
         "// lint: allow ambiguity",
     )
     if not is_taken:
-        severity, decoding = (
-            "warning",
-            "the parser shifts rather than reduces, and reduces by the first rule: that leaves neither, and the text is refused",
-        )
+        decoding = f"{SHIFTS}: that leaves neither, and the text is refused"
         remedy = "write the rules so that one reading is left" + _or_all(facts)
-    if is_free:
+    elif is_free:
         severity, decoding = "info", FREE
         remedy = "none for masks; for a parser that makes trees give each level of precedence a rule"
-    elif policy == "all":
+    elif facts.grammar.conflicts == "all":
         decoding = (
             "both readings are followed on stacks of their own; each such place in a text adds stacks, and past the limit on readings "
             "a text is refused with a LimitError"
         )
+    elif facts.grammar.lexing != "nfa":
+        severity = "info"
     return facts.finding("ambiguity", severity, place, what + readings, decoding, remedy, text or "")
 
 
@@ -196,22 +186,15 @@ def _or_all(facts: Facts) -> str:
 
 def _leading_text(facts: Facts, conflict: Conflict) -> str:
     """A text that leads to a conflict, or ""."""
-    if conflict.example is None:
-        return ""
-    try:
-        text = facts.text(conflict.example)
-    except ValueError:  # without a lexer only the terminals' names can be shown
-        return ""
+    # Without a lexer only the terminals' names can be shown.
+    text = facts.text(conflict.example) if conflict.example is not None and facts.has_lexer else None
     return "" if text is None else shown(text)
 
 
 def _text_of(facts: Facts, tree: Tree) -> str | None:
     """A sentence as a text; None if the text is not accepted."""
-    try:
-        text = facts.writer.text(tuple(tree.terminals()))
-        return None if text is None or not facts.reader.read(text).accepted else shown(text)
-    except ValueError:
-        return None
+    text = facts.writer.text(tuple(tree.terminals()))
+    return None if text is None or not facts.reader.read(text).accepted else shown(text)
 
 
 def _apart(ambiguity: Ambiguity) -> tuple[Tree, Tree]:
@@ -232,11 +215,7 @@ def bracketed(facts: Facts, tree: Tree) -> str:
 
     A chain of rules with one part each is written as ``a>..>z[...]``. Empty parts are left out.
     """
-    rules = facts.parsed
-    try:
-        lexemes = facts.writer.lexemes
-    except ValueError:
-        lexemes = {}
+    rules, lexemes = facts.parsed, facts.writer.lexemes
 
     def leaf(terminal: int) -> str:
         lexeme = lexemes.get(terminal)
@@ -267,16 +246,13 @@ class _Search:
     """Searches texts of conflicts, in order, with one budget of steps for all of them."""
 
     def __init__(self, facts: Facts) -> None:
-        self.facts = facts
-        self.tables = facts.all_tables
-        self.rules = facts.parsed
-        self.n_terminals = self.rules.n_terminals
+        self.facts, self.tables, self.rules = facts, facts.all_tables, facts.parsed
         self.n_steps = MAX_STEPS
 
     def reduce(self, stack: TreeStack, rule: int) -> TreeStack | None:
         """The stack after a reduction; None if the automaton has no such stack."""
-        lhs, rhs = self.rules.rules[rule].lhs, self.rules.rules[rule].rhs
-        return reduced(self.facts.automaton, stack, len(rhs), lhs)
+        found = self.rules.rules[rule]
+        return reduced(self.facts.automaton, stack, len(found.rhs), found.lhs)
 
     def closed(self, stacks: list[TreeStack], terminal: int) -> list[TreeStack]:
         """The stacks, and all stacks that reductions before a terminal make of them."""
@@ -294,18 +270,18 @@ class _Search:
 
     def shifted(self, stacks: list[TreeStack], terminal: int) -> list[TreeStack]:
         """The stacks after a terminal."""
-        found: list[TreeStack] = []
-        for stack in self.closed(stacks, terminal):
-            for action in self.tables.actions(stack[0], terminal):
-                if 0 < action < ACCEPT:
-                    found.append((action - 1, Tree(terminal), stack))
-        return found
+        return [
+            (action - 1, Tree(terminal), stack)
+            for stack in self.closed(stacks, terminal)
+            for action in self.tables.actions(stack[0], terminal)
+            if 0 < action < ACCEPT
+        ]
 
     def stacks_before(self, conflict: Conflict) -> list[TreeStack]:
         """The stacks with the conflict's state on top, after its example, before its terminal."""
         if conflict.example is None or len(conflict.example) > MAX_DEPTH:
             return []
-        is_end = conflict.terminal == self.n_terminals
+        is_end = conflict.terminal == self.rules.n_terminals
         stacks: list[TreeStack] = [(0, None, None)]
         for terminal in conflict.example if is_end else conflict.example[:-1]:
             stacks = self.shifted(stacks, terminal)
@@ -316,22 +292,18 @@ class _Search:
 
         At the end of the text these are the stacks after the action alone.
         """
-        found = []
+        found: list[list[TreeStack]] = []
         for action in self.tables.actions(conflict.state, conflict.terminal):
+            after = self.reduce(stack, -action - 1) if action < 0 else None
             if action == ACCEPT:
                 found.append([stack])
             elif action > 0:
                 found.append([(action - 1, Tree(conflict.terminal), stack)])
-            else:
-                after = self.reduce(stack, -action - 1)
-                if after is None:
-                    continue
-                if conflict.terminal == self.n_terminals:
-                    found.append(
-                        [s for s in self.closed([after], conflict.terminal) if s[0] == self.facts.automaton.accepting]
-                    )
-                else:
-                    found.append(self.shifted([after], conflict.terminal))
+            elif after is not None and conflict.terminal == self.rules.n_terminals:
+                accepting = self.facts.automaton.accepting
+                found.append([s for s in self.closed([after], conflict.terminal) if s[0] == accepting])
+            elif after is not None:
+                found.append(self.shifted([after], conflict.terminal))
         return [stacks for stacks in found if stacks]
 
     def ambiguity(self, conflict: Conflict, stacks: list[TreeStack]) -> Ambiguity | None:
@@ -340,24 +312,18 @@ class _Search:
         Returns None if none was found within the budget.
         """
         for stack in stacks[:3]:
-            branches = self.branches(conflict, stack)
-            for i, left in enumerate(branches):
-                for right in branches[i + 1 :]:
-                    found = self._meet(list(itertools.product(left[:MAX_BRANCHES], right[:MAX_BRANCHES])))
-                    if found is not None:
-                        return found
+            for left, right in itertools.combinations(self.branches(conflict, stack), 2):
+                found = self._meet(itertools.product(left[:MAX_BRANCHES], right[:MAX_BRANCHES]))
+                if found is not None:
+                    return found
         return None
 
-    def _meet(self, pairs: list[tuple[TreeStack, TreeStack]]) -> Ambiguity | None:
+    def _meet(self, pairs: Iterable[tuple[TreeStack, TreeStack]]) -> Ambiguity | None:
         """Read on with both stacks of a pair until they are equal, then complete them."""
-        try:
-            writer = self.facts.writer
-        except ValueError:
-            return None
-        agenda = [(0, number, one, two) for number, (one, two) in enumerate(pairs)]
-        count = len(agenda)
+        writer, completed = self.facts.writer, self.facts.automaton.completed
+        agenda = [(0, number, *pair) for number, pair in enumerate(pairs)]
+        number = itertools.count(len(agenda))
         known: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
-        completed = self.facts.automaton.completed
         budget = self.n_steps // 3
         while agenda and budget > 0:
             cost, _, one, two = heapq.heappop(agenda)
@@ -366,30 +332,22 @@ class _Search:
                 continue
             known.add(states)
             if states[0] == states[1]:
-                whole = writer.completion(one)
-                other = writer.completion(two)
+                whole, other = writer.completion(one), writer.completion(two)
                 if whole is not None and other is not None and whole != other:
                     return Ambiguity(whole, other)
                 continue
-            following: list[tuple[int, TreeStack, TreeStack]] = []
-            for rule in completed[one[0]]:
-                if (after := self.reduce(one, rule)) is not None:
-                    following.append((cost, after, two))
-            for rule in completed[two[0]]:
-                if (after := self.reduce(two, rule)) is not None:
-                    following.append((cost, one, after))
+            following = [(cost, after, two) for rule in completed[one[0]] if (after := self.reduce(one, rule))]
+            following += [(cost, one, after) for rule in completed[two[0]] if (after := self.reduce(two, rule))]
             targets = dict(writer.moves[two[0]])
             for symbol, target in writer.moves[one[0]]:
-                other_target = targets.get(symbol)
-                if other_target is not None:
+                if symbol in targets:
                     tree = writer.tree_of(symbol)
-                    following.append((cost + writer.cost[symbol], (target, tree, one), (other_target, tree, two)))
+                    following.append((cost + writer.cost[symbol], (target, tree, one), (targets[symbol], tree, two)))
             budget -= 1 + len(following)
             self.n_steps -= 1 + len(following)
-            for price, left, right in following:
-                if len(states[0]) < MAX_DEPTH and len(states[1]) < MAX_DEPTH:
-                    count += 1
-                    heapq.heappush(agenda, (price, count, left, right))
+            if max(map(len, states)) < MAX_DEPTH:
+                for price, left, right in following:
+                    heapq.heappush(agenda, (price, next(number), left, right))
         return None
 
     def is_taken(self, terminals: Iterable[int]) -> bool:
@@ -399,16 +357,11 @@ class _Search:
 
     def refused(self, conflict: Conflict, stacks: list[TreeStack]) -> str | None:
         """A text that the parser refuses, though an action that it does not take derives it."""
-        try:
-            writer, reader = self.facts.writer, self.facts.reader
-        except ValueError:
-            return None
         found: list[bytes] = []
         for stack in stacks[:3]:
-            for branch in self.branches(conflict, stack)[1:]:
-                for after in branch:
-                    tree = writer.completion(after)
-                    text = None if tree is None else writer.text(tuple(tree.terminals()))
-                    if text is not None and not reader.read(text).accepted:
-                        found.append(text)
+            for after in itertools.chain.from_iterable(self.branches(conflict, stack)[1:]):
+                tree = self.facts.writer.completion(after)
+                text = None if tree is None else self.facts.writer.text(tuple(tree.terminals()))
+                if text is not None and not self.facts.reader.read(text).accepted:
+                    found.append(text)
         return shown(min(found, key=lambda text: (len(text), text))) if found else None

@@ -48,40 +48,28 @@ def no_text(facts: Facts, found: Sequence[Finding]) -> list[Finding]:
     Cost: where conflicts are decided by a shift, that of `Live`. If `found` makes it likely, also a
         store of 257 tokens and a shortest ending.
     """
+    why = ""
     try:
         if _is_emptied_by_shifts(facts.grammar):
-            return [
-                facts.finding(
-                    "no-text",
-                    "error",
-                    facts.at_rule(facts.grammar.start),
-                    "no text of the grammar can be finished: its conflicts are decided by a shift, and then every text lacks something",
-                    "no store is made",
-                    "left-factor the rules with conflicts, or load the grammar with conflicts='all' (--conflicts all)",
-                )
-            ]
+            why = "its conflicts are decided by a shift, and then every text lacks something"
+            remedy = "left-factor the rules with conflicts, or load the grammar with conflicts='all' (--conflicts all)"
     except (GrammarError, LimitError):
         pass  # the checks of the parser report it too
-    if not any(finding.code in _SUSPICIOUS and finding.severity != "info" for finding in found):
+    if not why and any(finding.code in _SUSPICIOUS and finding.severity != "info" for finding in found):
+        try:
+            refuse_dead(build_engine_table(facts.grammar, _BYTES))
+        except DeadEndError:
+            why = "terminals in other findings join or take lexemes that every text needs"
+            remedy = "mend what the other findings name"
+        except (GrammarError, LimitError) as error:
+            # A check of lexing may have reported the same error.
+            if not any(facts.without_name(error) in finding.message for finding in found):
+                facts.notes.append(f"whether any text can be finished: {facts.without_name(error)}")
+    if not why:
         return []
-    try:
-        refuse_dead(build_engine_table(facts.grammar, _BYTES))
-    except DeadEndError:
-        return [
-            facts.finding(
-                "no-text",
-                "error",
-                facts.at_rule(facts.grammar.start),
-                "no text of the grammar can be finished: terminals in other findings join or take lexemes that every text needs",
-                "no store is made",
-                "mend what the other findings name",
-            )
-        ]
-    except (GrammarError, LimitError) as error:
-        # A check of lexing may have reported the same error.
-        if not any(facts.without_name(error) in finding.message for finding in found):
-            facts.notes.append(f"whether any text can be finished: {facts.without_name(error)}")
-    return []
+    message = f"no text of the grammar can be finished: {why}"
+    place = facts.at_rule(facts.grammar.symbol_name(facts.grammar.start))
+    return [facts.finding("no-text", "error", place, message, "no store is made", remedy)]
 
 
 def _is_emptied_by_shifts(grammar: Grammar) -> bool:

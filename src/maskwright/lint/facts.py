@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import replace
-from typing import Literal
+from functools import wraps
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, TerminalError
 from maskwright.analysis.fronts.neighbours import neighbours
-from maskwright.analysis.grammar.grammar import Conflicts, Grammar
-from maskwright.analysis.grammar.lark_files import position_of
+from maskwright.analysis.grammar.grammar import Conflicts, Grammar, Terminal
+from maskwright.analysis.grammar.lark_files import position_of, rule_name
 from maskwright.analysis.grammar.normalise import reduce
+from maskwright.analysis.kept import cached_property
 from maskwright.analysis.lexing.encoding import Transducer
 from maskwright.analysis.lexing.lexemes import Lexemes
 from maskwright.analysis.lexing.modes import Modes, lexing_modes
@@ -31,13 +34,12 @@ from maskwright.analysis.lr.merging import has_conflicts, merge
 from maskwright.analysis.lr.splits import is_lexed_by_endless_rules
 from maskwright.analysis.lr.tables import tables_of
 from maskwright.analysis.regex.dfa import Dfa, difference
-from maskwright.lint.finding import Finding, Severity
+from maskwright.lint.finding import Finding, Place, Severity
 from maskwright.lint.lexer import Lexer
-from maskwright.lint.places import Place, place_of_rule, place_of_terminal
-from maskwright.lint.reading import Reader
 from maskwright.lint.remedies import Remedy, Trials
-from maskwright.lint.remembered import remembered
-from maskwright.lint.texts import Writer
+from maskwright.lint.texts import Reader, Writer
+
+T = TypeVar("T")
 
 MAX_CELLS = 1 << 25
 """Cells of a parser table (states times symbols) that lint looks at.
@@ -47,6 +49,31 @@ These take 128 MiB a table, and there are several tables.
 
 LONGEST_NAME = 200
 """Characters of a terminal's name that a finding shows."""
+
+
+class remembered(cached_property[T]):
+    """A `cached_property` that remembers a `MaskwrightError`, too, and raises it again.
+
+    INVARIANT: the remembered error is a copy that was never raised. A raised error holds the frames
+    that it passed through, and their values.
+
+    PERF: each check asks for the lexer. Without this, a lexer over a limit would be built up to the
+    limit for each check.
+    """
+
+    def __init__(self, find: Callable[[Any], T]) -> None:
+        @wraps(find)
+        def found_or_failed(owner: Any) -> T:
+            failures: dict[object, MaskwrightError] = vars(owner).setdefault("_failures", {})
+            if find in failures:
+                raise copy(failures[find])
+            try:
+                return find(owner)
+            except MaskwrightError as error:
+                failures[find] = copy(error)
+                raise
+
+        super().__init__(found_or_failed)
 
 
 class Facts:
@@ -69,31 +96,22 @@ class Facts:
         """Where remedies are tried; None while one is being tried."""
         self.notes: list[str] = []
         """Parts of checks that were left out because they would have been too much."""
-        self.automata: list[Dfa | None] = []
+        self.automata: list[Dfa | None] = [None] * grammar.n_terminals
         self.faulty: dict[int, tuple[str, str]] = {}
         for number, terminal in enumerate(grammar.terminals):
+            if terminal.is_declared:
+                continue
             try:
-                dfa = None if terminal.is_declared else compile_terminal(terminal, where=grammar.name)
-                if dfa is not None and dfa.n_states > UNION_STATE_LIMIT and grammar.lexing != "nfa":
+                dfa = compile_terminal(terminal, where=grammar.name)
+                if dfa.n_states > UNION_STATE_LIMIT and grammar.lexing != "nfa":
                     raise LimitError(
                         f"{grammar.name}: its automaton has {dfa.n_states} states; all terminals of a lexer together may have "
                         f"{UNION_STATE_LIMIT}"
                     )
-                self.automata.append(dfa)
+                self.automata[number] = dfa
             except MaskwrightError as error:
-                self.automata.append(None)
-                self.faulty[number] = self._fault(number, error)
-
-    def _fault(self, number: int, error: MaskwrightError) -> tuple[str, str]:
-        """The code and the reason of a terminal that could not be compiled."""
-        if isinstance(error, LimitError):
-            return "too-large", str(error)
-        terminal = self.grammar.terminals[number]
-        try:
-            dfa = compile_pattern(terminal.pattern or "", terminal.flags)
-        except (TerminalError, LimitError):
-            return "unsupported-pattern", str(error)
-        return ("matches-nothing" if dfa.is_empty else "matches-empty"), str(error)
+                code = "too-large" if isinstance(error, LimitError) else _fault(terminal)
+                self.faulty[number] = code, str(error)
 
     @remembered
     def reduced(self) -> Grammar:
@@ -115,14 +133,6 @@ class Facts:
         return build_automaton(self.parsed)
 
     @remembered
-    def larks_tables(self) -> LrTables:
-        """The tables of the author's rules in Lark's parser, which shifts rather than reduces."""
-        automaton = self.automaton if self.parsed is self.reduced else build_automaton(self.reduced)
-        sets = self.lookaheads if automaton is self.automaton else lookaheads(automaton)
-        self._refuse_large(automaton, sets, "shift")
-        return tables_of(automaton, sets, "shift")
-
-    @remembered
     def lookaheads(self) -> Lookaheads:
         """The LALR(1) lookaheads of the automaton."""
         return lookaheads(self.automaton)
@@ -130,29 +140,35 @@ class Facts:
     @remembered
     def tables(self) -> LrTables:
         """The LALR(1) tables that decoding uses. States have the numbers of `automaton`."""
-        self._refuse_large(self.automaton, self.lookaheads, self.grammar.conflicts)
-        return tables_of(self.automaton, self.lookaheads, self.grammar.conflicts)
+        return self._tables_of(self.automaton, self.grammar.conflicts)
 
     @remembered
     def all_tables(self) -> LrTables:
         """The tables with all actions of every cell."""
-        self._refuse_large(self.automaton, self.lookaheads, "all")
-        return tables_of(self.automaton, self.lookaheads, "all")
+        return self._tables_of(self.automaton, "all")
 
-    def _refuse_large(self, automaton: Automaton, sets: Lookaheads, conflicts: Conflicts) -> None:
-        """Refuse tables that are too large.
+    @remembered
+    def larks_tables(self) -> LrTables:
+        """The tables of the author's rules in Lark's parser, which shifts rather than reduces."""
+        return self._tables_of(
+            self.automaton if self.parsed is self.reduced else build_automaton(self.reduced), "shift"
+        )
+
+    def _tables_of(self, automaton: Automaton, conflicts: Conflicts) -> LrTables:
+        """The LALR(1) tables of an automaton.
 
         Raises: LimitError if a store's tables would be too large; else GrammarError past MAX_CELLS.
         """
+        sets = self.lookaheads if automaton is self.automaton else lookaheads(automaton)
         n_cells = automaton.n_states * (automaton.n_symbols + 1)
-        if n_cells <= MAX_CELLS:
-            return
-        if conflicts == self.grammar.conflicts and not (conflicts == "all" and has_conflicts(automaton, sets)):
-            merge(automaton, sets, conflicts)
-        raise GrammarError(
-            f"what needs the parser's full tables: they have {automaton.n_states} states over {automaton.n_symbols + 1} symbols, "
-            f"{n_cells} cells, past lint's limit of {MAX_CELLS}"
-        )
+        if n_cells > MAX_CELLS:
+            if conflicts == self.grammar.conflicts and not (conflicts == "all" and has_conflicts(automaton, sets)):
+                merge(automaton, sets, conflicts)
+            raise GrammarError(
+                f"what needs the parser's full tables: they have {automaton.n_states} states over {automaton.n_symbols + 1} symbols, "
+                f"{n_cells} cells, past lint's limit of {MAX_CELLS}"
+            )
+        return tables_of(automaton, sets, conflicts)
 
     @remembered
     def _followed(self) -> LrTables:
@@ -194,8 +210,7 @@ class Facts:
 
         The last column is the end of the text.
         """
-        acceptable: npt.NDArray[np.bool_] = self.tables.action != 0
-        return acceptable
+        return np.asarray(self.tables.action != 0)
 
     @remembered
     def can_follow(self) -> Callable[[int, int], bool]:
@@ -233,8 +248,7 @@ class Facts:
         This is the terminal's automaton. For the layout's newline it keeps only texts with a line
         feed (`with_line_feed`).
         """
-        newline = self.grammar.layout.newline if self.grammar.layout else -1
-        return [with_line_feed(dfa) if t == newline else dfa for t, dfa in enumerate(self.automata)]
+        return [with_line_feed(dfa) if t == self.grammar.newline else dfa for t, dfa in enumerate(self.automata)]
 
     @remembered
     def no_newline(self) -> bytes | None:
@@ -242,7 +256,7 @@ class Facts:
 
         Such a text is no newline. None if there is no such text.
         """
-        newline = self.grammar.layout.newline if self.grammar.layout else -1
+        newline = self.grammar.newline
         matched = self.automata[newline] if newline >= 0 else None
         if matched is None:
             return None
@@ -262,6 +276,15 @@ class Facts:
             raise GrammarError(f"there is no lexer while some terminals cannot be compiled ({names})")
         return Lexer(self.lexemes, self.known_lexemes(self.modes))
 
+    @property
+    def has_lexer(self) -> bool:
+        """Whether there is a lexer, so that texts can be written and read."""
+        try:
+            _ = self.lexer
+        except MaskwrightError:
+            return False
+        return True
+
     def known_lexemes(self, modes: Modes) -> Lexemes:
         """What is known of lexemes in some modes.
 
@@ -272,12 +295,12 @@ class Facts:
     @remembered
     def reader(self) -> Reader:
         """Reads texts as decoding does."""
-        return Reader(self.grammar, self.lexer, self.modes, self.tables)
+        return Reader(self.lexer, self.modes, self.tables)
 
     @remembered
     def writer(self) -> Writer:
         """Writes texts of terminal sequences."""
-        return Writer(self.grammar, self.automaton, self.lexer, self.lexer.lexemes())
+        return Writer(self.automaton, self.lexer)
 
     @remembered
     def used(self) -> frozenset[int]:
@@ -336,12 +359,24 @@ class Facts:
         return "; or ".join([*helpful, otherwise])
 
     def at_terminal(self, number: int) -> Place:
-        """The place of a terminal."""
-        return place_of_terminal(self.grammar, number)
+        """Where the text defines, imports or first uses a terminal; else (0, 0)."""
+        return self.grammar.terminals[number].line, self.grammar.terminals[number].column
 
-    def at_rule(self, symbol: int) -> Place:
-        """The place of a nonterminal's rule.
+    def at_rule(self, name: str) -> Place:
+        """Where the text defines, imports or first uses a rule; else (0, 0).
 
-        symbol : its number in the grammar itself, not in the reduced one.
+        name : the rule's, or a nonterminal's that was made of it.
         """
-        return place_of_rule(self.grammar, symbol)
+        rule = rule_name(name)
+        found = position_of(self.grammar.text, rule)
+        # An imported rule is called module__name.
+        return found if found != (0, 0) else position_of(self.grammar.text, rule.rpartition("__")[2])
+
+
+def _fault(terminal: Terminal) -> str:
+    """The code of a finding on a terminal that could not be compiled."""
+    try:
+        dfa = compile_pattern(terminal.pattern or "", terminal.flags)
+    except (TerminalError, LimitError):
+        return "unsupported-pattern"
+    return "matches-nothing" if dfa.is_empty else "matches-empty"

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
+from maskwright.analysis.arguments import as_strings
+from maskwright.analysis.errors import UnknownNameError
+from maskwright.analysis.grammar.lark_files import suggestion
+
 Severity = Literal["error", "warning", "info"]
+
+Place = tuple[int, int]
+"""Line and column, counted from 1; (0, 0) where the text does not hold it."""
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 """The severities, the worst first."""
+
+NO_STORE = "no store can be built, so no mask can be made"
+"""What a finding means for masks if there are none."""
 
 CODES: Mapping[str, str] = MappingProxyType(
     {
@@ -60,6 +71,44 @@ CODES: Mapping[str, str] = MappingProxyType(
     }
 )
 """Code -> its meaning in a few words. docs/linting.md has a section on each."""
+
+
+_ALLOW = re.compile(
+    r"(?://|\#)[ \t]*lint:[ \t]*(?P<what>allow|allow-file)[ \t]+(?P<codes>[a-z-]+(?:[ \t]*,[ \t]*[a-z-]+)*)"
+)
+
+
+def codes_of(allow: Iterable[str]) -> frozenset[str]:
+    """The codes of findings that a caller allows.
+
+    Raises: UnknownNameError if there is no such code; MaskwrightError if `allow` is no list.
+    """
+    codes = frozenset(as_strings("allow", allow, "a list of codes of findings"))
+    for code in sorted(codes - set(CODES)):
+        raise UnknownNameError(f"no finding has the code {code!r}" + suggestion(code, sorted(CODES)))
+    return codes
+
+
+def allowed_by_comments(text: str) -> tuple[frozenset[str], frozenset[tuple[int, str]]]:
+    """The codes of findings that a grammar's comments allow.
+
+    Returns the codes allowed in the whole file, and (line, code) pairs: a comment allows its codes
+        on its own line and the next.
+
+    >>> allowed_by_comments("// lint: allow ambiguity, conflict\\nstart: x")[1] == {
+    ...     (line, code) for line in (1, 2) for code in ("ambiguity", "conflict")}
+    True
+    """
+    everywhere: set[str] = set()
+    at_line: set[tuple[int, str]] = set()
+    for number, line in enumerate(text.split("\n"), start=1):
+        for match in _ALLOW.finditer(line):
+            codes = re.split(r"[ \t]*,[ \t]*", match["codes"])
+            if match["what"] == "allow-file":
+                everywhere.update(codes)
+            else:
+                at_line.update((at, code) for code in codes for at in (number, number + 1))
+    return frozenset(everywhere), frozenset(at_line)
 
 
 @dataclass(frozen=True, slots=True)

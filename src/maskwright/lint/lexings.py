@@ -32,8 +32,7 @@ from maskwright.decoding.reference.lexer import Lexer
 from maskwright.decoding.reference.parser import Parser, Stack, Stacks
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding, shown
-from maskwright.lint.reading import Reader, Reading
-from maskwright.lint.texts import Tree, TreeStack, Writer
+from maskwright.lint.texts import Reader, Reading, Tree, TreeStack, Writer
 
 MAX_CANDIDATES = 400
 """Texts that are read with every lexing.
@@ -62,50 +61,47 @@ def lexing_findings(facts: Facts) -> Iterator[Finding]:
 
     There is one finding for each such lexing.
     """
-    grammar = facts.grammar
     own = facts.reading_lexing
     other: Literal["longest", "contextual"] = "contextual" if own == "longest" else "longest"
-    readers: dict[str, Any] = {own: facts.reader}
+    readers: dict[str, Reader | _Larks] = {}
     try:
         modes = facts.modes_of(other)
-        readers[other] = Reader(grammar, Lexer(facts.known_lexemes(modes)), modes, facts.tables)
+        readers[f"{other} lexing"] = Reader(Lexer(facts.known_lexemes(modes)), modes, facts.tables)
     except LimitError:
         pass  # the other lexing would have too many modes or states
-    readers["Lark's contextual"] = _Larks(facts, is_contextual=True)
-    readers["Lark's basic"] = _Larks(facts, is_contextual=False)
-    best: dict[str, tuple[int, bytes, Reading, Reading]] = {}
-    for text in candidates(facts):
+    readers["Lark's contextual lexer"] = _Larks(facts, is_contextual=True)
+    readers["Lark's basic lexer"] = _Larks(facts, is_contextual=False)
+    best: dict[str, tuple[bytes, Reading, Reading]] = {}
+    for text in candidates(facts):  # the shortest first
         try:
             text.decode("utf-8")
         except UnicodeDecodeError:
             continue
-        mine: Reading = readers[own].read(text)
+        mine = facts.reader.read(text)
         for name, reader in readers.items():
-            if name == own or (name in best and best[name][:2] <= (len(text), text)):
-                continue
-            theirs = reader.read(text)
+            theirs = None if name in best else reader.read(text)
             if theirs is None:  # what this lexing does is not known
                 continue
             if mine.accepted != theirs.accepted or (mine.accepted and _spelled(facts, mine) != _spelled(facts, theirs)):
-                best[name] = len(text), text, mine, theirs
-    for name in readers:
-        if name not in best:
-            continue
-        _, text, mine, theirs = best[name]
-        ours = not name.startswith("Lark")
+                best[name] = text, mine, theirs
+    for name in filter(best.__contains__, readers):
+        text, mine, theirs = best[name]
+        is_larks = name.startswith("Lark")
+        remedy = f"choose by --lexing {other}; or make the terminals differ, so that all agree"
+        if is_larks and mine.is_unfinished:
+            remedy = "let texts end in bytes that continue no lexeme, such as a line feed, or make the terminals differ, so that all agree"
+        elif is_larks:
+            remedy = (
+                "declare keywords that may be names as soft (--soft), or make the terminals differ, so that all agree"
+            )
         yield facts.finding(
-            "lexing-differs" if ours else "lark-differs",
+            "lark-differs" if is_larks else "lexing-differs",
             "info",
             (0, 0),
-            f"{own} lexing {_says(facts, mine)}, {name} lexer {_says(facts, theirs)}".replace(
-                f"{name} lexer", f"{name} lexing" if ours else f"{name} lexer"
-            ),
-            f"masks follow {own} lexing" + ("" if ours else ", so they do not always agree with a parser made by Lark"),
-            f"choose by --lexing {other}; or make the terminals differ, so that all agree"
-            if ours
-            else "let texts end in bytes that continue no lexeme, such as a line feed, or make the terminals differ, so that all agree"
-            if mine.is_unfinished
-            else "declare keywords that may be names as soft (--soft), or make the terminals differ, so that all agree",
+            f"{own} lexing {_says(facts, mine)}, {name} {_says(facts, theirs)}",
+            f"masks follow {own} lexing"
+            + (", so they do not always agree with a parser made by Lark" if is_larks else ""),
+            remedy,
             shown(text),
         )
 
@@ -128,49 +124,44 @@ def _says(facts: Facts, reading: Reading) -> str:
 
 def candidates(facts: Facts) -> list[bytes]:
     """Texts about which lexings may disagree, the shortest first, at most MAX_CANDIDATES."""
-    writer, lexer = facts.writer, facts.lexer
-    n = facts.grammar.n_terminals
-    acceptable = facts.acceptable
-    paths = list(writer.paths().items())
-    found: dict[bytes, None] = {}
+    writer, lexer, acceptable = facts.writer, facts.lexer, facts.acceptable
+    paths = writer.paths().items()
+    found: dict[bytes | None, None] = {}
     # Write each contested terminal at the nearest parser state that takes it and a rival, and at
     # the nearest that takes it and no rival.
-    contested = _contested(facts)
-    for terminal, variants in contested.items():
+    for terminal, variants in _contested(facts).items():
         for lexeme, rivals in variants:
             for with_rival in (False, True):
                 for state, symbols in paths:
                     if acceptable[state, terminal] and any(acceptable[state, r] for r in rivals) == with_rival:
-                        found |= dict.fromkeys(_texts(facts, writer, symbols, terminal, lexeme))
+                        found[_text(facts, symbols, terminal, lexeme)] = None
                         break
+    pairs = (
+        (state, symbols, y)
+        for state, symbols in paths
+        if symbols and symbols[-1] in writer.lexemes
+        for y in bits(facts.follows[symbols[-1]])
+    )
     done: set[tuple[int, int]] = set()
-    n_made, is_cut = 0, False
-    for state, symbols in paths:
-        if is_cut:
-            break
-        if not symbols or symbols[-1] >= n or symbols[-1] not in writer.lexemes:
-            continue
+    n_made = 0
+    for state, symbols, y in pairs:
         x = symbols[-1]
-        for y in bits(facts.follows[x]):
-            if (x, y) in done or y not in writer.lexemes or not acceptable[state, y]:
-                continue
-            if n_made >= MAX_MADE or len(done) >= MAX_PAIRS:
-                is_cut = True
-                break
-            done.add((x, y))
-            own, other = writer.lexemes[x], writer.lexemes[y]
-            if lexer.after(x, own, other) != (x, len(own)):
-                n_made += 1
-                found |= dict.fromkeys(_texts(facts, writer, symbols, y, other, is_glued=True))
-    if is_cut:
-        facts.notes.append("lexings are compared on some neighbours only: there are too many of them to try all")
-    if facts.grammar.layout is not None and facts.no_newline is not None:
-        newline = facts.grammar.layout.newline
-        for state, symbols in paths:
-            if acceptable[state, newline]:
-                found |= dict.fromkeys(_texts(facts, writer, symbols, newline, facts.no_newline))
-                break
-    ordered = sorted(found, key=lambda text: (len(text), text))
+        if (x, y) in done or y not in writer.lexemes or not acceptable[state, y]:
+            continue
+        if n_made >= MAX_MADE or len(done) >= MAX_PAIRS:
+            facts.notes.append("lexings are compared on some neighbours only: there are too many of them to try all")
+            break
+        done.add((x, y))
+        own, other = writer.lexemes[x], writer.lexemes[y]
+        if lexer.after(x, own, other) != (x, len(own)):
+            n_made += 1
+            found[_text(facts, symbols, y, other, is_glued=True)] = None
+    if facts.no_newline is not None:
+        newline = facts.grammar.newline
+        first = next((symbols for state, symbols in paths if acceptable[state, newline]), None)
+        if first is not None:
+            found[_text(facts, first, newline, facts.no_newline)] = None
+    ordered = sorted((text for text in found if text is not None), key=lambda text: (len(text), text))
     return ordered[:MAX_CANDIDATES]
 
 
@@ -180,9 +171,7 @@ def _contested(facts: Facts) -> dict[int, list[tuple[bytes, list[int]]]]:
     Another terminal claims a text if it matches all of it, or if Lark tries it first and it matches
     a beginning.
     """
-    lexer = facts.lexer
-    grammar = facts.grammar
-    order = _lark_order(grammar)
+    lexer, order = facts.lexer, _lark_order(facts.grammar)
     found: dict[int, dict[tuple[int, ...], bytes]] = {}
     known: dict[tuple[int, int], bytes] = {(start, -1): b"" for start in lexer.union.starts}
     agenda = list(known)
@@ -191,7 +180,7 @@ def _contested(facts: Facts) -> dict[int, list[tuple[bytes, list[int]]]]:
         accepting = lexer.union.accepting[state]
         for terminal in accepting:
             rivals = tuple(t for t in accepting if t != terminal)
-            if earlier >= 0 and order[earlier] < order[terminal] and earlier != terminal:
+            if earlier >= 0 and order[earlier] < order[terminal]:
                 rivals = (*rivals, earlier)
             if rivals:
                 found.setdefault(terminal, {}).setdefault(rivals, known[at])
@@ -206,48 +195,37 @@ def _contested(facts: Facts) -> dict[int, list[tuple[bytes, list[int]]]]:
     }
 
 
-def _lark_order(grammar: Grammar) -> list[int]:
-    """For each terminal its rank in the order in which Lark's lexers try them."""
+def _lark_order(grammar: Grammar) -> dict[int, int]:
+    """Terminal -> its rank in the order in which Lark's lexers try them."""
     definitions = {d.name: d for d in _definitions(grammar)}
 
     def key(number: int) -> tuple[int, int, int, str]:
         d = definitions.get(grammar.terminals[number].name)
         return (0, 0, 0, "") if d is None else (-d.priority, -d.pattern.max_width, -len(d.pattern.value), d.name)
 
-    rank = [0] * grammar.n_terminals
-    for i, number in enumerate(sorted(range(grammar.n_terminals), key=key)):
-        rank[number] = i
-    return rank
+    return {number: rank for rank, number in enumerate(sorted(range(grammar.n_terminals), key=key))}
 
 
-def _texts(
-    facts: Facts, writer: Writer, symbols: tuple[int, ...], terminal: int, lexeme: bytes, is_glued: bool = False
-) -> list[bytes]:
-    """The text of a viable prefix and a lexeme, completed to a whole text; [] if none is found.
+def _text(facts: Facts, symbols: tuple[int, ...], terminal: int, lexeme: bytes, is_glued: bool = False) -> bytes | None:
+    """The text of a viable prefix and a lexeme, completed to a whole text; None if none is found.
 
     is_glued : whether the lexeme may run together with what is before it.
     """
+    writer = facts.writer
     before = writer.yield_of(symbols)
     if before is None or len(before) > 40:
-        return []
+        return None
     head = writer.text(before)
-    if head is None:
-        return []
-    if not is_glued:
-        spaced = writer.text((*before, terminal), {len(before): lexeme})
-        if spaced is None:
-            return []
-        head = spaced[: len(spaced) - len(lexeme)]
+    if head is not None and not is_glued:
+        head = writer.text((*before, terminal), {len(before): lexeme})
+        head = None if head is None else head[: len(head) - len(lexeme)]
     stacks = facts.reader.stacks_after((*before, terminal))
-    if not stacks:
-        return []
-    ending = _completion(writer, stacks[0])
+    ending = _completion(writer, stacks[0]) if stacks and head is not None else None
     own = writer.lexemes.get(terminal, lexeme)
     whole = None if ending is None else writer.text((terminal, *ending), {0: own})
-    if whole is None:
-        return []
-    tail = whole[len(own) :] if whole.startswith(own) else b""
-    return list(dict.fromkeys([head + lexeme + tail]))
+    if head is None or whole is None:
+        return None
+    return head + lexeme + (whole[len(own) :] if whole.startswith(own) else b"")
 
 
 def _completion(writer: Writer, stack: Stack) -> tuple[int, ...] | None:
@@ -288,10 +266,10 @@ class _Larks:
         always = () if layout is None else (names[layout.newline],)
         self.lexer: Any
         if is_contextual:
-            states: dict[int, Collection[str]] = {}
-            for state in range(tables.n_states):
-                row = tables.action[state, : grammar.n_terminals].nonzero()[0].tolist()
-                states[state] = {names[t] for t in row}
+            rows = tables.action[:, : grammar.n_terminals]
+            states: dict[int, Collection[str]] = {
+                state: {names[t] for t in row.nonzero()[0].tolist()} for state, row in enumerate(rows)
+            }
             self.lexer = ContextualLexer(conf, states, always)
         else:
             self.lexer = BasicLexer(conf)
@@ -311,15 +289,16 @@ class _Larks:
                 terminal = self.grammar.terminal_number[token.type]
                 after = self.parser.shift(stacks, terminal)
                 if not after.stacks:
-                    return Reading(False, 0, tuple(terminals)) if after.refusing else None
+                    break
                 stacks = after.stacks
                 terminals.append(terminal)
                 position.position = stacks[0].top
+            else:
+                after = self.parser.shift(stacks, self.parser.end_column)
         except (LexError, UnexpectedInput, DedentError, IndexError, AssertionError):
             # The Indenter raises the last two: for a newline without a line feed, and for a text
             # that ends inside brackets.
             return Reading(False, 0, tuple(terminals))
-        after = self.parser.shift(stacks, self.parser.end_column)
         return Reading(bool(after.stacks), 0, tuple(terminals)) if after.stacks or after.refusing else None
 
 

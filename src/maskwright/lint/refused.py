@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from maskwright.analysis.graphs import shortest_texts
+from maskwright.analysis.graphs import reachable, shortest_texts
 from maskwright.analysis.lexing.encoding import START_STATE, Transducer
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding, listed, shown
+from maskwright.lint.lexer import BYTE_ORDER
 
 
 def refused_dead_ends(facts: Facts) -> Iterator[Finding]:
@@ -21,30 +22,27 @@ def refused_dead_ends(facts: Facts) -> Iterator[Finding]:
 
     These are searched only if lexing has one mode.
     """
-    grammar = facts.grammar
-    layout = grammar.layout
+    grammar, layout = facts.grammar, facts.grammar.layout
     members = set() if layout is None else {layout.newline, layout.indent, layout.dedent}
-    refused = frozenset(range(grammar.n_terminals)) - facts.used - grammar.ignored - members
+    refused = set(range(grammar.n_terminals)) - facts.used - grammar.ignored - members
     refused -= {terminal for terminal in refused if grammar.terminals[terminal].is_declared}
     if not refused or len(facts.modes) > 1:
         return
-    transducer = facts.transducer
-    reported: set[int] = set()
+    transducer, reported = facts.transducer, set[int]()
     for state, path in _paths(transducer).items():
-        first = transducer.fallback[state]
-        if first < 0 or first in grammar.ignored or not set(transducer.live[state]) <= refused - reported:
+        first, live = transducer.fallback[state], transducer.live[state]
+        if first < 0 or first in grammar.ignored or not set(live) <= refused - reported:
             continue
-        text = _dead_text(facts, transducer, refused, state, path)
+        text = _dead_text(facts, refused, state, path)
         if text is None:
             continue
-        names = [facts.name(terminal) for terminal in transducer.live[state]]
-        reported.update(transducer.live[state])
+        reported.update(live)
         yield facts.finding(
             "refused-dead-end",
             "warning",
-            facts.at_terminal(transducer.live[state][0]),
-            f"no rule takes {listed(names)}, and the text below can only become such a terminal, or one that cannot "
-            f"follow {facts.name(first)} there",
+            facts.at_terminal(live[0]),
+            f"no rule takes {listed([facts.name(terminal) for terminal in live])}, and the text below can only become such a "
+            f"terminal, or one that cannot follow {facts.name(first)} there",
             f"masks allow the text below as {facts.name(first)} and the beginning of what may follow; no token leads on from it",
             "let the refused terminal match such beginnings too, so that they are refused at once",
             shown(text),
@@ -53,46 +51,46 @@ def refused_dead_ends(facts: Facts) -> Iterator[Finding]:
 
 def _paths(transducer: Transducer) -> dict[int, bytes]:
     """State -> a shortest byte string that leads there with nothing emitted, in order of length."""
-    byte_of = [0] * transducer.next_state.shape[1]
-    for byte in (*range(256), *range(0x20), *range(0x7E, 0x40, -1), *range(0x7A, 0x60, -1), *range(0x39, 0x2F, -1)):
-        byte_of[int(transducer.byte_class[byte])] = byte  # the last byte of a class is the best to read
-    empty = transducer.outputs.index(())
+    byte_of: dict[int, int] = {}
+    for byte in BYTE_ORDER:
+        byte_of.setdefault(int(transducer.byte_class[byte]), byte)
     rows: list[list[int]] = transducer.next_state.tolist()
     outputs: list[list[int]] = transducer.output.tolist()
+    return shortest_texts(
+        [START_STATE],
+        lambda state: [
+            (byte, rows[state][klass])
+            for klass, byte in byte_of.items()
+            if rows[state][klass] > START_STATE and not outputs[state][klass]
+        ],
+    )
 
-    def edges(state: int) -> Iterator[tuple[int, int]]:
-        for byte, target, output in zip(byte_of, rows[state], outputs[state], strict=True):
-            if target > START_STATE and output == empty:
-                yield byte, target
 
-    return shortest_texts([START_STATE], edges)
-
-
-def _dead_text(facts: Facts, transducer: Transducer, refused: frozenset[int], state: int, path: bytes) -> bytes | None:
+def _dead_text(facts: Facts, refused: set[int], state: int, path: bytes) -> bytes | None:
     """A text that ends with the path, that masks allow, and from which nothing leads on.
 
     Returns None if there is none.
     """
-    grammar = facts.grammar
-    first = transducer.fallback[state]
-    reread = transducer.reread[state]
+    transducer, reader, writer = facts.transducer, facts.reader, facts.writer
+    first, reread = transducer.fallback[state], transducer.reread[state]
     if reread is None:
         return None
-    beginning = set(reread[0][:1]) or set(transducer.live[reread[1]])
+    n, ignored = facts.grammar.n_terminals, facts.grammar.ignored
+    beginning = set(reread[0][:1] or transducer.live[reread[1]])
     escapes = _escapes(transducer, state)
-    for symbols in facts.writer.paths().values():
-        if not symbols or symbols[-1] != first:
-            continue
-        before = facts.writer.yield_of(symbols)
+    if -1 in escapes or beginning & refused:
+        return None
+    for symbols in writer.paths().values():
+        before = writer.yield_of(symbols) if symbols and symbols[-1] == first else None
         if before is None:
             continue
-        following = facts.reader.next_terminals(before) | grammar.ignored
-        if facts.reader.stacks_after((*before, grammar.n_terminals)):
-            following |= {grammar.n_terminals}
-        if not beginning & following or escapes & following or -1 in escapes:
-            continue
-        text = facts.writer.text(before, {len(before) - 1: path})
-        if text is not None and text.endswith(path) and not beginning & refused:
+        following = reader.next_terminals(before) | ignored
+        if reader.stacks_after((*before, n)):
+            following |= {n}
+        text = None
+        if beginning & following and not escapes & following:
+            text = writer.text(before, {len(before) - 1: path})
+        if text is not None and text.endswith(path):
             return text
     return None
 
@@ -104,23 +102,21 @@ def _escapes(transducer: Transducer, state: int) -> set[int]:
     """
     first = transducer.fallback[state]
     found: set[int] = set()
-    seen = {state}
-    agenda = [state]
-    while agenda:
-        at = agenda.pop()
+
+    def onwards(at: int) -> Iterator[int]:
         end = int(transducer.end_output[at])
         if end >= 0:
             found.update(transducer.outputs[end][1:2])
         for target, number in zip(transducer.next_state[at].tolist(), transducer.output[at].tolist(), strict=True):
             emitted = transducer.outputs[number]
             if target < START_STATE or emitted[:1] not in ((), (first,)):
-                # The lexer refuses the byte, or the parser refuses the terminal.
-                continue
+                continue  # the lexer refuses the byte, or the parser refuses the terminal
             if len(emitted) > 1:
                 found.add(emitted[1])
             elif emitted:
                 found.update(transducer.live[target] or (-1,))
-            elif transducer.fallback[target] == first and target not in seen:
-                seen.add(target)
-                agenda.append(target)
+            elif transducer.fallback[target] == first:
+                yield target
+
+    reachable([state], onwards)
     return found

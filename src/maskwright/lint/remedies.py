@@ -75,14 +75,13 @@ def higher_priority(grammar: Grammar, terminal: int, above: list[int]) -> Remedy
 
 def contextual(grammar: Grammar) -> Remedy:
     """Let only those terminals compete that the parser can take. For lexing "longest" only."""
-    options = "--lexing contextual"
-    changed = None
-    if grammar.lexing == "longest":
-        changed = replace(grammar, lexing="contextual")
-        changed = replace(changed, conflicts=default_conflicts(changed) if grammar.conflicts == "all" else "shift")
-        if changed.conflicts != grammar.conflicts:
-            options += " --conflicts shift"
-    return Remedy(f"let only those terminals compete that the parser can take ({options})", changed)
+    text = "let only those terminals compete that the parser can take (--lexing contextual"
+    if grammar.lexing != "longest":
+        return Remedy(f"{text})", None)
+    changed = replace(grammar, lexing="contextual")
+    changed = replace(changed, conflicts=default_conflicts(changed) if grammar.conflicts == "all" else "shift")
+    more = " --conflicts shift" if changed.conflicts != grammar.conflicts else ""
+    return Remedy(f"{text}{more})", changed)
 
 
 def one_lexing(grammar: Grammar) -> Remedy:
@@ -101,7 +100,7 @@ def ignored_blanks(grammar: Grammar) -> Remedy:
     """Let blanks stand between lexemes. Not if the grammar has a blank as a terminal."""
     text = 'let blanks stand between them (%ignore " ")'
     n = grammar.n_terminals
-    if any(grammar.terminals[t].literal == " " for t in range(n)):
+    if any(terminal.literal == " " for terminal in grammar.terminals):
         return Remedy(text, None)
 
     def moved(symbol: int) -> int:
@@ -109,11 +108,10 @@ def ignored_blanks(grammar: Grammar) -> Remedy:
 
     names = {terminal.name for terminal in grammar.terminals}
     blank = next(name for i in range(n + 1) if (name := f"BLANK_{i}") not in names)
-    rules = tuple(replace(rule, lhs=moved(rule.lhs), rhs=tuple(map(moved, rule.rhs))) for rule in grammar.rules)
     changed = replace(
         grammar,
         terminals=(*grammar.terminals, Terminal(blank, " ", literal=" ")),
-        rules=rules,
+        rules=tuple(replace(rule, lhs=moved(rule.lhs), rhs=tuple(map(moved, rule.rhs))) for rule in grammar.rules),
         start=moved(grammar.start),
         ignored=grammar.ignored | {n},
     )

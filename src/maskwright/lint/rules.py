@@ -1,17 +1,32 @@
-"""Rules and terminals that do nothing, or from which no text can come."""
+"""Rules, terminals and lines of options that do nothing, or from which no text can come."""
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left
 from collections.abc import Iterator
 
-from maskwright.analysis.grammar.lark_files import rule_name
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.grammar.lark_files import (
+    COMMENT_OR_LITERAL,
+    line_and_column,
+    offsets_of,
+    position_of,
+    rule_name,
+)
 from maskwright.analysis.grammar.normalise import productive_symbols
-from maskwright.analysis.grammar.options import read_options
+from maskwright.analysis.grammar.options import KEYS, read_options
 from maskwright.analysis.graphs import reachable
 from maskwright.analysis.lr.loops import endless_cycle
 from maskwright.lint.facts import Facts
-from maskwright.lint.finding import Finding, listed
-from maskwright.lint.places import place_of_name, rules_in_text
+from maskwright.lint.finding import Finding, Place, listed
+
+_TOKEN = re.compile(COMMENT_OR_LITERAL, re.VERBOSE)
+_KEY = rf"(?:{'|'.join(KEYS)}|(?:length|restriction|convention|allowed)[ \t]+\w+)"
+_OPTION = re.compile(
+    rf"(?://|#)[/# \t]*maskwright(?:[ \t]*:[ \t:]*(?=\w)|[ \t]+(?={_KEY}[ \t]*=))(?P<stated>[^=\n]*=.*)", re.IGNORECASE
+)
+"""Without the colon only what begins with a known option is one: other words are prose."""
 
 
 def unproductive(facts: Facts) -> Iterator[Finding]:
@@ -30,11 +45,29 @@ def unproductive(facts: Facts) -> Iterator[Finding]:
         yield facts.finding(
             "unproductive-rule",
             "warning" if grammar.start in productive else "error",
-            facts.at_rule(symbol),
+            facts.at_rule(name),
             f"no finite text can be derived from rule {name!r}: each of its alternatives leads back to a rule that never ends",
             f"{dropped} are dropped; no token that only they would allow is ever allowed",
             f"give {name!r} an alternative that ends, of terminals or of rules that end",
         )
+
+
+def rules_in_text(grammar: Grammar) -> dict[str, tuple[Place, tuple[str, ...]]]:
+    """The rules that the text defines, in its order.
+
+    Returns name -> (place, names that stand in its definition).
+    """
+    named = offsets_of(grammar.text)
+    definitions = sorted((at, name) for name, offsets in named.definitions.items() for at in offsets)
+    uses = sorted((at, name) for name, offsets in named.uses.items() for at in offsets)
+    ends = [*(at for at, _ in definitions[1:]), len(grammar.text)]
+    found: dict[str, tuple[Place, tuple[str, ...]]] = {}
+    for (at, name), end in zip(definitions, ends, strict=False):
+        if name.strip("_")[:1].islower():
+            inside = uses[bisect_left(uses, (at,)) : bisect_left(uses, (end,))]
+            place, before = found.get(name, (line_and_column(grammar.text, at), ()))
+            found[name] = place, tuple(dict.fromkeys((*before, *(used for _, used in inside))))
+    return found
 
 
 def unreachable(facts: Facts) -> Iterator[Finding]:
@@ -83,7 +116,7 @@ def unused_terminals(facts: Facts) -> Iterator[Finding]:
         yield facts.finding(
             "unused-terminal",
             "warning",
-            place_of_name(facts.grammar, name),
+            position_of(facts.grammar.text, name),
             f"neither the rules, nor %ignore, nor another terminal needs terminal {name}",
             "none: it is not part of the lexer",
             "remove it, or use it",
@@ -150,7 +183,7 @@ def endless_derivations(facts: Facts) -> Iterator[Finding]:
     yield facts.finding(
         "endless-derivation",
         "info" if follows_all else "warning",
-        place_of_name(facts.grammar, names[0]),
+        facts.at_rule(names[0]),
         f"rule {names[0]!r} {what} ({chain}), so a text has readings without end",
         "the rules are replaced by others for the same texts, without that cycle: masks are exact"
         if follows_all
@@ -165,35 +198,47 @@ def unbalanced_layout(facts: Facts) -> Iterator[Finding]:
     if layout is None:
         return
     rules = facts.reduced
-    depth = [0] * rules.n_terminals
-    depth[layout.indent], depth[layout.dedent] = 1, -1
     # The balance of each nonterminal is found from its shortest yields outward. A second, different
     # balance is a fault.
-    balance: dict[int, int] = {t: depth[t] for t in range(rules.n_terminals)}
+    balance = dict.fromkeys(range(rules.n_terminals), 0) | {layout.indent: 1, layout.dedent: -1}
     reported: set[str] = set()
-    grew = True
-    while grew:
-        grew = False
+    n_known = 0
+    while n_known < len(balance):
+        n_known = len(balance)
         for rule in rules.rules:
-            if any(symbol not in balance for symbol in rule.rhs):
-                continue
-            total = sum(balance[symbol] for symbol in rule.rhs)
-            name = rule_name(rules.symbol_name(rule.lhs))
-            if rule.lhs not in balance:
-                balance[rule.lhs] = total
-                grew = True
-            elif balance[rule.lhs] != total and name not in reported:
-                reported.add(name)
-    start = rule_name(rules.symbol_name(rules.start))
+            if all(symbol in balance for symbol in rule.rhs):
+                total = sum(balance[symbol] for symbol in rule.rhs)
+                if balance.setdefault(rule.lhs, total) != total:
+                    reported.add(rule_name(rules.symbol_name(rule.lhs)))
     if not reported and balance.get(rules.start, 0):
-        reported.add(start)
-    for name in sorted(reported, key=lambda name: (place_of_name(facts.grammar, name), name)):
+        reported.add(rule_name(rules.symbol_name(rules.start)))
+    for name in sorted(reported, key=lambda name: (facts.at_rule(name), name)):
         indent, dedent = facts.name(layout.indent), facts.name(layout.dedent)
         yield facts.finding(
             "layout-unbalanced",
             "error",
-            place_of_name(facts.grammar, name),
+            facts.at_rule(name),
             f"not all texts of rule {name!r} have as many {indent} as {dedent}",
             "the layout closes every indented block, at the end of the text at the latest: texts with unequal numbers are never complete",
             f"pair each {indent} with a {dedent} in the same rule",
+        )
+
+
+def unread_options(facts: Facts) -> Iterator[Finding]:
+    """Options in comments that do not begin a line with ``// maskwright:``."""
+    text = facts.grammar.text
+    for token in _TOKEN.finditer(text):
+        option = _OPTION.match(token["comment"] or "")
+        if option is None:
+            continue
+        before = text[text.rfind("\n", 0, token.start()) + 1 : token.start()]
+        if not before.strip(" \t") and re.match(r"//[ \t]*maskwright:", token[0]):
+            continue
+        yield facts.finding(
+            "unread-option",
+            "warning",
+            line_and_column(text, token.start()),
+            f"the comment {token[0].strip()[:60]!r} states an option, but is read as a comment",
+            "masks are made as if it were not there",
+            f"write it on a line of its own: // maskwright: {option['stated'].strip()[:60]}",
         )

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
 
-from maskwright.analysis.arguments import as_strings, need_path
-from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, UnknownNameError
+from maskwright.analysis.arguments import need_path
+from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.analysis.grammar.normalise import productive_symbols
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar
 from maskwright.analysis.nesting import on_own_stack
@@ -19,7 +17,6 @@ from maskwright.lint import (
     dead,
     lexings,
     neighbours,
-    options,
     refused,
     rules,
     terminals,
@@ -27,8 +24,7 @@ from maskwright.lint import (
     whitespace,
 )
 from maskwright.lint.facts import Facts
-from maskwright.lint.finding import CODES, SEVERITIES, Finding, Report
-from maskwright.lint.places import allowed_by_comments
+from maskwright.lint.finding import NO_STORE, SEVERITIES, Finding, Report, allowed_by_comments, codes_of
 from maskwright.lint.remedies import Counts, Trials
 from maskwright.maskstore.vocabulary import VocabularySource, as_vocabulary
 
@@ -42,7 +38,7 @@ OF_RULES: tuple[Check, ...] = (
     rules.unbalanced_layout,
     terminals.faulty,
     whitespace.endless_whitespace,
-    options.unread_options,
+    rules.unread_options,
 )
 """Checks of rules and terminals. They need no parser and no lexer."""
 OF_PARSING: tuple[Check, ...] = (rules.endless_derivations, conflicts.conflict_findings)
@@ -86,14 +82,11 @@ def lint_grammar(
         of another kind; the errors of loading a grammar or vocabulary.
     Cost: 3 CPU seconds for python.lark.
     """
-    wanted = frozenset(as_strings("allow", allow, "a list of codes of findings"))
+    wanted = codes_of(allow)
     if file is not None:
         need_path("the grammar", file)
     grammar = as_grammar(grammar)
     given = None if vocabulary is None else as_vocabulary(vocabulary)
-    for code in sorted(wanted):
-        if code not in CODES:
-            raise UnknownNameError(f"no finding has the code {code!r}" + suggestion(code, sorted(CODES)))
     facts = Facts(grammar, os.fsdecode(file) if file is not None else grammar.name)
     facts.trials = Trials(grammar, _counts)
     skipped: list[str] = []
@@ -155,24 +148,13 @@ def _run(facts: Facts, checks: Iterable[Check], skipped: list[str]) -> list[Find
     A check that exceeds a limit gives one finding that says so. A check that cannot be run is added
     to `skipped`.
     """
-    found: list[list[Finding]] = []
+    found: list[Finding] = []
     for check in checks:
         try:
-            found.append(list(check(facts)))
+            found += list(check(facts))
         except LimitError as error:
-            found.append([_too_large(facts, error)])
+            remedy = "make what the message names smaller, or split the grammar"
+            found.append(facts.finding("too-large", "error", (0, 0), str(error), NO_STORE, remedy))
         except GrammarError as error:
             skipped.append(str(error))
-    return list(chain.from_iterable(found))
-
-
-def _too_large(facts: Facts, error: MaskwrightError) -> Finding:
-    """The finding for an exceeded limit."""
-    return facts.finding(
-        "too-large",
-        "error",
-        (0, 0),
-        str(error),
-        "no store can be built, so no mask can be made",
-        "make what the message names smaller, or split the grammar",
-    )
+    return found

@@ -9,26 +9,24 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from maskwright.analysis.arguments import as_strings, need_path
-from maskwright.analysis.errors import DeadEndError, LimitError, SchemaError, UnknownNameError
-from maskwright.analysis.grammar.lark_files import suggestion
+from maskwright.analysis.arguments import need_path
+from maskwright.analysis.errors import DeadEndError, LimitError, SchemaError
 from maskwright.analysis.nesting import on_own_stack
 from maskwright.analysis.schema.closed import closed_objects
 from maskwright.analysis.schema.contradiction import contradiction, in_words
-from maskwright.analysis.schema.documents import DEFAULT_DRAFT, DRAFTS
+from maskwright.analysis.schema.documents import DEFAULT_DRAFT, draft_named
 from maskwright.analysis.schema.emptiness import Emptiness, empty_subschemas
 from maskwright.analysis.schema.graph import build_graph
 from maskwright.analysis.schema.idle_keywords import Place, idle_keywords, places_of
-from maskwright.analysis.schema.load import JsonSchema, given_documents, read_schema, read_values
+from maskwright.analysis.schema.load import JsonSchema, found_name, given_documents, read_schema, read_values
 from maskwright.analysis.schema.spacing import spacing_of
 from maskwright.analysis.schema.style import Style, StyleName, read_style
 from maskwright.decoding.matcher import Matcher
-from maskwright.lint.finding import CODES, SEVERITIES, Finding, Report, listed
+from maskwright.lint.finding import NO_STORE, SEVERITIES, Finding, Report, codes_of, listed
 from maskwright.lint.whitespace import is_infinite
 from maskwright.maskstore.schema.build import tables_of
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
 
-_NO_VALUE = "no value satisfies the schema"
 _SAY_SO = "if it is meant, write false in its place, or leave it out"
 
 
@@ -58,17 +56,15 @@ def lint_schema(
         code.
     Cost: several times that of `load_schema`.
     """
-    wanted = frozenset(as_strings("allow", allow, "a list of codes of findings"))
-    for code in sorted(wanted):
-        if code not in CODES:
-            raise UnknownNameError(f"no finding has the code {code!r}" + suggestion(code, sorted(CODES)))
+    wanted = codes_of(allow)
     if file is not None:
         need_path("the schema", file)
     if isinstance(schema, JsonSchema):
         values, name = schema.schema, schema.name
         documents, lenient, style = schema.options.documents, schema.options.lenient, schema.options.style
     else:
-        values, name = values_of(schema, additional_properties is True)
+        values, found_as = read_values(schema, additional_properties is True)
+        name = found_name(values, found_as)
     given = None if vocabulary is None else as_vocabulary(vocabulary)
     where = os.fsdecode(file) if file is not None else name
     others: Mapping[str, Any] = given_documents(documents, values)
@@ -88,18 +84,6 @@ def lint_schema(
     )
 
 
-def values_of(source: Any, is_open: bool = False) -> tuple[Any, str]:
-    """The values of a schema that may have no instance, and its name.
-
-    source, is_open : as for `read_values`.
-
-    Raises: as `load_schema`, but for a schema without an instance or that cannot be said exactly.
-    """
-    values, found = read_values(source, is_open)
-    title = values.get("title") if isinstance(values, dict) else None
-    return values, found or (title if isinstance(title, str) and title.isprintable() and title else "schema")
-
-
 def _parent(pointer: str, order: Mapping[str, int]) -> str:
     """The pointer itself, or that of the subschema around it."""
     while pointer and pointer not in order:
@@ -110,9 +94,7 @@ def _parent(pointer: str, order: Mapping[str, int]) -> str:
 class _Lint:
     def __init__(self, schema: Any, documents: Mapping[str, Any], lenient: bool, style: Style, file: str) -> None:
         self.schema, self.documents, self.lenient, self.style, self.file = schema, documents, lenient, style, file
-        named = schema.get("$schema") if isinstance(schema, dict) else None
-        uri = named.rstrip("#").replace("https://", "http://", 1) if isinstance(named, str) else ""
-        self.draft = DRAFTS.get(uri, DEFAULT_DRAFT)
+        self.draft = (draft_named(schema.get("$schema")) if isinstance(schema, dict) else None) or DEFAULT_DRAFT
         self.places: list[Place] = list(places_of(schema, self.draft))
         self.skipped: list[str] = []
 
@@ -133,6 +115,7 @@ class _Lint:
 
     def _loose_style(self) -> Iterator[Finding]:
         """What a style allows that nobody wants of a model."""
+        remedy = "use the default style, 'natural'"
         if is_infinite(spacing_of(self.style.whitespace).around()):
             yield self.finding(
                 "endless-whitespace",
@@ -140,7 +123,7 @@ class _Lint:
                 "",
                 "blanks may stand between any two tokens of JSON, without end",
                 "a model that has begun to emit blanks may go on until the token limit: every mask allows more of them",
-                "use the default style, 'natural'",
+                remedy,
             )
         if self.style.escapes == "any":
             yield self.finding(
@@ -149,7 +132,7 @@ class _Lint:
                 "",
                 r"any character of a string or key may be written as an escape (\u006d for m)",
                 "texts may be legal and hard to read, and where one key is left, its spelling is not forced",
-                "use the default style, 'natural'",
+                remedy,
             )
 
     def _empty(self, empty: Emptiness) -> Iterator[Finding]:
@@ -176,15 +159,16 @@ class _Lint:
             )
         if empty.is_empty:
             why = ": it is false" if self.schema is False else self._why_empty(self.schema, "")
+            what = (
+                "what the other findings name" if inner or empty.together else "the keywords that exclude one another"
+            )
             yield self.finding(
                 "empty-schema",
                 "error",
                 "",
-                f"{_NO_VALUE}{why}",
+                f"no value satisfies the schema{why}",
                 "no text can be written, so no store is made",
-                "correct what the other findings name"
-                if inner or empty.together
-                else "correct the keywords that exclude one another",
+                f"correct {what}",
             )
 
     def _why_empty(self, schema: Any, pointer: str) -> str:
@@ -213,25 +197,11 @@ class _Lint:
     def _inexact(self) -> Iterator[Finding]:
         try:
             graph = build_graph(self.schema, documents=self.documents, lenient=True)
-        except LimitError as error:
-            yield self.finding(
-                "too-large",
-                "error",
-                "",
-                str(error),
-                "no store can be built, so no mask can be made",
-                "make what the message names smaller",
-            )
-            return
-        except SchemaError as error:
-            yield self.finding(
-                "inexact-schema",
-                "error",
-                error.pointer,
-                str(error),
-                "no store can be built, so no mask can be made",
-                "rewrite what the message names",
-            )
+        except (LimitError, SchemaError) as error:
+            code, pointer, remedy = "too-large", "", "make what the message names smaller"
+            if not isinstance(error, LimitError):
+                code, pointer, remedy = "inexact-schema", error.pointer, "rewrite what the message names"
+            yield self.finding(code, "error", pointer, str(error), NO_STORE, remedy)
             return
         for pointer, reason in graph.left_out:
             yield self.finding(
@@ -246,4 +216,4 @@ class _Lint:
             )
 
 
-__all__ = ["lint_schema", "values_of"]
+__all__ = ["lint_schema"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 
 from maskwright.analysis.lexing.lexemes import terminal_rank
 from maskwright.analysis.lexing.lookbehind import lookbehind_before_start
@@ -13,9 +14,7 @@ from maskwright.analysis.loading.equal import equal_groups
 from maskwright.analysis.marks import PART_FLAGS
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.lint.facts import Facts
-from maskwright.lint.finding import Finding, Severity, listed, shown
-from maskwright.lint.lexer import Lexer
-from maskwright.lint.places import place_of_terminal
+from maskwright.lint.finding import NO_STORE, Finding, Severity, listed, shown
 from maskwright.lint.remedies import contextual, higher_priority
 
 MAX_TRIED = 200
@@ -43,7 +42,7 @@ def faulty(facts: Facts) -> Iterator[Finding]:
             "error",
             facts.at_terminal(number),
             f"terminal {facts.name(number)}: {message}",
-            "no store can be built, so no mask can be made",
+            NO_STORE,
             _REMEDIES[code],
         )
 
@@ -63,7 +62,7 @@ def equal(facts: Facts) -> Iterator[Finding]:
             yield facts.finding(
                 "equal-terminals",
                 "info",
-                place_of_terminal(plain, number),
+                (plain.terminals[number].line, plain.terminals[number].column),
                 f"terminals {names[0]} and {names[1]} match the same texts and compete, so they are one",
                 f"{names[0]} is read as {names[1]}, and whichever the parser can take counts",
                 "give them one name",
@@ -97,13 +96,12 @@ def equal_terminals(facts: Facts) -> dict[int, int]:
     found = {}
     for number in sorted(range(facts.grammar.n_terminals), key=rank.__getitem__):
         dfa = facts.automata[number]
-        if dfa is None:
-            continue
-        rivals = earlier.setdefault(dfa, [])
-        met = [other for other in rivals if _compete(facts, number, other)]
-        if met:
-            found[number] = met[0]
-        rivals.append(number)
+        if dfa is not None:
+            rivals = earlier.setdefault(dfa, [])
+            other = next((other for other in rivals if _compete(facts, number, other)), None)
+            if other is not None:
+                found[number] = other
+            rivals.append(number)
     return dict(sorted(found.items()))
 
 
@@ -120,13 +118,13 @@ def _compete(facts: Facts, one: int, other: int) -> bool:
 def never_lexed(facts: Facts) -> Iterator[Finding]:
     """Terminals that win nowhere under the grammar's lexing."""
     lexer, grammar = facts.lexer, facts.grammar
-    equal = equal_terminals(facts)
-    competing = frozenset().union(*lexer.competing)
-    for number, dfa in enumerate(facts.automata):
-        if dfa is None or number in lexer.ends or number in equal or number not in competing:
-            continue
-        winners = _winners_over(lexer, number)
-        if not winners:
+    lost = frozenset[int]().union(*lexer.known.modes) - set(lexer.ends) - set(equal_terminals(facts))
+    for number in sorted(lost):
+        # the terminals that win on its texts
+        states = [state for state, accepting in enumerate(lexer.union.accepting) if number in accepting]
+        winners = list(dict.fromkeys(lexer.winner[state] for state in states))
+        dfa = facts.automata[number]
+        if dfa is None or not winners:
             # This is a layout's newline that never has a line feed.
             # `backup.newline_without_line_feed` reports it.
             continue
@@ -134,6 +132,13 @@ def never_lexed(facts: Facts) -> Iterator[Finding]:
         what = "each text of it is also a text of" if len(names) == 1 else "each text of it is also one of"
         reason = f"; {why_wins(facts, winners[0], number)}" if len(winners) == 1 else ""
         is_used = number in facts.used
+        remedy = "remove it, or give it a higher priority"
+        if is_used:
+            remedy = facts.remedy(
+                "make the patterns differ, so that some text is this terminal's alone",
+                higher_priority(grammar, number, winners),
+                contextual(grammar),
+            )
         yield facts.finding(
             "never-lexed",
             "error" if is_used else "warning",
@@ -142,24 +147,9 @@ def never_lexed(facts: Facts) -> Iterator[Finding]:
             f"what needs {facts.name(number)} is refused"
             if is_used
             else f"its texts are never ignored; they are read as {listed(names)}",
-            facts.remedy(
-                "make the patterns differ, so that some text is this terminal's alone",
-                higher_priority(grammar, number, winners),
-                contextual(grammar),
-            )
-            if is_used
-            else "remove it, or give it a higher priority",
+            remedy,
             shown(dfa.shortest()),
         )
-
-
-def _winners_over(lexer: Lexer, terminal: int) -> list[int]:
-    """The terminals that win on the texts of a terminal."""
-    found: dict[int, None] = {}
-    for state, accepting in enumerate(lexer.union.accepting):
-        if terminal in accepting:
-            found[lexer.winner[state]] = None
-    return list(found)
 
 
 def why_wins(facts: Facts, winner: int, loser: int) -> str:
@@ -178,25 +168,22 @@ def reserved_words(facts: Facts) -> Iterator[Finding]:
 
     Verbatim terminals reserve nothing.
     """
-    grammar, lexer = facts.grammar, facts.lexer
+    grammar, rank = facts.grammar, facts.lexer.rank
     alone: dict[int, set[int]] = {}
     for rule in facts.reduced.rules:
         if len(rule.rhs) == 1:
             alone.setdefault(rule.lhs, set()).add(rule.rhs[0])
     soft = {(x, y) for symbols in alone.values() for x in symbols for y in symbols if x < grammar.n_terminals}
-    texts = {
-        t: terminal.literal for t, terminal in enumerate(grammar.terminals) if terminal.literal and t in facts.used
-    }
-    for pattern, dfa in enumerate(facts.automata):
-        is_literal = grammar.terminals[pattern].literal is not None
-        if dfa is None or is_literal or pattern not in facts.used or pattern in grammar.verbatim:
-            continue
+    used = facts.used - grammar.verbatim
+    texts = {t: literal for t in sorted(used) if (literal := grammar.terminals[t].literal)}
+    for pattern in sorted(used - set(texts)):
+        dfa = facts.automata[pattern]
         literals = [
             literal
             for literal, text in texts.items()
-            if dfa.matches(text.encode("utf-8", "surrogatepass"))
-            and lexer.rank[literal] < lexer.rank[pattern]
-            and literal not in grammar.verbatim
+            if dfa is not None
+            and dfa.matches(text.encode("utf-8", "surrogatepass"))
+            and rank[literal] < rank[pattern]
             and (literal, pattern) not in soft
             and _compete(facts, literal, pattern)
         ]
@@ -309,57 +296,49 @@ def _unseen(facts: Facts, number: int) -> bytes | None:
 
     The parser accepts the text so far. Returns None if none is found.
     """
-    grammar, lexer, writer = facts.grammar, facts.lexer, facts.writer
-    terminal = grammar.terminals[number]
+    lexer, writer = facts.lexer, facts.writer
+    terminal = facts.grammar.terminals[number]
     lexeme = writer.lexemes.get(number)
-    if lexeme is None or number not in facts.used:
+    symbols = next((symbols for state, symbols in writer.paths().items() if facts.acceptable[state, number]), None)
+    # The nearest parser state is as good as any.
+    before = None if symbols is None or lexeme is None or number not in facts.used else writer.yield_of(symbols)
+    if before is None:
         return None
     compiled = re.compile(f"(?{terminal.flags}:{terminal.pattern})" if terminal.flags else terminal.pattern or "")
-    lexemes = [lexeme, *_other_lexemes(facts, number)]
-    following = [t for t in writer.lexemes if facts.follows[number] >> t & 1 or t in grammar.ignored]
-    for state, symbols in writer.paths().items():
-        if not facts.acceptable[state, number]:
+    following = [t for t in writer.lexemes if facts.follows[number] >> t & 1 or t in facts.grammar.ignored]
+    for own in _some_lexemes(facts, number):
+        head = writer.text((*before, number), {len(before): own})
+        if head is None or not head.endswith(own):
             continue
-        before = writer.yield_of(symbols)
-        if before is None:
-            return None
-        for own in lexemes:
-            head = writer.text((*before, number), {len(before): own})
-            if head is None or not head.endswith(own):
+        for more in chain.from_iterable(_some_lexemes(facts, after) for after in following):
+            if lexer.after(number, own, more) != (number, len(own)):
                 continue
-            for after in following:
-                for more in (writer.lexemes[after], *_other_lexemes(facts, after)):
-                    if lexer.after(number, own, more) != (number, len(own)):
-                        continue
-                    try:
-                        match = compiled.match((own + more).decode())
-                        text = (head + more).decode().encode()
-                    except UnicodeDecodeError:
-                        continue
-                    if match is not None and match.end() == len(own.decode()):
-                        continue
-                    if facts.reader.read(text).reached == len(text):
-                        return text
-        return None  # the nearest parser state is as good as any
+            try:
+                match = compiled.match((own + more).decode())
+                text = (head + more).decode().encode()
+            except UnicodeDecodeError:
+                continue
+            is_seen = match is not None and match.end() == len(own.decode())
+            if not is_seen and facts.reader.read(text).reached == len(text):
+                return text
     return None
 
 
-def _other_lexemes(facts: Facts, number: int) -> list[bytes]:
-    """A few more lexemes of a terminal, at most 12.
+def _some_lexemes(facts: Facts, number: int) -> list[bytes]:
+    """The shortest lexeme of a terminal, and at most 12 more.
 
     There is one for each state in which it wins. Single bytes that are lexemes follow.
     """
     lexer = facts.lexer
-    found: dict[bytes, None] = {}
-    for state, path in lexer.shortest_paths.items():
-        if lexer.winner[state] == number and path:
-            found[path] = None
+    found = dict.fromkeys(
+        path for state, path in lexer.shortest_paths.items() if lexer.winner[state] == number and path
+    )
     dfa = facts.automata[number]
     if dfa is not None:
         for byte, after in lexer.edges[lexer.union.starts[0]]:
             if dfa.next_state[0, byte] >= 0 and lexer.winner[after] == number:
                 found[bytes([byte])] = None
-    return list(found)[:12]
+    return [lexer.lexemes[number], *list(found)[:12]]
 
 
 def verbatim_brackets(facts: Facts) -> Iterator[Finding]:

@@ -4,28 +4,40 @@ A text is written with the shortest lexeme of each terminal. Where two lexemes w
 an ignored lexeme is put between them. Layout is written as lines that are indented by one space a
 level.
 
-The caller always reads again what was written. So a text that does not come out as meant is never
-shown.
+The caller always reads again what was written, by the longest match and the LALR tables. So a text
+that does not come out as meant is never shown.
 """
 
 from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
-from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.deadline import look
+from maskwright.analysis.grammar.columns import FIRST_COLUMN
 from maskwright.analysis.kept import cached_property
+from maskwright.analysis.lexing.modes import Modes
 from maskwright.analysis.lr.automaton import Automaton
+from maskwright.analysis.lr.encoding import LrTables
 from maskwright.analysis.lr.yields import Yields
+from maskwright.decoding.reference import lexer as reference
+from maskwright.decoding.reference.parser import Parser, Stacks
+from maskwright.decoding.reference.text_parser import Configuration, Refusal, TextParser
 from maskwright.lint.lexer import Lexer
+
+LabelT = TypeVar("LabelT")
 
 MAX_LENGTH = 2_000
 """Terminals of the longest sequence that is written out."""
 MAX_COMPLETIONS = 3_000
 """Stacks looked at for a shortest end of a text."""
+MAX_THREADS = 2_000
+"""Steps of all threads over one text."""
+MAX_STACKS = 100
+"""Stacks made for one terminal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,24 +91,51 @@ def reduced(automaton: Automaton, stack: TreeStack, n: int, lhs: int, more: Sequ
     return None if after < 0 else (after, Tree(lhs, (*children[::-1], *more)), below)
 
 
+def cheapest_ways(
+    start: int, edges: Callable[[int], Iterable[tuple[int, int, LabelT]]]
+) -> dict[int, tuple[LabelT, ...]]:
+    """For each node that is reached the labels of a cheapest way there, the cheapest first.
+
+    edges : what each edge from a node costs, 0 or more; where it leads; and its label.
+
+    Source: E. Dijkstra, A note on two problems in connexion with graphs (1959).
+
+    >>> cheapest_ways(0, [[(9, 1, "a"), (1, 2, "b")], [], [(1, 1, "c")]].__getitem__)
+    {0: (), 2: ('b',), 1: ('b', 'c')}
+    """
+    found: dict[int, tuple[LabelT, ...]] = {}
+    best: dict[int, tuple[int, tuple[LabelT, ...]]] = {start: (0, ())}
+    agenda = [(0, start)]
+    while agenda:
+        cost, node = heapq.heappop(agenda)
+        if node in found:
+            continue
+        look()
+        found[node] = way = best[node][1]
+        for more, target, label in edges(node):
+            if target not in best or cost + more < best[target][0]:
+                best[target] = cost + more, (*way, label)
+                heapq.heappush(agenda, (cost + more, target))
+    return found
+
+
 class Writer:
     """Writes texts of a grammar's reduced rules.
 
-    grammar : its layout and ignored terminals apply.
     automaton : LR(0) automaton of the rules.
-    lexer : tells which lexemes run together.
-    lexemes : terminal -> how it is written. A terminal without a lexeme is in no text that is
-        written here.
+    lexer : tells how terminals are written, and which lexemes run together. A terminal without a
+        lexeme over its alphabet is in no text that is written here.
     cost : for each symbol the cost of its cheapest yield: its bytes, and one for each lexeme; -1 if
         it has none.
     body : for each nonterminal the right-hand side that its cheapest yield begins with.
     """
 
-    def __init__(self, grammar: Grammar, automaton: Automaton, lexer: Lexer, lexemes: dict[int, bytes]) -> None:
-        self.grammar, self.automaton, self.lexer, self.lexemes = grammar, automaton, lexer, lexemes
+    def __init__(self, automaton: Automaton, lexer: Lexer) -> None:
+        self.grammar, self.automaton, self.lexer, self.lexemes = lexer.grammar, automaton, lexer, lexer.lexemes
         self.rules = automaton.grammar
-        inserted = () if grammar.layout is None else (grammar.layout.indent, grammar.layout.dedent)
-        costs = {terminal: 1 + len(lexeme) for terminal, lexeme in lexemes.items()} | dict.fromkeys(inserted, 1)
+        layout = self.grammar.layout
+        inserted = () if layout is None else (layout.indent, layout.dedent)
+        costs = {terminal: 1 + len(lexeme) for terminal, lexeme in self.lexemes.items()} | dict.fromkeys(inserted, 1)
         self._yields = Yields(self.rules, costs)
         self.cost, self.body = self._yields.cost, self._yields.body
         self._trees: dict[int, Tree] = {}
@@ -115,23 +154,15 @@ class Writer:
 
     def tree_of(self, symbol: int) -> Tree:
         """The derivation of a symbol's cheapest yield. The symbol must have one."""
-        known = self._trees.get(symbol)
-        if known is not None:
-            return known
-        done: list[Tree] = []
-        agenda: list[tuple[int, bool]] = [(symbol, False)]
+        agenda = [symbol] if symbol not in self._trees else []
         while agenda:
-            at, is_built = agenda.pop()
-            if not self.rules.is_nonterminal(at):
-                done.append(Tree(at))
-            elif is_built:
-                n = len(self.body[at])
-                done[len(done) - n :] = [Tree(at, tuple(done[len(done) - n :]))]
-            else:
-                agenda.append((at, True))
-                agenda += [(inner, False) for inner in self.body[at][::-1]]
-        self._trees[symbol] = done[0]
-        return done[0]
+            at = agenda[-1]
+            missing = [inner for inner in self.body[at] if inner not in self._trees]
+            agenda += missing
+            if not missing:
+                parts = tuple(self._trees[inner] for inner in self.body[at])
+                self._trees[agenda.pop()] = Tree(at, parts if self.rules.is_nonterminal(at) else None)
+        return self._trees[symbol]
 
     @cached_property
     def moves(self) -> list[list[tuple[int, int]]]:
@@ -152,26 +183,16 @@ class Writer:
 
         avoiding : symbols that the prefixes must not contain.
         """
-        known = self._paths.get(avoiding)
-        if known is not None:
-            return known
-        best = {0: 0}
-        predecessor: dict[int, tuple[int, int]] = {}
-        done: dict[int, tuple[int, ...]] = {}
-        agenda = [(0, 0)]
-        while agenda:
-            cost, state = heapq.heappop(agenda)
-            if state in done:
-                continue
-            before, symbol = predecessor.get(state, (-1, -1))
-            done[state] = (*done[before], symbol) if state else ()
-            for symbol, target in self.moves[state]:
-                length = cost + self.cost[symbol]
-                if symbol not in avoiding and (target not in best or length < best[target]):
-                    best[target], predecessor[target] = length, (state, symbol)
-                    heapq.heappush(agenda, (length, target))
-        self._paths[avoiding] = done
-        return done
+        if avoiding not in self._paths:
+            self._paths[avoiding] = cheapest_ways(
+                0,
+                lambda state: (
+                    (self.cost[symbol], target, symbol)
+                    for symbol, target in self.moves[state]
+                    if symbol not in avoiding
+                ),
+            )
+        return self._paths[avoiding]
 
     def completion(self, stack: TreeStack) -> Tree | None:
         """The derivation of a whole text that begins with what the stack holds.
@@ -181,7 +202,9 @@ class Writer:
 
         Returns None if no derivation is found within MAX_COMPLETIONS stacks.
         """
-        items, rules = self.automaton.items, self.rules
+        items, rules = self.automaton.items, self.rules.rules
+        if stack[1] is None:
+            return self.tree_of(self.rules.start) if self.cost[self.rules.start] >= 0 else None
         agenda: list[tuple[int, int, TreeStack]] = [(0, 0, stack)]
         known: set[tuple[int, ...]] = set()
         count = 0
@@ -195,30 +218,18 @@ class Writer:
                 return current[1]
             for item in self.automaton.kernels[current[0]]:
                 number = items.rule[item]
-                # The whole text: its end is the accepting state, or the start.
-                if number == len(rules.rules):
-                    if item == items.start:
-                        following = self._finished(current, 0, rules.start, (rules.start,))
-                        price = self.cost[rules.start]
-                    else:
-                        continue
-                else:
-                    rule = rules.rules[number]
-                    dot = item - items.first[number]
-                    remaining = rule.rhs[dot:]
-                    price = sum(self.cost[s] for s in remaining) if all(self.cost[s] >= 0 for s in remaining) else -1
-                    following = None if price < 0 else self._finished(current, dot, rule.lhs, remaining)
-                if following is not None and price >= 0:
-                    count += 1
-                    heapq.heappush(agenda, (cost + price, count, following))
+                if number == len(rules):  # the start symbol has been read: more must come before its end
+                    continue
+                dot = item - items.first[number]
+                remaining = rules[number].rhs[dot:]
+                if all(self.cost[symbol] >= 0 for symbol in remaining):
+                    more = [self.tree_of(symbol) for symbol in remaining]
+                    following = reduced(self.automaton, current, dot, rules[number].lhs, more)
+                    if following is not None:
+                        count += 1
+                        price = cost + sum(self.cost[symbol] for symbol in remaining)
+                        heapq.heappush(agenda, (price, count, following))
         return None
-
-    def _finished(self, stack: TreeStack, dot: int, lhs: int, remaining: Sequence[int]) -> TreeStack | None:
-        """The stack after reading `remaining` and reducing; `dot` symbols of the rule are on it."""
-        if lhs == self.rules.start and not dot and remaining == (lhs,):
-            after = int(self.automaton.transitions[stack[0], lhs])
-            return None if after < 0 else (after, self.tree_of(lhs), stack)
-        return reduced(self.automaton, stack, dot, lhs, [self.tree_of(symbol) for symbol in remaining])
 
     def text(self, terminals: Sequence[int], instead: Mapping[int, bytes] | None = None) -> bytes | None:
         """Write terminals as a text.
@@ -247,13 +258,13 @@ class Writer:
                 lexeme += b" " * level
             written.append((terminal, lexeme))
         text = b""
-        for position, (terminal, lexeme) in enumerate(written):
-            if position and not self._stays(written[position - 1], (terminal, lexeme)):
-                separator = self._separator(written[position - 1], (terminal, lexeme))
+        for position, here in enumerate(written):
+            if position and not self._stays(written[position - 1], here):
+                separator = self._separator(written[position - 1], here)
                 if separator is None:
                     return None
                 text += separator
-            text += lexeme
+            text += here[1]
         return text
 
     def _stays(self, left: tuple[int, bytes], right: tuple[int, bytes]) -> bool:
@@ -261,7 +272,7 @@ class Writer:
 
         This is asked of the first mode in which it is lexed so.
         """
-        if left[0] == right[0] == self.lexer.newline:
+        if left[0] == right[0] == self.grammar.newline:
             return True
         found = self.lexer.after(*left, right[1])
         # None: the left lexeme is meant to be misread, or is only begun.
@@ -274,3 +285,82 @@ class Writer:
             if self._stays(left, (terminal, lexeme)) and self._stays((terminal, lexeme), right):
                 return lexeme
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The result of reading a text.
+
+    accepted : whether it is a whole text.
+    reached : bytes that were lexed and parsed, by the thread that came furthest.
+    terminals : those of this thread, with those that the layout inserts.
+    is_unfinished : whether the text ends inside a lexeme that more text may complete.
+    """
+
+    accepted: bool
+    reached: int
+    terminals: tuple[int, ...]
+    is_unfinished: bool = False
+
+
+class Reader(TextParser):
+    """Reads short texts under a grammar with lexing "longest" or "contextual".
+
+    With contextual lexing, the stacks of each mode lex for themselves.
+
+    lexer : finds the longest match. Its grammar's layout and ignored terminals apply.
+    modes : the lexing modes of the tables' states.
+    tables : of the parser.
+    """
+
+    def __init__(self, lexer: reference.Lexer, modes: Modes, tables: LrTables) -> None:
+        parser = Parser(tables, lexer.grammar.name, MAX_STACKS, is_cut=True)
+        super().__init__(lexer.grammar, parser, modes.of_state.tolist())
+        self.lexer = lexer
+
+    def read(self, text: bytes) -> Reading:
+        """Read a text from its start. The first thread that accepts ends the search.
+
+        text : bytes.
+        """
+        agenda = [(0, self.start)]
+        best = agenda[0]
+        is_unfinished = False
+        for at, configuration in agenda:  # grows while it is read
+            if at > best[0]:
+                best = at, configuration
+            if at == len(text):
+                if isinstance(self.close(configuration), Configuration):
+                    return Reading(True, at, configuration.terminals())
+                continue
+            if len(agenda) > MAX_THREADS:
+                break
+            for mode, thread in self.by_mode(configuration):
+                terminal, end = self.lexer.longest(mode, text, at)
+                if terminal >= 0:
+                    after = self._after(thread, terminal, text[at:end], end == len(text))
+                    agenda += [(end, after)] if isinstance(after, Configuration) else []
+                elif self.lexer.scan(mode, text, at)[2] >= 0:
+                    is_unfinished = True
+        return Reading(False, best[0], best[1].terminals(), is_unfinished)
+
+    def _after(self, thread: Configuration, terminal: int, lexeme: bytes, is_last: bool) -> Configuration | Refusal:
+        """The configuration after a lexeme. is_last : whether it ends the text."""
+        if terminal in self.grammar.ignored or (terminal == self.newline and thread.depth):
+            return thread
+        if self.grammar.layout is not None and terminal == self.newline:
+            # Blanks that end the text have no column.
+            column = FIRST_COLUMN if is_last else self.grammar.layout.column_after(lexeme)
+            thread = thread._replace(column=column)
+        return self.emit(thread, (terminal,))
+
+    def stacks_after(self, terminals: tuple[int, ...]) -> Stacks:
+        """The parser's stacks after a terminal sequence; () if no sentence begins with it.
+
+        terminals : with those that the layout inserts; number n_terminals is the end of the text.
+        """
+        return self.parser.shift_all((self.parser.start,), terminals)
+
+    def next_terminals(self, terminals: tuple[int, ...]) -> set[int]:
+        """The terminals that the parser takes after a terminal sequence."""
+        return set(self.acceptable(self.stacks_after(terminals), range(self.grammar.n_terminals)))

@@ -9,7 +9,7 @@ import numpy as np
 
 from maskwright.analysis.grammar.lark_files import rule_name
 from maskwright.analysis.grammar.normalise import deriving
-from maskwright.analysis.graphs import reachable
+from maskwright.analysis.graphs import components, reachable
 from maskwright.analysis.lexing.terminals import compile_terminal
 from maskwright.analysis.regex.dfa import Dfa, concatenate, difference
 from maskwright.lint.facts import Facts
@@ -24,12 +24,9 @@ def endless_whitespace(facts: Facts) -> Iterator[Finding]:
     grammar = facts.grammar
     layout = grammar.layout
     inserted = () if layout is None else (layout.indent, layout.dedent)
-    blank: dict[int, bool] = {}  # terminal that matches some blanks -> whether of any length
-    for number, dfa in enumerate(facts.automata):
-        if dfa is not None and number not in facts.faulty:
-            only = only_blanks(dfa)
-            if not only.is_empty:
-                blank[number] = is_infinite(only)
+    # terminal that matches some blanks -> whether of any length
+    only = {t: only_blanks(dfa) for t, dfa in enumerate(facts.automata) if dfa is not None and t not in facts.faulty}
+    blank = {t: is_infinite(dfa) for t, dfa in only.items() if not dfa.is_empty}
     ignored = [t for t in sorted(grammar.ignored) if t in blank and t not in facts.used]
     if ignored and not (len(ignored) == 1 and _is_bounded(facts, ignored[0])):
         is_endless = [t for t in ignored if blank[t]]
@@ -38,18 +35,18 @@ def endless_whitespace(facts: Facts) -> Iterator[Finding]:
             if is_endless
             else "any number of times in a row, though each is short: a bound inside the terminal bounds nothing"
         )
-        name = grammar.terminals[ignored[0]].name
+        name, is_one = grammar.terminals[ignored[0]].name, bool(is_endless) and len(ignored) == 1
         yield facts.finding(
             "endless-whitespace",
             "info",
             facts.at_terminal(ignored[0]),
             f"blanks are ignored between any two lexemes, {why} ({listed([facts.name(t) for t in ignored])})",
             "a model that has begun to emit blanks may go on until the token limit: every mask allows more of them",
-            "write the blanks that are needed into the rules, optional and bounded, in place of %ignore; or bound them by a restriction"
+            "write the blanks that are needed into the rules, optional and bounded, in place of %ignore; or bound them by a "
             + (
-                f" (length:{name}=..8) or a line (// maskwright: length {name} = ..8)"
-                if is_endless and len(ignored) == 1
-                else ""
+                f"restriction (length:{name}=..8) or a line (// maskwright: length {name} = ..8)"
+                if is_one
+                else "restriction"
             ),
         )
     for terminal, is_long in blank.items():
@@ -86,31 +83,28 @@ def only_blanks(dfa: Dfa) -> Dfa:
 def is_infinite(dfa: Dfa) -> bool:
     """Whether an automaton whose states are all useful has a cycle."""
     successors = [np.unique(row[row >= 0]).tolist() for row in dfa.next_state]
-    return _cyclic(dict(enumerate(successors))) is not None
+    return any(len(part) > 1 or part[0] in successors[part[0]] for part in components(successors))
 
 
 def _endless_rules(facts: Facts, blank: set[int]) -> Iterator[Finding]:
     """Rules that repeat themselves around blanks only."""
     rules = facts.reduced
-    visible = {t for t in blank if facts.automata[t] is not None}
     derives = deriving(rules, blank)  # symbols that derive some string of blanks, or the empty string
+    within = [rule for rule in rules.rules if derives.issuperset(rule.rhs)]
     users: dict[int, list[int]] = {}
-    for rule in rules.rules:
-        if derives.issuperset(rule.rhs):
-            for symbol in rule.rhs:
-                users.setdefault(symbol, []).append(rule.lhs)
+    for rule in within:
+        for symbol in rule.rhs:
+            users.setdefault(symbol, []).append(rule.lhs)
     # those of them that derive a string of at least one blank
+    visible = [t for t in blank if facts.automata[t] is not None]
     something = set(reachable(visible, lambda symbol: users.get(symbol, ())))
     whole: dict[int, list[int]] = {}
     growing: dict[int, list[int]] = {}
-    for rule in rules.rules:
-        if not all(symbol in derives for symbol in rule.rhs):
-            continue
+    for rule in within:
         for position, symbol in enumerate(rule.rhs):
             if rules.is_nonterminal(symbol):
                 whole.setdefault(rule.lhs, []).append(symbol)
-                others = rule.rhs[:position] + rule.rhs[position + 1 :]
-                if any(other in something for other in others):
+                if not something.isdisjoint(rule.rhs[:position] + rule.rhs[position + 1 :]):
                     growing.setdefault(rule.lhs, []).append(symbol)
     reported: set[str] = set()
     for source, targets in sorted(growing.items()):
@@ -118,31 +112,11 @@ def _endless_rules(facts: Facts, blank: set[int]) -> Iterator[Finding]:
         if name in reported or source not in reachable(targets, lambda symbol: whole.get(symbol, ())):
             continue
         reported.add(name)
-        symbol = facts.grammar.n_terminals + facts.grammar.nonterminals.index(rules.symbol_name(source))
         yield facts.finding(
             "endless-whitespace",
             "info",
-            facts.at_rule(symbol),
+            facts.at_rule(name),
             f"rule {name!r} repeats blanks without end",
             "a model that has begun to emit blanks there may go on until the token limit",
             "bound the repetition: item~0..4 in place of item*",
         )
-
-
-def _cyclic(graph: dict[int, list[int]]) -> int | None:
-    """A node on a cycle, or before one; None if there is no cycle.
-
-    Nodes that no edge leaves are removed until none is left.
-    """
-    n_ways = {node: len(targets) for node, targets in graph.items()}
-    before: dict[int, list[int]] = {}
-    for node, targets in graph.items():
-        for target in targets:
-            before.setdefault(target, []).append(node)
-    agenda = [node for node, n in n_ways.items() if not n]
-    for node in agenda:  # grows while it is read
-        for other in before.get(node, ()):
-            n_ways[other] -= 1
-            if not n_ways[other]:
-                agenda.append(other)
-    return next((node for node, n in n_ways.items() if n), None)

@@ -190,7 +190,7 @@ def check_lexemes(grammar: Grammar, text: bytes) -> None:
     machine = machine_of(grammar)
     trace = Interpreter(machine)
     places, _ = trace.read([trace.start], text)
-    lexemes, begin = machine.lexemes(text, places[0], 0)
+    lexemes, begin = machine.lexemes(text, places[0])
     assert [end for _, _, end in lexemes] == [begin for _, begin, _ in lexemes[1:]] + [begin]
     for terminal, start, end in lexemes:
         pattern = grammar.terminals[terminal].pattern
