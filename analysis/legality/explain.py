@@ -16,7 +16,6 @@ from maskwright.analysis.arguments import need_type
 from maskwright.analysis.kept import cached_property
 from maskwright.analysis.legality import _kernels
 from maskwright.analysis.legality.deciders import MAX_LENGTH, NEVER, Deciders, Query
-from maskwright.analysis.legality.follow import pair_verdicts
 from maskwright.analysis.legality.verdict import START, ClosedSet, Context, TerminalSequence, Verdict
 from maskwright.analysis.lr.yields import Yields
 
@@ -64,10 +63,8 @@ class Explainer:
             return Verdict(
                 False, "never_legal", f"some word goes on with {text} after the witness", self._names(witness)
             )
-        follow = self._follow
-        factor = (*context, *sequence)
-        for left, right in pairwise(factor):
-            if not follow[left][right]:
+        for left, right in pairwise((*context, *sequence)):
+            if self.deciders.pairs[left, right] == NEVER:
                 pair = self._text((left,), (right,))
                 return Verdict(True, "follow graph", f"no word has {pair} side by side")
         if not context or context[0] == START:
@@ -225,11 +222,6 @@ class Explainer:
             return context[1:]
         (path,) = self.deciders.witness_paths([Query(context[0], context[1:] + sequence)])
         return (*self._prefix(item for item in path.tolist() if item >= 0), *context)
-
-    @cached_property
-    def _follow(self) -> list[list[bool]]:
-        """The follow graph's edges by left and right terminal; the last row is for the start."""
-        return [[verdict != NEVER for verdict in row] for row in pair_verdicts(self.deciders).tolist()]
 
     def _closed_set(self, states: list[State], conclusion: TerminalSequence) -> ClosedSet:
         """The states in names: each symbol with the remainders of the conclusion, longest first."""

@@ -22,7 +22,6 @@ from maskwright.analysis.errors import GrammarError, TerminalError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.normalise import normalise
 from maskwright.analysis.legality.deciders import ALWAYS, NEVER
-from maskwright.analysis.legality.follow import pair_verdicts
 from maskwright.analysis.legality.interchange import interchange_classes
 from maskwright.analysis.legality.judge import Judge, Rules
 from maskwright.analysis.lexing.post import post_terminals
@@ -257,7 +256,7 @@ def _pair_facts(judges: dict[Rules, Judge]) -> dict[str, Any]:
     `matrix` has a row for each left terminal and one for the start of the text. A digit of a row is
     the verdict on a right terminal, see `legend`.
     """
-    tables = {rules: pair_verdicts(judge.always_deciders) for rules, judge in judges.items()}
+    tables = {rules: judge.always_deciders.pairs for rules, judge in judges.items()}
     live = list(judges["lark"].always_deciders.live_terminals)
     table = tables["normalised"]
     counts = {rules: table[np.ix_(live, live)] for rules, table in tables.items()}

@@ -227,20 +227,18 @@ def cumulative_picture(
     steps = {} if between is None else between
     ticks = ladder(1, max(2, *before, *after))
     labelled = [tick for tick in ticks if len(ticks) < 10 or f"{tick}"[0] == "1"]
-    looks: list[tuple[str, dict[str, str | float], Sequence[int]]] = [("original", {"class_": "curve before"}, before)]
-    for number, (step, values) in enumerate(steps.items(), start=1):
-        shade = round(number / (len(steps) + 1), 2)
-        look = {"class_": "curve after", "stroke_opacity": shade, "stroke_dasharray": "4 2"}
-        looks.append((STEP_LABELS[step], look, values))
-    looks.append(("streamlined", {"class_": "curve after"}, after))
+    drawn = {"original": before, **{STEP_LABELS[step]: values for step, values in steps.items()}, "streamlined": after}
     curves = []
-    for name, look, values in looks:
-        done = {value: number / len(values) for number, value in enumerate(sorted(values), start=1)}
+    for number, (name, values) in enumerate(drawn.items()):
+        look: dict[str, str | float] = {"class_": "curve after" if number else "curve before"}
+        if 0 < number <= len(steps):
+            look |= {"stroke_opacity": round(number / (len(steps) + 1), 2), "stroke_dasharray": "4 2"}
+        done = {value: n / len(values) for n, value in enumerate(sorted(values), start=1)}
         points = [(_logarithmic(value, ticks), share) for value, share in done.items()]
         curves.append(Curve(name, look, points, is_stepped=True))
     description = "; ".join(
         f"{name}: {sum(value <= tick for value in values)} of {len(values)} states have at most {tick} entries"
-        for name, _, values in looks
+        for name, values in drawn.items()
         for tick in labelled
     )
     across = [(_logarithmic(tick, ticks), f"{tick:,}") for tick in labelled]
