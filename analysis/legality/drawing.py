@@ -123,7 +123,7 @@ def to_svg(graph: Graph[Any], title: str) -> str:
     bottom = max((box.y + box.reach for column in columns for box in column), default=0.0)
     routes, bottom = _lanes(returning, starts, turns, bottom)
     boxes = [box for column in columns for box in column]
-    drawn = []
+    drawn: list[str] = []
     for box in boxes:
         for arrow in box.arrows:
             begin = f"M{_at(box.x + box.width, arrow.y)}L{_at(turns[box.column], arrow.y)}"
@@ -277,7 +277,7 @@ def _lanes(
     return routes, bottom + (GAP / 2 + TRACK * (len(lanes) - 1) if lanes else 0)
 
 
-def _drawn(name: str, text: str = "", **attributes: str | float) -> str:
+def _drawn(name: str, text: str = "", /, **attributes: str | float) -> str:
     """An element; an underscore in the name of an attribute stands for a hyphen."""
     values = ((key, _px(value) if isinstance(value, float) else value) for key, value in attributes.items())
     shown = "".join(f' {key.replace("_", "-")}="{value}"' for key, value in values)
