@@ -8,7 +8,6 @@ give equal pages, byte for byte.
 from __future__ import annotations
 
 import re
-import string
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from html import escape
@@ -31,6 +30,7 @@ from maskwright.report.figures import (
     terminal_names,
     times_fewer,
 )
+from maskwright.report.parts import Words
 from maskwright.report.svg import (
     MATRIX_LIMIT,
     PICTURE_STYLE,
@@ -78,19 +78,11 @@ def pieces() -> dict[str, Markup]:
     return {name: Markup(piece.strip("\n")) for name, piece in zip(parts[::2], parts[1::2], strict=True)}
 
 
-class _Filler(string.Formatter):
-    """Fills fields of markup. Values that are not `Markup` are made printable and escaped.
-
-    A format that begins with a letter is the noun that a number counts, in the singular, and behind
-    a bar in the plural if that has no s: ``{n:class|classes}``.
-    """
+class _Filler(Words):
+    """Fills fields of markup. Values that are not `Markup` are made printable and escaped."""
 
     def format_field(self, value: Any, format_spec: str) -> str:
-        if isinstance(value, Markup):
-            return value
-        is_noun = format_spec[:1].isalpha()
-        shown = counted(value, *format_spec.split("|")) if is_noun else format(value, format_spec)
-        return escape(printable(shown))
+        return value if isinstance(value, Markup) else escape(printable(super().format_field(value, format_spec)))
 
 
 def fill(template: str, *values: Any, **named: Any) -> Markup:
