@@ -36,6 +36,7 @@ class Words(string.Formatter):
     """
 
     def format_field(self, value: Any, format_spec: str) -> str:
+        """A value in words, as of a field of a template."""
         if format_spec[:1].isalpha():
             return counted(value, *format_spec.split("|"))
         return format(value, format_spec)
