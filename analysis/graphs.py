@@ -13,6 +13,9 @@ from maskwright.analysis.deadline import look
 
 NodeT = TypeVar("NodeT", bound=Hashable)
 
+VISIBLE_FIRST = tuple(sorted(range(256), key=lambda byte: (not 32 < byte < 127, byte)))
+"""All bytes, in an order for `shortest_texts` that are to be read."""
+
 
 def reachable(starts: Iterable[NodeT], successors: Callable[[NodeT], Iterable[NodeT]]) -> list[NodeT]:
     """The nodes that paths lead to from some nodes, these included; each once, the nearest first.

@@ -21,7 +21,7 @@ from maskwright.analysis.composition.structural_tags_host import HostRules, char
 from maskwright.analysis.composition.structural_tags_xml import STYLES, xml_arguments
 from maskwright.analysis.composition.token_parts import MOST_TOKENS, TokenSet, check_token, token_set
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
-from maskwright.analysis.fronts.ebnf import parse_ebnf
+from maskwright.analysis.fronts.gbnf import parse_ebnf
 from maskwright.analysis.fronts.llguidance import parse_llguidance
 from maskwright.analysis.fronts.lowering import Body
 from maskwright.analysis.grammar.grammar import Grammar

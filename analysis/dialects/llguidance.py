@@ -24,8 +24,8 @@ from maskwright.analysis.arguments import a_type, clip
 from maskwright.analysis.composition import Composition, Inner, Part, SpecialToken, special_token
 from maskwright.analysis.composition.compose import DEEPEST, as_part
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
-from maskwright.analysis.fronts.llguidance import HostGrammar, NestedPart, host_grammar
-from maskwright.analysis.fronts.llguidance_syntax import read_document
+from maskwright.analysis.fronts.llguidance import HostGrammar, host_grammar
+from maskwright.analysis.fronts.llguidance_syntax import Atom, read_document
 from maskwright.analysis.fronts.reading import Reader
 from maskwright.analysis.grammar.grammar import Grammar, Lexing
 from maskwright.analysis.grammar.lark_files import read_file, suggestion
@@ -143,13 +143,13 @@ class _Reading:
             parts.append(Part(terminal.name, self.language(reader, one, depth)))
         return Composition(host.grammar.name, host.grammar, tuple(parts))
 
-    def language(self, reader: Reader, part: NestedPart, depth: int) -> Inner | SpecialToken:
+    def language(self, reader: Reader, part: Atom, depth: int) -> Inner | SpecialToken:
         """The language of a part."""
-        if part.kind == "token":
+        if part.text == "token":
             return special_token(part.value)
-        if part.kind == "lark":
+        if part.text == "lark":
             return self.composed(reader, host_grammar(reader, part.value, self.lexing), depth + 1)
-        if part.kind == "grammar":
+        if part.text == "grammar":
             return self.named(reader, part)
         if not isinstance(part.value, dict | bool):  # `load_schema` would take a str for the path of a file
             raise reader.error(
@@ -160,7 +160,7 @@ class _Reading:
         except MaskwrightError as error:
             raise _placed(error, reader, part.at) from error
 
-    def named(self, reader: Reader, part: NestedPart) -> Inner:
+    def named(self, reader: Reader, part: Atom) -> Inner:
         """The language of a grammar that others name."""
         key = str(part.value)
         if key not in self.texts:

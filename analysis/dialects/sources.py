@@ -8,8 +8,7 @@ from pathlib import PurePath
 from maskwright.analysis.composition import Composition, read_composition
 from maskwright.analysis.dialects.llguidance import is_list_of_grammars, read_llguidance
 from maskwright.analysis.fronts import detect, read_grammar
-from maskwright.analysis.fronts.detect import Syntax
-from maskwright.analysis.fronts.sources import path_of
+from maskwright.analysis.fronts.sources import Syntax, path_of
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.lark_files import read_file
 from maskwright.analysis.loading.names import has_directives, known_grammars

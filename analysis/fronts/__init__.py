@@ -9,12 +9,10 @@ llguidance's dialect, where these can say the same.
 
 from __future__ import annotations
 
-from maskwright.analysis.fronts.detect import SYNTAXES, Syntax, detect
-from maskwright.analysis.fronts.ebnf import parse_ebnf
 from maskwright.analysis.fronts.export import to_gbnf, to_llguidance
-from maskwright.analysis.fronts.gbnf import parse_gbnf
+from maskwright.analysis.fronts.gbnf import parse_ebnf, parse_gbnf
 from maskwright.analysis.fronts.llguidance import parse_llguidance
-from maskwright.analysis.fronts.sources import read_grammar
+from maskwright.analysis.fronts.sources import SYNTAXES, Syntax, detect, read_grammar
 
 __all__ = [
     "SYNTAXES",

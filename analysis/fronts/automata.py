@@ -8,6 +8,8 @@ Source: Hopcroft, Motwani, Ullman, Introduction to Automata Theory, section 3.2.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from maskwright.analysis.deadline import look
@@ -25,7 +27,7 @@ from maskwright.analysis.fronts.expressions import (
 from maskwright.analysis.kept import Kept
 from maskwright.analysis.lexing.messages import excerpt, naming
 from maskwright.analysis.lexing.terminals import compile_pattern
-from maskwright.analysis.regex.charset import LAST
+from maskwright.analysis.regex.charset import EVERYTHING, LAST
 from maskwright.analysis.regex.determinise import ClassDfa, determinise
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.regex.parse import parse
@@ -65,7 +67,7 @@ def in_both(left: Expr, right: Expr) -> Expr:
 
     Raises: LimitError if an automaton has more than MAX_STATES states, or the result is too large.
     """
-    return _product(left, right, is_difference=False)
+    return _product(_determinised(left), _determinised(right))
 
 
 def without(left: Expr, right: Expr) -> Expr:
@@ -73,15 +75,34 @@ def without(left: Expr, right: Expr) -> Expr:
 
     Raises: as `in_both`.
     """
-    return _product(left, right, is_difference=True)
+    return _product(_determinised(left), _determinised(right), is_difference=True)
 
 
-def _product(left: Expr, right: Expr, is_difference: bool) -> Expr:
-    first, second = (determinise(resolve(parse(str(e.pattern)), MAX_STATES), MAX_STATES) for e in (left, right))
+def from_pattern(pattern: str, flags: str = "") -> Expr:
+    """The expression of a pattern of Python's `re`, by its automaton where it looks around.
+
+    Its texts are those of `lexing.terminals.compile_pattern`.
+
+    Raises: TerminalError, LimitError and `re.error` as the parts of that.
+    """
+    with naming(f"pattern {excerpt(pattern)}", pattern):
+        tree = resolve(parse(pattern, flags), MAX_STATES)
+        plain = from_tree(tree)
+        if plain is not None:
+            return plain
+        return _product(determinise(tree, MAX_STATES), _determinised(repetition(characters(EVERYTHING), 0, None)))
+
+
+def _determinised(expr: Expr) -> ClassDfa:
+    return determinise(resolve(parse(str(expr.pattern)), MAX_STATES), MAX_STATES)
+
+
+def _product(first: ClassDfa, second: ClassDfa, is_difference: bool = False) -> Expr:
+    """The texts that both automata accept, or the first but not the second."""
     bounds = sorted({*first.bounds.tolist(), *second.bounds.tolist()})
-    columns = [(_column(first, low), _column(second, low)) for low in bounds]
     spans: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    for (low, after), column in zip(zip(bounds, [*bounds[1:], LAST + 1], strict=True), columns, strict=True):
+    for low, after in pairwise([*bounds, LAST + 1]):
+        column = _column(first, low), _column(second, low)
         if min(column) >= 0:  # not the surrogates
             spans.setdefault(column, []).append((low, after - 1))
     edges: list[dict[int, list[tuple[int, int]]]] = []
@@ -106,35 +127,6 @@ def _product(left: Expr, right: Expr, is_difference: bool) -> Expr:
         if len(number) > MAX_STATES:
             raise LimitError(f"the automaton of & and ~ has more than {MAX_STATES} states; make its patterns smaller")
     return eliminated([{to: characters(pairs) for to, pairs in row.items()} for row in edges], accepting)
-
-
-def from_pattern(pattern: str, flags: str = "") -> Expr:
-    """The expression of a pattern of Python's `re`, by its automaton where it looks around.
-
-    Its texts are those of `lexing.terminals.compile_pattern`.
-
-    Raises: TerminalError, LimitError and `re.error` as the parts of that.
-    """
-    with naming(f"pattern {excerpt(pattern)}", pattern):
-        tree = resolve(parse(pattern, flags), MAX_STATES)
-        plain = from_tree(tree)
-        if plain is not None:
-            return plain
-        dfa = determinise(tree, MAX_STATES)
-    bounds = [*dfa.bounds.tolist(), LAST + 1]
-    pairs: dict[int, list[tuple[int, int]]] = {}
-    for low, after, column in zip(bounds, bounds[1:], dfa.class_of.tolist(), strict=False):
-        if column >= 0:
-            pairs.setdefault(column, []).append((low, after - 1))
-    edges: list[dict[int, list[tuple[int, int]]]] = []
-    for row in dfa.next_state.tolist():
-        edge: dict[int, list[tuple[int, int]]] = {}
-        for column, target in enumerate(row):
-            if target >= 0:
-                edge.setdefault(target, []).extend(pairs.get(column, ()))
-        edges.append(edge)
-    labelled = [{to: characters(own) for to, own in edge.items()} for edge in edges]
-    return eliminated(labelled, [bool(accepts) for accepts in dfa.is_accepting])
 
 
 def _column(dfa: ClassDfa, code: int) -> int:

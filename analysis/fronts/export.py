@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from maskwright.analysis.arguments import need_type
@@ -48,22 +48,7 @@ def to_gbnf(grammar: Grammar) -> str:
     grammar = _with_ignored(grammar)
     grammar = normalise(grammar)
     _check_left_recursion(grammar)
-    names = _names(grammar, "root")
-    lines = []
-    defined: dict[int, str] = {}
-    for lhs, rules in grammar.rules_of.items():
-        options = []
-        for rule in rules:
-            symbols = []
-            for symbol in rule.rhs:
-                literal = expressions[symbol].text if symbol < grammar.n_terminals else None
-                symbols.append(_gbnf(expressions[symbol]) if literal is not None else names[symbol])
-                if symbol < grammar.n_terminals and literal is None:
-                    defined[symbol] = _gbnf(expressions[symbol])
-            options.append(" ".join(symbols))
-        lines.append(f"{names[lhs]} ::= {' | '.join(option or _EMPTY for option in options)}")
-    lines += [f"{names[terminal]} ::= {body}" for terminal, body in defined.items()]
-    return "\n".join(lines) + "\n"
+    return "\n".join(_GBNF.rules(grammar, expressions, _names(grammar, "root"))) + "\n"
 
 
 @on_own_stack
@@ -92,26 +77,11 @@ def to_llguidance(grammar: Grammar) -> str:
     if grammar.ignored:
         # llguidance ignores nothing behind a text to which nothing can be added.
         lines += ['%llguidance {"allow_initial_skip": true}', f"start: {names[grammar.start]} IGNORED?"]
-    used: dict[int, None] = {}
-    for lhs, rules in grammar.rules_of.items():
-        options = []
-        for rule in rules:
-            symbols = []
-            for symbol in rule.rhs:
-                literal = expressions[symbol].text if symbol < grammar.n_terminals else None
-                symbols.append(_rust_literal(literal) if literal is not None else names[symbol])
-                if symbol < grammar.n_terminals and literal is None:
-                    used.setdefault(symbol)
-            options.append(" ".join(symbols) or '""')
-        lines.append(f"{names[lhs]}: {' | '.join(options)}")
-    lines += [f"{names[t]}: /{_rust(expressions[t])}/" for t in used]
+    lines += _LLGUIDANCE.rules(grammar, expressions, names)
     if grammar.ignored:
-        patterns = (f"/{_rust(expressions[t])}/" for t in sorted(grammar.ignored))
+        patterns = (_LLGUIDANCE.terminal(expressions[t]) for t in sorted(grammar.ignored))
         lines += [f"IGNORED: {' | '.join(patterns)}", "%ignore IGNORED"]
     return "\n".join(lines) + "\n"
-
-
-_EMPTY = '""'
 
 
 def _expressions(grammar: Grammar, language: str, is_lexed_alike: bool) -> Sequence[Expr]:
@@ -184,23 +154,101 @@ def _names(grammar: Grammar, start: str) -> dict[int, str]:
     return found
 
 
-def _gbnf(expr: Expr) -> str:
-    """An expression in GBNF, as one or more elements in a row."""
-    if expr.text is not None:
-        return '"' + "".join(_character(ord(c), '"\\') for c in expr.text) + '"'
-    if expr.kind == "class":
-        return _gbnf_class(expr.ranges)
-    if expr.kind == "sequence":
-        return " ".join(f"({_gbnf(part)})" if part.kind == "choice" else _gbnf(part) for part in expr.parts) or _EMPTY
-    if expr.kind == "choice":
-        return " | ".join(map(_gbnf, expr.parts))
-    body, (least, most) = expr.parts[0], (expr.least, expr.most)
-    if max(least, most or 0) > MOST_REPETITIONS:
-        raise GrammarError(
-            f"a repetition of up to {max(least, most or 0)} is more than the {MOST_REPETITIONS} of llama.cpp"
-        )
-    unit = _gbnf(body) if body.kind == "class" or body.text is not None else f"({_gbnf(body)})"
-    return unit + _count(least, most)
+class _Gbnf:
+    """How GBNF writes rules, and expressions as elements in a row."""
+
+    defines, between, empty, anything = " ::= ", " ", '""', "."
+
+    def rules(self, grammar: Grammar, expressions: Sequence[Expr], names: Mapping[int, str]) -> Iterator[str]:
+        """The lines of the rules, then of the terminals that they name; texts stand in rules."""
+        named: dict[int, None] = {}
+        for lhs, rules in grammar.rules_of.items():
+            options = []
+            for rule in rules:
+                symbols = []
+                for symbol in rule.rhs:
+                    text = expressions[symbol].text if symbol < grammar.n_terminals else None
+                    symbols.append(names[symbol] if text is None else self.literal(text))
+                    if symbol < grammar.n_terminals and text is None:
+                        named[symbol] = None
+                options.append(" ".join(symbols) or '""')
+            yield f"{names[lhs]}{self.defines}{' | '.join(options)}"
+        for symbol in named:
+            yield f"{names[symbol]}{self.defines}{self.terminal(expressions[symbol])}"
+
+    def terminal(self, expr: Expr) -> str:
+        """The body of a terminal's definition."""
+        return self.written(expr)
+
+    def literal(self, text: str) -> str:
+        """A text in quotes."""
+        return '"' + "".join(self.character(ord(c), '"\\') for c in text) + '"'
+
+    def unit(self, expr: Expr) -> str | None:
+        """An expression that can be repeated as it is; None if it needs parentheses."""
+        if expr.text is not None:
+            return self.literal(expr.text)
+        return self.of_class(expr.ranges) if expr.kind == "class" else None
+
+    def written(self, expr: Expr) -> str:
+        """An expression, without parentheses around it."""
+        if (unit := self.unit(expr)) is not None:
+            return unit
+        if expr.kind == "sequence":
+            parts = (f"({self.written(part)})" if part.kind == "choice" else self.written(part) for part in expr.parts)
+            return self.between.join(parts) or self.empty
+        if expr.kind == "choice":
+            return f"{self.between}|{self.between}".join(map(self.written, expr.parts))
+        return (self.unit(expr.parts[0]) or f"({self.written(expr.parts[0])})") + self.count(expr.least, expr.most)
+
+    def count(self, least: int, most: int | None) -> str:
+        """What says how often something is repeated. Raises: GrammarError if that is too often."""
+        if max(least, most or 0) > MOST_REPETITIONS:
+            raise GrammarError(
+                f"a repetition of up to {max(least, most or 0)} is more than the {MOST_REPETITIONS} of llama.cpp"
+            )
+        return _count(least, most)
+
+    def of_class(self, ranges: Ranges) -> str:
+        """A set of characters; negated if that is shorter."""
+        others = complement(ranges)
+        if not others:
+            return self.anything
+        sign, pairs = ("^", others) if len(others) < len(ranges) else ("", ranges)
+        members = (self.character(a) + ("" if a == b else "-" + self.character(b)) for a, b in pairs)
+        return f"[{sign}{''.join(members)}]"
+
+    def character(self, code: int, escaped: str = "]\\[^-") -> str:
+        """A character of a text or set, as itself or as an escape that all these engines know."""
+        character = chr(code)
+        if character in escaped or not (character.isprintable() and character.isascii()):
+            return f"\\x{code:02X}" if code < 0x100 else f"\\u{code:04X}" if code < 0x10000 else f"\\U{code:08X}"
+        return character
+
+
+class _Llguidance(_Gbnf):
+    """How llguidance's dialect writes rules, and expressions as regular expressions of Rust."""
+
+    defines, between, empty, anything = ": ", "", "", "(?s:.)"
+
+    def terminal(self, expr: Expr) -> str:
+        return f"/{self.written(expr)}/"
+
+    def literal(self, text: str) -> str:
+        """A text in quotes, with the escapes of JSON."""
+        return json.dumps(text).replace("\x7f", "\\u007f")
+
+    def unit(self, expr: Expr) -> str | None:
+        if expr.kind != "class":
+            return None
+        return self.character(ord(expr.text)) if expr.text is not None else self.of_class(expr.ranges)
+
+    def count(self, least: int, most: int | None) -> str:
+        return _count(least, most)
+
+    def character(self, code: int, escaped: str = "") -> str:
+        character = chr(code)
+        return character if character.isascii() and character.isalnum() else f"\\x{{{code:X}}}"
 
 
 def _count(least: int, most: int | None) -> str:
@@ -210,55 +258,4 @@ def _count(least: int, most: int | None) -> str:
     return f"{{{least}}}" if least == most else f"{{{least},{'' if most is None else most}}}"
 
 
-def _gbnf_class(ranges: Ranges) -> str:
-    """A set of characters; negated if that is shorter."""
-    others = complement(ranges)
-    if not others:
-        return "."
-    sign, pairs = ("^", others) if len(others) < len(ranges) else ("", ranges)
-    members = (
-        _character(low, "]\\[^-") + ("" if low == high else "-" + _character(high, "]\\[^-")) for low, high in pairs
-    )
-    return f"[{sign}{''.join(members)}]"
-
-
-def _character(code: int, escaped: str) -> str:
-    """A character of a text or set, as itself or as an escape that all these engines know."""
-    character = chr(code)
-    if character in escaped or not (character.isprintable() and character.isascii()):
-        return f"\\x{code:02X}" if code < 0x100 else f"\\u{code:04X}" if code < 0x10000 else f"\\U{code:08X}"
-    return character
-
-
-def _rust(expr: Expr) -> str:
-    """An expression as a regular expression of Rust, inside slashes."""
-    if expr.kind == "class":
-        return _rust_class(expr.ranges)
-    if expr.kind == "sequence":
-        return "".join(f"({_rust(part)})" if part.kind == "choice" else _rust(part) for part in expr.parts)
-    if expr.kind == "choice":
-        return "|".join(map(_rust, expr.parts))
-    body = expr.parts[0]
-    unit = _rust(body) if body.kind == "class" else f"({_rust(body)})"
-    return unit + _count(expr.least, expr.most)
-
-
-def _rust_class(ranges: Ranges) -> str:
-    if len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
-        return _rust_character(ranges[0][0])
-    others = complement(ranges)
-    if not others:
-        return "(?s:.)"
-    sign, pairs = ("^", others) if len(others) < len(ranges) else ("", ranges)
-    members = (_rust_character(a) + ("" if a == b else "-" + _rust_character(b)) for a, b in pairs)
-    return f"[{sign}{''.join(members)}]"
-
-
-def _rust_character(code: int) -> str:
-    character = chr(code)
-    return character if character.isascii() and character.isalnum() else f"\\x{{{code:X}}}"
-
-
-def _rust_literal(text: str) -> str:
-    """A text in quotes, with the escapes of JSON."""
-    return json.dumps(text).replace("\x7f", "\\u007f")
+_GBNF, _LLGUIDANCE = _Gbnf(), _Llguidance()

@@ -71,45 +71,34 @@ class Lexicon:
     def __init__(self, leaves: Mapping[str, Expr], where: str) -> None:
         self._where = where
         filled = {key: non_empty(leaf) for key, leaf in leaves.items()}
-        classes = [leaf.ranges for leaf in filled.values() if leaf.kind == "class"]
-        pieces = _pieces(classes)
+        pieces = _pieces([leaf.ranges for leaf in filled.values() if leaf.kind == "class"])
         if sum(map(len, pieces.values())) > MAX_PIECES:
             raise self._too_many_pieces(MAX_PIECES)
         sharing: dict[str, list[str]] = {}
         for key, leaf in filled.items():
             if leaf.kind != "class" and not leaf.is_never:
                 sharing.setdefault(str(leaf.pattern), []).append(key)
-        self.terminals: list[LexicalTerminal] = []
-        self.own: dict[str, tuple[int, ...]] = {}
         # PERF: of thousands of texts the automata take most of the time; where the union of all is
         # too large in any case, those of short texts are not needed
         texts = {leaf.text for leaf in filled.values() if leaf.kind != "class"}
         are_too_many = n_beginnings_of(text for text in texts if text is not None) > MAX_STATES
-        number: dict[str, int] = {}
-        automata: list[Dfa] = []
+        distinct = dict.fromkeys(class_pattern(piece) for group in pieces.values() for piece in group)
+        self.terminals = [LexicalTerminal(pattern, None, (), 1) for pattern in distinct]
+        automata = [compile_pattern(pattern) for pattern in distinct]
         too_large: set[str] = set()
-        for piece in dict.fromkeys(piece for group in pieces.values() for piece in group):
-            pattern = class_pattern(piece)
-            number[pattern] = len(self.terminals)
-            self.terminals.append(LexicalTerminal(pattern, None, (), 1))
-            automata.append(compile_pattern(pattern))
+        for pattern, keys in sharing.items():
+            leaf = filled[keys[0]]
+            self.terminals.append(LexicalTerminal(pattern, leaf.text, tuple(keys), leaf.size))
+            is_known = are_too_many and leaf.text is not None and leaf.size <= SHORT
+            automaton = _PLACE if is_known else _automaton(leaf)
+            if automaton is None:
+                too_large.update(keys)
+            automata.append(automaton or _PLACE)
+        number = {terminal.pattern: i for i, terminal in enumerate(self.terminals)}
+        self.own: dict[str, tuple[int, ...]] = {}
         for key, leaf in filled.items():
-            if leaf.kind == "class":
-                self.own[key] = tuple(number[class_pattern(piece)] for piece in pieces[leaf.ranges])
-                continue
-            if leaf.is_never:
-                self.own[key] = ()
-                continue
-            pattern = str(leaf.pattern)
-            if pattern not in number:
-                number[pattern] = len(self.terminals)
-                is_known = are_too_many and leaf.text is not None and leaf.size <= SHORT
-                automaton = _PLACE if is_known else _automaton(leaf)
-                if automaton is None:
-                    too_large.update(sharing[pattern])
-                automata.append(automaton or _PLACE)
-                self.terminals.append(LexicalTerminal(pattern, leaf.text, tuple(sharing[pattern]), leaf.size))
-            self.own[key] = (number[pattern],)
+            of = map(class_pattern, pieces[leaf.ranges]) if leaf.kind == "class" else [str(leaf.pattern)]
+            self.own[key] = () if leaf.is_never else tuple(number[pattern] for pattern in of)
         if too_large:
             raise Overlap(too_large)
         if are_too_many:

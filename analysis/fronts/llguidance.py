@@ -16,8 +16,8 @@ longest match counts. Our contextual lexing does the same; these points are made
   nothing can be added. So it is a terminal of the rules here.
 
 A rule that is `lazy`, or has `stop` or `suffix`, is one terminal, whose shortest text counts
-(`llguidance_lazy`). The text of `stop` is part of the text here, as it is of what the model writes;
-llguidance hides it afterwards.
+(`llguidance_rules`). The text of `stop` is part of the text here, as it is of what the model
+writes; llguidance hides it afterwards.
 
 Three differences remain:
 
@@ -25,7 +25,7 @@ Three differences remain:
   back up, as Lark does: with ``"." | ".."`` and ``"..."`` the text ``..x`` has two lexemes here.
 - What llguidance's parser can take is known to it exactly. We know it as an LALR parser does, which
   may let more terminals compete.
-- That nothing can be added to a text must be provable from the rules (`prefix_free`). Else what is
+- That nothing can be added to a text must be provable from the rules (`neighbours`). Else what is
   ignored may stand at the end of a text here.
 
 Source: llguidance, docs/syntax.md, parser/src/lark and parser/src/earley/lexer.rs.
@@ -33,19 +33,18 @@ Source: llguidance, docs/syntax.md, parser/src/lark and parser/src/earley/lexer.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import EmptyLanguageError, GrammarError
 from maskwright.analysis.fronts.assembly import assemble, part_terminal, without_unused
 from maskwright.analysis.fronts.expressions import Expr, choice, non_empty
-from maskwright.analysis.fronts.llguidance_lazy import cut_by_lazy
-from maskwright.analysis.fronts.llguidance_rules import Rules
-from maskwright.analysis.fronts.llguidance_syntax import Atom, Document, PartKind, read_document
+from maskwright.analysis.fronts.llguidance_rules import Rules, cut_by_lazy
+from maskwright.analysis.fronts.llguidance_syntax import Atom, Document, read_document
 from maskwright.analysis.fronts.llguidance_terminals import Terminals
 from maskwright.analysis.fronts.lowering import TERMINAL, lower
+from maskwright.analysis.fronts.neighbours import is_prefix_free, last_symbols
 from maskwright.analysis.fronts.overlaps import disjoint
-from maskwright.analysis.fronts.prefix_free import is_prefix_free, last_symbols
 from maskwright.analysis.fronts.reading import Reader
 from maskwright.analysis.grammar.grammar import Grammar, Lexing, Rule, Terminal
 from maskwright.analysis.grammar.normalise import productive_symbols, reduce
@@ -53,23 +52,11 @@ from maskwright.analysis.lr.splits import default_conflicts
 from maskwright.analysis.nesting import on_own_stack
 
 
-class NestedPart(NamedTuple):
-    """Another language that stands in a grammar under a mark (`analysis.marks`).
-
-    kind : which. value : the schema, a `Document`, the name of a grammar, or a token's name or id.
-    at : where it first stands.
-    """
-
-    kind: PartKind
-    value: Any
-    at: int
-
-
 class HostGrammar(NamedTuple):
-    """A grammar, and the parts for which its marks stand, by number."""
+    """A grammar, and the parts for which its marks (`analysis.marks`) stand, by number."""
 
     grammar: Grammar
-    parts: tuple[NestedPart, ...]
+    parts: tuple[Atom, ...]
 
 
 @on_own_stack
@@ -95,7 +82,7 @@ def parse_llguidance(text: str, name: str = "<llguidance>", lexing: Lexing = "co
         part = found.parts[0]
         what = {"token": f"the special token {part.value}", "grammar": f"the grammar @{part.value}"}
         raise reader.error(
-            f"{what.get(part.kind, '%' + part.kind)} makes this a composition of languages and no grammar alone; read it with "
+            f"{what.get(part.text, '%' + part.text)} makes this a composition of languages and no grammar alone; read it with "
             "mw.read_constraint",
             part.at,
         )
@@ -149,7 +136,6 @@ def host_grammar(reader: Reader, document: Document, lexing: Lexing) -> HostGram
         grammar = _with_skip(grammar, skip, document)
     grammar, left = without_unused(grammar)
     atoms = list(rules.parts.values())
-    parts = tuple(NestedPart(atoms[i].text, atoms[i].value, atoms[i].at) for i in left)  # type: ignore[arg-type]
     conflicts = default_conflicts(grammar)
     if conflicts != "all":
         raise GrammarError(
@@ -157,7 +143,7 @@ def host_grammar(reader: Reader, document: Document, lexing: Lexing) -> HostGram
             "llguidance follows them all, and one lexer here cannot; left-factor the rules, or read it with "
             "mw.read_llguidance(..., lexing='longest'), by which a keyword ends where a name would"
         )
-    return HostGrammar(grammar, parts)
+    return HostGrammar(grammar, tuple(atoms[i] for i in left))
 
 
 def _part_terminal(reader: Reader, number: int, part: Atom) -> Terminal:

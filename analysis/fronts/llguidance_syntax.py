@@ -18,7 +18,6 @@ from maskwright.analysis.fronts.reading import Reader
 from maskwright.analysis.nesting import read_json_at
 
 AtomKind = Literal["group", "maybe", "not", "string", "range", "regex", "name", "substring", "words", "part"]
-PartKind = Literal["json", "lark", "grammar", "token"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +25,10 @@ class Atom:
     """One element of a definition.
 
     at : its offset. text : of a string, what it matches; of a name, the name; of a pattern, its
-    flags; of words, the whole; of a part, its kind. last : of a range, its last character.
-    ignores_case : of a string. span : of a pattern, its offsets. inner : of a group. of : of a
-    negation, what is negated. chunks : of a substring. value : of a part, the schema, the
-    `Document`, the name or the token.
+    flags; of words, the whole; of a part, its kind: json, lark, grammar or token. last : of a
+    range, its last character. ignores_case : of a string. span : of a pattern, its offsets.
+    inner : of a group. of : of a negation, what is negated. chunks : of a substring. value : of a
+    part, the schema, the `Document`, the name or the token.
     """
 
     kind: AtomKind

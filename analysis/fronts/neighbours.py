@@ -1,12 +1,19 @@
-"""Which terminal can stand directly behind which, from the rules alone."""
+"""What can stand where, from the rules alone: which terminal behind which, and what is last.
+
+A sufficient condition that no sentence is the beginning of another one: if the rules, left-factored
+and without direct left recursion, are LL(1), then an LL(1) parser has one stack after each
+beginning of a sentence. After a whole sentence all symbols on it may be empty. If a longer sentence
+begins so, one of them derives a text too. So it is enough that no such symbol can stand last: the
+symbols on the stack at the end are last symbols of rules, from the start symbol down.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from maskwright.analysis.grammar.grammar import Grammar, Rule
-from maskwright.analysis.grammar.normalise import nullable_symbols
-from maskwright.analysis.graphs import unions
+from maskwright.analysis.grammar.normalise import normalise, nullable_symbols
+from maskwright.analysis.graphs import reachable, unions
 from maskwright.analysis.lr.automaton import bits
 
 
@@ -55,3 +62,54 @@ def _reached(grammar: Grammar, nullable: frozenset[int], ordered: Callable[[Rule
             if symbol not in nullable:
                 break
     return unions(begins, [1 << symbol for symbol in range(grammar.n_terminals)] + [0] * grammar.n_nonterminals)
+
+
+def is_prefix_free(grammar: Grammar) -> bool:
+    """True is a proof that no sentence is the beginning of another one; False means unknown.
+
+    grammar : its start symbol is productive.
+    """
+    grammar = normalise(grammar)
+    nullable = nullable_symbols(grammar)
+    return nullable.isdisjoint(last_symbols(grammar)) and _is_ll1(grammar, nullable)
+
+
+def last_symbols(grammar: Grammar) -> list[int]:
+    """The nonterminals that are last in rules, from the start symbol down, itself included."""
+
+    def last(lhs: int) -> list[int]:
+        ends = [rule.rhs[-1] for rule in grammar.rules_of[lhs] if rule.rhs]
+        return list(filter(grammar.is_nonterminal, ends))
+
+    return reachable([grammar.start], last)
+
+
+def _is_ll1(grammar: Grammar, nullable: frozenset[int]) -> bool:
+    first = first_terminals(grammar, nullable)
+    follow = [0] * (grammar.n_terminals + grammar.n_nonterminals)
+    changed = True
+    while changed:
+        changed = False
+        for rule in grammar.rules:
+            behind = follow[rule.lhs]
+            for symbol in reversed(rule.rhs):
+                if behind & ~follow[symbol]:
+                    follow[symbol] |= behind
+                    changed = True
+                behind = first[symbol] | (behind if symbol in nullable else 0)
+    for rules in grammar.rules_of.values():
+        taken = 0
+        n_empty = 0
+        for rule in rules:
+            predicted = 0
+            for symbol in rule.rhs:
+                predicted |= first[symbol]
+                if symbol not in nullable:
+                    break
+            else:
+                predicted |= follow[rule.lhs]
+                n_empty += 1
+            if predicted & taken or n_empty > 1:
+                return False
+            taken |= predicted
+    return True

@@ -16,7 +16,7 @@ from maskwright.analysis.legality.certificate import (
 from maskwright.analysis.legality.deciders import ALWAYS, NEVER, SOMETIMES, Deciders, Query
 from maskwright.analysis.legality.exact import ExactDeciders, ExactVerdict
 from maskwright.analysis.legality.explain import Explainer
-from maskwright.analysis.legality.follow import build_follow_graph, draw_follow_graph, pair_verdicts
+from maskwright.analysis.legality.follow import build_follow_graph
 from maskwright.analysis.legality.interchange import interchange_classes
 from maskwright.analysis.legality.judge import Judge
 from maskwright.analysis.legality.verdict import START, Verdict
@@ -40,8 +40,6 @@ __all__ = [
     "Witness",
     "build_follow_graph",
     "check_certificate",
-    "draw_follow_graph",
     "interchange_classes",
-    "pair_verdicts",
     "spell",
 ]

@@ -178,7 +178,14 @@ class Deciders:
 
     @cached_property
     def pairs(self) -> npt.NDArray[np.int8]:
-        """The verdicts of `pair_verdicts`: (n_terminals + 1, n_terminals) int8, read-only."""
+        """NEVER, SOMETIMES or ALWAYS for each pair of terminals.
+
+        (n_terminals + 1, n_terminals) int8, read-only, by left and right terminal. The last row is
+        for the start of the text. Terminals that occur in no word have NEVER everywhere. NEVER is
+        exact, ALWAYS is a proof.
+
+        Cost: O(terminals * size of the grammar) at the first use.
+        """
         n = self.grammar.n_terminals
         table = np.full((n + 1, n), NEVER, np.int8)
         rights = np.array(self.live_terminals, np.int32)

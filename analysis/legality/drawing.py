@@ -10,12 +10,12 @@ own. So a label never overlaps another label, a box or an arrow. Only arrows may
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from itertools import pairwise
 from statistics import fmean
 from typing import Any
-from xml.etree import ElementTree
 
 from maskwright.analysis.legality.graph import Graph, Look
 
@@ -37,6 +37,19 @@ MARGIN = 16.0
 Point = tuple[float, float]
 
 INK, QUIET, ACCENT, BACKGROUND, FILLED = "#111111", "#555555", "#a94f08", "#ffffff", "#cfe8cf"
+
+_TIP = '<marker id="{}" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
+_TIP += '<path d="M0 0L8 4L0 8z" fill="{}"/></marker>'
+_CANVAS = f"""\
+<svg xmlns="http://www.w3.org/2000/svg" width="{{width}}" height="{{height}}" viewBox="0 0 {{width}} {{height}}"
+ style="max-width: 100%; height: auto" role="img" font-family="monospace" font-size="12" fill="none">
+<title>{{title}}</title>
+{_TIP.format("tip", QUIET)}
+{_TIP.format("accented-tip", ACCENT)}
+<rect width="{{width}}" height="{{height}}" fill="{BACKGROUND}"/>
+{{content}}
+</svg>
+"""
 
 
 @dataclass(slots=True, eq=False)
@@ -109,22 +122,21 @@ def to_svg(graph: Graph[Any], title: str) -> str:
     starts, turns, width = _place_columns(columns, returning)
     bottom = max((box.y + box.reach for column in columns for box in column), default=0.0)
     routes, bottom = _lanes(returning, starts, turns, bottom)
-    svg = _canvas(width, bottom + MARGIN, title)
-    for column in columns:
-        for box in column:
-            for arrow in box.arrows:
-                begin = f"M{_at(box.x + box.width, arrow.y)}L{_at(turns[box.column], arrow.y)}"
-                if arrow.is_forward:
-                    x, y, bend = arrow.target.x, arrow.target.y, (arrow.target.x - turns[box.column]) / 2
-                    end = f"C{_at(turns[box.column] + bend, arrow.y)} {_at(x - bend, y)} {_at(x, y)}"
-                else:
-                    end = _rounded(routes[arrow])
-                _draw_arrow(svg, begin + end, arrow)
-    for column in columns:
-        for box in column:
-            _draw_box(svg, box)
-    ElementTree.indent(svg, " ")
-    return ElementTree.tostring(svg, encoding="unicode") + "\n"
+    boxes = [box for column in columns for box in column]
+    drawn: list[str] = []
+    for box in boxes:
+        for arrow in box.arrows:
+            begin = f"M{_at(box.x + box.width, arrow.y)}L{_at(turns[box.column], arrow.y)}"
+            if arrow.is_forward:
+                x, y, bend = arrow.target.x, arrow.target.y, (arrow.target.x - turns[box.column]) / 2
+                end = f"C{_at(turns[box.column] + bend, arrow.y)} {_at(x - bend, y)} {_at(x, y)}"
+            else:
+                end = _rounded(routes[arrow])
+            drawn += _drawn_arrow(begin + end, arrow)
+    for box in boxes:
+        drawn += _drawn_box(box)
+    size = {"width": _px(width), "height": _px(bottom + MARGIN)}
+    return _CANVAS.format(title=escape(title), content="\n".join(drawn), **size)
 
 
 def _columns(graph: Graph[Any]) -> list[list[_Box]]:
@@ -265,57 +277,35 @@ def _lanes(
     return routes, bottom + (GAP / 2 + TRACK * (len(lanes) - 1) if lanes else 0)
 
 
-def _canvas(width: float, height: float, title: str) -> ElementTree.Element:
-    """An empty picture that defines the arrows' tips."""
-    size = {"width": _px(width), "height": _px(height)}
-    svg = ElementTree.Element(
-        "svg",
-        {
-            "xmlns": "http://www.w3.org/2000/svg",
-            **size,
-            "viewBox": f"0 0 {_px(width)} {_px(height)}",
-            "style": "max-width: 100%; height: auto",
-            "role": "img",
-            "font-family": "monospace",
-            "font-size": "12",
-            "fill": "none",
-        },
-    )
-    ElementTree.SubElement(svg, "title").text = title
-    for name, colour in (("tip", QUIET), ("accented-tip", ACCENT)):
-        geometry = {"viewBox": "0 0 8 8", "refX": "8", "refY": "4", "markerWidth": "8", "markerHeight": "8"}
-        marker = ElementTree.SubElement(svg, "marker", {"id": name, **geometry, "orient": "auto"})
-        ElementTree.SubElement(marker, "path", {"d": "M0 0L8 4L0 8z", "fill": colour})
-    ElementTree.SubElement(svg, "rect", {**size, "fill": BACKGROUND})
-    return svg
+def _drawn(name: str, text: str = "", /, **attributes: str | float) -> str:
+    """An element; an underscore in the name of an attribute stands for a hyphen."""
+    values = ((key, _px(value) if isinstance(value, float) else value) for key, value in attributes.items())
+    shown = "".join(f' {key.replace("_", "-")}="{value}"' for key, value in values)
+    return f"<{name}{shown}>{escape(text)}</{name}>"
 
 
-def _draw_arrow(svg: ElementTree.Element, path: str, arrow: _Arrow) -> None:
+def _drawn_arrow(path: str, arrow: _Arrow) -> Iterator[str]:
     colour, tip = (ACCENT, "accented-tip") if arrow.is_accented else (QUIET, "tip")
-    ElementTree.SubElement(svg, "path", {"d": path, "stroke": colour, "marker-end": f"url(#{tip})"})
-    last = arrow.y - 4
-    for number, line in enumerate(arrow.lines, start=1):
-        geometry = {
-            "x": _px(arrow.source.x + arrow.source.width + 5),
-            "y": _px(last - LINE * (len(arrow.lines) - number)),
-        }
-        ElementTree.SubElement(svg, "text", {**geometry, "fill": ACCENT if arrow.is_accented else INK}).text = line
+    yield _drawn("path", d=path, stroke=colour, marker_end=f"url(#{tip})")
+    x, first = arrow.source.x + arrow.source.width + 5, arrow.y - 4 - LINE * (len(arrow.lines) - 1)
+    for number, line in enumerate(arrow.lines):
+        yield _drawn("text", line, x=x, y=first + LINE * number, fill=ACCENT if arrow.is_accented else INK)
 
 
-def _draw_box(svg: ElementTree.Element, box: _Box) -> None:
-    frames = [(0, FILLED if box.look.filled else BACKGROUND)]
-    frames += [(3, "none")] if box.look.accepting else []
+def _drawn_box(box: _Box) -> Iterator[str]:
+    frames = [(0.0, FILLED if box.look.filled else BACKGROUND)]
+    frames += [(3.0, "none")] if box.look.accepting else []
     for inset, fill in frames:
-        geometry = {"x": _px(box.x + inset), "y": _px(box.y - box.height / 2 + inset)}
-        size = {"width": _px(box.width - 2 * inset), "height": _px(box.height - 2 * inset), "rx": "6"}
-        ElementTree.SubElement(svg, "rect", {**geometry, **size, "fill": fill, "stroke": QUIET})
+        corner = {"x": box.x + inset, "y": box.y - box.height / 2 + inset}
+        size = {"width": box.width - 2 * inset, "height": box.height - 2 * inset}
+        yield _drawn("rect", **corner, **size, rx="6", fill=fill, stroke=QUIET)
     if box.look.start:
         path = f"M{_at(box.x - LEAD, box.y)}L{_at(box.x, box.y)}"
-        ElementTree.SubElement(svg, "path", {"d": path, "stroke": QUIET, "marker-end": "url(#tip)"})
+        yield _drawn("path", d=path, stroke=QUIET, marker_end="url(#tip)")
     first = box.y + 4 - LINE * (len(box.lines) - 1) / 2
     for number, line in enumerate(box.lines):
-        geometry = {"x": _px(box.x + box.width / 2), "y": _px(first + LINE * number), "text-anchor": "middle"}
-        ElementTree.SubElement(svg, "text", {**geometry, "fill": INK}).text = line
+        x, y = box.x + box.width / 2, first + LINE * number
+        yield _drawn("text", line, x=x, y=y, text_anchor="middle", fill=INK)
 
 
 def _rounded(corners: Sequence[Point]) -> str:

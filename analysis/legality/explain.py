@@ -16,7 +16,6 @@ from maskwright.analysis.arguments import need_type
 from maskwright.analysis.kept import cached_property
 from maskwright.analysis.legality import _kernels
 from maskwright.analysis.legality.deciders import MAX_LENGTH, NEVER, Deciders, Query
-from maskwright.analysis.legality.follow import pair_verdicts
 from maskwright.analysis.legality.verdict import START, ClosedSet, Context, TerminalSequence, Verdict
 from maskwright.analysis.lr.yields import Yields
 
@@ -60,27 +59,17 @@ class Explainer:
         """
         text = self._text(context, sequence)
         if not self.deciders.is_never_legal(context, sequence):
-            witness = self._legal_prefix(context, sequence)
-            return Verdict(
-                False, "never_legal", f"some word goes on with {text} after the witness", self._names(witness)
-            )
-        follow = self._follow
-        factor = (*context, *sequence)
-        for left, right in pairwise(factor):
-            if not follow[left][right]:
+            reason = f"some word goes on with {text} after the witness"
+            return Verdict(False, "never_legal", reason, self._names(self._legal_prefix(context, sequence)))
+        for left, right in pairwise((*context, *sequence)):
+            if self.deciders.pairs[left, right] == NEVER:
                 pair = self._text((left,), (right,))
                 return Verdict(True, "follow graph", f"no word has {pair} side by side")
         if not context or context[0] == START:
             return Verdict(True, "never_legal", f"the rules derive no word with {text}")
         states, _ = self._explore(context[0], (), context[1:] + sequence, refusing_too=False)
-        closed = self._closed_set(states, context[1:] + sequence)
-        return Verdict(
-            True,
-            "never_legal",
-            f"no derivation path from {self._text((), context[:1])} reads the rest of {text}",
-            (),
-            closed,
-        )
+        reason = f"no derivation path from {self._text((), context[:1])} reads the rest of {text}"
+        return Verdict(True, "never_legal", reason, (), self._closed_set(states, context[1:] + sequence))
 
     def always_legal(self, context: Context, sequence: TerminalSequence) -> Verdict:
         """Whether every text that ends in the context can go on with the sequence.
@@ -124,29 +113,22 @@ class Explainer:
         if context == (START,):
             legal = not self.deciders.is_never_legal(context, conclusion)
             if legal or self.deciders.is_never_legal(context, premise):
-                return Verdict(
-                    True, decider, f"the start of the text settles it: {text} is {'' if legal else 'not '}legal there"
-                )
+                reason = f"the start of the text settles it: {text} is {'' if legal else 'not '}legal there"
+                return Verdict(True, decider, reason)
             return Verdict(False, decider, f"{text} is not legal at the start of the text", self._names(premise))
         if context[0] == START:
             return self._implied(decider, (START,), (*context[1:], *premise), (*context[1:], *conclusion))
-        left, remainder = context[0], context[1:]
-        if max(len(remainder + premise), len(remainder + conclusion)) > MAX_LENGTH:
+        left, first, second = context[0], context[1:] + premise, context[1:] + conclusion
+        if max(len(first), len(second)) > MAX_LENGTH:
             return Verdict(None, decider, f"the sequence is longer than {MAX_LENGTH} terminals")
-        states, refusing = self._explore(left, remainder + premise, remainder + conclusion)
+        states, refusing = self._explore(left, first, second)
         if not refusing:
-            closed = self._closed_set(states, remainder + conclusion)
+            closed = self._closed_set(states, second)
             return Verdict(True, decider, f"every derivation path {after} reads {text}", (), closed)
-        if self.deciders.prover().implies_from_before(left, remainder + premise, remainder + conclusion):
+        if self.deciders.prover().implies_from_before(left, first, second):
             reason = f"at the start and after each terminal, whatever reads {self._text((), (left,))} can read {text} {after}"
-            return Verdict(
-                True,
-                decider,
-                reason,
-                (),
-                self._closed_from_before((left, *remainder, *premise), (left, *remainder, *conclusion)),
-            )
-        begun = [(*self._prefix(path), left, *remainder, *premise) for path in refusing]
+            return Verdict(True, decider, reason, (), self._closed_from_before((left, *first), (left, *second)))
+        begun = [(*self._prefix(path), left, *first) for path in refusing]
         for prefix in begun:
             full = prefix[: len(prefix) - len(premise)] + conclusion
             if len(full) > MAX_LENGTH or self.deciders.is_never_legal((START,), prefix):
@@ -184,8 +166,7 @@ class Explainer:
                 if next_want & 1:
                     continue
                 next_held = 1 if held & 1 else int(_kernels.advance(holds, held, item + 1))
-                if next_held & 1:
-                    next_held = 1
+                next_held = 1 if next_held & 1 else next_held
                 if not next_held or (not next_want and not refusing_too):
                     continue
                 path = (*paths[state], item + 1)
@@ -226,22 +207,11 @@ class Explainer:
         (path,) = self.deciders.witness_paths([Query(context[0], context[1:] + sequence)])
         return (*self._prefix(item for item in path.tolist() if item >= 0), *context)
 
-    @cached_property
-    def _follow(self) -> list[list[bool]]:
-        """The follow graph's edges by left and right terminal; the last row is for the start."""
-        return [[verdict != NEVER for verdict in row] for row in pair_verdicts(self.deciders).tolist()]
-
     def _closed_set(self, states: list[State], conclusion: TerminalSequence) -> ClosedSet:
         """The states in names: each symbol with the remainders of the conclusion, longest first."""
+        rests = [(len(conclusion) - at, self._names(conclusion[at:])) for at in range(len(conclusion))]
         named = {
-            (
-                self.grammar.symbol_name(symbol),
-                tuple(
-                    self._names(conclusion[len(conclusion) - r :])
-                    for r in range(len(conclusion), 0, -1)
-                    if (want >> r) & 1
-                ),
-            )
+            (self.grammar.symbol_name(symbol), tuple(rest for length, rest in rests if want >> length & 1))
             for symbol, _, want in states
         }
         return tuple(sorted(named))

@@ -17,14 +17,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from maskwright.analysis.arguments import need_type
 from maskwright.analysis.grammar.grammar import Grammar, Rule
 from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.grammar.terminal import Terminal
 from maskwright.analysis.legality.deciders import ALWAYS, NEVER, Deciders
-from maskwright.analysis.legality.drawing import to_svg
 from maskwright.analysis.legality.graph import Graph, Link, Look, need_networkx
 from maskwright.analysis.legality.verdict import START
 
@@ -77,44 +75,24 @@ class FollowGraph:
         return graph
 
 
-def pair_verdicts(deciders: Deciders) -> npt.NDArray[np.int8]:
-    """NEVER, SOMETIMES or ALWAYS for each pair of terminals.
-
-    Returns (n_terminals + 1, n_terminals) int8, read-only, by left and right terminal. The last row
-    is for the start of the text. Terminals that occur in no word have NEVER everywhere. NEVER is
-    exact, ALWAYS is a proof.
-
-    Cost: O(terminals * size of the grammar) at the first call.
-    """
-    return deciders.pairs
-
-
 def build_follow_graph(deciders: Deciders) -> FollowGraph:
     """The follow graph over START and all terminal numbers.
 
+    A picture of it suits small grammars: python.lark's graph has 2,779 edges, which the matrix of
+    the analysis report shows better.
+
     Raises: MaskwrightError if `deciders` is no `Deciders`.
 
-    Cost: as `pair_verdicts`.
+    Cost: as `Deciders.pairs`.
     """
     need_type("deciders", deciders, Deciders, "the Deciders of a grammar")
-    table, n = pair_verdicts(deciders), deciders.grammar.n_terminals
+    table, n = deciders.pairs, deciders.grammar.n_terminals
     edges = {
         (START if left == n else left, right): bool(table[left, right] == ALWAYS)
         for left, right in np.argwhere(table != NEVER).tolist()
     }
     names = {START: "start"} | {terminal: deciders.grammar.display_name(terminal) for terminal in range(n)}
     return FollowGraph(names, edges)
-
-
-def draw_follow_graph(deciders: Deciders) -> str:
-    """The follow graph as one self-contained SVG text.
-
-    The picture suits small grammars: python.lark's graph has 2,779 edges, which the matrix of the
-    analysis report shows better.
-
-    Raises: MaskwrightError if `deciders` is no `Deciders`.
-    """
-    return to_svg(build_follow_graph(deciders).graph, f"What can follow what in {deciders.grammar.name}")
 
 
 def sentential_forms(grammar: Grammar) -> Grammar:

@@ -28,7 +28,6 @@ from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.analysis.grammar.normalise import normalise
 from maskwright.analysis.legality.deciders import ALWAYS, ANYWHERE, NEVER, Deciders, Prover, Query
-from maskwright.analysis.legality.follow import pair_verdicts
 from maskwright.analysis.legality.verdict import START
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar
 
@@ -90,7 +89,7 @@ class Judge:
         self.always_deciders = Deciders(normalised if rules == "normalised" else grammar)
         self._opening = {opening for opening, _ in self.layout.brackets} if self.layout else set()
         self._closing = {closing for _, closing in self.layout.brackets} if self.layout else set()
-        self.follow: npt.NDArray[np.bool_] = pair_verdicts(self.never_deciders) != NEVER
+        self.follow: npt.NDArray[np.bool_] = self.never_deciders.pairs != NEVER
         """(n_terminals + 1, n_terminals) bool; the follow graph's edges by left and right terminal.
 
         The last row has the edges from the start of the text. Indents and dedents are erased.

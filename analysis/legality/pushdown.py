@@ -190,10 +190,8 @@ class Pushdown:
                 move = Transition(position, None, stack[0], None, stack[0])
                 target = Configuration(stack[0], consumed, stack[1:])
             elif not self.grammar.is_nonterminal(symbol):
-                move, target = (
-                    Transition(position, symbol, None, None, after),
-                    Configuration(after, consumed + 1, stack),
-                )
+                move = Transition(position, symbol, None, None, after)
+                target = Configuration(after, consumed + 1, stack)
             else:
                 rank = ends[position, consumed][goals[-1]]
                 entry, goal = next(
@@ -203,10 +201,8 @@ class Pushdown:
                     if of_call < rank and ends.get((after, end), {}).get(goals[-1], rank) < rank
                 )
                 goals.append(goal)
-                move, target = (
-                    Transition(position, None, None, after, entry),
-                    Configuration(entry, consumed, (after, *stack)),
-                )
+                move = Transition(position, None, None, after, entry)
+                target = Configuration(entry, consumed, (after, *stack))
             path.append((here, move))
             here = target
         return tuple(path)

@@ -35,7 +35,6 @@ import numpy.typing as npt
 from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.legality.deciders import ALWAYS
-from maskwright.analysis.legality.follow import pair_verdicts
 from maskwright.analysis.legality.interchange import interchange_classes, representatives
 from maskwright.analysis.legality.joint import joint_representatives
 from maskwright.analysis.legality.judge import Case, Judge
@@ -225,7 +224,7 @@ class _Streamliner:
 
     def fold_pairs(self) -> None:
         """Drop the last terminal as long as it can always follow the symbol before it."""
-        always = pair_verdicts(self.judge.always_deciders) == ALWAYS
+        always = self.judge.always_deciders.pairs == ALWAYS
 
         def folded(left: int, symbols: Symbols) -> Symbols:
             while symbols and symbols[-1] < self.grammar.n_terminals:

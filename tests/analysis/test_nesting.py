@@ -24,8 +24,7 @@ from maskwright.analysis import nesting
 from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import NestingError
 from maskwright.analysis.fronts import export
-from maskwright.analysis.fronts.ebnf import parse_ebnf
-from maskwright.analysis.fronts.gbnf import parse_gbnf
+from maskwright.analysis.fronts.gbnf import parse_ebnf, parse_gbnf
 from maskwright.analysis.grammar import Grammar
 from maskwright.analysis.kept import Kept
 from maskwright.analysis.nesting import MOST_NESTED, MOST_NESTED_JSON, check_nesting, on_own_stack, read_json

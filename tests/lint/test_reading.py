@@ -20,7 +20,6 @@ from maskwright.analysis.fronts.neighbours import neighbours
 from maskwright.analysis.grammar import Grammar
 from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.legality.deciders import NEVER, Deciders
-from maskwright.analysis.legality.follow import pair_verdicts
 from maskwright.decoding.explain import explain_text
 from maskwright.decoding.matcher import Matcher
 from maskwright.lint.conflicts import Ambiguity, _Search
@@ -94,7 +93,7 @@ def test_reader_agrees_with_the_engine(kind: Any, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(30))
 def test_neighbours_are_the_follow_graph(seed: int) -> None:
     grammar = reduce(random_grammar(seed))
-    table = pair_verdicts(Deciders(grammar))
+    table = Deciders(grammar).pairs
     follows = neighbours(grammar)
     for x, y in itertools.product(range(grammar.n_terminals), repeat=2):
         assert bool(follows[x] >> y & 1) == (table[x, y] != NEVER)

@@ -13,6 +13,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from rich.console import Console
 
 from maskwright.analysis.loading import parse_grammar
@@ -85,6 +87,59 @@ def test_page_says_what_the_facts_say(facts: Facts) -> None:
     ]
 
 
+def bars(markup: str) -> list[tuple[str, dict[str, float], str]]:
+    """The label, the widths by colour, and the words of each bar."""
+    found = []
+    for row in ElementTree.fromstring(markup).iter("tr"):
+        label, drawn, shown = row
+        widths = {each.get("class", ""): float(each.get("style", "")[len("width:") : -1]) for each in drawn}
+        found.append((label.text or "", widths, shown.text or ""))
+    return found
+
+
+def test_bars_are_to_scale() -> None:
+    rows = [("<b>", {"after": 4}, "four"), ("x" * 50, {"after": 1, "gone": 1}, "one")]
+    assert bars(html.bars(rows)) == [
+        ("<b>", {"after": 100}, "four"),
+        (f"{'x' * 37}...", {"after": 25, "gone": 25}, "one"),
+    ]
+    assert bars(html.bars([("none", {"after": 0}, "0")])) == [("none", {"after": 0}, "0")]
+
+
+def test_steps_show_what_is_left_and_what_was_removed(facts: Facts) -> None:
+    main = facts["entries"][-1]
+    main.update(dict(zip(svg.STEP_LABELS, (1000, 1000, 800, 200, 100, 80, 50, 25, 25), strict=True)))
+    page = parsed(render_html(facts))
+    table = next(element for element in page.iter("table") if element.get("class") == "bars")
+    found = bars(ElementTree.tostring(table, encoding="unicode"))
+    assert [label for label, *_ in found] == [words for step, words in svg.STEP_LABELS.items() if step != "ignored"]
+    assert found[0][1:] == ({"before": 100}, "1,000")
+    assert found[2][1:] == ({"after": 20, "gone": 60}, "200 −600") and found[-1][2] == "25 −0"
+    main["ignored"] = 900
+    assert svg.STEP_LABELS["ignored"] in words(parsed(render_html(facts)).find(".//table[@class='bars']"))  # type: ignore[arg-type]
+
+
+@given(st.lists(st.integers(0, 5000), min_size=1), st.lists(st.integers(0, 5000), min_size=1))
+@settings(deadline=None, max_examples=50)
+def test_histogram_counts_every_state_once(before: list[int], after: list[int]) -> None:
+    bins = html.power_bins([*before, *after])
+    found = bars(html.histogram(before, after))
+    for colour, values in (("before", before), ("after", after)):
+        counts = [int(shown.replace(",", "")) for _, widths, shown in found if colour in widths]
+        assert counts == [sum(low <= value <= high for value in values) for low, high in bins]
+        assert sum(counts) == len(values)
+
+
+def test_power_bins() -> None:
+    assert html.power_bins([0, 8]) == [(0, 0), (1, 1), (2, 3), (4, 7), (8, 15)]
+    assert html.power_bins([]) == [(1, 1)]
+
+
+def test_fill_escapes_text_but_not_markup_and_counts_nouns() -> None:
+    filled = html.fill("<p>{} {} {a[n]:class|classes} {b:,}</p>", "<\n", svg.Markup("<i/>"), a={"n": 1}, b=1000)
+    assert filled == "<p>&lt;\\n <i/> 1 class 1,000</p>"
+
+
 def test_largest_states_are_in_order_and_named(facts: Facts) -> None:
     found = rows(parsed(render_html(facts)), "sortable")
     left = [int(row[3]) for row in found]
@@ -144,7 +199,7 @@ def test_no_text_of_a_user_becomes_markup(hostile_facts: Facts) -> None:
     assert "<script>" in name and "<script>" in text
     page = render_html(hostile_facts)
     root = parsed(page)
-    assert [element.text for element in root.iter("script")] == [html.SCRIPT]
+    assert [element.text for element in root.iter("script")] == [html.pieces()["script"]]
     assert page.count("<script") == 1 and page.count("</script") == 1
     assert printable(name) in words(root)
     assert any(element.text == printable(text) for element in root.iter("code"))
@@ -164,13 +219,13 @@ def test_everything_is_there_without_the_script(facts: Facts) -> None:
     """The script only reads what the page shows: nothing is hidden until it runs."""
     page = render_html(facts)
     assert "display: none" not in page.replace("nav, .readout { display: none; }", "")
-    assert not re.search("[<&]", html.SCRIPT)  # it stands in the page as it is
+    assert not re.search("[<&]", html.pieces()["script"])  # it stands in the page as it is
 
 
 def test_every_colour_is_defined_in_light_and_dark(facts: Facts) -> None:
     page = render_html(facts)
     used = set(re.findall(r"var\((--[\w-]+)\)", page))
-    light, _, dark = html.STYLE.partition("prefers-color-scheme: dark")
+    light, _, dark = html.pieces()["style"].partition("prefers-color-scheme: dark")
     assert used and used <= set(re.findall(r"(--[\w-]+):", light)) and used <= set(re.findall(r"(--[\w-]+):", dark))
 
 
@@ -189,7 +244,7 @@ def contrast(one: str, other: str) -> float:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_colours_can_be_read(scheme: str) -> None:
-    light, _, dark = html.STYLE.partition("prefers-color-scheme: dark")
+    light, _, dark = html.pieces()["style"].partition("prefers-color-scheme: dark")
     colours = dict(re.findall(r"(--[\w-]+): (#\w{3,6})[; ]", light if scheme == "light" else dark))
     for ink in ("--ink", "--soft", "--before-ink", "--after-ink"):
         for ground in ("--paper", "--panel"):

@@ -19,6 +19,8 @@ from maskwright.report import svg
 from maskwright.report.svg import Markup, node
 
 NS = "{http://www.w3.org/2000/svg}"
+TOP = 10.0
+"""Where a chart's axis ends."""
 
 
 def parsed(picture: str) -> ElementTree.Element:
@@ -74,20 +76,6 @@ def test_shortened_keeps_the_length() -> None:
     assert svg.shortened("abcdefgh", 8) == "abcdefgh" and svg.shortened("abcdefghi", 8) == "abcde..."
 
 
-def test_steps_picture_draws_what_is_left_and_what_was_removed() -> None:
-    root = parsed(svg.steps_picture(SOUND))
-    left = [number(e, "width") for e in [*of_class(root, "rect", "before"), *of_class(root, "rect", "after")]]
-    assert left == pytest.approx(
-        [svg.WIDTH * n / 1000 for n in (1000, 800, 200, 100, 80, 50, 25, 25)]
-    )  # "ignored" is left out
-    gone = [(number(e, "x"), number(e, "width")) for e in of_class(root, "rect", "gone")]
-    assert gone[2] == pytest.approx((svg.WIDTH * 0.2, svg.WIDTH * 0.6)) and gone[0][1] == 0
-    texts = [e.text for e in root.iter(f"{NS}text")]
-    assert "1,000" in texts and "−600" in texts and "−25" in texts
-    assert svg.STEP_LABELS["ignored"] not in texts
-    assert svg.STEP_LABELS["ignored"] in svg.steps_picture(POST)
-
-
 def test_variants_picture_has_a_logarithmic_axis_and_apart_labels() -> None:
     root = parsed(svg.variants_picture([SOUND, POST, entry("post", "normalised", *[1000] * 8, 26)]))
     curves = [e for e in of_class(root, "path", "curve") if e.find(f"{NS}title") is not None]
@@ -107,63 +95,35 @@ def test_variants_picture_of_a_store_that_vanishes() -> None:
     assert len({y for _, y in points(of_class(root, "path", "curve")[0].get("d", ""))}) == 1
 
 
-@given(st.lists(st.integers(0, 5000), min_size=1), st.lists(st.integers(0, 5000), min_size=1))
-@settings(deadline=None, max_examples=50)
-def test_histogram_counts_every_state_once(before: list[int], after: list[int]) -> None:
-    root = parsed(svg.histogram_picture(before, after))
-    for class_, values in (("before", before), ("after", after)):
-        titles = [e.find(f"{NS}title") for e in of_class(root, "rect", class_)]
-        labels = [title.text or "" for title in titles if title is not None]
-        counts = [int(label.rsplit(": ", 1)[1].split(" ")[0].replace(",", "")) for label in labels]
-        assert sum(counts) == len(values)
-        bins = svg.power_bins([*before, *after])
-        assert counts == [sum(low <= value <= high for value in values) for low, high in bins]
-
-
-def test_histogram_bars_are_as_high_as_their_counts() -> None:
-    root = parsed(svg.histogram_picture([1, 1, 1, 1, 2, 3], [1, 0]))
-    bars = [e for e in of_class(root, "rect", "before") if e.find(f"{NS}title") is not None]
-    heights = [number(e, "height") for e in bars]
-    assert heights[0] == 0 and heights[1] == 2 * heights[2]  # nothing, four and two
-    assert all(number(e, "y") + number(e, "height") == pytest.approx(236) for e in bars)
-
-
-def test_power_bins() -> None:
-    assert svg.power_bins([0, 8]) == [(0, 0), (1, 1), (2, 3), (4, 7), (8, 15)]
-    assert svg.power_bins([]) == [(1, 1)]
-
-
 def test_ladder_holds_its_ends() -> None:
     for low, high in ((1, 1), (1, 2), (3, 40), (999, 1001), (1, 10**9)):
         rungs = svg.ladder(low, high)
         assert rungs[0] <= low and rungs[-1] >= high and len(rungs) >= 2
 
 
+def heights(path: str) -> list[float]:
+    """The heights that a stepped curve comes to, as shares of the axis."""
+    base = float(re.match(r"M[\d.]+ ([\d.]+)", path)[1])  # type: ignore[index]
+    return [(base - float(y)) / (base - TOP) for y in re.findall(r"V([\d.]+)", path)]
+
+
+def curve(root: ElementTree.Element, title: str) -> str:
+    return next(e.get("d", "") for e in of_class(root, "path", "curve") if e.findtext(f"{NS}title") == title)
+
+
 def test_cumulative_picture_reaches_each_share() -> None:
     root = parsed(svg.cumulative_picture([1, 10, 10, 100], [0, 1, 1, 100]))
-    before, after = (of_class(root, "path", "curve", c)[0].get("d", "") for c in ("before", "after"))
-    steps = [(float(x), float(y)) for x, y in re.findall(r"H([\d.]+)V([\d.]+)", before)]
-    assert [236 - y for _, y in steps] == pytest.approx([202 * share for share in (0.25, 0.75, 1)])
-    assert steps[1][0] - steps[0][0] == pytest.approx(steps[2][0] - steps[1][0], abs=0.02)  # 1, 10, 100
-    shares = [float(y) for _, y in re.findall(r"H([\d.]+)V([\d.]+)", after)]
-    assert [236 - y for y in shares] == pytest.approx([202 * share for share in (0.25, 0.75, 1)])
+    assert heights(curve(root, "original")) == pytest.approx([0.25, 0.75, 1], abs=1e-3)
+    across = [float(x) for x in re.findall(r"H([\d.]+)V", curve(root, "original"))]
+    assert across[1] - across[0] == pytest.approx(across[2] - across[1], abs=0.02)  # 1, 10, 100
+    assert heights(curve(root, "streamlined")) == pytest.approx([0.25, 0.75, 1], abs=1e-3)
     description = root.findtext(f"{NS}desc") or ""
     assert "original: 3 of 4 states have at most 10 entries" in description
     steps = parsed(
         svg.cumulative_picture([1, 10, 10, 100], [0, 1, 1, 100], {"follow": [1, 1, 2, 100], "never": [1] * 4})
     )
-    titles = {path.findtext(f"{NS}title"): path.get("d", "") for path in of_class(steps, "path", "curve", "after")}
-    shares = [236 - float(y) for y in re.findall(r"V([\d.]+)", titles["impossible neighbours deleted"])]
-    assert shares == pytest.approx([202 * share for share in (0.5, 0.75, 1)])
-    assert re.findall(r"V([\d.]+)", titles["never-legal sequences deleted"]) == ["34"]
-
-
-def test_bars_picture_is_to_scale() -> None:
-    root = parsed(svg.bars_picture([("<b>", 4, "four"), ("a label that is far too long", 1, "one")], "bars"))
-    widths = [number(e, "width") for e in of_class(root, "rect", "after")]
-    assert widths[0] == pytest.approx(4 * widths[1], rel=1e-3)
-    assert [e.text for e in root.iter(f"{NS}text")] == ["<b>", "four", "a label that ...", "one"]
-    assert parsed(svg.bars_picture([("none", 0, "0")], "nothing")) is not None
+    assert heights(curve(steps, "impossible neighbours deleted")) == pytest.approx([0.5, 0.75, 1], abs=1e-3)
+    assert heights(curve(steps, "never-legal sequences deleted")) == [1]
 
 
 def random_pairs(n: int, seed: int) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def info(
         from maskwright.analysis.composition import Composition
         from maskwright.analysis.schema.text_patterns import Regex
         from maskwright.maskstore.file.fileformat import save_store, store_info
-        from maskwright.report.index_report import index_facts
+        from maskwright.report.schema_report import index_facts
         from maskwright.report.store_facts import render_store_facts
 
         check_writable(json_file, inputs=(store, tokenizer))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import deque
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -21,8 +21,8 @@ from maskwright.analysis.arguments import as_boolean, need_progress
 from maskwright.analysis.errors import GrammarError, TerminalError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.normalise import normalise
+from maskwright.analysis.graphs import VISIBLE_FIRST, shortest_texts
 from maskwright.analysis.legality.deciders import ALWAYS, NEVER
-from maskwright.analysis.legality.follow import pair_verdicts
 from maskwright.analysis.legality.interchange import interchange_classes
 from maskwright.analysis.legality.judge import Judge, Rules
 from maskwright.analysis.lexing.post import post_terminals
@@ -257,7 +257,7 @@ def _pair_facts(judges: dict[Rules, Judge]) -> dict[str, Any]:
     `matrix` has a row for each left terminal and one for the start of the text. A digit of a row is
     the verdict on a right terminal, see `legend`.
     """
-    tables = {rules: pair_verdicts(judge.always_deciders) for rules, judge in judges.items()}
+    tables = {rules: judge.always_deciders.pairs for rules, judge in judges.items()}
     live = list(judges["lark"].always_deciders.live_terminals)
     table = tables["normalised"]
     counts = {rules: table[np.ix_(live, live)] for rules, table in tables.items()}
@@ -316,23 +316,13 @@ def _vocabulary_facts(
         facts["token_nfa"][reading] = {"rows": entries.n_token_nfa_rows, "tokens": len(entries.token_ids)}
         states = [(state.left, state.sequences) for state in entries.states]
         for rules in RULES:
+            is_stored = reading == "sound" and rules == "normalised"
             with clock.measure("legality"):
                 judge = judges[rules] if read is grammar else Judge(read, rules)
             with clock.measure("streamline"):
-                contexts = (
-                    contexts_of(read, entries)
-                    if reading == "sound" and rules == "normalised"
-                    else [SequencesAfter(left, sequences) for left, sequences in states]
-                )
-                result = streamline(
-                    read,
-                    entries.walk.codes,
-                    entries.table,
-                    contexts,
-                    judge,
-                    progress,
-                    exact=reading == "sound" and rules == "normalised",
-                )
+                contexts = contexts_of(read, entries) if is_stored else [SequencesAfter(*state) for state in states]
+                walked = entries.walk.codes, entries.table
+                result = streamline(read, *walked, contexts, judge, progress, exact=is_stored)
                 counts = count_entries(result, states)
             facts["entries"].append(_entry_facts(reading, rules, counts, result))
             if (reading, rules) == ("post", "lark"):
@@ -412,22 +402,21 @@ def _state_facts(
     `causes` has the up to three terminals that begin most of the sequences left at the end, each
     with the number of these sequences.
     """
-    texts = shortest_texts(entries.walk.nfa)
+    texts = _shortest_texts(entries.walk.nfa)
     found = []
     for index, state in enumerate(entries.states):
         is_start = state.state == entries.walk.nfa.n_states
         mapped = np.unique(result.final(state.left)[state.sequences])
-        firsts: dict[int, int] = {}
+        firsts: Counter[int] = Counter()
         for number in mapped[mapped > 0].tolist():
             kind, value = entries.walk.codes.decode(result.table[number][0])
-            symbol = value if kind == "terminal" else (grammar.layout.newline if grammar.layout else 0)
-            firsts[symbol] = firsts.get(symbol, 0) + 1
+            firsts[value if kind == "terminal" else (grammar.layout.newline if grammar.layout else 0)] += 1
         causes = sorted(firsts.items(), key=lambda item: (-item[1], item[0]))[:3]
         found.append(
             {
                 "state": state.state,
                 "terminal": None if is_start else grammar.symbol_name(int(entries.walk.nfa.terminal[state.state])),
-                "text": "" if is_start else texts[state.state].decode("utf-8", "backslashreplace"),
+                "text": "" if is_start else texts.get(state.state, b"").decode("utf-8", "backslashreplace"),
                 **{step: int(counts[step][index]) for step in ("original", *STEPS)},
                 "causes": [[grammar.symbol_name(symbol), count] for symbol, count in causes],
             }
@@ -435,27 +424,20 @@ def _state_facts(
     return found
 
 
-def shortest_texts(nfa: TerminalNfa) -> list[bytes]:
-    """A shortest non-empty text to each lexer state from its terminal's initial state.
+def _shortest_texts(nfa: TerminalNfa) -> dict[int, bytes]:
+    """Lexer state -> a shortest text from its terminal's initial state, printable if possible.
 
-    Among texts of equal length printable bytes are preferred.
-
-    nfa : the lexer.
-
-    Returns: (n_states,) one text for each state; b"" for a state that no non-empty text leads to.
-    Cost: O(256 * n_states).
+    A text is not empty, so that states to which only the empty one leads have none.
     """
-    order = sorted(range(256), key=lambda byte: (not 32 < byte < 127, byte))
-    texts: list[bytes | None] = [None] * nfa.n_states
-    agenda: deque[tuple[int, bytes]] = deque((int(state), b"") for state in nfa.initial if state >= 0)
-    while agenda:
-        state, text = agenda.popleft()
-        for byte in order:
-            target = int(nfa.next_state[state, byte])
-            if target >= 0 and texts[target] is None:
-                texts[target] = text + bytes([byte])
-                agenda.append((target, text + bytes([byte])))
-    return [text or b"" for text in texts]
+    before = -1  # before all terminals
+    rows: list[list[int]] = nfa.next_state.tolist()
+    initial: list[int] = nfa.initial[nfa.initial >= 0].tolist()
+
+    def edges(state: int) -> Iterator[tuple[int, int]]:
+        for source in initial if state == before else [state]:
+            yield from ((byte, rows[source][byte]) for byte in VISIBLE_FIRST if rows[source][byte] >= 0)
+
+    return shortest_texts([before], edges)
 
 
 def _remembered_facts(store: EntryStore) -> dict[str, Any]:

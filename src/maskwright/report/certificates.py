@@ -11,7 +11,7 @@ own, validates them, and checks each certificate on them.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence, Sized
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -186,11 +186,8 @@ def _check_prefix(simulator: Simulator, found: Certificate) -> None:
 def _to_dict(certificate: Certificate) -> dict[str, Any]:
     claim = certificate.claim
     assert isinstance(claim.context, tuple)  # a question is about terminals
-    said = {
-        "kind": claim.kind,
-        "context": list(claim.context),
-        "sequences": [list(each) for each in claim.sequences],
-    }
+    sequences = [list(each) for each in claim.sequences]
+    said = {"kind": claim.kind, "context": list(claim.context), "sequences": sequences}
     if isinstance(certificate, Proof):
         return {"claim": said, "proof": [_node_to_list(node) for node in certificate.nodes]}
     witness = {"stack": list(certificate.stack), "prefix": list(certificate.prefix), "is_real": certificate.is_real}
@@ -213,28 +210,17 @@ def _read(facts: object, where: str) -> Certificate:
     kind, context, sequences = _members(said, f"{where}.claim", ("kind", "context", "sequences"))
     if kind not in ("never", "always", "jointly"):
         raise CertificateError(f"{where}.claim.kind is {clip(kind)}; expected never, always or jointly")
-    words = [
-        _numbers(each, f"{where}.claim.sequences[{at}]")
-        for at, each in enumerate(_list(sequences, f"{where}.claim.sequences"))
-    ]
-    before = _numbers(context, f"{where}.claim.context")
-    claim = Claim(kind, before, tuple(words))
-    for part, terminals in (("context", before), *((f"sequences[{at}]", each) for at, each in enumerate(words))):
-        _check_length(terminals, f"{where}.claim.{part}")
+    listed = enumerate(_list(sequences, f"{where}.claim.sequences"))
+    words = tuple(_terminals(each, f"{where}.claim.sequences[{at}]") for at, each in listed)
+    claim = Claim(kind, _terminals(context, f"{where}.claim.context"), words)
     if is_proof:
         nodes = enumerate(_list(held, f"{where}.proof"))
         return Proof(claim, tuple(_node(each, f"{where}.proof[{at}]") for at, each in nodes))
     stack, prefix, is_real = _members(held, f"{where}.witness", ("stack", "prefix", "is_real"))
     if not isinstance(is_real, bool):
         raise CertificateError(f"{where}.witness.is_real is {clip(is_real)}; expected true or false")
-    terminals = _numbers(prefix, f"{where}.witness.prefix")
-    _check_length(terminals, f"{where}.witness.prefix")
+    terminals = _terminals(prefix, f"{where}.witness.prefix")
     return Witness(claim, _numbers(stack, f"{where}.witness.stack"), terminals, is_real)
-
-
-def _check_length(terminals: Sized, where: str) -> None:
-    if len(terminals) > MAX_TERMINALS:
-        raise LimitError(f"{where} has {len(terminals):,} terminals; the most that are checked are {MAX_TERMINALS:,}")
 
 
 def _node(facts: object, where: str) -> Node:
@@ -272,3 +258,10 @@ def _numbers(found: object, where: str) -> tuple[int, ...]:
     if not all(isinstance(each, int) and not isinstance(each, bool) for each in listed):
         raise CertificateError(f"{where} has {clip(found)}; expected integers")
     return tuple(listed)
+
+
+def _terminals(found: object, where: str) -> tuple[int, ...]:
+    terminals = _numbers(found, where)
+    if len(terminals) > MAX_TERMINALS:
+        raise LimitError(f"{where} has {len(terminals):,} terminals; the most that are checked are {MAX_TERMINALS:,}")
+    return terminals

@@ -16,6 +16,7 @@ from maskwright.analysis.schema.load import JsonSchema
 from maskwright.analysis.schema.text_patterns import Regex
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.report.figures import counted
+from maskwright.report.parts import Report, Words, table
 from maskwright.report.schema_report import schema_facts
 from maskwright.stores.build import build_store
 
@@ -26,20 +27,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class CompositionReport:
-    """What a composition is made of.
-
-    facts : ready for JSON.
-    """
-
-    facts: Mapping[str, Any]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The facts, ready for JSON."""
-        return dict(self.facts)
+class CompositionReport(Report):
+    """What a composition is made of."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        from rich.table import Table
         from rich.text import Text
 
         facts = self.facts
@@ -47,14 +38,19 @@ class CompositionReport:
         if facts["depth"] > 1:
             head += f", {facts['depth']} languages deep"
         yield Text(head, style="bold")
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
         has_tables = "vocabulary" in facts
-        for title in ("", "language", "stands", "size", *["table bytes"] * has_tables):
-            table.add_column(title, justify="right" if title == "table bytes" else "left")
-        for indent, name, one in _rows(facts):
-            cells = [Text("  " * indent + name), Text(_language(one)), Text(_place(one)), Text(_size(one))]
-            table.add_row(*cells, *([f"{one['table_bytes']:,}" if "table_bytes" in one else ""] * has_tables))
-        yield table
+        rows = (
+            (
+                "  " * indent + name,
+                _language(one),
+                _place(one),
+                _size(one),
+                f"{one['table_bytes']:,}" if "table_bytes" in one else "",
+            )
+            for indent, name, one in _rows(facts)
+        )
+        heads = ("", "language", "stands", "size", ">table bytes")
+        yield table(*heads[: 4 + has_tables], rows=(row[: 4 + has_tables] for row in rows))
         if has_tables:
             yield Text(f"vocabulary {facts['vocabulary']}, {facts['table_bytes']:,} bytes of tables in all")
 
@@ -79,9 +75,7 @@ def analyze_composition(
 
 def _composition(composition: Composition, store: Any) -> dict[str, Any]:
     """The facts of a composition. store : its `ComposedStore`, or None."""
-    stores = (
-        [None] * len(composition.parts) if store is None else [getattr(part, "store", None) for part in store.parts]
-    )
+    stores = [getattr(part, "store", None) for part in (composition if store is None else store).parts]
     return {
         "name": composition.name,
         "depth": composition.depth,
@@ -176,21 +170,16 @@ def _tokens(n: int, is_excluding: bool) -> str:
 
 
 def _place(one: Mapping[str, Any]) -> str:
-    place = f"in {counted(one['in_rules'], 'rule')}" if "in_rules" in one else ""
-    if one.get("in_json_string"):
-        place += ", in a JSON string" if place else "in a JSON string"
-    return place
+    places = [f"in {counted(one['in_rules'], 'rule')}"] if "in_rules" in one else []
+    return ", ".join(places + ["in a JSON string"] * one.get("in_json_string", False))
+
+
+_SIZES = {
+    "grammar": "{terminals:terminal}, {rules:rule}, lexing {lexing}",
+    "schema": "{nodes:node}, {keys:key}",
+    "pattern": "{states:state}",
+}
 
 
 def _size(one: Mapping[str, Any]) -> str:
-    match one["kind"]:
-        case "grammar":
-            return f"{counted(one['terminals'], 'terminal')}, {counted(one['rules'], 'rule')}, lexing {one['lexing']}"
-        case "schema":
-            return f"{counted(one['nodes'], 'node')}, {counted(one['keys'], 'key')}"
-        case "pattern":
-            return counted(one["states"], "state")
-    return ""
-
-
-__all__ = ["CompositionReport", "analyze_composition"]
+    return Words().vformat(_SIZES.get(one["kind"], ""), (), one)

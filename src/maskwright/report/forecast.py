@@ -22,7 +22,7 @@ import numpy as np
 
 from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.graphs import reachable, shortest_texts
+from maskwright.analysis.graphs import VISIBLE_FIRST, reachable, shortest_texts
 from maskwright.analysis.lexing.encoding import START_STATE
 from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.automaton import Automaton
@@ -39,22 +39,19 @@ SIZES = (32_768, 131_072)
 """Tokenizer sizes, in tokens, that the forecast is for."""
 
 KINDS = {
-    32_768: {"words": 700, "numbers": 20, "blanks": 34, "marks": 800, " marks": 260, "marks\n": 40, "marks word": 60},
-    131_072: {
-        "words": 300,
-        "numbers": 20,
-        "blanks": 90,
-        "marks": 580,
-        " marks": 400,
-        "marks\n": 600,
-        "marks word": 1000,
-    },
+    "words": (700, 300),
+    "numbers": (20, 20),
+    "blanks": (34, 90),
+    "marks": (800, 580),
+    " marks": (260, 400),
+    "marks\n": (40, 600),
+    "marks word": (60, 1000),
 }
-"""Tokenizer size -> kind of token -> how many tokens of this kind to draw.
+"""Kind of token -> how many tokens of this kind to draw for each of SIZES.
 
-The large size lists only the tokens that it has in addition to those of the small size. The numbers
-are those counted in the vocabularies of Mistral-7B v0.1 and of Tekken, except that words, and words
-after punctuation, are a sample.
+Of the large size only the tokens count that it has in addition to those of the small size. The
+numbers are those counted in the vocabularies of Mistral-7B v0.1 and of Tekken, except that words,
+and words after punctuation, are a sample.
 """
 
 BYTES = {
@@ -130,9 +127,9 @@ def generic_tokens(grammar: Grammar) -> dict[int, list[bytes]]:
             tokens |= dict.fromkeys((spelled, b" " + spelled))
     rng = random.Random(0)
     found = {}
-    for size in SIZES:
-        for kind, number in KINDS[size].items():
-            for _ in range(number):
+    for at, size in enumerate(SIZES):
+        for kind, numbers in KINDS.items():
+            for _ in range(numbers[at]):
                 tokens[_drawn(rng, kind).encode()] = None
         found[size] = list(tokens)
     return found
@@ -413,10 +410,9 @@ def _worst_states(grammar: Grammar, automaton: StackAutomaton, entries: Entries)
 def _shortest_texts(automaton: StackAutomaton) -> dict[int, bytes]:
     """Lexer state -> a shortest beginning of a lexeme that leads there, printable if possible."""
     transducer = automaton.required.transducer
-    order = sorted(range(256), key=lambda byte: (not 32 < byte < 127, byte))
 
     def edges(state: int) -> Iterator[tuple[int, int]]:
-        for byte in order:
+        for byte in VISIBLE_FIRST:
             klass = int(transducer.byte_class[byte])
             after = int(transducer.next_state[state, klass])
             if after >= 0 and not transducer.output[state, klass]:

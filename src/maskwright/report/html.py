@@ -1,14 +1,20 @@
 """Shows the analysis report as one page of HTML that needs no network and no further files.
 
-In: the facts of an analysis. Out: the page. Its only script is part of the page; it reads out the
-matrix and sorts tables, and the page can be read without it. Equal facts give equal pages, byte for
-byte.
+In: the facts of an analysis. Out: the page, by the template `page.html`. Its only script is part of
+the page; it reads out the matrix and sorts tables, and the page can be read without it. Equal facts
+give equal pages, byte for byte.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from html import escape
+from importlib.resources import files
+from itertools import pairwise
 from statistics import median
+from typing import Any
 
 from maskwright.report.figures import (
     Facts,
@@ -24,21 +30,19 @@ from maskwright.report.figures import (
     terminal_names,
     times_fewer,
 )
-from maskwright.report.html_texts import GLOSSARY, SCRIPT, STEP_FACTS, STYLE
+from maskwright.report.parts import Words
 from maskwright.report.svg import (
     MATRIX_LIMIT,
     PICTURE_STYLE,
     RULES_LABELS,
     STEP_LABELS,
     Markup,
-    bars_picture,
     cumulative_picture,
-    histogram_picture,
     joined,
     matrix_picture,
     node,
+    printable,
     shortened,
-    steps_picture,
     variants_picture,
 )
 
@@ -47,6 +51,53 @@ N_LARGEST = 12
 N_FINDINGS = 20
 """Most findings of lint that are shown."""
 
+STEP_FACTS = {
+    "original": "Every sequence of terminals that some token can complete or begin, from every state of the lexer.",
+    "ignored": "White space and comments never reach the parser: sequences that differ only in them are one.",
+    "classes": "Each terminal of a class can take another's place in every rule, so one of them stands for all.",
+    "follow": "No sentence has these two terminals side by side (the follow graph has no such edge).",
+    "pairs": "The last terminal can follow the one before it in every context: asking about it tells nothing.",
+    "never": "No sentence contains the whole sequence after the state's terminal, though each pair in it occurs.",
+    "always": "The rest of the sequence can follow its beginning in every context: the beginning decides.",
+    "joint": "Two sequences are legal after exactly the same prefixes: one question answers both.",
+    "exact": "The same facts, judged on all stacks that an LR parser can have, instead of by approximations.",
+}
+"""Streamlining step -> the fact that it uses, as the page says it."""
+
+Values = Mapping[str, Any]
+"""What the fields of a piece of the template stand for."""
+Bar = tuple[str, Mapping[str, float], str]
+"""A bar: its label; its parts from the left, colour -> value >= 0; and words."""
+
+
+@cache
+def pieces() -> dict[str, Markup]:
+    """Name of a piece of `page.html` -> the piece: a section by its heading, or a part of one."""
+    text = files("maskwright.report").joinpath("page.html").read_text(encoding="utf-8")
+    parts = re.split(r"^<!-- ([^:\n]+?)(?::.*)? -->\n", text, flags=re.MULTILINE)[1:]
+    return {name: Markup(piece.strip("\n")) for name, piece in zip(parts[::2], parts[1::2], strict=True)}
+
+
+class _Filler(Words):
+    """Fills fields of markup. Values that are not `Markup` are made printable and escaped."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        return value if isinstance(value, Markup) else escape(printable(super().format_field(value, format_spec)))
+
+
+def fill(template: str, *values: Any, **named: Any) -> Markup:
+    """Markup with values in its fields, see `_Filler`.
+
+    >>> fill("<p>{} has {n:rule}</p>", "<b>", n=1200)
+    '<p>&lt;b&gt; has 1,200 rules</p>'
+    """
+    return Markup(_Filler().vformat(template, values, named))
+
+
+def _piece(name: str, values: Values | None = None, **more: Any) -> Markup:
+    """A piece of the template, filled."""
+    return fill(pieces()[name], **{**(values or {}), **more})
+
 
 def render_html(facts: Facts) -> str:
     """The whole page.
@@ -54,54 +105,55 @@ def render_html(facts: Facts) -> str:
     facts : of `maskwright.report.analysis.analyze`, with or without a vocabulary. A section for
         which there are no facts is left out.
     """
-    name = facts["grammar"]["name"]
-    title = f"Grammar analysis: {name}" + (f" with {facts['tokenizer']['name']}" if "tokenizer" in facts else "")
+    title = f"Grammar analysis: {facts['grammar']['name']}"
+    digests = f"grammar {facts['grammar']['digest']}"
+    if "tokenizer" in facts:
+        title += f" with {facts['tokenizer']['name']}"
+        digests += f", vocabulary {facts['tokenizer']['digest']}"
     sections = {
-        "What is wrong with the grammar": _findings(facts),
-        "Entries, step by step": _entries(facts),
+        "What is wrong with the grammar": _findings(facts) if "lint" in facts else "",
+        "Entries, step by step": _entries(facts) if "entries" in facts else "",
         "Grammar and automata": _sizes(facts),
-        "Entries and parser calls by lexer state": _distribution(facts),
-        "The largest lexer states": _largest(facts),
+        "Entries and parser calls by lexer state": _distribution(facts) if "states" in facts else "",
+        "The largest lexer states": _largest(facts) if "states" in facts else "",
         "What can follow what": _pairs(facts),
         "Interchangeable terminals": _classes(facts),
         "More context": _context(facts),
-        "Exact engine": _engine(facts),
+        "Exact engine": _piece(
+            "Exact engine", facts["engine"], table=_table(["number", "in words"], engine_rows(facts))
+        )
+        if "engine" in facts
+        else "",
         "Store, time and memory": _costs(facts),
-        "Glossary": (node("dl", *(joined([node("dt", word), node("dd", words)]) for word, words in GLOSSARY.items())),),
+        "Glossary": _piece("Glossary"),
     }
     links, parts = [], []
-    for heading, found in sections.items():
-        content = list(found)
+    for heading, content in sections.items():
         if content:
             anchor = heading.lower().replace(",", "").replace(" ", "-")
-            links.append(node("a", heading, href=f"#{anchor}"))
-            parts.append(node("section", node("h2", heading), *content, id=anchor))
-    header = node(
-        "header", node("h1", title), *(_summary if "entries" in facts else _summary_without_vocabulary)(facts)
+            links.append(fill('<a href="#{}">{}</a>', anchor, heading))
+            parts.append(_piece("section", anchor=anchor, heading=heading, content=content))
+    page = _piece(
+        "page",
+        title=title,
+        style=Markup(pieces()["style"] + PICTURE_STYLE),
+        summary=_summary(facts) if "entries" in facts else _summary_without_vocabulary(facts),
+        links=joined(links),
+        sections=joined(parts, "\n"),
+        digests=digests,
+        script=pieces()["script"],
     )
-    nav = node("nav", *links, aria_label="Sections")
-    body = node("body", header, nav, node("main", *parts), _footer(facts), node("script", Markup(SCRIPT)))
-    meta = '<meta charset="utf-8"/><meta name="viewport" content="width=device-width, initial-scale=1"/>'
-    head = node("head", Markup(meta), node("title", title), node("style", Markup(STYLE + PICTURE_STYLE)))
-    return f"<!DOCTYPE html>\n{node('html', head, body, lang='en')}\n"
+    return f"{page}\n"
 
 
 def _chip(text: str) -> Markup:
     return node("code", shortened(text, 40))
 
 
-def _terminals(facts: Facts, names: Iterable[str]) -> list[Markup]:
+def _terminals(facts: Facts, names: Iterable[str]) -> Markup:
     """Terminals, given by name, in the report's spelling; the tooltip of each is its name."""
     shown = terminal_names(facts)
-    return [node("code", shortened(shown.get(name, name), 40), title=name) for name in names]
-
-
-def _figure(picture: Markup, caption: str, heading: str) -> Markup:
-    return node("figure", node("h3", heading), picture, node("figcaption", caption))
-
-
-def _side_by_side(*parts: Markup) -> Markup:
-    return node("div", *parts, class_="pair")
+    return joined((node("code", shortened(shown.get(name, name), 40), title=name) for name in names), " ")
 
 
 def _table(
@@ -120,95 +172,73 @@ def _table(
     return node("div", node("table", head, body, class_=class_), class_="scroll")
 
 
+def bars(rows: Iterable[Bar]) -> Markup:
+    """Bars below each other, to one scale."""
+    kept = list(rows)
+    most = max((sum(parts.values()) for _, parts, _ in kept), default=0) or 1
+    shown = []
+    for label, parts, words in kept:
+        drawn = [node("i", class_=colour, style=f"width:{100 * n / most:.2f}%") for colour, n in parts.items()]
+        shown.append(fill("<tr><th>{}</th><td>{}</td><td>{}</td></tr>", shortened(label, 40), joined(drawn), words))
+    return node("table", joined(shown), class_="bars")
+
+
 def _tiles(facts: Facts, *tiles: tuple[str, str]) -> Markup:
     """Tiles with a large number and words; the last tile is the cost of the analysis."""
     spent = f"of processor time for the whole analysis, with {facts['peak_rss_mb']:,.0f} MB of memory"
     shown = [*tiles, (f"{facts['seconds']['total']:.1f} s", spent)]
-    parts = (node("div", node("b", big), node("span", words, class_="quiet"), class_="tile") for big, words in shown)
-    return node("div", *parts, class_="tiles")
+    template = '<div class="tile"><b>{}</b><span class="quiet">{}</span></div>'
+    return node("div", *(fill(template, *tile) for tile in shown), class_="tiles")
 
 
-def _change(before: str, after: str) -> Markup:
-    return joined([node("span", before, class_="was"), node("span", " → "), node("span", after, class_="now")])
-
-
-def _summary(facts: Facts) -> Iterator[Markup]:
-    grammar, entry, calls = facts["grammar"], main_entry(facts), facts["parser_calls"]
-    yield node(
-        "p",
-        "A language model writes tokens, a grammar is written in terminals. A mask store prepares the step from one to "
-        "the other: for each state of the lexer it lists the sequences of terminals that tokens can lead to, and the "
-        "tokens that are allowed if the parser accepts that sequence. Facts about the grammar make most of these entries "
-        f"superfluous; the masks stay exactly the same. This grammar has {counted(grammar['terminals'], 'terminal')} and "
-        f"{counted(grammar['rules'], 'rule')}, its lexer {counted(facts['lexer']['sound']['states'], 'state')}.",
-    )
-    yield _tiles(
-        facts,
-        (
-            _change(f"{entry['original']:,}", f"{entry['exact']:,}"),
-            f"entries in the mask store: {times_fewer(entry['original'], entry['exact'])}",
-        ),
-        (
-            _change(f"{calls['original']:,.1f}", f"{calls['streamlined']:,.1f}"),
-            "parser calls for one mask, mean over lexer states",
-        ),
-    )
+def _summary(facts: Facts) -> Markup:
+    entry, calls = main_entry(facts), facts["parser_calls"]
     step, removed = largest_step(entry)
-    share = f": {removed:,} of {entry['original']:,} entries ({removed / max(1, entry['original']):.0%}). "
-    yield node("p", "Most go at one step, ", node("b", STEP_LABELS[step]), share, STEP_FACTS[step])
-
-
-def _summary_without_vocabulary(facts: Facts) -> Iterator[Markup]:
-    grammar, pairs = facts["grammar"], facts["pairs"]
-    yield node(
-        "p",
-        "What the grammar says about sequences of terminals: which can never, sometimes or always follow. It was analysed "
-        "without a vocabulary; with one, the report also shows what these facts save in its mask store.",
+    change = '<span class="was">{}</span> → <span class="now">{}</span>'
+    entries = fill(change, f"{entry['original']:,}", f"{entry['exact']:,}")
+    asked = fill(change, f"{calls['original']:,.1f}", f"{calls['streamlined']:,.1f}")
+    tiles = (
+        (entries, f"entries in the mask store: {times_fewer(entry['original'], entry['exact'])}"),
+        (asked, "parser calls for one mask, mean over lexer states"),
     )
-    yield _tiles(
-        facts,
+    share = removed / max(1, entry["original"])
+    names = {"step": STEP_LABELS[step], "fact": STEP_FACTS[step]}
+    return _piece("summary", facts, tiles=_tiles(facts, *tiles), main=entry, removed=removed, share=share, **names)
+
+
+def _summary_without_vocabulary(facts: Facts) -> Markup:
+    grammar, pairs = facts["grammar"], facts["pairs"]
+    tiles = (
         (f"{grammar['terminals']:,}", f"terminals, in {counted(grammar['rules'], 'rule')}"),
         (f"{pairs['never']:,}", f"of {pairs['pairs']:,} pairs of terminals can never stand side by side"),
         (f"{pairs['always']['normalised']:,}", "pairs where the second can always follow the first"),
     )
+    return _piece("summary without a vocabulary", tiles=_tiles(facts, *tiles))
 
 
-def _findings(facts: Facts) -> Iterator[Markup]:
+def _findings(facts: Facts) -> Markup:
     """The errors and warnings of lint in the order of the facts; info findings are only counted."""
-    if "lint" not in facts:
-        return
     found = facts["lint"]
     shown = [finding for finding in found["findings"] if finding["severity"] != "info"]
-    yield node("p", f"maskwright lint: {findings_line(facts)}.", class_="quiet")
+    parts = []
     for finding in shown[:N_FINDINGS]:
         place = f" at {finding['line']}:{finding['column']}" if finding["line"] else ""
-        head = node("dt", node("span", finding["severity"], class_=finding["severity"]), f" {finding['code']}{place}")
-        parts = [node("pre", finding["message"])]
-        if finding["example"]:
-            parts.append(node("p", "text: ", node("code", shortened(finding["example"], 200))))
-        parts += [node("p", f"when decoding: {finding['decoding']}"), node("p", f"remedy: {finding['remedy']}")]
-        yield node("dl", head, node("dd", *parts), class_="finding")
+        text = finding["example"] and fill("<p>text: <code>{}</code></p>", shortened(finding["example"], 200))
+        parts.append(_piece("finding", finding, place=place, text=text or ""))
+    more = [f"not checked: {reason}" for reason in found["skipped"]]
     if len(shown) > N_FINDINGS:
-        yield node("p", f"and {counted(len(shown) - N_FINDINGS, 'other')}: maskwright lint lists them", class_="quiet")
-    for reason in found["skipped"]:
-        yield node("p", f"not checked: {reason}", class_="quiet")
+        more.insert(0, f"and {counted(len(shown) - N_FINDINGS, 'other')}: maskwright lint lists them")
+    parts += [fill('<p class="quiet">{}</p>', each) for each in more]
+    return _piece("What is wrong with the grammar", counts=findings_line(facts), findings=joined(parts, "\n"))
 
 
-def _entries(facts: Facts) -> Iterator[Markup]:
-    if "entries" not in facts:
-        return
+def _entries(facts: Facts) -> Markup:
     entries, main = facts["entries"], main_entry(facts)
-    caption = "The store that is built: sound reading, rules normalised. Pale: what the step removed."
-    if main["walked"] != main["original"]:
-        caption += (
-            f" The walk of the vocabulary found {main['walked']:,}; those that differ only in ignored terminals are "
-            "counted once from the beginning, so that the saving is not flattered."
-        )
-    other = "How tokens are read and which form the rules have changes the numbers, not the picture. Logarithmic axis."
-    yield _side_by_side(
-        _figure(steps_picture(main), caption, "What each step leaves"),
-        _figure(variants_picture(entries), other, "Readings and forms of the rules"),
-    )
+    steps = [step for step in STEP_LABELS if step != "ignored" or main["ignored"] != main["original"]]
+    left: list[Bar] = [(STEP_LABELS["original"], {"before": main["original"]}, f"{main['original']:,}")]
+    for before, step in pairwise(steps):
+        removed = main[before] - main[step]
+        left.append((STEP_LABELS[step], {"after": main[step], "gone": removed}, f"{main[step]:,} −{removed:,}"))
     variants = [f"{entry['reading']}, {RULES_LABELS[entry['rules']]}" for entry in entries]
     rows: list[list[str | float]] = []
     for step, label in STEP_LABELS.items():
@@ -217,273 +247,177 @@ def _entries(facts: Facts) -> Iterator[Markup]:
     for words, key in (("up to always-legal remainders", "ratio"), ("in all", "ratio_exact")):
         rows.append(["times fewer", *(round(entry[key], 1) for entry in entries), "", words])
     heads = ["step", *variants, "seconds", "the fact it uses"]
-    yield _table(heads, rows, "entries", main=1 + entries.index(main))
+    return _piece(
+        "Entries, step by step",
+        bars=bars(left),
+        walked=_piece("walked", main) if main["walked"] != main["original"] else "",
+        picture=variants_picture(entries),
+        table=_table(heads, rows, "entries", main=1 + entries.index(main)),
+    )
 
 
-def _sizes(facts: Facts) -> Iterator[Markup]:
-    grammar, normal = facts["grammar"], facts["grammar"]["normalised"]
-    special = [node("span", f"{len(grammar['ignored'])} ignored"), *_terminals(facts, grammar["ignored"])]
-    if grammar["declared"]:
-        special.append(node("span", f"and {len(grammar['declared'])} inserted by layout"))
-        special += _terminals(facts, grammar["declared"])
-    rows: list[tuple[str, float, str]] = [
-        ("Terminals", grammar["terminals"], joined(special, " ")),
-        ("Nonterminals", grammar["nonterminals"], f"{normal['nonterminals']:,} once the rules are normalised"),
-        ("Rules", grammar["rules"], f"{normal['rules']:,} once normalised; the start symbol is {grammar['start']}"),
-    ]
-    readings = [reading for reading in ("sound", "post") if reading in facts["lexer"]]
+def _sizes(facts: Facts) -> Markup:
+    grammar, lexer, layout = facts["grammar"], facts["lexer"], facts["grammar"]["layout"]
+    row = '<tr><td class="text">{}</td><td class="n">{:,}</td><td class="text">{}</td></tr>'
+    rows = []
+    readings = [reading for reading in ("sound", "post") if reading in lexer]
     for reading in readings:
-        found = facts["lexer"][reading]
-        words = f"{counted(found['transitions'], 'transition')} on characters"
-        rows.append((f"Lexer states, {reading} reading", found["states"], words))
-    if beyond := facts["lexer"]["open_lookaheads"]:
-        words = node("span", "a look-ahead past the terminal's end is not enforced")
-        words = joined([*_terminals(facts, list(beyond)), words], " ")
-        rows.append(("Look-aheads left open", sum(map(len, beyond.values())), words))
+        words = fill("{:transition} on characters", lexer[reading]["transitions"])
+        rows.append(fill(row, f"Lexer states, {reading} reading", lexer[reading]["states"], words))
+    if beyond := lexer["open_lookaheads"]:
+        words = fill("{} a look-ahead past the terminal's end is not enforced", _terminals(facts, beyond))
+        rows.append(fill(row, "Look-aheads left open", sum(map(len, beyond.values())), words))
     if "tokenizer" in facts:
-        vocabulary = facts["tokenizer"]
-        words = f"tokens, {vocabulary['text_tokens']:,} with text, {vocabulary['special_tokens']:,} special"
-        rows.append((f"Vocabulary {vocabulary['name']}", vocabulary["size"], words))
-        for reading in readings:
-            found = facts["token_nfa"][reading]
-            words = (
-                f"results (state, token, sequence, new state) of reading {found['tokens']:,} tokens from every state"
-            )
-            rows.append((f"Token automaton, {reading} reading", found["rows"], words))
-    yield _table(["", "number", "in words"], rows)
-    layout = grammar["layout"]
-    words = "the grammar has no layout, so indentation means nothing in it."
+        rows.append(_piece("vocabulary", facts["tokenizer"]))
+        rows += [_piece("token automaton", facts["token_nfa"][reading], reading=reading) for reading in readings]
+    said = "the grammar has no layout, so indentation means nothing in it"
     if layout is not None:
-        words = (
-            f"after {layout['newline']} the indentation decides on {layout['indent']} and {layout['dedent']}; newlines in "
-            f"brackets ({', '.join(f'{a} {b}' for a, b in layout['brackets']) or 'none'}) are left out; "
-            + (
-                "tabs and blanks have to agree as in CPython."
-                if layout["tabs"] == "consistent"
-                else f"a tab counts {layout['tab_length']} columns."
-            )
-        )
-    figures_for = facts["figures_for"]["lexing"]
-    lexing = f"Lexing: {grammar['lexing']}"
-    if grammar["lexing"] != figures_for:
-        lexing += (
-            f"; the figures on this page, except those of the exact engine, are counted under lexing {figures_for}"
-        )
-    yield node("p", f"{lexing}. Layout: {words}", class_="quiet")
+        pairs = ", ".join(f"{a} {b}" for a, b in layout["brackets"]) or "none"
+        tabs = f"a tab counts {layout['tab_length']} columns"
+        if layout["tabs"] == "consistent":
+            tabs = "tabs and blanks have to agree as in CPython"
+        said = _piece("layout", {**layout, "pairs": pairs, "tabs": tabs})
+    declared = _terminals(facts, grammar["declared"])
+    return _piece(
+        "Grammar and automata",
+        facts,
+        n_ignored=len(grammar["ignored"]),
+        ignored=_terminals(facts, grammar["ignored"]),
+        declared=fill("and {} inserted by layout {}", len(grammar["declared"]), declared) if declared else "",
+        rows=joined(rows),
+        others="" if grammar["lexing"] == facts["figures_for"]["lexing"] else _piece("others", facts["figures_for"]),
+        layout=said,
+    )
 
 
-def _distribution(facts: Facts) -> Iterator[Markup]:
-    if "states" not in facts:
-        return
-    calls = facts["parser_calls"]
+def power_bins(values: Iterable[int]) -> list[tuple[int, int]]:
+    """The bins 0, 1, 2-3, 4-7, ... that hold all values, each as its first and last value.
+
+    values : integers >= 0. The bin of 0 is left out if no value is 0.
+
+    >>> power_bins([1, 5])
+    [(1, 1), (2, 3), (4, 7)]
+    """
+    found = list(values)
+    bins = [(1 << power, (2 << power) - 1) for power in range(max(1, max(found, default=1).bit_length()))]
+    return [(0, 0), *bins] if 0 in found else bins
+
+
+def histogram(before: Sequence[int], after: Sequence[int]) -> Markup:
+    """Bars of the lexer states by number of entries, in bins that double in width.
+
+    before, after : (n_states,) entries of each lexer state, originally and streamlined.
+    """
+    rows: list[Bar] = []
+    for low, high in power_bins([*before, *after]):
+        label = f"{low:,} to {high:,} entries" if high > low else counted(low, "entry", "entries")
+        for colour, values in (("before", before), ("after", after)):
+            n = sum(low <= value <= high for value in values)
+            rows.append((label if colour == "before" else "", {colour: n}, f"{n:,}"))
+    return bars(rows)
+
+
+def _distribution(facts: Facts) -> Markup:
     before, after = ([state[step] for state in facts["states"]] for step in ("ignored", "exact"))
-    yield node(
-        "p",
-        "Before each token the decoder is in one lexer state, and asks the parser about each entry of that state whose "
-        "sequence is not empty. So a mask costs little where a terminal is far from its end, and much after a complete word. It "
-        f"was {calls['original']:,.1f} questions on average, and is "
-        f"{calls['streamlined']:,.1f} now.",
-    )
-    yield _side_by_side(
-        _figure(histogram_picture(before, after), "Bins double in width.", "Lexer states by number of entries"),
-        _figure(cumulative_picture(before, after), "Higher is better; logarithmic axis.", "Cumulative share of states"),
-    )
-    yield _table(
-        ["entries", "states", "median", "mean", "largest", "states with at most one"],
-        [
-            [name, len(n), round(median(n), 1), round(sum(n) / len(n), 1), max(n), sum(value <= 1 for value in n)]
-            for name, n in (("original", before), ("streamlined", after))
-        ],
-    )
+    rows = [
+        [name, len(n), round(median(n), 1), round(sum(n) / len(n), 1), max(n), sum(value <= 1 for value in n)]
+        for name, n in (("original", before), ("streamlined", after))
+    ]
+    heads = ["entries", "states", "median", "mean", "largest", "states with at most one"]
+    drawn = {"histogram": histogram(before, after), "picture": cumulative_picture(before, after)}
+    return _piece("Entries and parser calls by lexer state", facts, **drawn, table=_table(heads, rows))
 
 
-def _largest(facts: Facts) -> Iterator[Markup]:
-    if "states" not in facts:
-        return
-    yield node(
-        "p",
-        "A lexer state is shown by the terminal that it is inside of and the shortest text that leads there. The last "
-        "column names the terminals that begin most of the sequences left: there, further facts would pay.",
-    )
-    heads = ["inside", "shortest text", "original", "left", "what is left begins with"]
-    for title, step in (("Most entries left", "exact"), ("Most entries originally", "ignored")):
+def _largest(facts: Facts) -> Markup:
+    tables = {}
+    for step in ("exact", "ignored"):
         rows: list[list[str | float]] = []
         for state in largest_states(facts, step, N_LARGEST):
-            chips = _terminals(facts, [name for name, _ in state["causes"]])
-            counts = [f" {count:,}" for _, count in state["causes"]]
-            causes = joined((node("span", *pair) for pair in zip(chips, counts, strict=True)), ", ")
-            inside = _terminals(facts, [state["terminal"]])[0] if state["terminal"] is not None else "start of text"
-            rows.append(
-                [
-                    inside,
-                    _chip(state_text(state["text"])) if state["text"] else "",
-                    state["ignored"],
-                    state["exact"],
-                    causes,
-                ]
-            )
-        yield node("h3", title)
-        yield _table(heads, rows, "sortable")
+            causes = (fill("{} {:,}", _terminals(facts, [name]), count) for name, count in state["causes"])
+            inside = "start of text" if state["terminal"] is None else _terminals(facts, [state["terminal"]])
+            text = _chip(state_text(state["text"])) if state["text"] else ""
+            rows.append([inside, text, state["ignored"], state["exact"], joined(causes, ", ")])
+        heads = ["inside", "shortest text", "original", "left", "what is left begins with"]
+        tables[step] = _table(heads, rows, "sortable")
     names = terminal_names(facts)
-    bars = [(names.get(name, name), count, f"{count:,}") for name, count in main_causes(facts)[:N_LARGEST]]
-    if bars:
-        caption = (
-            "Entries left by the terminal that begins them, over all lexer states (the three most frequent of each)."
-        )
-        yield _figure(
-            bars_picture(bars, "Terminals that begin what is left"), caption, "Which terminals cause what is left"
-        )
+    most = [(names.get(name, name), {"after": n}, f"{n:,}") for name, n in main_causes(facts)[:N_LARGEST]]
+    return _piece("The largest lexer states", tables, causes=_piece("causes", bars=bars(most)) if most else "")
 
 
-def _pairs(facts: Facts) -> Iterator[Markup]:
+def _pairs(facts: Facts) -> Markup:
     pairs = facts["pairs"]
-    total, never, always = pairs["pairs"], pairs["never"], pairs["always"]
-    yield node(
-        "p",
-        "For each two terminals: can the second stand directly after the first? Never and always are proved and hold in every "
-        "sentence; sometimes means that it can, and that always is not proved. "
-        f"On the rules as loaded {always['lark']:,} pairs are proved always legal, on the normalised "
-        f"rules {always['normalised']:,}.",
-    )
-    counts = {"never": never, "sometimes": total - never - always["normalised"], "always": always["normalised"]}
-    keys = []
-    for verdict, count in counts.items():
-        keys.append(node("span", class_="key", style=f"background: var(--{verdict})"))
-        keys.append(node("span", f"{verdict} {count:,} ({count / max(1, total):.0%})", class_="keyed"))
+    total, never, always = pairs["pairs"], pairs["never"], pairs["always"]["normalised"]
+    counts = {"never": never, "sometimes": total - never - always, "always": always}
     n_live = len(pairs["live"])
-    reaching = f"{counted(n_live, 'terminal')} reach{'es' if n_live == 1 else ''} the parser"
-    caption = f"The last row is the start of the text. Rules normalised; {reaching}"
-    caption += f", the {MATRIX_LIMIT} with most neighbours are drawn." if n_live > MATRIX_LIMIT else "."
-    yield node(
-        "figure",
-        node("p", *keys),
-        node("p", "Row: the left terminal. Column: the one that follows.", class_="readout quiet"),
-        node("div", matrix_picture(pairs, facts["grammar"]["terminal_texts"]), class_="scroll"),
-        node("figcaption", caption),
-        class_="wide",
+    live = f"{counted(n_live, 'terminal')} {'reaches' if n_live == 1 else 'reach'}"
+    return _piece(
+        "What can follow what",
+        facts,
+        keys=joined(_piece("key", verdict=name, n=n, share=n / max(1, total)) for name, n in counts.items()),
+        picture=matrix_picture(pairs, facts["grammar"]["terminal_texts"]),
+        live=live,
+        drawn=f", the {MATRIX_LIMIT} with most neighbours are drawn" if n_live > MATRIX_LIMIT else "",
     )
 
 
-def _classes(facts: Facts) -> Iterator[Markup]:
+def _classes(facts: Facts) -> Markup:
     found = facts["interchange"]
     if not found["classes"] and not found["further"]:
-        yield node("p", "No two terminals are interchangeable in this grammar.")
-        return
-    classes = counted(len(found["classes"]), "class", "classes")
-    further = counted(len(found["further"]), "further or larger class", "further or larger classes")
-    yield node(
-        "p",
-        f"{classes} with {counted(found['terminals'], 'terminal')}: the members of a class can be swapped everywhere without "
-        "changing the grammar, so the parser is asked about one of them only. Rewriting the rules into an equivalent form "
-        f"shows {further}.",
-    )
+        return fill("<p>No two terminals are interchangeable in this grammar.</p>")
     rows: list[list[str | float]] = []
     for seen, classes in (("rules as loaded", found["classes"]), ("after rewriting", found["further"])):
-        rows += [[seen, len(members), joined(_terminals(facts, members), " ")] for members in classes]
-    yield _table(["seen on", "terminals", "members"], rows, "chips")
+        rows += [[seen, len(members), _terminals(facts, members)] for members in classes]
+    table = _table(["seen on", "terminals", "members"], rows, "chips")
+    numbers = {"n": len(found["classes"]), "more": len(found["further"])}
+    return _piece("Interchangeable terminals", found, **numbers, table=table)
 
 
-def _context(facts: Facts) -> Iterator[Markup]:
+def _context(facts: Facts) -> Markup:
+    parts = []
     if "remembered" in facts and facts["remembered"]["states"]:
-        found = facts["remembered"]
-        yield node(
-            "p",
-            f"In {counted(found['states'], 'lexer state')}, inside ignored terminals and newlines, the state does not tell which "
-            "terminal the parser saw last. The store remembers it: that turns "
-            f"{found['mean_entries_alone']:,.1f} entries a state into {found['mean_entries_remembered']:,.1f} on average, in "
-            f"{counted(found['contexts'], 'combination')} of state and last terminal.",
-        )
+        parts.append(_piece("remembered", facts["remembered"]))
     if "pair_contexts" in facts:
-        found = facts["pair_contexts"]
-        yield node(
-            "p",
-            f"Knowing the last two terminals would leave {found['mean_entries_after_two']:,.1f} entries on average where the "
-            f"last one alone leaves {found['mean_entries_after_one']:,.1f}, at the price of {found['contexts']:,} "
-            "combinations of state and terminal before. This is counted, not stored.",
-        )
+        parts.append(_piece("two terminals", facts["pair_contexts"]))
+    return joined(parts)
 
 
-def _engine(facts: Facts) -> Iterator[Markup]:
-    if "engine" not in facts:
-        return
-    found = facts["engine"]
-    yield node(
-        "p",
-        f"Under lexing {found['lexing']} everything is decided ahead of time: a mask is read off the parser's stack from the top, "
-        f"and no parser is asked. Built in {found['seconds']:.1f} s of processor time.",
-    )
-    yield _table(["number", "in words"], [[number, words] for number, words in engine_rows(facts)])
-
-
-def _forecast(facts: Facts) -> Iterator[Markup]:
-    if "forecast" not in facts:
-        return
+def _forecast(facts: Facts) -> Markup:
     found = facts["forecast"]
-    yield node("h3", "Forecast of costs")
     if "unavailable" in found:
-        yield node("p", f"There is none: {found['unavailable']}")
-        return
-    yield node(
-        "p",
-        f"What the exact engine of this grammar will cost, from its automata and {found['generic_tokens']:,} made-up tokens of the kinds "
-        "that tokenizers have; no tokenizer was read. Figures are good to a small factor.",
-    )
+        return _piece("no forecast", found)
     sizes = [f"{int(size) // 1024}k tokens" for size in found["bytes"]]
-    rows: list[list[str | float]] = [
+    rows = [
         [name, *(numbers if len(numbers) > 1 else numbers * len(sizes)), words]
         for name, numbers, words in forecast_rows(facts)
     ]
-    yield _table(["", *sizes, "in words"], rows)
+    parts = [_piece("forecast", found), _table(["", *sizes, "in words"], rows)]
     if found["worst_states"]:
-        yield node("p", "Lexer states with most entries:")
         states = [
             [
                 _chip(state_text(state["text"])) if state["text"] else "between lexemes",
-                joined(_terminals(facts, state["may_become"][:4]), " "),
+                _terminals(facts, state["may_become"][:4]),
                 *state["entries"].values(),
             ]
             for state in found["worst_states"]
         ]
-        yield _table(["shortest text", "may become", *sizes], states)
+        parts += [node("p", "Lexer states with most entries:"), _table(["shortest text", "may become", *sizes], states)]
     if found["causes"]:
-        yield node("p", "Rules that make a mask read further down the stack:")
         causes = [[_chip(cause["rule"]), f"{cause['share']:.0%}", cause["why"]] for cause in found["causes"]]
-        yield _table(["rule, open at the dot", "share of the reads", "what could be done"], causes, "wordy")
+        heads = ["rule, open at the dot", "share of the reads", "what could be done"]
+        parts += [node("p", "Rules that make a mask read further down the stack:"), _table(heads, causes, "wordy")]
     if found["advice"]:
-        yield node("p", "What could be rewritten:")
-        yield node("ul", *(node("li", sentence) for sentence in found["advice"]))
+        items = (node("li", sentence) for sentence in found["advice"])
+        parts += [node("p", "What could be rewritten:"), node("ul", *items)]
+    return joined(parts, "\n")
 
 
-def _costs(facts: Facts) -> Iterator[Markup]:
-    parts = []
-    if "store" in facts:
-        store = facts["store"]
-        rows = [
-            ("Cells", store["cells"], "tables of entries; lexer states with equal tables share one"),
-            ("Entries", store["entries"], "in all cells together"),
-            ("Sequences", store["sequences"], "different sequences of terminals"),
-            (
-                "Masks",
-                store["masks"],
-                f"different sets of tokens, {store['dense_masks']:,} as bitmaps, others as lists",
-            ),
-            ("Bytes", store["mask_bytes"], "for all masks"),
-        ]
-        parts.append(node("figure", node("h3", "The store"), _table(["", "number", "in words"], rows)))
+def _costs(facts: Facts) -> Markup:
     seconds = facts["seconds"]
-    bars = [(part, seconds[part], f"{seconds[part]:.2f} s") for part in seconds if part not in ("total", "wall")]
-    caption = (
-        f"{seconds['total']:.2f} s of processor time in all, {seconds['wall']:.2f} s by the clock, at most "
-        f"{facts['peak_rss_mb']:,.0f} MB of memory. Lexer: its automata; walk: the vocabulary read from every state; "
-        "legality: verdicts on sequences."
+    spent = [(part, {"after": n}, f"{n:.2f} s") for part, n in seconds.items() if n and part not in ("total", "wall")]
+    return _piece(
+        "Store, time and memory",
+        facts,
+        sizes=_piece("store", facts["store"]) if "store" in facts else "",
+        bars=bars(spent),
+        costs=_forecast(facts) if "forecast" in facts else "",
     )
-    picture = bars_picture([bar for bar in bars if bar[1]], "Seconds by part of the analysis")
-    yield _side_by_side(*parts, _figure(picture, caption, "Time and memory"))
-    yield from _forecast(facts)
-
-
-def _footer(facts: Facts) -> Markup:
-    words = [f"grammar {facts['grammar']['digest']}"]
-    if "tokenizer" in facts:
-        words.append(f"vocabulary {facts['tokenizer']['digest']}")
-    return node("footer", node("p", f"Written by maskwright. SHA-256: {', '.join(words)}.", class_="quiet"))

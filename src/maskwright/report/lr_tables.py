@@ -24,6 +24,7 @@ from dataclasses import dataclass
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.kept import Cache
 from maskwright.analysis.lr.automaton import build_automaton
 from maskwright.analysis.lr.encoding import Array, LrTables
 from maskwright.analysis.lr.lookaheads import lookaheads
@@ -36,10 +37,9 @@ from maskwright.maskstore.verify.viable import stuck_states, without_text
 MOST_STEPS = 2_500_000
 """Steps of the search for missing entries, some two microseconds each: the library's python takes
 1,820,000, sql 690,000."""
-MOST_KEPT = 64
-"""Results that are kept, the least recently made dropped first."""
 
-_KEPT: dict[str, Validation] = {}
+_KEPT: Cache[str, Validation] = Cache()
+"""Results by the digests of rules and tables."""
 
 
 @dataclass(frozen=True)
@@ -82,13 +82,8 @@ def validate_lr_tables(rules: Grammar, tables: LrTables) -> Validation:
     Cost: python (2038 states) 5 s, sql and java 2 s, json some ms; once for equal tables.
     """
     key = tables_digest(rules, tables)
-    found = _KEPT.get(key)
-    if found is None:
-        found = _validate(rules, tables)
-        while len(_KEPT) >= MOST_KEPT:
-            _KEPT.pop(next(iter(_KEPT)), None)
-        _KEPT[key] = found
-    return found
+    found: Validation | None = _KEPT.get(key)
+    return _KEPT.put(key, _validate(rules, tables)) if found is None else found
 
 
 def tables_digest(rules: Grammar, tables: LrTables) -> str:

@@ -19,6 +19,7 @@ from maskwright.analysis.legality.follow import build_follow_graph, sentential_f
 from maskwright.analysis.legality.graph import Graph
 from maskwright.analysis.legality.pushdown import Pushdown, Run
 from maskwright.analysis.legality.verdict import START
+from maskwright.report.parts import table
 from maskwright.report.question import MOST_DRAWN, Question
 from maskwright.report.svg import PICTURE_STYLE, STEP_LABELS, Markup, cumulative_picture, joined, node
 
@@ -114,14 +115,9 @@ def render_run(question: Question) -> RenderableType:
 
     Raises: as `render_question`.
     """
-    from rich.table import Table
-    from rich.text import Text
-
     automaton, run, _ = _run_of(question)
-    table = Table("step", "position", "stack", "to read", "move", box=None, padding=(0, 2, 0, 0))
-    for number, row in enumerate(automaton.run_rows(run, question.sequence), start=1):
-        table.add_row(str(number), *map(Text, row))
-    return table
+    rows = enumerate(automaton.run_rows(run, question.sequence), start=1)
+    return table("step", "position", "stack", "to read", "move", rows=((str(step), *row) for step, row in rows))
 
 
 def _run_of(question: Question) -> tuple[Pushdown, Run, str]:

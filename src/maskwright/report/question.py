@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -32,6 +32,7 @@ from maskwright.analysis.legality.pushdown import Configuration
 from maskwright.analysis.legality.verdict import START, Context, TerminalSequence, Verdict
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar
 from maskwright.report.lr_tables import Validation, validate_lr_tables
+from maskwright.report.parts import table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -73,8 +74,8 @@ class Answer:
     """
 
     engine: Engine
-    never: bool | None
-    always: bool | None
+    never: bool | None = None
+    always: bool | None = None
     legal_after: str | None = None
     refused_after: str | None = None
     grounds: tuple[str, ...] = ()
@@ -148,14 +149,9 @@ class Question:
         Raises: MissingExtraError if engine is "pyformlang" and the package is not installed;
             LimitError if engine is "exact" and the search is too large.
         """
-        answerers: dict[Engine, Callable[[], Answer]] = {
-            "paths": self._by_paths,
-            "exact": self._exactly,
-            "exploration": self._by_exploration,
-            "pyformlang": self._by_pyformlang,
-        }
+        methods = (self._by_paths, self._exactly, self._by_exploration, self._by_pyformlang)
         begin = time.process_time()
-        answer = answerers[engine]()
+        answer = dict(zip(ENGINES, methods, strict=True))[engine]()
         return replace(answer, seconds=round(time.process_time() - begin, 6))
 
     def exploration(self, max_stack: int = 8) -> Exploration | None:
@@ -163,11 +159,8 @@ class Question:
 
         max_stack : as of `Exploration`.
         """
-        if START in self.context:
-            return (
-                Exploration(self._reduced, (), self.sequence, max_stack=max_stack) if self.context == (START,) else None
-            )
-        return Exploration(self._reduced, self.context, self.sequence, max_stack=max_stack)
+        context = () if self.context == (START,) else self.context
+        return None if START in context else Exploration(self._reduced, context, self.sequence, max_stack=max_stack)
 
     def picture(self, view: Literal["exploration", "nfa"] = "exploration") -> tuple[Graph[Configuration], str]:
         """A graph of the exploration and its title, with the deepest stack that leaves it small.
@@ -200,13 +193,10 @@ class Question:
 
         if self.other:
             both = explainer.jointly_legal(self.context, self.sequence, self.other)
-            shown = after(both)
-            more = (
-                ()
-                if shown is None
-                else (f"some text begins with {shown}, and none if the other one stands at its end",)
-            )
-            return Answer("paths", None, None, grounds=(both.reason, *more), jointly=both.holds)
+            grounds = [both.reason]
+            if (shown := after(both)) is not None:
+                grounds.append(f"some text begins with {shown}, and none if the other one stands at its end")
+            return Answer("paths", jointly=both.holds, grounds=tuple(grounds))
         never = explainer.never_legal(self.context, self.sequence)
         always = explainer.always_legal(self.context, self.sequence)
         return Answer("paths", never.holds, always.holds, after(never), after(always), (never.reason, always.reason))
@@ -215,7 +205,9 @@ class Question:
         deciders = ExactDeciders(self.grammar)
         tables = validate_lr_tables(deciders.grammar, deciders.tables)
         if tables.faults:
-            return _without_verdict(tables)
+            more = f" (and {len(tables.faults) - 1} more faults)" if len(tables.faults) > 1 else ""
+            fault = f"LR tables are {tables}: {tables.faults[0]}{more}"
+            return Answer("exact", grounds=(fault,), tables=str(tables))
         if self.other:
             claims = [deciders.jointly_legal(self.context, self.sequence, self.other)]
         else:
@@ -235,11 +227,12 @@ class Question:
             grounds += (f"LR tables: {tables}: {tables.not_shown}",)
         if self.grammar.conflicts == "shift":
             grounds += ("every action of a conflict is followed here, though the grammar decides for shifts",)
-        answer = Answer("exact", None, None, grounds=grounds, tables=str(tables), certificates=certificates)
+        answer = Answer("exact", grounds=grounds, tables=str(tables), certificates=certificates)
         if self.other:
             shown = after(certificates[0])
-            more = () if shown is None else (f"only one of them can follow {shown or 'the start of the text'}",)
-            return replace(answer, jointly=holds(certificates[0]), grounds=(*grounds, *more))
+            if shown is not None:
+                grounds += (f"only one of them can follow {shown or 'the start of the text'}",)
+            return replace(answer, jointly=holds(certificates[0]), grounds=grounds)
         never, always = certificates
         return replace(
             answer, never=holds(never), always=holds(always), legal_after=after(never), refused_after=after(always)
@@ -247,34 +240,31 @@ class Question:
 
     def _by_exploration(self) -> Answer:
         if self.other:
-            return Answer("exploration", None, None, grounds=("the exploration does not compare sequences",))
+            return Answer("exploration", grounds=("the exploration does not compare sequences",))
         exploration = self.exploration()
         if exploration is None:
-            return Answer(
-                "exploration", None, None, grounds=("the exploration knows the start of the text only alone",)
-            )
+            return Answer("exploration", grounds=("the exploration knows the start of the text only alone",))
         size = f"{len(exploration.nodes)} situations, {len(exploration.edges)} steps"
-        if exploration.is_proved:
+        if exploration.unproved is None:
             return Answer(
-                "exploration", None, True, grounds=(f"every stack of return addresses lets it be read ({size})",)
+                "exploration", always=True, grounds=(f"every stack of return addresses lets it be read ({size})",)
             )
-        assert exploration.unproved is not None
         _, borrowed = exploration.unproved
         text = exploration.pushdown.text
         below = ", then ".join(map(text, borrowed)) if borrowed else "nothing"
         cut = "; a limit cut the exploration off" if exploration.is_truncated else ""
-        return Answer("exploration", None, None, grounds=(f"no proof where {below} is borrowed ({size}){cut}",))
+        return Answer("exploration", grounds=(f"no proof where {below} is borrowed ({size}){cut}",))
 
     def _by_pyformlang(self) -> Answer:
         if self.other:
-            return Answer("pyformlang", None, None, grounds=("an intersection does not compare sequences",))
+            return Answer("pyformlang", grounds=("an intersection does not compare sequences",))
         context, sequence = self.context, self.sequence
         if context[0] == START:
             context, sequence = (), context[1:] + sequence
         never = never_legal_pyformlang(self._reduced, context, sequence)
         kind = "no word" if never else "some word"
         where = "begins with them" if not context else "has them side by side"
-        return Answer("pyformlang", never, None, grounds=(f"{kind} {where}, by intersection with a regular language",))
+        return Answer("pyformlang", never, grounds=(f"{kind} {where}, by intersection with a regular language",))
 
 
 @dataclass(frozen=True)
@@ -341,48 +331,45 @@ class Answers:
 
     def __rich__(self) -> RenderableType:
         from rich.console import Group
-        from rich.table import Table
         from rich.text import Text
 
-        facts = self.to_dict()
-        said = {
-            "never": "can never follow",
-            "always": "can always follow",
-            "sometimes": "can follow some texts and not others",
-            "jointly": "can follow exactly where the other can",
-            "apart": "can follow where the other cannot, or cannot where it can",
-            "unknown": "can follow some texts; whether all, is not known",
-        }
+        facts, said = self.to_dict(), _SAID[self.verdict]
         asked = ["jointly"] if self.question.other else ["never", "always"]
-        if self.question.other:
-            said["unknown"] = "is not known to follow exactly where the other does"
-        elif self.verdict == "unknown" and all(answer.never is None for answer in self.answers):
-            said["unknown"] = "is not proved to follow always; no engine that tells whether ever was asked"
-            if self.faults:
-                said["unknown"] = "nothing is known, see the fault below"
-        table = Table("engine", *asked, "seconds", "grounds", box=None, padding=(0, 2, 0, 0))
+        if self.verdict == "unknown":
+            if self.question.other:
+                said = "is not known to follow exactly where the other does"
+            elif self.faults and all(answer.never is None for answer in self.answers):
+                said = "nothing is known, see the fault below"
+            elif all(answer.never is None for answer in self.answers):
+                said = "is not proved to follow always; no engine that tells whether ever was asked"
         words = {True: "yes", False: "no", None: "?"}
+        rows = []
         for answer in self.answers:
             grounds = list(answer.grounds)
             for what, text in (("legal", answer.legal_after), ("refused", answer.refused_after)):
                 if text is not None:
-                    grounds.append(
-                        f"{what} after: {text.replace(chr(10), chr(0x23CE)) or 'nothing, at the start of the text'}"
-                    )
-            row = (
-                answer.engine,
-                *(words[getattr(answer, what)] for what in asked),
-                f"{answer.seconds:.3f}",
-                "\n".join(grounds),
-            )
-            table.add_row(*map(Text, row))
-        for engine, why in self.skipped.items():
-            table.add_row(*map(Text, (engine, *["?"] * len(asked), "", f"not asked: {why}")))
+                    shown = text.replace("\n", "\N{RETURN SYMBOL}") or "nothing, at the start of the text"
+                    grounds.append(f"{what} after: {shown}")
+            verdicts = [words[getattr(answer, what)] for what in asked]
+            rows.append((answer.engine, *verdicts, f"{answer.seconds:.3f}", "\n".join(grounds)))
+        rows += [(engine, *["?"] * len(asked), "", f"not asked: {why}") for engine, why in self.skipped.items()]
         where = "at " if facts["context"] == ["START"] else "after "
         both = " | ".join(" ".join(each) for each in (facts["sequence"], facts["other"]) if each)
-        head = Text(f"{facts['grammar']}: {both} {where}{' '.join(facts['context'])}: {said[self.verdict]}")
+        head = Text(f"{facts['grammar']}: {both} {where}{' '.join(facts['context'])}: {said}")
         wrong = [f"FAULT: {each}" for each in self.faults] + [f"contradiction: {each}" for each in self.contradictions]
-        return Group(head, "", table, *(Text(each, style="red") for each in wrong))
+        found = table("engine", *asked, "seconds", "grounds", rows=rows)
+        return Group(head, "", found, *(Text(each, style="red") for each in wrong))
+
+
+_SAID = {
+    "never": "can never follow",
+    "always": "can always follow",
+    "sometimes": "can follow some texts and not others",
+    "jointly": "can follow exactly where the other can",
+    "apart": "can follow where the other cannot, or cannot where it can",
+    "unknown": "can follow some texts; whether all, is not known",
+}
+"""A verdict in words."""
 
 
 def ask(
@@ -414,32 +401,22 @@ def ask(
     )
     if jointly is not None and not question.other:
         raise GrammarError("the sequence to compare with is empty")
-    known: dict[str, Engine] = {engine: engine for engine in ENGINES}
-    wanted: list[Engine] = []
-    for name in dict.fromkeys(engines):
-        if name not in known:
+    wanted = list(dict.fromkeys(engines))
+    for name in wanted:
+        if name not in ENGINES:
             raise UnknownNameError(f"no engine is named {name!r}" + suggestion(name, ENGINES))
-        wanted.append(known[name])
     if not wanted:
         raise MaskwrightError(f"no engine is asked; expected some of {', '.join(ENGINES)}")
     answers: list[Answer] = []
     skipped: dict[str, str] = {}
     for engine in wanted:
         try:
-            answers.append(question.ask(engine))
+            answers.append(question.ask(engine))  # type: ignore[arg-type]
         except MissingExtraError as error:
             if len(wanted) == 1:
                 raise
             skipped[engine] = str(error)
     return Answers(question, tuple(answers), skipped)
-
-
-def _without_verdict(tables: Validation) -> Answer:
-    """The answer of an engine whose LR tables are wrong."""
-    more = f" (and {len(tables.faults) - 1} more faults)" if len(tables.faults) > 1 else ""
-    return Answer(
-        "exact", None, None, grounds=(f"LR tables are {tables}: {tables.faults[0]}{more}",), tables=str(tables)
-    )
 
 
 def _as_terminals(grammar: Grammar, name: str, given: str | Sequence[int]) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""What a JSON schema or a pattern has become: nodes, shapes, automata, tables.
+"""What a JSON schema or a pattern has become: nodes, shapes, automata, tables, forced texts.
 
 In: a schema or a pattern, perhaps a vocabulary. Out: a report for terminals, JSON and programs.
 """
@@ -6,65 +6,56 @@ In: a schema or a pattern, perhaps a vocabulary. Out: a report for terminals, JS
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from maskwright.analysis.errors import LimitError
 from maskwright.analysis.graphs import components
 from maskwright.analysis.schema.load import JsonSchema
 from maskwright.analysis.schema.shapes import Arrays, Numbers, Objects, SchemaGraph, Strings
 from maskwright.analysis.schema.text_patterns import Regex
+from maskwright.maskstore.index import build_index
+from maskwright.maskstore.index.chains import forced_token
 from maskwright.maskstore.schema.build import tables_of
 from maskwright.maskstore.vocabulary import Vocabulary
-from maskwright.report.index_report import index_facts, index_rows
+from maskwright.report.parts import Report, filled, table
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
 
 MOST_SHOWN = 10
 """Parts that were left out that are shown in a terminal."""
+MOST_CHAINS = 100
+"""Chains of a pattern's index that the facts list."""
+MOST_PAIRS = 1 << 22
+"""A larger index is not made for a report: it would take seconds."""
+
+
+_ROWS = (
+    ("texts", "white space {whitespace}, key order {key_order}, escapes {escapes}"),
+    ("nodes", "{nodes:,}, {recursive_nodes:,} of them inside themselves"),
+    ("shapes", "{n_shapes:,}: {shown}"),
+    ("keys", "{keys:,} named, {required_keys:,} of them required"),
+    ("automata", "{automata[count]:,} with {automata[states]:,} states, {automata[largest]:,} in the largest"),
+    ("tables", "{table_bytes:,} bytes, {automata_bytes:,} of them automata"),
+    ("tokenizer", "{vocabulary}"),
+)
 
 
 @dataclass(frozen=True)
-class SchemaReport:
-    """What a schema or a pattern has become.
-
-    facts : ready for JSON.
-    """
-
-    facts: Mapping[str, Any]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The facts, ready for JSON."""
-        return dict(self.facts)
+class SchemaReport(Report):
+    """What a schema or a pattern has become."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        from rich.table import Table
         from rich.text import Text
 
-        facts = self.facts
-        rows = {facts["kind"]: facts["name"]}
-        if "nodes" in facts:
-            shapes = ", ".join(f"{count:,} {kind}" for kind, count in facts["shapes"].items())
-            rows["texts"] = (
-                f"white space {facts['whitespace']}, key order {facts['key_order']}, escapes {facts['escapes']}"
-            )
-            rows["nodes"] = f"{facts['nodes']:,}, {facts['recursive_nodes']:,} of them inside themselves"
-            rows["shapes"] = f"{sum(facts['shapes'].values()):,}: {shapes}"
-            rows["keys"] = f"{facts['keys']:,} named, {facts['required_keys']:,} of them required"
-        automata = facts["automata"]
-        rows["automata"] = (
-            f"{automata['count']:,} with {automata['states']:,} states, {automata['largest']:,} in the largest"
-        )
-        if "table_bytes" in facts:
-            rows["tables"] = f"{facts['table_bytes']:,} bytes, {facts['automata_bytes']:,} of them automata"
-            rows["tokenizer"] = facts["vocabulary"]
-        if "index" in facts:
-            rows |= index_rows(facts["index"])
-        table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        for name, value in rows.items():
-            table.add_row(name, Text(str(value)))
-        yield table
+        facts, known = self.facts, dict(self.facts)
+        if "shapes" in facts:
+            known["n_shapes"] = sum(facts["shapes"].values())
+            known["shown"] = ", ".join(f"{count:,} {kind}" for kind, count in facts["shapes"].items())
+        index = index_rows(facts["index"]) if "index" in facts else {}
+        yield table("", "", rows=({facts["kind"]: facts["name"]} | filled(known, _ROWS) | index).items())
         left_out = facts.get("left_out", [])
         if left_out:
             yield Text(f"\nleft out, so that more is allowed: {len(left_out):,}", style="bold")
@@ -151,4 +142,55 @@ def _n_recursive(graph: SchemaGraph) -> int:
     return sum(len(part) for part in components(inner) if len(part) > 1 or part[0] in inner[part[0]])
 
 
-__all__ = ["SchemaReport", "analyze_schema", "schema_facts"]
+def index_facts(regex: Regex, vocabulary: Vocabulary) -> dict[str, Any]:
+    """The facts of a pattern's index, ready for JSON.
+
+    Returns `too_large` and the reason alone where the index is large.
+    """
+    try:
+        index = build_index(regex, vocabulary, most_pairs=MOST_PAIRS)
+    except LimitError as error:
+        return {"too_large": str(error)}
+    forced = [found for state in index.states if (found := forced_token(index, int(state))) is not None]
+    chains = index.chains
+    return {
+        "states": index.n_states,
+        "final_states": len(index.final_states),
+        "transitions": index.n_transitions,
+        "token_classes": index.n_classes,
+        "forced_states": len(forced),
+        "states_with_one_token": sum(is_only for _, is_only in forced),
+        "chains": len(chains),
+        "longest_chains": [
+            {
+                "start": chain.start,
+                "end": chain.end,
+                "tokens": list(chain.tokens),
+                "text": chain.text.decode("utf-8", "backslashreplace"),
+                "is_only": chain.is_only,
+            }
+            for chain in sorted(chains, key=lambda chain: (-len(chain.text), chain.start))[:MOST_CHAINS]
+        ],
+    }
+
+
+_INDEX_ROWS = (
+    ("token states", "{states:,}, {final_states:,} of them final"),
+    ("transitions", "{transitions:,}, by {token_classes:,} classes of tokens"),
+    (
+        "forced",
+        "{forced_states:,} states ({share:.0%}), {states_with_one_token:,} of them with one token; {chains:,} chains",
+    ),
+)
+
+
+def index_rows(facts: dict[str, Any]) -> dict[str, str]:
+    """Rows that show the facts of `index_facts`: name -> text."""
+    if "too_large" in facts:
+        return {"token states": "not counted, the index is large"}
+    rows = filled({**facts, "share": facts["forced_states"] / facts["states"]}, _INDEX_ROWS)
+    if facts["longest_chains"]:
+        longest = facts["longest_chains"][0]
+        shown = longest["text"] if len(longest["text"]) <= 40 else f"{longest['text'][:37]}..."
+        rows["longest chain"] = f"{shown!r}, {len(longest['tokens'])} tokens"
+    return rows

@@ -1,4 +1,4 @@
-"""Draws the report's pictures as SVG, one function for each. In: numbers of the facts. Out: markup.
+"""Markup, and the report's pictures as SVG. In: numbers of the facts. Out: markup.
 
 Only `node` makes markup. It escapes everything that is not `Markup` already, so no text of a
 grammar can become a tag. The elements of a picture have classes. `PICTURE_STYLE` gives them colours
@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 WIDTH = 460
 """Width of most pictures, in SVG units."""
@@ -43,10 +43,7 @@ PICTURE_STYLE = """
 svg { display: block; width: 100%; height: auto; font-family: inherit; }
 svg text { fill: var(--ink); font-size: 12px; font-variant-numeric: tabular-nums; }
 svg .quiet { fill: var(--soft); font-size: 11px; }
-svg .small { fill: var(--soft); font-size: 9px; }
-svg .axis { stroke: var(--soft); fill: none; }
 svg .rule { stroke: var(--line); fill: none; }
-svg .before { fill: var(--before); } svg .after { fill: var(--after); } svg .gone { fill: var(--gone); }
 svg path.curve { fill: none; stroke-width: 2; stroke-linejoin: round; }
 svg .curve.before, svg .curve.post { stroke: var(--before); }
 svg .curve.after, svg .curve.sound { stroke: var(--after); }
@@ -136,33 +133,63 @@ def _text(x: float, y: float, text: str, class_: str = "", anchor: str = "start"
     return node("text", text, x=x, y=y, class_=class_ or "label", text_anchor=anchor, **more)
 
 
-def _line(class_: str, x: float, y: float, to_x: float, to_y: float) -> Markup:
-    return node("path", class_=class_, d=f"M{_shown(x)} {_shown(y)}L{_shown(to_x)} {_shown(to_y)}")
+class Curve(NamedTuple):
+    """A curve of `_chart`.
 
-
-def steps_picture(entry: dict[str, Any]) -> Markup:
-    """Bars of the entries left after each step, each followed by what the step removed.
-
-    entry : a member of the facts' `entries`.
+    name : its words in the legend. look : attributes that give it its look.
+    points : (n, 2) from left to right; each coordinate is between 0 and 1, the origin at the bottom
+        left. is_stepped : whether it goes across, then up, from point to point.
+    end : words behind the last point.
     """
-    steps = [step for step in STEP_LABELS if step != "ignored" or entry["ignored"] != entry["original"]]
-    largest = max(1, entry["original"])
-    content: list[Markup] = []
-    previous = entry["original"]
-    for index, step in enumerate(steps):
-        left, y = entry[step], 16 + 36 * index
-        removed = f"  −{previous - left:,}" if previous > left else "  −0" if index else ""
-        width, gone = WIDTH * left / largest, WIDTH * (previous - left) / largest
-        content += [
-            _text(0, y, STEP_LABELS[step]),
-            _text(WIDTH, y, f"{left:,}", anchor="end", font_weight="600"),
-            _text(WIDTH - 58, y, removed.strip(), "quiet", "end"),
-            node("rect", class_="gone", x=width, y=y + 6, width=gone, height=11),
-            node("rect", class_="before" if index == 0 else "after", x=0, y=y + 6, width=width, height=11),
-        ]
-        previous = left
-    description = "; ".join(f"{STEP_LABELS[step]}: {entry[step]:,}" for step in steps)
-    return _picture(WIDTH, 36 * len(steps) + 4, "Entries left after each step", description, *content)
+
+    name: str
+    look: Mapping[str, str | float]
+    points: Sequence[tuple[float, float]]
+    is_stepped: bool = False
+    end: str = ""
+
+
+Ticks = Sequence[tuple[float, str]]
+"""Places on an axis between 0 and 1, with their labels."""
+
+
+def _chart(title: str, description: str, curves: Sequence[Curve], across: Ticks, up: Ticks, words: str = "") -> Markup:
+    """Curves over two axes, with a legend below.
+
+    across, up : the ticks of the axes; labels of the lower one stand on two lines in turn, since
+        neighbours would overlap on a phone. words : what the lower axis counts.
+    """
+    left, top, bottom = 60.0, 10.0, 212.0
+    right = WIDTH - (50.0 if any(curve.end for curve in curves) else 14.0)
+
+    def at(x: float, y: float) -> tuple[float, float]:
+        return left + (right - left) * x, bottom - (bottom - top) * y
+
+    content = []
+    for y, label in up:
+        height = at(0, y)[1]
+        content.append(node("path", class_="rule", d=f"M{_shown(left)} {_shown(height)}H{_shown(right)}"))
+        content.append(_text(left - 6, height + 4, label, "quiet", "end"))
+    for number, (x, label) in enumerate(across):
+        content.append(_text(at(x, 0)[0], bottom + 16 + 14 * (number % 2), label, "quiet", "middle"))
+    lowest = bottom + 12
+    for curve in sorted(curves, key=lambda curve: curve.points[-1][1]):
+        places = [(_shown(x), _shown(y)) for x, y in (at(*point) for point in curve.points)]
+        if curve.is_stepped:
+            path = f"M{_shown(left)} {_shown(bottom)}{''.join(f'H{x}V{y}' for x, y in places)}H{_shown(right)}"
+        else:
+            path = "M" + "L".join(f"{x} {y}" for x, y in places)
+        content.append(node("path", node("title", curve.name), d=path, **curve.look))
+        if curve.end:
+            lowest = min(lowest - 12, at(*curve.points[-1])[1])  # labels stand apart
+            kind = str(curve.look["class_"]).removeprefix("curve ")
+            content.append(_text(right + 6, lowest + 4, curve.end, f"quiet {kind}"))
+    content.append(_text(right, bottom + 46, words, "quiet", "end"))
+    for number, curve in enumerate(curves):
+        x, y = 8 + WIDTH / 2 * (number % 2), bottom + 66 + 18 * (number // 2)
+        content.append(node("path", d=f"M{_shown(x)} {_shown(y - 4)}h26", **curve.look))
+        content.append(_text(x + 32, y, curve.name, "quiet"))
+    return _picture(WIDTH, bottom + 56 + 18 * ((len(curves) + 1) // 2), title, description, *content)
 
 
 def variants_picture(entries: Sequence[dict[str, Any]]) -> Markup:
@@ -172,91 +199,21 @@ def variants_picture(entries: Sequence[dict[str, Any]]) -> Markup:
 
     entries : the facts' `entries`.
     """
-    values = [max(1, entry[step]) for entry in entries for step in STEP_LABELS]
-    ticks = ladder(min(values), max(values))
-    left, right, top, bottom = 60.0, WIDTH - 50.0, 10.0, 232.0
-    low, high = math.log(ticks[0]), math.log(ticks[-1])
-
-    def at(value: int) -> float:
-        return bottom - (bottom - top) * (math.log(max(1, value)) - low) / (high - low)
-
-    xs = [left + (right - left) * i / (len(STEP_LABELS) - 1) for i in range(len(STEP_LABELS))]
-    content = [_line("rule", left, at(tick), right, at(tick)) for tick in ticks]
-    content += [_text(left - 6, at(tick) + 4, f"{tick:,}", "quiet", "end") for tick in ticks]
-    # labels are on two lines in turn, since neighbours would overlap on a phone
-    content += [
-        _text(x, bottom + 16 + 14 * (i % 2), step, "quiet", "middle")
-        for i, (x, step) in enumerate(zip(xs, STEP_LABELS, strict=True))
-    ]
-    lowest = bottom
-    for entry in sorted(entries, key=lambda entry: int(entry["exact"])):
-        name = f"{entry['reading']} reading, {RULES_LABELS[entry['rules']]}"
-        points = "L".join(f"{_shown(x)} {_shown(at(entry[s]))}" for x, s in zip(xs, STEP_LABELS, strict=True))
-        content.append(
-            node("path", node("title", name), class_=f"curve {entry['reading']} {entry['rules']}", d=f"M{points}")
+    ticks = ladder(*(choose(max(1, entry[s]) for entry in entries for s in STEP_LABELS) for choose in (min, max)))
+    up = [(_logarithmic(tick, ticks), f"{tick:,}") for tick in ticks]
+    across = [(number / (len(STEP_LABELS) - 1), step) for number, step in enumerate(STEP_LABELS)]
+    curves = [
+        Curve(
+            f"{entry['reading']}, {RULES_LABELS[entry['rules']]}",
+            {"class_": f"curve {entry['reading']} {entry['rules']}"},
+            [(x, _logarithmic(entry[step], ticks)) for x, step in across],
+            end=f"{entry['exact']:,}",
         )
-        lowest = min(lowest, at(entry["exact"])) if lowest == bottom else min(lowest - 12, at(entry["exact"]))
-        content.append(_text(right + 6, lowest + 4, f"{entry['exact']:,}", f"quiet {entry['reading']}"))
-    for index, entry in enumerate(entries):
-        x, y = (20 if index % 2 == 0 else WIDTH / 2 + 10), bottom + 56 + 18 * (index // 2)
-        content.append(_line(f"curve {entry['reading']} {entry['rules']}", x, y - 4, x + 26, y - 4))
-        content.append(_text(x + 32, y, f"{entry['reading']}, {RULES_LABELS[entry['rules']]}", "quiet"))
-    description = "; ".join(
-        f"{e['reading']}, {RULES_LABELS[e['rules']]}: {e['original']:,} to {e['exact']:,}" for e in entries
-    )
-    height = bottom + 46 + 18 * ((len(entries) + 1) // 2)
-    return _picture(WIDTH, height, "Entries by reading and form of the rules", description, *content)
-
-
-def power_bins(values: Iterable[int]) -> list[tuple[int, int]]:
-    """The bins 0, 1, 2-3, 4-7, ... that hold all values, each as its first and last value.
-
-    values : integers >= 0. The bin of 0 is left out if no value is 0.
-
-    >>> power_bins([1, 5])
-    [(1, 1), (2, 3), (4, 7)]
-    """
-    found = list(values)
-    bins = [(1 << power, (2 << power) - 1) for power in range(max(1, max(found, default=1).bit_length()))]
-    return [(0, 0), *bins] if 0 in found else bins
-
-
-def histogram_picture(before: Sequence[int], after: Sequence[int]) -> Markup:
-    """A histogram of the lexer states by number of entries, in bins that double in width.
-
-    before, after : (n_states,) entries of each lexer state, originally and streamlined.
-    """
-    bins = power_bins([*before, *after])
-    counts = [[sum(low <= value <= high for value in values) for low, high in bins] for values in (before, after)]
-    most = max(1, *map(max, counts))
-    left, top, bottom = 8.0, 34.0, 236.0
-    step = (WIDTH - 2 * left) / len(bins)
-    content = [_line("axis", left, bottom, WIDTH - left, bottom)]
-    for index, (low, high) in enumerate(bins):
-        x = left + step * index
-        where = f"{low:,} to {high:,} entries" if high > low else f"{low} entries"
-        content.append(_text(x + step / 2, bottom + 15, f"{low}" if high == low else f"{low}–", "quiet", "middle"))
-        for side, (class_, values) in enumerate(zip(("before", "after"), counts, strict=True)):
-            height = (bottom - top) * values[index] / most
-            bar_x = x + step * (0.08 + 0.42 * side)
-            label = node("title", f"{where}: {values[index]:,} states {class_}")
-            bar = {"x": bar_x, "y": bottom - height, "width": step * 0.42, "height": height}
-            content.append(node("rect", label, class_=class_, **bar))
-            if values[index]:
-                content.append(_text(bar_x + step * 0.21, bottom - height - 3, f"{values[index]}", "small", "middle"))
-    content += [*_legend(), _text(WIDTH - left, bottom + 31, "entries of a lexer state, from", "quiet", "end")]
-    parts = zip(bins, *counts, strict=True)
-    description = "; ".join(f"from {low} entries: {b} states before, {a} after" for (low, _), b, a in parts)
-    return _picture(WIDTH, bottom + 38, "Lexer states by number of entries", description, *content)
-
-
-def _legend() -> list[Markup]:
-    names = {"before": "original", "after": "streamlined"}
-    content = []
-    for index, (class_, name) in enumerate(names.items()):
-        x = 8 + 90 * index
-        content += [node("rect", class_=class_, x=x, y=3, width=11, height=11), _text(x + 17, 13, name)]
-    return content
+        for entry in entries
+    ]
+    parts = zip(curves, entries, strict=True)
+    description = "; ".join(f"{curve.name}: {e['original']:,} to {e['exact']:,}" for curve, e in parts)
+    return _chart("Entries by reading and form of the rules", description, curves, across, up)
 
 
 def cumulative_picture(
@@ -267,71 +224,32 @@ def cumulative_picture(
     before, after : (n_states,) entries of each lexer state, originally and streamlined.
     between : streamlining step -> the same after this step, for steps to draw besides, in order.
     """
-    steps = dict(between or {})
-    left, right, top, bottom = 46.0, WIDTH - 14.0, 34.0, 236.0
+    steps = {} if between is None else between
     ticks = ladder(1, max(2, *before, *after))
-    span = math.log(ticks[-1])
-
-    def across(value: int) -> float:
-        return left + (right - left) * math.log(max(1, value)) / span
-
-    content = []
-    for share in (0, 25, 50, 75, 100):
-        y = bottom - (bottom - top) * share / 100
-        content += [_line("rule", left, y, right, y), _text(left - 6, y + 4, f"{share} %", "quiet", "end")]
     labelled = [tick for tick in ticks if len(ticks) < 10 or f"{tick}"[0] == "1"]
-    content += [_text(across(tick), bottom + 15, f"{tick:,}", "quiet", "middle") for tick in labelled]
-    shades = {step: round((number + 1) / (len(steps) + 1), 2) for number, step in enumerate(steps)}
-    for class_, values in (("before", before), *steps.items(), ("after", after)):
-        points, done = [f"M{_shown(left)} {_shown(bottom)}"], 0
-        ordered = sorted(values)
-        for index, value in enumerate(ordered):
-            if index + 1 == len(ordered) or ordered[index + 1] != value:
-                done = index + 1
-                height = bottom - (bottom - top) * done / len(ordered)
-                points.append(f"H{_shown(across(value))}V{_shown(height)}")
-        look: dict[str, str | float] = {"class_": f"curve {class_}", "d": "".join(points) + f"H{_shown(right)}"}
-        if class_ in steps:
-            look |= {"class_": "curve after", "stroke_opacity": shades[class_], "stroke_dasharray": "4 2"}
-            content.append(node("path", node("title", STEP_LABELS[class_]), **look))
-        else:
-            content.append(node("path", **look))
-    for number, step in enumerate(steps):
-        x, y = 8 + WIDTH / 2 * (number % 2), bottom + 54 + 18 * (number // 2)
-        content += [
-            node(
-                "path", class_="curve after", d=f"M{x} {y - 4}h26", stroke_opacity=shades[step], stroke_dasharray="4 2"
-            ),
-            _text(x + 32, y, STEP_LABELS[step], "quiet"),
-        ]
-    content += [*_legend(), _text(right, bottom + 31, "a lexer state has at most so many entries", "quiet", "end")]
+    drawn = {"original": before, **{STEP_LABELS[step]: values for step, values in steps.items()}, "streamlined": after}
+    curves = []
+    for number, (name, values) in enumerate(drawn.items()):
+        look: dict[str, str | float] = {"class_": "curve after" if number else "curve before"}
+        if 0 < number <= len(steps):
+            look |= {"stroke_opacity": round(number / (len(steps) + 1), 2), "stroke_dasharray": "4 2"}
+        done = {value: n / len(values) for n, value in enumerate(sorted(values), start=1)}
+        points = [(_logarithmic(value, ticks), share) for value, share in done.items()]
+        curves.append(Curve(name, look, points, is_stepped=True))
     description = "; ".join(
         f"{name}: {sum(value <= tick for value in values)} of {len(values)} states have at most {tick} entries"
-        for name, values in (("original", before), *steps.items(), ("streamlined", after))
+        for name, values in drawn.items()
         for tick in labelled
     )
-    height = bottom + 38 + (18 * ((len(steps) + 1) // 2) + 4 if steps else 0)
-    return _picture(WIDTH, height, "Cumulative distribution of entries over lexer states", description, *content)
+    across = [(_logarithmic(tick, ticks), f"{tick:,}") for tick in labelled]
+    up = [(share / 100, f"{share} %") for share in (0, 25, 50, 75, 100)]
+    title, words = "Cumulative distribution of entries over lexer states", "a lexer state has at most so many entries"
+    return _chart(title, description, curves, across, up, words)
 
 
-def bars_picture(rows: Sequence[tuple[str, float, str]], title: str) -> Markup:
-    """Horizontal bars, one below the other.
-
-    rows : for each bar its label, its value >= 0, and the text that shows the value.
-    title : the title of the picture.
-    """
-    left, right = 112.0, WIDTH - 70.0
-    largest = max((value for _, value, _ in rows), default=0.0) or 1.0
-    content = []
-    for index, (label, value, shown) in enumerate(rows):
-        y, width = 22 * index, (right - left) * value / largest
-        content += [
-            _text(left - 8, y + 14, shortened(label, 16), anchor="end"),
-            node("rect", class_="after", x=left, y=y + 4, width=width, height=13),
-            _text(left + width + 6, y + 14, shown, "quiet"),
-        ]
-    description = "; ".join(f"{label}: {shown}" for label, _, shown in rows)
-    return _picture(WIDTH, 22 * len(rows) + 4, title, description, *content)
+def _logarithmic(value: int, ticks: Sequence[int]) -> float:
+    """Where a number stands between the first and the last tick of a logarithmic axis; 0 as 1."""
+    return math.log(max(1, value) / ticks[0]) / math.log(ticks[-1] / ticks[0])
 
 
 def matrix_picture(pairs: dict[str, Any], texts: Sequence[str]) -> Markup:

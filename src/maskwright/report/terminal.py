@@ -28,6 +28,7 @@ from maskwright.report.figures import (
     terminal_names,
     times_fewer,
 )
+from maskwright.report.parts import filled, table
 from maskwright.report.svg import STEP_LABELS, shortened
 
 N_LARGEST = 6
@@ -37,6 +38,31 @@ N_FINDINGS = 5
 MAX_WIDTH = 100
 """Most columns that the report uses."""
 BAR_WIDTH = 20
+
+_SIZES = (
+    ("terminals", "{ignored} ignored, {declared} from layout"),
+    ("nonterminals", "{grammar[normalised][nonterminals]:,} in normalised rules"),
+    ("rules", "{grammar[normalised][rules]:,} normalised"),
+    ("lexer states", ""),
+    ("vocabulary", "tokens, {tokenizer[special_tokens]:,} of them special"),
+    ("token automaton", "results of reading {token_nfa[sound][tokens]:token} from every state"),
+    ("pairs", "{pairs[never]:,} never, {sometimes:,} sometimes, {always:,} always legal"),
+)
+_COSTS = (
+    (
+        "last terminal remembered",
+        "{remembered[mean_entries_alone]:,.1f} -> {remembered[mean_entries_remembered]:,.1f} entries, "
+        "{remembered[states]:state}",
+    ),
+    (
+        "two terminals of context",
+        "would leave {pair_contexts[mean_entries_after_one]:,.1f} -> {pair_contexts[mean_entries_after_two]:,.1f} entries, "
+        "{pair_contexts[contexts]:context}",
+    ),
+    ("store", "{store[entries]:entry|entries} in {store[cells]:cell}; {store[masks]:mask} in {kb:,.0f} kB"),
+    ("processor seconds", "{seconds[total]:.2f} ({spent})"),
+    ("memory", "{peak_rss_mb:,.0f} MB at most"),
+)
 
 
 def render_terminal(facts: Facts) -> RenderableType:
@@ -95,7 +121,7 @@ def _findings(facts: Facts) -> list[RenderableType]:
     if "lint" not in facts:
         return []
     found = facts["lint"]["findings"]
-    rows = [_section(f"lint: {findings_line(facts)}")]
+    rows = _section(f"lint: {findings_line(facts)}")
     for finding in [each for each in found if each["severity"] != "info"][:N_FINDINGS]:
         place = f"{finding['line']}:{finding['column']}: " if finding["line"] else ""
         first = finding["message"].split("\n")[0]
@@ -105,141 +131,107 @@ def _findings(facts: Facts) -> list[RenderableType]:
 
 
 def _sizes(facts: Facts) -> RenderableType:
-    grammar, pairs, lexer = facts["grammar"], facts["pairs"], facts["lexer"]
-    normal = grammar["normalised"]
-    always, layouts = pairs["always"]["normalised"], len(grammar["declared"])
-    rows = [
-        ("terminals", grammar["terminals"], f"{len(grammar['ignored'])} ignored, {layouts} from layout"),
-        ("nonterminals", grammar["nonterminals"], f"{normal['nonterminals']:,} in normalised rules"),
-        ("rules", grammar["rules"], f"{normal['rules']:,} normalised"),
-        ("lexer states", lexer["sound"]["states"], ""),
-    ]
+    grammar, pairs = facts["grammar"], facts["pairs"]
+    always = pairs["always"]["normalised"]
+    known = {
+        **facts,
+        "ignored": len(grammar["ignored"]),
+        "declared": len(grammar["declared"]),
+        "sometimes": pairs["pairs"] - pairs["never"] - always,
+        "always": always,
+    }
+    numbers = {
+        "terminals": grammar["terminals"],
+        "nonterminals": grammar["nonterminals"],
+        "rules": grammar["rules"],
+        "lexer states": facts["lexer"]["sound"]["states"],
+        "pairs": pairs["pairs"],
+    }
     if "tokenizer" in facts:
-        vocabulary, walked = facts["tokenizer"], facts["token_nfa"]
-        rows += [
-            ("vocabulary", vocabulary["size"], f"tokens, {vocabulary['special_tokens']:,} of them special"),
-            ("token automaton", walked["sound"]["rows"], ""),
-        ]
-    sometimes = pairs["pairs"] - pairs["never"] - always
-    rows.append(
-        ("pairs", pairs["pairs"], f"{pairs['never']:,} never, {sometimes:,} sometimes, {always:,} always legal")
-    )
-    table = _table("", ">", "")
-    for name, number, words in rows:
-        table.add_row(name, Text(f"{number:,}", style="bold"), words)
-    return table
+        numbers |= {"vocabulary": facts["tokenizer"]["size"], "token automaton": facts["token_nfa"]["sound"]["rows"]}
+    return table("", ">", "", rows=((name, numbers[name], words) for name, words in filled(known, _SIZES).items()))
 
 
-def _table(*heads: str) -> Table:
-    """A table without lines. heads : the columns' titles; ">" at the beginning aligns right."""
-    named = any(head.strip(">") for head in heads)
-    table = Table(box=None, show_header=named, header_style="dim", padding=(0, 2, 0, 0), pad_edge=False)
-    for head in heads:
-        right = head.startswith(">")
-        table.add_column(head.lstrip(">"), justify="right" if right else "left", no_wrap=right)
-    return table
-
-
-def _section(title: str) -> RenderableType:
-    return Rule(Text(title), align="left", style="dim")
+def _section(title: str, *parts: RenderableType) -> list[RenderableType]:
+    return [Rule(Text(title), align="left", style="dim"), *parts]
 
 
 def _classes(facts: Facts) -> list[RenderableType]:
     found, names = facts["interchange"], terminal_names(facts)
     if not found["classes"] and not found["further"]:
-        return [_section("no interchangeable terminals")]
-    classes_shown = counted(len(found["classes"]), "interchange class", "interchange classes")
-    title = f"{classes_shown} with {counted(found['terminals'], 'terminal')}"
-    table = _table(">", "")
+        return _section("no interchangeable terminals")
+    rows = []
     for sign, classes in (("", found["classes"]), ("+", found["further"])):
         for members in classes:
             shown = " ".join(shortened(names.get(member, member), 24) for member in members)
-            table.add_row(f"{sign}{len(members)}", Text(shortened(shown, 280)))
+            rows.append((f"{sign}{len(members)}", shortened(shown, 280)))
     more = [Text("+ seen after rewriting the rules only", style="dim")] if found["further"] else []
-    return [_section(title), table, *more]
+    classes_shown = counted(len(found["classes"]), "interchange class", "interchange classes")
+    title = f"{classes_shown} with {counted(found['terminals'], 'terminal')}"
+    return _section(title, table(">", "", rows=rows), *more)
 
 
 def _entries(facts: Facts) -> list[RenderableType]:
     main = main_entry(facts)
-    table = _table("sound, rules normalised", ">entries", ">removed", "")
+    rows: list[tuple[RenderableType, ...]] = []
     previous = main["original"]
     for step, label in STEP_LABELS.items():
         left = main[step]
         if step == "ignored" and left == previous:
             continue
         bar = ProgressBar(max(1, main["original"]), left, BAR_WIDTH, complete_style="cyan", finished_style="yellow")
-        table.add_row(label, f"{left:,}", f"{previous - left:,}" if previous > left else "", bar)
+        rows.append((label, f"{left:,}", f"{previous - left:,}" if previous > left else "", bar))
         previous = left
-    others = _table(
-        "reading, rules", ">original", ">ignored", ">follow", ">always", ">times", ">joint", ">exact", ">times"
-    )
+    steps = table("sound, rules normalised", ">entries", ">removed", "", rows=rows)
+    heads = ("original", "ignored", "follow", "always", "times", "joint", "exact", "times")
+    others = []
     for entry in facts["entries"]:
-        numbers = [f"{entry[step]:,}" for step in ("original", "ignored", "follow", "always", "joint", "exact")]
-        ratios = (f"{entry['ratio']:.1f}", f"{entry['ratio_exact']:.1f}")
-        others.add_row(f"{entry['reading']}, {entry['rules']}", *numbers[:4], ratios[0], *numbers[4:], ratios[1])
+        numbers = [f"{entry[step]:,}" for step in heads if step != "times"]
+        numbers.insert(heads.index("times"), f"{entry['ratio']:.1f}")
+        others.append((f"{entry['reading']}, {entry['rules']}", *numbers, f"{entry['ratio_exact']:.1f}"))
+    variants = table("reading, rules", *(f">{head}" for head in heads), rows=others)
     legend = "sound: true bytes, as in decoding; post: as the streamlining post counts"
-    return [_section("entries after each step"), table, Text(""), others, Text(legend, style="dim")]
+    return _section("entries after each step", steps, Text(""), variants, Text(legend, style="dim"))
 
 
 def _states(facts: Facts, step: str, title: str) -> list[RenderableType]:
     names = terminal_names(facts)
 
-    def shown(name: str, length: int = 14) -> str:
+    def shown(name: str, length: int) -> str:
         return shortened(names.get(name, name), length)
 
-    table = _table("inside", "shortest text", ">original", ">left", "what is left begins with")
+    rows = []
     for state in largest_states(facts, step, N_LARGEST):
         inside = "start of text" if state["terminal"] is None else shown(state["terminal"], 16)
+        text = shortened(state_text(state["text"]), 14)
         causes = ", ".join(f"{shown(name, 10)} {count:,}" for name, count in state["causes"])
-        text = Text(shortened(state_text(state["text"]), 14))
-        table.add_row(Text(inside), text, f"{state['ignored']:,}", f"{state['exact']:,}", Text(causes))
-    return [_section(f"lexer states: {title}"), table]
+        rows.append((inside, text, f"{state['ignored']:,}", f"{state['exact']:,}", causes))
+    heads = ("inside", "shortest text", ">original", ">left", "what is left begins with")
+    return _section(f"lexer states: {title}", table(*heads, rows=rows))
 
 
 def _engine(facts: Facts) -> list[RenderableType]:
     found = facts["engine"]
-    table = _table(">", "")
-    for number, words in engine_rows(facts):
-        table.add_row(Text(f"{number:,}", style="bold"), words)
-    return [_section(f"exact engine: lexing {found['lexing']}, {found['seconds']:.1f} processor seconds"), table]
+    title = f"exact engine: lexing {found['lexing']}, {found['seconds']:.1f} processor seconds"
+    return _section(title, table(">", "", rows=engine_rows(facts)))
 
 
 def _forecast(facts: Facts) -> list[RenderableType]:
     found = facts["forecast"]
     if "unavailable" in found:
-        return [_section("forecast of costs"), Text(f"none: {found['unavailable']}")]
+        return _section("forecast of costs", Text(f"none: {found['unavailable']}"))
     sizes = [f">{int(size) // 1024}k tokens" for size in found["bytes"]]
-    table = _table("", *sizes, "")
-    for name, numbers, words in forecast_rows(facts):
-        table.add_row(name, *numbers, *[""] * (len(sizes) - len(numbers)), words)
-    parts: list[RenderableType] = [_section("forecast of costs, for tokenizers of two sizes"), table]
-    return [*parts, *(Text(shortened(f"- {sentence}", 79)) for sentence in found["advice"][:2])]
+    rows = [
+        (name, *numbers, *[""] * (len(sizes) - len(numbers)), words) for name, numbers, words in forecast_rows(facts)
+    ]
+    advice = (Text(shortened(f"- {sentence}", 79)) for sentence in found["advice"][:2])
+    return _section("forecast of costs, for tokenizers of two sizes", table("", *sizes, "", rows=rows), *advice)
 
 
 def _costs(facts: Facts) -> list[RenderableType]:
-    seconds = facts["seconds"]
-    table = _table("", "")
-    if "remembered" in facts and facts["remembered"]["states"]:
-        found = facts["remembered"]
-        alone, known = found["mean_entries_alone"], found["mean_entries_remembered"]
-        table.add_row(
-            "last terminal remembered", f"{alone:,.1f} -> {known:,.1f} entries, {counted(found['states'], 'state')}"
-        )
-    if "pair_contexts" in facts:
-        found = facts["pair_contexts"]
-        one, two = found["mean_entries_after_one"], found["mean_entries_after_two"]
-        table.add_row(
-            "two terminals of context",
-            f"would leave {one:,.1f} -> {two:,.1f} entries, {counted(found['contexts'], 'context')}",
-        )
-    if "store" in facts:
-        store = facts["store"]
-        size = f"{counted(store['masks'], 'mask')} in {store['mask_bytes'] / 1000:,.0f} kB"
-        entries = counted(store["entries"], "entry", "entries")
-        table.add_row("store", f"{entries} in {counted(store['cells'], 'cell')}; {size}")
-    spent = ", ".join(
-        f"{part} {seconds[part]:.2f}" for part in seconds if part not in ("total", "wall") and seconds[part]
-    )
-    table.add_row("processor seconds", f"{seconds['total']:.2f} ({spent})")
-    table.add_row("memory", f"{facts['peak_rss_mb']:,.0f} MB at most")
-    return [_section("context, store, costs"), table]
+    known, seconds = dict(facts), facts["seconds"]
+    if "remembered" in facts and not facts["remembered"]["states"]:
+        del known["remembered"]
+    known["kb"] = facts.get("store", {}).get("mask_bytes", 0) / 1000
+    known["spent"] = ", ".join(f"{part} {n:.2f}" for part, n in seconds.items() if part not in ("total", "wall") and n)
+    return _section("context, store, costs", table("", "", rows=filled(known, _COSTS).items()))

@@ -17,7 +17,6 @@ from shares import share
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar import Grammar, normalise
 from maskwright.analysis.legality.deciders import ALWAYS, ANYWHERE, MAX_LENGTH, NEVER, SOMETIMES, Deciders, Query
-from maskwright.analysis.legality.follow import pair_verdicts
 from maskwright.analysis.legality.verdict import START
 from maskwright.analysis.loading import load_grammar
 
@@ -241,7 +240,7 @@ def test_sequences_past_the_limit() -> None:
 def test_python_figures() -> None:
     """Pairs of python.lark's 98 live terminals: never, and always on Lark's and on normalised rules."""
     grammar = load_grammar("lark:python", soft=())
-    plain, normal = (pair_verdicts(Deciders(g)) for g in (grammar, normalise(grammar)))
+    plain, normal = (Deciders(g).pairs for g in (grammar, normalise(grammar)))
     live = list(Deciders(grammar).live_terminals)
     pairs = plain[live][:, live], normal[live][:, live]
     assert pairs[0].size == 9604

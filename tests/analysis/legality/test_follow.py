@@ -12,10 +12,9 @@ from naive_store import WaysUp
 
 from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.legality.deciders import ALWAYS, NEVER, SOMETIMES, Deciders
+from maskwright.analysis.legality.drawing import to_svg
 from maskwright.analysis.legality.follow import (
     build_follow_graph,
-    draw_follow_graph,
-    pair_verdicts,
     sentential_forms,
 )
 from maskwright.analysis.legality.verdict import START
@@ -28,7 +27,7 @@ def test_pairs_and_graph_equal_the_definition(chunk: int) -> None:
         grammar = random_grammar(seed)
         deciders, ways = Deciders(grammar), WaysUp(grammar)
         n = grammar.n_terminals
-        table = pair_verdicts(deciders)
+        table = deciders.pairs
         graph = build_follow_graph(deciders)
         assert table.shape == (n + 1, n) and set(graph.names) == {START, *range(n)}
         for right in range(n):
@@ -95,7 +94,7 @@ def test_sentential_forms_by_hand() -> None:
 def test_picture_shows_every_live_terminal_and_marks_always() -> None:
     grammar = load_grammar("lark:lark")
     deciders = Deciders(grammar)
-    root = ElementTree.fromstring(draw_follow_graph(deciders))
+    root = ElementTree.fromstring(to_svg(build_follow_graph(deciders).graph, "lark"))
     texts = {text.text for text in root.iter("{http://www.w3.org/2000/svg}text")}
     assert {grammar.display_name(t) for t in deciders.live_terminals} | {"start"} <= texts
     paths = [path.attrib for path in root.iter("{http://www.w3.org/2000/svg}path")]

@@ -1,0 +1,87 @@
+"""What several reports share: facts that are ready for JSON, and tables for a terminal."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from maskwright.report.figures import counted
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+
+@dataclass(frozen=True)
+class Report:
+    """What something has become.
+
+    facts : ready for JSON.
+    """
+
+    facts: Mapping[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The facts, ready for JSON."""
+        return dict(self.facts)
+
+
+class Words(string.Formatter):
+    """Fills templates.
+
+    A format that begins with a letter is the noun that a number counts, in the singular, and behind
+    a bar in the plural if that has no s: ``{n:class|classes}``.
+    """
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        """A value in words, as of a field of a template."""
+        if format_spec[:1].isalpha():
+            return counted(value, *format_spec.split("|"))
+        return format(value, format_spec)
+
+
+def filled(facts: Mapping[str, Any], templates: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Rows of a table: names, and templates filled with facts by `Words`.
+
+    A template with a field that the facts do not have makes no row.
+
+    >>> filled({"a": {"n": 1200}}, [("n", "{a[n]:token} of them"), ("others", "{b}")])
+    {'n': '1,200 tokens of them'}
+    """
+    rows = {}
+    for name, template in templates:
+        try:
+            rows[name] = Words().vformat(template, (), facts)
+        except KeyError:
+            continue
+    return rows
+
+
+def table(*heads: str, rows: Iterable[Iterable[RenderableType | int]] = (), title: str | None = None) -> Table:
+    """A table without lines.
+
+    heads : the columns' titles; ">" at the beginning aligns right.
+    rows : cells; a str is taken as it is, without markup; an int is bold.
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    named = any(head.strip(">") for head in heads)
+    made = Table(
+        box=None,
+        show_header=named,
+        header_style="dim",
+        padding=(0, 2, 0, 0),
+        pad_edge=False,
+        title=title,
+        title_justify="left",
+    )
+    for head in heads:
+        right = head.startswith(">")
+        made.add_column(head.lstrip(">"), justify="right" if right else "left", no_wrap=right)
+    for row in rows:
+        shown = (Text(f"{cell:,}", style="bold") if isinstance(cell, int) else cell for cell in row)
+        made.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in shown))
+    return made
