@@ -15,10 +15,16 @@ from maskwright.analysis.errors import DeadEndError, MaskwrightError, MissingExt
 from maskwright.completion import load_model, needs_own_code
 from maskwright.decoding.adapters.huggingface import MaskwrightLogitsProcessor
 from maskwright.maskstore.vocabulary import Vocabulary
-from maskwright.servecheck.decoders import decoders_of
 from maskwright.servecheck.folder import CONFIG, GENERATION, ModelFolder, read_folder
-from maskwright.servecheck.loading import config_problem, own_code, package_lacking, said
-from maskwright.servecheck.package_errors import PackageError, package_errors
+from maskwright.servecheck.loading import (
+    PackageError,
+    config_problem,
+    decoders_of,
+    own_code,
+    package_errors,
+    package_lacking,
+    said,
+)
 from maskwright.servecheck.report import Problem, ServeReport
 from maskwright.servecheck.runtimes import Asked, runtimes_for
 from maskwright.servecheck.tokens import DecodingError, compare
