@@ -15,19 +15,12 @@ import os
 import sys
 import warnings
 from contextlib import suppress
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from maskwright.cli.interrupts import Interrupts
 
 if TYPE_CHECKING:
     import typer
-
-
-_MODULES = (
-    "analyze audit complete explain export info learn lint list_names playground serve_check validate verify warm_up"
-)
-"""The commands' modules, in the order of the help."""
 
 
 def __getattr__(name: str) -> Any:
@@ -41,8 +34,22 @@ def _application() -> typer.Typer:
 
     The imports take a while. They are inside a function so that `main` can handle Ctrl-C meanwhile.
     """
-    for name in _MODULES.split():
-        import_module(f"maskwright.cli.{name}")
+    from maskwright.cli import (  # noqa: F401
+        analyze,
+        audit,
+        complete,
+        explain,
+        export,
+        info,
+        learn,
+        lint,
+        list_names,
+        playground,
+        serve_check,
+        validate,
+        verify,
+        warm_up,
+    )
     from maskwright.cli.command import app
 
     return app

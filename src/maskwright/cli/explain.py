@@ -10,12 +10,11 @@ from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.files import MAX_TEXT, read_file_bytes, read_stream
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.cli.command import command
-from maskwright.cli.common import check_writable, load_any_store, load_or_build_store, show, standard_input
+from maskwright.cli.common import check_writable, load_any_store, show, standard_input
 from maskwright.cli.constraints import DEFAULTS, GrammarOptions, is_composition, is_constraint
 
 if TYPE_CHECKING:
     from maskwright.decoding.explain.explanation import Explanation
-    from maskwright.stores.sources import Constraint
 
 _EPILOG = """Examples: maskwright explain lark:python --text script.py
 
@@ -53,26 +52,25 @@ def explain(
         raise MaskwrightError("nothing to explain: give a text (--text FILE, or - for standard input) or a token")
     data = b"" if text is None else _read(text)
     wanted = None if token is None else _token(token)
-    constraint, compiled = (
-        (None, load_any_store(store, tokenizer, options, refresh))
-        if is_composition(store, options)
-        else _load(store, tokenizer, options, refresh)
-    )
-    if isinstance(wanted, int):
-        if compiled is None:
+    if tokenizer is None and is_constraint(store, options) and not is_composition(store, options):
+        constraint = options.load_constraint(store)
+        if isinstance(wanted, int):
             raise MaskwrightError(
                 f"token {wanted} is an id, but no tokenizer is given: name it (--tokenizer), or write the token's text in quotes"
             )
-        if wanted >= compiled.vocabulary.size:
-            raise MaskwrightError(
-                f"token {wanted} is out of range: the vocabulary has the ids 0 to {compiled.vocabulary.size - 1}"
-            )
-    if compiled is None:
-        assert not isinstance(wanted, int)
         found = _without_store(constraint, data, wanted)
     else:
         from maskwright.decoding.engines import explain_after
+        from maskwright.stores.store import EntryStore
 
+        compiled = load_any_store(store, tokenizer, options, refresh)
+        if isinstance(compiled, EntryStore):
+            raise MaskwrightError(
+                f"{store} is a store of lexing 'nfa', whose several hypotheses are not explained: export one with --lexing longest"
+            )
+        size = compiled.vocabulary.size
+        if isinstance(wanted, int) and wanted >= size:
+            raise MaskwrightError(f"token {wanted} is out of range: the vocabulary has the ids 0 to {size - 1}")
         found = explain_after(compiled, data, wanted)
     show(found, json_file, found.is_allowed)
 
@@ -88,19 +86,6 @@ def _without_store(constraint: Any, data: bytes, wanted: bytes | None) -> Explan
     if wanted is None:
         return explain_schema_text(texts, constraint.name, data)
     return explain_schema_token(texts, constraint.name, data, wanted)
-
-
-def _load(source: str, tokenizer: str | None, options: GrammarOptions, refresh: bool) -> tuple[Constraint | None, Any]:
-    """The store; without a store file and a tokenizer None, and the grammar or schema before it."""
-    from_text = is_constraint(source, options)
-    if from_text and tokenizer is None:
-        return options.load_constraint(source), None
-    compiled = load_or_build_store(source, tokenizer if from_text else None, options, refresh=refresh)
-    if not hasattr(compiled, "engine"):
-        raise MaskwrightError(
-            f"{source} is a store of lexing 'nfa', whose several hypotheses are not explained: export one with --lexing longest"
-        )
-    return None, compiled
 
 
 def _read(source: str) -> bytes:
