@@ -65,7 +65,7 @@ CEILINGS = {
     "src/maskwright/models": 200,
     "src/maskwright/playground": 1_200,
     "src/maskwright/report": 4_000,
-    "src/maskwright/servecheck": 1_350,
+    "src/maskwright/servecheck": 1_300,
     "src/maskwright/serving": 5_100,
     "src/maskwright/stores": 1_750,
     "src/maskwright/validation": 5_550,

@@ -22,8 +22,7 @@ from shares import share
 
 from maskwright import worker_pool
 from maskwright.playground.examples import examples
-from maskwright.playground.members import QUESTIONS
-from maskwright.playground.server import MOST_BODY, MOST_CONNECTIONS, AnswerPool, PlaygroundServer
+from maskwright.playground.server import MOST_BODY, MOST_CONNECTIONS, QUESTIONS, AnswerPool, PlaygroundServer
 
 SUM = 'start: N ("+" N)*\nN: /[0-9]+/\n'
 SECONDS = 5.0

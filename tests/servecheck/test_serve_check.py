@@ -348,7 +348,7 @@ def test_a_panic_of_a_package_is_an_error_and_an_interrupt_is_none(
     problems: list[Problem] = []
     monkeypatch.setattr(loading, "_tokenizers", raises(panic("index out of bounds")))
     assert [each.name for each in decoders_of(read_folder(folder), skipped, problems)] == ["transformers"]
-    assert skipped == ["the tokens against tokenizers: it cannot read the folder (RuntimeError: index out of bounds)"]
+    assert skipped == ["the tokens against tokenizers: it cannot read the folder (PanicException: index out of bounds)"]
     monkeypatch.setattr(loading, "_tokenizers", raises(KeyboardInterrupt()))
     with pytest.raises(KeyboardInterrupt):
         list(decoders_of(read_folder(folder), skipped, problems))

@@ -16,17 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
+from rich import progress as bars
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.files import absolute, declare_outputs
@@ -60,23 +51,17 @@ def progress_bars() -> Iterator[Any]:
     It draws nothing if standard error is no terminal.
     """
     console = Console(stderr=True)
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
-        tasks: dict[str, TaskID] = {}
-        preparing = bars.add_task("preparing", total=None)
+    columns = (bars.SpinnerColumn(), bars.TextColumn("{task.description}"), bars.BarColumn(), bars.MofNCompleteColumn())
+    times = (bars.TimeElapsedColumn(), bars.TimeRemainingColumn())
+    with bars.Progress(*columns, *times, console=console, transient=True, disable=not console.is_terminal) as shown:
+        tasks: dict[str, bars.TaskID] = {}
+        preparing = shown.add_task("preparing", total=None)
 
         def report(what: str, done: int, total: int) -> None:
-            bars.update(preparing, visible=False)
-            if what not in tasks or bars.tasks[tasks[what]].finished:
-                tasks[what] = bars.add_task(what)
-            bars.update(tasks[what], completed=done, total=total)
+            shown.update(preparing, visible=False)
+            if what not in tasks or shown.tasks[tasks[what]].finished:
+                tasks[what] = shown.add_task(what)
+            shown.update(tasks[what], completed=done, total=total)
 
         yield report
 

@@ -8,44 +8,15 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
 from maskwright.analysis.arguments import printable
-from maskwright.analysis.errors import MaskwrightError
 from maskwright.completion import needs_own_code
+from maskwright.maskstore.vocabulary.tokenizer_values import is_of_package
 from maskwright.servecheck.folder import ModelFolder
 from maskwright.servecheck.report import Problem
-
-
-class PackageError(Exception):
-    """A package's own code failed.
-
-    error : what it raised; of a panic, a RuntimeError with its message.
-    """
-
-    def __init__(self, raised: BaseException) -> None:
-        super().__init__(str(raised))
-        self.error = raised if isinstance(raised, Exception) else RuntimeError(str(raised))
-
-
-@contextmanager
-def package_errors() -> Iterator[None]:
-    """A context in which every error and every panic of a package becomes a PackageError.
-
-    A panic of Rust is no Exception. Our own errors pass unchanged, and so does what is no error,
-    such as KeyboardInterrupt.
-    """
-    try:
-        yield
-    except MaskwrightError:
-        raise
-    except BaseException as error:
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
-            raise
-        raise PackageError(error) from error
 
 
 def config_problem(folder: ModelFolder) -> Problem | None:
@@ -61,10 +32,10 @@ def config_problem(folder: ModelFolder) -> Problem | None:
     from transformers import AutoConfig
 
     try:
-        with package_errors():
-            AutoConfig.from_pretrained(str(folder.path), trust_remote_code=False)
-    except PackageError as raised:
-        error = raised.error
+        AutoConfig.from_pretrained(str(folder.path), trust_remote_code=False)
+    except BaseException as error:
+        if not is_of_package(error):
+            raise
         if needs_own_code(error):
             return own_code("the configuration", "config.json")
         return Problem(
@@ -76,7 +47,7 @@ def config_problem(folder: ModelFolder) -> Problem | None:
     return None
 
 
-def tokenizer_refused(folder: ModelFolder, error: Exception) -> Problem | None:
+def tokenizer_refused(folder: ModelFolder, error: BaseException) -> Problem | None:
     """The problem of a tokenizer that transformers does not load.
 
     None where a package is missing, a server has another way to read the tokenizer, or an error of
@@ -173,10 +144,10 @@ def decoders_of(folder: ModelFolder, skipped: list[str], problems: list[Problem]
             skipped.append(f"the tokens against {package}: it needs config.json, which cannot be read")
             continue
         try:
-            with package_errors():
-                found = make(path)
-        except PackageError as raised:
-            error = raised.error
+            found = make(path)
+        except BaseException as error:
+            if not is_of_package(error):
+                raise
             problem = tokenizer_refused(folder, error) if file is None else None
             if file is None and problem is None and (lacking := package_lacking(folder)):
                 skipped.append(f"the tokens against {package}: it needs {lacking} for them: pip install {lacking}")
@@ -243,11 +214,9 @@ def _tekken(path: Path) -> Decoder:
 
 __all__ = [
     "Decoder",
-    "PackageError",
     "config_problem",
     "decoders_of",
     "own_code",
-    "package_errors",
     "package_lacking",
     "said",
     "tokenizer_refused",

@@ -15,7 +15,8 @@ from functools import partial
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.maskstore.vocabulary import Vocabulary
-from maskwright.servecheck.loading import Decoder, PackageError, package_errors, said
+from maskwright.maskstore.vocabulary.tokenizer_values import is_of_package
+from maskwright.servecheck.loading import Decoder, said
 from maskwright.servecheck.report import Problem
 
 PAIRS = 3_000
@@ -91,10 +92,11 @@ def compare(vocabulary: Vocabulary, decoder: Decoder) -> Iterator[Problem]:
 
 def _decode(decode: Callable[[list[int]], str], ids: list[int]) -> str:
     try:
-        with package_errors():
-            return decode(ids)
-    except PackageError as raised:
-        raise DecodingError(said(raised.error)) from raised.error
+        return decode(ids)
+    except BaseException as error:
+        if not is_of_package(error):
+            raise
+        raise DecodingError(said(error)) from error
 
 
 def _anchor(vocabulary: Vocabulary, decoder: Decoder, texts: list[int]) -> int | None:

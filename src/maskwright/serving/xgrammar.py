@@ -32,12 +32,12 @@ from maskwright.serving.xgrammar_compiler import (
     CompiledGrammar,
     Grammar,
     GrammarCompiler,
+    StructuralTagItem,
     TokenizerInfo,
     VocabType,
     as_tokens,
 )
 from maskwright.serving.xgrammar_missing import MissingError, Partial, RefusedError
-from maskwright.serving.xgrammar_tags import StructuralTagItem
 
 if TYPE_CHECKING:
     from types import ModuleType
