@@ -15,8 +15,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from headless_browser import Browser, browser  # noqa: E402
 
-from maskwright.playground.pool import AnswerPool  # noqa: E402
-from maskwright.playground.server import PlaygroundServer  # noqa: E402
+from maskwright.playground.server import AnswerPool, PlaygroundServer  # noqa: E402
 
 FOLDER = ROOT / "docs" / "images"
 

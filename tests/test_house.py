@@ -115,7 +115,7 @@ def decorators(function: Function) -> set[str]:
 
 def is_command(function: Function) -> bool:
     """Whether the arguments are a command's options, which typer takes from the signature."""
-    return any(name.endswith(".command") for name in decorators(function))
+    return "command" in decorators(function)
 
 
 OTHERS = sorted(path for folder in ("tests", "scripts", "reports", "website") for path in (ROOT / folder).rglob("*.py"))

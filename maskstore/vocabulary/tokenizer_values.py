@@ -81,6 +81,14 @@ def check_id(token: object, where: str) -> int:
     return token
 
 
+def is_of_package(error: BaseException) -> bool:
+    """Whether it is an error of a package's own code, not KeyboardInterrupt or the like.
+
+    Packages written in Rust raise Exception itself, or panic on odd files. A panic is no Exception.
+    """
+    return isinstance(error, Exception) or type(error).__name__ == "PanicException"
+
+
 @contextmanager
 def package_errors(where: str, what: str, ending: str = "") -> Iterator[None]:
     """A context in which every error of a tokenizer's package becomes a VocabularyError.
@@ -88,8 +96,7 @@ def package_errors(where: str, what: str, ending: str = "") -> Iterator[None]:
     what : what fails.
     ending : how the message ends.
 
-    The message is "where: what: the package's message", then `ending`. Packages written in Rust
-    raise Exception itself, or panic on odd files. A panic is a BaseException.
+    The message is "where: what: the package's message", then `ending`.
 
     Raises: VocabularyError if the package raises. MaskwrightError and MemoryError pass unchanged,
     and so do exceptions that are no Exception, such as KeyboardInterrupt.
@@ -99,7 +106,7 @@ def package_errors(where: str, what: str, ending: str = "") -> Iterator[None]:
     except (MaskwrightError, MemoryError):
         raise
     except BaseException as error:
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+        if not is_of_package(error):
             raise
         raise VocabularyError(f"{where}: {what}: {clip(str(error) or type(error).__name__)}{ending}") from None
 

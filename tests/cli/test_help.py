@@ -5,7 +5,10 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -151,6 +154,13 @@ def test_the_page_of_the_commands_names_every_one() -> None:
     assert set(re.findall(r"^\| `maskwright ([\w-]+)", table, re.MULTILINE)) == set(COMMANDS)
     for check in ("replay", "sample", "streamlined", "oracle", "negative"):
         assert check in table
+
+
+def test_help_is_there_without_docstrings() -> None:
+    """Options and their help stand in docstrings, which Python leaves out if it is told so."""
+    command = [sys.executable, "-OO", "-m", "maskwright", "warm-up", "--help"]
+    run = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, "COLUMNS": "1000"})
+    assert "-t, --tokenizer T" in run.stdout and "Put stores into the cache" in run.stdout
 
 
 def test_version() -> None:

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from headless_browser import Browser, browser, chromium
 
-from maskwright.playground.pool import AnswerPool
-from maskwright.playground.server import PlaygroundServer
+from maskwright.playground.server import AnswerPool, PlaygroundServer
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason="there is no Chromium: apt-get install chromium")
 

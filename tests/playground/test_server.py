@@ -22,9 +22,7 @@ from shares import share
 
 from maskwright import worker_pool
 from maskwright.playground.examples import examples
-from maskwright.playground.members import QUESTIONS
-from maskwright.playground.pool import AnswerPool
-from maskwright.playground.server import MOST_BODY, MOST_CONNECTIONS, PlaygroundServer
+from maskwright.playground.server import MOST_BODY, MOST_CONNECTIONS, QUESTIONS, AnswerPool, PlaygroundServer
 
 SUM = 'start: N ("+" N)*\nN: /[0-9]+/\n'
 SECONDS = 5.0
@@ -367,7 +365,7 @@ def test_ctrl_c_ends_it_within_a_second(is_busy: bool) -> None:
 
 
 STARTED = """
-from maskwright.playground.pool import AnswerPool
+from maskwright.playground.server import AnswerPool
 if __name__ == "__main__":
     pool = AnswerPool("python-tiny", 5, 4 << 30)
     for worker in pool._workers:

@@ -19,9 +19,9 @@ from typer.testing import CliRunner
 import maskwright as mw
 from maskwright.cli import app
 from maskwright.maskstore.vocabulary import Vocabulary
-from maskwright.servecheck import check_serving, decoders, runtimes
-from maskwright.servecheck.decoders import Decoder, decoders_of
+from maskwright.servecheck import check_serving, loading, runtimes
 from maskwright.servecheck.folder import read_folder
+from maskwright.servecheck.loading import Decoder, decoders_of
 from maskwright.servecheck.report import Problem, ServeReport
 from maskwright.servecheck.run import _Check
 from maskwright.servecheck.runtimes import Asked, runtimes_for
@@ -309,7 +309,7 @@ def test_what_a_decoder_lacks_or_cannot_do_is_no_problem(folder: Path, monkeypat
     )
     module = SimpleNamespace(SentencePieceProcessor=lambda model_file: processor)
     monkeypatch.setitem(sys.modules, "sentencepiece", module)
-    assert decoders._sentencepiece(folder).end is None
+    assert loading._sentencepiece(folder).end is None
 
 
 def test_what_was_found_before_a_decoder_raises_is_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -346,9 +346,9 @@ def test_a_panic_of_a_package_is_an_error_and_an_interrupt_is_none(
 
     skipped: list[str] = []
     problems: list[Problem] = []
-    monkeypatch.setattr(decoders, "_tokenizers", raises(panic("index out of bounds")))
+    monkeypatch.setattr(loading, "_tokenizers", raises(panic("index out of bounds")))
     assert [each.name for each in decoders_of(read_folder(folder), skipped, problems)] == ["transformers"]
-    assert skipped == ["the tokens against tokenizers: it cannot read the folder (RuntimeError: index out of bounds)"]
-    monkeypatch.setattr(decoders, "_tokenizers", raises(KeyboardInterrupt()))
+    assert skipped == ["the tokens against tokenizers: it cannot read the folder (PanicException: index out of bounds)"]
+    monkeypatch.setattr(loading, "_tokenizers", raises(KeyboardInterrupt()))
     with pytest.raises(KeyboardInterrupt):
         list(decoders_of(read_folder(folder), skipped, problems))

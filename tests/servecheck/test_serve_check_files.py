@@ -18,9 +18,8 @@ import maskwright as mw
 from maskwright.cli import app
 from maskwright.completion import load_model
 from maskwright.servecheck import check_serving
-from maskwright.servecheck.decoders import decoders_of
 from maskwright.servecheck.folder import read_folder
-from maskwright.servecheck.loading import package_lacking, tokenizer_refused
+from maskwright.servecheck.loading import decoders_of, package_lacking, tokenizer_refused
 from maskwright.servecheck.report import Problem, ServeReport
 from maskwright.servecheck.run import _Check
 
@@ -133,7 +132,7 @@ def test_a_package_that_transformers_lacks_is_no_problem_of_the_folder(
     found = read_folder(folder)
     skipped: list[str] = []
     problems: list[Problem] = []
-    monkeypatch.setattr("maskwright.servecheck.decoders._transformers", fails)
+    monkeypatch.setattr("maskwright.servecheck.loading._transformers", fails)
     list(decoders_of(found, skipped, problems))
     assert skipped[0] == "the tokens against transformers: it needs protobuf for them: pip install protobuf"
     assert not problems

@@ -50,7 +50,7 @@ def _application() -> typer.Typer:
         verify,
         warm_up,
     )
-    from maskwright.cli.common import app
+    from maskwright.cli.command import app
 
     return app
 
@@ -61,7 +61,7 @@ def main() -> None:
     interrupts.install()
     try:
         _run()
-    except KeyboardInterrupt:  # inside a command, `clean_errors` handles it
+    except KeyboardInterrupt:  # inside a command, `command` handles it
         with suppress(OSError, AttributeError):
             sys.stderr.write("interrupted; nothing was written\n")
         _leave(130)

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console, Group
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.cli.common import (
-    GrammarArgument,
-    JsonOption,
-    TokenizerOption,
-    app,
-    check_writable,
-    clean_errors,
-    progress_bars,
-    write_json,
-    write_text,
-)
-from maskwright.cli.constraints import DEFAULTS, GrammarOptions, load_any, takes_options
+from maskwright.cli.command import command
+from maskwright.cli.common import check_writable, progress_bars, say, show, write_json, write_text
+from maskwright.cli.constraints import DEFAULTS, GrammarOptions
 
 if TYPE_CHECKING:
     from maskwright.analysis.composition import Composition
@@ -38,150 +29,117 @@ ENGINES = ("paths", "exact")
 """The engines that are asked by default."""
 
 
-@app.command(epilog=_EPILOG)
-@takes_options()
+@command(epilog=_EPILOG)
 def analyze(
-    grammar: GrammarArgument,
-    tokenizer: TokenizerOption = None,
+    grammar: str,
+    *,
+    tokenizer: str | None = None,
     options: GrammarOptions = DEFAULTS,
-    json_file: JsonOption = None,
-    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write one self-contained page.")] = None,
-    pairs: Annotated[
-        bool, typer.Option("--pairs/--no-pairs", help="Count what a second terminal of context would save.")
-    ] = True,
-    exact: Annotated[
-        bool, typer.Option("--exact", help="Also build the store of the grammar's own lexing, and report its sizes.")
-    ] = False,
-    lint: Annotated[
-        bool,
-        typer.Option("--lint/--no-lint", help="First show what is wrong with the grammar, as maskwright lint does."),
-    ] = True,
-    forecast: Annotated[
-        bool, typer.Option("--forecast/--no-forecast", help="Say what masks and stores will cost with any tokenizer.")
-    ] = True,
-    tree: Annotated[
-        str | None,
-        typer.Option(
-            metavar="STATE",
-            help="With --tokenizer: only write the subterminal tree of a lexer state (START, or a number) in DOT.",
-        ),
-    ] = None,
-    after: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="TERMINALS", help="With --then: after which terminals, the nearest last. START: at the start."
-        ),
-    ] = None,
-    then: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="TERMINALS", help="Only say whether these terminals can never or always follow those of --after."
-        ),
-    ] = None,
-    jointly: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TERMINALS", help="With --then: whether these can follow exactly where those can."),
-    ] = None,
-    engine: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="With --then: paths, exact, exploration or pyformlang; may be repeated."),
-    ] = None,
-    drawing: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Draw what --draw says, as SVG; into .dot or .graphml, the graph itself."),
-    ] = None,
-    draw: Annotated[
-        str | None,
-        typer.Option(
-            metavar="WHAT",
-            help="follow: which symbols can stand side by side; pushdown: the grammar as an automaton; with --tokenizer "
-            "entries: their distribution after each step; with --then exploration (default), nfa (over what it "
-            "borrows), or run: its path from the start through the automaton.",
-        ),
-    ] = None,
-    certificates: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="With --then: write the certificates of the engine exact as JSON."),
-    ] = None,
-    check_certificates: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Only check a file of --certificates, on LR tables made anew and validated."),
-    ] = None,
+    json_file: Path | None = None,
+    html: Path | None = None,
+    pairs: bool = True,
+    exact: bool = False,
+    lint: bool = True,
+    forecast: bool = True,
+    tree: str | None = None,
+    after: list[str] | None = None,
+    then: list[str] | None = None,
+    jointly: list[str] | None = None,
+    engine: list[str] | None = None,
+    drawing: Path | None = None,
+    draw: str | None = None,
+    certificates: Path | None = None,
+    check_certificates: Path | None = None,
 ) -> None:
     """Analyse a grammar; with a tokenizer, how far its mask store shrinks and why.
 
     Of a JSON schema or a pattern: what it has become, and how large its tables are. Of a
     composition: host and parts, where each stands, and how large it is.
+
+    html FILE : Write one self-contained page.
+    pairs : Count what a second terminal of context would save.
+    exact : Also build the store of the grammar's own lexing, and report its sizes.
+    lint : First show what is wrong with the grammar, as maskwright lint does.
+    forecast : Say what masks and stores will cost with any tokenizer.
+    tree STATE : With --tokenizer: only write the subterminal tree of a lexer state (START, or a number) in DOT.
+    after TERMINALS : With --then: after which terminals, the nearest last. START: at the start.
+    then TERMINALS : Only say whether these terminals can never or always follow those of --after.
+    jointly TERMINALS : With --then: whether these can follow exactly where those can.
+    engine NAME : With --then: paths, exact, exploration or pyformlang; may be repeated.
+    drawing FILE : Draw what --draw says, as SVG; into .dot or .graphml, the graph itself.
+    draw WHAT : follow: which symbols can stand side by side; pushdown: the grammar as an automaton; with --tokenizer entries: their
+        distribution after each step; with --then exploration (default), nfa (over what it borrows), or run: its path from the start
+        through the automaton.
+    certificates FILE : With --then: write the certificates of the engine exact as JSON.
+    check_certificates FILE : Only check a file of --certificates, on LR tables made anew and validated.
     """
-    with clean_errors():
-        from maskwright.maskstore.vocabulary import load_vocabulary
-        from maskwright.report.analysis import analyze as run
-        from maskwright.report.pictures import check_drawing, render_entries, render_grammar
+    from maskwright.maskstore.vocabulary import load_vocabulary
+    from maskwright.report.analysis import analyze as run
+    from maskwright.report.pictures import check_drawing, render_entries, render_grammar
 
-        check_writable(json_file, html, drawing, certificates, inputs=(grammar, tokenizer, check_certificates))
-        for name, given in (("--after", after), ("--then", then), ("--jointly", jointly)):
-            if given is not None and len(given) > 1:
-                raise MaskwrightError(
-                    f"{name} is given {len(given)} times; name all terminals of one question in one: {name} '{' '.join(given)}'"
-                )
-        if then is None and (after is not None or jointly is not None or engine or certificates is not None):
+    check_writable(json_file, html, drawing, certificates, inputs=(grammar, tokenizer, check_certificates))
+    for name, given in (("--after", after), ("--then", then), ("--jointly", jointly)):
+        if given is not None and len(given) > 1:
             raise MaskwrightError(
-                "--after, --jointly, --engine and --certificates are about a question: add --then TERMINALS"
+                f"{name} is given {len(given)} times; name all terminals of one question in one: {name} '{' '.join(given)}'"
             )
-        more = json_file is not None or html is not None or exact or check_certificates is not None
-        check_drawing(draw, drawing, then is not None, tokenizer is not None, more)
-        if certificates is not None and "exact" not in (engine or ENGINES):
+    if then is None and (after is not None or jointly is not None or engine or certificates is not None):
+        raise MaskwrightError(
+            "--after, --jointly, --engine and --certificates are about a question: add --then TERMINALS"
+        )
+    more = json_file is not None or html is not None or exact or check_certificates is not None
+    check_drawing(draw, drawing, then is not None, tokenizer is not None, more)
+    if certificates is not None and "exact" not in (engine or ENGINES):
+        raise MaskwrightError(
+            "only the engine exact gives certificates: add --engine exact, or leave out --certificates"
+        )
+    if check_certificates is not None and (drawing or then or tokenizer is not None or html is not None or exact):
+        raise MaskwrightError(
+            "--check-certificates checks a file, without --then, --drawing, --tokenizer, --html and --exact: leave these out"
+        )
+    if then is not None and (tokenizer is not None or html is not None or exact):
+        raise MaskwrightError("--then asks one question, without --tokenizer, --html and --exact: leave these out")
+    if tree is not None and (tokenizer is None or then is not None or html is not None or exact):
+        raise MaskwrightError("--tree shows tokens: add --tokenizer, and leave out --then, --html and --exact")
+    loaded = options.read(grammar)
+    vocabulary = None if tokenizer is None else load_vocabulary(tokenizer)
+    if not isinstance(loaded, Grammar):
+        if any(x is not None for x in (then, drawing, html, check_certificates, tree)) or exact:
             raise MaskwrightError(
-                "only the engine exact gives certificates: add --engine exact, or leave out --certificates"
+                f"{grammar} is no grammar: --check-certificates, --then, --drawing, --tree, --html and --exact are for one; "
+                "leave them out"
             )
-        if check_certificates is not None and (drawing or then or tokenizer is not None or html is not None or exact):
-            raise MaskwrightError(
-                "--check-certificates checks a file, without --then, --drawing, --tokenizer, --html and --exact: leave these out"
-            )
-        if then is not None and (tokenizer is not None or html is not None or exact):
-            raise MaskwrightError("--then asks one question, without --tokenizer, --html and --exact: leave these out")
-        if tree is not None and (tokenizer is None or then is not None or html is not None or exact):
-            raise MaskwrightError("--tree shows tokens: add --tokenizer, and leave out --then, --html and --exact")
-        loaded = load_any(grammar, options)
-        vocabulary = None if tokenizer is None else load_vocabulary(tokenizer)
-        if not isinstance(loaded, Grammar):
-            if any(x is not None for x in (then, drawing, html, check_certificates, tree)) or exact:
-                raise MaskwrightError(
-                    f"{grammar} is no grammar: --check-certificates, --then, --drawing, --tree, --html and --exact are for one; "
-                    "leave them out"
-                )
-            _of_others(loaded, vocabulary, json_file)
-            return
-        if tree is not None and vocabulary is not None:
-            print(_drawn_tree(loaded, vocabulary, tree), end="")
-            return
-        if check_certificates is not None:
-            _check(loaded, check_certificates, json_file)
-            return
-        if then is not None:
-            question = ((after or ["START"])[0], then[0], jointly[0] if jointly else None)
-            _ask(loaded, question, engine or ENGINES, json_file, (draw, drawing), certificates)
-            return
-        if drawing is not None and draw != "entries":
-            write_text(drawing, render_grammar(loaded, str(draw), drawing))
-            Console().print(f"wrote {drawing}", highlight=False)
-            return
-        with progress_bars() as progress:
-            report = run(loaded, vocabulary, pairs=pairs, exact=exact, forecast=forecast, lint=lint, progress=progress)
-        if html is not None:
-            write_text(html, report.to_html())
-        if drawing is not None:
-            write_text(drawing, render_entries(report.facts))
-        if write_json(json_file, report.to_dict()):
-            _say(report, html, drawing, json_file)
+        _of_others(loaded, vocabulary, json_file)
+        return
+    if tree is not None and vocabulary is not None:
+        print(_drawn_tree(loaded, vocabulary, tree), end="")
+        return
+    if check_certificates is not None:
+        _check(loaded, check_certificates, json_file)
+        return
+    if then is not None:
+        question = ((after or ["START"])[0], then[0], jointly[0] if jointly else None)
+        _ask(loaded, question, engine or ENGINES, json_file, (draw, drawing), certificates)
+        return
+    if drawing is not None and draw != "entries":
+        write_text(drawing, render_grammar(loaded, str(draw), drawing))
+        say(f"wrote {drawing}")
+        return
+    with progress_bars() as progress:
+        report = run(loaded, vocabulary, pairs=pairs, exact=exact, forecast=forecast, lint=lint, progress=progress)
+    if html is not None:
+        write_text(html, report.to_html())
+    if drawing is not None:
+        write_text(drawing, render_entries(report.facts))
+    if write_json(json_file, report.to_dict()):
+        _show(report, html, drawing, json_file)
 
 
-def _say(report: Any, *paths: Path | None) -> None:
+def _show(report: Any, *paths: Path | None) -> None:
     """Print a report, and which files were written."""
-    console = Console()
-    console.print(report)
+    Console().print(report)
     for path in filter(None, paths):
-        console.print(f"wrote {path}", highlight=False)
+        say(f"wrote {path}")
 
 
 def _drawn_tree(grammar: Grammar, vocabulary: Vocabulary, state: str) -> str:
@@ -211,7 +169,7 @@ def _of_others(
     else:
         report = analyze_schema(constraint, vocabulary)
     if write_json(json_file, report.to_dict()):
-        _say(report, json_file)
+        _show(report, json_file)
 
 
 def _ask(
@@ -242,7 +200,7 @@ def _ask(
         write_text(drawing, render_question(answers.question, draw or "exploration", drawing))
     if write_json(json_file, answers.to_dict()) and to_read:
         shown = Group(answers, "", render_run(answers.question)) if draw == "run" else answers
-        _say(shown, drawing, None if answers.faults else certificates, json_file)
+        _show(shown, drawing, None if answers.faults else certificates, json_file)
     if answers.contradictions or answers.faults:
         raise typer.Exit(1)
 
@@ -251,6 +209,4 @@ def _check(grammar: Grammar, path: Path, json_file: Path | None) -> None:
     """Check a file of certificates."""
     from maskwright.report.certificates import check_certificates
 
-    checked = check_certificates(path, grammar)
-    if write_json(json_file, checked.to_dict()):
-        Console().print(str(checked), markup=False, highlight=False, soft_wrap=True)
+    show(check_certificates(path, grammar), json_file)

@@ -1,4 +1,4 @@
-"""What all commands use: the application, common options, error messages, progress, output."""
+"""What all commands use: messages, progress, output, and the stores that they are given."""
 
 from __future__ import annotations
 
@@ -12,214 +12,36 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import typer
+from rich import progress as bars
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from typer.core import TyperArgument, TyperGroup
 
 from maskwright.analysis.errors import MaskwrightError
-from maskwright.analysis.files import absolute, declare_outputs, keeping_inputs
-from maskwright.cli.constraints import GrammarOptions, check_is_store, is_composition, is_constraint, is_pipe, load_any
-from maskwright.version import version
+from maskwright.analysis.files import absolute, declare_outputs
+from maskwright.cli.constraints import GrammarOptions, check_is_store, is_composition, is_constraint, is_pipe
 
 if TYPE_CHECKING:
-    from maskwright.maskstore.vocabulary import Vocabulary
-    from maskwright.stores.sources import Constraint
     from maskwright.stores.store import AnyStore
 
 
-_PANELS = {
-    "Constraint": (*GrammarOptions._fields, "rules"),
-    "Model and tokenizer": ("model", "device", "tokenizer", "tokenizers"),
-    "Output": ("output", "html", "drawing", "draw", "certificates", "json_file"),
-}
-"""Heading in a command's help -> the parameters whose options stand under it. Others come before them."""
+def say(text: object, *, is_error: bool = False, style: str | None = None) -> None:
+    """Print a text as it is. is_error : to standard error."""
+    console = Console(stderr=is_error, soft_wrap=True, emoji=False)
+    console.print(str(text), markup=False, highlight=False, style=style)
 
 
-class _Commands(TyperGroup):
-    """The commands. What they do is shown whole, arguments by their names alone, and options in panels."""
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the first paragraph of each command's help."""
-        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
-        rows = [(name, " ".join((command.help or "").split("\n\n")[0].split())) for name, command in found if command]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """A command, or None. Newer typer would write GRAMMAR as ``{GRAMMAR}`` and ``GRAMMAR <str>``."""
-        found = super().get_command(ctx, cmd_name)
-        for each in () if found is None else found.params:
-            if isinstance(each, TyperArgument):
-                name = each.metavar if each.required else f"[{each.metavar}]"
-                vars(each).update(get_usage_pieces=lambda _, name=name: [name], display_type_rich=lambda **_: None)
-        if found is not None:
-            vars(found).update(format_options=partial(_write_options, found))
-        return found
-
-
-def _write_options(command: Any, ctx: Any, formatter: Any) -> None:
-    """Write a command's arguments, then its options under their headings."""
-    panels: dict[str, list[Any]] = {"Arguments": [], "Options": [], **{name: [] for name in _PANELS}}
-    for each in command.get_params(ctx):
-        if (row := each.get_help_record(ctx)) is not None:
-            of_option = next((name for name, names in _PANELS.items() if each.name in names), "Options")
-            panels["Arguments" if isinstance(each, TyperArgument) else of_option].append(row)
-    for name, rows in panels.items():
-        if rows:
-            with formatter.section(name):
-                formatter.write_dl(rows)
-
-
-app = typer.Typer(
-    name="maskwright",
-    cls=_Commands,
-    help="Masks for language models that must write code or JSON, from grammars, schemas and patterns.",
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-
-
-def _version(is_asked: bool) -> None:
-    if is_asked:
-        sys.stdout.write(f"maskwright {version()}\n")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    show_version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
-    ] = False,
-) -> None:
-    """What may come before a command."""
-
-
-def _names_of_grammars(incomplete: str) -> list[str]:
-    """Shell completion for GRAMMAR: names of the library's grammars, folders, and files by suffix."""
-    from maskwright.analysis.loading.names import known_grammars
-
-    suffixes = (".lark", ".json", ".gbnf", ".ebnf")
-    return [name for name in known_grammars() if name.startswith(incomplete)] + _files(incomplete, suffixes)
-
-
-def _names_of_tokenizers(incomplete: str) -> list[str]:
-    """Shell completion for --tokenizer: built-in names, folders and files."""
-    from maskwright.maskstore.vocabulary.vocabulary import BUILT_IN
-
-    return [name for name in BUILT_IN if name.startswith(incomplete)] + _files(incomplete)
-
-
-def _files(incomplete: str, suffix: str | tuple[str, ...] = "") -> list[str]:
-    """The folders, and the files with one of some suffixes, whose paths begin with `incomplete`."""
-    found = sorted(glob.glob(f"{glob.escape(incomplete)}*"))
-    return [
-        path + "/" if os.path.isdir(path) else path for path in found if os.path.isdir(path) or path.endswith(suffix)
-    ]
-
-
-def _tokenizer(value: str | None) -> str | None:
-    if value is not None and value.startswith("-"):
-        raise typer.BadParameter(f"its value is missing: the next word is {value}; name a tokenizer behind it")
-    return value
-
-
-GrammarArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="GRAMMAR",
-        autocompletion=_names_of_grammars,
-        help="A built-in grammar (python, json, c, ...), a .lark file, or lark:NAME for a grammar of Lark's own wheel. "
-        "A command with the option --from also takes a JSON schema (a .json file), a .gbnf or .ebnf file, or the text itself.",
-    ),
-]
-GrammarOrStoreArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="GRAMMAR",
-        autocompletion=_names_of_grammars,
-        help="A grammar (python, json, ..., a .lark file), a JSON schema (.json), or what --from says, with --tokenizer; or the file of "
-        "a store that was built of one.",
-    ),
-]
-
-
-def _of_tokenizer(needed: str = "") -> Any:
-    known = "mistral-7b-v0.1, mistral-7b-v0.3, tekken, python-tiny"
-    files = "a tokenizer.json, *.model, tekken*.json or *.tiktoken file or a folder with one"
-    said = f"A built-in name ({known}), or a path to {files}. {needed}".strip()
-    names = {"metavar": "T", "callback": _tokenizer, "autocompletion": _names_of_tokenizers}
-    return typer.Option("--tokenizer", "-t", help=said, **names)  # type: ignore[arg-type]
-
-
-TokenizerOption = Annotated[str | None, _of_tokenizer()]
-NeededTokenizerOption = Annotated[str | None, _of_tokenizer("Required for a grammar or a schema; a store has its own.")]
-SuffixOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--suffix",
-        metavar=".EXT",
-        help="Suffix of the files in folders; may be repeated. By default what the grammar or schema suggests, else all files.",
-    ),
-]
-FieldOption = Annotated[
-    str, typer.Option("--field", metavar="NAME", help="The member of a JSON record that is its text.")
-]
-LimitOption = Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="At most this many texts.")]
-RulesOption = Annotated[
-    Literal["normalised", "lark"],
-    typer.Option(
-        "--rules",
-        help="Lexing nfa: the form of the rules by which always legal entries are found; normalised finds more.",
-    ),
-]
-JsonOption = Annotated[
-    Path | None, typer.Option("--json", metavar="FILE", help="Write the facts as JSON; - for standard output.")
-]
-RefreshOption = Annotated[bool, typer.Option("--refresh", help="Build anew even if the cache holds the store.")]
-
-
-@contextmanager
-def clean_errors() -> Iterator[None]:
-    """Turn the errors that users can cause into a message and exit code 2, and Ctrl-C into 130.
-
-    The message goes to standard error. Inside this context `check_writable` declares the outputs;
-    a declared output cannot be read as an input.
-
-    Raises: typer.Exit with code 2 for a MaskwrightError or a MemoryError, with 130 for a
-        KeyboardInterrupt.
-    """
-    try:
-        with keeping_inputs():
-            yield
-    except MaskwrightError as error:
-        said = str(error).replace("open (close=False)", "open (--no-close)").replace("by lenient=True", "by --lenient")
-        Console(stderr=True, soft_wrap=True).print(f"error: {said}", markup=False, highlight=False, style="red")
-        raise typer.Exit(2) from None
-    except MemoryError as error:
-        said = f": {error}" if str(error) else ""
-        Console(stderr=True, soft_wrap=True).print(
-            f"error: there is not enough memory{said}; nothing was written", markup=False, highlight=False, style="red"
-        )
-        raise typer.Exit(2) from None
-    except KeyboardInterrupt:
-        Console(stderr=True).print("interrupted; nothing was written")
-        raise typer.Exit(130) from None
+def show(report: Any, json_file: Path | None, passed: bool = True) -> None:
+    """Print a report, or write it as JSON. One that has not passed ends the command with exit code 1."""
+    if write_json(json_file, report.to_dict()):
+        if hasattr(report, "__rich_console__"):
+            Console().print(report)
+        else:
+            say(report)
+    if not passed:
+        raise typer.Exit(1)
 
 
 @contextmanager
@@ -229,23 +51,17 @@ def progress_bars() -> Iterator[Any]:
     It draws nothing if standard error is no terminal.
     """
     console = Console(stderr=True)
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
-        tasks: dict[str, TaskID] = {}
-        preparing = bars.add_task("preparing", total=None)
+    columns = (bars.SpinnerColumn(), bars.TextColumn("{task.description}"), bars.BarColumn(), bars.MofNCompleteColumn())
+    times = (bars.TimeElapsedColumn(), bars.TimeRemainingColumn())
+    with bars.Progress(*columns, *times, console=console, transient=True, disable=not console.is_terminal) as shown:
+        tasks: dict[str, bars.TaskID] = {}
+        preparing = shown.add_task("preparing", total=None)
 
         def report(what: str, done: int, total: int) -> None:
-            bars.update(preparing, visible=False)
-            if what not in tasks or bars.tasks[tasks[what]].finished:
-                tasks[what] = bars.add_task(what)
-            bars.update(tasks[what], completed=done, total=total)
+            shown.update(preparing, visible=False)
+            if what not in tasks or shown.tasks[tasks[what]].finished:
+                tasks[what] = shown.add_task(what)
+            shown.update(tasks[what], completed=done, total=total)
 
         yield report
 
@@ -383,6 +199,15 @@ def files_of_reference(reference: str | None) -> list[str]:
     return [reference.partition(":")[2], *words]
 
 
+def check_reference(reference: str | None, seconds: float = 10.0) -> None:
+    """Check that a reference parser can be started; None: there is none. Raises: as `make_reference`."""
+    from maskwright.validation.references import make_reference
+
+    judge = None if reference is None else make_reference(reference, seconds)
+    if judge is not None:
+        judge.close()
+
+
 def standard_input() -> Any:
     """Standard input as a binary stream.
 
@@ -391,16 +216,6 @@ def standard_input() -> Any:
     if sys.stdin is None:
         raise MaskwrightError("standard input is closed")
     return sys.stdin.buffer
-
-
-def load_inputs(grammar: str, tokenizer: str | None, options: GrammarOptions) -> tuple[Constraint, Vocabulary | None]:
-    """The grammar, schema or pattern, and the vocabulary of the tokenizer if one is given.
-
-    Raises: as `GrammarOptions.load_constraint` and `load_vocabulary`.
-    """
-    from maskwright.maskstore.vocabulary import load_vocabulary
-
-    return options.load_constraint(grammar), None if tokenizer is None else load_vocabulary(tokenizer)
 
 
 def load_file(source: str) -> AnyStore:
@@ -449,31 +264,33 @@ def load_or_build_store(
             raise MaskwrightError(f"{source} is a grammar, not a store: name the tokenizer (--tokenizer)")
         check_is_store(source, options)
         return load_file(source)
+    found: AnyStore = build_or_find(options.load_constraint(source), tokenizer, rules, refresh)
+    return found
+
+
+def build_or_find(constraint: Any, tokenizer: str, rules: Any = "normalised", refresh: bool = False) -> Any:
+    """The store of a constraint or a composition. rules, refresh : as of `load_or_build_store`.
+
+    Raises: as `load_vocabulary` and `cached_store`.
+    """
+    from maskwright.maskstore.vocabulary import load_vocabulary
     from maskwright.stores.cache import cached_store
 
-    grammar, vocabulary = load_inputs(source, tokenizer, options)
-    assert vocabulary is not None
+    vocabulary = load_vocabulary(tokenizer)
     with progress_bars() as progress:
-        given: Any = grammar
-        found: AnyStore = cached_store(given, vocabulary, rules=rules, progress=progress, refresh=refresh)
-        return found
+        return cached_store(constraint, vocabulary, rules=rules, progress=progress, refresh=refresh)
 
 
 def load_any_store(source: str, tokenizer: str | None, options: GrammarOptions, refresh: bool = False) -> Any:
     """The store as of `load_or_build_store`, whose tokenizer a store file does not need; or that of a composition.
 
-    Raises: MaskwrightError if no tokenizer is given; as `load_or_build_store`, `load_any`, `cached_store`.
+    Raises: MaskwrightError if no tokenizer is given; as `load_or_build_store` and `GrammarOptions.read`.
     """
     if not is_composition(source, options):
         named = tokenizer if is_constraint(source, options) else None
         return load_or_build_store(source, named, options, refresh=refresh)
-    from maskwright.maskstore.vocabulary import load_vocabulary
-    from maskwright.stores.cache import cached_store
-
     if tokenizer is None:
         raise MaskwrightError(
             f"{source} names parts of other languages, of which tokens make texts: name the tokenizer (--tokenizer)"
         )
-    found: Any = load_any(source, GrammarOptions())
-    with progress_bars() as progress:
-        return cached_store(found, load_vocabulary(tokenizer), progress=progress, refresh=refresh)
+    return build_or_find(options.read(source), tokenizer, refresh=refresh)

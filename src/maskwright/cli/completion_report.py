@@ -10,9 +10,8 @@ from rich.text import Text
 
 if TYPE_CHECKING:
     from maskwright.decoding.generation import Completion
-    from maskwright.stores.composed_store import ComposedStore
+    from maskwright.serving.requests import RequestStore
     from maskwright.stores.schema_store import SchemaStore
-    from maskwright.stores.store import Store
 
 REASONS = {
     "end": "the model ended it",
@@ -24,9 +23,7 @@ REASONS = {
 """Reason why a completion ended -> words for the summary."""
 
 
-def facts_of(
-    prompt: str, found: Completion, reference: str | None, store: Store | SchemaStore | ComposedStore
-) -> dict[str, Any]:
+def facts_of(prompt: str, found: Completion, reference: str | None, store: RequestStore) -> dict[str, Any]:
     """What is said of a completion, JSON-ready."""
     from maskwright.stores.schema_store import SchemaStore
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import stat
-from collections.abc import Callable, Iterable
-from functools import cache, wraps
+from functools import cache
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args, get_type_hints
-
-import typer
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.files import is_tensors
@@ -34,111 +30,50 @@ _SUFFIXES: dict[str, Syntax] = {".lark": "lark", ".json": "schema", ".gbnf": "gb
 
 
 class GrammarOptions(NamedTuple):
-    """The options that say how a grammar or a schema is read; `takes_options` gives them to a command.
+    """The options that say how a grammar or a schema is read. None stands for the default.
 
-    The first six are arguments of `load_grammar`; those from `style` on are of
-    `load_schema`. None stands for the default.
+    The first six are arguments of `load_grammar`; those from `style` on are of `load_schema`. What
+    stands here of each is its help, see `command`.
+
+    start RULE : The start symbol.
+    lexing : How a text is cut into lexemes: contextual, the longest that the parser can take; longest, the longest of all; nfa, in
+        every way that the terminals allow, for analysis only: it is slow. By default as the grammar says, else contextual.
+    reserved : Lexing contextual: which string literals are never names, even where only a name may stand: none, words, or all that
+        a pattern matches too. By default as the grammar says, else none.
+    conflicts : What the parser does with LALR conflicts: follow all, or shift as Lark does. By default as the grammar says, else
+        all where one lexer can serve all parses.
+    soft KEYWORD : A keyword of the grammar that may be a name too, as match in Python; may be repeated. By default as the grammar
+        says.
+    restrict NAME[=VALUE] : A restriction of style or safety, such as no_comments, function_name=[a-z_]+ or imports=os,numpy.* for
+        python, or a bound on a terminal's lexemes, length:STRING=..80; may be given again. An unknown name lists those of the
+        grammar.
+    syntax --from : What the constraint is written in. By default the file's suffix says it (.lark, .json, .gbnf, .ebnf), then the
+        text; choice: one text a line.
+    style S : How a schema's JSON is written: natural, compact, json.dumps, indent2 or any. By default natural.
+    whitespace W : Of a schema's texts: natural, compact, json.dumps, indent2 (or another number of blanks), any, at most so many
+        characters in a row, or a regular expression. By default as the style has it.
+    key_order : Of a schema's texts: any, or that of the schema's properties. By default any.
+    escapes : Of a schema's strings and keys: natural, as json.dumps writes them; minimal, only those that JSON wants; any of
+        JSON's. By default as the style has it.
+    no_additional_properties : Of a schema's objects that list properties: no others, unless it allows them.
+    lenient : Leave out of a schema what no mask can say exactly, and say what.
+    documents FOLDER : The documents that a schema refers to: .json files, known by their $id and by their path.
     """
 
-    start: Annotated[str | None, typer.Option("--start", metavar="RULE", help="The start symbol.")] = None
-    lexing: Annotated[
-        Literal["longest", "contextual", "nfa"] | None,
-        typer.Option(
-            "--lexing",
-            help="How a text is cut into lexemes: contextual, the longest that the parser can take; longest, the longest of all; nfa, in "
-            "every way that the terminals allow, for analysis only: it is slow. By default as the grammar says, else contextual.",
-        ),
-    ] = None
-    reserved: Annotated[
-        Literal["none", "words", "all"] | None,
-        typer.Option(
-            "--reserved",
-            help="Lexing contextual: which string literals are never names, even where only a name may stand: none, words, or all that a "
-            "pattern matches too. By default as the grammar says, else none.",
-        ),
-    ] = None
-    conflicts: Annotated[
-        Literal["all", "shift"] | None,
-        typer.Option(
-            "--conflicts",
-            help="What the parser does with LALR conflicts: follow all, or shift as Lark does. By default as the grammar "
-            "says, else all where one lexer can serve all parses.",
-        ),
-    ] = None
-    soft: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--soft",
-            metavar="KEYWORD",
-            help="A keyword of the grammar that may be a name too, as match in Python; may be repeated. By default as the grammar says.",
-        ),
-    ] = None
-    restrict: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--restrict",
-            metavar="NAME[=VALUE]",
-            help="A restriction of style or safety, such as no_comments, function_name=[a-z_]+ or imports=os,numpy.* for python, "
-            "or a bound on a terminal's lexemes, length:STRING=..80; may be given again. An unknown name lists those of the grammar.",
-        ),
-    ] = None
-    syntax: Annotated[
-        Syntax | None,
-        typer.Option(
-            "--from",
-            help="What the constraint is written in. By default the file's suffix says it (.lark, .json, .gbnf, .ebnf), then the text; "
-            "choice: one text a line.",
-        ),
-    ] = None
-    style: Annotated[
-        str | None,
-        typer.Option(
-            "--style",
-            metavar="S",
-            help="How a schema's JSON is written: natural, compact, json.dumps, indent2 or any. By default natural.",
-        ),
-    ] = None
-    whitespace: Annotated[
-        str | None,
-        typer.Option(
-            "--whitespace",
-            metavar="W",
-            help="Of a schema's texts: natural, compact, json.dumps, indent2 (or another number of blanks), any, at most so many "
-            "characters in a row, or a regular expression. By default as the style has it.",
-        ),
-    ] = None
-    key_order: Annotated[
-        Literal["any", "schema"] | None,
-        typer.Option(
-            "--key-order", help="Of a schema's texts: any, or that of the schema's properties. By default any."
-        ),
-    ] = None
-    escapes: Annotated[
-        Literal["natural", "minimal", "any"] | None,
-        typer.Option(
-            "--escapes",
-            help="Of a schema's strings and keys: natural, as json.dumps writes them; minimal, only those that JSON wants; any of JSON's. "
-            "By default as the style has it.",
-        ),
-    ] = None
-    no_additional_properties: Annotated[
-        bool,
-        typer.Option(
-            "--no-additional-properties",
-            help="Of a schema's objects that list properties: no others, unless it allows them.",
-        ),
-    ] = False
-    lenient: Annotated[
-        bool, typer.Option("--lenient", help="Leave out of a schema what no mask can say exactly, and say what.")
-    ] = False
-    documents: Annotated[
-        Path | None,
-        typer.Option(
-            "--documents",
-            metavar="FOLDER",
-            help="The documents that a schema refers to: .json files, known by their $id and by their path.",
-        ),
-    ] = None
+    start: str | None = None
+    lexing: Literal["longest", "contextual", "nfa"] | None = None
+    reserved: Literal["none", "words", "all"] | None = None
+    conflicts: Literal["all", "shift"] | None = None
+    soft: list[str] | None = None
+    restrict: list[str] | None = None
+    syntax: Syntax | None = None
+    style: str | None = None
+    whitespace: str | None = None
+    key_order: Literal["any", "schema"] | None = None
+    escapes: Literal["natural", "minimal", "any"] | None = None
+    no_additional_properties: bool = False
+    lenient: bool = False
+    documents: Path | None = None
 
     def load(self, source: str) -> Grammar:
         """The grammar in Lark that a command's argument names, read with these options.
@@ -186,7 +121,7 @@ class GrammarOptions(NamedTuple):
         """
         from maskwright.analysis.composition import Composition
 
-        found = self.read(source)
+        found = self.load(source) if syntax_of(source, self) == "lark" else self.read(source)
         if isinstance(found, Composition):
             raise MaskwrightError(
                 f"{source} has other languages inside ({found.parts[0].name}), which this command does not read; "
@@ -195,11 +130,15 @@ class GrammarOptions(NamedTuple):
         return found
 
     def read(self, source: str) -> Constraint | Composition:
-        """The grammar, schema, pattern or composition of llguidance's dialect that is named.
+        """The grammar, schema, pattern or composition that a command's argument names.
 
-        Raises: as `load_grammar`, `load_schema`, `load_regex` and `read_constraint`; MaskwrightError
-        for options that are for another kind.
+        Raises: as `load_grammar`, `load_schema`, `load_regex`, `read_constraint` and
+        `read_composition`; MaskwrightError for options that are for another kind.
         """
+        if is_composition(source, self):
+            from maskwright.analysis.composition import read_composition
+
+            return read_composition(path_or_text(source))
         syntax = syntax_of(source, self)
         if syntax == "lark":
             return self.load(source)
@@ -228,54 +167,6 @@ class GrammarOptions(NamedTuple):
 DEFAULTS = GrammarOptions()
 
 
-def takes_options(
-    names: Iterable[str] = GrammarOptions._fields,
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command options: its parameter that is a `GrammarOptions` becomes these fields of it.
-
-    names : of the fields.
-    """
-    hints = get_type_hints(GrammarOptions, include_extras=True)
-    fields = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=getattr(DEFAULTS, name), annotation=hints[name])
-        for name in names
-    ]
-
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        before = inspect.signature(command, eval_str=True).parameters.values()
-        (given,) = (each.name for each in before if each.annotation is GrammarOptions)
-        after = [
-            one.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-            for each in before
-            for one in (fields if each.name == given else [each])
-        ]
-
-        @wraps(command)
-        def run(**arguments: Any) -> None:
-            options = {each.name: arguments.pop(each.name) for each in fields}
-            command(**arguments, **{given: GrammarOptions(**options)})
-
-        vars(run).update(
-            __signature__=inspect.Signature(after), __annotations__={each.name: each.annotation for each in after}
-        )
-        return run
-
-    return decorate
-
-
-def load_any(source: str, options: GrammarOptions) -> Constraint | Composition:
-    """What a command's argument names: a grammar, a schema, a pattern, or a composition of them.
-
-    Raises: as `GrammarOptions.read` and `read_composition`; MaskwrightError for options that a
-        composition does not take.
-    """
-    if not is_composition(source, options):
-        return options.read(source)
-    from maskwright.analysis.composition import read_composition
-
-    return read_composition(path_or_text(source))
-
-
 def is_composition(source: str, options: GrammarOptions) -> bool:
     """Whether an argument is a Lark file that names parts of other languages.
 
@@ -285,16 +176,6 @@ def is_composition(source: str, options: GrammarOptions) -> bool:
         return False
     options.refuse((*OF_LARK, *OF_SCHEMAS), source, "read with options, since it names parts of other languages")
     return True
-
-
-def may_be_composition(source: str, options: GrammarOptions) -> bool:
-    """Whether `load_any` may find a composition: a Lark file with parts, or llguidance's dialect.
-
-    Raises: as `is_composition`.
-    """
-    if is_composition(source, options):
-        return True
-    return is_constraint(source, options) and syntax_of(source, options) == "llguidance"
 
 
 def names_parts(source: str) -> bool:

@@ -3,33 +3,18 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
-from rich.console import Console
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.files import MAX_TEXT, read_file_bytes, read_stream
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.cli.common import (
-    GrammarOrStoreArgument,
-    JsonOption,
-    RefreshOption,
-    TokenizerOption,
-    app,
-    check_writable,
-    clean_errors,
-    load_any_store,
-    load_inputs,
-    load_or_build_store,
-    standard_input,
-    write_json,
-)
-from maskwright.cli.constraints import DEFAULTS, GrammarOptions, is_composition, is_constraint, takes_options
+from maskwright.cli.command import command
+from maskwright.cli.common import check_writable, load_any_store, show, standard_input
+from maskwright.cli.constraints import DEFAULTS, GrammarOptions, is_composition, is_constraint
 
 if TYPE_CHECKING:
     from maskwright.decoding.explain.explanation import Explanation
-    from maskwright.stores.sources import Constraint
 
 _EPILOG = """Examples: maskwright explain lark:python --text script.py
 
@@ -44,62 +29,50 @@ _MARKS = {b"\xff\xfe\x00\x00": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UT
 """Byte order mark -> encoding; UTF-32 comes before the UTF-16 mark that it begins with."""
 
 
-@app.command(epilog=_EPILOG)
-@takes_options()
+@command(epilog=_EPILOG)
 def explain(
-    store: GrammarOrStoreArgument,
-    text: Annotated[
-        str | None,
-        typer.Option(
-            "--text", metavar="FILE", help="The text's file; - for standard input. With --token, by default no text."
-        ),
-    ] = None,
-    token: Annotated[
-        str | None,
-        typer.Option(
-            "--token", metavar="T", help="""A token after the text: its id, or its text in quotes: --token "' def'"."""
-        ),
-    ] = None,
-    tokenizer: TokenizerOption = None,
+    store: str,
+    *,
+    text: str | None = None,
+    token: str | None = None,
+    tokenizer: str | None = None,
     options: GrammarOptions = DEFAULTS,
-    refresh: RefreshOption = False,
-    json_file: JsonOption = None,
+    refresh: bool = False,
+    json_file: Path | None = None,
 ) -> None:
     """Why a token may not come after a text, or where a text goes wrong, and what could stand there.
 
     One of --text and --token is needed.
-    """
-    with clean_errors():
-        check_writable(json_file, inputs=(store, "/dev/stdin" if text == "-" else text, tokenizer))
-        if text is None and token is None:
-            raise MaskwrightError("nothing to explain: give a text (--text FILE, or - for standard input) or a token")
-        data = b"" if text is None else _read(text)
-        wanted = None if token is None else _token(token)
-        constraint, compiled = (
-            (None, load_any_store(store, tokenizer, options, refresh))
-            if is_composition(store, options)
-            else _load(store, tokenizer, options, refresh)
-        )
-        if isinstance(wanted, int):
-            if compiled is None:
-                raise MaskwrightError(
-                    f"token {wanted} is an id, but no tokenizer is given: name it (--tokenizer), or write the token's text in quotes"
-                )
-            if wanted >= compiled.vocabulary.size:
-                raise MaskwrightError(
-                    f"token {wanted} is out of range: the vocabulary has the ids 0 to {compiled.vocabulary.size - 1}"
-                )
-        if compiled is None:
-            assert not isinstance(wanted, int)
-            found = _without_store(constraint, data, wanted)
-        else:
-            from maskwright.decoding.engines import explain_after
 
-            found = explain_after(compiled, data, wanted)
-        if write_json(json_file, found.to_dict()):
-            Console(soft_wrap=True).print(found, highlight=False)
-    if not found.is_allowed:
-        raise typer.Exit(1)
+    text FILE : The text's file; - for standard input. With --token, by default no text.
+    token T : A token after the text: its id, or its text in quotes: --token "' def'".
+    """
+    check_writable(json_file, inputs=(store, "/dev/stdin" if text == "-" else text, tokenizer))
+    if text is None and token is None:
+        raise MaskwrightError("nothing to explain: give a text (--text FILE, or - for standard input) or a token")
+    data = b"" if text is None else _read(text)
+    wanted = None if token is None else _token(token)
+    if tokenizer is None and is_constraint(store, options) and not is_composition(store, options):
+        constraint = options.load_constraint(store)
+        if isinstance(wanted, int):
+            raise MaskwrightError(
+                f"token {wanted} is an id, but no tokenizer is given: name it (--tokenizer), or write the token's text in quotes"
+            )
+        found = _without_store(constraint, data, wanted)
+    else:
+        from maskwright.decoding.engines import explain_after
+        from maskwright.stores.store import EntryStore
+
+        compiled = load_any_store(store, tokenizer, options, refresh)
+        if isinstance(compiled, EntryStore):
+            raise MaskwrightError(
+                f"{store} is a store of lexing 'nfa', whose several hypotheses are not explained: export one with --lexing longest"
+            )
+        size = compiled.vocabulary.size
+        if isinstance(wanted, int) and wanted >= size:
+            raise MaskwrightError(f"token {wanted} is out of range: the vocabulary has the ids 0 to {size - 1}")
+        found = explain_after(compiled, data, wanted)
+    show(found, json_file, found.is_allowed)
 
 
 def _without_store(constraint: Any, data: bytes, wanted: bytes | None) -> Explanation:
@@ -113,19 +86,6 @@ def _without_store(constraint: Any, data: bytes, wanted: bytes | None) -> Explan
     if wanted is None:
         return explain_schema_text(texts, constraint.name, data)
     return explain_schema_token(texts, constraint.name, data, wanted)
-
-
-def _load(source: str, tokenizer: str | None, options: GrammarOptions, refresh: bool) -> tuple[Constraint | None, Any]:
-    """The store; without a store file and a tokenizer None, and the grammar or schema before it."""
-    from_text = is_constraint(source, options)
-    if from_text and tokenizer is None:
-        return load_inputs(source, None, options)[0], None
-    compiled = load_or_build_store(source, tokenizer if from_text else None, options, refresh=refresh)
-    if not hasattr(compiled, "engine"):
-        raise MaskwrightError(
-            f"{source} is a store of lexing 'nfa', whose several hypotheses are not explained: export one with --lexing longest"
-        )
-    return None, compiled
 
 
 def _read(source: str) -> bytes:

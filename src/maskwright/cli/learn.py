@@ -3,72 +3,60 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
-from rich.console import Console
+from typing import Any
 
 from maskwright.analysis.errors import MaskwrightError
-from maskwright.cli.common import (
-    FieldOption,
-    GrammarOrStoreArgument,
-    JsonOption,
-    LimitOption,
-    NeededTokenizerOption,
-    SuffixOption,
-    app,
-    check_writable,
-    clean_errors,
-    load_any_store,
-    progress_bars,
-    write_json,
+from maskwright.cli.command import NeededTokenizer, command
+from maskwright.cli.common import check_writable, load_any_store, progress_bars, say, write_json
+from maskwright.cli.constraints import DEFAULTS, OF_SCHEMAS, GrammarOptions
+
+
+@command(
+    epilog="Example: maskwright learn schema.json answers.jsonl --tokenizer MODEL -o answers.counts",
+    takes=("syntax", *OF_SCHEMAS),
 )
-from maskwright.cli.constraints import DEFAULTS, OF_SCHEMAS, GrammarOptions, takes_options
-
-
-@app.command(epilog="Example: maskwright learn schema.json answers.jsonl --tokenizer MODEL -o answers.counts")
-@takes_options(("syntax", *OF_SCHEMAS))
 def learn(
-    store: GrammarOrStoreArgument,
-    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Texts: files, folders, globs, .jsonl files.")],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where the counts are written.")],
-    tokenizer: NeededTokenizerOption = None,
-    suffixes: SuffixOption = None,
-    field: FieldOption = "text",
-    limit: LimitOption = None,
+    store: str,
+    paths: list[str],
+    *,
+    output: Path,
+    tokenizer: NeededTokenizer = None,
+    suffixes: list[str] | None = None,
+    field: str = "text",
+    limit: int | None = None,
     options: GrammarOptions = DEFAULTS,
-    json_file: JsonOption = None,
+    json_file: Path | None = None,
 ) -> None:
-    """Count which tokens come where in texts of a grammar: `maskwright complete --counts` then takes fewer passes of the model."""
-    with clean_errors():
-        from maskwright.decoding.generation import TokenCounts
-        from maskwright.maskstore.vocabulary.encoders import encoder_of
-        from maskwright.validation.corpus import check_paths, find_corpus, suffixes_of
+    """Count which tokens come where in texts of a grammar: `maskwright complete --counts` then takes fewer passes of the model.
 
-        if str(output) == "-":
-            raise MaskwrightError("counts are not written to standard output; name a file")
-        check_writable(output, json_file, inputs=(store, tokenizer, *paths))
-        check_paths(paths)
-        loaded = load_any_store(store, tokenizer, options)
-        encoder = encoder_of(loaded.vocabulary, tokenizer)
-        name = getattr(getattr(loaded, "grammar", None), "name", "")
-        own = suffixes_of(name)
-        corpus = find_corpus(paths, tuple(suffixes or (own and (*own, ".json", ".txt"))), field)
-        counts = TokenCounts(loaded.vocabulary)
-        facts = _learn(counts, loaded, encoder, corpus, limit)
-        if not facts["tokens"]:
-            raise MaskwrightError(
-                "no token of these texts is legal at its place, so there is nothing to count: is it the right grammar?"
-            )
-        counts.save(output)
-        if write_json(json_file, facts):
-            Console().print(
-                f"wrote {output}: {facts['tokens']:,} tokens of {facts['texts']:,} texts at {facts['places']:,} places; "
-                f"{facts['cut']:,} texts were legal only at their beginning, {facts['unreadable']:,} could not be read",
-                highlight=False,
-                markup=False,
-                soft_wrap=True,
-            )
+    paths PATH... : Texts: files, folders, globs, .jsonl files.
+    output -o FILE : Where the counts are written.
+    """
+    from maskwright.decoding.generation import TokenCounts
+    from maskwright.maskstore.vocabulary.encoders import encoder_of
+    from maskwright.validation.corpus import check_paths, find_corpus, suffixes_of
+
+    if str(output) == "-":
+        raise MaskwrightError("counts are not written to standard output; name a file")
+    check_writable(output, json_file, inputs=(store, tokenizer, *paths))
+    check_paths(paths)
+    loaded = load_any_store(store, tokenizer, options)
+    encoder = encoder_of(loaded.vocabulary, tokenizer)
+    name = getattr(getattr(loaded, "grammar", None), "name", "")
+    own = suffixes_of(name)
+    corpus = find_corpus(paths, tuple(suffixes or (own and (*own, ".json", ".txt"))), field)
+    counts = TokenCounts(loaded.vocabulary)
+    facts = _learn(counts, loaded, encoder, corpus, limit)
+    if not facts["tokens"]:
+        raise MaskwrightError(
+            "no token of these texts is legal at its place, so there is nothing to count: is it the right grammar?"
+        )
+    counts.save(output)
+    if write_json(json_file, facts):
+        say(
+            f"wrote {output}: {facts['tokens']:,} tokens of {facts['texts']:,} texts at {facts['places']:,} places; "
+            f"{facts['cut']:,} texts were legal only at their beginning, {facts['unreadable']:,} could not be read"
+        )
 
 
 def _learn(counts: Any, store: Any, encoder: Any, corpus: Any, limit: int | None) -> dict[str, int]:

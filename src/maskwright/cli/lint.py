@@ -2,32 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, cast
-
-import typer
-from rich.console import Console
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from maskwright.analysis.errors import EmptyLanguageError, MaskwrightError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.cli.common import (
-    GrammarArgument,
-    JsonOption,
-    TokenizerOption,
-    app,
-    check_writable,
-    clean_errors,
-    load_inputs,
-    write_json,
-)
-from maskwright.cli.constraints import (
-    DEFAULTS,
-    OF_LARK,
-    GrammarOptions,
-    is_composition,
-    path_or_text,
-    syntax_of,
-    takes_options,
-)
+from maskwright.cli.command import command
+from maskwright.cli.common import check_writable, show
+from maskwright.cli.constraints import DEFAULTS, OF_LARK, GrammarOptions, is_composition, path_or_text, syntax_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,47 +22,41 @@ _EPILOG = """Example: maskwright lint my.lark --tokenizer mistral-7b-v0.1 --json
 Exit codes: 0 no errors and no warnings; 1 there are some; 2 usage or bad input, such as a grammar that cannot be read; 130 interrupted."""
 
 
-@app.command(epilog=_EPILOG)
-@takes_options()
+@command(epilog=_EPILOG)
 def lint(
-    grammar: GrammarArgument,
-    tokenizer: TokenizerOption = None,
+    grammar: str,
+    *,
+    tokenizer: str | None = None,
     options: GrammarOptions = DEFAULTS,
-    allow: Annotated[
-        list[str] | None,
-        typer.Option("--allow", metavar="CODE", help="The code of a finding that is intended; may be given again."),
-    ] = None,
-    json_file: JsonOption = None,
+    allow: list[str] | None = None,
+    json_file: Path | None = None,
 ) -> None:
-    """Say what is wrong with a grammar, a JSON schema or a composition, and what that does to a decoder."""
-    with clean_errors():
-        from maskwright.lint import lint_grammar
+    """Say what is wrong with a grammar, a JSON schema or a composition, and what that does to a decoder.
 
-        check_writable(json_file, inputs=(grammar, tokenizer))
-        if syntax_of(grammar, options) == "schema":
-            report = _of_schema(grammar, tokenizer, options, allow or ())
-        elif is_composition(grammar, options):
-            from maskwright.lint.compositions import lint_composition
+    allow CODE : The code of a finding that is intended; may be given again.
+    """
+    from maskwright.lint import lint_grammar
 
-            is_file = grammar.endswith(".lark")
-            given = _vocabulary(tokenizer)
-            report = lint_composition(
-                path_or_text(grammar), given, file=grammar if is_file else None, allow=allow or ()
-            )
-        else:
-            try:
-                loaded, vocabulary = load_inputs(grammar, tokenizer, options)
-            except EmptyLanguageError as error:
-                # lint reports this as a finding; no check with a tokenizer applies then
-                loaded, vocabulary = cast("Grammar", error.grammar), None
-            if not isinstance(loaded, Grammar):
-                raise MaskwrightError(f"{grammar} is a pattern or a choice, in which there is nothing to lint")
-            is_file = grammar.endswith((".lark", ".gbnf", ".ebnf"))
-            report = lint_grammar(loaded, vocabulary, file=grammar if is_file else loaded.name, allow=allow or ())
-        if write_json(json_file, report.to_dict()):
-            Console(soft_wrap=True).print(str(report), markup=False, highlight=False)
-    if not report.passed:
-        raise typer.Exit(1)
+    check_writable(json_file, inputs=(grammar, tokenizer))
+    if syntax_of(grammar, options) == "schema":
+        report = _of_schema(grammar, tokenizer, options, allow or ())
+    elif is_composition(grammar, options):
+        from maskwright.lint.compositions import lint_composition
+
+        is_file = grammar.endswith(".lark")
+        given = _vocabulary(tokenizer)
+        report = lint_composition(path_or_text(grammar), given, file=grammar if is_file else None, allow=allow or ())
+    else:
+        try:
+            loaded, vocabulary = options.load_constraint(grammar), _vocabulary(tokenizer)
+        except EmptyLanguageError as error:
+            # lint reports this as a finding; no check with a tokenizer applies then
+            loaded, vocabulary = cast("Grammar", error.grammar), None
+        if not isinstance(loaded, Grammar):
+            raise MaskwrightError(f"{grammar} is a pattern or a choice, in which there is nothing to lint")
+        is_file = grammar.endswith((".lark", ".gbnf", ".ebnf"))
+        report = lint_grammar(loaded, vocabulary, file=grammar if is_file else loaded.name, allow=allow or ())
+    show(report, json_file, report.passed)
 
 
 def _of_schema(source: str, tokenizer: str | None, options: GrammarOptions, allow: Iterable[str]) -> Report:

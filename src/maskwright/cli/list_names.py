@@ -3,34 +3,35 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from maskwright.cli.common import JsonOption, app, check_writable, clean_errors, write_json
+from maskwright.cli.command import command
+from maskwright.cli.common import check_writable, write_json
 
 
-@app.command("list", epilog="Example: maskwright list --json -")
-def list_names(json_file: JsonOption = None) -> None:
+@command("list", epilog="Example: maskwright list --json -")
+def list_names(*, json_file: Path | None = None) -> None:
     """The grammars and tokenizers that have names: what GRAMMAR and --tokenizer take besides files."""
-    with clean_errors():
-        check_writable(json_file)
-        facts = {"grammars": _grammars(), "tokenizers": _tokenizers()}
-        if write_json(json_file, facts):
-            console = Console(highlight=False)
-            for title, column, rows in (
-                ("grammars", "language", [(each["name"], each["language"]) for each in facts["grammars"]]),
-                ("tokenizers", "from", [(each["name"], _origin(each)) for each in facts["tokenizers"]]),
-            ):
-                table = Table(box=None, pad_edge=False)
-                table.add_column(title, no_wrap=True)
-                table.add_column(column, overflow="fold")
-                for name, said in rows:
-                    table.add_row(Text(name), Text(said))
-                console.print(table)
-                console.print()
+    check_writable(json_file)
+    facts = {"grammars": _grammars(), "tokenizers": _tokenizers()}
+    if write_json(json_file, facts):
+        console = Console(highlight=False)
+        for title, column, rows in (
+            ("grammars", "language", [(each["name"], each["language"]) for each in facts["grammars"]]),
+            ("tokenizers", "from", [(each["name"], _origin(each)) for each in facts["tokenizers"]]),
+        ):
+            table = Table(box=None, pad_edge=False)
+            table.add_column(title, no_wrap=True)
+            table.add_column(column, overflow="fold")
+            for name, said in rows:
+                table.add_row(Text(name), Text(said))
+            console.print(table)
+            console.print()
 
 
 def _grammars() -> list[dict[str, Any]]:

@@ -9,10 +9,8 @@ import threading
 import webbrowser
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from maskwright.analysis.errors import MaskwrightError
-from maskwright.cli.common import app, clean_errors
+from maskwright.cli.command import command
 
 if TYPE_CHECKING:
     from maskwright.playground.server import PlaygroundServer
@@ -25,46 +23,39 @@ MEMORY = 6 << 30
 """The most bytes of memory that a worker may ask for, where that can be limited."""
 
 
-@app.command(epilog=_EPILOG)
+@command(epilog=_EPILOG)
 def playground(
-    tokenizer: Annotated[
-        str,
-        typer.Option(
-            "--tokenizer", "-t", metavar="T", help="A built-in name, or a path to a tokenizer's file or folder."
-        ),
-    ] = "python-tiny",
-    port: Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="0 for any that is free.")] = 0,
-    host: Annotated[
-        str,
-        typer.Option(
-            "--host", metavar="H", help="The address to listen at. Others than loopback let other machines in."
-        ),
-    ] = "127.0.0.1",
-    seconds: Annotated[
-        float,
-        typer.Option("--seconds", metavar="S", min=1, max=3600, help="The most CPU seconds that an answer may take."),
-    ] = 30.0,
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="Open no browser; the address is printed.")] = False,
+    *,
+    tokenizer: str = "python-tiny",
+    port: Annotated[int, {"min": 0, "max": 65535}] = 0,
+    host: str = "127.0.0.1",
+    seconds: Annotated[float, {"min": 1, "max": 3600}] = 30.0,
+    no_browser: bool = False,
 ) -> None:
-    """Serve a page on this machine to try a grammar, a schema or a pattern: its masks, endings and findings."""
-    with clean_errors():
-        from maskwright.maskstore.vocabulary import load_vocabulary
-        from maskwright.playground.pool import AnswerPool
-        from maskwright.playground.server import PlaygroundServer
+    """Serve a page on this machine to try a grammar, a schema or a pattern: its masks, endings and findings.
 
-        load_vocabulary(tokenizer)  # what is wrong with it is said now
-        pool = AnswerPool(tokenizer, seconds, MEMORY)
+    tokenizer -t T : A built-in name, or a path to a tokenizer's file or folder.
+    port N : 0 for any that is free.
+    host H : The address to listen at. Others than loopback let other machines in.
+    seconds S : The most CPU seconds that an answer may take.
+    no_browser : Open no browser; the address is printed.
+    """
+    from maskwright.maskstore.vocabulary import load_vocabulary
+    from maskwright.playground.server import AnswerPool, PlaygroundServer
+
+    load_vocabulary(tokenizer)  # what is wrong with it is said now
+    pool = AnswerPool(tokenizer, seconds, MEMORY)
+    try:
         try:
-            try:
-                server = PlaygroundServer(pool, host, port)
-            except (OSError, UnicodeError, OverflowError) as error:
-                said = getattr(error, "strerror", None) or str(error)
-                raise MaskwrightError(
-                    f"the playground cannot listen at {host}, port {port}: {said}; name another --port or --host"
-                ) from None
-            _serve(server, no_browser)
-        finally:
-            pool.close()
+            server = PlaygroundServer(pool, host, port)
+        except (OSError, UnicodeError, OverflowError) as error:
+            said = getattr(error, "strerror", None) or str(error)
+            raise MaskwrightError(
+                f"the playground cannot listen at {host}, port {port}: {said}; name another --port or --host"
+            ) from None
+        _serve(server, no_browser)
+    finally:
+        pool.close()
 
 
 def _serve(server: PlaygroundServer, no_browser: bool) -> None:

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from rich.console import Console
 
-from maskwright.cli.common import JsonOption, app, check_writable, clean_errors, write_json
-from maskwright.cli.constraints import (
-    DEFAULTS,
-    GrammarOptions,
-    load_any,
-    option_of,
-    path_or_text,
-    syntax_of,
-    takes_options,
-)
+from maskwright.cli.command import command
+from maskwright.cli.common import check_writable, show
+from maskwright.cli.constraints import DEFAULTS, GrammarOptions, option_of, path_or_text, syntax_of, text_of
 
 if TYPE_CHECKING:
     from maskwright.servecheck.runtimes import Asked
@@ -27,52 +20,35 @@ _EPILOG = """Example: maskwright serve-check models/qwen --grammar answer.json
 Exit codes: 0 fit to serve; 1 something is wrong; 2 usage or bad input; 130 interrupted."""
 
 
-@app.command("serve-check", epilog=_EPILOG)
-@takes_options()
+@command("serve-check", epilog=_EPILOG)
 def serve_check(
-    model: Annotated[
-        str,
-        typer.Argument(metavar="MODEL_FOLDER", help="A model's folder, as save_pretrained writes it; or a .gguf file."),
-    ],
-    grammar: Annotated[
-        str,
-        typer.Option(
-            "--grammar", "-g", metavar="G", help="A grammar, a JSON schema, a pattern (--from regex) or a composition."
-        ),
-    ],
+    model: str,
+    *,
+    grammar: str,
     options: GrammarOptions = DEFAULTS,
-    tokens: Annotated[
-        int,
-        typer.Option(
-            "--tokens",
-            metavar="N",
-            min=0,
-            max=1000,
-            help="How many tokens the model writes, if there is one; 0 for none.",
-        ),
-    ] = 8,
-    json_file: JsonOption = None,
+    tokens: Annotated[int, {"min": 0, "max": 1000}] = 8,
+    json_file: Path | None = None,
 ) -> None:
-    """Check a model's folder before it is served: tokens, ends, padding, the store, and what each installed runtime would do."""
-    with clean_errors():
-        from maskwright.servecheck import check_serving
+    """Check a model's folder before it is served: tokens, ends, padding, the store, and what each installed runtime would do.
 
-        check_writable(json_file, inputs=(grammar,), model=model)
-        constraint: Any = load_any(grammar, options)
-        asked, text = _request(grammar, options)
-        console = Console(stderr=True)
-        with console.status("reading") as status:
-            report = check_serving(model, constraint, asked, text, tokens, lambda what: status.update(what))
-        if write_json(json_file, report.to_dict()):
-            Console(soft_wrap=True).print(str(report), markup=False, highlight=False)
-    if not report.passed:
-        raise typer.Exit(1)
+    model MODEL_FOLDER : A model's folder, as save_pretrained writes it; or a .gguf file.
+    grammar -g G : A grammar, a JSON schema, a pattern (--from regex) or a composition.
+    tokens N : How many tokens the model writes, if there is one; 0 for none.
+    """
+    from maskwright.servecheck import check_serving
+
+    check_writable(json_file, inputs=(grammar,), model=model)
+    constraint: Any = options.read(grammar)
+    asked, text = _request(grammar, options)
+    console = Console(stderr=True)
+    with console.status("reading") as status:
+        report = check_serving(model, constraint, asked, text, tokens, lambda what: status.update(what))
+    show(report, json_file, report.passed)
 
 
 def _request(source: str, options: GrammarOptions) -> tuple[Asked, str]:
     """How a server's request brings a constraint, and its text there."""
     from maskwright.analysis.loading.names import known_grammars
-    from maskwright.cli.constraints import text_of
     from maskwright.servecheck.runtimes import Asked
 
     syntax = syntax_of(source, options)

@@ -2,79 +2,71 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
-from rich.console import Console
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from maskwright.analysis.errors import MaskwrightError
-from maskwright.cli.common import JsonOption, app, check_writable, clean_errors, progress_bars, write_json
-from maskwright.cli.constraints import DEFAULTS, OF_LARK, GrammarOptions, load_any, takes_options
+from maskwright.cli.command import command
+from maskwright.cli.common import check_writable, progress_bars, say, write_json
+from maskwright.cli.constraints import DEFAULTS, OF_LARK, GrammarOptions
 
 if TYPE_CHECKING:
     from maskwright.serving.warming import Warmed
 
 
-@app.command(
+@command(
     "warm-up",
     epilog="Example: MASKWRIGHT_CACHE=/opt/masks maskwright warm-up json python --tokenizer tokenizer.json --readable",
+    takes=(*OF_LARK, "syntax"),
 )
-@takes_options((*OF_LARK, "syntax"))
 def warm_up(
-    grammars: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[GRAMMAR...]",
-            help="Names, .lark files or lark:NAME; schemas, compositions: what requests will bring.",
-        ),
-    ] = None,
-    tokenizers: Annotated[
-        list[str] | None,
-        typer.Option("--tokenizer", "-t", metavar="T", help="A tokenizer; may be given several times."),
-    ] = None,
+    grammars: list[str] | None = None,
+    *,
+    tokenizers: list[str] | None = None,
     options: GrammarOptions = DEFAULTS,
-    library: Annotated[bool, typer.Option("--library", help="All grammars that come along, too.")] = False,
-    readable: Annotated[
-        bool, typer.Option("--readable", help="Let all users read the cache: for an image that others run.")
-    ] = False,
-    json_file: JsonOption = None,
+    library: bool = False,
+    readable: bool = False,
+    json_file: Path | None = None,
 ) -> None:
     """Put stores into the cache before they are needed, as when an image is built.
 
     The environment variable MASKWRIGHT_CACHE names the cache folder. Without a grammar only the engines' code is made ready.
-    """
-    with clean_errors():
-        from maskwright.analysis.loading.names import known_grammars
-        from maskwright.maskstore.vocabulary import load_vocabulary
-        from maskwright.serving.warming import warm_constraint, warm_engines
 
-        named = list(grammars or ())
-        check_writable(json_file, inputs=(*named, *(tokenizers or ())))
-        if not tokenizers:
-            raise MaskwrightError("a mask store is for one tokenizer: name at least one (--tokenizer)")
-        if library:
-            named += [name for name in known_grammars() if name not in named]
-        loaded: list[Any] = [load_any(grammar, options) for grammar in named]
-        console = Console(stderr=json_file is not None and str(json_file) == "-", soft_wrap=True)
-        rows: list[dict[str, Any]] = []
-        engines: list[dict[str, Any]] = []
-        for tokenizer in tokenizers:
-            vocabulary = load_vocabulary(tokenizer)
-            seconds = round(warm_engines(vocabulary, lambda said: console.print(f"note: {said}", markup=False)), 3)
-            engines.append({"tokenizer": vocabulary.name, "tokens": vocabulary.size, "cpu_seconds": seconds})
-            for constraint in loaded:
-                with progress_bars() as progress:
-                    made = warm_constraint(constraint, vocabulary, progress=progress, readable=readable)
-                rows += _rows(constraint, vocabulary.name, made)
-                for row in rows[-max(1, len(made.paths)) :]:
-                    where = f"{row['bytes'] / 1e6:.1f} MB, " if row["path"] else "no file, "
-                    console.print(
-                        f"{row['grammar']} x {row['tokenizer']}: {where}in {row['cpu_seconds']:.1f} s of processor time"
-                        f"{': ' + row['path'] if row['path'] else ', as each time'}",
-                        highlight=False,
-                        markup=False,
-                    )
-        write_json(json_file, {"stores": rows, "engines": engines})
+    grammars [GRAMMAR...] : Names, .lark files or lark:NAME; schemas, compositions: what requests will bring.
+    tokenizers --tokenizer -t T : A tokenizer; may be given several times.
+    library : All grammars that come along, too.
+    readable : Let all users read the cache: for an image that others run.
+    """
+    from maskwright.analysis.loading.names import known_grammars
+    from maskwright.maskstore.vocabulary import load_vocabulary
+    from maskwright.serving.warming import warm_constraint, warm_engines
+
+    named = list(grammars or ())
+    check_writable(json_file, inputs=(*named, *(tokenizers or ())))
+    if not tokenizers:
+        raise MaskwrightError("a mask store is for one tokenizer: name at least one (--tokenizer)")
+    if library:
+        named += [name for name in known_grammars() if name not in named]
+    loaded: list[Any] = [options.read(grammar) for grammar in named]
+    tell = partial(say, is_error=str(json_file) == "-")
+    rows: list[dict[str, Any]] = []
+    engines: list[dict[str, Any]] = []
+    for tokenizer in tokenizers:
+        vocabulary = load_vocabulary(tokenizer)
+        seconds = round(warm_engines(vocabulary, lambda said: tell(f"note: {said}")), 3)
+        engines.append({"tokenizer": vocabulary.name, "tokens": vocabulary.size, "cpu_seconds": seconds})
+        for constraint in loaded:
+            with progress_bars() as progress:
+                made = warm_constraint(constraint, vocabulary, progress=progress, readable=readable)
+            rows += _rows(constraint, vocabulary.name, made)
+            for row in rows[-max(1, len(made.paths)) :]:
+                where = f"{row['bytes'] / 1e6:.1f} MB, " if row["path"] else "no file, "
+                tell(
+                    f"{row['grammar']} x {row['tokenizer']}: {where}in {row['cpu_seconds']:.1f} s of processor time"
+                    f"{': ' + row['path'] if row['path'] else ', as each time'}"
+                )
+    write_json(json_file, {"stores": rows, "engines": engines})
 
 
 def _rows(constraint: Any, tokenizer: str, made: Warmed) -> list[dict[str, Any]]:

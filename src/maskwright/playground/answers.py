@@ -6,6 +6,7 @@ constraints go through `serving.reading`.
 
 from __future__ import annotations
 
+import importlib.util
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -18,14 +19,16 @@ from maskwright.analysis.arguments import clip
 from maskwright.analysis.deadline import OutOfTimeError, time_limit
 from maskwright.analysis.errors import EmptyLanguageError, MaskwrightError, SchemaError
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.kept import cached_property
 from maskwright.analysis.schema.load import JsonSchema, parse_schema
 from maskwright.analysis.schema.text_patterns import Regex
+from maskwright.completion import LanguageModel, load_model, start_completion
 from maskwright.decoding.engines import explain_after
 from maskwright.decoding.explain.explanation import position_of
+from maskwright.decoding.generation.logits import reader_of
 from maskwright.lint import lint_grammar, lint_schema
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
-from maskwright.models import BUNDLED
-from maskwright.playground.completions import Completions
+from maskwright.models import BUNDLED, model_folder
 from maskwright.playground.questions import bytes_of, constraint_of, name_of, number_of, text_of
 from maskwright.playground.tokens import SORTS, TokenLists
 from maskwright.serving.options import RequestLimits
@@ -71,7 +74,7 @@ class Answers:
         self.compiler = RequestCompiler(vocabulary, cache_entries=MOST_KEPT, limits=limits, on_disk=False, workers=0)
         self.vocabulary = self.compiler.vocabulary
         self.lists = TokenLists(self.vocabulary)
-        self.completions = Completions(self.vocabulary)
+        self.model = BundledModel(self.vocabulary)
         self._answers: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
             "about": self.about,
             "mask": self.mask,
@@ -112,8 +115,8 @@ class Answers:
         return {
             "vocabulary": own.name,
             "size": own.size,
-            "model": BUNDLED if self.completions.why_not is None else None,
-            "why_no_model": self.completions.why_not or "",
+            "model": None if self.model.why_not else BUNDLED,
+            "why_no_model": self.model.why_not,
             "seconds": self.seconds,
         }
 
@@ -179,7 +182,7 @@ class Answers:
         shown = name_of(question, "show", ("allowed", "refused"))
         wanted = allowed if shown == "allowed" else ~allowed & self.lists.is_text
         sort = name_of(question, "sort", SORTS)
-        order = self.lists.order(sort, lambda: self.completions.logits(text))
+        order = self.lists.order(sort, lambda: self.model.logits(text))
         first = number_of(question, "first", 0, 0, self.vocabulary.size)
         size = number_of(question, "size", 100, 1, MOST_ON_A_PAGE)
         found = self.lists.page(wanted, order, text_of(question, "search", 200), first, size)
@@ -239,39 +242,67 @@ class Answers:
 
         question : `max_tokens`; `temperature` in hundredths; `seed`.
 
-        Raises: as `Completions.complete`.
+        Raises: as `start_completion` and `BundledModel.loaded`.
         """
         store, data = self.store(question), bytes_of(question, "before")
         legal(read_text(store, data))
-        found = self.completions.complete(
-            store,
-            data,
-            number_of(question, "max_tokens", 40, 1, 200),
-            number_of(question, "temperature", 0, 0, 200) / 100,
-            number_of(question, "seed", 0, 0, 1 << 31),
-            self.seconds / 3,
-        )
-        free = read_text(store, data + found.free.data)
-        shown = found.free.data.decode(errors="replace")
-        good = max(0, free.good - len(data))
+        options: dict[str, Any] = {
+            "max_tokens": number_of(question, "max_tokens", 40, 1, 200),
+            "temperature": number_of(question, "temperature", 0, 0, 200) / 100,
+            "seed": number_of(question, "seed", 0, 0, 1 << 31),
+            "seconds": self.seconds / 3,
+        }
+        model = self.model.loaded
+        masked = start_completion(store, data, model, **options).run()
+        free = start_completion(store, data, model, constrained=False, **options).run()
+        read = read_text(store, data + free.data)
+        good = max(0, read.good - len(data))
         return {
             "model": BUNDLED,
             "masked": {
-                "text": found.masked.data.decode(errors="replace"),
-                "closing": found.masked.closing.decode(errors="replace"),
-                "reason": found.masked.reason,
-                "is_whole": bool(found.masked.is_complete),
-                "mask_ms": round(1e3 * found.masked.mask_seconds, 2),
-                "model_ms": round(1e3 * found.masked.model_seconds, 2),
+                "text": masked.data.decode(errors="replace"),
+                "closing": masked.closing.decode(errors="replace"),
+                "reason": masked.reason,
+                "is_whole": bool(masked.is_complete),
+                "mask_ms": round(1e3 * masked.mask_seconds, 2),
+                "model_ms": round(1e3 * masked.model_seconds, 2),
             },
             "free": {
-                "text": shown,
-                "reason": found.free.reason,
-                "legal": utf16_units(found.free.data[:good]),
-                "is_legal": good == len(found.free.data),
-                "is_whole": good == len(found.free.data) and _is_whole(free.matcher),
+                "text": free.data.decode(errors="replace"),
+                "reason": free.reason,
+                "legal": utf16_units(free.data[:good]),
+                "is_legal": good == len(free.data),
+                "is_whole": good == len(free.data) and _is_whole(read.matcher),
             },
         }
+
+
+class BundledModel:
+    """The bundled model, if a vocabulary is its own. It is loaded when it is first asked for."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+
+    @cached_property
+    def why_not(self) -> str:
+        """Why there are no completions; "" if there are."""
+        if self._vocabulary.tokens != load_vocabulary(model_folder(BUNDLED)).tokens:
+            return f"the bundled model has other tokens than {self._vocabulary.name}: start with --tokenizer {BUNDLED}"
+        if importlib.util.find_spec("tokenizers") is None:
+            return "tokenizers is not installed: pip install 'maskwright[tokenizers]'"
+        return ""
+
+    @cached_property
+    def loaded(self) -> LanguageModel:
+        """The model. Raises: MaskwrightError if there is none for the vocabulary."""
+        if self.why_not:
+            raise MaskwrightError(f"no completions: {self.why_not}")
+        return load_model(BUNDLED)
+
+    def logits(self, text: bytes) -> npt.NDArray[Any]:
+        """(N,) float32; the model's logits behind a text. Raises: as `loaded`."""
+        tokens = self.loaded.tokens_of(text.decode(errors="ignore"))
+        return np.asarray(reader_of(self.loaded.model, tokens).logits(), np.float32)
 
 
 def answering(tokenizer: str, seconds: float) -> Callable[[Mapping[str, Any]], dict[str, Any]]:

@@ -56,33 +56,6 @@ def constraint_of(question: Mapping[str, Any]) -> Asked:
     return found
 
 
-def _read_as(spec: str, kind: object) -> Asked:
-    if kind == "detect":
-        return _detected(spec)
-    if kind in _GRAMMARS:
-        return _written_in(spec, str(kind))
-    kind = "json" if kind == "schema" else kind
-    if kind not in KINDS:
-        raise UnknownNameError(f"no kind of constraint is named {clip(kind)}{suggestion(str(kind)[:60], _ALL_KINDS)}")
-    if kind == "grammar":
-        return Asked("grammar", spec, _language(spec))
-    if kind == "choice" and not spec.lstrip().startswith("["):
-        spec = json.dumps([line for line in spec.splitlines() if line])
-    return Asked(str(kind), spec, _WORDS[str(kind)])
-
-
-def _written_in(spec: str, syntax: str) -> Asked:
-    """A grammar that is said to be in one of the languages of grammars."""
-    found = "lark" if spec.strip() in library() else detect(spec)
-    if syntax in ARROWS and found in ARROWS:  # a text may be right in both
-        return Asked("grammar", spec, _WORDS[syntax], language=syntax)
-    if found != syntax:
-        raise MaskwrightError(
-            f"the text is read as {_WORDS[found]}, not as {_WORDS[syntax]}; ask for the kind {found!r}, or for 'detect'"
-        )
-    return Asked("grammar", spec, _language(spec))
-
-
 _GRAMMARS = ("lark", "llguidance", *ARROWS)
 _ALL_KINDS = ("detect", *KINDS, "schema", *_GRAMMARS)
 _WORDS = {
@@ -99,21 +72,29 @@ _WORDS = {
 }
 
 
-def _detected(spec: str) -> Asked:
-    if spec.strip() in library():
-        return Asked("grammar", spec, _language(spec))
-    found = detect(spec)
-    if found == "schema":
-        kind = "structural_tag" if _is_tag(spec) else "json"
-        return Asked(kind, spec, _WORDS[kind])
-    kind = "regex" if found == "regex" else "grammar"
-    return Asked(kind, spec.removesuffix("\n") if found == "regex" else spec, _WORDS[found])
-
-
-def _language(spec: str) -> str:
-    if spec.strip() in library():
-        return "grammar that comes along"
-    return _WORDS.get(detect(spec), "grammar")
+def _read_as(spec: str, kind: object) -> Asked:
+    """A text as a constraint of a kind, which may be told by the text."""
+    if kind not in _ALL_KINDS:
+        raise UnknownNameError(f"no kind of constraint is named {clip(kind)}{suggestion(str(kind)[:60], _ALL_KINDS)}")
+    is_told = kind not in ("detect", "grammar", *_GRAMMARS)
+    comes_along = spec.strip() in library()
+    found = "" if is_told else "lark" if comes_along else detect(spec)
+    if kind in ARROWS and found in ARROWS:  # a text may be right in both
+        return Asked("grammar", spec, _WORDS[kind], language=kind)
+    if kind in _GRAMMARS and found != kind:
+        raise MaskwrightError(
+            f"the text is read as {_WORDS[found]}, not as {_WORDS[str(kind)]}; ask for the kind {found!r}, or for 'detect'"
+        )
+    if kind == "detect":
+        of_json = "structural_tag" if found == "schema" and _is_tag(spec) else "json"
+        kind = {"schema": of_json, "regex": "regex"}.get(found, "grammar")
+        spec = spec.removesuffix("\n") if kind == "regex" else spec
+    kind = "json" if kind == "schema" else "grammar" if kind in _GRAMMARS else str(kind)
+    if kind == "grammar":
+        return Asked(kind, spec, "grammar that comes along" if comes_along else _WORDS.get(found, "grammar"))
+    if kind == "choice" and not spec.lstrip().startswith("["):
+        spec = json.dumps([line for line in spec.splitlines() if line])
+    return Asked(kind, spec, _WORDS[kind])
 
 
 def _is_tag(spec: str) -> bool:

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import io
 import ipaddress
 import json
 import re
 import select
 import socket
 import threading
+import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -24,13 +27,14 @@ from socketserver import TCPServer
 from typing import Any
 from urllib.parse import urlsplit
 
-from maskwright.analysis.errors import MaskwrightError
+from maskwright.analysis.arguments import clip
+from maskwright.analysis.errors import MaskwrightError, UnknownNameError
+from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.analysis.kept import cached_property
-from maskwright.playground.connections import Connections
+from maskwright.analysis.nesting import read_json
 from maskwright.playground.examples import examples, library_text
-from maskwright.playground.members import QUESTIONS, members_of
-from maskwright.playground.pool import AnswerPool
-from maskwright.worker_pool import BusyError, CancelledError, WorkerError
+from maskwright.worker import Setup
+from maskwright.worker_pool import BusyError, CancelledError, Pool, WorkerError
 
 MOST_BODY = 2_000_000
 """The most bytes of a request's body."""
@@ -40,7 +44,51 @@ HEADER_SECONDS = 5
 """How long a client may take to send the headers of its request."""
 READ_SECONDS = 20
 """How long a client may take to send the body of its request."""
+LINGER_SECONDS = 1.0
+"""How long a client has to close the connection after its answer."""
+MARGIN = 1.0
+"""CPU seconds that a worker has beyond its own limit."""
+_OF_ALL = ("constraint", "kind", "whitespace")
+_MEMBERS: Mapping[str, tuple[str, ...]] = {
+    "about": (),
+    "mask": ("before", "after", "show", "sort", "search", "first", "size"),
+    "explain": ("before", "token", "byte"),
+    "ending": ("before",),
+    "lint": (),
+    "complete": ("before", "max_tokens", "temperature", "seed"),
+}
+QUESTIONS = tuple(_MEMBERS)
+"""What can be asked, by the last part of the path."""
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+class AnswerPool(Pool):
+    """Workers that answer questions, see `Answers`. They begin to start at once.
+
+    tokenizer : as for `load_vocabulary`.
+    seconds : of CPU time that one answer may take, and of wall time that a worker is waited for.
+    most_memory : bytes of memory that an answer may ask for, where the platform can limit it.
+    size : how many there are.
+
+    Raises: NoProcessError if none can be started.
+    """
+
+    def __init__(self, tokenizer: str, seconds: float, most_memory: int, size: int = 2) -> None:
+        super().__init__(Setup("maskwright.playground.answers:answering", (tokenizer, seconds), most_memory), size)
+        self.seconds = seconds
+        self.start()
+
+    def answer(self, question: Mapping[str, Any], is_cancelled: Callable[[], bool] = lambda: False) -> dict[str, Any]:
+        """The answer to a question, as `Answers.answer`.
+
+        is_cancelled : see `Pool.ask`, as for what it raises.
+        """
+        key = question.get("kind"), question.get("constraint")
+        seconds = self.seconds + MARGIN
+        found: dict[str, Any] = self.ask(
+            dict(question), seconds, "the answer", key=key, waiting=self.seconds, is_cancelled=is_cancelled
+        )
+        return found
 
 
 class PlaygroundServer(ThreadingHTTPServer):
@@ -62,7 +110,6 @@ class PlaygroundServer(ThreadingHTTPServer):
         self.pool = pool
         self._named = host.strip("[]").lower()
         self._places = threading.BoundedSemaphore(MOST_CONNECTIONS)
-        self.connections = Connections()
         found = socket.getaddrinfo(self._named, port, type=socket.SOCK_STREAM)
         self.address_family = found[0][0]
         super().__init__((self._named, port), _Handler)
@@ -128,66 +175,61 @@ class PlaygroundServer(ThreadingHTTPServer):
             return False
         return self._named in ("", "0.0.0.0", "::")
 
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Take a request on in a thread of its own; where there are too many, answer here."""
-        if not self._places.acquire(blocking=False):
-            request.setblocking(False)
-            with suppress(OSError):  # a new connection has room for these few bytes
-                request.send(self._busy)
-            self.shutdown_request(request)
-            return
-        self.connections.wait_for(request, HEADER_SECONDS)
+    def verify_request(self, request: Any, client_address: Any) -> bool:
+        """Whether a request may have a thread, if only to hear that there are too many."""
+        return threading.active_count() < 8 * MOST_CONNECTIONS
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        """Answer a request, in its thread; where too many are under way, say that alone."""
+        has_place = self._places.acquire(blocking=False)
         try:
-            super().process_request(request, client_address)
-        except BaseException:  # no thread could be started, which would give the place back
-            self._places.release()
-            raise
-
-    @cached_property
-    def _busy(self) -> bytes:
-        """The answer to a request that comes while too many are under way."""
-        body = _error(f"busy: {MOST_CONNECTIONS} requests are under way, the most at a time; try again later")
-        status = HTTPStatus.SERVICE_UNAVAILABLE
-        lines = [f"HTTP/1.0 {status.value} {status.phrase}"]
-        lines += [f"{name}: {value}" for name, value in self.headers_of(_JSON, body)]
-        return "\r\n".join([*lines, "", ""]).encode() + body
-
-    def headers_of(self, kind: str, body: bytes) -> list[tuple[str, str]]:
-        """The headers of an answer."""
-        return [
-            ("Content-Type", kind),
-            ("Content-Length", str(len(body))),
-            ("Connection", "close"),
-            ("Cache-Control", "no-store"),
-            ("Content-Security-Policy", self.policy),
-            ("Cross-Origin-Opener-Policy", "same-origin"),
-            ("Cross-Origin-Resource-Policy", "same-origin"),
-            ("Referrer-Policy", "no-referrer"),
-            ("X-Content-Type-Options", "nosniff"),
-        ]
-
-    def shutdown_request(self, request: Any) -> None:
-        """Close a connection so that its client gets the answer."""
-        self.connections.close(request)
-
-    def service_actions(self) -> None:
-        """Look after the connections; `serve_forever` calls it many times a second."""
-        self.connections.look()
-
-    def server_close(self) -> None:
-        """Listen no more."""
-        super().server_close()
-        self.connections.end()
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Answer a request."""
-        try:
-            super().process_request_thread(request, client_address)
+            (_Handler if has_place else _BusyHandler)(request, client_address, self)
         finally:
-            self._places.release()
+            if has_place:
+                self._places.release()
+        _linger(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Nothing: a client that has gone is no error of the server."""
+
+
+def _linger(connection: socket.socket) -> None:
+    """Wait until a client has closed its connection, or for a short time.
+
+    A socket that is closed while it holds bytes that nobody has read takes back (RST) what was sent
+    before. So it is first closed for writing, and what the client still sends is read.
+    """
+    end = time.monotonic() + LINGER_SECONDS
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_WR)
+        while (left := end - time.monotonic()) > 0:
+            connection.settimeout(left)
+            if not connection.recv(1 << 16):
+                return
+
+
+class _Incoming(io.RawIOBase):
+    """What a client sends. It ends when the client's time is up, whatever has come until then."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self.is_late = False
+        self.wait(HEADER_SECONDS)
+
+    def wait(self, seconds: float) -> None:
+        """Let the client have so many seconds from now."""
+        self._end = time.monotonic() + seconds
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            self._connection.settimeout(max(self._end - time.monotonic(), 0.001))
+            return 0 if self.is_late else self._connection.recv_into(buffer)
+        except TimeoutError:
+            self.is_late = True
+            return 0
 
 
 def _hashes(parts: list[str]) -> str:
@@ -208,7 +250,11 @@ class _Handler(BaseHTTPRequestHandler):
     server_version = "maskwright"
     sys_version = ""
     default_request_version = "HTTP/1.0"  # an answer to what is no request has headers too
-    timeout = READ_SECONDS
+
+    def setup(self) -> None:
+        super().setup()
+        self.incoming = _Incoming(self.connection)
+        self.rfile = io.BufferedReader(self.incoming)
 
     def do_GET(self) -> None:
         self._respond(self._get)
@@ -221,19 +267,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _respond(self, method: Any) -> None:
         try:
-            self._check_time()
             self._check_sender()
             status, kind, body = method()
         except _RefusedError as refused:
             status, kind, body = refused.status, _JSON, _error(refused.message)
-        except TimeoutError:
-            status, kind, body = HTTPStatus.REQUEST_TIMEOUT, _JSON, _error(_LATE)
         self._send(status, kind, body)
-
-    def _check_time(self) -> None:
-        """Refuse what has not come as a whole in time."""
-        if not self.server.connections.has_spoken(self.connection):
-            raise _RefusedError(HTTPStatus.REQUEST_TIMEOUT, _LATE)
 
     def _check_sender(self) -> None:
         """Refuse what does not come to this server by its own name, or from another page."""
@@ -290,9 +328,10 @@ class _Handler(BaseHTTPRequestHandler):
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
                 f"the body has more than {MOST_BODY:,} bytes, the most that is taken",
             )
-        self.server.connections.wait_for(self.connection, READ_SECONDS)
+        self.incoming.wait(READ_SECONDS)
         body = self.rfile.read(int(length))
-        self._check_time()
+        if self.incoming.is_late:
+            raise _RefusedError(HTTPStatus.REQUEST_TIMEOUT, _LATE)
         try:
             return members_of(name, body)
         except MaskwrightError as error:
@@ -310,13 +349,25 @@ class _Handler(BaseHTTPRequestHandler):
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Answer what is no request that is known here, in JSON like the rest."""
         status = HTTPStatus(code)
-        if not self.server.connections.has_spoken(self.connection):
-            status, message = HTTPStatus.REQUEST_TIMEOUT, _LATE
         self._send(status, _JSON, _error(message or status.phrase))
 
     def _send(self, status: HTTPStatus, kind: str, body: bytes) -> None:
+        """Answer. What has not come as a whole in time hears that alone."""
+        if self.incoming.is_late:
+            status, kind, body = HTTPStatus.REQUEST_TIMEOUT, _JSON, _error(_LATE)
+        self.connection.settimeout(READ_SECONDS)
         self.send_response(status)
-        for name, value in self.server.headers_of(kind, body):
+        for name, value in (
+            ("Content-Type", kind),
+            ("Content-Length", str(len(body))),
+            ("Connection", "close"),
+            ("Cache-Control", "no-store"),
+            ("Content-Security-Policy", self.server.policy),
+            ("Cross-Origin-Opener-Policy", "same-origin"),
+            ("Cross-Origin-Resource-Policy", "same-origin"),
+            ("Referrer-Policy", "no-referrer"),
+            ("X-Content-Type-Options", "nosniff"),
+        ):
             self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":
@@ -326,7 +377,55 @@ class _Handler(BaseHTTPRequestHandler):
         """Nothing: requests are no news."""
 
 
+class _BusyHandler(_Handler):
+    """Does not wait for the request."""
+
+    requestline = request_version = command = ""
+
+    def handle(self) -> None:
+        self._send(HTTPStatus.SERVICE_UNAVAILABLE, _JSON, _error(_BUSY))
+
+
+def members_of(name: str, body: bytes) -> dict[str, Any]:
+    """The members of a question.
+
+    name : one of `QUESTIONS`.
+    body : the JSON text.
+
+    Raises: MaskwrightError for what is not a JSON object, or names a member twice; UnknownNameError
+    for a member that the question does not have.
+
+    >>> members_of("ending", b'{"constraint": "[a-z]+", "before": "a"}')
+    {'constraint': '[a-z]+', 'before': 'a'}
+    """
+    try:
+        found = read_json(body, object_pairs_hook=_once)
+    except MaskwrightError:
+        raise
+    except ValueError:
+        raise MaskwrightError("the body is not JSON") from None
+    if not isinstance(found, dict):
+        raise MaskwrightError("the body is not a JSON object")
+    known = _OF_ALL + _MEMBERS[name]
+    for member in found:
+        if member not in known:
+            raise UnknownNameError(f"{name} has no member {clip(member)}{suggestion(member[:60], known)}")
+    return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen: set[str] = set()
+        for member, _ in pairs:
+            if member in seen:
+                raise MaskwrightError(f"the body has the member {clip(member)} twice; leave one of them out")
+            seen.add(member)
+    return found
+
+
 _JSON = "application/json"
+_BUSY = f"busy: {MOST_CONNECTIONS} requests are under way, the most at a time; try again later"
 _LATE = f"the request did not come within {HEADER_SECONDS} s, its body within {READ_SECONDS} s"
 
 
@@ -338,4 +437,4 @@ def _error(message: str) -> bytes:
     return _json({"error": {"message": message}})
 
 
-__all__ = ["MOST_BODY", "MOST_CONNECTIONS", "PlaygroundServer"]
+__all__ = ["MOST_BODY", "MOST_CONNECTIONS", "AnswerPool", "PlaygroundServer"]

@@ -9,7 +9,6 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.kept import cached_property
 from maskwright.maskstore.vocabulary import Vocabulary
 
 Sort = Literal["likely", "model", "text", "length", "id"]
@@ -23,59 +22,42 @@ class TokenLists:
     """The lists of a vocabulary's tokens.
 
     vocabulary : the tokens.
+    is_text : (V,) bool; whether the id stands for text.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
         self.texts = tuple(data.decode(errors="replace") for data in vocabulary.tokens)
-
-    @cached_property
-    def is_text(self) -> npt.NDArray[np.bool_]:
-        """(V,) bool: whether the id stands for text."""
-        return np.array([bool(data) for data in self.vocabulary.tokens], np.bool_)
-
-    @cached_property
-    def likely(self) -> npt.NDArray[np.intp]:
-        """(V,): all ids in the order `likely`."""
-        ids = range(self.vocabulary.size)
-        return np.array(sorted(ids, key=self._looks), np.intp)
-
-    def _looks(self, token: int) -> tuple[int, int]:
-        """What is printed as it is comes first, then pieces of characters, then the rest."""
-        text = self.texts[token]
-        if not text:
-            return 3, token
-        if "\ufffd" in text or any(unicodedata.category(c) in ("Cc", "Co", "Cn") for c in text.strip("\n\t ")):
-            return 2, token
-        return int(token in self.vocabulary.byte_pieces), token
-
-    @cached_property
-    def by_text(self) -> npt.NDArray[np.intp]:
-        """(V,): all ids, by their bytes."""
-        tokens = self.vocabulary.tokens
-        return np.array(sorted(range(len(tokens)), key=lambda token: (tokens[token], token)), np.intp)
-
-    @cached_property
-    def by_length(self) -> npt.NDArray[np.intp]:
-        """(V,): all ids, the longest first."""
-        tokens = self.vocabulary.tokens
-        return np.array(sorted(range(len(tokens)), key=lambda token: (-len(tokens[token]), token)), np.intp)
+        self.is_text = np.array([bool(data) for data in vocabulary.tokens], np.bool_)
+        self._orders: dict[str, npt.NDArray[np.intp]] = {}
 
     def order(self, sort: str, logits: Callable[[], npt.NDArray[Any]]) -> npt.NDArray[np.intp]:
-        """(V,): all ids, sorted.
+        """(V,): all ids, sorted; equal ones by their number.
 
         sort : one of `SORTS`.
         logits : (N,) of the model, for the sort `model`.
         """
-        if sort == "likely":
-            return self.likely
-        if sort == "text":
-            return self.by_text
-        if sort == "length":
-            return self.by_length
-        if sort == "id":
-            return np.arange(self.vocabulary.size)
-        return np.argsort(-logits()[: self.vocabulary.size], kind="stable")
+        tokens = self.vocabulary.tokens
+        if sort == "model":
+            return np.argsort(-logits()[: len(tokens)], kind="stable")
+        if sort not in self._orders:
+            keys: dict[str, Callable[[int], Any]] = {
+                "likely": self._looks,
+                "text": tokens.__getitem__,
+                "length": lambda token: -len(tokens[token]),
+                "id": int,
+            }
+            self._orders[sort] = np.array(sorted(range(len(tokens)), key=keys[sort]), np.intp)
+        return self._orders[sort]
+
+    def _looks(self, token: int) -> int:
+        """What is printed as it is comes first, then pieces of characters, then the rest."""
+        text = self.texts[token]
+        if not text:
+            return 3
+        if "\ufffd" in text or any(unicodedata.category(c) in ("Cc", "Co", "Cn") for c in text.strip("\n\t ")):
+            return 2
+        return int(token in self.vocabulary.byte_pieces)
 
     def page(
         self, wanted: npt.NDArray[np.bool_], order: npt.NDArray[np.intp], search: str, first: int, size: int

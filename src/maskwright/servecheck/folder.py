@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from maskwright.analysis.arguments import clip
-from maskwright.analysis.errors import UnknownNameError
+from maskwright.analysis.errors import MaskwrightError, UnknownNameError
+from maskwright.analysis.files import read_file_bytes
+from maskwright.analysis.nesting import read_json
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
-from maskwright.servecheck.configurations import UnreadableError, read_object
 from maskwright.servecheck.report import Problem
-from maskwright.servecheck.weights import can_be_loaded, weights_problem
 
 CONFIG, GENERATION = "config.json", "generation_config.json"
 _NAMING_ENDS = (GENERATION, CONFIG)
@@ -23,6 +23,18 @@ _REMEDIES = {
     CONFIG: "download config.json again, as the model's authors published it: no server starts without it",
     GENERATION: "download generation_config.json again, or delete it: config.json says then what ends a text",
 }
+_SERVED = ("*.safetensors", "*.bin", "*.pt", "*.pth", "*.gguf")
+"""What some server loads."""
+_LOADED = ("model*.safetensors", "pytorch_model*.bin")
+"""What transformers loads."""
+_OF_TRAINING = ("training_args.bin", "optimizer.bin", "optimizer.pt", "scheduler.bin", "scheduler.pt")
+_WHOLE = ("model.safetensors", "pytorch_model.bin")
+LARGEST = 1 << 26
+"""The most bytes of a configuration that is read."""
+
+
+class UnreadableError(MaskwrightError):
+    """A configuration is there, but is not a JSON object."""
 
 
 class ModelFolder(NamedTuple):
@@ -122,14 +134,14 @@ def read_folder(source: str | Path) -> ModelFolder:
             left_out.add(name)
         elif ids := _ids(values.get("eos_token_id")):
             ends[name] = ids
-    if (problem := weights_problem(path)) is not None:
+    if (problem := _weights_problem(path)) is not None:
         problems.append(problem)
     size = inner.get("vocab_size")
     return ModelFolder(
         path,
         size if isinstance(size, int) and not isinstance(size, bool) and size > 0 else None,
         ends,
-        bool(found.get(CONFIG)) and can_be_loaded(path),
+        bool(found.get(CONFIG)) and _can_be_loaded(path),
         {name: end for name in _NAMING_TEXTS if (end := _end_text(_object(path / name)))},
         frozenset(broken),
         frozenset(left_out),
@@ -188,12 +200,76 @@ def _end_text(values: Mapping[str, Any]) -> str:
     return text if isinstance(text, str) else ""
 
 
+def read_object(path: Path) -> dict[str, Any] | None:
+    """The JSON object in a file; None if there is no such file.
+
+    Raises: UnreadableError if it is no regular file, too large, no JSON, or other JSON than an
+    object. Opening a named pipe does not block.
+    """
+    if not os.path.lexists(path):
+        return None
+    try:
+        data = read_file_bytes(path, LARGEST, "a configuration", UnreadableError)
+        found = read_json(data)
+    except OSError as error:
+        raise UnreadableError(f"{path} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise UnreadableError(f"{path} is not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise UnreadableError(f"{path} holds {clip(found)}; expected a JSON object")
+    return found
+
+
 def _object(path: Path) -> dict[str, Any]:
     """The JSON object in a file; empty if there is none."""
     try:
         return read_object(path) or {}
     except UnreadableError:
         return {}
+
+
+def _can_be_loaded(folder: Path) -> bool:
+    """Whether there are weights that transformers can load."""
+    return any(_files(folder, _LOADED))
+
+
+def _weights_problem(folder: Path) -> Problem | None:
+    """What is wrong with the weights of a folder; None for nothing.
+
+    No weights are a note, since masks need the tokenizer alone. Some of the files that an index
+    names are an error.
+    """
+    if not any(_files(folder, _SERVED)):
+        return Problem(
+            "note",
+            "no-weights",
+            f"{folder} has no weights (model.safetensors, its shards, *.bin or *.gguf), so the model could not be tried",
+            "masks need the tokenizer alone; put the weights into the folder before you serve it",
+        )
+    if any((folder / name).is_file() for name in _WHOLE):
+        return None
+    problems: list[Problem] = []
+    for whole in _WHOLE:
+        index = folder / f"{whole}.index.json"
+        remedy = f"download the model again: {index.name} says which files belong to it"
+        try:
+            named = (read_object(index) or {}).get("weight_map", {})
+        except UnreadableError as error:
+            problems.append(Problem("error", "lost-weights", str(error), remedy))
+            continue
+        files = sorted({str(name) for name in named.values()}) if isinstance(named, dict) else []
+        lost = [name for name in files if not os.path.isfile(folder / name)]
+        if lost:
+            message = f"{len(lost)} of {len(files)} files of weights are not in {folder}, such as {clip(lost[0])}"
+            problems.append(Problem("error", "lost-weights", message, remedy))
+        elif files:
+            return None  # one form is whole; of another one an index may be left over
+    return problems[0] if problems else None
+
+
+def _files(folder: Path, patterns: tuple[str, ...]) -> Iterator[Path]:
+    for pattern in patterns:
+        yield from (file for file in folder.glob(pattern) if file.is_file() and file.name not in _OF_TRAINING)
 
 
 __all__ = ["CONFIG", "GENERATION", "ModelFolder", "read_folder"]

@@ -39,9 +39,9 @@ class Runtime(NamedTuple):
     name: str
     version: str | None
     state: str
-    why: str
-    line: str
-    request: str
+    why: str = ""
+    line: str = ""
+    request: str = ""
 
 
 @dataclass(frozen=True)

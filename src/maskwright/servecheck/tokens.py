@@ -15,8 +15,8 @@ from functools import partial
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.maskstore.vocabulary import Vocabulary
-from maskwright.servecheck.decoders import Decoder
-from maskwright.servecheck.package_errors import PackageError, package_errors
+from maskwright.maskstore.vocabulary.tokenizer_values import is_of_package
+from maskwright.servecheck.loading import Decoder, said
 from maskwright.servecheck.report import Problem
 
 PAIRS = 3_000
@@ -40,7 +40,8 @@ def compare(vocabulary: Vocabulary, decoder: Decoder) -> Iterator[Problem]:
     texts = [token for token in vocabulary.text_ids().tolist() if token < decoder.size]
     beyond = [token for token in vocabulary.text_ids().tolist() if token >= decoder.size]
     if beyond:
-        yield _problem(
+        yield Problem(
+            "error",
             "token-bytes",
             f"{len(beyond)} tokens have ids past the {decoder.size:,} of {decoder.name}, such as {beyond[0]} "
             f"({vocabulary.tokens[beyond[0]]!r})",
@@ -49,21 +50,30 @@ def compare(vocabulary: Vocabulary, decoder: Decoder) -> Iterator[Problem]:
     named = sorted(decoder.special & set(texts))
     if named:
         shown = ", ".join(f"{token} ({vocabulary.tokens[token]!r})" for token in named[:MOST_SHOWN])
-        yield _problem(
+        yield Problem(
+            "error",
             "special-text",
             f"{decoder.name} calls {len(named)} tokens special that stand for text in masks: {shown}",
             "mark them as special in the tokenizer's file (added_tokens, special: true), or not in its configuration",
         )
     anchor = _anchor(vocabulary, decoder, texts)
     if anchor is None:
-        yield _problem(
-            "no-letter", f"no token decodes to a letter with {decoder.name}", "check the tokenizer's files", "note"
+        yield Problem(
+            "note", "no-letter", f"no token decodes to a letter with {decoder.name}", "check the tokenizer's files"
         )
         return
     usable = [token for token in texts if token not in decoder.special]
-    yield from _wrong_ids(vocabulary, decoder, anchor, usable)
-    yield from _wrong_pairs(vocabulary, decoder, anchor, usable)
-    yield from _wrong_characters(vocabulary, decoder, anchor)
+    pairs = _pairs(vocabulary, usable)
+    for what, groups in (
+        ("tokens", [[token] for token in usable]),
+        ("pairs of tokens", pairs),
+        ("characters spelled by tokens of one byte", _characters(vocabulary, decoder)),
+    ):
+        wrong = [ids for ids in groups if not _agrees(vocabulary, decoder, [anchor, *ids])]
+        if groups is pairs:  # of those that are wrong alone it has been said
+            wrong = [pair for pair in wrong if all(_agrees(vocabulary, decoder, [anchor, each]) for each in pair)]
+        if wrong:
+            yield _disagreement(vocabulary, decoder, f"{len(wrong):,} of {len(groups):,} {what}", anchor, wrong)
     shown_ids = [
         token
         for token in range(min(vocabulary.size, decoder.size))
@@ -71,27 +81,22 @@ def compare(vocabulary: Vocabulary, decoder: Decoder) -> Iterator[Problem]:
     ]
     silent = [token for token in shown_ids if decoder.decode([anchor, token]) != decoder.decode([anchor])]
     if silent:
-        yield _problem(
+        yield Problem(
+            "note",
             "no-text",
             f"{len(silent)} ids stand for no text in masks, but {decoder.name} shows them, such as {silent[0]} "
             f"({clip(decoder.decode([silent[0]]))})",
             "masks never allow them; if they are meant as text, add them to the tokenizer as ordinary tokens",
-            "note",
         )
 
 
 def _decode(decode: Callable[[list[int]], str], ids: list[int]) -> str:
     try:
-        with package_errors():
-            return decode(ids)
-    except PackageError as raised:
-        error = raised.error
-        said = str(error).strip().partition("\n")[0]
-        raise DecodingError(f"{type(error).__name__}: {said}") from error
-
-
-def _problem(code: str, message: str, remedy: str, severity: str = "error") -> Problem:
-    return Problem("error" if severity == "error" else "note", code, message, remedy)
+        return decode(ids)
+    except BaseException as error:
+        if not is_of_package(error):
+            raise
+        raise DecodingError(said(error)) from error
 
 
 def _anchor(vocabulary: Vocabulary, decoder: Decoder, texts: list[int]) -> int | None:
@@ -112,27 +117,14 @@ def _anchor(vocabulary: Vocabulary, decoder: Decoder, texts: list[int]) -> int |
     return None
 
 
-def _wrong_ids(vocabulary: Vocabulary, decoder: Decoder, anchor: int, texts: list[int]) -> Iterator[Problem]:
-    wrong = [token for token in texts if not _agrees(vocabulary, decoder, [anchor, token])]
-    if wrong:
-        yield _disagreement(
-            vocabulary, decoder, f"{len(wrong):,} of {len(texts):,} tokens", anchor, [[t] for t in wrong]
-        )
-
-
-def _wrong_pairs(vocabulary: Vocabulary, decoder: Decoder, anchor: int, texts: list[int]) -> Iterator[Problem]:
-    if not texts:
-        return
+def _pairs(vocabulary: Vocabulary, texts: list[int]) -> list[list[int]]:
+    """Random pairs of tokens that all decoders have to show alike."""
     rng = random.Random(0)
-    pairs = [[rng.choice(texts), rng.choice(texts)] for _ in range(PAIRS)]
-    pairs = [pair for pair in pairs if _is_comparable(vocabulary, pair)]
-    wrong = [pair for pair in pairs if not _agrees(vocabulary, decoder, [anchor, *pair])]
-    wrong = [pair for pair in wrong if all(_agrees(vocabulary, decoder, [anchor, each]) for each in pair)]
-    if wrong:
-        yield _disagreement(vocabulary, decoder, f"{len(wrong):,} of {len(pairs):,} pairs of tokens", anchor, wrong)
+    pairs = [[rng.choice(texts), rng.choice(texts)] for _ in range(PAIRS if texts else 0)]
+    return [pair for pair in pairs if _is_comparable(vocabulary, pair)]
 
 
-def _wrong_characters(vocabulary: Vocabulary, decoder: Decoder, anchor: int) -> Iterator[Problem]:
+def _characters(vocabulary: Vocabulary, decoder: Decoder) -> list[list[int]]:
     """Characters outside ASCII that are spelled by tokens of one byte each."""
     byte_ids: dict[bytes, int] = {}
     for token, data in enumerate(vocabulary.tokens):
@@ -141,11 +133,7 @@ def _wrong_characters(vocabulary: Vocabulary, decoder: Decoder, anchor: int) -> 
     codes = [*range(0x80, 0xC0), *(lead << 6 for lead in range(2, 32)), 0x800, *range(0x1000, 0xE000, 0x1000)]
     codes += [0xE000, 0xF000, *(plane << 16 for plane in (1, 4, 8, 12, 16))]
     spelled = [[bytes([byte]) for byte in chr(code).encode()] for code in codes]
-    there = [[byte_ids[byte] for byte in each] for each in spelled if all(byte in byte_ids for byte in each)]
-    wrong = [ids for ids in there if not _agrees(vocabulary, decoder, [anchor, *ids])]
-    if wrong:
-        what = f"{len(wrong):,} of {len(there):,} characters spelled by tokens of one byte"
-        yield _disagreement(vocabulary, decoder, what, anchor, wrong)
+    return [[byte_ids[byte] for byte in each] for each in spelled if all(byte in byte_ids for byte in each)]
 
 
 def _is_comparable(vocabulary: Vocabulary, ids: list[int]) -> bool:
@@ -170,7 +158,8 @@ def _disagreement(vocabulary: Vocabulary, decoder: Decoder, what: str, anchor: i
         f"{clip(decoder.decode([anchor, *ids])[1:])} there"
         for ids in wrong[:MOST_SHOWN]
     )
-    return _problem(
+    return Problem(
+        "error",
         "token-bytes",
         f"{what} decode otherwise with {decoder.name}: {shown}",
         "masks would be wrong for these: do not serve this tokenizer; report it with its tokenizer files",

@@ -11,7 +11,7 @@ from maskwright.analysis.errors import MaskwrightError, VocabularyError
 from maskwright.decoding.adapters.prefixes import Prefixes, Rules
 from maskwright.decoding.engine.arguments import integers, texts
 from maskwright.decoding.engines import check_tables
-from maskwright.maskstore.vocabulary.masks import n_words
+from maskwright.maskstore.vocabulary.masks import n_words, words_of
 
 if TYPE_CHECKING:
     from maskwright.decoding.engines import AnyTable
@@ -68,8 +68,7 @@ class PrefixMasks:
             if self._prefixes.is_stray[row]:
                 words[row] = -1
             elif self._prefixes.has_ended[row]:
-                for token in self.vocabulary.eos:
-                    words[row, token >> 5] |= np.uint32(1 << (token & 31)).view(np.int32)
+                words[row] = words_of(self.vocabulary.eos, self.vocabulary.size).view(np.int32)
             else:
                 matcher.fill(words[row])
         return words

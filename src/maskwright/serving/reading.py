@@ -10,7 +10,7 @@ import hashlib
 import inspect
 import logging
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -158,23 +158,12 @@ class RequestReader:
             TerminalError: all MaskwrightErrors, whatever the text is.
         """
         try:
-            return self._read(request)
+            found: Constraint | Composition = guarded(request, lambda: self._read(request), "read")
         except SchemaError as error:
             # a request has no such argument
             said = str(error).replace(", or leave it out by lenient=True", "")
             raise SchemaError(said, error.pointer) from error
-        except MaskwrightError:
-            raise
-        except (RecursionError, MemoryError) as error:
-            raise LimitError(
-                f"the {request.kind} is nested too deeply or too large to be read ({a_type(error)})"
-            ) from error
-        except Exception as error:
-            _logger.exception("a %s that a request brought could not be read", request.kind)
-            raise MaskwrightError(
-                f"the {request.kind} could not be read: {type(error).__name__}: {clip(str(error))}; this is an error of "
-                "maskwright, please report it"
-            ) from error
+        return found
 
     def _read(self, request: Request) -> Constraint | Composition:
         kind, spec, options = request[:3]
@@ -252,6 +241,26 @@ class RequestReader:
         return found
 
 
+def guarded(request: Request, work: Callable[[], Any], done: str = "compiled") -> Any:
+    """What `work()` returns. done : what the work is, for messages.
+
+    Raises: MaskwrightError for whatever goes wrong.
+    """
+    try:
+        return work()
+    except MaskwrightError:
+        raise
+    except (RecursionError, MemoryError) as error:
+        said = f"the {request.kind} is nested too deeply or too large to be {done} ({a_type(error)})"
+        raise LimitError(said) from error
+    except Exception as error:
+        _logger.exception("a %s that a request brought could not be %s", request.kind, done)
+        raise MaskwrightError(
+            f"the {request.kind} could not be {done}: {type(error).__name__}: {clip(str(error))}; this is an error of "
+            "maskwright, please report it"
+        ) from error
+
+
 def check_size_of_lark(spec: str) -> None:
     """Refuse what Lark's loader would read for seconds, in one call that holds up other requests.
 
@@ -324,4 +333,4 @@ def _refuse_unknown_keywords(schema: Any) -> None:
             raise SchemaError(f"{pointer}: {why}: {remedy}", pointer)
 
 
-__all__ = ["ARROWS", "Language", "Request", "RequestReader", "library"]
+__all__ = ["ARROWS", "Language", "Request", "RequestReader", "guarded", "library"]

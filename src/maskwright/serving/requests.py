@@ -16,8 +16,8 @@ from maskwright.analysis.locks import new_lock
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
 from maskwright.maskstore.vocabulary.masks import n_words
 from maskwright.serving.options import JSON_KINDS, RequestLimits, RequestOptions, as_kind
-from maskwright.serving.reading import Language, Request, RequestReader
-from maskwright.serving.work import Build, Check, Workshop, guarded
+from maskwright.serving.reading import Language, Request, RequestReader, guarded
+from maskwright.serving.work import Build, Check, Workshop
 from maskwright.stores.composed_store import ComposedStore, check_tokens
 from maskwright.stores.schema_store import SchemaStore
 from maskwright.stores.store import EntryStore, Store, load_store

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,15 +37,24 @@ class ServerMatcher:
         none: those of the store's vocabulary.
     n_tokens : the number of ids of the model, which may be more than those of the tokenizer.
     max_rollback : how many tokens `rollback` can take back.
+    most_slow : CPU seconds that the slow masks of the text may take.
+    has_ends : False for a text that no token ends.
 
     It is for one thread at a time.
     """
 
     def __init__(
-        self, store: RequestStore, ends: Collection[int] | None, n_tokens: int, max_rollback: int = ROLLBACK
+        self,
+        store: RequestStore,
+        ends: Collection[int] | None,
+        n_tokens: int,
+        max_rollback: int = ROLLBACK,
+        most_slow: float = MOST_SLOW,
+        has_ends: bool = True,
     ) -> None:
         own = store.vocabulary.eos
         wanted = sorted({int(token) for token in ends or () if 0 <= token < n_tokens}) or list(own)
+        wanted = wanted if has_ends else []
         self._matcher = Matcher(store, max_rollback)
         self._more = frozenset(wanted) - frozenset(own)
         self._hidden = frozenset(own) - frozenset(wanted)
@@ -62,7 +72,7 @@ class ServerMatcher:
         self._is_finished = False  # by any end. PERF: asked at each mask
         # what is timed: most masks take microseconds, some take what a request makes them take
         self._if_slow = self._matcher.text.if_slow
-        self._slow_seconds = 0.0
+        self._slow_seconds, self._most_slow = 0.0, most_slow
 
     def fill(self, row: npt.NDArray[Any]) -> str | None:
         """Write the mask of the tokens allowed next.
@@ -92,7 +102,7 @@ class ServerMatcher:
                 if self._more or self._hidden:
                     self._set_ends()
                     if not words.any():
-                        failed = f"the text goes on with nothing but tokens at which the server stops: {self._ends}"
+                        failed = f"the text goes on with nothing but stop tokens: {self._ends}, at which it would end"
                         self._allow_ends()
         except Exception as error:  # a server must go on, whatever one request does
             words[:] = 0
@@ -106,7 +116,7 @@ class ServerMatcher:
 
     def _fill_in_time(self, words: npt.NDArray[np.uint32]) -> None:
         """`Matcher.fill`. Raises: as there; LimitError past `MOST_SLOW`."""
-        if self._slow_seconds > MOST_SLOW:
+        if self._slow_seconds > self._most_slow:
             raise LimitError(f"the slow masks of this text have taken {self._slow_seconds:.1f} s: {self._if_slow}")
         begin = time.thread_time()
         try:
@@ -176,7 +186,7 @@ class ServerMatcher:
         wanted, found = list(tokens), list[int]()
         with self.trying(len(wanted)):
             for token in wanted:
-                if self._is_finished or not (self._may_come(token) and self.advance(token)):
+                if not (self.may_come(token) and self.advance(token)):
                     break
                 found.append(token)
         return found
@@ -208,10 +218,13 @@ class ServerMatcher:
             return list(tokens)
         return self.longest_prefix(tokens)
 
-    def _may_come(self, token: int) -> bool:
-        # PERF: a draft is often refused; the error of `advance` takes 0.4 ms to word, this 1 us
-        if token in self._more:
-            return True  # `advance` knows
+    def may_come(self, token: int) -> bool:
+        """Whether `advance` may take a token; it is asked if this is not certain.
+
+        PERF: a draft is often refused; the error of `advance` takes 0.4 ms to word, this 1 us.
+        """
+        if self._is_finished or token in self._more:
+            return not self._is_finished  # `advance` knows
         try:
             return self._matcher.is_allowed(token)
         except Exception:
@@ -291,6 +304,12 @@ class ServerMatcher:
     def is_finished(self) -> bool:
         """Whether a token that ends the text has been read."""
         return self._is_finished
+
+    def fork(self) -> ServerMatcher:
+        """A second text in the same state."""
+        other = copy(self)
+        other._matcher, other._words = self._matcher.fork(), self._words.copy()
+        return other
 
     def reset(self) -> None:
         """Put the text back to its start."""

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import IllegalTokenError, MaskwrightError, MissingExtraError
 from maskwright.decoding.logits import apply_rows, apply_words, need_torch
+from maskwright.maskstore.vocabulary.masks import n_words, words_of
 from maskwright.serving.options import RequestOptions
 from maskwright.serving.server_matcher import ServerMatcher
 from maskwright.serving.settings import ServerSettings, make_compiler, read_settings
@@ -325,12 +326,8 @@ class BackendMasks:
         row = vocab_mask.numpy()[batch_idx].view(np.uint32)
         if reset_vocab_mask:
             row[:] = 0 if is_allowed else 0xFFFFFFFF
-        for token in token_ids:
-            bit = np.uint32(1 << (token & 31))
-            if is_allowed:
-                row[token >> 5] |= bit
-            else:
-                row[token >> 5] &= ~bit
+        words = words_of(token_ids, 32 * len(row))
+        row[:] = row | words if is_allowed else row & ~words
 
 
 class _Classes(NamedTuple):
@@ -368,7 +365,7 @@ def _pins() -> bool:
 def new_mask(vocab_size: int, rows: int) -> Any:
     """A mask that allows all: (rows, ceil(vocab_size / 32)) int32, a tensor on the host."""
     torch = need_torch()
-    return torch.full((rows, -(-vocab_size // 32)), -1, dtype=torch.int32, pin_memory=_pins())
+    return torch.full((rows, n_words(vocab_size)), -1, dtype=torch.int32, pin_memory=_pins())
 
 
 __all__ = ["NAME", "BackendMasks", "GrammarMasks", "make_backend", "register"]

@@ -12,6 +12,7 @@ import numpy as np
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.maskstore.vocabulary.masks import n_words, tokens_of
 from maskwright.stores.build import build_store
 from maskwright.stores.cache import cache_folder, cached_store, let_all_read, missing_folders, warm_cache
 
@@ -80,9 +81,9 @@ def warm_engines(vocabulary: Vocabulary, complain: Callable[[str], None] = lambd
     for constraint in ({"type": "object"}, 'start: "a" start?'):
         try:
             matcher = build_store(constraint, vocabulary).matcher()
-            words = np.zeros(-(-vocabulary.size // 32), np.uint32)
+            words = np.zeros(n_words(vocabulary.size), np.uint32)
             matcher.fill(words)
-            token = int(np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little"))[0])
+            token = int(tokens_of(words)[0])
             matcher.is_allowed(token)
             matcher.advance(token)
             matcher.rollback(1)

@@ -16,11 +16,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from maskwright.analysis.arguments import a_type, clip
 from maskwright.analysis.composition import Composition
 from maskwright.analysis.composition.compose import InJsonString
 from maskwright.analysis.deadline import OutOfTimeError, look_at, time_limit
-from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.locks import new_lock
 from maskwright.analysis.schema.load import JsonSchema
@@ -30,7 +28,7 @@ from maskwright.maskstore.schema.build import tables_of
 from maskwright.maskstore.table.build import build_engine_table
 from maskwright.maskstore.table.compiled import EngineTable, Progress
 from maskwright.maskstore.vocabulary import Vocabulary
-from maskwright.serving.reading import Request, RequestReader, library
+from maskwright.serving.reading import Request, RequestReader, guarded, library
 from maskwright.serving.warming import warm_engines
 from maskwright.stores.build import build_and_keep
 from maskwright.stores.cache import FOLDER_VARIABLE, cached_for_request, trim_cache
@@ -97,34 +95,29 @@ class Build(NamedTuple):
 
         Raises: as `RequestReader.read` and `build_store`.
         """
-        constraint = self.reader.read(self.request)
-        is_lazy = isinstance(constraint, Grammar)
-
-        def build(grammar: Grammar, tokens: Vocabulary) -> Store | EntryStore:
-            return self._built(grammar, tokens, is_lazy, is_left_open)
-
-        found = _put_together(constraint, vocabulary, build)
-        self._trim(constraint)
-        return found
+        return self._build(vocabulary, is_left_open)[1]
 
     def do(self, vocabulary: Vocabulary) -> Parcel:
         """The constraint, and the tables of its grammars in the order in which they are built."""
+        constraint, _, built = self._build(vocabulary, is_left_open=True)
+        return Parcel.of((constraint, [(np.asarray(each.table), dict(each.counts)) for each in built]))
+
+    def _build(self, vocabulary: Vocabulary, is_left_open: bool) -> tuple[Any, Any, list[Any]]:
+        """The constraint, its store, and the stores of its grammars."""
         constraint = self.reader.read(self.request)
         is_lazy = isinstance(constraint, Grammar) and self.is_open
-        tables: list[tuple[Any, dict[str, int]]] = []
+        built: list[Any] = []
 
         def build(grammar: Grammar, tokens: Vocabulary) -> Store | EntryStore:
-            found: Any = self._built(grammar, tokens, is_lazy, is_left_open=True)
-            tables.append((np.asarray(found.table), dict(found.counts)))
-            return found  # type: ignore[no-any-return]
+            built.append(self._built(grammar, tokens, is_lazy, is_left_open))
+            return built[-1]  # type: ignore[no-any-return]
 
-        _put_together(constraint, vocabulary, build)
-        self._trim(constraint)
-        return Parcel.of((constraint, tables))
+        store = _put_together(constraint, vocabulary, build)
+        if self.is_on_disk and isinstance(constraint, Grammar | Composition):
+            trim_cache(self.disk_bytes)
+        return constraint, store, built
 
-    def _built(
-        self, grammar: Grammar, tokens: Vocabulary, is_lazy: bool, is_left_open: bool = False
-    ) -> Store | EntryStore:
+    def _built(self, grammar: Grammar, tokens: Vocabulary, is_lazy: bool, is_left_open: bool) -> Store | EntryStore:
         comes_along = self.request.spec.strip() in library()
         if self.is_on_disk or comes_along:
             return cached_for_request(
@@ -136,10 +129,6 @@ class Build(NamedTuple):
                 may_be_trimmed=not comes_along,
             )
         return build_and_keep(grammar, tokens, None, progress=look_at, lazy=is_lazy, is_left_open=is_left_open)
-
-    def _trim(self, constraint: object) -> None:
-        if self.is_on_disk and isinstance(constraint, Grammar | Composition):
-            trim_cache(self.disk_bytes)
 
 
 def _put_together(constraint: Any, vocabulary: Vocabulary, build: BuildStore) -> Any:
@@ -315,21 +304,6 @@ def _bytes() -> Vocabulary:
     """The vocabulary of the single bytes."""
     tokens = [bytes((byte,)) for byte in range(256)]
     return Vocabulary.from_tokens([*tokens, b""], eos=[256], name="bytes")
-
-
-def guarded(request: Request, work: Callable[[], Any]) -> Any:
-    """What `work()` returns. Raises: MaskwrightError for whatever goes wrong."""
-    try:
-        return work()
-    except MaskwrightError:
-        raise
-    except (RecursionError, MemoryError) as error:
-        raise LimitError(f"the {request.kind} is too large to be compiled ({a_type(error)})") from error
-    except Exception as error:
-        raise MaskwrightError(
-            f"the {request.kind} could not be compiled: {type(error).__name__}: {clip(str(error))}; this is an error of maskwright, "
-            "please report it"
-        ) from error
 
 
 __all__ = ["Build", "Check", "Workshop", "answering", "default_workers"]

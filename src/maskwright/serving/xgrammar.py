@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError
+from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.decoding.logits import need_torch
-from maskwright.decoding.matcher import Matcher
+from maskwright.serving.server_matcher import ServerMatcher
 from maskwright.serving.xgrammar_bitmasks import (
     allocate_token_bitmask,
     apply_token_bitmask_inplace,
@@ -32,12 +32,12 @@ from maskwright.serving.xgrammar_compiler import (
     CompiledGrammar,
     Grammar,
     GrammarCompiler,
+    StructuralTagItem,
     TokenizerInfo,
     VocabType,
     as_tokens,
 )
 from maskwright.serving.xgrammar_missing import MissingError, Partial, RefusedError
-from maskwright.serving.xgrammar_tags import StructuralTagItem
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -84,38 +84,26 @@ class GrammarMatcher(Partial):
             raise RefusedError(f"stop token {wrong[0]} is out of range: the vocabulary has {vocabulary.size} ids")
         self._compiled, self._stops = compiled_grammar, tuple(stops)
         self._ends_by_itself = terminate_without_stop_token
-        self._matcher = Matcher(compiled_grammar.store, _ROLLBACK)
+        has_ends = bool(stops) and not terminate_without_stop_token
+        # as slow as it may be: nobody else need wait
+        self._text = ServerMatcher(compiled_grammar.store, stops, vocabulary.size, _ROLLBACK, float("inf"), has_ends)
         self._said: list[int | bytes] = []
-        self._has_stopped = False
-        self._words: npt.NDArray[np.int32] = np.zeros(compiled_grammar.store.n_words, np.int32)
+        self._n_words = compiled_grammar.store.n_words
 
     def accept_token(self, token_id: int, *, debug_print: bool = False) -> bool:
         """Add a token. False if it is not allowed, out of range, or behind a stop token."""
-        if self._has_stopped:
+        if not (self._text.may_come(token_id) and self._text.advance(int(token_id))):
             return False
-        if token_id in self._stops:
-            if self._ends_by_itself or not self._matcher.is_accepting():
-                return False
-            self._has_stopped = True
-        elif token_id in self._compiled.store.vocabulary.eos:
-            return False
-        else:
-            try:
-                if not self._matcher.is_allowed(token_id):
-                    return False
-                self._matcher.advance(token_id)
-            except MaskwrightError:
-                return False
         self._said.append(int(token_id))
         return True
 
     def accept_string(self, input_str: str | bytes, *, debug_print: bool = False) -> bool:
         """Add a text as one step. False if it is not allowed, or behind a stop token."""
-        if self._has_stopped:
+        if self._text.is_finished():
             return False
         try:
             data = input_str.encode() if isinstance(input_str, str) else bytes(input_str)
-            self._matcher.advance_bytes(data)
+            self._text.inner.advance_bytes(data)
         except (MaskwrightError, UnicodeEncodeError):  # half a surrogate pair is no text
             return False
         self._said.append(data)
@@ -135,37 +123,24 @@ class GrammarMatcher(Partial):
         is known, or it goes on with stop tokens alone. (With `terminate_without_stop_token` a whole
         text may have a mask of zeros.)
         """
-        row = row_of(bitmask, index, len(self._words))
-        if self._has_stopped:
+        row = row_of(bitmask, index, self._n_words)
+        if self._text.is_finished():
             raise RefusedError("the text has ended with a stop token, so nothing comes next; reset() begins a new one")
         self._fill(row)
         return bool(row[0] != -1) or not bool((row == -1).all())
 
     def _fill(self, row: npt.NDArray[np.int32]) -> None:
-        own = self._compiled.store.vocabulary.eos
-        try:
-            self._matcher.fill(self._words)
-        except DeadEndError as error:
-            if not self._matcher.is_accepting():
-                raise RefusedError(str(error)) from error
-            self._words[:] = 0
-        except MaskwrightError as error:
-            raise RefusedError(str(error)) from error
-        if self._ends_by_itself or self._stops != own:
-            is_whole = not self._ends_by_itself and self._matcher.is_accepting()
-            bits = self._words.view(np.uint32)
-            for token in (*own, *self._stops):
-                bits[token >> 5] &= ~np.uint32(1 << (token & 31))
-            for token in self._stops if is_whole else ():
-                bits[token >> 5] |= np.uint32(1 << (token & 31))
-        if not self._words.any() and not self.is_terminated():
-            raise RefusedError(
-                "no token can come: the text is whole, and there is no stop token; pass stop_token_ids to TokenizerInfo"
-                if self._matcher.is_accepting()
-                else f"the text goes on with nothing but stop tokens: {list(self._stops)}; override others"
-            )
+        failed = self._text.fill(row.view(np.uint32))
+        if failed is None:
+            return
         row[:] = 0
-        row[: len(self._words)] = self._words
+        if self.is_terminated():
+            return
+        if self.is_completed() and not self._stops:
+            failed = (
+                "no token can come: the text is whole, and there is no stop token; pass stop_token_ids to TokenizerInfo"
+            )
+        raise RefusedError(failed)
 
     def rollback(self, num_tokens: int = 1) -> None:
         """Take back the last steps. Raises: RefusedError if there were fewer, or it is negative."""
@@ -173,44 +148,44 @@ class GrammarMatcher(Partial):
             raise RefusedError(f"cannot take back {num_tokens} steps: there were {len(self._said)}")
         kept = len(self._said) - num_tokens
         back = self._said[kept:]
-        n_read = sum(1 for each in back if each != b"") - (self._has_stopped and num_tokens > 0)
         try:
-            self._matcher.rollback(n_read)
+            self._text.rollback(sum(each != b"" for each in back))
         except MaskwrightError:  # more than it remembers
-            self._matcher.reset()
+            self._text.reset()
             for each in self._said[:kept]:
-                _read(self._matcher, each)
-        self._has_stopped = self._has_stopped and num_tokens == 0
+                if isinstance(each, bytes):
+                    self._text.inner.advance_bytes(each)
+                else:
+                    self._text.read(each)
         self._said = self._said[:kept]
 
     def reset(self) -> None:
         """Put the text back to its start."""
-        self._matcher.reset()
-        self._said, self._has_stopped = [], False
+        self._text.reset()
+        self._said = []
 
     def fork(self) -> GrammarMatcher:
         """A second matcher in the same state."""
         other = GrammarMatcher(
             self._compiled, override_stop_tokens=self._stops, terminate_without_stop_token=self._ends_by_itself
         )
-        other._matcher, other._said = self._matcher.fork(), list(self._said)
-        other._has_stopped = self._has_stopped
+        other._text, other._said = self._text.fork(), list(self._said)
         return other
 
     def is_terminated(self) -> bool:
         """Whether a stop token has come; or, if none is needed, whether the text is whole."""
-        return self._has_stopped or (self._ends_by_itself and self._matcher.is_accepting())
+        return self._text.is_finished() or (self._ends_by_itself and self.is_completed())
 
     def is_completed(self) -> bool:
         """Whether the text is legal as a whole."""
-        return self._matcher.is_accepting()
+        return self._text.inner.is_accepting()
 
     def find_jump_forward_string(self) -> str:
         """The text that must come next: whole characters, at most 4,096 bytes; "" if none must."""
         if self.is_terminated():
             return ""
         try:
-            forced = self._matcher.forced_bytes(_LONGEST_JUMP)
+            forced = self._text.inner.forced_bytes(_LONGEST_JUMP)
         except LimitError:
             return ""
         try:
@@ -223,7 +198,7 @@ class GrammarMatcher(Partial):
 
         The model's own tokenizer may spell it otherwise. Special tokens are not among them.
         """
-        vocabulary = self._matcher.store.vocabulary
+        vocabulary = self._compiled.store.vocabulary
         forced = self.find_jump_forward_string().encode() if not self.is_completed() else b""
         texts, id_of = vocabulary.sorted_texts, vocabulary.id_of_text
         found: list[int] = []
@@ -274,7 +249,7 @@ class GrammarMatcher(Partial):
             raise RefusedError("the arrays of the draft tree do not fit; expected three of (n,) int64, n > 0")
         if (children >= n).any() or (siblings >= n).any():
             raise RefusedError(f"the draft tree names nodes past its last, {n - 1}")
-        rows = [row_of(token_bitmask, node, len(self._words)) for node in range(n)]
+        rows = [row_of(token_bitmask, node, self._n_words) for node in range(n)]
         if temperatures is not None:
             temperatures.fill_(-1.0)
         began = time.monotonic()
@@ -336,7 +311,7 @@ class GrammarMatcher(Partial):
         return repr(self)
 
     def __repr__(self) -> str:
-        return f"<GrammarMatcher {self._matcher!r}>"
+        return f"<GrammarMatcher {self._text!r}>"
 
 
 class BatchGrammarMatcher(Partial):
@@ -401,13 +376,6 @@ def _below(node: int, children: npt.NDArray[np.int64], siblings: npt.NDArray[np.
             found.add(one)
             todo += [int(children[one]), int(siblings[one])]
     return found
-
-
-def _read(matcher: Any, each: int | bytes) -> None:
-    if isinstance(each, bytes):
-        matcher.advance_bytes(each)
-    else:
-        matcher.advance(each)
 
 
 _MODULES = ("compiler", "grammar", "matcher", "tokenizer_info")
