@@ -50,18 +50,16 @@ class Judgement:
     answer: Answer
     message: str = ""
 
-    @property
-    def cause(self) -> str:
-        """The message's last line without quoted texts and numbers, for counting refusals by it.
 
-        The answer, if there is no message.
+def cause_of(message: str) -> str:
+    """A message's last line without quoted texts and numbers, for counting refusals by it.
 
-        >>> Judgement("refused", "SyntaxError: invalid syntax (line 3)").cause
-        'SyntaxError: invalid syntax (line N)'
-        """
-        line = self.message.strip().splitlines()[-1] if self.message.strip() else self.answer
-        line = re.sub(r"'[^']*'|\"[^\"]*\"|`[^`]*`", "'...'", line)
-        return re.sub(r"\d+", "N", line)[:160]
+    >>> cause_of("SyntaxError: invalid syntax (line 3)")
+    'SyntaxError: invalid syntax (line N)'
+    """
+    line = message.strip().splitlines()[-1] if message.strip() else "refused"
+    line = re.sub(r"'[^']*'|\"[^\"]*\"|`[^`]*`", "'...'", line)
+    return re.sub(r"\d+", "N", line)[:160]
 
 
 class Reference(Protocol):

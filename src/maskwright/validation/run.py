@@ -1,13 +1,14 @@
 """Runs a check of a store on a corpus. In: a store and paths. Out: a `ValidationReport`.
 
-`validate` puts together the corpus, the check, the workers, the log of results and the report.
+`validate` puts together the corpus, the check, the workers, the log of results and the report. What
+differs between stores of grammars, of schemas and of compositions is data (`kinds`), or said by
+their judges (`judges`).
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,26 +21,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maskwright.analysis.arguments import need_path, need_type
-from maskwright.analysis.errors import GrammarError, UnknownNameError
+from maskwright.analysis.errors import GrammarError, MaskwrightError, UnknownNameError
 from maskwright.analysis.grammar.lark_files import suggestion
-from maskwright.maskstore.file.fileformat import save_store
 from maskwright.maskstore.vocabulary.encoders import encoder_of
 from maskwright.stores.composed_store import ComposedStore
+from maskwright.stores.schema_store import SchemaStore
 from maskwright.stores.store import EntryStore, Store, load_store
-from maskwright.validation import equality, negative, pairs, replay, sampling
-from maskwright.validation.composed_check import validate_composed
+from maskwright.validation import equality, judges, negative, pairs, sampling
 from maskwright.validation.corpus import Corpus, CorpusError, Text, Unreadable, find_corpus, suffixes_of
+from maskwright.validation.kinds import ALWAYS_FAILING, GOOD, GRAMMAR, SCHEMA, UNREADABLE, WHOLE, kind_of
 from maskwright.validation.log import ResultsLog
 from maskwright.validation.options import Options
-from maskwright.validation.references import Judgement, make_reference, reference_for
+from maskwright.validation.references import cause_of
 from maskwright.validation.report import Finding, ValidationReport
-from maskwright.validation.schema_check import UNREADABLE, schema_store_in, validate_schema
 from maskwright.validation.work import (
     CRASHED,
     Check,
     Outcome,
     Setup,
-    StoreFile,
     Unit,
     run_cluster,
     run_here,
@@ -50,42 +49,6 @@ from maskwright.version import version
 if TYPE_CHECKING:
     from maskwright.stores.store import AnyStore
 
-CLASSES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "replay": (
-        (replay.REPLAYED, replay.OUTSIDE_TEXT, replay.OUTSIDE_GRAMMAR, replay.OUTSIDE),
-        (replay.FALSE_REFUSAL, replay.NOT_SPELLED, replay.OVER_LIMIT),
-    ),
-    "sample": (
-        (sampling.ACCEPTED,),
-        (
-            sampling.REFUSED_GRAMMAR,
-            sampling.REFUSED_REFERENCE,
-            sampling.NO_ENDING,
-            sampling.UNDECIDED,
-            replay.OVER_LIMIT,
-        ),
-    ),
-    "streamlined": ((equality.SAME, replay.ENDED_EARLY), (equality.DIFFERENT, replay.NOT_SPELLED, replay.OVER_LIMIT)),
-    "oracle": (
-        (pairs.AGREED, replay.ENDED_EARLY),
-        (pairs.FALSE_REFUSAL, pairs.FALSE_PERMISSION, replay.NOT_SPELLED, replay.OVER_LIMIT),
-    ),
-    "negative": (
-        (negative.RIGHT, negative.EARLY_GRAMMAR),
-        (negative.EARLY, negative.LATE, negative.LATE_GRAMMAR, replay.NOT_SPELLED, replay.OVER_LIMIT),
-    ),
-}
-"""Check -> (classes of outcomes that are fine, classes that make the check fail)."""
-GOOD = frozenset((replay.REPLAYED, sampling.ACCEPTED, equality.SAME, pairs.AGREED, negative.RIGHT))
-"""Classes of outcomes that are no findings."""
-_WHOLE: Mapping[str, str] = {"replay": replay.REPLAYED, "streamlined": equality.SAME, "oracle": pairs.AGREED}
-"""Check -> the class of texts that the grammar accepts as a whole.
-
-A run without such a text proves nothing, so it counts as failed.
-"""
-ALWAYS_FAILING = (UNREADABLE, CRASHED)
-"""Classes that make every check fail."""
-
 AMOUNTS: Mapping[str, tuple[str, int]] = {
     "sample": ("samples", 1000),
     "streamlined": ("positions", 300_000),
@@ -93,7 +56,7 @@ AMOUNTS: Mapping[str, tuple[str, int]] = {
 }
 """Check -> (what `amount` counts, the default amount)."""
 
-OUTCOMES = "2"
+OUTCOMES = "3"
 """Version of the outcomes; part of the keys in a log of results.
 
 Change it when a check finds other outcomes than before for equal texts. Otherwise a resumed run
@@ -127,10 +90,10 @@ def validate(
     paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
     **options: Any,
 ) -> ValidationReport:
-    """Check a store on texts. Of a schema or a pattern `schema_check` says how.
+    """Check a store on texts.
 
-    The modules of the checks say what each one means: `replay`, `sampling` ("sample"), `equality`
-    ("streamlined"), `pairs` ("oracle") and `negative`.
+    The modules of the checks say what each one means: `judges` ("replay"), `sampling` ("sample"),
+    `equality` ("streamlined"), `pairs` ("oracle") and `negative`.
     The report does not depend on `jobs` or `scheduler`, nor on an interruption after which the run
     was resumed. Only its members `seconds` and `resumed` differ.
     store : a store, or its file.
@@ -139,8 +102,8 @@ def validate(
     tokenizer : the store's tokenizer, which encodes the texts, as for `load_encoder`; by default
         the built-in tokenizer with the name of the store's vocabulary.
     reference : the reference parser: "python", "python:EXECUTABLE", "json", "none" or a command; by
-        default chosen by the grammar (`references.reference_for`). Only "replay" and "sample" ask
-        it.
+        default chosen by the grammar (`references.reference_for`). Of a schema "jsonschema" or
+        "none". Only "replay" and "sample" ask it.
     reference_seconds : time that the reference has for one text, in seconds; 10 by default.
     suffixes : of the files taken from folders; by default chosen by the grammar's name, else all.
     field : the member of a JSON record that is its text; "text" by default.
@@ -170,14 +133,7 @@ def validate(
     need_type("paths", paths, Iterable, "a path, or a list of paths")
     for path in (given := list(paths)):
         need_path("texts", path)
-    names, checked = [os.fsdecode(path) for path in given], Options(**options)
-    of_schema = schema_store_in(store)
-    if of_schema is not None:
-        return validate_schema(of_schema, names, checked)
-    if isinstance(store, ComposedStore):
-        return validate_composed(store, names, checked)
-    checked.refuse_jsonl()
-    return _Run(store, names, checked).report()
+    return _Run(store, [os.fsdecode(path) for path in given], Options(**options)).report()
 
 
 class _Run:
@@ -186,22 +142,19 @@ class _Run:
     def __init__(self, store: Any, paths: list[str], options: Options) -> None:
         self.options = options
         self.begin = time.perf_counter()
-        self.path = os.fsdecode(store) if isinstance(store, str | bytes | os.PathLike) else None
-        found: Any = load_store(self.path) if self.path is not None else store
-        need_type("the store", found, (Store, EntryStore), "a store, or its file")
-        self.store, grammar = found, found.grammar
-        self._check_lexing()
+        found: Any = load_store(os.fsdecode(store)) if isinstance(store, str | bytes | os.PathLike) else store
+        need_type("the store", found, (Store, EntryStore, SchemaStore, ComposedStore), "a store, or its file")
+        self.store = found
+        self.kind = kind_of(found)
+        self.name = found.grammar.name if self.kind is GRAMMAR else found.name
+        self._check_options()
         self.corpus = self._corpus(paths)
         self.paths = paths
-        self.reference = options.reference or reference_for(grammar if options.check == "sample" else grammar.name)
-        if options.check in ("replay", "sample"):
-            made = make_reference(self.reference, options.reference_seconds)
-            if made is not None:
-                made.close()
-        else:
-            self.reference = "none"
+        reference, seconds = judges.reference_of(found, options.reference, options.check), options.reference_seconds
+        is_judged = options.check in ("replay", "sample")
+        self.reference = judges.judge_of(found, reference, seconds).by if is_judged else "none"
         self.encoder = None if self.corpus is None else encoder_of(self.store.vocabulary, self.options.tokenizer)
-        self.check = self._check()
+        self.check = self._check(reference)
         self.names: list[str] = []
         self.keys: list[str] = []
         self.found: dict[int, Outcome] = {}
@@ -212,27 +165,42 @@ class _Run:
         self.settled = 0
         self.amount = 0
 
-    def _check_lexing(self) -> None:
-        check, lexing = self.options.check, self.store.grammar.lexing
-        if lexing == "nfa" and check != "streamlined":
+    def _check_options(self) -> None:
+        options, kind, name = self.options, self.kind, self.name
+        if options.check not in kind.checks:
+            there = f"there {'is' if len(kind.checks) == 1 else 'are'} {' and '.join(kind.checks)}"
+            raise MaskwrightError(f"--check {options.check} is for a grammar; for {name}, {kind.name}, {there}")
+        if kind is GRAMMAR and self.store.grammar.lexing == "nfa" and options.check != "streamlined":
             raise GrammarError(
-                f"a store of lexing 'nfa' has no matcher, so --check {check} cannot use it; it can be compared with its original "
+                f"a store of lexing 'nfa' has no matcher, so --check {options.check} cannot use it; it can be compared with its original "
                 "(--check streamlined)"
             )
+        if kind is GRAMMAR and options.jsonl:
+            raise MaskwrightError(
+                "the lines of files are instances of a schema only (--jsonl); the texts of a grammar are members of records (--field)"
+            )
+        for option in kind.unfit:
+            if getattr(options, option) not in (getattr(Options, option), "none"):
+                raise MaskwrightError(f"--{option} is not for {kind.name}, as {name} is one: leave it out")
 
     def _corpus(self, paths: list[str]) -> Corpus | None:
-        if self.options.check == "sample" and not paths:
+        options = self.options
+        if options.check == "sample" and not paths:
             return None
-        suffixes = tuple(self.options.suffixes) or suffixes_of(self.store.grammar.name)
-        return find_corpus(paths, suffixes, self.options.field)
+        own: tuple[str, ...] = ()
+        if self.kind is SCHEMA:
+            own = (".jsonl", ".ndjson") if options.jsonl else (".json",)
+        elif self.kind is GRAMMAR:
+            own = suffixes_of(self.name)
+        return find_corpus(paths, tuple(options.suffixes) or own, None if options.jsonl else options.field)
 
-    def _check(self) -> Check:
+    def _check(self, reference: str) -> Check:
         o = self.options
         match o.check:
             case "replay":
-                return replay.Replay(self.reference, o.reference_seconds)
+                return judges.Replay(reference, o.reference_seconds)
             case "sample":
-                return sampling.Sampling(self.reference, o.reference_seconds, o.seed, o.budget, o.cuts, o.next_token)
+                return sampling.Sampling(reference, o.reference_seconds, o.seed, o.budget, o.cuts, o.next_token)
             case "streamlined":
                 return equality.Equality()
             case "oracle":
@@ -266,7 +234,7 @@ class _Run:
                 self.keys.append("")
                 self._settle(number, {"class": UNREADABLE, "why": payload.reason})
                 continue
-            key = hashlib.sha256(f"{self._setup_key}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()
+            key = hashlib.sha256(f"{self._run_key}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()
             self.keys.append(key)
             outcome = None if log is None else log.known.get(key)
             if outcome is not None:
@@ -331,14 +299,8 @@ class _Run:
             original: Any = None
             if options.check == "streamlined":
                 original = equality.original_store(self.store, options.progress)
-            self._setup_key = self._key()
-            store: Any = self.store
-            if options.jobs > 1 or options.scheduler is not None:
-                folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="maskwright-")))
-                store, original = (
-                    _as_file(one, folder / f"{i}.safetensors") for i, one in enumerate((store, original))
-                )
-            setup = Setup(self._setup_key, self.check, store, original, self.encoder)
+            self._run_key = "" if options.resume is None else self._key()
+            setup = Setup(self.check, self.store, original, self.encoder)
             log: ResultsLog | None = None
             if options.resume is not None:
                 log = ResultsLog(Path(options.resume))
@@ -395,7 +357,7 @@ class _Run:
         found: Counter[str] = Counter()
         for outcome in outcomes:
             if outcome["class"] not in GOOD and self.options.check == "sample":
-                outcome["cause"] = Judgement("refused", outcome.get("why", "")).cause
+                outcome["cause"] = cause_of(outcome.get("why", ""))
                 found[outcome["cause"]] += 1
         return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
@@ -403,12 +365,12 @@ class _Run:
         """Minimise the first refused sample of each cause; sets `minimal` of its outcome."""
         chosen: dict[str, int] = {}
         for number, outcome in enumerate(outcomes):
-            if outcome.get("cause") in causes and outcome["class"] in sampling.CLOSED:
+            if outcome.get("cause") in causes and outcome["class"] in sampling.SEVERITY:
                 chosen.setdefault(outcome["cause"], number)
         numbers = sorted(chosen.values())
         if not numbers:
             return
-        do = Setup("", self.check, self.store, None, self.encoder).start()
+        do = Setup(self.check, self.store, None, self.encoder).start()
         wanted = set(numbers)
         for number, (_, payload, _, _) in enumerate(self._payloads()):
             if number in wanted:
@@ -420,7 +382,7 @@ class _Run:
 
     def _summed(self, outcomes: list[Outcome], causes: dict[str, int]) -> ValidationReport:
         options, store = self.options, self.store
-        fine, failing = CLASSES[options.check]
+        fine, failing = self.kind.checks[options.check]
         failures = frozenset((*failing, *ALWAYS_FAILING))
         counted = Counter(outcome["class"] for outcome in outcomes)
         order = (*fine, *failing, *ALWAYS_FAILING)
@@ -445,22 +407,23 @@ class _Run:
             settings[AMOUNTS[options.check][0]] = self._wanted
         if options.check == "sample":
             settings |= {"budget": options.budget, "cuts": options.cuts, "model": options.next_token is not None}
+        of_grammar = (
+            {"grammar_sha256": store.grammar.digest, "lexing": store.grammar.lexing} if self.kind is GRAMMAR else {}
+        )
+        of_vocabulary = {"vocabulary": store.vocabulary.name, "vocabulary_sha256": store.vocabulary.digest}
         return ValidationReport(
             check=options.check,
-            store={
-                "grammar": store.grammar.name, "grammar_sha256": store.grammar.digest, "lexing": store.grammar.lexing,
-                "vocabulary": store.vocabulary.name, "vocabulary_sha256": store.vocabulary.digest,
-            },
+            store={"grammar": self.name, **of_grammar, **of_vocabulary},
             settings=settings,
             classes=classes,
             failures=failures,
-            whole=_WHOLE.get(options.check),
+            whole=WHOLE.get(options.check),
             figures={name: round(sums[name], 3) for name in names},
             causes=causes,
             findings=findings,
             resumed=self.resumed,
             seconds=time.perf_counter() - self.begin,
-        )  # fmt: skip
+        )
 
 
 def _finding(name: str, outcome: Outcome, failures: frozenset[str]) -> Finding:
@@ -478,11 +441,3 @@ def _finding(name: str, outcome: Outcome, failures: frozenset[str]) -> Finding:
         said=tuple(outcome.get("said", ())),
         more={key: outcome[key] for key in sorted(outcome) if key not in _PLACED},
     )
-
-
-def _as_file(store: Any, path: Path) -> StoreFile | None:
-    """Save a store to a file that other processes can map; None for None."""
-    if store is None:
-        return None
-    save_store(store, path)
-    return StoreFile(str(path))
