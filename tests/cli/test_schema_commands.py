@@ -148,7 +148,9 @@ def test_validate_draws_instances(runner: CliRunner) -> None:
     assert facts["classes"] == {"accepted": 0, "drawn: nobody else judged": 2, "false permission": 0}
     facts = facts_of(runner, "validate", "(a|b)+", "--from", "regex", "-t", "python-tiny", "-n", "2", "--budget", "9")
     assert facts["classes"]["accepted"] == 2
-    facts = facts_of(runner, "validate", "p.json", "good.json", "-t", "python-tiny", "--check", "sample", "-n", "3", "-j", "2")
+    facts = facts_of(
+        runner, "validate", "p.json", "good.json", "-t", "python-tiny", "--check", "sample", "-n", "3", "-j", "2"
+    )
     assert facts["classes"] == {"accepted": 3, "false permission": 0}
 
 

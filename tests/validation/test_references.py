@@ -66,8 +66,8 @@ def test_json() -> None:
 def test_a_child_that_hangs_or_dies_is_told_and_replaced() -> None:
     reference = ChildReference("python", 0.5)
     assert reference.judge("x\n").answer == "accepted"
-    child = reference._child
-    assert child is not None
+    assert reference._child is not None
+    child = reference._child.process
     os.kill(child.pid, signal.SIGSTOP)
     begin = time.monotonic()
     assert reference.judge("y\n") == Judgement("hung", "no answer within 0.5 s")
@@ -75,8 +75,7 @@ def test_a_child_that_hangs_or_dies_is_told_and_replaced() -> None:
     assert child.poll() is not None  # it was ended
     reference.seconds = 20.0
     assert reference.judge("z\n").answer == "accepted"
-    child = reference._child
-    assert child is not None
+    child = reference._child.process
     child.kill()
     child.wait()
     assert reference.judge("z\n").answer == "accepted"

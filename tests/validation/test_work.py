@@ -85,10 +85,11 @@ def workers_of(process: subprocess.Popen[str], n: int) -> list[int]:
     """The processes that a command has started to work for it, once there are n."""
     while process.poll() is None:
         found = []
-        for child in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
-            with contextlib.suppress(OSError):
-                if b"maskwright.worker" in Path(f"/proc/{child}/cmdline").read_bytes():
-                    found.append(int(child))
+        with contextlib.suppress(OSError):  # a thread or a child may have ended
+            for children in Path(f"/proc/{process.pid}/task").glob("*/children"):
+                for child in children.read_text().split():
+                    if b"maskwright.worker" in Path(f"/proc/{child}/cmdline").read_bytes():
+                        found.append(int(child))
         if len(found) >= n:
             return found
         time.sleep(0.005)

@@ -12,9 +12,8 @@ Of a JSON schema there is no corpus and no grammar: `schema_run` draws instances
 """
 
 from maskwright.audit.remote import EngineFailed
-from maskwright.audit.report import AuditReport, Difference
+from maskwright.audit.report import AuditReport, Difference, SchemaAuditReport, SchemaDifference
 from maskwright.audit.run import audit
-from maskwright.audit.schema_report import SchemaAuditReport, SchemaDifference
 from maskwright.audit.schema_run import audit_schema
 
 __all__ = [

@@ -29,9 +29,10 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError
-from maskwright.audit.remote import EXCEPTION, EngineFailed, RemoteEngine
+from maskwright.audit.remote import EngineFailed, RemoteEngine
 from maskwright.audit.report import EMPTY, FORCED, INCONSISTENT, OVER, UNCONSTRAINED, UNDER
 from maskwright.audit.sequences import END_OF_TEXT, TokenSequences
+from maskwright.maskstore.vocabulary.masks import tokens_of
 from maskwright.stores.store import Store
 from maskwright.validation.replay import replay
 
@@ -46,9 +47,6 @@ OUTSIDE = "texts that leave the grammar"
 FAILED = "texts ended by a failure of the engine"
 OVER_LIMIT = "texts over a limit of the exact engine"
 NOT_DRAWN = "texts of which no position was drawn"
-
-MOST_RESTARTS = 5
-"""Crashes and time-outs after which an audit ends."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +107,6 @@ class Comparison:
     texts_by_outcome : how many texts ended in which way.
     counts : masks and tokens, and those with each kind of difference.
     nanoseconds : time of each mask, "theirs" and "ours".
-    gave_up : why texts were left unread, or "".
     """
 
     def __init__(
@@ -124,7 +121,6 @@ class Comparison:
         self.matcher = store.matcher(0)
         self.sequences = TokenSequences(store)
         self.lengths = np.array([len(token) for token in self.vocabulary.tokens], np.int64)
-        self.by_length = np.argsort(self.lengths, kind="stable")
         self.text_bits: Words = np.packbits(
             np.pad(self.lengths > 0, (0, 32 * store.n_words - len(self.lengths))), bitorder="little"
         ).view(np.uint32)
@@ -150,8 +146,6 @@ class Comparison:
         )
         self.counts = dict.fromkeys(names, 0)
         self.nanoseconds: dict[str, list[int]] = {"theirs": [], "ours": []}
-        self.restarts = 0
-        self.gave_up = ""
         self.text = 0
 
     # --- reading ---
@@ -181,7 +175,7 @@ class Comparison:
             self.text = number
             begin, end = (0 if number == 0 else int(cuts[number - 1])), int(cuts[number])
             wanted = (chosen[begin:end] - (ends[number] - len(text.tokens) - 1)).tolist()
-            if not wanted or self.gave_up:
+            if not wanted or self.remote.gave_up:
                 self.texts_by_outcome[NOT_DRAWN] += 1
                 continue
             self.done, self.total = begin, len(chosen)
@@ -191,7 +185,8 @@ class Comparison:
                 outcome = OVER_LIMIT
                 self.counts["over_limit"] += 1
             except EngineFailed as error:
-                self._fail(error)
+                self.counts["failed"] += 1
+                self._count(error.kind, message=cause(error))
                 outcome = FAILED
             self.texts_by_outcome[outcome] += 1
             self._tell(end)
@@ -211,7 +206,7 @@ class Comparison:
             segment = tokens[at:stop]
             taken = self._take(segment)
             self.at = at + taken
-            theirs, _ = self.remote.advance(segment[:taken])
+            theirs = self.remote.advance(segment[:taken])
             if theirs < taken:
                 at += theirs
                 self.stand_at(tokens[:at])
@@ -246,7 +241,7 @@ class Comparison:
         if replay(self.matcher, tokens) < len(tokens):
             return False
         self.remote.reset()
-        return self.remote.advance(tokens)[0] == len(tokens)
+        return self.remote.advance(tokens) == len(tokens)
 
     def fill_ours(self) -> int:
         """Fill our mask, and return the nanoseconds that it took.
@@ -364,11 +359,8 @@ class Comparison:
         """
         more, less = (self.ours, theirs) if is_over else (theirs, self.ours)
         ends = int(self.has(more, None) and not self.has(less, None))
-        words = more & ~less & self.text_bits
-        if not words.any():
-            return np.zeros(0, np.int64), ends
-        bits = np.unpackbits(words.view(np.uint8), bitorder="little")[: len(self.lengths)]
-        return self.by_length[bits[self.by_length] != 0], ends
+        ids = tokens_of(more & ~less & self.text_bits)
+        return ids[np.argsort(self.lengths[ids], kind="stable")], ends
 
     # --- counting ---
 
@@ -407,15 +399,6 @@ class Comparison:
             token=token,
             true_refusals=int(is_wrong),
         )
-
-    def _fail(self, error: EngineFailed) -> None:
-        """Count a failure of the engine."""
-        self.counts["failed"] += 1
-        self._count(error.kind, message=cause(error))
-        if error.kind != EXCEPTION:
-            self.restarts += 1
-            if self.restarts >= MOST_RESTARTS:
-                self.gave_up = f"the engine had to be started again {self.restarts} times"
 
 
 def cause(error: EngineFailed) -> str:

@@ -109,7 +109,7 @@ class Findings:
                 is_allowed = self.comparison.has(theirs, seen.token) and self.comparison.has(
                     self.comparison.ours, seen.token
                 )
-                return is_allowed and self.comparison.remote.advance([seen.token])[0] == 0
+                return is_allowed and self.comparison.remote.advance([seen.token]) == 0
         except (VocabularyError, LimitError, IllegalTokenError):
             return False
         except EngineFailed as error:
