@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from maskwright.analysis.schema.documents import BY_NAME
+from maskwright.analysis.schema.documents import BY_NAME, escaped
 
 _CONSTANTS = ("enum", "examples")
 _BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
@@ -140,7 +140,7 @@ def keywords_of(schema: Any, pointer: str = "") -> Iterator[tuple[str, str]]:
     for key, value in schema.items():
         if key in BY_NAME and isinstance(value, dict):
             for name, each in value.items():
-                yield from keywords_of(each, f"{pointer}/{key}/{name.replace('~', '~0').replace('/', '~1')}")
+                yield from keywords_of(each, f"{pointer}/{key}/{escaped(name)}")
         elif key in _LISTS and isinstance(value, list):
             for n, each in enumerate(value):
                 yield from keywords_of(each, f"{pointer}/{key}/{n}")

@@ -28,12 +28,14 @@ from typing import Any
 import numpy as np
 
 from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError, MissingExtraError, SchemaError
+from maskwright.analysis.schema.documents import escaped
 from maskwright.analysis.schema.load import JsonSchema, load_schema
 from maskwright.audit.engines import EngineGrammar
 from maskwright.audit.mutations import Spans, Words, exactly, keywords_of, mutated, smaller, spell, words_of
 from maskwright.audit.remote import EngineFailed, RemoteEngine, check_engine
 from maskwright.audit.report import ACCEPTS, REFUSES, SchemaAuditReport, SchemaDifference
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.maskstore.vocabulary.masks import tokens_of
 from maskwright.stores.schema_store import SchemaStore, build_schema_store
 from maskwright.validation.instances import NOT_INSTALLED, InstanceJudge, Violation, value_of
 from maskwright.validation.replay import is_text
@@ -174,8 +176,7 @@ class _Drawn:
         words = np.zeros(store.n_words, np.uint32)
         for _ in range(rng.randrange(_LONGEST)):
             matcher.fill(words)
-            bits = np.unpackbits(words.view(np.uint8), bitorder="little")[: len(self._weights)]
-            allowed = np.flatnonzero(bits)
+            allowed = tokens_of(words)
             (token,) = rng.choices(allowed.tolist(), self._weights[allowed].tolist())
             if token == 0:
                 break
@@ -339,7 +340,7 @@ class _SchemaComparison:
         character = len(text.encode()[:stop].decode(errors="ignore"))
         inside = [one for one in spans if one[0] <= character < one[1]] or spans[-1:]
         _, _, path = min(inside, key=lambda one: one[1] - one[0])
-        return "".join("/" + ("*" if step.isdecimal() else step.replace("~", "~0").replace("/", "~1")) for step in path)
+        return "".join("/" + ("*" if step.isdecimal() else escaped(step)) for step in path)
 
     def _stop(self, text: str) -> int | None:
         """Where the engine refuses a text, in bytes; None if it accepts it as a whole."""

@@ -129,8 +129,9 @@ def run_processes(setup: Setup, units: Iterable[Unit], jobs: int) -> Results:
     pool = Pool(worker.Setup(f"{__name__}:answering", (pickle.dumps(setup),), _ANY_MEMORY), jobs)
     threads = ThreadPoolExecutor(jobs)
     try:
-        submit = partial[Any](threads.submit, _ask, pool)
-        for batch, future in _spread(_batches(units), lambda: 2 * jobs, submit, _first_done):
+        for batch, future in _spread(
+            _batches(units), lambda: 2 * jobs, lambda payloads: threads.submit(_ask, pool, payloads), _first_done
+        ):
             yield from _numbered(batch, future.result())
     finally:  # the threads end when their workers do
         pool.close()
