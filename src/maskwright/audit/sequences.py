@@ -8,7 +8,6 @@ numbers the text has.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -30,12 +29,12 @@ Int32 = npt.NDArray[np.int32]
 END_OF_TEXT = -1
 """The number of the sequence of end-of-text tokens."""
 
-_CUT, _NOTHING, _BEGUN = -1, -2, -3
-"""Marks in sequences.
-
-_CUT: the parser would have to choose what comes next. _NOTHING: the lexer refuses a byte.
-_BEGUN - i: the token ends inside a lexeme of the i-th kind of `TokenSequences`.
-"""
+_CUT = "..."
+"""In a sequence: the parser would have to choose what comes next."""
+_NOTHING = "then nothing that is a terminal"
+"""In a sequence: the lexer refuses a byte."""
+Sequence = tuple[int | str | tuple[int, ...], ...]
+"""Numbers of terminals, `_CUT` and `_NOTHING`; last, what a lexeme that is begun may become."""
 _KEPT = 256
 """Lexer states whose sequences are kept."""
 
@@ -54,9 +53,6 @@ class Configuration(NamedTuple):
 class TokenSequences:
     """The sequences of a store's tokens, by number.
 
-    A sequence is kept as numbers of terminals and marks below 0. Marks say, for example, what a
-    lexeme that is begun may become.
-
     store : its table has the lexer.
     """
 
@@ -72,7 +68,7 @@ class TokenSequences:
         symbols = part_of(table, schema.OUTPUT_SYMBOLS, starts[-1]).tolist()
         self._outputs = [tuple(symbols[begin:end]) for begin, end in pairwise(starts)]
         self._has_modes = int(table[schema.N_MODES]) > 1
-        self._number: dict[tuple[int, ...], int] = {}
+        self._number: dict[Sequence, int] = {}
         self._known: dict[int, Int32] = {}
         columns = part_of(table, schema.SYMBOL_COLUMN, self.grammar.n_terminals).tolist()
         # Terminals that the parser treats alike share a column.
@@ -81,8 +77,7 @@ class TokenSequences:
             for column in sorted(set(columns))
             if column >= 0
         }
-        self._begun: dict[tuple[int, ...], int] = {}
-        self._begun_in: dict[int, int] = {}
+        self._begun: dict[int, tuple[int, ...]] = {}
         self._led_by = self._terminals_before()
 
     def _terminals_before(self) -> dict[int, tuple[int, ...]]:
@@ -127,8 +122,8 @@ class TokenSequences:
             found = self._known[state] = np.array(numbers, np.int32)
         return found
 
-    def _sequence(self, state: int, token: bytes) -> tuple[int, ...]:
-        """The sequence of a token in a lexer state: numbers of terminals, and marks.
+    def _sequence(self, state: int, token: bytes) -> Sequence:
+        """The sequence of a token in a lexer state.
 
         A lexeme that could end where the token ends counts as what it is now. Otherwise it is only
         begun.
@@ -149,10 +144,9 @@ class TokenSequences:
             return tuple(found)
         if self._end[state] >= 0:
             return (*found, *self._ended(state))
-        begun = self._begun_in.get(state)
-        if begun is None:
-            begun = self._begun_in[state] = self._begun.setdefault(self._may_become(state), len(self._begun))
-        return (*found, _BEGUN - begun)
+        if state not in self._begun:
+            self._begun[state] = self._may_become(state)
+        return (*found, self._begun[state])
 
     def _ended(self, state: int) -> tuple[int, ...]:
         """The terminals that the end of the text emits in a state; () if it cannot end there."""
@@ -164,15 +158,12 @@ class TokenSequences:
             return "end of text"
         words = []
         for step in list(self._number)[number]:
-            if step >= 0:
+            if isinstance(step, int):
                 words.append(self.grammar.display_name(step))
-            elif step == _NOTHING:
-                words.append("then nothing that is a terminal")
-            elif step == _CUT:
-                words.append("...")
+            elif isinstance(step, str):
+                words.append(step)
             else:
-                begun = list(self._begun)[_BEGUN - step]
-                words.append(f"{_names(self.grammar, begun)} (begun)" if begun else "(begun)")
+                words.append(f"{_names(self.grammar, step)} (begun)" if step else "(begun)")
         return " ".join(words) or "ignored text"
 
     def _may_become(self, state: int) -> tuple[int, ...]:
@@ -194,7 +185,7 @@ class TokenSequences:
         return _names(self.grammar, self._led_by.get(state, ()))
 
 
-def _names(grammar: Any, terminals: Sequence[int]) -> str:
+def _names(grammar: Any, terminals: tuple[int, ...]) -> str:
     """Names of up to three terminals; "the start" for none."""
     if not terminals:
         return "the start"

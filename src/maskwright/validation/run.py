@@ -54,7 +54,7 @@ AMOUNTS: Mapping[str, tuple[str, int]] = {
     "streamlined": ("positions", 300_000),
     "oracle": ("pairs", 10_000),
 }
-"""Check -> (what `amount` counts, the default amount)."""
+"""Check -> (what `amount` counts, the default amount). Other checks count bytes of texts."""
 
 OUTCOMES = "3"
 """Version of the outcomes; part of the keys in a log of results.
@@ -66,23 +66,8 @@ would mix old and new outcomes.
 MINIMISED_CAUSES = 20
 """Number of causes of refusal, the most frequent ones, of which a sample is minimised."""
 
-_FIGURES = (
-    "tokens",
-    "respelled_bytes",
-    "closed",
-    "characters",
-    "limits",
-    "not_judged",
-    "interventions",
-    "masked_away",
-    "positions",
-    "different",
-    "pairs",
-    "disagreements",
-)
-"""Members of outcomes that the report sums up."""
-_PLACED = ("class", "line", "column", "byte", "before", "token", "why", "said")
-"""Members of outcomes for which `Finding` has fields."""
+_PLACED = ("line", "column", "byte", "before", "token", "why", "said")
+"""Members of outcomes for which `Finding` has fields. Other numbers are summed up."""
 
 
 def validate(
@@ -155,13 +140,14 @@ class _Run:
         self.reference = judges.judge_of(found, reference, seconds).by if is_judged else "none"
         self.encoder = None if self.corpus is None else encoder_of(self.store.vocabulary, self.options.tokenizer)
         self.check = self._check(reference)
-        self.names: list[str] = []
-        self.keys: list[str] = []
+        self.counted, default = AMOUNTS.get(options.check, ("bytes", 0))
+        self.wanted = (options.amount or default) if default else None
+        # name, key and weight of each unit, and its outcome
+        self.units: list[tuple[str, str, int]] = []
         self.found: dict[int, Outcome] = {}
-        self.weights: list[int] = []
         self.done = 0
         self.resumed = 0
-        # units[:settled] have outcomes; `amount` is the sum of what `AMOUNTS` counts in these
+        # units[:settled] have outcomes; `amount` is the sum of what is counted in these
         self.settled = 0
         self.amount = 0
 
@@ -215,43 +201,34 @@ class _Run:
             return iter(())
         return islice(self.corpus, self.options.limit)
 
-    @property
-    def _wanted(self) -> int | None:
-        _, default = AMOUNTS.get(self.options.check, ("", 0))
-        return (self.options.amount or default) if default else None
-
     def _is_enough(self) -> bool:
-        return self._wanted is not None and self.options.check != "sample" and self.amount >= self._wanted
+        return self.wanted is not None and self.options.check != "sample" and self.amount >= self.wanted
 
     def _units(self, log: ResultsLog | None) -> Iterator[Unit]:
         """The units that are still to do; settles unreadable texts and results of the log."""
         for number, (name, payload, weight, text) in enumerate(self._payloads()):
             if self._is_enough():
                 return
-            self.names.append(name)
-            self.weights.append(weight)
-            if isinstance(payload, Unreadable):
-                self.keys.append("")
-                self._settle(number, {"class": UNREADABLE, "why": payload.reason})
-                continue
             key = hashlib.sha256(f"{self._run_key}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()
-            self.keys.append(key)
+            self.units.append((name, key, weight))
             outcome = None if log is None else log.known.get(key)
-            if outcome is not None:
+            if isinstance(payload, Unreadable):
+                self._settle(number, {"class": UNREADABLE, "why": payload.reason})
+            elif outcome is not None:
                 self.resumed += 1
                 self._settle(number, dict(outcome))
-                continue
-            yield Unit(number, key, payload, max(1, weight))
+            else:
+                yield Unit(number, payload, max(1, weight))
 
     def _payloads(self) -> Iterator[tuple[str, Any, int, str]]:
         """For each unit (name, payload, weight, a string that identifies the unit's work)."""
         if self.options.check == "sample":
-            texts = [text for text in self._texts() if isinstance(text, Text)]
-            if self.corpus is not None and not texts:
+            self.prompts = [text.text for text in self._texts() if isinstance(text, Text)]
+            if self.corpus is not None and not self.prompts:
                 raise CorpusError("none of the texts can be read")
-            for number in range(self._wanted or 0):
-                prompt = texts[number % len(texts)].text if texts else None
-                yield f"sample {number}", (number, prompt, None), 1 << 14, f"{number}\n{prompt or ''}"
+            for number in range(self.wanted or 0):
+                draw = self._draw(number)
+                yield f"sample {number}", draw, 1 << 14, f"{number}\n{draw[1] or ''}"
             return
         seen = False
         for text in self._texts():
@@ -266,29 +243,25 @@ class _Run:
         if not seen:
             raise CorpusError(f"there is no text in {', '.join(self.paths)}")
 
+    def _draw(self, number: int, cause: str | None = None) -> sampling.Draw:
+        return number, self.prompts[number % len(self.prompts)] if self.prompts else None, cause
+
     # --- outcomes ---
 
     def _settle(self, number: int, outcome: Outcome) -> None:
         self.found[number] = outcome
-        self.done += self.weights[number]
+        self.done += self.units[number][2]
         while self.settled in self.found and not self._is_enough():
-            counted, _ = AMOUNTS.get(self.options.check, ("", 0))
-            self.amount += int(self.found[self.settled].get(counted, 0))
+            self.amount += int(self.found[self.settled].get(self.counted, 0))
             self.settled += 1
-        self._tell()
-
-    def _tell(self) -> None:
-        if self.options.progress is None:
-            return
-        wanted = self._wanted
         if self.options.check == "sample":
-            self.options.progress("samples", len(self.found), wanted or 0)
-        elif wanted is not None:
-            counted = AMOUNTS[self.options.check][0]
-            self.options.progress(counted, min(self.amount, wanted), wanted)
+            done, total = len(self.found), self.wanted
+        elif self.wanted is not None:
+            done, total = min(self.amount, self.wanted), self.wanted
         else:
-            total = max(self.done, 0 if self.corpus is None else self.corpus.n_bytes)
-            self.options.progress("bytes", self.done, total)
+            done, total = self.done, max(self.done, 0 if self.corpus is None else self.corpus.n_bytes)
+        if self.options.progress is not None:
+            self.options.progress(self.counted, done, total or 0)
 
     # --- the run ---
 
@@ -315,7 +288,7 @@ class _Run:
             stack.callback(results.close)  # type: ignore[attr-defined]
             for number, outcome in results:
                 if log is not None and outcome["class"] != CRASHED:
-                    log.add(self.keys[number], outcome)
+                    log.add(self.units[number][1], outcome)
                 self._settle(number, outcome)
             outcomes = [self.found[number] for number in range(self._n_counted())]
             causes = self._causes(outcomes)
@@ -363,22 +336,18 @@ class _Run:
 
     def _minimise(self, outcomes: list[Outcome], causes: Sequence[str]) -> None:
         """Minimise the first refused sample of each cause; sets `minimal` of its outcome."""
-        chosen: dict[str, int] = {}
+        first: dict[str, int] = {}
         for number, outcome in enumerate(outcomes):
             if outcome.get("cause") in causes and outcome["class"] in sampling.SEVERITY:
-                chosen.setdefault(outcome["cause"], number)
-        numbers = sorted(chosen.values())
-        if not numbers:
-            return
-        do = Setup(self.check, self.store, None, self.encoder).start()
-        wanted = set(numbers)
-        for number, (_, payload, _, _) in enumerate(self._payloads()):
-            if number in wanted:
-                if self.options.progress is not None:
-                    self.options.progress("refused samples shortened", numbers.index(number) + 1, len(numbers))
-                again = do((payload[0], payload[1], outcomes[number]["cause"]))
-                if "minimal" in again:
-                    outcomes[number]["minimal"] = again["minimal"]
+                first.setdefault(outcome["cause"], number)
+        if first:
+            do = Setup(self.check, self.store, None, self.encoder).start()
+        for n, (cause, number) in enumerate(first.items(), 1):
+            if self.options.progress is not None:
+                self.options.progress("refused samples shortened", n, len(first))
+            again = do(self._draw(number, cause))
+            if "minimal" in again:
+                outcomes[number]["minimal"] = again["minimal"]
 
     def _summed(self, outcomes: list[Outcome], causes: dict[str, int]) -> ValidationReport:
         options, store = self.options, self.store
@@ -389,10 +358,9 @@ class _Run:
         classes = {kind: counted[kind] for kind in order if counted[kind] or kind == order[0] or kind == failing[0]}
         sums: Counter[str] = Counter()
         for outcome in outcomes:
-            sums.update({name: outcome[name] for name in outcome if name in _FIGURES or name.startswith("pairs: ")})
-        names = [*(name for name in _FIGURES if name in sums), *sorted(n for n in sums if n not in _FIGURES)]
+            sums.update({k: v for k, v in outcome.items() if isinstance(v, int | float) and k not in _PLACED})
         findings = tuple(
-            _finding(self.names[number], outcome, failures)
+            _finding(self.units[number][0], outcome, failures)
             for number, outcome in enumerate(outcomes)
             if outcome["class"] not in GOOD
         )
@@ -403,8 +371,8 @@ class _Run:
             "limit": options.limit,
             "seed": options.seed,
         }
-        if self._wanted is not None:
-            settings[AMOUNTS[options.check][0]] = self._wanted
+        if self.wanted is not None:
+            settings[self.counted] = self.wanted
         if options.check == "sample":
             settings |= {"budget": options.budget, "cuts": options.cuts, "model": options.next_token is not None}
         of_grammar = (
@@ -418,7 +386,7 @@ class _Run:
             classes=classes,
             failures=failures,
             whole=WHOLE.get(options.check),
-            figures={name: round(sums[name], 3) for name in names},
+            figures={name: round(count, 3) for name, count in sums.items()},
             causes=causes,
             findings=findings,
             resumed=self.resumed,
@@ -427,17 +395,7 @@ class _Run:
 
 
 def _finding(name: str, outcome: Outcome, failures: frozenset[str]) -> Finding:
-    token = outcome.get("token")
-    return Finding(
-        name=name,
-        kind=outcome["class"],
-        is_failure=outcome["class"] in failures,
-        line=outcome.get("line", 0),
-        column=outcome.get("column", 0),
-        byte=outcome.get("byte", 0),
-        before=outcome.get("before", ""),
-        token=None if token is None else (token[0], token[1]),
-        why=outcome.get("why", ""),
-        said=tuple(outcome.get("said", ())),
-        more={key: outcome[key] for key in sorted(outcome) if key not in _PLACED},
-    )
+    placed = {key: outcome[key] for key in _PLACED if key in outcome}
+    placed |= {key: tuple(value) for key, value in placed.items() if isinstance(value, list)}
+    more = {key: outcome[key] for key in sorted(outcome) if key not in (*_PLACED, "class")}
+    return Finding(name, outcome["class"], outcome["class"] in failures, more=more, **placed)

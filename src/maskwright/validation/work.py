@@ -50,13 +50,11 @@ class Unit(NamedTuple):
     """A piece of work.
 
     number : its position in the report, from 0.
-    key : the key of its outcome in a log; equal for equal work.
     payload : what the check's function takes.
     weight : bytes of its text, at least 1.
     """
 
     number: int
-    key: str
     payload: Any
     weight: int
 
