@@ -8,7 +8,7 @@ with the exact one. `sequences` says which terminals a token spells. `shrink` ma
 show a difference as short as possible.
 
 Of a JSON schema there is no corpus and no grammar: `schema_run` draws instances and changes them
-(`mutations`), and compares whole texts with what the package jsonschema says (`schema_report`).
+(`mutations`), and compares whole texts with what the package jsonschema says.
 """
 
 from maskwright.audit.remote import EngineFailed

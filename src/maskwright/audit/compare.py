@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError
+from maskwright.analysis.errors import DeadEndError, LimitError
 from maskwright.audit.remote import EngineFailed, RemoteEngine
 from maskwright.audit.report import EMPTY, FORCED, INCONSISTENT, OVER, TRUE_REFUSED, UNCONSTRAINED, UNDER
 from maskwright.audit.sequences import END_OF_TEXT, TokenSequences
@@ -219,7 +219,7 @@ class Comparison:
         at = 0
         for number, stop in enumerate([*wanted, len(tokens)]):
             segment = tokens[at:stop]
-            taken = self._take(segment)
+            taken = replay(self.matcher, segment)
             self.at = at + taken
             theirs = self.remote.advance(segment[:taken])
             if theirs < taken:
@@ -238,17 +238,6 @@ class Comparison:
             if number % 64 == 0:
                 self._tell(self.done + number)
         return WHOLE if self.matcher.is_accepting() else OUTSIDE
-
-    def _take(self, tokens: Tokens) -> int:
-        """Let our engine read tokens until one is illegal. Returns how many it took."""
-        if len(tokens) > 1:
-            return replay(self.matcher, tokens)
-        try:
-            for token in tokens:
-                self.matcher.advance(token)
-        except IllegalTokenError:
-            return 0
-        return len(tokens)
 
     def stand_at(self, tokens: Tokens) -> bool:
         """Make both engines read some tokens from the start; False if one of them refuses."""

@@ -200,10 +200,25 @@ def _closed(schema: Any) -> Any:
     return found
 
 
-def _spellings(value: Any, words: Words) -> list[str]:
-    """Texts of a value: compact and spaced, in its own order and in that of the schema."""
-    found = (spell(value, gap, orders) for orders in (words.orders, None) for gap in ("", " "))
-    return [*dict.fromkeys(found)]
+def _spellings(value: Any, words: Words) -> dict[str, Spans]:
+    """Texts of a value: compact and spaced, in its own order and in that of the schema.
+
+    Each with where the values inside it stand.
+    """
+    found: dict[str, Spans] = {}
+    for orders in (words.orders, None):
+        for gap in ("", " "):
+            spans: Spans = []
+            found.setdefault(spell(value, gap, orders, spans), spans)
+    return found
+
+
+def _place(text: str, spans: Spans, stop: int) -> str:
+    """The JSON pointer of the innermost value in whose text the engine stops; items are *."""
+    character = len(text.encode()[:stop].decode(errors="ignore"))
+    inside = [one for one in spans if one[0] <= character < one[1]] or spans[-1:]
+    _, _, path = min(inside, key=lambda one: one[1] - one[0])
+    return "".join("/" + ("*" if step.isdecimal() else escaped(step)) for step in path)
 
 
 class _SchemaComparison:
@@ -326,21 +341,8 @@ class _SchemaComparison:
         if is_accepted:
             first = min(violations, key=lambda one: (one.pointer, one.keyword))
             return ACCEPTS, first.keyword, first.pointer
-        stop, _ = max(stops, key=lambda one: one[0])
-        at = next(n for n, one in enumerate(stops) if one[0] == stop)
-        return REFUSES, "", self._place(value, at, stop)
-
-    def _place(self, value: Any, at: int, stop: int) -> str:
-        """The JSON pointer of the innermost value in whose text the engine stops; items are *."""
-        text = [*_spellings(value, self.words)][at]
-        for orders, gap in ((orders, gap) for orders in (self.words.orders, None) for gap in ("", " ")):
-            spans: Spans = []
-            if spell(value, gap, orders, spans) == text:
-                break
-        character = len(text.encode()[:stop].decode(errors="ignore"))
-        inside = [one for one in spans if one[0] <= character < one[1]] or spans[-1:]
-        _, _, path = min(inside, key=lambda one: one[1] - one[0])
-        return "".join("/" + ("*" if step.isdecimal() else escaped(step)) for step in path)
+        stop, text = max(stops, key=lambda one: one[0])
+        return REFUSES, "", _place(text, spellings[text], stop)
 
     def _stop(self, text: str) -> int | None:
         """Where the engine refuses a text, in bytes; None if it accepts it as a whole."""

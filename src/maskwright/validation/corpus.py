@@ -156,18 +156,13 @@ def find_corpus(paths: Sequence[str | Path], suffixes: Sequence[str], field: str
     """
     found: dict[Path, None] = {}
     for given in paths:
-        path = Path(given)
-        if os.path.isdir(path):
-            files = sorted(_files_of(path, suffixes))
+        if os.path.isdir(given):
+            files = sorted(_files_of(Path(given), suffixes))
             if not files:
                 of = f" with the suffix {' or '.join(suffixes)}; name another (--suffix)" if suffixes else ""
-                raise CorpusError(f"{path} has no files{of}")
-        elif os.path.exists(path):
-            files = [path]
+                raise CorpusError(f"{given} has no files{of}")
         else:
-            files = [Path(name) for name in sorted(glob.glob(str(given), recursive=True)) if Path(name).is_file()]
-            if not files:
-                raise CorpusError(f"{given}: there is no such file or folder, and as a pattern it matches no file")
+            files = _named(given)
         found.update(dict.fromkeys(files))
     if not found:
         raise CorpusError("no texts to validate on: name files, folders, globs or .jsonl files")
@@ -241,8 +236,21 @@ def check_paths(paths: Sequence[str | Path]) -> None:
     Raises: CorpusError for the first other path, as `find_corpus` would.
     """
     for given in paths:
-        if not os.path.exists(given) and not any(map(os.path.isfile, glob.iglob(str(given), recursive=True))):
-            raise CorpusError(f"{given}: there is no such file or folder, and as a pattern it matches no file")
+        if not os.path.isdir(given):
+            _named(given)
+
+
+def _named(given: str | Path) -> list[Path]:
+    """The file of a name, or the files that it matches as a pattern.
+
+    Raises: CorpusError if there are none.
+    """
+    if os.path.exists(given):
+        return [Path(given)]
+    files = [Path(name) for name in sorted(glob.glob(str(given), recursive=True)) if Path(name).is_file()]
+    if not files:
+        raise CorpusError(f"{given}: there is no such file or folder, and as a pattern it matches no file")
+    return files
 
 
 def suffixes_of(grammar: str) -> tuple[str, ...]:

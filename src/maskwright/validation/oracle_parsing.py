@@ -20,11 +20,9 @@ from maskwright.analysis.grammar.columns import MOST_COLUMN, Column
 from maskwright.analysis.grammar.grammar import Conflicts, Grammar, Layout
 from maskwright.analysis.grammar.normalise import productive_symbols, reduce
 from maskwright.analysis.lr.acyclic import without_endless
-from maskwright.validation.oracle_live import Futures
+from maskwright.validation.oracle_live import Futures, Stack
 from maskwright.validation.oracle_modes import Mode, Step, as_column, competing, is_modal
 
-Stack: TypeAlias = "tuple[int, Stack | None]"
-"""The LR state on top, and the stack below it."""
 Stacks: TypeAlias = tuple[Stack, ...]
 Configuration: TypeAlias = "tuple[int, Parse]"
 """The offset where the next lexeme begins (characters), and the parse before it."""

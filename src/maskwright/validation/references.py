@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, TypeAlias
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.grammar.grammar import Grammar
@@ -59,20 +59,6 @@ def cause_of(message: str) -> str:
     line = message.strip().splitlines()[-1] if message.strip() else "refused"
     line = re.sub(r"'[^']*'|\"[^\"]*\"|`[^`]*`", "'...'", line)
     return re.sub(r"\d+", "N", line)[:160]
-
-
-class Reference(Protocol):
-    """A parser that is independent of this project. name : as given to `make_reference`."""
-
-    name: str
-
-    def judge(self, text: str) -> Judgement:
-        """The parser's verdict on a text."""
-        ...
-
-    def close(self) -> None:
-        """End the parser's process, if it has one."""
-        ...
 
 
 # The program of a child: it answers each text by JSON until nobody asks any more. LIMITS are parts
@@ -240,6 +226,10 @@ class CommandReference:
     def close(self) -> None:
         """Nothing to do: each text has a process of its own."""
         return None
+
+
+Reference: TypeAlias = ChildReference | CommandReference
+"""A parser that is independent of this project."""
 
 
 def make_reference(name: str, seconds: float = 10.0) -> Reference | None:
