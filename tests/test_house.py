@@ -68,7 +68,7 @@ CEILINGS = {
     "src/maskwright/servecheck": 1_450,
     "src/maskwright/serving": 5_150,
     "src/maskwright/stores": 1_750,
-    "src/maskwright/validation": 5_550,
+    "src/maskwright/validation": 5_100,
 }
 """The most lines of each folder's own files. They only fall: who makes a folder smaller lowers its ceiling."""
 SLACK = 100

@@ -17,9 +17,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from multiprocessing import resource_tracker
 from multiprocessing.connection import Pipe
-from multiprocessing.context import SpawnProcess
 from multiprocessing.spawn import get_executable
 from typing import Any
 
@@ -64,20 +62,6 @@ def blocked_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-class WorkerProcess(SpawnProcess):
-    """A process that starts anew, with `blocked_interrupts`.
-
-    Parameters are those of `multiprocessing.Process`.
-    """
-
-    def start(self) -> None:
-        """Start the process. Raises: as `multiprocessing.Process.start`."""
-        if hasattr(signal, "pthread_sigmask"):
-            resource_tracker.ensure_running()  # which `start` would do, and then let the signal through again
-        with blocked_interrupts():
-            super().start()
 
 
 class BusyError(LimitError):

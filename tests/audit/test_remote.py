@@ -6,7 +6,6 @@ import ast
 import importlib.util
 import json
 import os
-import struct
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ from maskwright.audit import EngineFailed, engines, host
 from maskwright.audit.engines import EngineGrammar
 from maskwright.audit.remote import RemoteEngine
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.validation.child import Child
 
 HERE = Path(__file__).parent
 VOCABULARY = Vocabulary("few", (b"", b"[", b"]", b"a", b","), {0: "</s>"}, (0,))
@@ -48,10 +48,10 @@ def test_masks_and_texts() -> None:
         engine.reset()
         words, nanoseconds = engine.fill()
         assert words.tolist() == [0b10] and nanoseconds > 0
-        assert engine.advance([1, 3, 4, 4, 3])[0] == 3
+        assert engine.advance([1, 3, 4, 4, 3]) == 3
         assert engine.fill()[0].tolist() == [0b1010]
         engine.reset()
-        assert engine.advance([])[0] == 0 and engine.advance([1, 2])[0] == 2
+        assert engine.advance([]) == 0 and engine.advance([1, 2]) == 2
         assert engine.fill()[0].tolist() == [0b1]
 
 
@@ -100,7 +100,7 @@ def test_errors_that_are_no_exceptions(tmp_path: Path, monkeypatch: pytest.Monke
     )
     with start("panic:make") as engine:
         engine.reset()
-        assert engine.advance([1, 1])[0] == 2  # an engine that returns nothing has taken the token
+        assert engine.advance([1, 1]) == 2  # an engine that returns nothing has taken the token
         with pytest.raises(EngineFailed, match="Panic: index out of bounds") as caught:
             engine.advance([2])
         assert caught.value.kind == "exception"
@@ -132,25 +132,21 @@ def test_a_python_without_numpy(tmp_path: Path) -> None:
 
 
 def test_the_process_ends_with_whoever_asks() -> None:
-    process = subprocess.Popen([sys.executable, host.__file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert process.stdin is not None and process.stdout is not None
-    assert process.stdout.read(len(host.GREETING)) == host.GREETING
+    child = Child([sys.executable, host.__file__])
+    assert child.receive(20) == host.GREETING
     facts = {"engine": "lists_engine:make", "grammar": "WORD", "own": None, "own_name": ""}
     vocabulary = {"name": "v", "tokens": ["", "5b"], "special": {"0": "</s>"}, "eos": [0], "path": ""}
-    data = json.dumps({**facts, "vocabulary": vocabulary}).encode()
-    process.stdin.write(host.HEAD.pack(host.START, len(data)) + data)
-    process.stdin.flush()
-    status, length = struct.unpack("<BI", process.stdout.read(5))
-    assert status == host.OK and json.loads(process.stdout.read(length))["version"] == ""
-    process.stdin.close()
-    assert process.wait(20) == 0
+    child.send(bytes((host.START,)) + json.dumps({**facts, "vocabulary": vocabulary}).encode())
+    said = child.receive(20)
+    assert said[0] == host.OK and json.loads(said[1:])["version"] == ""
+    assert child.end(20) == 0
 
 
 def test_closing_ends_a_process_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LISTS_CASE", '{"sleep": 0}')
     engine = start(timeout=0.3)
-    assert engine._process is not None
-    pid = engine._process.pid
+    assert engine._child is not None
+    pid = engine._child.process.pid
     engine.reset()
     begin = time.monotonic()
     with pytest.raises(EngineFailed, match=r"no answer within 0\.3 s"):

@@ -14,7 +14,7 @@ import pytest
 
 from maskwright.analysis.errors import GrammarError, MaskwrightError, UnknownNameError, VocabularyError
 from maskwright.analysis.loading import parse_grammar
-from maskwright.audit import AuditReport, Difference, audit, compare
+from maskwright.audit import AuditReport, Difference, audit, compare, remote
 from maskwright.audit.report import EMPTY, INCONSISTENT, OVER, TRUE_REFUSED, UNCONSTRAINED, UNDER
 from maskwright.maskstore.vocabulary.encoders import Encoder
 from maskwright.stores.build import build_store
@@ -142,7 +142,7 @@ def test_crashes_end_no_audit_but_many_do(run_case: Run, tmp_path: Path, monkeyp
         and "exit code N" in found.message
         and report.texts == {compare.WHOLE: 4, compare.FAILED: 1}
     )
-    monkeypatch.setattr(compare, "MOST_RESTARTS", 2)
+    monkeypatch.setattr(remote, "MOST_RESTARTS", 2)
     many = tmp_path / "many.jsonl"
     many.write_text('{"text": "[]"}\n' * 8)
     report = run_case(case={"die": 1}, paths=many, examples=0)

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.audit import SchemaAuditReport, audit_schema
 from maskwright.audit.mutations import exactly, keywords_of, mutated, smaller, spell, words_of
-from maskwright.audit.schema_report import ACCEPTS, REFUSES
+from maskwright.audit.report import ACCEPTS, REFUSES
 from maskwright.cli import app
 from maskwright.validation.instances import value_of
 

@@ -148,6 +148,10 @@ def test_validate_draws_instances(runner: CliRunner) -> None:
     assert facts["classes"] == {"accepted": 0, "drawn: nobody else judged": 2, "false permission": 0}
     facts = facts_of(runner, "validate", "(a|b)+", "--from", "regex", "-t", "python-tiny", "-n", "2", "--budget", "9")
     assert facts["classes"]["accepted"] == 2
+    facts = facts_of(
+        runner, "validate", "p.json", "good.json", "-t", "python-tiny", "--check", "sample", "-n", "3", "-j", "2"
+    )
+    assert facts["classes"] == {"accepted": 3, "false permission": 0}
 
 
 def test_validate_refuses(runner: CliRunner) -> None:
@@ -155,8 +159,7 @@ def test_validate_refuses(runner: CliRunner) -> None:
     assert "is for a grammar; for p.json, a schema or a pattern, there are replay and sample" in refused(
         runner, *begin, "good.json", "--check", "oracle"
     )
-    assert "leave the texts out" in refused(runner, *begin, "good.json", "--check", "sample")
-    assert "--jobs is for a grammar" in refused(runner, *begin, "-j", "2")
+    assert "--resume is not for a schema or a pattern, as p.json is one" in refused(runner, *begin, "--resume", "log")
     assert "instances are judged by jsonschema" in refused(runner, *begin, "--reference", "json")
     assert "instances of a schema only (--jsonl)" in refused(
         runner, "validate", "json", "good.json", "-t", "python-tiny", "--jsonl"

@@ -13,8 +13,6 @@ import maskwright as mw
 from maskwright.stores.schema_store import SchemaStore
 from maskwright.validation import instances
 from maskwright.validation.instances import InstanceJudge, respelled
-from maskwright.validation.options import Options
-from maskwright.validation.schema_check import validate_schema
 
 LONG = "1" * 5_001
 """An integer of more digits than Python reads as an int."""
@@ -65,7 +63,7 @@ def test_without_jsonschema_nothing_is_judged(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(instances, "_validator", missing)
     verdict = InstanceJudge(mw.load_schema({})).judge("1")
     assert verdict.answer == "not judged" and "pip install 'maskwright[schema]'" in verdict.why
-    report = validate_schema(store({"type": "null"}), [], Options(check="sample", amount=2))
+    report = mw.validate(store({"type": "null"}), check="sample", amount=2)
     assert report.classes == {"accepted": 0, "drawn: nobody else judged": 2, "false permission": 0}
     assert report.settings["reference"] == "nobody (no jsonschema)"
 
@@ -130,7 +128,7 @@ def test_wrong_masks_are_found(tmp_path: Path) -> None:
     found = dataclasses.replace(store(mw.load_schema(wide, whitespace="compact")), constraint=judge)
     assert classes_of(found, tmp_path, "12", "null") == ["replayed", "false permission"]
     found = dataclasses.replace(store({"type": "null"}), constraint=judge)
-    report = validate_schema(found, [], Options(check="sample", amount=4, budget=3))
+    report = mw.validate(found, check="sample", amount=4, budget=3)
     assert report.classes == {"accepted": 0, "false permission": 4} and not report.passed
     assert report.findings[0].more["text"].strip() == "null"
 

@@ -19,7 +19,7 @@ from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store
 from maskwright.validation import ValidationReport, replay, validate
 from maskwright.validation.grammar_parse import GrammarParse
-from maskwright.validation.run import UNREADABLE
+from maskwright.validation.kinds import UNREADABLE
 
 
 def run(store: Any, path: Path, encoder: Encoder, **options: Any) -> ValidationReport:

@@ -18,9 +18,10 @@ from maskwright.maskstore.vocabulary.encoders import Encoder
 from maskwright.stores.build import build_store, compile_store
 from maskwright.stores.store import Store
 from maskwright.validation import validate
+from maskwright.validation.judges import REFUSED_GRAMMAR, REFUSED_REFERENCE, UNDECIDED
 from maskwright.validation.references import OLDER
 from maskwright.validation.replay import plain_replay
-from maskwright.validation.sampling import NO_ENDING, REFUSED_GRAMMAR, REFUSED_REFERENCE, UNDECIDED
+from maskwright.validation.sampling import NO_ENDING
 
 
 def test_samples_of_a_right_store_are_accepted(store: Store) -> None:

@@ -8,13 +8,12 @@ with the exact one. `sequences` says which terminals a token spells. `shrink` ma
 show a difference as short as possible.
 
 Of a JSON schema there is no corpus and no grammar: `schema_run` draws instances and changes them
-(`mutations`), and compares whole texts with what the package jsonschema says (`schema_report`).
+(`mutations`), and compares whole texts with what the package jsonschema says.
 """
 
 from maskwright.audit.remote import EngineFailed
-from maskwright.audit.report import AuditReport, Difference
+from maskwright.audit.report import AuditReport, Difference, SchemaAuditReport, SchemaDifference
 from maskwright.audit.run import audit
-from maskwright.audit.schema_report import SchemaAuditReport, SchemaDifference
 from maskwright.audit.schema_run import audit_schema
 
 __all__ = [

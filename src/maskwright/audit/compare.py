@@ -24,14 +24,16 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError
-from maskwright.audit.remote import EXCEPTION, EngineFailed, RemoteEngine
-from maskwright.audit.report import EMPTY, FORCED, INCONSISTENT, OVER, UNCONSTRAINED, UNDER
+from maskwright.analysis.errors import DeadEndError, LimitError
+from maskwright.audit.remote import EngineFailed, RemoteEngine
+from maskwright.audit.report import EMPTY, FORCED, INCONSISTENT, OVER, TRUE_REFUSED, UNCONSTRAINED, UNDER
 from maskwright.audit.sequences import END_OF_TEXT, TokenSequences
+from maskwright.maskstore.vocabulary.masks import tokens_of, words_of
 from maskwright.stores.store import Store
 from maskwright.validation.replay import replay
 
@@ -46,9 +48,6 @@ OUTSIDE = "texts that leave the grammar"
 FAILED = "texts ended by a failure of the engine"
 OVER_LIMIT = "texts over a limit of the exact engine"
 NOT_DRAWN = "texts of which no position was drawn"
-
-MOST_RESTARTS = 5
-"""Crashes and time-outs after which an audit ends."""
 
 
 @dataclass(frozen=True)
@@ -65,36 +64,66 @@ class EncodedText:
     tokens: npt.NDArray[np.int32]
 
 
-@dataclass
-class Seen:
-    """A difference while it is counted.
+class Found(NamedTuple):
+    """A difference at one position.
 
     kind : one of `report.ORDER`.
     before : the terminal before, in words.
     number : of the tokens' sequence (`TokenSequences`); None where the mask as a whole is wrong or
         the engine failed.
     message : what the engine said.
-    positions : masks with it.
-    tokens : tokens with it, over all these masks.
-    true_refusals : texts that it ended.
-    at : text and position of the best example.
-    token : the token there; -1 for none.
-    cost : of the example; lower is better. True refusals come first, then early positions.
+    tokens : how many have it.
+    token : the shortest of them; -1 for none.
+    has_true : whether the true next token is one of them, or the mask as a whole is wrong.
     """
 
     kind: str
     before: str = ""
     number: int | None = None
     message: str = ""
+    tokens: int = 0
+    token: int = -1
+    has_true: bool = True
+
+    @property
+    def key(self) -> tuple[str, str, int | None, str]:
+        """Equal for what is counted together."""
+        return self.kind, self.before, self.number, self.message
+
+
+@dataclass
+class Seen:
+    """A difference while it is counted.
+
+    example : the best one, at `at`.
+    positions : masks with it.
+    tokens : tokens with it, over all these masks.
+    true_refusals : texts that it ended.
+    at : text and position of the example.
+    cost : of the example; lower is better. True refusals come first, then early positions.
+    """
+
+    example: Found
     positions: int = 0
     tokens: int = 0
     true_refusals: int = 0
     at: tuple[int, int] = (0, 0)
-    token: int = -1
     cost: tuple[bool, int] = (True, 1 << 62)
 
+    @property
+    def kind(self) -> str:
+        """The kind that is reported: an over-constraint that ended a text has one of its own."""
+        return TRUE_REFUSED if self.example.kind == OVER and self.true_refusals else self.example.kind
 
-_Key = tuple[str, str, int | None, str]
+
+_COUNTED = {
+    OVER: ("masks_over", "tokens_over"),
+    UNDER: ("masks_under", "tokens_under"),
+    FORCED: ("forced", "tokens_forced"),
+    UNCONSTRAINED: ("unconstrained", ""),
+    EMPTY: ("empty", ""),
+}
+"""Kind -> the names of the counts of masks and of tokens with it."""
 
 
 class Comparison:
@@ -109,7 +138,6 @@ class Comparison:
     texts_by_outcome : how many texts ended in which way.
     counts : masks and tokens, and those with each kind of difference.
     nanoseconds : time of each mask, "theirs" and "ours".
-    gave_up : why texts were left unread, or "".
     """
 
     def __init__(
@@ -124,34 +152,15 @@ class Comparison:
         self.matcher = store.matcher(0)
         self.sequences = TokenSequences(store)
         self.lengths = np.array([len(token) for token in self.vocabulary.tokens], np.int64)
-        self.by_length = np.argsort(self.lengths, kind="stable")
-        self.text_bits: Words = np.packbits(
-            np.pad(self.lengths > 0, (0, 32 * store.n_words - len(self.lengths))), bitorder="little"
-        ).view(np.uint32)
+        self.text_bits: Words = words_of(np.flatnonzero(self.lengths), len(self.lengths))
         self.eos = list(self.vocabulary.eos)
         self.ours = np.zeros(store.n_words, np.uint32)
-        self.seen: dict[_Key, Seen] = {}
+        self.seen: dict[tuple[str, str, int | None, str], Seen] = {}
         self.texts_by_outcome: Counter[str] = Counter()
-        names = (
-            "masks",
-            "true_refused",
-            "masks_over",
-            "masks_under",
-            "tokens_over",
-            "tokens_under",
-            "unconstrained",
-            "empty",
-            "failed",
-            "dead_ends",
-            "over_limit",
-            "forced",
-            "tokens_forced",
-            "respelled",
-        )
-        self.counts = dict.fromkeys(names, 0)
+        counted = [name for names in _COUNTED.values() for name in names if name]
+        others = ("true_refused", "failed", "dead_ends", "over_limit", "respelled")
+        self.counts = dict.fromkeys(("masks", *counted, *others), 0)
         self.nanoseconds: dict[str, list[int]] = {"theirs": [], "ours": []}
-        self.restarts = 0
-        self.gave_up = ""
         self.text = 0
 
     # --- reading ---
@@ -181,7 +190,7 @@ class Comparison:
             self.text = number
             begin, end = (0 if number == 0 else int(cuts[number - 1])), int(cuts[number])
             wanted = (chosen[begin:end] - (ends[number] - len(text.tokens) - 1)).tolist()
-            if not wanted or self.gave_up:
+            if not wanted or self.remote.gave_up:
                 self.texts_by_outcome[NOT_DRAWN] += 1
                 continue
             self.done, self.total = begin, len(chosen)
@@ -191,7 +200,8 @@ class Comparison:
                 outcome = OVER_LIMIT
                 self.counts["over_limit"] += 1
             except EngineFailed as error:
-                self._fail(error)
+                self.counts["failed"] += 1
+                self._count(Found(error.kind, message=cause(error)))
                 outcome = FAILED
             self.texts_by_outcome[outcome] += 1
             self._tell(end)
@@ -209,9 +219,9 @@ class Comparison:
         at = 0
         for number, stop in enumerate([*wanted, len(tokens)]):
             segment = tokens[at:stop]
-            taken = self._take(segment)
+            taken = replay(self.matcher, segment)
             self.at = at + taken
-            theirs, _ = self.remote.advance(segment[:taken])
+            theirs = self.remote.advance(segment[:taken])
             if theirs < taken:
                 at += theirs
                 self.stand_at(tokens[:at])
@@ -229,24 +239,13 @@ class Comparison:
                 self._tell(self.done + number)
         return WHOLE if self.matcher.is_accepting() else OUTSIDE
 
-    def _take(self, tokens: Tokens) -> int:
-        """Let our engine read tokens until one is illegal. Returns how many it took."""
-        if len(tokens) > 1:
-            return replay(self.matcher, tokens)
-        try:
-            for token in tokens:
-                self.matcher.advance(token)
-        except IllegalTokenError:
-            return 0
-        return len(tokens)
-
     def stand_at(self, tokens: Tokens) -> bool:
         """Make both engines read some tokens from the start; False if one of them refuses."""
         self.matcher.reset()
         if replay(self.matcher, tokens) < len(tokens):
             return False
         self.remote.reset()
-        return self.remote.advance(tokens)[0] == len(tokens)
+        return self.remote.advance(tokens) == len(tokens)
 
     def fill_ours(self) -> int:
         """Fill our mask, and return the nanoseconds that it took.
@@ -282,41 +281,50 @@ class Comparison:
             self.counts["dead_ends"] += 1
         is_legal = self.has(self.ours, true)
         is_wrong = is_legal and (is_refused or not self.has(theirs, true))
-        forced = None if is_refused else self.forced_token(theirs)
-        if forced is not None:
-            self._count_forced(theirs, forced, is_wrong)
-            return FORCED if is_wrong else ""
-        self.counts["true_refused"] += is_wrong
-        kind = self.whole(theirs)
-        if kind is not None:
-            self.counts["unconstrained" if kind == UNCONSTRAINED else "empty"] += 1
-            self._count(kind, true_refusals=int(is_wrong))
-            return OVER if is_wrong else ""
-        if is_refused and self.has(theirs, true):
+        differences = self.differences(theirs, true, may_force=not is_refused)
+        kinds = {one.kind for one in differences}
+        for kind in kinds:
+            self.counts[_COUNTED[kind][0]] += 1
+        if is_wrong and self.has(theirs, true) and not kinds & {FORCED, UNCONSTRAINED, EMPTY}:
             self.counts["failed"] += 1
-            self._count(INCONSISTENT, true_refusals=1, token=-1 if true is None else true)
-        for is_over in (True, False):
-            ids, ends = self.differing_tokens(theirs, is_over)
-            what = "over" if is_over else "under"
-            self.counts[f"masks_{what}"] += bool(len(ids) or ends)
-            self.counts[f"tokens_{what}"] += len(ids) + ends
-            if not len(ids) and not ends:
-                continue
-            configuration = self.sequences.configuration(self.matcher)
-            before = self.sequences.before(configuration.parser_state)
-            numbers = self.sequences.numbers(configuration)
-            found, first, n_tokens = np.unique(numbers[ids], return_index=True, return_counts=True)
-            true_number = None
-            if is_over and is_wrong and not self.has(theirs, true):
-                true_number = END_OF_TEXT if true is None else int(numbers[true])
-            rows = [*zip(found.tolist(), ids[first].tolist(), n_tokens.tolist(), strict=True)]
-            for number, token, count in rows + [(END_OF_TEXT, -1, 1)] * ends:
-                is_true = number == true_number
-                token = true if is_true and true is not None else token
-                self._count(
-                    OVER if is_over else UNDER, before, number, tokens=count, token=token, true_refusals=int(is_true)
-                )
-        return OVER if is_wrong else ""
+            self._count(Found(INCONSISTENT, token=-1 if true is None else true), True)
+        for one in differences:
+            if one.tokens:
+                self.counts[_COUNTED[one.kind][1]] += one.tokens
+            if one.kind == OVER and is_wrong and one.has_true and true is not None:
+                one = one._replace(token=true)
+            self._count(one, is_wrong and one.has_true)
+        self.counts["respelled" if FORCED in kinds else "true_refused"] += is_wrong
+        return "" if not is_wrong else FORCED if FORCED in kinds else OVER
+
+    def differences(self, theirs: Words, true: int | None = None, may_force: bool = True) -> list[Found]:
+        """How a mask differs from the exact one, which is `ours`.
+
+        theirs : (ceil(V / 32),) uint32.
+        true : the next token; None for the end of the text.
+        may_force : whether the mask may be that of an engine which forces tokens.
+        """
+        forced = self._forced_token(theirs) if may_force else None
+        whole = None if forced is not None else self._whole(theirs)
+        if whole is not None:
+            return [Found(whole)]
+        over, under = (self._tokens_of(theirs, is_over) for is_over in (True, False))
+        if not any(len(ids) or ends for ids, ends in (over, under)):
+            return []
+        configuration = self.sequences.configuration(self.matcher)
+        before = self.sequences.before(configuration.parser_state)
+        numbers = self.sequences.numbers(configuration)
+        if forced is not None:
+            return [Found(FORCED, before, int(numbers[forced]), "", len(over[0]), forced)]
+        found = []
+        for kind, (ids, ends) in ((OVER, over), (UNDER, under)):
+            for row in zip(*np.unique(numbers[ids], return_index=True, return_counts=True), strict=True):
+                number, first, n_tokens = (int(each) for each in row)
+                has_true = true is not None and true in ids and int(numbers[true]) == number
+                found.append(Found(kind, before, number, "", n_tokens, int(ids[first]), has_true))
+            if ends:
+                found.append(Found(kind, before, END_OF_TEXT, "", 1, has_true=true is None))
+        return found
 
     def has(self, words: Words, token: int | None) -> bool:
         """Whether a mask has a token; None stands for any end-of-text token.
@@ -325,7 +333,7 @@ class Comparison:
         """
         return any(int(words[one >> 5]) >> (one & 31) & 1 for one in (self.eos if token is None else [token]))
 
-    def forced_token(self, theirs: Words) -> int | None:
+    def _forced_token(self, theirs: Words) -> int | None:
         """The one token of a mask, if every legal text goes on with its bytes; None otherwise.
 
         None too where the exact mask has this token alone.
@@ -343,7 +351,7 @@ class Comparison:
         data = self.vocabulary.tokens[token]
         return token if self.matcher.forced_bytes(len(data)) == data else None
 
-    def whole(self, theirs: Words) -> str | None:
+    def _whole(self, theirs: Words) -> str | None:
         """The fault of a mask as a whole: EMPTY, UNCONSTRAINED or None.
 
         theirs : (ceil(V / 32),) uint32; compared with `ours`.
@@ -354,7 +362,7 @@ class Comparison:
             return UNCONSTRAINED if (~self.ours & self.text_bits).any() else None
         return None
 
-    def differing_tokens(self, theirs: Words, is_over: bool) -> tuple[npt.NDArray[np.int64], int]:
+    def _tokens_of(self, theirs: Words, is_over: bool) -> tuple[npt.NDArray[np.int64], int]:
         """The tokens in which the masks differ, the shortest first.
 
         theirs : (ceil(V / 32),) uint32; compared with `ours`.
@@ -364,58 +372,20 @@ class Comparison:
         """
         more, less = (self.ours, theirs) if is_over else (theirs, self.ours)
         ends = int(self.has(more, None) and not self.has(less, None))
-        words = more & ~less & self.text_bits
-        if not words.any():
-            return np.zeros(0, np.int64), ends
-        bits = np.unpackbits(words.view(np.uint8), bitorder="little")[: len(self.lengths)]
-        return self.by_length[bits[self.by_length] != 0], ends
+        ids = tokens_of(more & ~less & self.text_bits)
+        return ids[np.argsort(self.lengths[ids], kind="stable")], ends
 
     # --- counting ---
 
-    def _count(
-        self,
-        kind: str,
-        before: str = "",
-        number: int | None = None,
-        message: str = "",
-        *,
-        tokens: int = 0,
-        token: int = -1,
-        true_refusals: int = 0,
-    ) -> None:
-        """Count a difference at the current position."""
-        seen = self.seen.setdefault((kind, before, number, message), Seen(kind, before, number, message))
+    def _count(self, found: Found, is_true: bool = False) -> None:
+        """Count a difference at the current position. is_true : whether it ended the text."""
+        seen = self.seen.setdefault(found.key, Seen(found))
         seen.positions += 1
-        seen.tokens += tokens
-        seen.true_refusals += true_refusals
-        cost = (not true_refusals, self.at)
+        seen.tokens += found.tokens
+        seen.true_refusals += is_true
+        cost = (not is_true, self.at)
         if cost < seen.cost:
-            seen.cost, seen.at, seen.token = cost, (self.text, self.at), token
-
-    def _count_forced(self, theirs: Words, token: int, is_wrong: bool) -> None:
-        """Count a mask that forces a token. is_wrong : whether the text has another one there."""
-        left_out, _ = self.differing_tokens(theirs, True)
-        self.counts["forced"] += 1
-        self.counts["tokens_forced"] += len(left_out)
-        self.counts["respelled"] += is_wrong
-        configuration = self.sequences.configuration(self.matcher)
-        self._count(
-            FORCED,
-            self.sequences.before(configuration.parser_state),
-            int(self.sequences.numbers(configuration)[token]),
-            tokens=len(left_out),
-            token=token,
-            true_refusals=int(is_wrong),
-        )
-
-    def _fail(self, error: EngineFailed) -> None:
-        """Count a failure of the engine."""
-        self.counts["failed"] += 1
-        self._count(error.kind, message=cause(error))
-        if error.kind != EXCEPTION:
-            self.restarts += 1
-            if self.restarts >= MOST_RESTARTS:
-                self.gave_up = f"the engine had to be started again {self.restarts} times"
+            seen.cost, seen.at, seen.example = cost, (self.text, self.at), found
 
 
 def cause(error: EngineFailed) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from maskwright.analysis.errors import IllegalTokenError, LimitError, VocabularyError
 from maskwright.audit.compare import Comparison, Seen, cause
 from maskwright.audit.remote import CRASH, TIMEOUT, EngineFailed
-from maskwright.audit.report import FORCED, INCONSISTENT, ORDER, OVER, TRUE_REFUSED, UNDER, Difference
-from maskwright.audit.sequences import END_OF_TEXT
+from maskwright.audit.report import INCONSISTENT, ORDER, UNDER, Difference
 from maskwright.audit.shrink import shrink
 from maskwright.maskstore.vocabulary.encoders import Encoder
 from maskwright.validation.replay import place_of, replay
@@ -41,100 +40,78 @@ class Findings:
         # One cause often shows in many parts of a grammar. So different terminals come first, then
         # the same ones after other terminals.
         alike: Counter[tuple[str, int | None]] = Counter()
-        turn = {}
+        by_kind: dict[str, list[tuple[int, Seen]]] = defaultdict(list)
         for one in seen:
-            turn[id(one)] = alike[_kind(one), one.number]
-            alike[_kind(one), one.number] += 1
-        seen.sort(key=lambda one: (ORDER.index(_kind(one)), turn[id(one)]))
-        taken: Counter[str] = Counter()
-        unlisted: Counter[str] = Counter()
-        chosen = []
-        for one in seen:
-            kind = _kind(one)
-            (taken if taken[kind] < examples else unlisted)[kind] += 1
-            if taken[kind] + unlisted[kind] <= examples:
-                chosen.append(one)
+            by_kind[one.kind].append((alike[one.kind, one.example.number], one))
+            alike[one.kind, one.example.number] += 1
+        chosen: list[Seen] = []
+        unlisted: dict[str, int] = {}
+        for kind in sorted(by_kind, key=ORDER.index):
+            ordered = [one for _, one in sorted(by_kind[kind], key=lambda turn: turn[0])]
+            chosen += ordered[:examples]
+            if len(ordered) > examples:
+                unlisted[kind] = len(ordered) - examples
         found: list[Difference] = []
         for number, one in enumerate(chosen):
             found.append(self._difference(one, [difference.prefix for difference in found], seconds))
             if self.comparison.progress is not None:
                 self.comparison.progress("examples shortened", number + 1, len(chosen))
-        return tuple(found), dict(unlisted)
+        return tuple(found), unlisted
 
     def _difference(self, seen: Seen, others: Sequence[bytes], seconds: float) -> Difference:
         """The finding for one difference. others : texts to try first when shortening."""
-        text, at = self.comparison.texts[seen.at[0]], seen.at[1]
+        run, example = self.comparison, seen.example
+        text, at = run.texts[seen.at[0]], seen.at[1]
         tokens = text.tokens[:at].tolist()
-        prefix = b"".join(self.comparison.vocabulary.tokens[token] for token in tokens)
+        prefix = b"".join(run.vocabulary.tokens[token] for token in tokens)
         line, column = place_of(text.text, len(prefix))
-        token = seen.token
-        is_shortest = False
+        token = example.token
         # One more time-out would cost as much as the first.
-        if seen.kind != TIMEOUT and self._shows(seen, prefix):
-            tests = {"tests": _CRASH_TESTS} if seen.kind == CRASH else {}
+        is_shortest = example.kind != TIMEOUT and self._shows(seen, prefix)
+        if is_shortest:
+            tests = {"tests": _CRASH_TESTS} if example.kind == CRASH else {}
             prefix = shrink(prefix, lambda data: self._shows(seen, data), others=others, seconds=seconds, **tests)
-            is_shortest = True
-            if seen.number is not None and self._shows(seen, prefix):
+            if example.number is not None and self._shows(seen, prefix):
                 token = self.shown_token
+            tokens = self.encoder.longest_tokens(prefix)
         why = ""
-        if token >= 0 and seen.kind == UNDER:
-            tokens = self.encoder.longest_tokens(prefix) if is_shortest else tokens
-            self.comparison.matcher.reset()
-            if replay(self.comparison.matcher, tokens) == len(tokens):
-                why = str(self.comparison.matcher.explain(token)).splitlines()[0]
+        if token >= 0 and example.kind == UNDER:
+            run.matcher.reset()
+            if replay(run.matcher, tokens) == len(tokens):
+                why = str(run.matcher.explain(token)).splitlines()[0]
         return Difference(
-            kind=_kind(seen),
-            before=seen.before,
-            sequence="" if seen.number is None else self.comparison.sequences.describe(seen.number),
+            kind=seen.kind,
+            before=example.before,
+            sequence="" if example.number is None else run.sequences.describe(example.number),
             positions=seen.positions,
             tokens=seen.tokens,
             true_refusals=seen.true_refusals,
             prefix=prefix,
-            token=None if token < 0 else (token, self.comparison.vocabulary.tokens[token]),
+            token=None if token < 0 else (token, run.vocabulary.tokens[token]),
             is_shortest=is_shortest,
             place=f"{text.name}:{line}:{column}",
-            message=seen.message,
+            message=example.message,
             why=why,
         )
 
     def _shows(self, seen: Seen, prefix: bytes) -> bool:
         """Whether the same difference shows after a text. Sets `shown_token`."""
+        run, example = self.comparison, seen.example
         try:
             tokens = self.encoder.longest_tokens(prefix)
-            if not self.comparison.stand_at(tokens):
+            if not run.stand_at(tokens):
                 return False
-            self.comparison.fill_ours()
-            theirs, _ = self.comparison.remote.fill()
-            if seen.kind == INCONSISTENT:
-                is_allowed = self.comparison.has(theirs, seen.token) and self.comparison.has(
-                    self.comparison.ours, seen.token
-                )
-                return is_allowed and self.comparison.remote.advance([seen.token])[0] == 0
+            run.fill_ours()
+            theirs, _ = run.remote.fill()
+            if example.kind == INCONSISTENT:
+                is_allowed = run.has(theirs, example.token) and run.has(run.ours, example.token)
+                return is_allowed and run.remote.advance([example.token]) == 0
         except (VocabularyError, LimitError, IllegalTokenError):
             return False
         except EngineFailed as error:
-            return seen.kind == error.kind and seen.message == cause(error)
-        kind = self.comparison.whole(theirs)
-        if kind is not None or seen.number is None:
-            return kind == seen.kind
-        configuration = self.comparison.sequences.configuration(self.comparison.matcher)
-        if self.comparison.sequences.before(configuration.parser_state) != seen.before:
-            return False
-        forced = self.comparison.forced_token(theirs)
-        if (forced is not None) != (seen.kind == FORCED):
-            return False
-        if forced is not None:
-            self.shown_token = forced
-            return int(self.comparison.sequences.numbers(configuration)[forced]) == seen.number
-        ids, ends = self.comparison.differing_tokens(theirs, seen.kind == OVER)
-        if seen.number == END_OF_TEXT:
-            self.shown_token = -1
-            return bool(ends)
-        fitting = ids[self.comparison.sequences.numbers(configuration)[ids] == seen.number]
-        self.shown_token = int(fitting[0]) if len(fitting) else -1
-        return len(fitting) > 0
-
-
-def _kind(seen: Seen) -> str:
-    """The kind that is reported: an over-constraint that ended a text has a kind of its own."""
-    return TRUE_REFUSED if seen.kind == OVER and seen.true_refusals else seen.kind
+            return example.kind == error.kind and example.message == cause(error)
+        for found in run.differences(theirs):
+            if found.key == example.key:
+                self.shown_token = found.token
+                return True
+        return False

@@ -1,22 +1,21 @@
-"""The process that an audited engine runs in: requests on standard input, answers on output.
+"""The process that an audited engine runs in: it is asked over a connection.
 
-    PYTHON host.py
+    PYTHON host.py NUMBER
 
-It first writes GREETING. A request is an operation (one byte), a length (uint32, little-endian like
-everything) and so many bytes. An answer is a status (one byte), a length and so many bytes. Before
-it answers it may ask for tokens itself, with status ENCODE and some bytes. It then expects a length
-and token ids (int32). Any Python from 3.9 on with NumPy and the engine will do; maskwright is not
-needed.
+NUMBER is that of a file, which `multiprocessing.connection.Connection` opens. The process first
+says GREETING. A request is an operation (one byte) and some bytes, an answer a status (one byte)
+and some bytes. Before it answers it may ask for tokens itself, with status ENCODE and bytes; it
+then expects token ids (int32, little-endian like everything). Any Python from 3.9 on with NumPy and
+the engine will do; maskwright is not needed.
 
 | operation | bytes | answer |
 |---|---|---|
 | START | JSON: engine, grammar, own, own_name, vocabulary | JSON: version, python, seconds |
 | RESET | | |
 | FILL | | nanoseconds (int64), words (uint32) |
-| ADVANCE | token ids (int32) | nanoseconds (int64), how many were taken (int64) |
+| ADVANCE | token ids (int32) | how many were taken (int64) |
 
-The status is OK, or the answer is a JSON object with `message` and, for MISSING, `package`. What an
-engine prints goes to standard error.
+The status is OK, or the answer is a JSON object with `message` and, for MISSING, `package`.
 """
 
 from __future__ import annotations
@@ -27,15 +26,13 @@ import os
 import struct
 import sys
 import time
-from typing import Any, BinaryIO
+from multiprocessing.connection import Connection
+from typing import Any
 
-GREETING = b"maskwright audit 1\n"
+GREETING = b"maskwright audit 1"
 START, RESET, FILL, ADVANCE = range(4)
 OK, FAILED, UNSUPPORTED, MISSING, ENCODE = range(5)
-HEAD = struct.Struct("<BI")
-TWO = struct.Struct("<qq")
 ONE = struct.Struct("<q")
-LENGTH = struct.Struct("<I")
 
 
 class Host:
@@ -45,11 +42,11 @@ class Host:
     other side takes to encode.
 
     engines : the module `engines`.
-    requests, answers : the two ends of the pipe.
+    connection : to the asking process.
     """
 
-    def __init__(self, engines: Any, requests: BinaryIO, answers: BinaryIO) -> None:
-        self.engines, self.requests, self.answers = engines, requests, answers
+    def __init__(self, engines: Any, connection: Connection) -> None:
+        self.engines, self.connection = engines, connection
         self.encoding = 0
         self.sessions: Any = None
         self.session: Any = None
@@ -86,12 +83,10 @@ class Host:
     def encode(self, data: bytes) -> list[int]:
         """The tokens that spell some bytes; [] if none do."""
         begin = time.perf_counter_ns()
-        self.answers.write(HEAD.pack(ENCODE, len(data)) + data)
-        self.answers.flush()
-        (length,) = LENGTH.unpack(_read(self.requests, LENGTH.size))
-        tokens = struct.unpack(f"<{length // 4}i", _read(self.requests, length))
+        self.connection.send_bytes(bytes((ENCODE,)) + data)
+        tokens = _ids(self.connection.recv_bytes())
         self.encoding += time.perf_counter_ns() - begin
-        return list(tokens)
+        return tokens
 
     def reset(self, data: bytes) -> bytes:
         """Go back to the start of the text. Makes a new session after an error."""
@@ -109,20 +104,14 @@ class Host:
         return ONE.pack(time.perf_counter_ns() - begin - self.encoding) + bytes(self.words.tobytes())
 
     def advance(self, data: bytes) -> bytes:
-        """The answer to ADVANCE: nanoseconds and the tokens taken.
-
-        A session that returns None has taken the token.
-        """
-        taken, spent = 0, 0
-        self.encoding = 0
-        for token in struct.unpack(f"<{len(data) // 4}i", data):
-            begin = time.perf_counter_ns()
+        """The answer to ADVANCE. A session that returns None has taken the token."""
+        taken = 0
+        for token in _ids(data):
             answer = self.session.advance(token)
-            spent += time.perf_counter_ns() - begin
             if answer is not None and not answer:
                 break
             taken += 1
-        return TWO.pack(spent - self.encoding, taken)
+        return ONE.pack(taken)
 
     def answer(self, operation: int, data: bytes) -> tuple[int, bytes]:
         """The status of a request and the answer's bytes."""
@@ -137,6 +126,11 @@ class Host:
             if isinstance(error, self.engines.UnsupportedError):
                 return UNSUPPORTED, json.dumps({"message": str(error)}).encode()
             return FAILED, json.dumps({"message": _message(error)}).encode()
+
+
+def _ids(data: bytes) -> list[int]:
+    """Token ids of a message."""
+    return list(struct.unpack(f"<{len(data) // 4}i", data))
 
 
 def _message(error: BaseException) -> str:
@@ -159,39 +153,28 @@ def _engines() -> Any:
     return module
 
 
-def _read(stream: BinaryIO, size: int) -> bytes:
-    """Read a number of bytes. The process ends if there are fewer."""
-    data = stream.read(size)
-    if len(data) < size:  # the asking process is gone
-        sys.exit(0)
-    return data
-
-
 def main() -> None:
-    """Answer requests until standard input ends."""
+    """Answer requests until nobody asks any more."""
     # Do not import from this file's folder: its files have names that packages may have.
     folder = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [path for path in sys.path if os.path.abspath(path or os.curdir) != folder]
-    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.dup2(2, 1)  # what an engine prints must not look like an answer
-    answers.write(GREETING)
-    answers.flush()
+    connection = Connection(int(sys.argv[1]))
+    connection.send_bytes(GREETING)
     host: Host | None = None
     while True:
-        operation, length = HEAD.unpack(_read(requests, HEAD.size))
-        data = _read(requests, length)
+        asked = connection.recv_bytes()
         try:
             if host is None:
-                host = Host(_engines(), requests, answers)
+                host = Host(_engines(), connection)
         except ModuleNotFoundError as error:
             status, found = MISSING, json.dumps({"message": str(error), "package": error.name}).encode()
         else:
-            status, found = host.answer(operation, data)
-        answers.write(HEAD.pack(status, len(found)) + found)
-        answers.flush()
+            status, found = host.answer(asked[0], asked[1:])
+        connection.send_bytes(bytes((status,)) + found)
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (EOFError, OSError):  # the asking process is gone
+        sys.exit(0)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from maskwright.analysis.schema.documents import BY_NAME
+from maskwright.analysis.schema.documents import BY_NAME, escaped
 
 _CONSTANTS = ("enum", "examples")
 _BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
@@ -140,7 +140,7 @@ def keywords_of(schema: Any, pointer: str = "") -> Iterator[tuple[str, str]]:
     for key, value in schema.items():
         if key in BY_NAME and isinstance(value, dict):
             for name, each in value.items():
-                yield from keywords_of(each, f"{pointer}/{key}/{name.replace('~', '~0').replace('/', '~1')}")
+                yield from keywords_of(each, f"{pointer}/{key}/{escaped(name)}")
         elif key in _LISTS and isinstance(value, list):
             for n, each in enumerate(value):
                 yield from keywords_of(each, f"{pointer}/{key}/{n}")
@@ -278,10 +278,6 @@ def _changed_string(value: str, rng: random.Random) -> str:
     return value * rng.choice((2, 20)) if how == 2 and value else value[:at] + rng.choice(_CHARACTERS) + value[at:]
 
 
-def _is_large(value: Any) -> bool:
-    return not isinstance(value, bool) and isinstance(value, int | Decimal) and not -10 < value < 10
-
-
 def smaller(value: Any) -> Iterator[Any]:
     """Values with less in them, the most first: each member, item and half of a string left out."""
     for path in _places(value):
@@ -299,7 +295,7 @@ def smaller(value: Any) -> Iterator[Any]:
             for text in dict.fromkeys((found[:half], found[half:], found[:-1], found[1:])):
                 if text != found:
                     yield replaced(value, path, text)
-        elif _is_large(found):
+        elif not isinstance(found, bool) and isinstance(found, int | Decimal) and not -10 < found < 10:
             yield replaced(value, path, int(found) // 10)
 
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
-import select
 import signal
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -24,10 +20,13 @@ from maskwright.audit import host
 from maskwright.audit.engines import ENGINES, EngineGrammar
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.masks import n_words
+from maskwright.validation.child import Child
 
 EXCEPTION, CRASH, TIMEOUT = "exception", "crash", "no answer in time"
 """Kinds of failure of an engine."""
 
+MOST_RESTARTS = 5
+"""Crashes and time-outs after which an audit ends."""
 COMPILE_FACTOR = 10
 """How many times as long as a call a grammar may take."""
 _SAID = 2000
@@ -71,6 +70,7 @@ class RemoteEngine:
     python : the interpreter that has the engine; None for this one.
     timeout : seconds that a call may take.
     facts : what the engine says of itself: version, python, seconds of its start.
+    gave_up : why no more is asked for, after many crashes and time-outs; or "".
 
     Raises: UnknownNameError if the engine is not known; MissingExtraError if a package is missing;
         MaskwrightError if the engine cannot be started with the grammar. `reset`, `fill` and
@@ -111,8 +111,9 @@ class RemoteEngine:
                 },
             }
         ).encode()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._child: Child | None = None
         self._log: Any = None
+        self.gave_up, self._n_lost = "", 0
         self.facts = self._start()
 
     def __enter__(self) -> RemoteEngine:
@@ -123,7 +124,7 @@ class RemoteEngine:
 
     def reset(self) -> None:
         """Go back to the start of the text. Starts the process if it has ended."""
-        if self._process is None:
+        if self._child is None:
             self._start()
         self._ask(host.RESET)
 
@@ -132,29 +133,18 @@ class RemoteEngine:
         data = self._ask(host.FILL)
         return np.frombuffer(data, np.dtype("<u4"), self.n_words, host.ONE.size), int(host.ONE.unpack_from(data)[0])
 
-    def advance(self, tokens: Sequence[int]) -> tuple[int, int]:
-        """Add tokens to the text until one is refused.
-
-        Returns how many were taken, and the nanoseconds it took.
-        """
+    def advance(self, tokens: Sequence[int]) -> int:
+        """Add tokens to the text until one is refused. Returns how many were taken."""
         if not tokens:
-            return 0, 0
-        spent, taken = host.TWO.unpack(self._ask(host.ADVANCE, np.asarray(tokens, "<i4").tobytes()))
-        return taken, spent
+            return 0
+        return int(host.ONE.unpack(self._ask(host.ADVANCE, np.asarray(tokens, "<i4").tobytes()))[0])
 
     def close(self) -> None:
         """End the process."""
-        if self._process is not None:
-            process, self._process = self._process, None
-            for stream in (process.stdin, process.stdout):
-                with contextlib.suppress(OSError):
-                    if stream is not None:
-                        stream.close()
-            process.kill()
-            process.wait()
-        if self._log is not None:
+        child, self._child = self._child, None
+        if child is not None:
+            child.end()
             self._log.close()
-            self._log = None
 
     # --- the process ---
 
@@ -162,19 +152,15 @@ class RemoteEngine:
         """Start the process and the engine. Returns what the engine says of itself."""
         self.close()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - `close` closes it
-        command = [self.python, str(Path(host.__file__))]
         try:
-            # A session of its own: Ctrl-C reaches only this process, which then ends the other one.
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, start_new_session=True
-            )
+            self._child = Child([self.python, str(Path(host.__file__))], self._log)
         except OSError as error:
             raise MaskwrightError(
                 f"the Python {self.python} cannot be run: {error.strerror}; name one that has the engine (--python)"
             ) from None
         limit = COMPILE_FACTOR * self.timeout
         try:
-            greeting = self._receive(len(host.GREETING), limit)
+            greeting = self._exchange(None, limit)
             if greeting != host.GREETING:
                 raise EngineFailed(CRASH, f"it answered {greeting!r}")
         except EngineFailed as error:
@@ -196,17 +182,13 @@ class RemoteEngine:
 
     def _ask(self, operation: int, data: bytes = b"", limit: float | None = None) -> bytes:
         """Send a request and return the answer. limit : seconds, by default `timeout`."""
-        if self._process is None:
-            raise EngineFailed(CRASH, "its process has ended")
-        self._send(host.HEAD.pack(operation, len(data)) + data)
-        limit = self.timeout if limit is None else limit
+        limit, request = self.timeout if limit is None else limit, bytes((operation,)) + data
         while True:
-            status, length = host.HEAD.unpack(self._receive(host.HEAD.size, limit))
-            answer = self._receive(length, limit)
+            said = self._exchange(request, limit)
+            status, answer = said[0], said[1:]
             if status != host.ENCODE:
                 break
-            tokens = np.asarray(self._encode(answer), "<i4").tobytes()
-            self._send(host.LENGTH.pack(len(tokens)) + tokens)
+            request = np.asarray(self._encode(answer), "<i4").tobytes()
         if status == host.OK:
             return answer
         facts = json.loads(answer)
@@ -219,49 +201,32 @@ class RemoteEngine:
             raise MaskwrightError(f"engine {self.engine} cannot be run: {facts['message']}{self._advice}")
         raise EngineFailed(EXCEPTION, facts["message"])
 
-    def _send(self, data: bytes) -> None:
-        """Write to the process."""
-        assert self._process is not None and self._process.stdin is not None
+    def _exchange(self, data: bytes | None, limit: float) -> bytes:
+        """Say something to the process, or nothing, and hear what it says. limit : seconds."""
+        if self._child is None:
+            raise EngineFailed(CRASH, "its process has ended")
         try:
-            self._process.stdin.write(data)
-            self._process.stdin.flush()
-        except OSError:
-            self._died()
+            if data is not None:
+                self._child.send(data)
+            return self._child.receive(limit)
+        except TimeoutError:
+            self._lose(TIMEOUT, f"no answer within {limit:g} s")
+        except EOFError:
+            code = self._child.end(1)
+            how = f"exit code {code}"
+            if code < 0:
+                known = {each.value: each.name for each in signal.Signals}
+                how = f"signal {known.get(-code, -code)}"
+            said = self._last_line()
+            self._lose(CRASH, f"its process ended ({how}){': ' * bool(said)}{said}")
 
-    def _receive(self, size: int, limit: float) -> bytes:
-        """Read a number of bytes. limit : seconds."""
-        assert self._process is not None and self._process.stdout is not None
-        source = self._process.stdout.fileno()
-        end = time.monotonic() + limit
-        parts = []
-        while size:
-            left = end - time.monotonic()
-            if left <= 0 or not select.select([source], [], [], left)[0]:
-                self.close()
-                raise EngineFailed(TIMEOUT, f"no answer within {limit:g} s")
-            part = os.read(source, min(size, 1 << 20))
-            if not part:
-                self._died()
-            parts.append(part)
-            size -= len(part)
-        return b"".join(parts)
-
-    def _died(self) -> NoReturn:
-        """Raise EngineFailed with the exit code and the last line that the process printed."""
-        assert self._process is not None
-        try:
-            code = self._process.wait(1)
-        except subprocess.TimeoutExpired:
-            code = 0
-        said = self._last_line()
+    def _lose(self, kind: str, message: str) -> NoReturn:
+        """Give the process up. Raises: EngineFailed."""
         self.close()
-        how = f"exit code {code}"
-        if code < 0:
-            try:
-                how = f"signal {signal.Signals(-code).name}"
-            except ValueError:
-                how = f"signal {-code}"
-        raise EngineFailed(CRASH, f"its process ended ({how}){': ' * bool(said)}{said}")
+        self._n_lost += 1
+        if self._n_lost >= MOST_RESTARTS:
+            self.gave_up = f"the engine had to be started again {self._n_lost} times"
+        raise EngineFailed(kind, message)
 
     def _last_line(self) -> str:
         """The last line that the process printed to standard error, or ""."""

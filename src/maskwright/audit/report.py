@@ -1,12 +1,15 @@
-"""The result of an audit: counts, rates, times, and each difference with a shortest text."""
+"""The results of audits: counts, rates, times, and each difference with a small example."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from maskwright.analysis.schema.documents import at
+from maskwright.validation.report import Report, facts_table, members, tail, verdict_of
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -79,24 +82,11 @@ class Difference:
 
     def to_dict(self) -> dict[str, Any]:
         """The difference, ready for JSON. Bytes are given as text and in hexadecimal."""
-        token = None
+        found = members(self) | {"prefix": shown(self.prefix), "prefix_bytes": self.prefix.hex()}
         if self.token is not None:
-            token = {"id": self.token[0], "text": shown(self.token[1]), "bytes": self.token[1].hex()}
-        return {
-            "kind": self.kind,
-            "before": self.before,
-            "sequence": self.sequence,
-            "positions": self.positions,
-            "tokens": self.tokens,
-            "true_refusals": self.true_refusals,
-            "prefix": shown(self.prefix),
-            "prefix_bytes": self.prefix.hex(),
-            "token": token,
-            "is_shortest": self.is_shortest,
-            "place": self.place,
-            "message": self.message,
-            "why": self.why,
-        }
+            token, data = self.token
+            found["token"] = {"id": token, "text": shown(data), "bytes": data.hex()}
+        return found
 
 
 def shown(data: bytes) -> str:
@@ -117,35 +107,59 @@ def spread(nanoseconds: np.typing.NDArray[np.int64]) -> dict[str, float]:
     return {name: round(value, 3) for name, value in values.items()}
 
 
-@dataclass(frozen=True)
-class AuditReport:
-    """The result of an audit.
+@dataclass(frozen=True, kw_only=True)
+class EngineReport(Report):
+    """What audits of both kinds have found out.
 
-    engine : name, version, python, seconds of its start, grammar.
-    store : grammar, vocabulary, lexing.
-    settings : the audit's options.
-    texts : outcome -> how many texts.
-    unreadable : (name, reason) of texts that could not be compared.
-    counts : masks compared, and those with each kind of difference; tokens likewise.
-    microseconds : spread of the times of one mask, "theirs" and "ours".
-    differences : the worst kind first, then the most frequent. Differences with the same terminals
-        as an earlier one come later.
+    engine : name, version, python, seconds of its start; with a grammar, the grammar.
+    counts : of what was tried, and of each kind of difference.
     unlisted : kind -> differences that were only counted.
     gave_up : why the audit ended early, or "".
-    seconds : wall time of the audit.
     """
 
     engine: Mapping[str, Any]
-    store: Mapping[str, str]
-    settings: Mapping[str, Any]
-    texts: Mapping[str, int]
-    unreadable: tuple[tuple[str, str], ...]
     counts: Mapping[str, int]
-    microseconds: Mapping[str, Mapping[str, float]]
-    differences: tuple[Difference, ...]
     unlisted: Mapping[str, int]
     gave_up: str = ""
-    seconds: float = 0.0
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the engine is right, as far as was seen."""
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report, ready for JSON."""
+        return {"agrees": self.agrees, **super().to_dict()}
+
+    def _name(self) -> str:
+        """The engine in words."""
+        return f"{self.engine['name']} {self.engine['version']}".rstrip()
+
+    def _end(self) -> RenderResult:
+        from rich.text import Text as Styled
+
+        if self.gave_up:
+            yield Styled(f"\nended early: {self.gave_up}", style="bold red")
+        yield verdict_of(self.engine["name"], "agrees" if self.agrees else "DIFFERS", self.agrees)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditReport(EngineReport):
+    """The result of an audit with a grammar.
+
+    store : grammar, vocabulary, lexing.
+    texts : outcome -> how many texts.
+    unreadable : (name, reason) of texts that could not be compared.
+    microseconds : spread of the times of one mask, "theirs" and "ours".
+    differences : the worst kind first, then the most frequent. Differences with the same terminals
+        as an earlier one come later.
+    """
+
+    store: Mapping[str, str]
+    texts: Mapping[str, int]
+    unreadable: tuple[tuple[str, str], ...]
+    microseconds: Mapping[str, Mapping[str, float]]
+    differences: tuple[Difference, ...]
 
     @property
     def agrees(self) -> bool:
@@ -163,26 +177,12 @@ class AuditReport:
 
     def to_dict(self) -> dict[str, Any]:
         """The report, ready for JSON."""
-        return {
-            "agrees": self.agrees,
-            "engine": dict(self.engine),
-            "store": dict(self.store),
-            "settings": dict(self.settings),
-            "texts": dict(self.texts),
-            "unreadable": [list(one) for one in self.unreadable],
-            "counts": dict(self.counts),
-            "rates": self.rates,
-            "microseconds": {name: dict(values) for name, values in self.microseconds.items()},
-            "differences": [difference.to_dict() for difference in self.differences],
-            "unlisted": dict(self.unlisted),
-            "gave_up": self.gave_up,
-            "seconds": round(self.seconds, 3),
-        }
+        return super().to_dict() | {"rates": self.rates}
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         from rich.text import Text as Styled
 
-        yield self._table()
+        yield facts_table(self._rows())
         if self.microseconds["theirs"]:
             yield self._times()
         for kind in ORDER:
@@ -202,28 +202,14 @@ class AuditReport:
                 yield Styled("  " + "; ".join(words), style="dim")
         for name, why in self.unreadable[:SHOWN]:
             yield Styled(f"\n{name}: {why}", style="red")
-        if self.gave_up:
-            yield Styled(f"\nended early: {self.gave_up}", style="bold red")
-        verdict = "agrees" if self.agrees else "DIFFERS"
-        yield Styled(f"\n{self.engine['name']}: {verdict}", style="bold green" if self.agrees else "bold red")
+        yield from self._end()
 
-    def _table(self) -> Table:
+    def _rows(self) -> Iterator[tuple[str, str]]:
         """Engine, store, outcomes and counts."""
-        from rich.table import Table
-        from rich.text import Text as Styled
-
-        table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        table.add_column(max_width=60)
-        table.add_column()
-        engine = self.engine
-        version = f" {engine['version']}" * bool(engine["version"])
-        table.add_row(
-            "engine",
-            Styled(f"{engine['name']}{version}, grammar {engine['grammar']}, ready in {engine['seconds']:.2f} s"),
-        )
-        table.add_row("against", f"{self.store['grammar']} x {self.store['vocabulary']}, lexing {self.store['lexing']}")
-        for outcome, count in self.texts.items():
-            table.add_row(Styled(outcome), f"{count:,}")
+        engine, store = self.engine, self.store
+        yield "engine", f"{self._name()}, grammar {engine['grammar']}, ready in {engine['seconds']:.2f} s"
+        yield "against", f"{store['grammar']} x {store['vocabulary']}, lexing {store['lexing']}"
+        yield from ((outcome, f"{count:,}") for outcome, count in self.texts.items())
         names = {
             "masks": "masks compared",
             "true_refused": "refuse the true next token",
@@ -237,13 +223,10 @@ class AuditReport:
         for name, words in names.items():
             share = self.rates.get(name)
             rate = "" if share is None or not self.counts[name] else f"  ({share:.2%})"
-            table.add_row(words, f"{self.counts[name]:,}{rate}")
-        table.add_row(
-            "tokens refused, allowed wrongly", f"{self.counts['tokens_over']:,}, {self.counts['tokens_under']:,}"
-        )
-        table.add_row("tokens left out for a forced one", f"{self.counts['tokens_forced']:,}")
-        table.add_row("wall time", f"{self.seconds:.1f} s")
-        return table
+            yield words, f"{self.counts[name]:,}{rate}"
+        yield "tokens refused, allowed wrongly", f"{self.counts['tokens_over']:,}, {self.counts['tokens_under']:,}"
+        yield "tokens left out for a forced one", f"{self.counts['tokens_forced']:,}"
+        yield "wall time", f"{self.seconds:.1f} s"
 
     def _times(self) -> Table:
         """Times a mask."""
@@ -269,9 +252,7 @@ def _render(difference: Difference) -> RenderableType:
     head = f"  after {one.before}: {one.sequence}" if one.sequence else f"  {one.message or one.kind}"
     counted = f"{one.positions:,} masks, {one.tokens:,} tokens" if one.tokens else f"{one.positions:,} times"
     lines.append(Styled(f"{head}  ({counted})", style="cyan"))
-    text = shown(one.prefix)
-    prefix = repr(text) if len(text) <= _TAIL else f"... {text[-_TAIL:]!r}"
-    example = Styled(f"    {prefix}")
+    example = Styled(f"    {tail(shown(one.prefix), _TAIL)}")
     if one.sequence:
         token = "end of text" if one.token is None else f"{shown(one.token[1])!r}"
         example.append("  then  ").append(token, style="bold")
@@ -283,3 +264,139 @@ def _render(difference: Difference) -> RenderableType:
     if one.why:
         lines.append(Styled(f"    {one.why}", style="dim"))
     return Group(*lines)
+
+
+# --- of schemas ---
+
+ACCEPTS = "accepts what is no instance"
+REFUSES = "refuses an instance"
+
+_SHOWN = 8
+"""Keywords without a test that a terminal shows."""
+_BEGIN = 200
+"""Characters of a text that a terminal shows."""
+
+
+def _printable(text: str) -> str:
+    """The beginning of a text for a terminal: what cannot be printed is escaped as in Python."""
+    shown = "".join(one if one.isprintable() else repr(one)[1:-1] for one in text[:_BEGIN])
+    return shown + " ..." * (len(text) > _BEGIN)
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaDifference:
+    """One way in which the engine differs from the schema.
+
+    kind : ACCEPTS or REFUSES.
+    keyword : that the value breaks; "" for an instance that is refused.
+    pointer : JSON pointer: of ACCEPTS to the keyword in the schema; of REFUSES to the place in the
+        instance where the engine stops, with * for items.
+    values : values with this difference, among those tried.
+    text : a small one.
+    why : what jsonschema says of it.
+    """
+
+    kind: str
+    keyword: str
+    pointer: str
+    values: int
+    text: str
+    why: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The difference, ready for JSON."""
+        return members(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SchemaAuditReport(EngineReport):
+    """The result of an audit of a schema.
+
+    counts : values tried; instances, and others; differences of both kinds; values that jsonschema
+        could not judge; values on which our masks side with the engine (disputed); failures.
+    schema : its name.
+    keywords : (keyword, pointer) -> values that break only this keyword, and how many of them the
+        engine accepts.
+    untested : (keyword, pointer) of which no value broke only this keyword.
+    differences : those of each kind with the most values first.
+    failures : (what the engine said when it failed, how often).
+    left_out : what our masks do not ask for, since no mask can.
+    """
+
+    schema: str
+    keywords: Mapping[tuple[str, str], tuple[int, int]]
+    untested: tuple[tuple[str, str], ...]
+    differences: tuple[SchemaDifference, ...]
+    failures: tuple[tuple[str, int], ...] = ()
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def agrees(self) -> bool:
+        """Whether no difference was found, and the engine never failed."""
+        return not (self.differences or self.unlisted or self.failures or self.gave_up)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report, ready for JSON."""
+        names = ("keyword", "pointer", "tried", "accepted")
+        keywords = [dict(zip(names, (*of, *counts), strict=True)) for of, counts in self.keywords.items()]
+        return super().to_dict() | {"keywords": keywords}
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from rich.text import Text as Styled
+
+        yield facts_table(self._rows())
+        if self.keywords:
+            yield self._keywords()
+        if self.untested:
+            names = ", ".join(pointer for _, pointer in self.untested[:_SHOWN])
+            others = f" and {len(self.untested) - _SHOWN:,} more" * (len(self.untested) > _SHOWN)
+            yield Styled(f"\nnot put to the test: {names}{others}", style="dim")
+        for kind in (ACCEPTS, REFUSES):
+            found = [one for one in self.differences if one.kind == kind]
+            more = self.unlisted.get(kind, 0)
+            if found or more:
+                yield Styled(f"\n{kind}: {len(found) + more:,} of the schema's places", style="bold red")
+            for one in found:
+                name = f"{one.keyword} {at(one.pointer)}" if kind == ACCEPTS else f"stops {at(one.pointer)}"
+                yield Styled(f"  {name}  ({one.values:,} values)", style="cyan")
+                yield Styled(f"    {_printable(one.text)}")
+                if one.why:
+                    yield Styled(f"    {_printable(one.why)}", style="dim")
+            if more:
+                yield Styled(f"  --examples lists {more:,} more", style="dim")
+        for said, count in self.failures:
+            yield Styled(f"\n{said}  ({count:,} times)", style="red")
+        yield from self._end()
+
+    def _rows(self) -> Iterator[tuple[str, str]]:
+        yield "engine", f"{self._name()}, ready in {self.engine['seconds']:.2f} s"
+        yield "schema", self.schema
+        names = {
+            "instances": "instances tried",
+            "refuses": "of them refused",
+            "not_instances": "other values tried",
+            "accepts": "of them accepted",
+            "disputed": "disputed: our masks side with the engine",
+            "not_judged": "not judged by jsonschema",
+            "failed": "engine failures",
+        }
+        for name, words in names.items():
+            if self.counts[name] or name in ("instances", "refuses", "not_instances", "accepts"):
+                yield words, f"{self.counts[name]:,}"
+        yield from (("our masks leave out", left_out) for left_out in self.left_out)
+        yield "wall time", f"{self.seconds:.1f} s"
+
+    def _keywords(self) -> Table:
+        """Keyword by keyword: values that break only this one, and those that are accepted."""
+        from rich.table import Table
+        from rich.text import Text as Styled
+
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+        table.add_column("\nkeyword")
+        table.add_column("\nat")
+        table.add_column("values that\nbreak only it", justify="right")
+        table.add_column("\naccepted", justify="right")
+        for (keyword, pointer), (tried, accepted) in self.keywords.items():
+            style = "bold red" if accepted else ""
+            table.add_row(Styled(keyword), Styled(pointer), f"{tried:,}", Styled(f"{accepted:,}", style=style))
+        return table

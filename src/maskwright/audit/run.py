@@ -115,6 +115,7 @@ def audit(
         run = Comparison(store, remote, texts, progress)
         run.warm_up()
         run.read(max_positions, seed)
+        gave_up = remote.gave_up
         differences, unlisted = Findings(run, encoder).differences(examples, shrink_seconds)
     times = {name: spread(np.array(values, np.int64)) for name, values in run.nanoseconds.items()}
     return AuditReport(
@@ -137,7 +138,7 @@ def audit(
         microseconds=times,
         differences=differences,
         unlisted=unlisted,
-        gave_up=run.gave_up,
+        gave_up=gave_up,
         seconds=time.perf_counter() - begin,
     )
 

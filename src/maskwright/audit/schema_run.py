@@ -28,14 +28,17 @@ from typing import Any
 import numpy as np
 
 from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError, MissingExtraError, SchemaError
+from maskwright.analysis.schema.documents import escaped
 from maskwright.analysis.schema.load import JsonSchema, load_schema
 from maskwright.audit.engines import EngineGrammar
 from maskwright.audit.mutations import Spans, Words, exactly, keywords_of, mutated, smaller, spell, words_of
-from maskwright.audit.remote import EXCEPTION, EngineFailed, RemoteEngine, check_engine
-from maskwright.audit.schema_report import ACCEPTS, REFUSES, SchemaAuditReport, SchemaDifference
+from maskwright.audit.remote import EngineFailed, RemoteEngine, check_engine
+from maskwright.audit.report import ACCEPTS, REFUSES, SchemaAuditReport, SchemaDifference
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.maskstore.vocabulary.masks import tokens_of
 from maskwright.stores.schema_store import SchemaStore, build_schema_store
 from maskwright.validation.instances import NOT_INSTALLED, InstanceJudge, Violation, value_of
+from maskwright.validation.replay import is_text
 
 Progress = Callable[[str, int, int], None]
 
@@ -49,7 +52,6 @@ _MOST_TEXT = 4_000
 """Characters of a value's text, above which it is not tried."""
 _POOL = 300
 """Instances that mutations begin with, at most; a new one takes the place of an old one."""
-_MOST_RESTARTS = 5
 _SHRINKS = 400
 """Smaller values that are tried for each example."""
 
@@ -107,6 +109,7 @@ def audit_schema(
     with RemoteEngine(engine, grammar, vocabulary, _tokens, python=python, timeout=timeout) as remote:
         run = _SchemaComparison(drawn, judge, remote, progress)
         run.read(values, texts, seed)
+        gave_up = remote.gave_up
         differences, unlisted = run.differences(examples)
         facts = {"name": engine, **remote.facts}
     return SchemaAuditReport(
@@ -120,7 +123,7 @@ def audit_schema(
         unlisted=unlisted,
         failures=tuple(sorted(run.failures.items())),
         left_out=tuple(str(one) for one in given.left_out),
-        gave_up=run.gave_up,
+        gave_up=gave_up,
         seconds=time.perf_counter() - begin,
     )
 
@@ -156,12 +159,7 @@ class _Drawn:
 
     def allows(self, text: str) -> bool:
         """Whether our masks allow a whole text. What a mask cannot say is not asked for."""
-        self._matcher.reset()
-        try:
-            self._matcher.advance_bytes(text.encode())
-            return bool(self._matcher.is_accepting())
-        except (MaskwrightError, UnicodeEncodeError):
-            return False
+        return is_text(self._matcher, text)
 
     def texts(self) -> Iterator[str]:
         """Texts of instances, each as long as `_LONGEST` at most before it is closed."""
@@ -178,8 +176,7 @@ class _Drawn:
         words = np.zeros(store.n_words, np.uint32)
         for _ in range(rng.randrange(_LONGEST)):
             matcher.fill(words)
-            bits = np.unpackbits(words.view(np.uint8), bitorder="little")[: len(self._weights)]
-            allowed = np.flatnonzero(bits)
+            allowed = tokens_of(words)
             (token,) = rng.choices(allowed.tolist(), self._weights[allowed].tolist())
             if token == 0:
                 break
@@ -203,10 +200,25 @@ def _closed(schema: Any) -> Any:
     return found
 
 
-def _spellings(value: Any, words: Words) -> list[str]:
-    """Texts of a value: compact and spaced, in its own order and in that of the schema."""
-    found = (spell(value, gap, orders) for orders in (words.orders, None) for gap in ("", " "))
-    return [*dict.fromkeys(found)]
+def _spellings(value: Any, words: Words) -> dict[str, Spans]:
+    """Texts of a value: compact and spaced, in its own order and in that of the schema.
+
+    Each with where the values inside it stand.
+    """
+    found: dict[str, Spans] = {}
+    for orders in (words.orders, None):
+        for gap in ("", " "):
+            spans: Spans = []
+            found.setdefault(spell(value, gap, orders, spans), spans)
+    return found
+
+
+def _place(text: str, spans: Spans, stop: int) -> str:
+    """The JSON pointer of the innermost value in whose text the engine stops; items are *."""
+    character = len(text.encode()[:stop].decode(errors="ignore"))
+    inside = [one for one in spans if one[0] <= character < one[1]] or spans[-1:]
+    _, _, path = min(inside, key=lambda one: one[1] - one[0])
+    return "".join("/" + ("*" if step.isdecimal() else escaped(step)) for step in path)
 
 
 class _SchemaComparison:
@@ -216,7 +228,6 @@ class _SchemaComparison:
     tried, accepted : (keyword, pointer) -> values that break only this keyword, and how many of
         them the engine accepts.
     failures : what the engine said when it failed -> how often.
-    gave_up : why values were left untried, or "".
     """
 
     def __init__(self, drawn: _Drawn, judge: InstanceJudge, remote: RemoteEngine, progress: Progress | None) -> None:
@@ -229,8 +240,6 @@ class _SchemaComparison:
         self.failures: Counter[str] = Counter()
         self._seen: dict[tuple[str, str, str], tuple[int, Any]] = {}
         self._known: set[str] = set()
-        self._restarts = 0
-        self.gave_up = ""
 
     # --- trying ---
 
@@ -241,14 +250,14 @@ class _SchemaComparison:
         pool: list[Any] = []
         refused: list[Any] = []
         for value in self._first(texts, values):
-            if self.counts["values"] >= values or self.gave_up:
+            if self.counts["values"] >= values or self.remote.gave_up:
                 return
             is_instance, is_accepted = self._try(value)
             if is_instance:
                 (pool if is_accepted else refused).append(value)
         refused = refused or [{}]
         for _ in range(20 * values):
-            if self.counts["values"] >= values or self.gave_up:
+            if self.counts["values"] >= values or self.remote.gave_up:
                 return
             value = rng.choice(pool or refused)
             for _ in range(rng.choice((1, 1, 1, 2, 3))):
@@ -294,7 +303,8 @@ class _SchemaComparison:
         try:
             kind, keyword, pointer = self._difference(value, violations)
         except EngineFailed as error:
-            self._fail(error)
+            self.counts["failed"] += 1
+            self.failures[f"{error.kind}: {str(error)[:300]}"] += 1
             return not violations, False
         # Only a value that breaks one keyword says something about it.
         broken = {(one.keyword, one.pointer) for one in violations}
@@ -331,39 +341,18 @@ class _SchemaComparison:
         if is_accepted:
             first = min(violations, key=lambda one: (one.pointer, one.keyword))
             return ACCEPTS, first.keyword, first.pointer
-        stop, _ = max(stops, key=lambda one: one[0])
-        at = next(n for n, one in enumerate(stops) if one[0] == stop)
-        return REFUSES, "", self._place(value, at, stop)
-
-    def _place(self, value: Any, at: int, stop: int) -> str:
-        """The JSON pointer of the innermost value in whose text the engine stops; items are *."""
-        text = [*_spellings(value, self.words)][at]
-        for orders, gap in ((orders, gap) for orders in (self.words.orders, None) for gap in ("", " ")):
-            spans: Spans = []
-            if spell(value, gap, orders, spans) == text:
-                break
-        character = len(text.encode()[:stop].decode(errors="ignore"))
-        inside = [one for one in spans if one[0] <= character < one[1]] or spans[-1:]
-        _, _, path = min(inside, key=lambda one: one[1] - one[0])
-        return "".join("/" + ("*" if step.isdecimal() else step.replace("~", "~0").replace("/", "~1")) for step in path)
+        stop, text = max(stops, key=lambda one: one[0])
+        return REFUSES, "", _place(text, spellings[text], stop)
 
     def _stop(self, text: str) -> int | None:
         """Where the engine refuses a text, in bytes; None if it accepts it as a whole."""
         tokens = _tokens(text.encode("utf-8", "surrogatepass"))
         self.remote.reset()
-        taken, _ = self.remote.advance(tokens)
+        taken = self.remote.advance(tokens)
         if taken < len(tokens):
             return taken
         words, _ = self.remote.fill()
         return None if int(words[0]) & 1 else taken
-
-    def _fail(self, error: EngineFailed) -> None:
-        self.counts["failed"] += 1
-        self.failures[f"{error.kind}: {str(error)[:300]}"] += 1
-        if error.kind != EXCEPTION:
-            self._restarts += 1
-            if self._restarts >= _MOST_RESTARTS:
-                self.gave_up = f"the engine had to be started again {self._restarts} times"
 
     # --- reporting ---
 
@@ -385,7 +374,7 @@ class _SchemaComparison:
         """A difference with a small value that shows it: smaller ones are taken while they do."""
         kind, keyword, pointer = key
         left = _SHRINKS
-        goes_on = not self.gave_up
+        goes_on = not self.remote.gave_up
         while goes_on:
             goes_on = False
             for one in smaller(value):

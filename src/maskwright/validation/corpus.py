@@ -83,17 +83,17 @@ class Corpus:
 
     files : the files, each once, in the order of the paths given. Those of a folder or glob are in
         the order of their paths.
-    field : the member of a JSON record that is its text.
+    field : the member of a JSON record that is its text; None if each line of a file is a text.
     n_bytes : sizes of all files together, in bytes.
     """
 
     files: tuple[Path, ...]
-    field: str = "text"
+    field: str | None = "text"
     n_bytes: int = 0
 
     def __iter__(self) -> Iterator[Text | Unreadable]:
         for path in self.files:
-            if _is_records(path):
+            if self.field is None or path.name.endswith(_RECORDS):
                 yield from self._records(path)
             else:
                 yield _read_file(path)
@@ -107,6 +107,8 @@ class Corpus:
                 lzma.LZMAFile(raw) if path.name.endswith(".xz") else nullcontext(raw) as stream,
             ):
                 for number, line in enumerate(iter(lambda: stream.readline(MAX_TEXT + 1), b""), 1):
+                    if number == 1:
+                        line = line.removeprefix(b"\xef\xbb\xbf")
                     if len(line) > MAX_TEXT:
                         yield Unreadable(
                             f"{path}:{number}", f"a line of more than {MAX_TEXT:,} bytes; the rest is left out", 0
@@ -123,7 +125,10 @@ class Corpus:
 
     def _record(self, name: str, line: bytes, weight: int) -> Text | Unreadable:
         try:
-            record = read_json(line.decode("utf-8"))
+            decoded = line.decode("utf-8")
+            if self.field is None:
+                return Text(name, decoded.rstrip("\r\n"), weight)
+            record = read_json(decoded)
         except UnicodeDecodeError as error:
             return Unreadable(name, f"not UTF-8 at byte {error.start} of the line", weight)
         except ValueError as error:
@@ -135,7 +140,7 @@ class Corpus:
         return Text(name, text, weight, {key: value for key, value in record.items() if key != self.field})
 
 
-def find_corpus(paths: Sequence[str | Path], suffixes: Sequence[str], field: str = "text") -> Corpus:
+def find_corpus(paths: Sequence[str | Path], suffixes: Sequence[str], field: str | None = "text") -> Corpus:
     """The corpus of some files, folders and globs.
 
     A file that is named, or matched by a glob, is taken whatever its suffix. `.jsonl`, `.jsonl.xz`
@@ -144,25 +149,20 @@ def find_corpus(paths: Sequence[str | Path], suffixes: Sequence[str], field: str
     paths : files, folders and globs.
     suffixes : of the files to take from folders, at any depth; none: all files. Hidden files and
         folders are left out.
-    field : the member of a JSON record that is its text.
+    field : as in `Corpus`.
 
     Raises: CorpusError for a path that does not exist, for a folder without files of these
         suffixes, or if there are no paths.
     """
     found: dict[Path, None] = {}
     for given in paths:
-        path = Path(given)
-        if os.path.isdir(path):
-            files = sorted(_files_of(path, suffixes))
+        if os.path.isdir(given):
+            files = sorted(_files_of(Path(given), suffixes))
             if not files:
                 of = f" with the suffix {' or '.join(suffixes)}; name another (--suffix)" if suffixes else ""
-                raise CorpusError(f"{path} has no files{of}")
-        elif os.path.exists(path):
-            files = [path]
+                raise CorpusError(f"{given} has no files{of}")
         else:
-            files = [Path(name) for name in sorted(glob.glob(str(given), recursive=True)) if Path(name).is_file()]
-            if not files:
-                raise CorpusError(f"{given}: there is no such file or folder, and as a pattern it matches no file")
+            files = _named(given)
         found.update(dict.fromkeys(files))
     if not found:
         raise CorpusError("no texts to validate on: name files, folders, globs or .jsonl files")
@@ -236,8 +236,21 @@ def check_paths(paths: Sequence[str | Path]) -> None:
     Raises: CorpusError for the first other path, as `find_corpus` would.
     """
     for given in paths:
-        if not os.path.exists(given) and not any(map(os.path.isfile, glob.iglob(str(given), recursive=True))):
-            raise CorpusError(f"{given}: there is no such file or folder, and as a pattern it matches no file")
+        if not os.path.isdir(given):
+            _named(given)
+
+
+def _named(given: str | Path) -> list[Path]:
+    """The file of a name, or the files that it matches as a pattern.
+
+    Raises: CorpusError if there are none.
+    """
+    if os.path.exists(given):
+        return [Path(given)]
+    files = [Path(name) for name in sorted(glob.glob(str(given), recursive=True)) if Path(name).is_file()]
+    if not files:
+        raise CorpusError(f"{given}: there is no such file or folder, and as a pattern it matches no file")
+    return files
 
 
 def suffixes_of(grammar: str) -> tuple[str, ...]:
@@ -251,10 +264,6 @@ def suffixes_of(grammar: str) -> tuple[str, ...]:
         if stem == name or stem.startswith(f"{name}_") or stem.removeprefix(name).isdigit():
             return SUFFIXES[name]
     return ()
-
-
-def _is_records(path: Path) -> bool:
-    return path.name.endswith(_RECORDS)
 
 
 def _read_file(path: Path) -> Text | Unreadable:

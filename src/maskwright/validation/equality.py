@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError, VocabularyError
+from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError
 from maskwright.decoding.reference.decoder import Hypothesis, ReferenceDecoder
 from maskwright.maskstore.automaton.stack_automaton import Budget, build_automaton
 from maskwright.maskstore.table.compiled import Progress
@@ -30,18 +30,8 @@ from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.masks import tokens_of
 from maskwright.stores.build import compile_entry_store
 from maskwright.stores.store import EntryStore, Store
-from maskwright.validation.replay import (
-    ENDED_EARLY,
-    NOT_COMPLETE,
-    NOT_SPELLED,
-    OVER_LIMIT,
-    Stop,
-    facts_of_place,
-    facts_of_stop,
-    good_bytes,
-    why_refused,
-)
-from maskwright.validation.work import Outcome, Tools
+from maskwright.validation.replay import ENDED_EARLY, NOT_COMPLETE, Stop, facts_of_place, facts_of_stop, why_refused
+from maskwright.validation.work import Outcome, Setup
 
 SAME = "same masks"
 DIFFERENT = "different masks"
@@ -77,61 +67,41 @@ class Equality:
     whole is "ended early", unless masks differ before.
     """
 
-    name: str = "streamlined"
-
-    def start(self, tools: Tools) -> Callable[[Any], Outcome]:
+    def start(self, setup: Setup) -> Callable[[Any], Outcome]:
         """The function that does this check for one text, see `Check.start`."""
-        encoder = tools.encoder
-        assert encoder is not None
         pair: _Engines | _Decoders
-        pair = (_Decoders if isinstance(tools.store, EntryStore) else _Engines)(tools.store, tools.original)
-        vocabulary = tools.store.vocabulary
+        pair = (_Decoders if isinstance(setup.store, EntryStore) else _Engines)(setup.store, setup.original)
+        vocabulary = setup.store.vocabulary
 
         def run(text: str) -> Outcome:
-            try:
-                tokens = encoder.exact_tokens(text).tokens
-            except VocabularyError as error:
-                return {"class": NOT_SPELLED, "why": str(error), "positions": 0}
+            tokens = setup.tokens(text)
             pair.reset()
-            different: list[dict[str, Any]] = []
+            different: list[Outcome] = []
             positions = offset = n_different = 0
-            over = ""
             stop: Stop | None = None
-            for token in [*tokens, None]:
-                try:
+            try:
+                for token in [*tokens, None]:
                     masks = pair.differing_masks()
-                except LimitError as error:
-                    over = str(error)
-                    break
-                positions += 1
-                if masks is not None:
-                    n_different += 1
-                    if len(different) < 3:
+                    positions += 1
+                    n_different += masks is not None
+                    if masks is not None and len(different) < 3:
                         different.append(_difference(text, offset, token, vocabulary, masks))
-                if token is None:
-                    stop = None if pair.is_accepting() else Stop(len(tokens), None, NOT_COMPLETE)
-                    break
-                try:
-                    pair.advance(token)
-                except IllegalTokenError as error:
-                    stop = Stop(positions - 1, token, pair.why(token, error))
-                    break
-                except LimitError as error:
-                    over = str(error)
-                    break
-                offset += len(vocabulary.tokens[token])
-            found: Outcome = {
-                "class": DIFFERENT if n_different else SAME,
-                "positions": positions,
-                "different": n_different,
-            }
-            if n_different:
-                found |= different[0] | {"more": different[1:]}
-            elif over:
-                found |= {"class": OVER_LIMIT, "why": over}
+                    if token is not None:
+                        stop = pair.advance(token)
+                        offset += len(vocabulary.tokens[token])
+                    elif not pair.is_accepting():
+                        stop = Stop(len(tokens), None, NOT_COMPLETE)
+                    if stop is not None:
+                        break
+            except LimitError:
+                if not different:
+                    raise
+            found: Outcome = {"class": SAME, "positions": positions, "different": n_different}
+            if different:
+                found |= {"class": DIFFERENT, **different[0], "more": different[1:]}
             elif stop is not None:
-                good = 0 if stop.token is None else pair.good_bytes(vocabulary.tokens[stop.token])
-                found |= {"class": ENDED_EARLY, **facts_of_stop(text, tokens, stop, vocabulary, good)}
+                stop = stop._replace(n_tokens=positions - 1)
+                found |= {"class": ENDED_EARLY, **facts_of_stop(text, tokens, stop, vocabulary)}
             return found
 
         return run
@@ -158,28 +128,26 @@ class _Engines:
                 words[:] = 0
         return None if np.array_equal(*self._words) else self._words
 
-    def advance(self, token: int) -> None:
-        """Read a token in both stores."""
-        for matcher in self._matchers:
+    def advance(self, token: int) -> Stop | None:
+        """Read a token in both stores; returns where that is refused."""
+        matcher, other = self._matchers
+        try:
             matcher.advance(token)
+            other.advance(token)
+        except IllegalTokenError:
+            good = int(matcher.fork().text.read_longest(matcher.store.vocabulary.tokens[token]))
+            return Stop(0, token, why_refused(matcher, token), good)
+        return None
 
     def is_accepting(self) -> bool:
         """Whether the text is legal as it stands."""
         return self._matchers[0].is_accepting()
 
-    def why(self, token: int, error: IllegalTokenError) -> str:
-        """Why `advance` refused a token."""
-        return why_refused(self._matchers[0], token)
-
-    def good_bytes(self, token: bytes) -> int:
-        """Number of a refused token's bytes that may come."""
-        return good_bytes(self._matchers[0], token)
-
 
 class _Decoders:
     """Two stores of entries with one state: the states do not depend on the store.
 
-    The methods mean the same as those of `_Engines`; `good_bytes` is not known and always 0.
+    The methods mean the same as those of `_Engines`.
     """
 
     def __init__(self, store: EntryStore, original: EntryStore) -> None:
@@ -202,17 +170,15 @@ class _Decoders:
             return None
         return masks
 
-    def advance(self, token: int) -> None:
-        self._decoder.advance(token)
+    def advance(self, token: int) -> Stop | None:
+        try:
+            self._decoder.advance(token)
+        except IllegalTokenError as error:
+            return Stop(0, token, str(error))
+        return None
 
     def is_accepting(self) -> bool:
         return self._decoder.is_accepting()
-
-    def why(self, token: int, error: IllegalTokenError) -> str:
-        return str(error)
-
-    def good_bytes(self, token: bytes) -> int:
-        return 0
 
 
 def _difference(

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from maskwright.analysis.errors import NestingError
 from maskwright.analysis.nesting import read_json
-from maskwright.analysis.schema.documents import DRAFTS
+from maskwright.analysis.schema.documents import draft_named, escaped
 from maskwright.analysis.schema.formats import FORMATS
 from maskwright.analysis.schema.load import JsonSchema
 
@@ -95,9 +95,7 @@ class InstanceJudge:
             value = value_of(text)
         except RepeatedKey as error:
             return InstanceVerdict("json", "refused", str(error))
-        except UnreadNumber as error:
-            return InstanceVerdict("nobody", "not judged", str(error))
-        except NestingError as error:
+        except (UnreadNumber, NestingError) as error:
             return InstanceVerdict("nobody", "not judged", str(error))
         except ValueError as error:
             return InstanceVerdict("json", "refused", f"no JSON: {error}")
@@ -146,7 +144,7 @@ _MOST_REFERENCES = 50
 
 
 def _pointer(steps: Iterable[Any]) -> str:
-    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
+    return "".join("/" + escaped(step) for step in steps)
 
 
 def _pointer_through(schema: Any, steps: list[Any]) -> str:
@@ -238,7 +236,7 @@ def _validator(schema: JsonSchema) -> tuple[Any, Any]:
         2020: jsonschema.Draft202012Validator,
     }
     named = schema.schema.get("$schema") if isinstance(schema.schema, dict) else None
-    draft = DRAFTS.get(named.rstrip("#").replace("https://", "http://", 1), 2020) if isinstance(named, str) else 2020
+    draft = draft_named(named) or 2020
     chosen = classes[draft]
     resources: list[tuple[str, Any]] = [
         (uri, referencing.Resource.from_contents(document, default_specification=dialects.DRAFT202012))

@@ -48,16 +48,15 @@ class ResultsLog:
                 open_file(path, None, "a log of `maskwright validate --resume`", is_output=True).close()
             self._file = path.open("a+b")
             self._file.seek(0)
-            whole, number = 0, 0
-            while (line := self._file.readline(MAX_LINE)).endswith(b"\n"):
-                number += 1
-                self._take(line[:-1], number)
-                whole += len(line)
-            if len(line) == MAX_LINE:
-                self._take(line, number + 1)
-            if line:
-                if not _is_cut(line):
-                    self._entry(line, number + 1)
+            whole = 0
+            for number, line in enumerate(iter(lambda: self._file.readline(MAX_LINE), b""), 1):
+                is_whole = line.endswith(b"\n")
+                if is_whole or len(line) == MAX_LINE or not _is_cut(line):
+                    key, outcome = self._entry(line, number)
+                if is_whole:
+                    self.known[key] = outcome
+                    whole += len(line)
+            if whole < self._file.tell():
                 self._file.truncate(whole)
             self._file.seek(0, os.SEEK_END)
         except OSError as error:
@@ -73,10 +72,6 @@ class ResultsLog:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
-
-    def _take(self, line: bytes, number: int) -> None:
-        key, outcome = self._entry(line, number)
-        self.known[key] = outcome
 
     def _entry(self, line: bytes, number: int) -> tuple[str, Mapping[str, Any]]:
         """Key and outcome of a line. number : the line's number, for the error."""

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from maskwright.analysis.errors import LimitError, MaskwrightError, MissingExtraError, VocabularyError
+from maskwright.analysis.errors import MaskwrightError
 from maskwright.validation.corpus import CorpusError, Text
 from maskwright.validation.oracle import Oracle
-from maskwright.validation.replay import BEFORE, NOT_SPELLED, OVER_LIMIT, find_stop, good_bytes, place_of
-from maskwright.validation.work import Outcome, Tools
+from maskwright.validation.replay import facts_of_place, facts_of_stop, find_stop
+from maskwright.validation.work import Outcome, Setup
 
 RIGHT = "refused where it goes wrong"
 EARLY = "refused too early"
@@ -52,69 +53,42 @@ def case_of(text: Text) -> Case:
 class Negative:
     """The check "negative". A unit of work is a case."""
 
-    name: str = "negative"
-
-    def start(self, tools: Tools) -> Callable[[Any], Outcome]:
+    def start(self, setup: Setup) -> Callable[[Any], Outcome]:
         """The function that does this check for one case, see `Check.start`."""
-        store, encoder = tools.store, tools.encoder
-        assert encoder is not None
-        matcher = store.matcher(0)
-        oracles: list[Oracle | None] = []
+        grammar, vocabulary = setup.store.grammar, setup.store.vocabulary
+        matcher = setup.store.matcher(0)
 
-        def oracle() -> Oracle | None:
-            if not oracles:
-                try:
-                    oracles.append(Oracle(store.grammar, store.grammar.conflicts))
-                except MissingExtraError:
-                    oracles.append(None)
-            return oracles[0]
+        @cache
+        def oracle() -> Oracle:
+            return Oracle(grammar, grammar.conflicts)
 
-        def is_legal(prefix: bytes) -> bool | None:
-            """Whether the oracle says that a prefix is legal; None if it gives no answer."""
+        def is_legal(text: bytes, is_whole: bool) -> bool | None:
+            """What the oracle says of a prefix, or of a whole text; None if it gives no answer."""
             try:
-                found = oracle()
-                return None if found is None else found.is_legal_prefix(prefix)
+                return oracle().is_legal_text(text) if is_whole else oracle().is_legal_prefix(text)
             except MaskwrightError:
                 return None
 
         def run(case: Case) -> Outcome:
             text, lower, upper = case
-            try:
-                tokens = encoder.exact_tokens(text).tokens
-                stop = find_stop(matcher, tokens)
-            except VocabularyError as error:
-                return {"class": NOT_SPELLED, "why": str(error)}
-            except LimitError as error:
-                return {"class": OVER_LIMIT, "why": str(error)}
-            data = text.encode()
-            if stop is None:
-                offset = len(data) + 1
-            else:
-                token = b"" if stop.token is None else store.vocabulary.tokens[stop.token]
-                begin = sum(len(store.vocabulary.tokens[token]) for token in tokens[: stop.n_tokens])
-                offset = begin + good_bytes(matcher, token) % max(1, len(token))
+            tokens = setup.tokens(text)
+            stop, data = find_stop(matcher, tokens), text.encode()
+            is_whole = stop is None
+            offset = len(data) + 1 if stop is None else facts_of_stop(text, tokens, stop, vocabulary)["byte"]
             if lower <= offset <= upper:
                 return {"class": RIGHT}
             if offset < lower:
-                kind = EARLY_GRAMMAR if is_legal(data[: offset + 1]) is False else EARLY
+                kind = EARLY_GRAMMAR if is_legal(data[: offset + 1], False) is False else EARLY
             else:
-                is_accepted = is_legal(data[:offset])
-                if is_accepted and offset > len(data):
-                    found = oracle()
-                    is_accepted = found is not None and found.is_legal_text(data)
-                kind = LATE_GRAMMAR if is_accepted else LATE
+                kind = LATE_GRAMMAR if is_legal(data[:offset], is_whole) else LATE
+            said = "accepted as a whole" if stop is None else f"refused at {offset}: {stop.why}"
             shown = min(offset, len(data))
-            line, column = place_of(text, shown)
             return {
                 "class": kind,
-                "line": line,
-                "column": column,
+                **facts_of_place(text, shown, shown, None, vocabulary),
                 "byte": offset,
                 "expected": [lower, upper],
-                "before": data[:shown].decode("utf-8", "replace")[-BEFORE:],
-                "token": None,
-                "why": f"expected between bytes {lower} and {upper}; "
-                + ("accepted as a whole" if stop is None else f"refused at {offset}: {stop.why}"),
+                "why": f"expected between bytes {lower} and {upper}; {said}",
             }
 
         return run

@@ -81,10 +81,3 @@ class Options:
             raise MaskwrightError(
                 "a model is asked in this process, and a log cannot tell its samples from another's: leave out jobs, scheduler and resume"
             )
-
-    def refuse_jsonl(self) -> None:
-        """Check that the option of schemas is not given. Raises: MaskwrightError if it is."""
-        if self.jsonl:
-            raise MaskwrightError(
-                "the lines of files are instances of a schema only (--jsonl); the texts of a grammar are members of records (--field)"
-            )

@@ -308,26 +308,22 @@ class Lexer:
             steps[-1] = steps[-1]._replace(by_space=grows[0], by_tab=grows[1], by_form_feed=grows[2])
         return tuple(steps)
 
+    @lru_cache(maxsize=8192)  # noqa: B019
     def completions(self, incomplete: bytes) -> list[str]:
         """One character of each class among those whose UTF-8 begins with these bytes.
 
         incomplete : the bytes of an incomplete character, at least one.
         """
-        return _completions(self, incomplete)
-
-
-@lru_cache(maxsize=8192)
-def _completions(lexer: Lexer, incomplete: bytes) -> list[str]:
-    n_bytes = 2 if incomplete[0] < 0xE0 else 3 if incomplete[0] < 0xF0 else 4
-    missing = n_bytes - len(incomplete)
-    code = incomplete[0] & (0x7F >> n_bytes)
-    for byte in incomplete[1:]:
-        code = code << 6 | byte & 0x3F
-    low = max(code << 6 * missing, {2: 0x80, 3: 0x800, 4: 0x10000}[n_bytes])
-    codes = np.arange(low, min((code + 1) << 6 * missing, N_CODE_POINTS))
-    codes = codes[(codes < 0xD800) | (codes >= 0xE000)]
-    first = np.unique(lexer._class_of[codes], return_index=True)[1]
-    return [chr(codes[i]) for i in first]
+        n_bytes = 2 if incomplete[0] < 0xE0 else 3 if incomplete[0] < 0xF0 else 4
+        missing = n_bytes - len(incomplete)
+        code = incomplete[0] & (0x7F >> n_bytes)
+        for byte in incomplete[1:]:
+            code = code << 6 | byte & 0x3F
+        low = max(code << 6 * missing, {2: 0x80, 3: 0x800, 4: 0x10000}[n_bytes])
+        codes = np.arange(low, min((code + 1) << 6 * missing, N_CODE_POINTS))
+        codes = codes[(codes < 0xD800) | (codes >= 0xE000)]
+        first = np.unique(self._class_of[codes], return_index=True)[1]
+        return [chr(codes[i]) for i in first]
 
 
 def rank(terminal: Terminal) -> tuple[int, bool, int, int, str, str]:

@@ -253,6 +253,14 @@ class Language:
                 end = i + 1
         return end, self._may_grow[state]
 
+    @property
+    def first(self) -> Members:
+        """The characters with which a string may begin."""
+        found = np.zeros(N_CODE_POINTS, dtype=np.bool_)
+        for edge in {edge for state in self._states[0] for edge, _ in self._edges[state]}:
+            found |= self.members[edge]
+        return found
+
     def _step(self, state: int, code: int) -> int:
         found = {to for s in self._states[state] for edge, to in self._edges[s] if self.members[edge][code]}
         return self._number(found)
@@ -288,10 +296,12 @@ class Language:
         return found
 
 
-def language_of(tree: Any) -> Language | None:
+def language_of(tree: Any, is_loose: bool = False) -> Language | None:
     """The strings of a pattern.
 
     tree : as `re` parses it.
+    is_loose : for a language of which only the beginnings are those of the pattern's strings. What
+        looks around is left out, no match is preferred, and a part comes twice at most.
 
     Returns: None if the pattern looks around, prefers one match to another, or is too large.
     """
@@ -327,9 +337,15 @@ def language_of(tree: Any) -> Language | None:
             return behind
         if op == "FAILURE":
             return new()
-        if op != "MAX_REPEAT":
+        if op == "ATOMIC_GROUP" and is_loose:
+            return read(argument, flags, at)
+        if op not in (_REPEATS if is_loose else ("MAX_REPEAT",)):
+            if is_loose:
+                return at
             raise _NoLanguage
         least, most, nodes = argument
+        if is_loose:
+            least, most = min(least, 1), min(most, 2)
         for _ in range(int(least)):
             n_before, at = len(edges), read(nodes, flags, at)
             if len(edges) == n_before:  # the body is empty, and so is every copy
@@ -362,8 +378,9 @@ def first_bytes(terminal: Terminal) -> frozenset[int]:
 
     Look-aheads are ignored, so bytes that one forbids may be included.
     """
-    tree = sre.parse(with_flags(terminal.pattern or "", terminal.flags))
-    codes = np.flatnonzero(_first_characters(tree, tree.state.flags)[0])
+    language = language_of(sre.parse(with_flags(terminal.pattern or "", terminal.flags)), is_loose=True)
+    assert language is not None
+    codes = np.flatnonzero(language.first)
     return frozenset(chr(code).encode("utf-8", "surrogatepass")[0] for code in {_like(code) for code in codes.tolist()})
 
 
@@ -375,33 +392,6 @@ def _like(code: int) -> int:
     return (
         code if code < 0x80 else code & ~0x3F if code < 0x800 else code & ~0xFFF if code < 0x10000 else code & ~0x3FFFF
     )
-
-
-def _first_characters(nodes: Any, flags: int) -> tuple[Members, bool]:
-    """The characters that a sequence of nodes may begin with, and whether it may be empty."""
-    found = np.zeros(N_CODE_POINTS, dtype=np.bool_)
-    for op, argument in nodes:
-        members, may_be_empty = _first_of(str(op), argument, flags)
-        found |= members
-        if not may_be_empty:
-            return found, False
-    return found, True
-
-
-def _first_of(op: str, argument: Any, flags: int) -> tuple[Members, bool]:
-    if op in _SINGLE:
-        return _members(_source(op, argument), flags & _MATTERS), False
-    if op == "BRANCH":
-        parts = [_first_characters(nodes, flags) for nodes in argument[1]]
-        return np.logical_or.reduce([members for members, _ in parts]), any(is_empty for _, is_empty in parts)
-    if op == "SUBPATTERN":
-        return _first_characters(argument[3], _combine(flags, argument[1], argument[2]))
-    if op == "ATOMIC_GROUP":
-        return _first_characters(argument, flags)
-    if op in _REPEATS:
-        members, may_be_empty = _first_characters(argument[2], flags)
-        return members, may_be_empty or int(argument[0]) == 0
-    return np.zeros(N_CODE_POINTS, dtype=np.bool_), op != "FAILURE"
 
 
 _SINGLE = ("LITERAL", "NOT_LITERAL", "IN", "ANY")

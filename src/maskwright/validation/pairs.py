@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -18,19 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, VocabularyError
+from maskwright.analysis.errors import DeadEndError, IllegalTokenError
 from maskwright.validation.oracle import Oracle
-from maskwright.validation.replay import (
-    BEFORE,
-    ENDED_EARLY,
-    NOT_SPELLED,
-    OVER_LIMIT,
-    facts_of_stop,
-    find_stop,
-    good_bytes,
-    place_of,
-)
-from maskwright.validation.work import Outcome, Tools
+from maskwright.validation.replay import ENDED_EARLY, facts_of_place, facts_of_stop, find_stop
+from maskwright.validation.work import Outcome, Setup
 
 AGREED = "agreed"
 FALSE_REFUSAL = "refused, but the oracle allows it"
@@ -52,62 +44,46 @@ class OraclePairs:
     """
 
     seed: int = 0
-    name: str = "oracle"
 
-    def start(self, tools: Tools) -> Callable[[Any], Outcome]:
+    def start(self, setup: Setup) -> Callable[[Any], Outcome]:
         """The function that does this check for one text, see `Check.start`.
 
         Raises: MissingExtraError if a pattern needs the package regex, and it is not installed.
         """
-        store, encoder = tools.store, tools.encoder
-        assert encoder is not None
-        draw = _Draw(store)
-        grammar = store.grammar
+        vocabulary, grammar = setup.store.vocabulary, setup.store.grammar
+        draw = _Draw(setup.store)
+        # PERF: all texts share one oracle. A new one would take 2 s for each text under
+        # python.lark, and what an oracle remembers does not change its answers.
+        oracle = Oracle(grammar, grammar.conflicts)
 
         def run(text: str) -> Outcome:
-            # PERF: all texts share one oracle. A new one would take 2 s for each text under
-            # python.lark, and what an oracle remembers does not change its answers.
             rng = random.Random(f"{self.seed}:{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()}")
-            counts: dict[str, int] = {}
-            wrong: list[dict[str, Any]] = []
-            facts: Outcome = {"class": AGREED, "pairs": 0}
-            try:
-                tokens = encoder.exact_tokens(text).tokens
-                for offset, token, is_allowed, kind in draw.pairs(tokens, rng):
-                    prefix = text.encode()[:offset]
-                    says = (
-                        oracle.feed(prefix).is_legal_text
-                        if token is None
-                        else oracle.is_allowed(prefix, store.vocabulary.tokens[token])
+            tokens = setup.tokens(text)
+            counts: Counter[str] = Counter()
+            wrong: list[Outcome] = []
+            for offset, token, is_allowed, kind in draw.pairs(tokens, rng):
+                prefix = text.encode()[:offset]
+                says = (
+                    oracle.feed(prefix).is_legal_text
+                    if token is None
+                    else oracle.is_allowed(prefix, vocabulary.tokens[token])
+                )
+                counts[kind] += 1
+                if says != is_allowed:
+                    found = facts_of_place(text, offset, offset, token, vocabulary)
+                    wrong.append(
+                        {"class": FALSE_REFUSAL if says else FALSE_PERMISSION, **found, "why": f"drawn as: {kind}"}
                     )
-                    counts[kind] = counts.get(kind, 0) + 1
-                    facts["pairs"] += 1
-                    if says != is_allowed:
-                        line, column = place_of(text, offset)
-                        shown = b"" if token is None else store.vocabulary.tokens[token]
-                        wrong.append(
-                            {
-                                "class": FALSE_REFUSAL if says else FALSE_PERMISSION,
-                                "line": line,
-                                "column": column,
-                                "byte": offset,
-                                "before": prefix.decode("utf-8", "replace")[-BEFORE:],
-                                "token": None if token is None else [token, shown.decode("utf-8", "backslashreplace")],
-                                "why": f"drawn as: {kind}",
-                            }
-                        )
-                ended = {} if wrong else draw.early_end(text, tokens)
-            except VocabularyError as error:
-                return {"class": NOT_SPELLED, "why": str(error), "pairs": 0}
-            except LimitError as error:
-                return {**facts, "class": OVER_LIMIT, "why": str(error)}
+            facts: Outcome = {"class": AGREED, "pairs": counts.total()}
             facts |= {f"pairs: {kind}": n for kind, n in sorted(counts.items())}
             if wrong:
                 wrong.sort(key=lambda one: one["class"] != FALSE_REFUSAL)
-                facts |= wrong[0] | {"disagreements": len(wrong), "more": wrong[1:4]}
-            return {**facts, **ended}
+                return facts | wrong[0] | {"disagreements": len(wrong), "more": wrong[1:4]}
+            stop = find_stop(draw.matcher, tokens)
+            if stop is not None:
+                facts |= {"class": ENDED_EARLY, **facts_of_stop(text, tokens, stop, vocabulary)}
+            return facts
 
-        oracle = Oracle(grammar, grammar.conflicts)
         return run
 
 
@@ -125,14 +101,6 @@ class _Draw:
         self.words = np.zeros(store.n_words, np.uint32)
         self.matcher = store.matcher(0)
         self.vocabulary = store.vocabulary
-
-    def early_end(self, text: str, tokens: Sequence[int]) -> Outcome:
-        """The outcome "ended early", with where the grammar refuses a text; {} if it accepts it."""
-        stop = find_stop(self.matcher, list(tokens))
-        if stop is None:
-            return {}
-        good = 0 if stop.token is None else good_bytes(self.matcher, self.vocabulary.tokens[stop.token])
-        return {"class": ENDED_EARLY, **facts_of_stop(text, tokens, stop, self.vocabulary, good)}
 
     def pairs(self, tokens: Sequence[int], rng: random.Random) -> Iterator[tuple[int, int | None, bool, str]]:
         """Pairs of one text, as (length of the prefix, token, is allowed, how it was drawn).

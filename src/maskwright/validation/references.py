@@ -12,21 +12,20 @@ import glob
 import json
 import os
 import re
-import selectors
 import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import IO, Literal, Protocol
+from typing import Literal, TypeAlias
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.validation.child import Child
 
 PYTHON_VERSIONS = {"python": (3, 13)}
 """Name of a grammar -> the version of Python whose texts it accepts."""
@@ -50,38 +49,23 @@ class Judgement:
     answer: Answer
     message: str = ""
 
-    @property
-    def cause(self) -> str:
-        """The message's last line without quoted texts and numbers, for counting refusals by it.
 
-        The answer, if there is no message.
+def cause_of(message: str) -> str:
+    """A message's last line without quoted texts and numbers, for counting refusals by it.
 
-        >>> Judgement("refused", "SyntaxError: invalid syntax (line 3)").cause
-        'SyntaxError: invalid syntax (line N)'
-        """
-        line = self.message.strip().splitlines()[-1] if self.message.strip() else self.answer
-        line = re.sub(r"'[^']*'|\"[^\"]*\"|`[^`]*`", "'...'", line)
-        return re.sub(r"\d+", "N", line)[:160]
+    >>> cause_of("SyntaxError: invalid syntax (line 3)")
+    'SyntaxError: invalid syntax (line N)'
+    """
+    line = message.strip().splitlines()[-1] if message.strip() else "refused"
+    line = re.sub(r"'[^']*'|\"[^\"]*\"|`[^`]*`", "'...'", line)
+    return re.sub(r"\d+", "N", line)[:160]
 
 
-class Reference(Protocol):
-    """A parser that is independent of this project. name : as given to `make_reference`."""
-
-    name: str
-
-    def judge(self, text: str) -> Judgement:
-        """The parser's verdict on a text."""
-        ...
-
-    def close(self) -> None:
-        """End the parser's process, if it has one."""
-        ...
-
-
-# The program of a child: it answers each text by one line of JSON until its input ends. LIMITS are
-# parts of messages about limits that CPython has in addition to its grammar.
+# The program of a child: it answers each text by JSON until nobody asks any more. LIMITS are parts
+# of messages about limits that CPython has in addition to its grammar.
 _SERVER = """
 import ast, functools, json, sys, warnings
+from multiprocessing.connection import Connection
 warnings.simplefilter("ignore")
 LIMITS = ("too many nested parentheses", "too many levels of indentation", "Exceeds the limit", "too complex",
           "parser stack overflow", "too many statically nested blocks", "maximum recursion depth", "too many nested f-strings")
@@ -95,7 +79,7 @@ def parse(kind, text):
     if kind == "lark":
         from lark.exceptions import UnexpectedInput
         try:
-            parser_of(*sys.argv[2:]).parse(text + "\\n" * (sys.argv[2] == "python"))
+            parser_of(*sys.argv[2:4]).parse(text + "\\n" * (sys.argv[2] == "python"))
         except UnexpectedInput as error:
             lines = str(error).strip().splitlines()
             raise ValueError(lines[0] if lines else type(error).__name__) from None
@@ -116,11 +100,13 @@ def answer(kind, text):
         return kind, f"{type(error).__name__}: {message}{where}"
     return "accepted", ""
 kind = sys.argv[1]
-source, sink = sys.stdin.buffer, sys.stdout.buffer
-while (head := source.readline()):
-    text = source.read(int(head)).decode("utf-8", "surrogatepass")
-    sink.write(json.dumps(answer(kind, text)).encode() + b"\\n")
-    sink.flush()
+asked = Connection(int(sys.argv[-1]))
+while True:
+    try:
+        text = asked.recv_bytes().decode("utf-8", "surrogatepass")
+    except EOFError:
+        break
+    asked.send_bytes(json.dumps(answer(kind, text)).encode())
 """
 
 
@@ -151,27 +137,22 @@ class ChildReference:
             raise MaskwrightError(
                 f"the reference {name!r} names no program: {self._executable!r} is not there, or not executable"
             )
-        self._child: subprocess.Popen[bytes] | None = None
+        self._child: Child | None = None
 
     def judge(self, text: str) -> Judgement:
         """The parser's verdict; "hung" or "crashed" if the child gives none."""
-        data = text.encode("utf-8", "surrogatepass")
-        child = self._started()
-        assert child.stdin is not None and child.stdout is not None
+        if self._child is None or self._child.process.poll() is not None:
+            self.close()
+            self._child = Child([self._executable, "-I", "-c", _SERVER, self._kind, *self._options])
+        child = self._child
         try:
-            child.stdin.write(b"%d\n" % len(data) + data)
-            child.stdin.flush()
-            line = _read_line(child.stdout, self.seconds)
-        except (BrokenPipeError, ConnectionError):
-            line = b""
-        if line is None:
+            child.send(text.encode("utf-8", "surrogatepass"))
+            answer, message = json.loads(child.receive(self.seconds))
+        except TimeoutError:
             self.close()
             return Judgement("hung", f"no answer within {self.seconds:g} s")
-        if not line:
-            code = child.wait()
-            self.close()
-            return Judgement("crashed", f"exit code {code}")
-        answer, message = json.loads(line)
+        except EOFError:
+            return Judgement("crashed", f"exit code {child.end(1)}")
         if answer == "refused" and self._is_older:
             version = ".".join(map(str, sys.version_info[:2]))
             return Judgement(
@@ -185,21 +166,7 @@ class ChildReference:
         """Kill the child. The next `judge` starts another one."""
         child, self._child = self._child, None
         if child is not None:
-            child.kill()
-            child.wait()
-            for pipe in (child.stdin, child.stdout):
-                if pipe is not None:
-                    with contextlib.suppress(BrokenPipeError):
-                        pipe.close()
-
-    def _started(self) -> subprocess.Popen[bytes]:
-        if self._child is None or self._child.poll() is not None:
-            self.close()
-            self._child = subprocess.Popen(
-                [self._executable, "-I", "-c", _SERVER, self._kind, *self._options], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL, start_new_session=True,
-            )  # fmt: skip
-        return self._child
+            child.end()
 
 
 class CommandReference:
@@ -259,6 +226,10 @@ class CommandReference:
     def close(self) -> None:
         """Nothing to do: each text has a process of its own."""
         return None
+
+
+Reference: TypeAlias = ChildReference | CommandReference
+"""A parser that is independent of this project."""
 
 
 def make_reference(name: str, seconds: float = 10.0) -> Reference | None:
@@ -329,19 +300,3 @@ def _pythons(version: str) -> Iterator[str]:
     )
     for folder in folders:
         yield from sorted(glob.glob(os.path.join(os.path.expanduser(folder), "bin", f"python{version}")))
-
-
-def _read_line(pipe: IO[bytes], seconds: float) -> bytes | None:
-    """A line from a child; b"" if its output has ended, None if no line comes in time."""
-    until = time.monotonic() + seconds
-    found = b""
-    with selectors.DefaultSelector() as selector:
-        selector.register(pipe, selectors.EVENT_READ)
-        while not found.endswith(b"\n"):
-            if not selector.select(max(0.0, until - time.monotonic())):
-                return None
-            more = os.read(pipe.fileno(), 1 << 16)
-            if not more:
-                return b""
-            found += more
-    return found

@@ -1,25 +1,27 @@
 """The report of a validation: counts by class, figures, and each finding with its place.
 
-In: outcomes. Out: a report for terminals, JSON and programs.
+In: outcomes. Out: a report for terminals, JSON and programs. `Report` is what it has in common with
+those of audits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
     from rich.table import Table
+    from rich.text import Text as Styled
 
 
 SHOWN = 5
 """Most findings of each class that are shown in a terminal."""
 _WIDEST = 600
 """Most characters of a message that are shown."""
-_TAIL = 200
-"""Characters shown of the end of a text that is longer than twice as many."""
+_TAIL = 400
+"""Characters that are shown of the end of a long text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +66,69 @@ class Finding:
         }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class ValidationReport:
+def plain(value: Any) -> Any:
+    """A value of a report, JSON-ready."""
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if isinstance(value, Mapping):
+        return {key: plain(each) for key, each in value.items()}
+    return [plain(each) for each in value] if isinstance(value, tuple | list) else value
+
+
+def members(one: Any) -> dict[str, Any]:
+    """The members of a dataclass, JSON-ready."""
+    return {each.name: plain(getattr(one, each.name)) for each in fields(one)}
+
+
+def facts_table(rows: Iterable[tuple[str, str]]) -> Table:
+    """Names and values side by side."""
+    from rich.table import Table
+    from rich.text import Text as Styled
+
+    table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(max_width=60)
+    table.add_column()
+    for name, value in rows:
+        table.add_row(Styled(name), Styled(value))
+    return table
+
+
+def tail(text: str, most: int) -> str:
+    """The representation of a text, or of so many characters of its end."""
+    return repr(text) if len(text) <= most else f"... {text[-most:]!r}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What was found out.
+
+    settings : the options of the run.
+    seconds : wall time, in seconds.
+    """
+
+    settings: Mapping[str, Any]
+    seconds: float = 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report, JSON-ready."""
+        return members(self) | {"seconds": round(self.seconds, 3)}
+
+
+def verdict_of(name: str, said: str, is_good: bool) -> Styled:
+    """The last line of a report."""
+    from rich.text import Text as Styled
+
+    return Styled(f"\n{name}: {said}", style="bold green" if is_good else "bold red")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidationReport(Report):
     """The result of `maskwright.validate`.
 
     `seconds` and `resumed` are the only members that can differ between equal runs.
 
     check : "replay", "sample", "streamlined", "oracle" or "negative".
     store : names and digests of the store's grammar and vocabulary, and its lexing.
-    settings : the options of the run.
     classes : class of outcome -> number of texts.
     failures : the classes that make the check fail.
     figures : name -> sum over the texts. Of samples drawn by a model: `interventions`, the steps at
@@ -82,21 +138,18 @@ class ValidationReport:
         "sample".
     findings : the texts whose outcome is not the good one.
     resumed : number of outcomes that were taken from the log.
-    seconds : wall time, in seconds.
     whole : the class of texts that the grammar accepts as a whole; None for a check that proves
         something without such a text.
     """
 
     check: str
     store: Mapping[str, Any]
-    settings: Mapping[str, Any]
     classes: Mapping[str, int]
     failures: frozenset[str]
     figures: Mapping[str, float]
     causes: Mapping[str, int]
     findings: tuple[Finding, ...]
     resumed: int = 0
-    seconds: float = 0.0
     whole: str | None = None
 
     @property
@@ -119,25 +172,14 @@ class ValidationReport:
 
     def to_dict(self) -> dict[str, Any]:
         """The report, JSON-ready."""
-        return {
-            "check": self.check,
-            "passed": self.passed,
-            "store": dict(self.store),
-            "settings": dict(self.settings),
-            "texts": sum(self.classes.values()),
-            "classes": dict(self.classes),
-            "failures": self.n_failures,
-            "figures": dict(self.figures),
-            "causes": dict(self.causes),
-            "findings": [finding.to_dict() for finding in self.findings],
-            "resumed": self.resumed,
-            "seconds": round(self.seconds, 3),
-        }
+        found = {"check": self.check, "passed": self.passed, **super().to_dict()}
+        del found["whole"]
+        return found | {"texts": sum(self.classes.values()), "failures": self.n_failures}
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         from rich.text import Text as Styled
 
-        yield self._table()
+        yield facts_table(self._rows())
         for kind in self.classes:
             found = [finding for finding in self.findings if finding.kind == kind]
             if not found:
@@ -155,30 +197,19 @@ class ValidationReport:
         if self.is_vacuous and not self.n_failures:
             how = "replayed" if self.check == "replay" else "followed"
             verdict = f"FAILED: no text could be {how} to its end; is it the right grammar?"
-        yield Styled(f"\n{self.check}: {verdict}", style="bold green" if self.passed else "bold red")
+        yield verdict_of(self.check, verdict, self.passed)
 
-    def _table(self) -> Table:
-        from rich.table import Table
-        from rich.text import Text as Styled
-
-        table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        table.add_column(max_width=60)
-        table.add_column()
-        table.add_row("store", f"{self.store['grammar']} x {self.store['vocabulary']}")
+    def _rows(self) -> Iterable[tuple[str, str]]:
+        yield "store", f"{self.store['grammar']} x {self.store['vocabulary']}"
         for name in ("reference", "paths"):
-            if self.settings.get(name):
-                value = self.settings[name]
-                table.add_row(name, Styled(value if isinstance(value, str) else ", ".join(value)))
-        for kind, count in self.classes.items():
-            table.add_row(Styled(kind), f"{count:,}")
-        for name, figure in self.figures.items():
-            table.add_row(Styled(name.replace("_", " ")), f"{figure:,}")
-        for cause, count in list(self.causes.items())[:10]:
-            table.add_row(Styled(f"  {cause}"), f"{count:,}")
+            if value := self.settings.get(name):
+                yield name, value if isinstance(value, str) else ", ".join(value)
+        yield from ((kind, f"{count:,}") for kind, count in self.classes.items())
+        yield from ((name.replace("_", " "), f"{figure:,}") for name, figure in self.figures.items())
+        yield from ((f"  {cause}", f"{count:,}") for cause, count in list(self.causes.items())[:10])
         if self.resumed:
-            table.add_row("taken from the log", f"{self.resumed:,}")
-        table.add_row("wall time", f"{self.seconds:.1f} s")
-        return table
+            yield "taken from the log", f"{self.resumed:,}"
+        yield "wall time", f"{self.seconds:.1f} s"
 
 
 def _render(finding: Finding) -> RenderableType:
@@ -197,7 +228,5 @@ def _render(finding: Finding) -> RenderableType:
     if ending := finding.more.get("ending"):
         lines.append(Styled(f"    closed with {ending!r}"))
     if minimal := finding.more.get("minimal"):
-        text = minimal["text"]
-        end = repr(text) if len(text) <= 2 * _TAIL else f"... {text[-_TAIL:]!r}"
-        lines.append(Styled(f"    shortest such text: {end}: {minimal['why']}"))
+        lines.append(Styled(f"    shortest such text: {tail(minimal['text'], _TAIL)}: {minimal['why']}"))
     return Group(*lines)

@@ -1,10 +1,10 @@
 """The check "sample": are texts drawn under the masks texts of the grammar and of the language?
 
-In: a store, perhaps texts. Out: the samples that another parser refuses. Tokens are drawn uniformly
+In: a store, perhaps texts. Out: the samples that somebody else refuses. Tokens are drawn uniformly
 from those allowed, or by a model. After a budget of tokens the text is closed with a short ending
-(`short_ending`). Some *cut-offs*, prefixes of the same text, are closed too. The grammar's own
-parse and the reference parser judge the closed texts. If texts are given, each sample begins with
-the first tokens of one of them, up to a random one.
+(`short_ending`). Some *cut-offs*, prefixes of the same text, are closed too. The judge of the store
+(`judges`) judges the closed texts. If texts are given, each sample begins with the first tokens of
+one of them, up to a random one.
 """
 
 from __future__ import annotations
@@ -21,16 +21,24 @@ from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError
 from maskwright.decoding.endings.ending import short_ending
 from maskwright.decoding.endings.ending_search import MAX_NODES
 from maskwright.maskstore.vocabulary.masks import tokens_of
-from maskwright.validation.grammar_parse import GrammarParse
-from maskwright.validation.references import Judgement, make_reference
-from maskwright.validation.replay import BEFORE, OVER_LIMIT, replay
-from maskwright.validation.work import Outcome, Tools
+from maskwright.stores.store import Store
+from maskwright.validation.judges import (
+    ACCEPTED,
+    DRAWN,
+    FALSE_PERMISSION,
+    FORMATS_DIFFER,
+    LEFT_OUT,
+    NOT_COUNTED,
+    REFUSED_GRAMMAR,
+    REFUSED_REFERENCE,
+    UNDECIDED,
+    judge_of,
+)
+from maskwright.validation.references import cause_of
+from maskwright.validation.replay import BEFORE, replay
+from maskwright.validation.work import Outcome, Setup
 
-ACCEPTED = "accepted"
-REFUSED_GRAMMAR = "refused by the grammar's own parse"
-REFUSED_REFERENCE = "refused by the reference"
 NO_ENDING = "no ending"
-UNDECIDED = "the reference crashed or hung"
 
 NextToken = Callable[[Sequence[int], npt.NDArray[np.uint32]], int]
 """A function that draws the next token.
@@ -53,27 +61,25 @@ The text and the cause may be None. With a cause, the refused sample is minimise
 MINIMAL_STEPS = 64
 """About how many prefixes are tried in a first round, to minimise a refused text."""
 
-CLOSED = frozenset((REFUSED_GRAMMAR, REFUSED_REFERENCE, NO_ENDING, UNDECIDED))
-"""Classes of refused closed texts, which can be minimised. A sample over a limit has none."""
-_SEVERITY = (REFUSED_GRAMMAR, NO_ENDING, REFUSED_REFERENCE, UNDECIDED)
-"""The same classes, the gravest first."""
-
-
-def sum_interventions(next_token: NextToken | None) -> Outcome:
-    """How many interventions there were in the text that was just drawn, and what they masked away.
-
-    The latter is the sum of their probabilities. {} if what draws tokens does not know.
-    """
-    found = getattr(next_token, "interventions", None)
-    return {} if found is None else {"interventions": len(found), "masked_away": sum(one.probability for one in found)}
+SEVERITY = (
+    FALSE_PERMISSION,
+    REFUSED_GRAMMAR,
+    NO_ENDING,
+    REFUSED_REFERENCE,
+    UNDECIDED,
+    LEFT_OUT,
+    FORMATS_DIFFER,
+    DRAWN,
+    ACCEPTED,
+)
+"""Classes of closed texts, the gravest first. A sample over a limit has none."""
 
 
 @dataclass(frozen=True)
 class Sampling:
     """The check "sample". A unit of work is a draw.
 
-    reference : the reference parser, as for `make_reference`.
-    reference_seconds : time that it has for a text, in seconds.
+    reference, reference_seconds : as for `judge_of`.
     seed : seed of all that is drawn.
     budget : most tokens that are drawn for a sample.
     cuts : most cut-offs of a sample.
@@ -86,65 +92,57 @@ class Sampling:
     budget: int = 100
     cuts: int = 4
     next_token: NextToken | None = field(default=None, repr=False)
-    name: str = "sample"
 
-    def start(self, tools: Tools) -> Callable[[Any], Outcome]:
+    def start(self, setup: Setup) -> Callable[[Any], Outcome]:
         """The function that does this check for one draw, see `Check.start`.
 
         It raises MaskwrightError if `next_token` chooses a token that the mask refuses.
         """
-        sampler = _Sampler(self, tools)
+        sampler = _Sampler(self, setup)
         return lambda draw: sampler.run(*draw)
 
 
 class _Sampler:
     """Draws, closes and judges samples, in one process."""
 
-    def __init__(self, check: Sampling, tools: Tools) -> None:
-        self.check = check
-        self.store = tools.store
-        self.encoder = tools.encoder
-        self.matcher = tools.store.matcher(0)
+    def __init__(self, check: Sampling, setup: Setup) -> None:
+        self.check, self.setup, self.store = check, setup, setup.store
+        self.matcher = self.store.matcher(0)
         self.words = np.zeros(self.store.n_words, np.uint32)
         self.eos = frozenset(self.store.vocabulary.eos)
-        self.reference = make_reference(check.reference, check.reference_seconds)
-        grammar = self.store.grammar
-        self.parse = GrammarParse(grammar)
+        self.judge = judge_of(self.store, check.reference, check.reference_seconds)
 
     def run(self, number: int, text: str | None, cause: str | None) -> Outcome:
-        """The outcome of a sample: of its gravest closed text, see `Draw` and `_SEVERITY`."""
+        """The outcome of a sample: of its gravest closed text, see `Draw` and `SEVERITY`."""
         rng = random.Random(f"{self.check.seed}:{number}")
         begin_text = getattr(self.check.next_token, "begin_text", None)
         if begin_text is not None:
             begin_text(number)
         try:
-            tokens = self.prompt(text, rng)
-            n_prompt = len(tokens)
-            tokens = self.draw(tokens, rng)
-        except LimitError as error:
-            return {"class": OVER_LIMIT, "why": str(error)}
+            prompt = self.prompt(text, rng)
+            tokens = self.draw(prompt, rng)
         except DeadEndError as error:
             return {"class": NO_ENDING, "why": str(error)}
-        n_drawn = len(tokens) - n_prompt
         cuts = sorted(rng.sample(range(len(tokens)), min(self.check.cuts, len(tokens)))) if tokens else []
         facts: Outcome = {
             "class": ACCEPTED,
-            "tokens": n_drawn,
+            "tokens": len(tokens) - len(prompt),
             "closed": len(cuts) + 1,
             "characters": 0,
             "limits": 0,
             "not_judged": 0,
         }
-        facts |= sum_interventions(self.check.next_token)
+        interventions = getattr(self.check.next_token, "interventions", None)
+        if interventions is not None:
+            facts["interventions"] = len(interventions)
+            facts["masked_away"] = sum(one.probability for one in interventions)
         refused = len(tokens)
         for cut in [len(tokens), *cuts]:
             kind, said, closed = self.close(tokens[:cut])
             facts["characters"] += len(closed)
-            if kind in ("limit", "not judged"):
-                facts["limits" if kind == "limit" else "not_judged"] += 1
-            elif kind != ACCEPTED and (
-                facts["class"] == ACCEPTED or _SEVERITY.index(kind) < _SEVERITY.index(facts["class"])
-            ):
+            if kind in NOT_COUNTED:
+                facts[NOT_COUNTED[kind]] += 1
+            elif SEVERITY.index(kind) < SEVERITY.index(facts["class"]):
                 facts |= {"class": kind, **self.shown(tokens[:cut], closed, said)}
                 refused = cut
         if cause is not None:
@@ -163,7 +161,7 @@ class _Sampler:
         first = self.first_refused(tokens, range(0, len(tokens) + stride, stride), facts["class"], cause)
         cut = self.first_refused(tokens, range(max(0, first - stride + 1), first), facts["class"], cause)
         _, said, closed = self.close(tokens[:cut])
-        facts["minimal"] = {**self.shown(tokens[:cut], closed, said), "text": closed}
+        facts["minimal"] = self.shown(tokens[:cut], closed, said)
 
     def first_refused(self, tokens: list[int], cuts: range, kind: str, cause: str) -> int:
         """The first of some lengths at which the closed prefix is refused for a cause.
@@ -172,7 +170,7 @@ class _Sampler:
         """
         for cut in cuts:
             found, said, _ = self.close(tokens[:cut])
-            if found == kind and Judgement("refused", said).cause == cause:
+            if found == kind and cause_of(said) == cause:
                 return min(cut, len(tokens))
         return min(cuts.stop, len(tokens))
 
@@ -184,9 +182,8 @@ class _Sampler:
         self.matcher.reset()
         if text is None:
             return []
-        assert self.encoder is not None
         try:
-            tokens = self.encoder.exact_tokens(text).tokens
+            tokens = self.setup.tokens(text)
         except VocabularyError:
             return []
         tokens = tokens[: rng.randint(0, len(tokens))]
@@ -199,6 +196,8 @@ class _Sampler:
             self.matcher.fill(self.words)
             if self.check.next_token is None:
                 allowed = tokens_of(self.words)
+                if not len(allowed):  # the text is whole, and the vocabulary has no end of text
+                    break
                 token = int(allowed[rng.randrange(len(allowed))])
             else:
                 token = int(self.check.next_token(tokens, self.words))
@@ -215,53 +214,44 @@ class _Sampler:
     def close(self, tokens: list[int]) -> tuple[str, str, str]:
         """Close tokens with a short ending; returns the class, what was said, and the text.
 
-        The class may be "limit", if a parser gives up because of a limit of its own, and "not
-        judged", if the reference reads an older version of the language, and refuses the text.
+        The class may be one of `NOT_COUNTED`.
         """
-        matcher = self.matcher
+        matcher, data = self.matcher, self.bytes_of(tokens)
         matcher.reset()
-        data = b"".join(map(self.store.vocabulary.tokens.__getitem__, tokens))
         if replay(matcher, tokens) < len(tokens):
             # the tokens were drawn under the masks, so the masks contradict themselves
-            return REFUSED_GRAMMAR, "the masks refuse what they allowed before", data.decode("utf-8", "replace")
+            return NO_ENDING, "the masks refuse what they allowed before", data.decode("utf-8", "replace")
         try:
             # the ending need not be a shortest one: any short ending shows what the masks allow
-            ending = short_ending(matcher.text, max_nodes=MAX_NODES)
+            is_plain = isinstance(self.store, Store)
+            ending = short_ending(matcher.text, max_nodes=MAX_NODES) if is_plain else matcher.short_ending()
         except (DeadEndError, LimitError) as error:
             return NO_ENDING, str(error), data.decode("utf-8", "replace")
         spelt = list(ending.tokens)
         if replay(matcher, spelt) < len(spelt) or not matcher.is_accepting():
             return NO_ENDING, f"the masks refuse the ending {ending.data!r}", data.decode("utf-8", "replace")
+        data += ending.data
         try:
-            text = (data + ending.data).decode("utf-8")
+            text = data.decode("utf-8")
         except UnicodeDecodeError as error:
-            return REFUSED_GRAMMAR, f"not UTF-8 at byte {error.start}", (data + ending.data).decode("utf-8", "replace")
-        try:
-            refused = self.parse.refusal(text)
-        except MaskwrightError as error:
-            return "limit", str(error), text
-        if refused is not None:
-            return REFUSED_GRAMMAR, refused.why, text
-        if self.reference is None:
-            return ACCEPTED, "", text
-        verdict = self.reference.judge(text)
-        if verdict.answer in ("accepted", "limit", "not judged"):
-            return (ACCEPTED if verdict.answer == "accepted" else verdict.answer), verdict.message, text
-        if verdict.answer == "refused":
-            return REFUSED_REFERENCE, verdict.message, text
-        return UNDECIDED, f"{verdict.answer}: {verdict.message}", text
+            return NO_ENDING, f"not UTF-8 at byte {error.start}", data.decode("utf-8", "replace")
+        return (*self.judge.drawn(text), text)
+
+    def bytes_of(self, tokens: Sequence[int]) -> bytes:
+        """The bytes of some tokens."""
+        return b"".join(map(self.store.vocabulary.tokens.__getitem__, tokens))
 
     def shown(self, tokens: list[int], closed: str, said: str) -> dict[str, Any]:
         """The members of an outcome that say where the tokens end, and what closes them."""
-        data = b"".join(map(self.store.vocabulary.tokens.__getitem__, tokens))
-        line = 1 + data.count(b"\n")
+        data = self.bytes_of(tokens)
         last = data.rpartition(b"\n")[2].decode("utf-8", "replace")
         return {
-            "line": line,
+            "line": 1 + data.count(b"\n"),
             "column": len(last) + 1,
             "byte": len(data),
             "before": data.decode("utf-8", "replace")[-BEFORE:],
             "token": None,
             "ending": closed.encode()[len(data) :].decode("utf-8", "replace"),
             "why": said,
+            "text": closed,
         }
