@@ -29,7 +29,7 @@ from maskwright.decoding.gpu._slot_kernels import OK_WITHOUT_EOS
 from maskwright.maskstore.table import schema
 
 MOST_COLLECTED = c.MOST_COLLECTED
-"""The size of a shared array must be a plain name: numba-cuda takes no module's attribute for it."""
+"""The size of a shared array: a plain name, since numba-cuda takes no attribute of a module."""
 WARP = 32
 """Threads of a block that works with one thread only."""
 WRITERS = 256
