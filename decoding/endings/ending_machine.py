@@ -1,4 +1,4 @@
-"""The machine of lexer, layout and parser for endings: the state of a text after one more byte.
+"""The machine of lexer, layout and parser for endings: a grammar's text after one more byte.
 
 It does what the engine's kernels do, on stacks that share their frames.
 """
@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.columns import FIRST_COLUMN, Column
 from maskwright.analysis.lexing.encoding import DEAD, RESTART
+from maskwright.decoding.endings.ending_lexer import EndingLexer
+from maskwright.decoding.endings.ending_parser import EndingParser, Frame, pop_frames
+from maskwright.decoding.endings.ending_search import States
+from maskwright.decoding.endings.ending_spelling import PREFERRED, Spelling
 from maskwright.decoding.engine import constants
 
 if TYPE_CHECKING:
     from maskwright.decoding.engine.slot import SlotText
     from maskwright.maskstore.table.compiled import EngineTable
-from maskwright.decoding.endings.ending_lexer import EndingLexer
-from maskwright.decoding.endings.ending_parser import EndingParser, Frame, pop_frames
-from maskwright.decoding.endings.ending_spelling import PREFERRED, Spelling
-from maskwright.maskstore.table import schema
 
 FRAME, CONFIGURATION = 1_000, 1_500
 """The bytes of memory that a stack takes, and a configuration without its bounds."""
@@ -59,14 +59,13 @@ class ParserConfiguration:
     """
 
     __slots__ = (
-        "after", "bounds", "bounds_without", "depth", "frames", "indents", "is_cut", "number", "options", "values"
+        "after", "bounds", "bounds_without", "depth", "frames", "indents", "is_cut", "options", "values"
     )  # fmt: skip
 
-    def __init__(self, frames: tuple[Frame, ...], indents: tuple[Column, ...], depth: int, number: int) -> None:
+    def __init__(self, frames: tuple[Frame, ...], indents: tuple[Column, ...], depth: int) -> None:
         self.frames = frames
         self.indents = indents
         self.depth = depth
-        self.number = number
         self.after: dict[tuple[int, Column | None], ParserConfiguration | None] = {}
         self.values: list[int] | None = None
         self.bounds = self.bounds_without = NO_BOUNDS
@@ -74,50 +73,39 @@ class ParserConfiguration:
         self.is_cut = False
 
 
-Node = tuple[ParserConfiguration, int, Column, int]
-"""A state of the search: a configuration and three more parts.
-
-They are the lexer state; the column of the newline under way, or the first column if there is none;
-and the state of the spelling.
-"""
+State = tuple[ParserConfiguration, int, Column]
+"""A configuration, the lexer state, and the column of the newline under way, or the first one."""
 
 
-class EndingMachine:
+class EndingMachine(States):
     """The states of lexer, layout and parser that endings lead through.
 
-    Equal stacks are one object, and so are equal configurations. `_held` estimates the bytes of
-    memory that all of it takes.
+    Equal stacks are one object, and so are equal configurations.
 
-    store : the engine's table with its grammar and vocabulary.
-    spelling : if it is given, only endings that its tokens spell are looked at.
+    store : the engine's table with its grammar.
     """
 
     def __init__(self, store: EngineTable, spelling: Spelling | None) -> None:
-        self._name = store.grammar.name
+        super().__init__(f"grammar {store.grammar.name}", spelling)
         alphabet = PREFERRED if spelling is None else spelling.alphabet
         self.lexer = EndingLexer(store, alphabet, is_spelled=spelling is not None)
         self.parser = EndingParser(store, self.lexer)
-        self.spelling = spelling
-        self._n_frames = self._n_configurations = 0
-        self._held = 0
-        self.has_conflicts = bool(store.table[schema.DEFAULT] > store.table[schema.ALTERNATIVES])
+        self._n_frames = 0
+        self.forget()
+
+    def forget(self) -> None:
+        """As `States.forget`. No frame's number is given twice."""
+        self.held = 0
         self._frames: dict[tuple[int, int, int], Frame] = {}
         self._configurations: dict[tuple[tuple[int, ...], tuple[Column, ...], int], ParserConfiguration] = {}
 
-    def forget(self) -> None:
-        """Drop all states. Those still held remain usable, since no number is given twice."""
-        self._held = 0
-        self._frames = {}
-        self._configurations = {}
-
-    def start_of(self, text: SlotText) -> Node:
-        """The state of a text."""
+    def start(self, text: SlotText) -> State:
         memory, columns = text.memory, text.columns()
         frames = [self._stack(states, columns) for states in text.stacks()]
         configuration = self._configuration(frames, tuple(columns), int(memory[constants.DEPTH]))
         state = int(memory[constants.LEXER])
         column = Column(int(memory[constants.COLUMN]), int(memory[constants.NARROW]))
-        return configuration, state, column if self.lexer.is_newline[state] else FIRST_COLUMN, 0
+        return configuration, state, column if self.lexer.is_newline[state] else FIRST_COLUMN
 
     def _stack(self, states: Sequence[int], columns: Sequence[Column]) -> Frame:
         parser = self.parser
@@ -139,7 +127,7 @@ class EndingMachine:
         if found is None:
             found = self._frames[key] = Frame(state, below, pay, self._n_frames)
             self._n_frames += 1
-            self._held += FRAME
+            self.held += FRAME
         return found
 
     def _pay(self, indentation: int) -> int:
@@ -154,12 +142,9 @@ class EndingMachine:
         key = (tuple(sorted(members)), indents, depth)
         found = self._configurations.get(key)
         if found is None:
-            found = ParserConfiguration(
-                tuple(members[number] for number in key[0]), indents, depth, self._n_configurations
-            )
+            found = ParserConfiguration(tuple(members[number] for number in key[0]), indents, depth)
             self._configurations[key] = found
-            self._n_configurations += 1
-            self._held += CONFIGURATION + 2 * len(self.lexer.backs_up) * NO_BOUNDS.itemsize
+            self.held += CONFIGURATION + 2 * len(self.lexer.backs_up) * NO_BOUNDS.itemsize
         return found
 
     def _actions(self, frames: Iterable[Frame], columns: int) -> Iterator[tuple[int, int, Frame]]:
@@ -181,7 +166,7 @@ class EndingMachine:
             left -= 1
             if left < 0:
                 raise LimitError(
-                    f"grammar {self._name}: more than {most:,} reductions before one terminal; make rules that may be empty "
+                    f"{self.under}: more than {most:,} reductions before one terminal; make rules that may be empty "
                     "less ambiguous, or, if the store is not your own, build it from the grammar"
                 )
             frame, wanted = agenda.pop()
@@ -225,6 +210,13 @@ class EndingMachine:
         before.is_cut = True
         return []
 
+    def _closes(self, ended: ParserConfiguration, before: ParserConfiguration) -> bool:
+        """Whether the text may end once its open blocks are closed. before : as of `_shift`."""
+        frames: Sequence[Frame] = ended.frames
+        for _ in ended.indents[1:]:
+            frames = self._shift(frames, self.parser.dedent, before)
+        return self._accepts(frames)
+
     def _accepts(self, frames: Iterable[Frame]) -> bool:
         """Whether the text may end on one of these stacks."""
         return any(True for _ in self._actions(frames, 1 << (self.parser.n_columns - 1)))
@@ -243,17 +235,13 @@ class EndingMachine:
                 continue
             frames = self._shift(frames, parser.column_of[symbol], configuration)
             if symbol == parser.newline and parser.layout is not None:
-                compare = parser.layout.compare
-                if compare(column, indents[-1]) == 1:
-                    frames = self._shift(
-                        frames, parser.indent, configuration, self._pay(self.lexer.indentation(column))
-                    )
-                    indents = (*indents, column)
-                while compare(column, indents[-1]) == -1:
-                    indents = indents[:-1]
-                    pay = self._pay(self.lexer.indentation(indents[-1]))
-                    frames = self._shift(frames, parser.dedent, configuration, pay)
-                if column != indents[-1]:
+                line = parser.layout.line_at(indents, column)
+                for inserted in line.inserted if line else ():
+                    is_indent = inserted == parser.layout.indent
+                    indents = (*indents, column) if is_indent else indents[:-1]
+                    read = parser.indent if is_indent else parser.dedent
+                    frames = self._shift(frames, read, configuration, self._pay(self.lexer.indentation(indents[-1])))
+                if line is None:
                     frames = []
             else:
                 depth = max(0, depth + parser.depth_of[symbol])
@@ -262,17 +250,18 @@ class EndingMachine:
         found = configuration.after[key] = self._configuration(frames, indents, depth) if frames else None
         return found
 
-    def _begin(self, configuration: ParserConfiguration) -> int:
+    def _mode_start(self, configuration: ParserConfiguration) -> int:
         """The lexer state in which the next lexeme begins; -1 if the stacks disagree."""
         if len(self.lexer.modes) == 1:
             return 0
         modes = {self.lexer.modes[self.parser.mode_of[frame.state]] for frame in configuration.frames}
         return modes.pop() if len(modes) == 1 else -1
 
-    def _read(
-        self, configuration: ParserConfiguration, state: int, column: Column, byte: int
-    ) -> tuple[ParserConfiguration, int, Column] | None:
-        """The configuration, lexer state and column after a byte; None if it is illegal.
+    def after(self, state: State, data: bytes) -> State | None:
+        return self._read(*state, data[0])
+
+    def _read(self, configuration: ParserConfiguration, state: int, column: Column, byte: int) -> State | None:
+        """The state after a byte; None if it is illegal.
 
         BOUND: as of the engine's `read_byte`, which gives up where this says illegal. Only a table
         that no compiler wrote gets there.
@@ -282,7 +271,7 @@ class EndingMachine:
         restarts, first = 0, configuration
         while True:
             if state == 0:
-                state = self._begin(configuration)
+                state = self._mode_start(configuration)
                 if state < 0:
                     return None
             klass = lexer.class_of[byte]
@@ -311,16 +300,16 @@ class EndingMachine:
                 return configuration, state, column
             byte = waiting.pop()
 
-    def _is_end(self, node: Node) -> bool:
-        """Whether the text may end."""
-        configuration, state, column, spelt = node
-        lexer, parser = self.lexer, self.parser
-        if self.spelling is not None and not self.spelling.is_whole(spelt):
-            return False
+    def is_cut(self, state: State) -> bool:
+        return state[0].is_cut
+
+    def is_end(self, text: State) -> bool:
+        configuration, state, column = text
+        lexer = self.lexer
         left = lexer.again
         while lexer.end_output[state] == RESTART:
             left -= 1
-            read: tuple[ParserConfiguration, int, Column] | None = None
+            read: State | None = None
             ended: ParserConfiguration | None = configuration
             if lexer.fallback[state] >= 0:
                 ended = self._emit(configuration, lexer.fallback[state], column)
@@ -336,7 +325,4 @@ class EndingMachine:
         ended = self._emit(configuration, lexer.end_output[state], FIRST_COLUMN)
         if ended is None:
             return False
-        frames: Sequence[Frame] = ended.frames
-        for _ in ended.indents[1:]:
-            frames = self._shift(frames, parser.dedent, configuration)
-        return self._accepts(frames)
+        return self._closes(ended, configuration)

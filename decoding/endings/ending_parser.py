@@ -5,12 +5,13 @@ The frames are visited from the bottom of the stack up.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT
 from maskwright.decoding.endings._ending_kernels import COSTLY, DEDENT, INDENT, PLAIN, join_items, relax_rules
 from maskwright.maskstore.table import schema
@@ -410,3 +411,27 @@ def pop_frames(frame: Frame | None, n: int) -> Frame | None:
         frame = frame.below
         n -= 1
     return frame
+
+
+def uncounted(grammar: Grammar, width: Sequence[int]) -> str:
+    """In words, that a rule needs COSTLY bytes or more, which the search takes for never; else "".
+
+    width : for each terminal its least bytes.
+    """
+    # a terminal that is no text of its own counts nothing
+    least = {terminal: width[terminal] if width[terminal] < COSTLY else 0 for terminal in range(grammar.n_terminals)}
+    changed = True
+    while changed:
+        changed = False
+        for rule in grammar.rules:
+            if all(symbol in least for symbol in rule.rhs):
+                total = sum(least[symbol] for symbol in rule.rhs)
+                if total < least.get(rule.lhs, total + 1):
+                    least[rule.lhs], changed = total, True
+    longest = max((sum(least.get(symbol, 0) for symbol in rule.rhs) for rule in grammar.rules), default=0)
+    if longest < COSTLY:
+        return ""
+    return (
+        f"grammar {grammar.name}: some texts have at least {longest:,} bytes; endings are searched for up to {COSTLY - 1:,}: repeat "
+        "less often"
+    )

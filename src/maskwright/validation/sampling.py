@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError, VocabularyError
-from maskwright.decoding.endings.ending import short_ending
+from maskwright.decoding.endings.ending import endings_of
 from maskwright.decoding.endings.ending_search import MAX_NODES
 from maskwright.maskstore.vocabulary.masks import tokens_of
 from maskwright.validation.grammar_parse import GrammarParse
@@ -226,7 +226,7 @@ class _Sampler:
             return REFUSED_GRAMMAR, "the masks refuse what they allowed before", data.decode("utf-8", "replace")
         try:
             # the ending need not be a shortest one: any short ending shows what the masks allow
-            ending = short_ending(matcher.text, max_nodes=MAX_NODES)
+            ending = endings_of(matcher.text).short(matcher.text, max_nodes=MAX_NODES)
         except (DeadEndError, LimitError) as error:
             return NO_ENDING, str(error), data.decode("utf-8", "replace")
         spelt = list(ending.tokens)
