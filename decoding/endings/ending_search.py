@@ -9,7 +9,8 @@ only near is found by a search that takes each byte that is left for `EAGERNESS`
 
 Source: Korf, "Depth-first iterative-deepening" (1985), with learnt bounds as in Reinefeld and
 Marsland (1994); Pohl, "Heuristic search viewed as path finding in a graph" (1970), with partial
-expansion as in Yoshizumi, Miura, Ishida, "A* with partial expansion" (2000).
+expansion as in Yoshizumi, Miura, Ishida, "A* with partial expansion" (2000); Hoffmann and Nebel,
+"The FF planning system" (2001) for enforced hill-climbing.
 """
 
 from __future__ import annotations
@@ -50,8 +51,10 @@ that no compiler wrote does so, or a vocabulary that lacks bytes.
 MOST_TRAPPED = 2_000
 """States that are followed to tell whether a text comes to no end."""
 EAGERNESS = 8
-"""BOUND: an ending that is only near is at most so many times as long as a shortest one."""
+"""BOUND: an ending that is only near is at most so many times as long as a shortest one.
 
+So many bytes may be tried for each that is left. (Not where bounds are vague.)
+"""
 _NODE, _MOVE, _MADE = 300, 100, 500
 """Bytes of memory of a state that was looked at, of each of its moves, and of each state."""
 _SAMPLE = 4_096
@@ -368,7 +371,9 @@ class EndingSearch:
         """An ending that is hardly ever longer than a shortest one; None if there is no ending.
 
         It takes each byte that is left for `EAGERNESS` bytes: so it goes straight on where the
-        bound falls, and around where it does not. What was learnt before is of use.
+        bound falls, and around where it does not. What was learnt before is of use. Where bounds
+        are vague, too low again and again, it never goes back from where it came nearer than
+        before: enforced hill-climbing.
 
         start : of the text, from `start_of`.
         max_steps : states beyond `NODES_OF_A_BYTE` for each byte of the start's bound.
@@ -384,14 +389,19 @@ class EndingSearch:
         come: dict[Node, tuple[int, Node | None, bytes]] = {start: (0, None, b"")}
         # cost, minus the bytes so far, when it was added, and moves that were not tried yet
         queue: list[tuple[int, int, int, Node, list[tuple[int, int]] | None]] = [(0, 0, 0, start, None)]
-        n_added = 0
+        n_added, nearest, is_cut_off = 0, start.bound, False
         for _ in range(0 if steps < far < COSTLY else steps):  # a step adds one byte at most
-            if not queue:
+            if not queue and not is_cut_off:
                 self._check_cuts(start)
                 return None
+            if not queue:
+                break
             _, minus, _, node, untried = heappop(queue)
             if come[node][0] < -minus:
                 continue  # it was reached sooner
+            if self.states.is_vague and node.bound < nearest:
+                nearest, is_cut_off = node.bound, True
+                queue.clear()
             if untried is None and not node.bound and self._is_end(node):
                 return _path(come, node)
             if time.thread_time() > until:
