@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from maskwright.analysis.errors import DeadEndError, LimitError
-from maskwright.decoding.endings.ending import short_ending
+from maskwright.decoding.endings.ending import endings_of
 from maskwright.decoding.engine.texts import Texts
 from maskwright.decoding.grammar.text import GrammarText
 from maskwright.decoding.reference.decoder import ReferenceDecoder
@@ -25,7 +25,7 @@ def refuse_dead(store: EngineTable | EntryTable) -> None:
     Raises: DeadEndError if the vocabulary can write no text of the grammar, or the first mask is
     empty.
 
-    Cost: as `short_ending`; next to nothing if the empty text is legal.
+    Cost: as `Endings.short`; next to nothing if the empty text is legal.
     """
     if isinstance(store, EntryTable):
         if not ReferenceDecoder(store).mask().any():
@@ -34,6 +34,6 @@ def refuse_dead(store: EngineTable | EntryTable) -> None:
     text = GrammarText(Texts(store, 1, 0))
     try:
         text.refuse_fill(text.fill(np.zeros(store.n_words, np.int32)))
-        short_ending(text, most_bytes=MOST_BYTES)
+        endings_of(text).short(text, most_bytes=MOST_BYTES)
     except LimitError:
         return

@@ -36,7 +36,7 @@ CEILINGS = {
     "decoding": 1_200,
     "decoding/adapters": 1_050,
     "decoding/composition": 2_050,
-    "decoding/endings": 2_700,
+    "decoding/endings": 2_450,
     "decoding/engine": 4_050,
     "decoding/explain": 1_200,
     "decoding/generation": 2_300,

@@ -13,7 +13,7 @@ from maskwright.analysis.schema.shapes import Texts as JsonTexts
 from maskwright.analysis.schema.spacing import ANY
 from maskwright.decoding.composition.cursor import Cursor
 from maskwright.decoding.composition.exits import NO_EXITS, Exits
-from maskwright.decoding.endings.json_ending import short_ending
+from maskwright.decoding.endings.ending import endings_of
 from maskwright.decoding.engine.slot import SlotText
 from maskwright.decoding.engine.state import TextState
 from maskwright.decoding.engine.strings import fill_part
@@ -85,9 +85,7 @@ class JsonCursor(Cursor):
 
     def ending_of_marks(self) -> bytes:
         """As `ending`, for a host: the vocabulary need not spell marks."""
-        texts = self.text.store.texts
-        assert isinstance(texts, JsonTexts)
-        return short_ending(texts, self.text.bytes_said()).data
+        return endings_of(self.text).short_bytes(self.text)
 
     def may_leave(self, data: bytes) -> bool:
         place = self._places[-1]

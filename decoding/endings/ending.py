@@ -1,63 +1,38 @@
 """Shortest endings: the fewest bytes that make the text so far a legal text, and their tokens.
 
-The search is iterative deepening over the states of lexer, layout and parser, byte by byte. Its
-lower bound is nearly exact, so it goes almost straight. The bound for a lexer state q and a stack g
-is
+What a kind of texts knows of its own is in its `States`; here is what is asked of the search
+(`ending_search`) for all kinds. Endings of any bytes are searched for first. Where the vocabulary
+cannot spell one, another search looks at those that it can spell.
 
-    min over terminals u of  bytes from q to the end of lexeme u  +  V(g after u, u)
-
-V(g, u) is the length of a least ending of stack g after lexeme u in a relaxed problem. There every
-later lexeme has its least length, two lexemes that no spelling allows side by side are separated,
-and an indented line pays for its indentation. V is computed from the bottom of the stack up, one
-step for each frame: what is left of a rule has a least cost, and where the rule is reduced the
-parser is lower on the stack with a nonterminal to push. Costs are matrices over classes of
-terminals (those that must be separated from the same lexemes). They consist of bytes and of lines,
-since only the stack tells how deep the lines of a rule are indented.
-
-INVARIANT: every bound is a true lower bound, so an ending that is found is shortest. A bound that
-proves too low is raised, and the search begins again. Of several shortest endings the search finds
-the first in the order of bytes with printable ASCII first, as in `Dfa.shortest`.
 BOUND: a search looks at `MAX_NODES` states at most (and some more for each byte) and holds
-`MAX_HELD` bytes. Then it gives up; or, for `short_ending`, it follows the bounds that it has learnt
-straight to an ending that is legal, though perhaps not shortest.
-
-Source: Hart, Nilsson, Raphael (1968) for search under a lower bound; Korf, "Depth-first
-iterative-deepening" (1985), with learnt bounds as in Reinefeld and Marsland (1994); Knuth, "A
-generalization of Dijkstra's algorithm" (1977) for least costs of nonterminals.
+`MAX_HELD` bytes. Then it gives up; or, for a short ending, it follows the bounds that it has learnt
+to an ending that is legal, though perhaps not shortest.
 """
 
 from __future__ import annotations
 
 import os
-import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 from maskwright.analysis.errors import DeadEndError, LimitError
-from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.kept import cached_property
 from maskwright.analysis.locks import new_lock
+from maskwright.decoding.endings import ending_search
 from maskwright.decoding.endings._ending_kernels import COSTLY
-from maskwright.decoding.endings.ending_search import EndingSearch
+from maskwright.decoding.endings.ending_search import EndingSearch, States
 from maskwright.decoding.endings.ending_spelling import Spelling
-from maskwright.maskstore.table.compiled import EngineTable
-
-if TYPE_CHECKING:
-    from maskwright.decoding.engine.slot import SlotText
+from maskwright.maskstore.vocabulary.vocabulary import Vocabulary
 
 SHORT_NODES = 2_000
 """States that the search for a short ending looks at beyond those for each byte of the ending.
 
 After these it takes an ending that is near.
 """
-SHORT_STEPS = 2_000
-"""Steps straight to an ending that is near, likewise."""
-SECOND_TRY = 10
-"""If both fail, both are tried once more with this many times as many states and steps.
-
-Some endings are near, but not on a straight way.
-"""
+SHORT_STEPS = 20_000
+"""Steps to an ending that is near, likewise."""
 
 
 @dataclass(frozen=True)
@@ -74,182 +49,188 @@ class Ending:
     is_shortest: bool = True
 
 
-def shortest_ending(text: SlotText) -> Ending:
-    """A shortest byte string that completes a text, and the fewest tokens that spell it.
+class Searched(Protocol):
+    """A text whose endings are searched for."""
 
-    Both are empty if the text is legal already. The ending is the first of the shortest ones that
-    the vocabulary can spell, in the order of bytes with printable ASCII first. Of several spellings
-    with the fewest tokens it is the one whose tokens are longer from the left.
+    store: Any
 
-    Raises: DeadEndError if no sequence of tokens completes the text; LimitError if none was found
-    among `MAX_NODES` states (and some more for each byte) or in `MAX_HELD` bytes of memory, or if
-    the text has too many readings (`MAX_READINGS`).
+    def can_end(self) -> bool:
+        """As `TextState.can_end`."""
 
-    Cost: the first call on a store builds its tables (python: 1.5 s). After that O(depth of the
-    stack), and a few ms for each terminal.
-    """
-    return _ending(text, lambda search: (search.run(search.start_of(text)), True))
+    def ending_states(self) -> Callable[[], States]:
+        """What makes the states of the store's texts. It does not hold the store."""
 
 
-def short_ending(text: SlotText, max_nodes: int | None = None, most_bytes: int | None = None) -> Ending:
-    """A shortest ending if the search soon finds it; else one that is hardly longer.
+class Endings:
+    """Endings of the texts of a store. Several threads wait for one another.
 
-    It is for callers that need some ending in time.
-
-    max_nodes : states that may be looked at to find a shortest one (and some more for each byte);
-        `SHORT_NODES` by default.
-    most_bytes : an ending that has certainly more is not searched for.
-
-    Raises: DeadEndError as `shortest_ending`; LimitError if none is found.
-
-    Cost: memory of about `MAX_HELD` bytes at most beside the tables; `MAX_KEPT` stay.
-    """
-    nodes = SHORT_NODES if max_nodes is None else max_nodes
-
-    def found_by(search: EndingSearch) -> tuple[bytes | None, bool]:
-        if most_bytes is not None:
-            search.refuse_far(search.start_of(text), most_bytes)
-        for times in (1, SECOND_TRY):
-            try:
-                return search.run(search.start_of(text), times * nodes), True
-            except LimitError:
-                pass
-            try:
-                return search.descend(search.start_of(text), times * SHORT_STEPS), False
-            except LimitError as error:
-                last = error
-        raise last
-
-    return _ending(text, found_by)
-
-
-def min_bytes_left(text: SlotText) -> int:
-    """The length of a shortest ending, in bytes, whether or not the vocabulary can spell it.
-
-    Raises: DeadEndError if no bytes complete the text; LimitError as `shortest_ending`.
-
-    Cost: as `shortest_ending`.
-    """
-    tools = _tools_of(text.store)
-    with tools.lock:
-        if text.can_end():
-            return 0
-        search = tools.search()
-        found = search.run(search.start_of(text))
-        return len(_checked(tools, text, found))
-
-
-def is_completable(text: SlotText, max_nodes: int = 2_000) -> bool | None:
-    """Whether some bytes complete a text, whatever the vocabulary; None if the search gave up.
-
-    max_nodes : states that may be looked at (and some more for each byte).
-    """
-    tools = _tools_of(text.store)
-    with tools.lock:
-        search = tools.search()
-        try:
-            return _checked(tools, text, search.run(search.start_of(text), max_nodes)) is not None
-        except DeadEndError:
-            return False
-        except LimitError:
-            return None
-
-
-def _ending(text: SlotText, found_by: Callable[[EndingSearch], tuple[bytes | None, bool]]) -> Ending:
-    """The ending that a search finds, and the tokens that spell it.
-
-    found_by : the search; it returns the bytes, and whether they are shortest.
-    """
-    tools = _tools_of(text.store)
-    with tools.lock:
-        if text.can_end():
-            return Ending(b"", ())
-        found, is_shortest = found_by(tools.search())
-        data = _checked(tools, text, found)
-        tokens = tools.spelling.fewest_tokens(data)
-        if tokens is None:
-            found, is_shortest = found_by(tools.search(spelled=True))
-            if found is None or (tokens := tools.spelling.fewest_tokens(found)) is None:
-                raise DeadEndError(tools.spelling.explanation(data))
-            data = found
-        return Ending(data, tokens, is_shortest)
-
-
-def _checked(tools: _Tools, text: SlotText, found: bytes | None) -> bytes:
-    if found is None:
-        if tools.uncounted is None:
-            tools.uncounted = _uncounted(text.store.grammar, tools.search().lexer.width)
-        if tools.uncounted:
-            raise LimitError(tools.uncounted)
-        raise DeadEndError(
-            f"grammar {text.store.grammar.name}: no bytes complete this text; `maskwright lint` says why"
-        )
-    return found
-
-
-def _uncounted(grammar: Grammar, width: Sequence[int]) -> str:
-    """In words, that a rule needs COSTLY bytes or more, which the search takes for never; else "".
-
-    width : for each terminal its least bytes.
-    """
-    # a terminal that is no text of its own counts nothing
-    least = {terminal: width[terminal] if width[terminal] < COSTLY else 0 for terminal in range(grammar.n_terminals)}
-    changed = True
-    while changed:
-        changed = False
-        for rule in grammar.rules:
-            if all(symbol in least for symbol in rule.rhs):
-                total = sum(least[symbol] for symbol in rule.rhs)
-                if total < least.get(rule.lhs, total + 1):
-                    least[rule.lhs], changed = total, True
-    longest = max((sum(least.get(symbol, 0) for symbol in rule.rhs) for rule in grammar.rules), default=0)
-    if longest < COSTLY:
-        return ""
-    return (
-        f"grammar {grammar.name}: some texts have at least {longest:,} bytes; endings are searched for up to {COSTLY - 1:,}: repeat "
-        "less often"
-    )
-
-
-class _Tools:
-    """What looks for endings of the texts of a store, one text at a time.
-
-    lock : held meanwhile. uncounted : why nothing follows from a search that found none, where
-        some rule needs COSTLY bytes or more; "" if there is none, None before it was asked.
+    make : makes the states of the texts. It does not hold the store.
+    vocabulary : what spells the endings; None for endings of any bytes.
     """
 
-    def __init__(self, store: EngineTable) -> None:
-        self.lock = new_lock()
-        # While these live, the store's table may be replaced (`EngineTable.is_final`), by one with
-        # the same lexer and parser. So they keep to the first one.
-        self._fixed = EngineTable(store.grammar, store.vocabulary, store.table, store.counts)
+    def __init__(self, make: Callable[[], States], vocabulary: Vocabulary | None) -> None:
+        self._lock = new_lock()
+        self._make, self._vocabulary = make, vocabulary
         self._searches: dict[bool, EndingSearch] = {}
-        self.uncounted: str | None = None
+
+    @cached_property
+    def states(self) -> States:
+        """The states of the texts, for endings of any bytes."""
+        return self._make()
 
     @cached_property
     def spelling(self) -> Spelling:
         """What spells bytes in tokens."""
-        return Spelling(self._fixed.vocabulary)
+        assert self._vocabulary is not None
+        return Spelling(self._vocabulary)
 
     def search(self, *, spelled: bool = False) -> EndingSearch:
         """The search for bytes, or for those that the vocabulary can spell."""
         found = self._searches.get(spelled)
         if found is None:
-            found = self._searches[spelled] = EndingSearch(self._fixed, self.spelling if spelled else None)
+            states = self.states.spelled_by(self.spelling) if spelled else self.states
+            found = self._searches[spelled] = EndingSearch(states)
         return found
 
+    def shortest(self, text: Searched, max_nodes: int | None = None) -> Ending:
+        """A shortest byte string that completes a text, and the fewest tokens that spell it.
 
-_TOOLS: dict[int, _Tools] = {}
+        max_nodes : instead of `MAX_NODES`.
+
+        Both are empty if the text is legal already. Of several shortest endings that the vocabulary
+        can spell, it is the first in the order of bytes with printable ASCII first; of a schema,
+        one with the values that the schema names (`JsonStates`). Of several spellings with the
+        fewest tokens it is the one whose tokens are longer from the left.
+
+        Raises: DeadEndError if no sequence of tokens completes the text; LimitError if none was
+        found among `MAX_NODES` states (and some more for each byte), in `MAX_HELD` bytes of memory
+        or in the time that its states allow, or if the text has too many readings. Where items of
+        any kind must differ, one that need not be shortest is taken then: `Ending.is_shortest` says
+        which it is.
+
+        Cost: the first call on a store builds its tables (python: 1.5 s). After that O(depth of the
+        stack), and a few ms for each terminal; of a schema some 100 us a byte.
+        """
+        return self._ending(text, lambda search: _shortest(search, text, max_nodes))
+
+    def short(self, text: Searched, max_nodes: int | None = None, most_bytes: int | None = None) -> Ending:
+        """A shortest ending if the search soon finds it; else one that is hardly longer.
+
+        It is for callers that need some ending in time.
+
+        max_nodes : states that may be looked at to find a shortest one (and some more for each
+            byte); `SHORT_NODES` by default.
+        most_bytes : an ending that has certainly more is not searched for.
+
+        Raises: DeadEndError as `shortest`; LimitError if none is found.
+
+        Cost: memory of about `MAX_HELD` bytes at most beside the tables; `MAX_KEPT` stay.
+        """
+        return self._ending(text, lambda search: _short(search, text, max_nodes, most_bytes))
+
+    def short_bytes(self, text: Searched) -> bytes:
+        """The bytes of a short ending, whether or not the vocabulary can spell them.
+
+        Raises: as `short`.
+        """
+        with self._lock:
+            return b"" if text.can_end() else self._checked(*_short(self.search(), text))[0]
+
+    def min_bytes_left(self, text: Searched) -> int:
+        """The length of a shortest ending, in bytes, whether or not the vocabulary can spell it.
+
+        Raises: DeadEndError if no bytes complete the text; LimitError as `shortest`.
+
+        Cost: as `shortest`.
+        """
+        with self._lock:
+            return 0 if text.can_end() else len(self._checked(*_shortest(self.search(), text))[0])
+
+    def is_completable(self, text: Searched, max_nodes: int = 2_000) -> bool | None:
+        """Whether some bytes complete a text, whatever the vocabulary; None if the search gave up.
+
+        max_nodes : states that may be looked at (and some more for each byte).
+        """
+        with self._lock:
+            search = self.search()
+            try:
+                self._checked(search.run(search.start_of(text), max_nodes), True)
+            except DeadEndError:
+                return False
+            except LimitError:
+                return None
+            return True
+
+    def _ending(self, text: Searched, found_by: Callable[[EndingSearch], tuple[bytes | None, bool]]) -> Ending:
+        """The ending of a text that a search finds, and the tokens that spell it.
+
+        found_by : the search; it returns the bytes, and whether they are shortest.
+        """
+        with self._lock:
+            return Ending(b"", ()) if text.can_end() else self._spelled(found_by)
+
+    def _spelled(self, found_by: Callable[[EndingSearch], tuple[bytes | None, bool]]) -> Ending:
+        data, is_shortest = self._checked(*found_by(self.search()))
+        if self._vocabulary is None:
+            return Ending(data, (), is_shortest)
+        tokens = self.spelling.fewest_tokens(data)
+        if tokens is None:
+            found, is_shortest = found_by(self.search(spelled=True))
+            if found is None or (tokens := self.spelling.fewest_tokens(found)) is None:
+                raise DeadEndError(self.spelling.explanation(data))
+            data = found
+        return Ending(data, tokens, is_shortest)
+
+    def _checked(self, found: bytes | None, is_shortest: bool) -> tuple[bytes, bool]:
+        if found is None:
+            if why := self.states.why_none():
+                raise LimitError(why)
+            raise DeadEndError(f"{self.states.under}: no bytes complete this text; `maskwright lint` says why")
+        return found, is_shortest
+
+
+def _shortest(search: EndingSearch, text: Searched, max_nodes: int | None = None) -> tuple[bytes | None, bool]:
+    """The bytes of a shortest ending, and whether they are shortest."""
+    try:
+        return search.run(search.start_of(text), ending_search.MAX_NODES if max_nodes is None else max_nodes), True
+    except LimitError:
+        if not search.states.may_settle or max_nodes is not None:
+            raise
+        found, is_shortest = _near(search, text)
+        if not is_shortest and not search.states.is_vague:
+            raise  # others may exist, and be shorter
+        return found, is_shortest
+
+
+def _short(
+    search: EndingSearch, text: Searched, max_nodes: int | None = None, most_bytes: int | None = None
+) -> tuple[bytes | None, bool]:
+    """The bytes of a short ending, and whether they are shortest."""
+    if most_bytes is not None and most_bytes < (far := search.start_of(text).bound) < COSTLY:
+        raise LimitError(f"{search.states.under}: an ending of the text has at least {far:,} bytes")
+    try:
+        return search.run(search.start_of(text), SHORT_NODES if max_nodes is None else max_nodes), True
+    except LimitError:
+        return _near(search, text)
+
+
+def _near(search: EndingSearch, text: Searched) -> tuple[bytes | None, bool]:
+    """The bytes of an ending that is near, and whether they are shortest."""
+    start = search.start_of(text)
+    found = search.descend(start, SHORT_STEPS)
+    return found, found is None or len(found) <= start.bound
+
+
+_ENDINGS: WeakKeyDictionary[Any, Endings] = WeakKeyDictionary()
 _LOCK = new_lock()
 if hasattr(os, "register_at_fork"):  # a search that another thread had begun is half made in the fork
-    os.register_at_fork(after_in_child=_TOOLS.clear)
+    os.register_at_fork(after_in_child=_ENDINGS.clear)
 
 
-def _tools_of(store: EngineTable) -> _Tools:
-    """The tools of a store. The first call makes them; they live as long as the store."""
+def endings_of(text: Searched) -> Endings:
+    """The endings of a text's store. The first call makes them; they live as long as the store."""
     with _LOCK:
-        found = _TOOLS.get(id(store))
+        found = _ENDINGS.get(text.store)
         if found is None:
-            found = _TOOLS[id(store)] = _Tools(store)
-            weakref.finalize(store, _TOOLS.pop, id(store), None)
+            found = _ENDINGS[text.store] = Endings(text.ending_states(), text.store.vocabulary)
     return found

@@ -5,12 +5,15 @@ The frames are visited from the bottom of the stack up.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from array import array
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.grammar.columns import Column
+from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT
 from maskwright.decoding.endings._ending_kernels import COSTLY, DEDENT, INDENT, PLAIN, join_items, relax_rules
 from maskwright.maskstore.table import schema
@@ -51,6 +54,52 @@ class Frame:
         self.number = number
         self.costs: dict[int, int] = {}
         self.height: int = 1 if below is None else below.height + 1
+
+
+Options = tuple[list[tuple[Column, int]], int, int]
+"""What may follow a newline: open blocks, a new block, and the end of the text.
+
+They are: (column, value) of each open block from the innermost; the value of a new block; that of
+the end. A value is a lower bound of the bytes after it.
+"""
+
+
+NO_BOUNDS: array[int] = array("i")
+
+
+class ParserConfiguration:
+    """The stacks, the open indents' columns and the number of open brackets of a text.
+
+    Only the end of a lexeme can change these. There is one object for the same stacks, columns and
+    number of brackets.
+
+    after : the configurations after terminals, by the lexer's output and, where the output has a
+        newline that counts, its column; None where the parser refuses them.
+    values[u] : a lower bound of the bytes after lexeme u, if it comes next. None: not yet computed.
+    bounds[q] : a lower bound of the bytes from lexer state q.
+    bounds_without[q] : the same if the next lexeme is not the layout's newline.
+    options : as `Options` says. None: not yet computed.
+    is_cut : whether something that may follow was left out since it has more than `MAX_STACKS`
+        stacks.
+    """
+
+    __slots__ = (
+        "after", "bounds", "bounds_without", "depth", "frames", "indents", "is_cut", "options", "values"
+    )  # fmt: skip
+
+    def __init__(self, frames: tuple[Frame, ...], indents: tuple[Column, ...], depth: int) -> None:
+        self.frames = frames
+        self.indents = indents
+        self.depth = depth
+        self.after: dict[tuple[int, Column | None], ParserConfiguration | None] = {}
+        self.values: list[int] | None = None
+        self.bounds = self.bounds_without = NO_BOUNDS
+        self.options: Options | None = None
+        self.is_cut = False
+
+
+State = tuple[ParserConfiguration, int, Column]
+"""A configuration, the lexer state, and the column of the newline under way, or the first one."""
 
 
 class EndingParser:
@@ -410,3 +459,27 @@ def pop_frames(frame: Frame | None, n: int) -> Frame | None:
         frame = frame.below
         n -= 1
     return frame
+
+
+def uncounted(grammar: Grammar, width: Sequence[int]) -> str:
+    """In words, that a rule needs COSTLY bytes or more, which the search takes for never; else "".
+
+    width : for each terminal its least bytes.
+    """
+    # a terminal that is no text of its own counts nothing
+    least = {terminal: width[terminal] if width[terminal] < COSTLY else 0 for terminal in range(grammar.n_terminals)}
+    changed = True
+    while changed:
+        changed = False
+        for rule in grammar.rules:
+            if all(symbol in least for symbol in rule.rhs):
+                total = sum(least[symbol] for symbol in rule.rhs)
+                if total < least.get(rule.lhs, total + 1):
+                    least[rule.lhs], changed = total, True
+    longest = max((sum(least.get(symbol, 0) for symbol in rule.rhs) for rule in grammar.rules), default=0)
+    if longest < COSTLY:
+        return ""
+    return (
+        f"grammar {grammar.name}: some texts have at least {longest:,} bytes; endings are searched for up to {COSTLY - 1:,}: repeat "
+        "less often"
+    )

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 PREFERRED = bytes([*range(0x20, 0x7F), *range(0x20), *range(0x7F, 0x100)])
 """All bytes in the order of preference: printable ASCII first."""
+ONE_BYTE = tuple(bytes([byte]) for byte in range(256))
+"""Each byte as a byte string."""
 
 
 class Spelling:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,11 +17,13 @@ from maskwright.decoding.engine.entries import entries
 from maskwright.decoding.engine.slot import SlotText
 from maskwright.decoding.engine.state import TextState
 from maskwright.decoding.engine.texts import Texts
+from maskwright.maskstore.table.compiled import EngineTable
 
 if TYPE_CHECKING:
     # PERF: what few decoders ask for is imported when they do, since all others would wait for it
     # at their first import
-    from maskwright.decoding.endings.ending import Ending
+    from maskwright.decoding.endings.ending import Ending, Endings
+    from maskwright.decoding.endings.ending_search import States
     from maskwright.decoding.explain import Explanation
     from maskwright.decoding.names.held import Held
 
@@ -128,9 +131,7 @@ class GrammarText(SlotText):
 
     def _stuck(self, fact: str, allowed: bytes) -> str:
         """Who is at fault: grammar or vocabulary."""
-        from maskwright.decoding.endings.ending import is_completable
-
-        completable = is_completable(self)
+        completable = self._endings().is_completable(self)
         if completable is False or not allowed:
             return (
                 f"{fact} The grammar is at fault, not the vocabulary: no bytes at all complete this text. `maskwright lint` says where it "
@@ -143,20 +144,28 @@ class GrammarText(SlotText):
 
     # -- endings
 
-    def shortest_ending(self) -> Ending:
-        from maskwright.decoding.endings.ending import shortest_ending
+    def ending_states(self) -> Callable[[], States]:
+        """What makes the states in which endings of the store's texts are searched for."""
+        from maskwright.decoding.endings.grammar_states import GrammarStates
 
-        return shortest_ending(self)
+        # While these live, the store's table may be replaced (`EngineTable.is_final`), by one with
+        # the same lexer and parser. So they keep to the first one.
+        store = self.store
+        return partial(GrammarStates, EngineTable(store.grammar, store.vocabulary, store.table, store.counts))
+
+    def _endings(self) -> Endings:
+        from maskwright.decoding.endings.ending import endings_of
+
+        return endings_of(self)
+
+    def shortest_ending(self) -> Ending:
+        return self._endings().shortest(self)
 
     def short_ending(self) -> Ending:
-        from maskwright.decoding.endings.ending import short_ending
-
-        return short_ending(self)
+        return self._endings().short(self)
 
     def min_bytes_left(self) -> int:
-        from maskwright.decoding.endings.ending import min_bytes_left
-
-        return min_bytes_left(self)
+        return self._endings().min_bytes_left(self)
 
 
 class NamedText(GrammarText):

@@ -6,14 +6,13 @@ lexeme of the terminal; else the rest of a name is put in front, or of another t
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from maskwright.analysis.errors import DeadEndError, LimitError
-from maskwright.decoding.endings.ending import Ending
-from maskwright.decoding.endings.ending import short_ending as without_names
+from maskwright.analysis.graphs import shortest_texts
+from maskwright.decoding.endings.ending import Ending, endings_of
 from maskwright.decoding.endings.ending_spelling import Spelling, spelling_of
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ def short_ending(matcher: Any, held: Held) -> Ending:
 
     Raises: DeadEndError if the vocabulary spells no ending; LimitError if none is found.
     """
-    found = fitting(matcher, without_names(matcher))
+    found = fitting(matcher, endings_of(matcher).short(matcher))
     if found is not None:
         return found
     found = _behind(matcher, held, None) or _behind(matcher, held, Spelling(matcher.store.vocabulary))
@@ -62,7 +61,7 @@ def _behind(matcher: Any, held: Held, words: Spelling | None) -> Ending | None:
             if between and not after.try_read(between):
                 continue
             try:
-                rest = fitting(after, without_names(after))
+                rest = fitting(after, endings_of(after).short(after))
             except (DeadEndError, LimitError):
                 continue
             whole = data + between + (b"" if rest is None else rest.data)
@@ -127,19 +126,19 @@ def _words(held: Held, typed: bytes, spelling: Spelling | None) -> tuple[list[by
     """
     assert held.place is not None
     lexer, names = held.lexer, held.place.names
+    alphabet = lexer.bytes_of_classes if spelling is None else spelling.alphabet
+
+    def edges(node: tuple[int, int]) -> Iterator[tuple[int, tuple[int, int]]]:
+        for byte in alphabet:
+            after = int(lexer.next_state[node[0], byte])
+            spelt = 0 if spelling is None or after < 0 else spelling.after(node[1], byte)
+            if after >= 0 and spelt >= 0:
+                yield byte, (after, spelt)
+
     found: dict[int, bytes] = {}
-    agenda = deque((state, 0, b"") for state in dict.fromkeys(_states_behind(lexer, typed)))
-    seen = {(state, spelt) for state, spelt, _ in agenda}
-    while agenda:
-        state, spelt, text = agenda.popleft()
+    for (state, spelt), text in shortest_texts([(state, 0) for state in _states_behind(lexer, typed)], edges).items():
         if lexer.winner[state] >= 0 and (spelling is None or spelling.is_whole(spelt)):
             found.setdefault(int(lexer.winner[state]), text)
-        for byte in lexer.bytes_of_classes if spelling is None else spelling.alphabet:
-            after = int(lexer.next_state[state, byte])
-            further = 0 if spelling is None or after < 0 else spelling.after(spelt, byte)
-            if after >= 0 and further >= 0 and (after, further) not in seen:
-                seen.add((after, further))
-                agenda.append((after, further, text + bytes([byte])))
     found.pop(names.terminal, None)
     ignored = [word for terminal, word in found.items() if terminal in lexer.ignored]
     return ignored, [word for terminal, word in found.items() if terminal not in lexer.ignored]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +24,8 @@ from maskwright.maskstore.schema.compiled import SchemaTables
 
 if TYPE_CHECKING:
     # PERF: what few decoders ask for is imported when they do
-    from maskwright.decoding.endings.ending import Ending
+    from maskwright.decoding.endings.ending import Ending, Endings
+    from maskwright.decoding.endings.ending_search import States
     from maskwright.decoding.explain.explanation import Explanation
 
 Array = npt.NDArray[np.int32]
@@ -267,27 +269,30 @@ class SchemaText(TextState):
 
     # -- endings
 
+    def ending_states(self) -> Callable[[], States]:
+        """What makes the states in which endings of the store's texts are searched for."""
+        from maskwright.analysis.schema.preferred import preferred_of
+        from maskwright.decoding.endings.schema_states import JsonStates, PatternStates
+
+        texts, constraint = self.store.texts, self.store.constraint
+        if isinstance(texts, Dfa):
+            return partial(PatternStates, self.under, texts)
+        under = self.under
+        return lambda: JsonStates(under, texts, preferred_of(constraint))
+
+    def _endings(self) -> Endings:
+        from maskwright.decoding.endings.ending import endings_of
+
+        return endings_of(self)
+
     def shortest_ending(self) -> Ending:
-        return self._ending(False)
+        return self._endings().shortest(self)
 
     def short_ending(self) -> Ending:
-        return self._ending(True)
-
-    def _ending(self, may_be_longer: bool) -> Ending:
-        """A shortest ending. may_be_longer : whether a short one will do."""
-        from maskwright.decoding.endings.ending import Ending
-        from maskwright.decoding.endings.schema_ending import ending_after
-
-        if self.is_finished() or self.can_end():
-            return Ending(b"", ())
-        return ending_after(self.store, self.bytes_said(), may_be_longer=may_be_longer)
+        return self._endings().short(self)
 
     def min_bytes_left(self) -> int:
-        from maskwright.decoding.endings.schema_ending import bytes_left_after
-
-        if self.is_finished() or self.can_end():
-            return 0
-        return bytes_left_after(self.store, self.bytes_said())
+        return self._endings().min_bytes_left(self)
 
 
 def _memory(n: int) -> Array:

@@ -14,7 +14,7 @@ import maskwright as mw
 from maskwright.analysis.errors import DeadEndError, LimitError
 from maskwright.analysis.fronts import parse_gbnf
 from maskwright.cli import app
-from maskwright.decoding.endings.ending import short_ending
+from maskwright.decoding.endings.ending import endings_of
 
 BYTES = vocabulary_of(singles=bytes(range(256)))
 DEAD = {
@@ -109,6 +109,6 @@ def test_texts_too_long_to_spell_are_not_tried() -> None:
 
 def test_an_ending_may_be_wanted_for_some_bytes_only() -> None:
     matcher = mw.build_store(parse_gbnf('root ::= ("a" "b"){5}'), BYTES).matcher()
-    assert short_ending(matcher.text, most_bytes=10).data == b"ab" * 5
+    assert endings_of(matcher.text).short(matcher.text, most_bytes=10).data == b"ab" * 5
     with pytest.raises(LimitError, match="an ending of the text has at least 10 bytes"):
-        short_ending(matcher.text, most_bytes=9)
+        endings_of(matcher.text).short(matcher.text, most_bytes=9)

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError, VocabularyError
-from maskwright.decoding.endings.ending import short_ending
+from maskwright.decoding.endings.ending import endings_of
 from maskwright.decoding.endings.ending_search import MAX_NODES
 from maskwright.maskstore.vocabulary.masks import tokens_of
 from maskwright.stores.store import Store
@@ -223,8 +223,8 @@ class _Sampler:
             return NO_ENDING, "the masks refuse what they allowed before", data.decode("utf-8", "replace")
         try:
             # the ending need not be a shortest one: any short ending shows what the masks allow
-            is_plain = isinstance(self.store, Store)
-            ending = short_ending(matcher.text, max_nodes=MAX_NODES) if is_plain else matcher.short_ending()
+            text, is_plain = matcher.text, isinstance(self.store, Store)
+            ending = endings_of(text).short(text, max_nodes=MAX_NODES) if is_plain else matcher.short_ending()
         except (DeadEndError, LimitError) as error:
             return NO_ENDING, str(error), data.decode("utf-8", "replace")
         spelt = list(ending.tokens)

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from json_endings import JsonEndings
 
 import maskwright as mw
 from maskwright.analysis.errors import LimitError
-from maskwright.decoding.endings import json_ending
-from maskwright.decoding.endings.json_ending import JsonEndings
+from maskwright.decoding.endings import schema_states
 
 BYTES = mw.Vocabulary.from_tokens([b"</s>", *(bytes([byte]) for byte in range(256))], eos=[0])
 
@@ -77,7 +77,7 @@ def test_few_values_against_all_texts(begin: bytes) -> None:
 
 @pytest.mark.parametrize("kind", ["string", "integer"])
 def test_given_up_searches_say_so(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Behind a search that is given up, `short` goes straight; `shortest` only returns what is proved."""
+    """Behind a search that is given up, `short` goes to a near one; `shortest` only returns what is proved."""
     endings = JsonEndings(mw.load_schema(items(kind, 30), whitespace="compact", escapes="minimal").texts)
     readings = endings.readings(b"[")
     proved = len(endings.shortest(readings).data)
@@ -85,10 +85,10 @@ def test_given_up_searches_say_so(kind: str, monkeypatch: pytest.MonkeyPatch) ->
     def give_up(*_: Any) -> None:
         raise LimitError("given up")
 
-    monkeypatch.setattr(endings, "_search", give_up)
+    monkeypatch.setattr(endings.endings.search(), "run", give_up)
     near = endings.short(readings)
     assert endings.interpreter.is_complete(endings.interpreter.read_bytes(readings, near.data))
     assert len(near.data) >= proved and near.is_shortest == (len(near.data) == proved)
-    monkeypatch.setattr(json_ending, "SECONDS", -1000.0)
-    with pytest.raises(LimitError, match="given up"):
+    monkeypatch.setattr(schema_states, "SECONDS", -1000.0)
+    with pytest.raises(LimitError, match="no ending of the text is found"):
         endings.short(readings)

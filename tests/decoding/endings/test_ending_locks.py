@@ -10,7 +10,8 @@ import pytest
 from engine_cases import vocabulary_of
 
 from maskwright.analysis.loading import parse_grammar
-from maskwright.decoding.endings import ending as ending_module
+from maskwright.decoding.endings.ending import endings_of
+from maskwright.decoding.endings.grammar_states import GrammarStates
 from maskwright.stores.build import compile_store
 
 
@@ -21,7 +22,7 @@ def test_a_search_of_one_store_does_not_wait_for_another_stores() -> None:
         texts.append(compile_store(grammar, vocabulary_of(b"a", b"b")).matcher())
     busy, other = texts
     found = []
-    with ending_module._tools_of(busy.store).lock:
+    with endings_of(busy.text)._lock:
         thread = threading.Thread(target=lambda: found.append(other.shortest_ending().data), daemon=True)
         thread.start()
         thread.join(timeout=60)
@@ -35,15 +36,15 @@ def test_a_fork_begins_its_searches_anew(monkeypatch: pytest.MonkeyPatch) -> Non
     is_begun, can_go_on = threading.Event(), threading.Event()
     store = compile_store(parse_grammar('start: "a" "b"', name="test"), vocabulary_of(b"a", b"b"))
     busy, other = store.matcher(), store.matcher()
-    bounds = ending_module.EndingSearch._bounds
+    bounds = GrammarStates._bounds
 
-    def halt(search: ending_module.EndingSearch, values: list[int]) -> object:
+    def halt(states: GrammarStates, values: list[int]) -> object:
         if threading.current_thread() is not threading.main_thread():
             is_begun.set()
             can_go_on.wait()
-        return bounds(search, values)
+        return bounds(states, values)
 
-    monkeypatch.setattr(ending_module.EndingSearch, "_bounds", halt)
+    monkeypatch.setattr(GrammarStates, "_bounds", halt)
     thread = threading.Thread(target=lambda: busy.shortest_ending())
     thread.start()
     assert is_begun.wait(60)

@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from json_endings import JsonEndings
 from mixed_schemas import schema
 from naive_json_texts import is_legal
 from shares import parts, share
@@ -14,7 +15,6 @@ from shares import parts, share
 import maskwright as mw
 from maskwright.analysis.errors import DeadEndError, LimitError, SchemaError
 from maskwright.analysis.schema import keys
-from maskwright.decoding.endings.json_ending import JsonEndings
 from maskwright.decoding.reference.json_places import Readings
 from maskwright.decoding.reference.json_texts import JsonInterpreter
 

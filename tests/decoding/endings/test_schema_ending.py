@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import itertools
 import threading
+from functools import partial
 from random import Random
 from typing import Any
 
 import pytest
+from json_endings import Said
 
 import maskwright as mw
 from maskwright.analysis.errors import DeadEndError
-from maskwright.decoding.endings import schema_ending
-from maskwright.decoding.endings.schema_ending import PatternEndings, SchemaEndings, bytes_left_after, ending_after
+from maskwright.decoding.endings import schema_states
+from maskwright.decoding.endings.ending import Endings
+from maskwright.decoding.endings.schema_states import JsonStates, PatternStates
 
 PATTERNS = ["(ab|ba){2,3}", "a*b", "x(yy|z)+", "[a-c]{3}(,[a-c]{2})?"]
 
@@ -26,7 +29,7 @@ def vocabulary(tokens: list[bytes] | None = None) -> mw.Vocabulary:
 def test_endings_of_patterns_are_shortest(pattern: str) -> None:
     """Against all texts of up to five more bytes."""
     automaton = mw.load_regex(pattern).automaton
-    endings = PatternEndings(automaton, vocabulary())
+    endings = Endings(partial(PatternStates, "pattern", automaton), vocabulary())
     letters = sorted(
         {byte for byte in range(256) for state in range(automaton.n_states) if automaton.next_state[state, byte] >= 0}
     )
@@ -34,12 +37,12 @@ def test_endings_of_patterns_are_shortest(pattern: str) -> None:
         for text in map(bytes, itertools.product(letters, repeat=n)):
             if automaton.run(text) < 0:
                 with pytest.raises(DeadEndError):
-                    endings.after(text)
+                    endings.shortest(Said(text))
                 continue
-            found = endings.after(text)
+            found = endings.shortest(Said(text))
             shorter = (more for m in range(len(found.data)) for more in itertools.product(letters, repeat=m))
             assert automaton.matches(text + found.data) and not any(automaton.matches(text + bytes(m)) for m in shorter)
-            assert len(found.tokens) == len(found.data) == endings.length_after(text)
+            assert len(found.tokens) == len(found.data) == endings.min_bytes_left(Said(text))
 
 
 def test_endings_are_spelled_by_the_vocabulary() -> None:
@@ -56,21 +59,22 @@ def test_endings_are_spelled_by_the_vocabulary() -> None:
 
 def test_what_is_kept_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Texts in any order, more than are kept: the endings are those of endings made anew."""
-    monkeypatch.setattr(schema_ending, "N_KEPT", 3)
+    monkeypatch.setattr(schema_states, "N_KEPT", 3)
     schema = {
         "type": "object",
         "properties": {"a": {"type": "array", "items": {"type": "integer"}, "minItems": 2}},
         "required": ["a"],
     }
-    store = mw.build_store(mw.load_schema(schema), vocabulary())
+    texts = mw.load_schema(schema).texts
+    kept = Endings(partial(JsonStates, "schema", texts), vocabulary())
     text, rng = b'{"b": [null], "a": [1, 20]}', Random(1)
     for _ in range(40):
-        begin = text[: rng.randrange(len(text))]
-        anew = SchemaEndings(store.texts, store.vocabulary)  # type: ignore[arg-type]
-        assert ending_after(store, begin) == anew.after(begin)
-        assert bytes_left_after(store, begin) == anew.length_after(begin) == len(anew.after(begin).data)
+        begin = Said(text[: rng.randrange(len(text))])
+        anew = Endings(partial(JsonStates, "schema", texts), vocabulary())
+        assert kept.shortest(begin) == anew.shortest(begin)
+        assert kept.min_bytes_left(begin) == anew.min_bytes_left(begin) == len(anew.shortest(begin).data)
     with pytest.raises(DeadEndError, match="it is no legal prefix"):
-        ending_after(store, b"{]")
+        kept.shortest(Said(b"{]"))
 
 
 def test_matchers_and_batches_tell_endings() -> None:
@@ -107,19 +111,22 @@ def test_threads_share_the_endings_of_a_store() -> None:
 def test_a_long_search_does_not_stop_those_in_other_stores(monkeypatch: pytest.MonkeyPatch) -> None:
     slow, quick = (mw.build_store({"const": value}, vocabulary()) for value in ("a", "b"))
     is_searching, may_end = threading.Event(), threading.Event()
-    search = SchemaEndings.after
+    start = JsonStates.start
 
-    def waiting(endings: SchemaEndings, text: bytes) -> Any:
-        if text == b'"a':
+    def waiting(states: JsonStates, text: Any) -> Any:
+        if text.bytes_said() == b'"a':
             is_searching.set()
             assert may_end.wait(60)
-        return search(endings, text)
+        return start(states, text)
 
-    monkeypatch.setattr(SchemaEndings, "after", waiting)
+    monkeypatch.setattr(JsonStates, "start", waiting)
     found: list[bytes] = []
+    matchers = slow.matcher(), quick.matcher()
+    for matcher, text in zip(matchers, (b'"a', b'"'), strict=True):
+        matcher.advance_bytes(text)
     threads = [
-        threading.Thread(target=lambda store=store, text=text: found.append(ending_after(store, text).data))
-        for store, text in ((slow, b'"a'), (quick, b'"'))
+        threading.Thread(target=lambda matcher=matcher: found.append(matcher.shortest_ending().data))
+        for matcher in matchers
     ]
     threads[0].start()
     assert is_searching.wait(60)

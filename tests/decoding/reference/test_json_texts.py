@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from json_endings import JsonEndings
 from naive_json_texts import is_legal, small_texts
 from random_graphs import automaton, random_graph
 from random_texts import ESCAPES, random_text
@@ -27,7 +28,6 @@ from maskwright.analysis.schema.shapes import (
     Texts,
 )
 from maskwright.analysis.schema.spacing import everywhere, spacing_of
-from maskwright.decoding.endings.json_ending import JsonEndings
 from maskwright.decoding.reference.json_texts import JsonInterpreter, bytes_allowed, tokens_allowed
 
 WORD = (Spellings((b"null",)),)

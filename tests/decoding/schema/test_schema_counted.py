@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from counted_schemas import counted_schema, counted_value
+from json_endings import JsonEndings
 from json_judge import is_text_of
 from schema_masks import SPACINGS, follow
 
@@ -16,7 +17,6 @@ import maskwright as mw
 from maskwright.analysis.errors import LimitError, SchemaError
 from maskwright.analysis.schema.graph import build_graph
 from maskwright.analysis.schema.shapes import SchemaGraph, Texts
-from maskwright.decoding.endings.json_ending import JsonEndings
 from maskwright.decoding.reference.json_texts import JsonInterpreter
 
 

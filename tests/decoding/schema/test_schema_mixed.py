@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from json_endings import JsonEndings
 from mixed_schemas import schema, whole_texts
 from naive_json_texts import is_legal
 from schema_masks import END, TOKENS, VOCABULARY, expected, filled
@@ -17,7 +18,6 @@ from shares import parts, share
 import maskwright as mw
 from maskwright.analysis.schema import keys
 from maskwright.analysis.schema.shapes import Texts
-from maskwright.decoding.endings.json_ending import JsonEndings
 from maskwright.decoding.matcher import Matcher
 from maskwright.decoding.reference.json_texts import JsonInterpreter
 from maskwright.maskstore.schema.compiled import SchemaTables

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from json_endings import JsonEndings
 from mixed_schemas import schema as mixed_schema
 from naive_json_texts import STYLES, is_legal, respaced, small_texts, spaced
 from paths import SHARED
@@ -19,7 +20,6 @@ from shares import share
 import maskwright as mw
 from maskwright.analysis.regex.whole import regex_automaton
 from maskwright.analysis.schema.spacing import ANY, everywhere, spacing_of
-from maskwright.decoding.endings.json_ending import JsonEndings
 from maskwright.stores.schema_store import SchemaStore, build_schema_store
 
 DATA = SHARED / "jsonschema" / "schemastore.jsonl.xz"

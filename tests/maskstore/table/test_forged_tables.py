@@ -356,15 +356,15 @@ def test_a_search_stays_not_long_over_few_states(monkeypatch: pytest.MonkeyPatch
     matcher = Matcher(forged(store, put(schema.MODE_STATE, 2, int(part_of(store, schema.MODE_STATE)[2]) + 1)))
     for token in b"k = ":
         matcher.advance(token)
-    learnt = 0
-    learn = ending_search.EndingSearch._learn
+    visited = 0
+    visit = ending_search.EndingSearch._moves
 
-    def count(search: ending_search.EndingSearch, key: ending_search.Key, bound: int) -> None:
-        nonlocal learnt
-        learnt += 1
-        learn(search, key, bound)
+    def count(search: ending_search.EndingSearch, node: ending_search.Node) -> object:
+        nonlocal visited
+        visited += 1
+        return visit(search, node)
 
-    monkeypatch.setattr(ending_search.EndingSearch, "_learn", count)
+    monkeypatch.setattr(ending_search.EndingSearch, "_moves", count)
     with pytest.raises(DeadEndError, match="no bytes complete this text"):
         matcher.shortest_ending()
-    assert 0 < learnt < 4_000
+    assert 0 < visited < 4_000

@@ -1,0 +1,236 @@
+"""The states of the texts of a schema or a pattern for the search for endings.
+
+The readings of a JSON text are those of the plain interpreter, and their bounds are nearly exact
+(`json_costs`). Of the shortest endings one is preferred that has the values which the schema names:
+a named value is one move, which comes before those by bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from functools import lru_cache
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from maskwright.analysis.errors import DeadEndError, LimitError
+from maskwright.analysis.kept import cached_property
+from maskwright.analysis.regex.dfa import Dfa
+from maskwright.analysis.regex.minimise import distances
+from maskwright.analysis.schema.preferred import Preferred, Spot
+from maskwright.analysis.schema.shapes import Texts
+from maskwright.decoding.endings._ending_kernels import COSTLY
+from maskwright.decoding.endings.ending_search import Move, States
+from maskwright.decoding.endings.ending_spelling import ONE_BYTE, PREFERRED, Spelling
+from maskwright.decoding.reference.json_characters import QUOTE
+from maskwright.decoding.reference.json_costs import Costs
+from maskwright.decoding.reference.json_places import Frame, Gap, ObjectFrame, Quoted, Readings, Word
+from maskwright.decoding.reference.json_shapes import OTHER, LiteralShape, ObjectShape
+from maskwright.decoding.reference.json_texts import JsonInterpreter
+
+COMPARED_NODES = 400
+"""States that a search may look at where items are compared: bounds are less exact there."""
+SECONDS, SECONDS_OF_A_BYTE = 0.7, 2e-4
+"""BOUND: processor time of a search, and more for each byte that it must find at least."""
+MOST_BYTES = 20_000
+"""BOUND: the bytes of an ending that is searched for."""
+N_KEPT = 64
+"""The texts whose readings are kept, for a decoder which asks at each step."""
+
+_STRUCTURE = frozenset(b' \t\n\r{}[]",:-0123456789tfn\xf8')
+_IN_NUMBER = _STRUCTURE | frozenset(b"+.eE")
+_BEGINS = frozenset({"value", "first item", "item"})
+_ANY = frozenset(range(256))
+_ESCAPED = frozenset(b"\\")
+
+
+class _Named(bytes):
+    """A value that the schema names, as a whole: nothing of it comes behind it."""
+
+
+class JsonStates(States):
+    """The readings of the texts of a schema.
+
+    preferred : the values that the schema names; None for none.
+
+    Of several shortest endings the search finds one that prefers, from left to right, for each
+    value that begins in it, what the schema names: a `default`, one of `examples`, a `const`, of an
+    `enum` the first; then printable ASCII. An object or array is so written as a whole where it
+    needs no white space, and member by member.
+    """
+
+    may_settle = True
+    size_of_move = 8
+
+    def __init__(self, under: str, texts: Texts, preferred: Preferred | None = None) -> None:
+        super().__init__(under, None)
+        self.interpreter = JsonInterpreter(texts)
+        self.costs = Costs(self.interpreter)
+        self.is_vague = texts.graph.compares_items
+        self._preferred = preferred
+        self._spots: WeakKeyDictionary[Frame, Spot] = WeakKeyDictionary()
+        self._kept: dict[bytes, Readings] = {}
+
+    def spelled_by(self, spelling: Spelling) -> States:
+        found = copy(self)
+        found.spelling = spelling
+        return found
+
+    def most_nodes(self, wanted: int) -> int:
+        return min(wanted, COMPARED_NODES) if self.is_vague else wanted
+
+    def seconds(self, far: int) -> float:
+        return SECONDS + SECONDS_OF_A_BYTE * far
+
+    def start(self, text: Any) -> Readings:
+        """As `States.start`. Raises: LimitError if its ending is too far."""
+        found = self.readings(text.bytes_said())
+        if min(map(self.costs.of, found)) > MOST_BYTES:
+            raise LimitError(
+                f"{self.under}: the shortest ending has more than {MOST_BYTES:,} bytes, so it is not searched for"
+            )
+        return found
+
+    def readings(self, said: bytes) -> Readings:
+        """The readings of a text, from those of the longest beginning of it that is kept.
+
+        Raises: DeadEndError if it is no legal prefix.
+        """
+        known = max((one for one in self._kept if said.startswith(one)), key=len, default=b"")
+        found = self._kept.pop(known, ()) or self.interpreter.start()
+        found = self.interpreter.read_bytes(found, said[len(known) :])
+        if not found:
+            raise DeadEndError(f"{self.under}: no bytes complete this text: it is no legal prefix")
+        self._kept[said] = found
+        if len(self._kept) > N_KEPT:
+            del self._kept[next(iter(self._kept))]
+        return found
+
+    def bound(self, state: Readings) -> int:
+        return min(COSTLY, min(map(self.costs.of, state)))
+
+    def is_end(self, state: Readings) -> bool:
+        return self.interpreter.is_complete(state)
+
+    def moves(self, state: Readings) -> Sequence[Move]:
+        bytes_alone = _moves(_order(state, PREFERRED if self.spelling is None else self.spelling.alphabet))
+        return [*self._named(state), *bytes_alone] if self._preferred is not None else bytes_alone
+
+    def after(self, state: Readings, data: bytes) -> Readings | None:
+        if isinstance(data, _Named):
+            return self.interpreter.ended(self.interpreter.read_bytes(state, data)) or None
+        return self.interpreter.read(state, data[0]) or None
+
+    def _named(self, readings: Readings) -> list[Move]:
+        """The values that the schema names for one that may begin here."""
+        assert self._preferred is not None
+        at = next((one for one in readings if isinstance(one.place, Gap) and one.place.awaited in _BEGINS), None)
+        if at is None:
+            return []
+        spot, least = self._preferred.root, 0
+        if isinstance(at.frame, ObjectFrame):
+            spot = self._preferred.inside(self._spot(self._preferred, at.frame), at.frame.key.decode())
+            least = self.costs.rest(at.frame)
+        elif at.frame is not None:
+            spot = self._preferred.inside(self._spot(self._preferred, at.frame), at.frame.count)
+            least = self.costs.rest(at.frame.parent)
+        return [(_Named(text), least) for text in self._preferred.texts(spot)]
+
+    def _spot(self, preferred: Preferred, frame: Frame) -> Spot:
+        """The place of an open object or array."""
+        above: list[Frame] = []
+        at: Frame | None = frame
+        while at is not None and at not in self._spots:
+            above.append(at)
+            at = at.parent
+        spot = preferred.root if at is None else self._spots[at]
+        for one in reversed(above):
+            if isinstance(one.parent, ObjectFrame):
+                spot = preferred.inside(spot, one.parent.key.decode())
+            elif one.parent is not None:
+                spot = preferred.inside(spot, one.parent.count - 1)
+            self._spots[one] = spot
+        return spot
+
+
+@lru_cache(maxsize=1024)
+def _moves(order: bytes) -> tuple[Move, ...]:
+    return tuple([(ONE_BYTE[byte], 0) for byte in order])
+
+
+def _order(readings: Readings, alphabet: bytes) -> bytes:
+    """The bytes of an alphabet of which one must follow, and more; those that surely lead on first.
+
+    PERF: in a key, or in one of some strings, they are the next bytes of those that may come. All
+    others were tried in vain, at 5 us each, some twenty for each byte of an ending.
+    """
+    near: set[int] = set()
+    others: set[int] = set()
+    for frame, place in readings:
+        if isinstance(place, Quoted):
+            texts, is_open = _listed(frame, place)
+            near.update(text[len(place.content)] if text != place.content else QUOTE for text in texts)
+            others |= _ANY if is_open else _ESCAPED
+        elif isinstance(place, Word):
+            others |= _STRUCTURE.union(*place.shape.texts)
+        else:
+            others |= _STRUCTURE if isinstance(place, Gap) else _IN_NUMBER
+    first = [byte for byte in alphabet if byte in near]
+    return bytes([*first, *(byte for byte in alphabet if byte in others and byte not in near)])
+
+
+def _listed(frame: Frame | None, place: Quoted) -> tuple[Sequence[bytes], bool]:
+    """The listed texts that a string or a key may become, and whether others may come."""
+    shape = place.shape
+    if place.spelling:
+        return (), True
+    if isinstance(shape, LiteralShape):
+        return shape.begun(place.content), False
+    if not isinstance(shape, ObjectShape):
+        return (), True
+    assert isinstance(frame, ObjectFrame)
+    addable = shape.addable(frame.used, len(frame.others))
+    keys = shape.shape.keys
+    return [keys[i] for i in addable if i != OTHER and keys[i].startswith(place.content)], OTHER in addable
+
+
+class PatternStates(States):
+    """The states of an automaton of all texts. Their bounds are exact."""
+
+    def __init__(self, under: str, automaton: Dfa, spelling: Spelling | None = None) -> None:
+        super().__init__(under, spelling)
+        self._automaton = automaton
+        self._alphabet = PREFERRED if spelling is None else spelling.alphabet
+
+    @cached_property
+    def _distances(self) -> list[int]:
+        found = distances(self._automaton.next_state, self._automaton.is_accepting)
+        found[found < 0] = COSTLY
+        distance: list[int] = found.tolist()
+        return distance
+
+    def spelled_by(self, spelling: Spelling) -> States:
+        return PatternStates(self.under, self._automaton, spelling)
+
+    def start(self, text: Any) -> int:
+        state = self._automaton.run(text.bytes_said())
+        if state < 0:
+            raise DeadEndError(f"{self.under}: no bytes complete this text: it is no legal prefix")
+        return state
+
+    def bound(self, state: int) -> int:
+        return self._distances[state]
+
+    def is_end(self, state: int) -> bool:
+        return bool(self._automaton.is_accepting[state])
+
+    def moves(self, state: int) -> list[Move]:
+        row = self._automaton.next_state[state].tolist()
+        return [(ONE_BYTE[byte], self._distances[row[byte]]) for byte in self._alphabet if row[byte] >= 0]
+
+    def after(self, state: int, data: bytes) -> int | None:
+        after = int(self._automaton.next_state[state, data[0]])
+        return None if after < 0 else after
+
+
+__all__ = ["JsonStates", "PatternStates"]
