@@ -8,7 +8,7 @@ Source: Hopcroft, Motwani, Ullman, Introduction to Automata Theory, section 3.2.
 
 from __future__ import annotations
 
-import numpy as np
+from bisect import bisect_right
 
 from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import LimitError
@@ -26,10 +26,10 @@ from maskwright.analysis.kept import Kept
 from maskwright.analysis.lexing.messages import excerpt, naming
 from maskwright.analysis.lexing.terminals import compile_pattern
 from maskwright.analysis.regex.charset import LAST
-from maskwright.analysis.regex.determinise import ClassDfa, determinise
+from maskwright.analysis.regex.determinise import determinise
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.regex.parse import parse
-from maskwright.analysis.regex.positions import is_plain
+from maskwright.analysis.regex.positions import ClassRows, is_plain
 from maskwright.analysis.regex.rewrite import resolve
 from maskwright.analysis.regex.spell import spell
 
@@ -77,8 +77,8 @@ def without(left: Expr, right: Expr) -> Expr:
 
 
 def _product(left: Expr, right: Expr, is_difference: bool) -> Expr:
-    first, second = (determinise(resolve(parse(str(e.pattern)), MAX_STATES), MAX_STATES) for e in (left, right))
-    bounds = sorted({*first.bounds.tolist(), *second.bounds.tolist()})
+    first, second = (determinise(resolve(parse(str(e.pattern)), MAX_STATES), MAX_STATES)[0] for e in (left, right))
+    bounds = sorted({*first.bounds, *second.bounds})
     columns = [(_column(first, low), _column(second, low)) for low in bounds]
     spans: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for (low, after), column in zip(zip(bounds, [*bounds[1:], LAST + 1], strict=True), columns, strict=True):
@@ -93,7 +93,7 @@ def _product(left: Expr, right: Expr, is_difference: bool) -> Expr:
         look()
         row: dict[int, list[tuple[int, int]]] = {}
         for (c, d), pairs in spans.items():
-            target = int(first.next_state[one, c]), int(second.next_state[other, d]) if other >= 0 else -1
+            target = first.rows[one][c], second.rows[other][d] if other >= 0 else -1
             if target[0] < 0 or (target[1] < 0 and not is_difference):
                 continue
             if target not in number:
@@ -101,8 +101,8 @@ def _product(left: Expr, right: Expr, is_difference: bool) -> Expr:
                 agenda.append(target)
             row.setdefault(number[target], []).extend(pairs)
         edges.append(row)
-        accepts = other >= 0 and bool(second.is_accepting[other])
-        accepting.append(bool(first.is_accepting[one]) and accepts != is_difference)
+        accepts = other >= 0 and second.is_accepting[other]
+        accepting.append(first.is_accepting[one] and accepts != is_difference)
         if len(number) > MAX_STATES:
             raise LimitError(f"the automaton of & and ~ has more than {MAX_STATES} states; make its patterns smaller")
     return eliminated([{to: characters(pairs) for to, pairs in row.items()} for row in edges], accepting)
@@ -120,25 +120,25 @@ def from_pattern(pattern: str, flags: str = "") -> Expr:
         plain = from_tree(tree)
         if plain is not None:
             return plain
-        dfa = determinise(tree, MAX_STATES)
-    bounds = [*dfa.bounds.tolist(), LAST + 1]
+        dfa, _ = determinise(tree, MAX_STATES)
+    bounds = [*dfa.bounds, LAST + 1]
     pairs: dict[int, list[tuple[int, int]]] = {}
-    for low, after, column in zip(bounds, bounds[1:], dfa.class_of.tolist(), strict=False):
+    for low, after, column in zip(bounds, bounds[1:], dfa.class_of, strict=False):
         if column >= 0:
             pairs.setdefault(column, []).append((low, after - 1))
     edges: list[dict[int, list[tuple[int, int]]]] = []
-    for row in dfa.next_state.tolist():
+    for row in dfa.rows:
         edge: dict[int, list[tuple[int, int]]] = {}
         for column, target in enumerate(row):
             if target >= 0:
                 edge.setdefault(target, []).extend(pairs.get(column, ()))
         edges.append(edge)
     labelled = [{to: characters(own) for to, own in edge.items()} for edge in edges]
-    return eliminated(labelled, [bool(accepts) for accepts in dfa.is_accepting])
+    return eliminated(labelled, dfa.is_accepting)
 
 
-def _column(dfa: ClassDfa, code: int) -> int:
-    return int(dfa.class_of[int(np.searchsorted(dfa.bounds, code, side="right")) - 1])
+def _column(dfa: ClassRows, code: int) -> int:
+    return dfa.class_of[bisect_right(dfa.bounds, code) - 1]
 
 
 def eliminated(edges: list[dict[int, Expr]], accepting: list[bool]) -> Expr:

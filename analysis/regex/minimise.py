@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.deadline import look
-from maskwright.analysis.graphs import predecessors
+from maskwright.analysis.graphs import predecessors, reachable
 
 Table = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
@@ -38,56 +40,53 @@ def minimise_labelled(next_state: Table, labels: npt.NDArray[np.int32]) -> tuple
     Cost: as `minimise`.
     """
     classes, representatives = column_classes(next_state)
-    table = next_state[:, representatives]
-    n = len(table)
-    distance = distances(table, labels >= 0)
-    live = np.append(distance >= 0, False)
-    rows = np.where(live[table], table, n).tolist()  # -1 reads the last entry of live, so it too becomes the sink n
-    rows.append([n] * len(representatives))
-    # an accepting state has distance 0, and then its label counts
-    start = np.where(labels >= 0, labels, int(labels.max()) + 1 + distance)
-    start[distance < 0] = -1  # as the sink
-    block = _refine(rows, [*start.tolist(), -1])
-    if distance[0] < 0:
-        return np.full((1, len(classes)), -1, dtype=np.int32), np.full(1, -1, dtype=np.int32)
-    number = {block[0]: 0, block[n]: -1}
-    order = [0]  # one state of each block
-    merged: list[list[int]] = []
-    for state in order:  # grows while it is read
-        look()
-        for target in rows[state]:
-            if block[target] not in number:
-                number[block[target]] = len(order)
-                order.append(target)
-        merged.append([number[block[target]] for target in rows[state]])
-    return np.array(merged, dtype=np.int32)[:, classes], labels[order]
+    rows, found = merged_rows(next_state[:, representatives].tolist(), labels.tolist())
+    table, order = in_order(np.array(rows, np.int32), slice(None))
+    return table[:, classes], np.array(found, np.int32)[order]
 
 
-def merged_rows(rows: list[list[int]], is_accepting: list[bool]) -> tuple[list[list[int]], list[bool]]:
+def merged_rows(rows: list[list[int]], labels: list[int]) -> tuple[list[list[int]], list[int]]:
     """The minimal, trimmed automaton of one with few columns, its states in no special order.
 
     rows : for each state the next one by column, -1 for none. State 0 is initial.
-    is_accepting : whether each state accepts.
+    labels : as for `minimise_labelled`.
 
-    Returns both of the states that remain; state 0 is initial.
+    Returns both of the states that can accept; state 0 is initial.
     """
     n = len(rows)
-    distance = _distances([set(row) - {-1} for row in rows], [s for s, accepts in enumerate(is_accepting) if accepts])
+    distance = distances(rows, (label >= 0 for label in labels))
     if 0 not in distance:
-        return [[-1] * len(rows[0])], [False]
+        return [[-1] * len(rows[0])], [-1]
     if len(distance) < n:
         rows = [[target if target in distance else n for target in row] for row in rows]
     else:
         rows = [[n if target < 0 else target for target in row] for row in rows]
     rows.append([n] * len(rows[0]))
-    block = _refine(rows, [distance.get(state, -1) for state in range(n + 1)])
+    past = max(labels) + 1  # an accepting state has distance 0, and then its label counts
+    start = [label if label >= 0 else past + distance.get(state, -1 - past) for state, label in enumerate(labels)]
+    block = _refine(rows, [*start, -1])
     first: dict[int, int] = {}  # a block -> one state of it
     for state, at in enumerate(block):
         if at != block[n]:
             first.setdefault(at, state)
     number = {at: i for i, at in enumerate(first)} | {block[n]: -1}
     merged = [[number[block[target]] for target in rows[state]] for state in first.values()]
-    return merged, [is_accepting[state] for state in first.values()]
+    return merged, [labels[state] for state in first.values()]
+
+
+def in_order(table: Table, representatives: slice | list[int]) -> tuple[Table, list[int]]:
+    """The states that are reached, numbered breadth-first in the order of columns.
+
+    table : (n, n_columns) int32; the next state, -1 for no transition. State 0 is initial.
+    representatives : the first column of each class of equal columns, sorted; or all columns.
+
+    Returns next_state : (m, n_columns) int32; and for each of the m states its old number.
+    """
+    rows = table[:, representatives].tolist()
+    order = reachable([0], lambda state: [target for target in rows[state] if target >= 0])
+    number = np.full(len(rows) + 1, -1, np.int32)  # the last one for -1
+    number[order] = np.arange(len(order))
+    return number[table[order]], order
 
 
 def column_classes(next_state: Table) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
@@ -156,24 +155,13 @@ def numbered_rows(rows: npt.NDArray[np.generic]) -> tuple[npt.NDArray[np.intp], 
     return firsts.searchsorted(firsts_of).repeat(bounds[1:] - bounds[:-1]), firsts
 
 
-def distances(table: Table, is_accepting: Flags) -> npt.NDArray[np.int64]:
-    """The length of a shortest accepted string from each state, -1 if there is none.
+def distances(rows: list[list[int]], is_accepting: Iterable[bool]) -> dict[int, int]:
+    """The length of a shortest accepted string from each state that has one.
 
-    table : (n, n_columns) int32; the next state, -1 for no transition.
-    is_accepting : (n,) bool.
-
-    Returns (n,) int64.
+    rows : for each state the next one by column, -1 for none. is_accepting : whether each accepts.
     """
-    found = _distances([set(row) - {-1} for row in table.tolist()], np.flatnonzero(is_accepting).tolist())
-    distance = np.full(len(table), -1, dtype=np.int64)
-    distance[list(found)] = list(found.values())
-    return distance
-
-
-def _distances(successors: list[set[int]], accepting: list[int]) -> dict[int, int]:
-    """The length of a shortest accepted string from each state that has one."""
-    before = predecessors(successors)
-    frontier = list(accepting)
+    before = predecessors([set(row) - {-1} for row in rows])
+    frontier = [state for state, accepts in enumerate(is_accepting) if accepts]
     found = dict.fromkeys(frontier, 0)
     for state in frontier:  # grows while it is read
         for source in before[state]:
