@@ -104,6 +104,11 @@ def package_errors(where: str, what: str, ending: str = "") -> Iterator[None]:
         raise VocabularyError(f"{where}: {what}: {clip(str(error) or type(error).__name__)}{ending}") from None
 
 
+def packages_of(source: object) -> set[str]:
+    """The packages of an object's class and of its base classes."""
+    return {base.__module__.partition(".")[0] for base in type(source).__mro__}
+
+
 def encode_text(text: str, where: str) -> bytes:
     """The UTF-8 bytes of a text.
 
