@@ -1,8 +1,8 @@
-"""Deterministic automata made minimal and canonical."""
+"""Deterministic automata made minimal and canonical; partitions that are refined."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -108,14 +108,17 @@ def sorted_columns(next_state: Table) -> tuple[npt.NDArray[np.intp], npt.NDArray
     PERF: gives what ``np.unique(next_state, axis=1)`` gives, which compares columns of a tall table
     value by value.
     """
-    classes, representatives = column_classes(next_state)
-    data = (next_state.T[representatives] + 1).astype(">u4", order="C").tobytes()
-    width = 4 * len(next_state)
-    keys = [data[i * width : (i + 1) * width] for i in range(len(representatives))]
+    return sorted_rows((next_state.T + 1).astype(">u4", order="C"))
+
+
+def sorted_rows(rows: npt.NDArray[np.generic]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """As `numbered_rows`, with the numbers in the order of the rows' bytes."""
+    numbers, first = numbered_rows(rows)
+    keys = [row.tobytes() for row in rows[first]]
     order = np.array(sorted(range(len(keys)), key=keys.__getitem__), np.intp)
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
-    return rank[classes], representatives[order]
+    return rank[numbers], first[order]
 
 
 def first_of_each(classes: npt.NDArray[np.integer]) -> npt.NDArray[np.intp]:
@@ -174,46 +177,77 @@ def distances(rows: list[list[int]], is_accepting: Iterable[bool]) -> dict[int, 
 def _refine(rows: list[list[int]], start: list[int]) -> list[int]:
     """The block of each state in the coarsest partition that refines `start` and is stable.
 
-    Stable means that states of one block have, for each column, successors in one block.
+    Stable means that states of one block have, for each column, successors in one block. The start
+    is the partition by distance to acceptance, which equivalent states share, so few rounds remain.
+    """
+    blocks = Blocks(start)
+    of = blocks.of
+    before = predecessors([set(row) for row in rows])
+    dirty: Iterable[int] = range(len(rows))
+    while dirty:
+        look()
+        moved = blocks.refine(dirty, lambda state: tuple([of[target] for target in rows[state]]))
+        dirty = {source for state in moved for source in before[state]}
+    return of
 
-    This is Moore's refinement with an idea of Hopcroft's. When a block splits, one part keeps its
-    number: the part that was not looked at, or else the largest. Only the predecessors of the other
-    parts are looked at again. The start is the partition by distance to acceptance, which
-    equivalent states share, so few rounds remain.
+
+class Blocks:
+    """A partition of 0 .. n - 1 that is refined.
+
+    of : the block of each member. members : the members of each block.
+
+    When a block splits, one part keeps its number: the part that was not looked at, or else the
+    largest. So only what depends on the members of the other parts is to be looked at again.
 
     Source: J. Hopcroft, An n log n algorithm for minimizing states in a finite automaton (1971).
     """
-    number: dict[int, int] = {}
-    block = [number.setdefault(value, len(number)) for value in start]
-    n_blocks = len(number)
-    members: list[set[int]] = [set() for _ in range(n_blocks)]
-    for state, at in enumerate(block):
-        members[at].add(state)
-    before = predecessors([set(row) for row in rows])
-    dirty = set(range(len(rows)))
-    while dirty:
-        look()
-        parts_of: dict[int, dict[tuple[int, ...], set[int]]] = {}
-        for state in dirty:
-            signature = tuple([block[target] for target in rows[state]])
-            parts_of.setdefault(block[state], {}).setdefault(signature, set()).add(state)
-        renumbered: list[int] = []
-        for at, parts in parts_of.items():
-            # INVARIANT: members that are not dirty still have one common signature.
-            clean = next((state for state in members[at] if state not in dirty), None)
-            if clean is not None:
-                parts.pop(tuple([block[target] for target in rows[clean]]), None)
-                remainder = members[at].difference(*parts.values())
+
+    def __init__(self, start: Sequence[int]) -> None:
+        """start : equal numbers for members of one block."""
+        number: dict[int, int] = {}
+        self.of = [number.setdefault(value, len(number)) for value in start]
+        self.members: list[set[int]] = [set() for _ in number]
+        for member, block in enumerate(self.of):
+            self.members[block].add(member)
+
+    def refine(self, looked_at: Iterable[int], signature: Callable[[int], Hashable]) -> list[int]:
+        """Splits the blocks of some members by their signatures, which may depend on `of`.
+
+        Returns the members that come into new blocks.
+
+        INVARIANT: members of a block that are not looked at have one common signature.
+        """
+        parts_of: dict[int, dict[Hashable, set[int]]] = {}
+        for member in looked_at:
+            block = self.of[member]
+            if len(self.members[block]) > 1:
+                parts_of.setdefault(block, {}).setdefault(signature(member), set()).add(member)
+        n_before = len(self.members)
+        for block, parts in parts_of.items():
+            look()
+            remainder = self.members[block]
+            if sum(map(len, parts.values())) < len(remainder):
+                parts.pop(signature(_other_than(parts.values(), remainder)), None)
+                # PERF: in place, since a large block may lose its members one by one
+                remainder.difference_update(*parts.values())
             else:
-                remainder = max(parts.values(), key=len)
-            for part in parts.values():
-                if part is not remainder:
-                    renumbered.extend(part)
-                    members.append(part)
-            members[at] = remainder
-        for new in range(n_blocks, len(members)):
-            for state in members[new]:
-                block[state] = new
-        n_blocks = len(members)
-        dirty = {source for state in renumbered for source in before[state]}
-    return block
+                self.members[block] = remainder = max(parts.values(), key=len)
+            self.members += [part for part in parts.values() if part is not remainder]
+        for block in range(n_before, len(self.members)):
+            for member in self.members[block]:
+                self.of[member] = block
+        return [member for part in self.members[n_before:] for member in part]
+
+
+def _other_than(parts: Iterable[set[int]], whole: set[int]) -> int:
+    """A member of a block that is in none of some parts. The block is as it was.
+
+    PERF: `pop` goes on where it ended the last time, where an iteration would pass over all the
+    members that are gone.
+    """
+    several = set().union(*parts)
+    popped = [whole.pop()]
+    while popped[-1] in several:
+        popped.append(whole.pop())
+    whole.update(popped)
+    return popped[-1]
