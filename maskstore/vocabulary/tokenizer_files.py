@@ -18,13 +18,13 @@ from maskwright.maskstore.vocabulary.tokenizer_json import read_tokenizer_json
 from maskwright.maskstore.vocabulary.tokenizer_ranks import KNOWN_RANK_FILES, read_tekken, read_tiktoken
 from maskwright.maskstore.vocabulary.tokenizer_table import Reference, TokenTable
 from maskwright.maskstore.vocabulary.tokenizer_values import (
+    BUILT_IN,
     as_object,
     check_id,
     encode_text,
     package_errors,
     parse_json,
 )
-from maskwright.maskstore.vocabulary.vocabulary import BUILT_IN
 
 #: What a folder is searched for, in this order. It is an error if a pattern fits several files.
 IN_FOLDER = ("tokenizer.json", "tekken*.json", "tokenizer.model", "*.model", "*.model.v*", "*.tiktoken")
@@ -33,7 +33,6 @@ MAX_BYTES = 128 << 20
 """The most bytes of a file that is read as a tokenizer's. The largest in use have some 35 MB."""
 
 Kind = Literal["tokenizer.json", "tekken", "ranks", "sentencepiece"]
-"""What a tokenizer file is."""
 
 _RANK_LINE = re.compile(rb"[A-Za-z0-9+/]+={0,2} [0-9]+\r?(\n|$)")
 
@@ -138,7 +137,7 @@ def found_file(source: str | os.PathLike[str]) -> Path:
 
 
 def content_of(data: bytes, where: str) -> tuple[Kind, Any]:
-    """The kind of a tokenizer file's content, and what it holds: JSON's values, or the bytes.
+    """What a tokenizer file is, told by its content; and JSON's values, or the bytes.
 
     Raises: VocabularyError for JSON that is no tokenizer's.
     """

@@ -18,6 +18,7 @@ from maskwright.analysis.arguments import a_type, as_integer, clip, need_type, p
 from maskwright.analysis.errors import VocabularyError
 from maskwright.analysis.kept import cached_property
 from maskwright.maskstore.vocabulary.sorted_texts import SortedTexts, flatten, sorted_texts
+from maskwright.maskstore.vocabulary.tokenizer_values import BUILT_IN as BUILT_IN
 from maskwright.maskstore.vocabulary.tokenizer_values import encode_text
 
 if TYPE_CHECKING:
@@ -27,17 +28,6 @@ LONGEST_TOKEN = 1 << 14
 """The most bytes that a token may have. The longest of real tokenizers have some hundreds."""
 
 _logger = logging.getLogger(__name__)
-
-#: Built-in name -> (package, file or folder inside it). The three Mistral vocabularies are files of
-#: the package mistral-common (Apache-2.0).
-BUILT_IN: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {
-        "mistral-7b-v0.1": ("mistral_common", "data/tokenizer.model.v1"),
-        "mistral-7b-v0.3": ("mistral_common", "data/mistral_instruct_tokenizer_240323.model.v3"),
-        "tekken": ("mistral_common", "data/tekken_240911.json"),
-        "python-tiny": ("maskwright.models", "python-tiny"),
-    }
-)
 
 
 @dataclass(frozen=True, repr=False)
