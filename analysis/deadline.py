@@ -146,6 +146,3 @@ def out_of_time(seconds: float, what: str) -> OutOfTimeError:
     return OutOfTimeError(
         f"{what} took more than {seconds:g} s of CPU time and was given up; ask for something smaller"
     )
-
-
-__all__ = ["HandedOver", "OutOfTimeError", "look", "look_at", "out_of_time", "time_limit"]

@@ -181,16 +181,3 @@ def _check_size(where: str, size: int, limit: int | None, what: str, error: type
     """Raises `error` for a size past the limit."""
     if limit is not None and size > limit:
         raise error(f"{where} is longer than {limit:,} bytes: it is not {what}")
-
-
-__all__ = [
-    "MAX_TEXT",
-    "absolute",
-    "declare_outputs",
-    "is_tensors",
-    "keeping_inputs",
-    "open_file",
-    "read_file_bytes",
-    "read_stream",
-    "refuse_output",
-]

@@ -6,7 +6,7 @@ recursion, since chains may be long.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from maskwright.analysis.deadline import look
@@ -32,6 +32,33 @@ def reachable(starts: Iterable[NodeT], successors: Callable[[NodeT], Iterable[No
                 seen.add(target)
                 found.append(target)
     return found
+
+
+def ways(starts: Iterable[NodeT], successors: Callable[[NodeT], Iterable[NodeT]]) -> dict[NodeT, NodeT]:
+    """For each node that is reached the one before it on a shortest way, the nearest first.
+
+    Before a start is the start itself. `way_to` reads what is returned.
+
+    >>> way_to(0, ways([2], [[1], [2], [1, 3], [0]].__getitem__))
+    [2, 3, 0]
+    """
+    before = {start: start for start in starts}
+    agenda = list(before)
+    for node in agenda:  # grows while it is read
+        look()
+        for target in successors(node):
+            if target not in before:
+                before[target] = node
+                agenda.append(target)
+    return before
+
+
+def way_to(node: NodeT, before: Mapping[NodeT, NodeT]) -> list[NodeT]:
+    """A shortest way to a node, both ends included. before : as `ways` returns it."""
+    way = [node]
+    while before[way[-1]] != way[-1]:
+        way.append(before[way[-1]])
+    return way[::-1]
 
 
 def shortest_texts(

@@ -13,7 +13,8 @@ from maskwright.analysis.regex.minimise import column_classes, distances
 def texts_of(dfa: Dfa, rng: random.Random, n: int, mean: int = 15) -> list[str]:
     """`n` texts that are accepted, of about `mean` bytes where the automaton allows that. It accepts one."""
     _, representatives = column_classes(dfa.next_state)
-    distance = distances(dfa.next_state[:, representatives], dfa.is_accepting)
+    of_state = distances(dfa.next_state[:, representatives].tolist(), dfa.is_accepting.tolist())
+    distance = np.array([of_state.get(state, -1) for state in range(dfa.n_states)])
     found = []
     for _ in range(n):
         state, text, wanted = 0, bytearray(), rng.randint(0, 2 * mean)

@@ -15,10 +15,11 @@ from lark.grammar import Terminal as LarkTerminal
 from lark.parsers.lalr_analysis import LALR_Analyzer
 
 from maskwright.analysis.grammar import Grammar, reduce
+from maskwright.analysis.grammar.grammar import Conflicts
 from maskwright.analysis.lr.automaton import build_automaton
 from maskwright.analysis.lr.encoding import ACCEPT, LrTables
 from maskwright.analysis.lr.lookaheads import lookaheads
-from maskwright.analysis.lr.tables import Policy, tables_of
+from maskwright.analysis.lr.tables import tables_of
 
 Item: TypeAlias = tuple[int, int]  # rule, dot; the root rule's number is -1
 Item1: TypeAlias = tuple[int, int, int]  # with a look-ahead
@@ -35,7 +36,7 @@ class Machine:
     reductions: Mapping[object, Mapping[int, set[int]]]
 
 
-def unchecked_tables(grammar: Grammar, conflicts: Policy = "all") -> LrTables:
+def unchecked_tables(grammar: Grammar, conflicts: Conflicts = "all") -> LrTables:
     """`build_lr_tables`, for grammars that it refuses as well."""
     automaton = build_automaton(reduce(grammar))
     return tables_of(automaton, lookaheads(automaton), conflicts)

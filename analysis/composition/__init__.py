@@ -10,14 +10,12 @@ from maskwright.analysis.composition.compose import (
     InJsonString,
     Inner,
     Part,
-    SpecialToken,
-    TokenSet,
     compose,
     in_json_string,
     read_composition,
-    special_token,
 )
 from maskwright.analysis.composition.structural_tags import read_structural_tag
+from maskwright.analysis.composition.token_parts import SpecialToken, TokenSet, special_token
 from maskwright.analysis.composition.tools import read_tools
 
 __all__ = [

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from maskwright.analysis.arguments import a_type, clip
 from maskwright.analysis.composition.directives import Directive, directive_end, read_directives
-from maskwright.analysis.composition.token_parts import AtMostTokens, SpecialToken, TokenParts, TokenSet, special_token
+from maskwright.analysis.composition.token_parts import AtMostTokens, TokenParts, special_token
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, SchemaError, UnusedPartError
 from maskwright.analysis.fronts import read_grammar
 from maskwright.analysis.grammar.grammar import Grammar
@@ -300,6 +300,7 @@ def _host(found: Source, text: str, parts: list[str], name: str | None) -> Gramm
         name=name or found.name,
         start=found.start,
         lexing=found.lexing,
+        soft=found.soft,
         folder=found.folder,
         display=found.display,
         parts=parts,
@@ -340,17 +341,7 @@ def _language(one: Directive, folder: Path | None, paths: bool) -> Any:
 
 def _in_grammar(host: str | os.PathLike[str], parts: list[Part], name: str | None) -> Composition:
     source = find_source(host)
-    grammar = parse_grammar(
-        source.text,
-        name=name or source.name,
-        start=source.start,
-        lexing=source.lexing,
-        soft=source.soft,
-        folder=source.folder,
-        display=source.display,
-        parts=[part.name for part in parts],
-    )
-    return _of_grammar(grammar, parts)
+    return _of_grammar(_host(source, source.text, [part.name for part in parts], name), parts)
 
 
 def _of_grammar(grammar: Grammar, parts: list[Part]) -> Composition:
@@ -429,18 +420,3 @@ def _check_string(schema: Any, pointer: str) -> None:
             "it in the part",
             pointer,
         )
-
-
-__all__ = [
-    "Composition",
-    "InJsonString",
-    "Inner",
-    "Part",
-    "SpecialToken",
-    "TokenSet",
-    "as_part",
-    "compose",
-    "in_json_string",
-    "read_composition",
-    "special_token",
-]

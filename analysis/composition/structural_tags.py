@@ -39,30 +39,6 @@ MOST_TEXT = 2_000
 """BOUND: the characters that `max_chars` may allow."""
 MOST_REPEATS = 20_000
 """BOUND: the times that `repeat` may ask for; a second each to compile so many."""
-MEMBERS = {
-    "const_string": ("value",),
-    "json_schema": ("json_schema", "style", "any_order", "max_whitespace_cnt", "excludes"),
-    "qwen_xml_parameter": ("json_schema",),
-    "any_text": ("excludes", "max_tokens", "max_chars"),
-    "grammar": ("grammar", "syntax"),
-    "regex": ("pattern",),
-    "token": ("token",),
-    "exclude_token": ("exclude_tokens",),
-    "any_tokens": ("exclude_tokens", "max_tokens"),
-    "sequence": ("elements",),
-    "or": ("elements",),
-    "tag": ("begin", "content", "end"),
-    "triggered_tags": ("triggers", "tags", "at_least_one", "stop_after_first", "excludes"),
-    "token_triggered_tags": ("trigger_tokens", "tags", "exclude_tokens", "at_least_one", "stop_after_first"),
-    "tags_with_separator": ("tags", "separator", "at_least_one", "stop_after_first"),
-    "dispatch": ("rules", "loop", "excludes"),
-    "token_dispatch": ("rules", "loop", "exclude_tokens"),
-    "optional": ("content",),
-    "plus": ("content",),
-    "star": ("content",),
-    "repeat": ("min", "max", "content"),
-}
-"""The members of each format besides its type. Others are refused: one may be misspelled."""
 
 
 class Ends(NamedTuple):
@@ -181,29 +157,6 @@ class FormatReader:
     def __init__(self, host: HostRules, style: Style, additional: bool) -> None:
         self._host, self._style, self._additional = host, style, additional
         self._depth = 0
-        self._readers: dict[str, Callable[..., Body]] = {
-            "const_string": self._constant,
-            "json_schema": self._json,
-            "qwen_xml_parameter": self._qwen,
-            "any_text": self._any_text,
-            "grammar": self._grammar,
-            "regex": self._regex,
-            "token": self._token,
-            "exclude_token": self._exclude_token,
-            "any_tokens": self._any_tokens,
-            "sequence": self._sequence,
-            "or": self._or,
-            "tag": self._tag,
-            "triggered_tags": self._triggered,
-            "token_triggered_tags": self._token_triggered,
-            "tags_with_separator": self._separated,
-            "dispatch": self._dispatch,
-            "token_dispatch": self._token_dispatch,
-            "optional": partial(self._repeated, least=0, most=1),
-            "plus": partial(self._repeated, least=1, most=-1),
-            "star": partial(self._repeated, least=0, most=-1),
-            "repeat": self._repeat,
-        }
 
     def read(self, form: Any, where: str, ends: Ends = _NO_ENDS, behind: Body = ()) -> Body:
         """The expression of a format, or of a language that was read already (which no JSON says).
@@ -217,9 +170,9 @@ class FormatReader:
         if not isinstance(form, Mapping) or not isinstance(form.get("type"), str):
             raise GrammarError(f"structural tag, {where}: {clip(form)} is no format; expected an object with a type")
         kind = form["type"]
-        if kind not in self._readers:
+        if kind not in _FORMATS:
             raise GrammarError(
-                f"structural tag, {where}: no format has the type {clip(kind)}; known: {', '.join(self._readers)}"
+                f"structural tag, {where}: no format has the type {clip(kind)}; known: {', '.join(_FORMATS)}"
             )
         _check_members(form, kind, where)
         if self._depth >= DEEPEST:
@@ -227,9 +180,8 @@ class FormatReader:
         self._depth += 1
         self._host.where = where
         is_xml = kind == "qwen_xml_parameter" or (kind == "json_schema" and form.get("style", "json") != "json")
-        reader = partial(self._readers[kind], behind=behind) if is_xml else self._readers[kind]
         try:
-            found = reader(form, where, ends)
+            found = _FORMATS[kind][0](self, form, where, ends, **({"behind": behind} if is_xml else {}))
         except MaskwrightError as error:
             if str(error).startswith("structural tag"):
                 raise
@@ -428,11 +380,44 @@ class FormatReader:
         return (tag if at_least_one else ()) + free + self._host.repeated(tag + free, 0)
 
 
+_FORMATS: Mapping[str, tuple[Callable[..., Body], tuple[str, ...]]] = {
+    "const_string": (FormatReader._constant, ("value",)),
+    "json_schema": (FormatReader._json, ("json_schema", "style", "any_order", "max_whitespace_cnt", "excludes")),
+    "qwen_xml_parameter": (FormatReader._qwen, ("json_schema",)),
+    "any_text": (FormatReader._any_text, ("excludes", "max_tokens", "max_chars")),
+    "grammar": (FormatReader._grammar, ("grammar", "syntax")),
+    "regex": (FormatReader._regex, ("pattern",)),
+    "token": (FormatReader._token, ("token",)),
+    "exclude_token": (FormatReader._exclude_token, ("exclude_tokens",)),
+    "any_tokens": (FormatReader._any_tokens, ("exclude_tokens", "max_tokens")),
+    "sequence": (FormatReader._sequence, ("elements",)),
+    "or": (FormatReader._or, ("elements",)),
+    "tag": (FormatReader._tag, ("begin", "content", "end")),
+    "triggered_tags": (FormatReader._triggered, ("triggers", "tags", "at_least_one", "stop_after_first", "excludes")),
+    "token_triggered_tags": (
+        FormatReader._token_triggered,
+        ("trigger_tokens", "tags", "exclude_tokens", "at_least_one", "stop_after_first"),
+    ),
+    "tags_with_separator": (FormatReader._separated, ("tags", "separator", "at_least_one", "stop_after_first")),
+    "dispatch": (FormatReader._dispatch, ("rules", "loop", "excludes")),
+    "token_dispatch": (FormatReader._token_dispatch, ("rules", "loop", "exclude_tokens")),
+    "optional": (partial(FormatReader._repeated, least=0, most=1), ("content",)),
+    "plus": (partial(FormatReader._repeated, least=1, most=-1), ("content",)),
+    "star": (partial(FormatReader._repeated, least=0, most=-1), ("content",)),
+    "repeat": (FormatReader._repeat, ("min", "max", "content")),
+}
+"""What reads each format, and its members besides its type.
+
+Others are refused: one may be misspelled.
+"""
+
+
 def _check_members(form: Mapping[str, Any], kind: str, where: str) -> None:
-    unknown = sorted(str(name) for name in form if name not in ("type", *MEMBERS[kind]))
+    members = _FORMATS[kind][1]
+    unknown = sorted(str(name) for name in form if name not in ("type", *members))
     if unknown:
         raise GrammarError(
-            f"structural tag, {where}: {kind} has no member {clip(unknown[0])}; known: {', '.join(MEMBERS[kind])}"
+            f"structural tag, {where}: {kind} has no member {clip(unknown[0])}; known: {', '.join(members)}"
         )
 
 

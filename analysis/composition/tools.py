@@ -228,6 +228,3 @@ def _listed(tools: Any) -> list[Any]:
     if all(isinstance(tool, str) for tool in tools):
         raise GrammarError(f"the tools are texts; expected objects{meant(tools, 'read_tools')}")
     return list(tools)
-
-
-__all__ = ["read_tools"]

@@ -8,9 +8,8 @@ Source: Hopcroft, Motwani, Ullman, Introduction to Automata Theory, section 3.2.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from itertools import pairwise
-
-import numpy as np
 
 from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import LimitError
@@ -28,10 +27,10 @@ from maskwright.analysis.kept import Kept
 from maskwright.analysis.lexing.messages import excerpt, naming
 from maskwright.analysis.lexing.terminals import compile_pattern
 from maskwright.analysis.regex.charset import EVERYTHING, LAST
-from maskwright.analysis.regex.determinise import ClassDfa, determinise
+from maskwright.analysis.regex.determinise import determinise
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.regex.parse import parse
-from maskwright.analysis.regex.positions import is_plain
+from maskwright.analysis.regex.positions import ClassRows, is_plain
 from maskwright.analysis.regex.rewrite import resolve
 from maskwright.analysis.regex.spell import spell
 
@@ -90,16 +89,16 @@ def from_pattern(pattern: str, flags: str = "") -> Expr:
         plain = from_tree(tree)
         if plain is not None:
             return plain
-        return _product(determinise(tree, MAX_STATES), _determinised(repetition(characters(EVERYTHING), 0, None)))
+        return _product(determinise(tree, MAX_STATES)[0], _determinised(repetition(characters(EVERYTHING), 0, None)))
 
 
-def _determinised(expr: Expr) -> ClassDfa:
-    return determinise(resolve(parse(str(expr.pattern)), MAX_STATES), MAX_STATES)
+def _determinised(expr: Expr) -> ClassRows:
+    return determinise(resolve(parse(str(expr.pattern)), MAX_STATES), MAX_STATES)[0]
 
 
-def _product(first: ClassDfa, second: ClassDfa, is_difference: bool = False) -> Expr:
+def _product(first: ClassRows, second: ClassRows, is_difference: bool = False) -> Expr:
     """The texts that both automata accept, or the first but not the second."""
-    bounds = sorted({*first.bounds.tolist(), *second.bounds.tolist()})
+    bounds = sorted({*first.bounds, *second.bounds})
     spans: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for low, after in pairwise([*bounds, LAST + 1]):
         column = _column(first, low), _column(second, low)
@@ -114,7 +113,7 @@ def _product(first: ClassDfa, second: ClassDfa, is_difference: bool = False) -> 
         look()
         row: dict[int, list[tuple[int, int]]] = {}
         for (c, d), pairs in spans.items():
-            target = int(first.next_state[one, c]), int(second.next_state[other, d]) if other >= 0 else -1
+            target = first.rows[one][c], second.rows[other][d] if other >= 0 else -1
             if target[0] < 0 or (target[1] < 0 and not is_difference):
                 continue
             if target not in number:
@@ -122,15 +121,15 @@ def _product(first: ClassDfa, second: ClassDfa, is_difference: bool = False) -> 
                 agenda.append(target)
             row.setdefault(number[target], []).extend(pairs)
         edges.append(row)
-        accepts = other >= 0 and bool(second.is_accepting[other])
-        accepting.append(bool(first.is_accepting[one]) and accepts != is_difference)
+        accepts = other >= 0 and second.is_accepting[other]
+        accepting.append(first.is_accepting[one] and accepts != is_difference)
         if len(number) > MAX_STATES:
             raise LimitError(f"the automaton of & and ~ has more than {MAX_STATES} states; make its patterns smaller")
     return eliminated([{to: characters(pairs) for to, pairs in row.items()} for row in edges], accepting)
 
 
-def _column(dfa: ClassDfa, code: int) -> int:
-    return int(dfa.class_of[int(np.searchsorted(dfa.bounds, code, side="right")) - 1])
+def _column(dfa: ClassRows, code: int) -> int:
+    return dfa.class_of[bisect_right(dfa.bounds, code) - 1]
 
 
 def eliminated(edges: list[dict[int, Expr]], accepting: list[bool]) -> Expr:

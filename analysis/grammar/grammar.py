@@ -379,21 +379,13 @@ class Grammar:
             parts = {key: data[key] for key in _KEYS}
         except KeyError as error:
             raise GrammarError(f"not a grammar written by maskwright: it has no {error}") from error
-        lexing = typed(parts["lexing"], str, "lexing")
-        if lexing not in get_args(Lexing):
-            raise GrammarError(f"not a grammar written by maskwright: lexing is {lexing!r}")
-        conflicts = typed(parts["conflicts"], str, "conflicts")
-        if conflicts not in get_args(Conflicts):
-            raise GrammarError(f"not a grammar written by maskwright: conflicts is {conflicts!r}")
-        reserved = typed(data.get("reserved", _unsaid_reserved(lexing)), str, "reserved")
-        if reserved not in get_args(Reserved):
-            raise GrammarError(f"not a grammar written by maskwright: reserved is {reserved!r}")
+        lexing = _choice(parts["lexing"], Lexing, "lexing")
         rules = [_items(rule, int, "a rule") for rule in _items(parts["rules"], list, "rules")]
         if not all(rules):
             raise GrammarError("not a grammar written by maskwright: a rule has no left side")
         return cls(
             name=typed(parts["name"], str, "name"),
-            lexing=cast(Lexing, lexing),
+            lexing=lexing,
             text=typed(parts["text"], str, "text"),
             start=typed(parts["start"], int, "start"),
             terminals=tuple(map(Terminal.from_list, _items(parts["terminals"], list, "terminals"))),
@@ -402,9 +394,9 @@ class Grammar:
             ignored=frozenset(_items(parts["ignored"], int, "ignored")),
             layout=None if parts["layout"] is None else _layout(typed(parts["layout"], dict, "layout")),
             unused_terminals=_items(parts["unused_terminals"], str, "unused_terminals"),
-            conflicts=cast(Conflicts, conflicts),
+            conflicts=_choice(parts["conflicts"], Conflicts, "conflicts"),
             verbatim=frozenset(_items(data.get("verbatim", []), int, "verbatim")),
-            reserved=cast(Reserved, reserved),
+            reserved=_choice(data.get("reserved", _unsaid_reserved(lexing)), Reserved, "reserved"),
         )
 
     @cached_property
@@ -448,6 +440,13 @@ def _unsaid_reserved(lexing: str) -> str:
     Grammars written before this option reserve all literals under contextual lexing.
     """
     return "all" if lexing == "contextual" else "none"
+
+
+def _choice(value: object, choices: Any, what: str) -> Any:
+    """The value, if it is one of a Literal's choices."""
+    if typed(value, str, what) not in get_args(choices):
+        raise GrammarError(f"not a grammar written by maskwright: {what} is {value!r}")
+    return value
 
 
 def _items(value: object, kind: type[_T], what: str) -> tuple[_T, ...]:

@@ -36,6 +36,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -58,6 +60,9 @@ MAX_LENGTH = _kernels.MAX_LENGTH
 
 Longer sequences are judged by their parts, see `Deciders.judge`.
 """
+
+Tree: TypeAlias = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int32]]
+"""Sequences as a tree of suffixes, see `_suffix_tree`."""
 
 _CHUNK = 4096
 """The queries that are judged in one call, with one scratch space."""
@@ -171,10 +176,20 @@ class Deciders:
         # sorting by the reversed sequence puts a suffix tree into depth-first order
         short.sort(key=lambda number: queries[number].sequence[::-1])
         for begin in range(0, len(short), _CHUNK):
-            self._judge_chunk(queries, short[begin : begin + _CHUNK], verdicts)
+            chunk = short[begin : begin + _CHUNK]
+            order, tree, levels = self._tree([queries[number] for number in chunk])
+            found = np.zeros(len(chunk), np.int8)
+            _kernels.judge_tree(self.table, levels, *tree, found, *self._new_scratch())
+            verdicts[np.array(chunk, np.int64)[order]] = found
             if progress is not None:
-                progress(len(short[begin : begin + _CHUNK]))
+                progress(len(chunk))
         return verdicts
+
+    def _tree(self, queries: Sequence[Query]) -> tuple[npt.NDArray[np.int64], Tree, _kernels.Levels]:
+        """The order of queries in a tree of their suffixes, the tree, and room for its levels."""
+        order = sorted(range(len(queries)), key=lambda number: queries[number].sequence[::-1])
+        tree = _suffix_tree([queries[number] for number in order])
+        return np.array(order, np.int64), tree, self._new_levels(int(tree[0].max(initial=1)))
 
     @cached_property
     def pairs(self) -> npt.NDArray[np.int8]:
@@ -200,14 +215,6 @@ class Deciders:
         table.flags.writeable = False
         return table
 
-    def _judge_chunk(self, queries: Sequence[Query], numbers: Sequence[int], verdicts: npt.NDArray[np.int8]) -> None:
-        found = np.zeros(len(numbers), np.int8)
-        tree = _suffix_tree([queries[number] for number in numbers])
-        slots, stamps, stack = self._new_scratch()
-        levels = self._new_levels(int(tree[0].max(initial=1)))
-        _kernels.judge_tree(self.table, levels, *tree, found, slots, stamps, stack)
-        verdicts[np.array(numbers, np.int64)] = found
-
     def signatures(
         self, queries: Sequence[Query], pool: Sequence[int], paths: npt.NDArray[np.int32]
     ) -> npt.NDArray[np.uint64]:
@@ -225,14 +232,12 @@ class Deciders:
 
         Cost: O(distinct suffixes * size of the grammar + queries * n_paths * depth).
         """
-        order = sorted(range(len(queries)), key=lambda number: queries[number].sequence[::-1])
+        order, tree, levels = self._tree(queries)
         found = np.zeros((len(queries), -(-paths.shape[1] // 64)), np.uint64)
-        tree = _suffix_tree([queries[number] for number in order])
-        levels = self._new_levels(int(tree[0].max(initial=1)))
-        pools = np.array([pool[number] for number in order], np.int32)
+        pools = np.array(pool, np.int32)[order]
         _kernels.sign_tree(self.table, levels, *tree, pools, paths, found)
         signatures = np.empty_like(found)
-        signatures[np.array(order, np.int64)] = found
+        signatures[order] = found
         return signatures
 
     def witness_paths(self, queries: Sequence[Query]) -> npt.NDArray[np.int32]:
@@ -243,15 +248,13 @@ class Deciders:
         Returns (n_queries, depth) int32; each path as the items after the occurrences passed, then
         -1. All -1 where the sequence is never legal, or the path found is longer than _PATH_DEPTH.
         """
-        order = sorted(range(len(queries)), key=lambda number: queries[number].sequence[::-1])
-        tree = _suffix_tree([queries[number] for number in order])
-        levels = self._new_levels(int(tree[0].max(initial=1)))
+        order, tree, levels = self._tree(queries)
         found = np.full((len(queries), _PATH_DEPTH), -1, np.int32)
         lengths = np.zeros(len(queries), np.int32)
         _kernels.witness_tree(self.table, levels, *tree, self._shortest_paths, found, lengths)
         found[lengths < 0] = -1
         paths = np.empty_like(found)
-        paths[np.array(order, np.int64)] = found
+        paths[order] = found
         return paths[:, : max(1, int(lengths.max(initial=1)))]
 
     @cached_property
@@ -353,7 +356,7 @@ class Prover:
         self.table = deciders.table
         self._slots, self._stamps, self._stack = deciders._new_scratch()
         self._stamp = 0
-        self._levels: dict[TerminalSequence, _kernels.Levels] = {}
+        self.levels = cache(deciders.levels)
 
     def implies(self, left: int, premise: TerminalSequence, conclusion: TerminalSequence) -> bool:
         """Every derivation path from the symbol `left` that accepts `premise` accepts `conclusion`.
@@ -411,12 +414,6 @@ class Prover:
         befores = np.flatnonzero(holds.can_follow[len(premise), : self.table.sizes[0]])
         return all(self.implies(int(terminal), premise, conclusion) for terminal in befores)
 
-    def levels(self, sequence: TerminalSequence) -> _kernels.Levels:
-        """`Deciders.levels`, computed once for each sequence. Raises as `Deciders.levels`."""
-        if sequence not in self._levels:
-            self._levels[sequence] = self._deciders.levels(sequence)
-        return self._levels[sequence]
-
     def is_jointly_legal(self, left: int, first: TerminalSequence, second: TerminalSequence) -> bool:
         """The same derivation paths from the symbol `left` accept the two sequences.
 
@@ -425,9 +422,7 @@ class Prover:
         return first == second or (self.implies(left, first, second) and self.implies(left, second, first))
 
 
-def _suffix_tree(
-    queries: Sequence[Query],
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+def _suffix_tree(queries: Sequence[Query]) -> Tree:
     """The queries' sequences as a tree of suffixes in depth-first order, for `_kernels.judge_tree`.
 
     queries : sorted by their reversed sequences, so that queries of one sequence are neighbours.

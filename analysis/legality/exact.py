@@ -50,7 +50,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import LimitError, MaskwrightError
-from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.grammar.grammar import Conflicts, Grammar
 from maskwright.analysis.kept import cached_property
 from maskwright.analysis.legality import _exact_kernels as kernels
 from maskwright.analysis.legality.certificate import (
@@ -68,7 +68,7 @@ from maskwright.analysis.legality.certificate import (
 from maskwright.analysis.legality.verdict import START, TerminalSequence
 from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.encoding import LrTables
-from maskwright.analysis.lr.tables import Policy, build_lr_tables
+from maskwright.analysis.lr.tables import build_lr_tables
 from maskwright.analysis.lr.yields import Yields
 
 Case: TypeAlias = tuple[AnyContext, TerminalSequence] | tuple[AnyContext, TerminalSequence, TerminalSequence]
@@ -124,7 +124,7 @@ class ExactDeciders:
     nonterminals is 2**20 or more.
     """
 
-    def __init__(self, grammar: Grammar, conflicts: Policy = "all") -> None:
+    def __init__(self, grammar: Grammar, conflicts: Conflicts = "all") -> None:
         self.grammar = parsed_grammar(grammar, conflicts)
         self.tables: LrTables = build_lr_tables(grammar, conflicts)
         tables = self.tables
@@ -132,15 +132,7 @@ class ExactDeciders:
             raise LimitError(
                 f"grammar {grammar.name} has a rule of {1 << kernels.FIELD_BITS} or more symbols, or as many nonterminals"
             )
-        self._tables = kernels.Tables(
-            action=tables.action,
-            goto=tables.goto,
-            alternatives=tables.alternatives,
-            rule_lhs=tables.rule_lhs,
-            rule_length=tables.rule_length,
-            predecessor_start=tables.predecessor_start,
-            predecessors=tables.predecessors,
-        )
+        self._tables = kernels.Tables(*(getattr(tables, name) for name in kernels.Tables._fields))
         self._columns: list[int] = tables.terminal_column.tolist()
 
     def never_legal(self, context: AnyContext, sequence: TerminalSequence) -> ExactVerdict:
@@ -196,14 +188,14 @@ class ExactDeciders:
 
         Returns (n_cases,) bool. There are no certificates.
 
-        Raises: MaskwrightError for an unknown kind, a case with a wrong number of members, and a
-        terminal or an LR state that does not exist. LimitError as `decide`, but not for witnesses.
+        Raises: MaskwrightError for a terminal or an LR state that does not exist. LimitError as
+        `decide`, but not for witnesses.
 
         Cost: as `decide`, 5 to 100 us a case for python.lark (reports/bench/exact_deciders.py).
         """
         holds = np.zeros(len(cases), np.bool_)
         for begin in range(0, len(cases), _CHUNK):
-            claims = [_claim(kind, case) for case in cases[begin : begin + _CHUNK]]
+            claims = [Claim(kind, case[0], tuple(case[1:])) for case in cases[begin : begin + _CHUNK]]
             _, found = self._explore(claims, 1)
             holds[begin : begin + len(claims)] = found[:, 1] == 0
             if progress is not None:
@@ -386,20 +378,6 @@ class ExactDeciders:
                 if found[target] == -2:
                     heapq.heappush(agenda, (length + cost[target], height + 1, target, state))
         return found
-
-
-def _claim(kind: Kind, case: Case) -> Claim:
-    """The claim of a case.
-
-    Raises MaskwrightError for an unknown kind, and a case with a wrong number of members.
-    """
-    if kind not in ("never", "always", "jointly"):
-        raise MaskwrightError(f"kind is {kind!r}; expected never, always or jointly")
-    if len(case) != (3 if kind == "jointly" else 2):
-        raise MaskwrightError(
-            f"a case of kind {kind} has {len(case)} members; expected {3 if kind == 'jointly' else 2}"
-        )
-    return Claim(kind, case[0], tuple(case[1:]))
 
 
 def _new_scratch(room: int, wanted: int) -> kernels.Scratch:

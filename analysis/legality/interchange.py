@@ -13,6 +13,7 @@ from __future__ import annotations
 from maskwright.analysis.arguments import as_boolean
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.normalise import inline_unit_only, normalise, reduce
+from maskwright.analysis.graphs import components
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar
 from maskwright.analysis.nesting import on_own_stack
 
@@ -41,15 +42,17 @@ def interchange_classes(grammar: GrammarSource, *, rewrite: bool = False) -> Cla
     """
     rewrite = as_boolean("rewrite", rewrite)
     grammar = as_grammar(grammar)
-    union = _Union(grammar.n_terminals)
+    alike: list[list[int]] = [[] for _ in range(grammar.n_terminals)]
     forms = [reduce(grammar)]
     if rewrite:
         forms += [inline_unit_only(grammar), inline_unit_only(normalise(grammar))]
     for form in forms:
         for members in _same_occurrences(form).values():
             for other in members[1:]:
-                union.join(members[0], other)
-    return union.classes()
+                alike[members[0]].append(other)
+                alike[other].append(members[0])
+    # interchange is an equivalence, so proofs on different rules add up
+    return tuple(sorted(tuple(sorted(members)) for members in components(alike) if len(members) > 1))
 
 
 def _same_occurrences(grammar: Grammar) -> dict[frozenset[tuple[int, tuple[int, ...], tuple[int, ...]]], list[int]]:
@@ -74,31 +77,6 @@ def _same_occurrences(grammar: Grammar) -> dict[frozenset[tuple[int, tuple[int, 
     for symbol in sorted(occurrences):
         by_occurrences.setdefault(frozenset(occurrences[symbol]), []).append(symbol)
     return by_occurrences
-
-
-class _Union:
-    """Union-find over terminals.
-
-    Interchange is an equivalence, so proofs on different rules add up.
-    """
-
-    def __init__(self, n: int) -> None:
-        self.parent = list(range(n))
-
-    def find(self, i: int) -> int:
-        while self.parent[i] != i:
-            i = self.parent[i]
-        return i
-
-    def join(self, i: int, j: int) -> None:
-        low, high = sorted((self.find(i), self.find(j)))
-        self.parent[high] = low
-
-    def classes(self) -> Classes:
-        members: dict[int, list[int]] = {}
-        for i in range(len(self.parent)):
-            members.setdefault(self.find(i), []).append(i)
-        return tuple(tuple(group) for group in members.values() if len(group) > 1)
 
 
 def representatives(n_terminals: int, classes: Classes) -> list[int]:

@@ -6,6 +6,7 @@ The states are those of the union automaton of a lexer's modes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence, Set
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -120,6 +121,7 @@ class Lexemes:
     after_class : (n_states, n_classes) int32; for each state the next state by byte class, -1 for
         none. next_by_class : the same as lists.
     reads_on : for each state whether any byte leads on.
+    starts_after, reachable : `_starts_after` and `_reachable`, each answer of which is kept.
     automata : of the terminals' lexemes; by default as `compile_lexemes`.
 
     Raises: as `build_transducer`.
@@ -161,11 +163,11 @@ class Lexemes:
         self.reads_on: list[bool] = np.any(self.after_class >= 0, axis=1).tolist()
         wins = [1 << winner if winner >= 0 else 0 for winner in self.winner]
         self.live = [members(found) for found in unions([list(set(row) - {-1}) for row in self.next_by_class], wins)]
-        self._starts: dict[tuple[int, ...], list[int]] = {}
-        self._reached: dict[int, set[int]] = {}
+        self.starts_after = cache(self._starts_after)
+        self.reachable = cache(self._reachable)
         self._survives: dict[tuple[int, int, int], bool] = {}
         self._pairs = _no_pairs(FIRST_PAIRS)
-        self._first_after: dict[int, tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]] = {}
+        self._may_follow_at = cache(self._find_may_follow_at)
 
     def after(self, state: int, byte: int) -> int:
         """The union automaton's state after a byte, -1 for none."""
@@ -216,12 +218,10 @@ class Lexemes:
                     found.add(begun)
         return found
 
-    def reachable(self, start: int) -> set[int]:
+    def _reachable(self, start: int) -> set[int]:
         """The union automaton's states that are one byte or more into a lexeme from `start`."""
-        if start not in self._reached:
-            rows = self.next_by_class
-            self._reached[start] = set(reachable(set(rows[start]) - {-1}, lambda state: set(rows[state]) - {-1}))
-        return self._reached[start]
+        rows = self.next_by_class
+        return set(reachable(set(rows[start]) - {-1}, lambda state: set(rows[state]) - {-1}))
 
     def emitted(self, winner: int) -> tuple[int, ...]:
         """What a lexeme of `winner` emits at its end: (winner,), or () if it is ignored."""
@@ -258,13 +258,10 @@ class Lexemes:
             found += [(start, False) for start in self.starts_after(accepting)]
         return found
 
-    def starts_after(self, terminals: Sequence[int]) -> list[int]:
+    def _starts_after(self, terminals: tuple[int, ...]) -> list[int]:
         """The states in which a lexeme may begin directly after one of `terminals`, by mode."""
-        key = tuple(terminals)
-        if key not in self._starts:
-            modes: npt.NDArray[np.bool_] = np.asarray(self._may_follow[list(key)].any(axis=0))
-            self._starts[key] = [start for mode, start in enumerate(self.union.starts) if modes[mode]]
-        return self._starts[key]
+        modes = np.flatnonzero(self._may_follow[list(terminals)].any(axis=0))
+        return [self.union.starts[mode] for mode in modes.tolist()]
 
     def can_survive(self, winner: int, under_way: int, state: int, is_first: bool) -> bool:
         """Whether some bytes make the lexeme under way fail while another reading survives them.
@@ -320,16 +317,10 @@ class Lexemes:
         """For each state the terminals that can win there or later: (n_states, n_terminals)."""
         return _flags(self.live, self.grammar.n_terminals)
 
-    def _may_follow_at(self, winner: int) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    def _find_may_follow_at(self, winner: int) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
         """For each state whether a terminal behind `winner` can end there, and there or later."""
-        found = self._first_after.get(winner)
-        if found is None:
-            may = np.array([self.follows(winner, terminal) for terminal in range(self.grammar.n_terminals)])
-            found = self._first_after[winner] = (
-                (self._ends_here & may).any(axis=1),
-                (self._is_live & may).any(axis=1),
-            )
-        return found
+        may = np.array([self.follows(winner, terminal) for terminal in range(self.grammar.n_terminals)])
+        return (self._ends_here & may).any(axis=1), (self._is_live & may).any(axis=1)
 
 
 def _no_pairs(capacity: int) -> kernels.Pairs:

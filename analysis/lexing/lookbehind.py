@@ -8,8 +8,9 @@ behind an ``a``.
 from __future__ import annotations
 
 from maskwright.analysis.grammar.grammar import Terminal
+from maskwright.analysis.regex.bounds import least
 from maskwright.analysis.regex.parse import parse
-from maskwright.analysis.regex.tree import Atomic, Chars, Choice, Look, Node, Repeat, Sequence, children
+from maskwright.analysis.regex.tree import Chars, Choice, Look, Node, Repeat, Sequence, children
 
 
 def lookbehind_before_start(terminal: Terminal) -> tuple[str, ...]:
@@ -27,33 +28,20 @@ def lookbehind_before_start(terminal: Terminal) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _walk(node: Node, consumed: int, found: dict[str, None]) -> int:
+def _walk(node: Node, consumed: int, found: dict[str, None]) -> None:
     """Notes in `found` the look-behinds that reach further back than the characters consumed.
 
-    consumed : the least number of characters before the node. Returns that number after the node.
+    consumed : the least number of characters before the node.
     """
-    match node:
-        case Chars():
-            return consumed + 1
-        case Sequence(parts):
-            for part in parts:
-                consumed = _walk(part, consumed, found)
-            return consumed
-        case Choice(options):
-            return min((_walk(option, consumed, found) for option in options), default=consumed)
-        case Repeat(body=body, least=least):
-            after = _walk(body, consumed, found)
-            return consumed + least * (after - consumed)
-        case Atomic(body=body):
-            return _walk(body, consumed, found)
-        case Look(body=body, ahead=ahead, source=source):
-            if ahead:
-                _walk(body, consumed, found)
-                return consumed
-            widest = _most(body)
-            if source is not None and (widest is None or widest > consumed):
-                found[source.text] = None
-            return consumed
+    if isinstance(node, Look) and not node.ahead:
+        widest = _most(node.body)
+        if node.source is not None and (widest is None or widest > consumed):
+            found[node.source.text] = None
+        return
+    for child in children(node):
+        _walk(child, consumed, found)
+        if isinstance(node, Sequence):
+            consumed += least(child).length
 
 
 def _most(node: Node) -> int | None:

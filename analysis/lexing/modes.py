@@ -48,7 +48,7 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa, build_union_dfa
 from maskwright.analysis.lexing.terminals import compile_terminals
 from maskwright.analysis.marks import PART_FLAGS
-from maskwright.analysis.regex.minimise import numbered_rows
+from maskwright.analysis.regex.minimise import sorted_rows
 
 MODE_LIMIT = 256
 """The most modes of a grammar."""
@@ -103,11 +103,12 @@ def lexing_modes(
         always = _silent(grammar) | (_reserved(grammar) & common) | {t for t in common if t not in in_rules} | marks
     refused = sorted(t for t in common - _silent(grammar) if terminal_column[t] < 0)
     lexable = np.array([t for t in sorted(every) if terminal_column[t] >= 0], np.int64)
-    taken_rows, row_of_state = _distinct_rows(acceptable[:, terminal_column[lexable]])
+    flags = acceptable[:, terminal_column[lexable]]
+    row_of_state, first = sorted_rows(np.packbits(flags, axis=1))
     verbatim_sets: dict[frozenset[int], frozenset[int]] = {}
     sets: dict[frozenset[int], frozenset[int]] = {}
     set_of_row: list[frozenset[int]] = []
-    for row in taken_rows:
+    for row in flags[first]:
         taken = frozenset(lexable[row].tolist())
         if taken & grammar.verbatim:
             competing = _with_beyond(_verbatim_set(grammar, taken, refused, begins), beyond)
@@ -140,20 +141,6 @@ def _too_many_modes(grammar: Grammar) -> LimitError:
         f"grammar {grammar.name}: {grammar.lexing} lexing has more than {MODE_LIMIT} different sets of competing terminals, "
         f"which is the limit{advice}"
     )
-
-
-def _distinct_rows(flags: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.intp]]:
-    """The distinct rows, ascending, and the number of each row among them.
-
-    PERF: ``np.unique(flags, axis=0)`` gives the same but compares rows flag by flag. For many wide
-        rows it takes minutes, during which Ctrl-C has no effect.
-    """
-    numbers, first = numbered_rows(np.packbits(flags, axis=1))
-    keys = [np.packbits(flags[row]).tobytes() for row in first.tolist()]
-    order = np.array(sorted(range(len(keys)), key=keys.__getitem__), np.intp)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    return flags[first[order]], rank[numbers]
 
 
 def _silent(grammar: Grammar) -> frozenset[int]:

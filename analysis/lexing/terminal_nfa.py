@@ -100,11 +100,11 @@ def build_terminal_nfa(automata: Sequence[Dfa | None]) -> TerminalNfa:
     is_resting = np.zeros(offset + 1, np.bool_)  # the last one for no transition
     is_resting[next_state] = True
     return TerminalNfa(
-        next_state=_read_only(next_state),
-        is_accepting=_read_only(np.concatenate([np.zeros(0, np.bool_), *accepting])),
-        terminal=_read_only(np.array(terminal, np.int32)),
-        initial=_read_only(np.array(initial, np.int32)),
-        is_resting=_read_only(is_resting[:offset]),
+        next_state=read_only(next_state),
+        is_accepting=read_only(np.concatenate([np.zeros(0, np.bool_), *accepting])),
+        terminal=read_only(np.array(terminal, np.int32)),
+        initial=read_only(np.array(initial, np.int32)),
+        is_resting=read_only(is_resting[:offset]),
     )
 
 
@@ -197,11 +197,11 @@ def build_union_dfa(
         table[list(several)] = list(several.values())
     class_of, _ = sorted_columns(table)  # PERF: of as many columns as the NFA has classes, not of 256
     return UnionDfa(
-        _read_only(table[:, byte_class]),
+        read_only(table[:, byte_class]),
         tuple(members),
         accepting,
         tuple(number[start] for start in starts),
-        _read_only(class_of[byte_class]),
+        read_only(class_of[byte_class]),
     )
 
 
@@ -215,6 +215,7 @@ def _too_many(nfa: TerminalNfa, names: Sequence[str], members: Sequence[tuple[in
     )
 
 
-def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The array, which can be changed no more."""
     array.setflags(write=False)
     return array

@@ -37,7 +37,7 @@ from maskwright.analysis.regex.determinise import determinise
 from maskwright.analysis.regex.dfa import MAX_STATES, Dfa, difference, intersect
 from maskwright.analysis.regex.parse import parse
 from maskwright.analysis.regex.rewrite import resolve
-from maskwright.analysis.regex.utf8 import to_bytes
+from maskwright.analysis.regex.spell import in_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +57,9 @@ class _Compiled:
 def _compile(pattern: str, flags: str, max_states: int) -> _Compiled:
     tree = parse(pattern, flags)
     check_least(tree, max_states)
-    dfa = determinise(resolve(tree, max_states), max_states)
-    beyond = sorted(dfa.beyond, key=lambda source: (source.start, source.text))
-    return _Compiled(Dfa.minimal(*to_bytes(dfa, max_states)), tuple([source.text for source in beyond]))
+    found, looks = determinise(resolve(tree, max_states), max_states)
+    beyond = sorted(looks, key=lambda source: (source.start, source.text))
+    return _Compiled(in_bytes(found, max_states), tuple([source.text for source in beyond]))
 
 
 def compile_pattern(pattern: str, flags: str = "", *, max_states: int = MAX_STATES) -> Dfa:

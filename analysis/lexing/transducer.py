@@ -37,7 +37,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -49,6 +49,7 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lexing.encoding import DEAD, MAX_PENDING, RESTART, START_STATE, Output, Reread, Transducer
 from maskwright.analysis.lexing.lexemes import CanFollow, Lexemes
 from maskwright.analysis.lexing.modes import Modes
+from maskwright.analysis.lexing.terminal_nfa import read_only
 
 STATE_LIMIT = 20_000
 """Default limit on the states of a transducer."""
@@ -182,20 +183,20 @@ class _Builder:
         ends = [self._end(state) for state in self.states]
         newline = self.newline
         return Transducer(
-            byte_class=_read_only(self.lexemes.byte_class),
-            next_state=_read_only(next_rows),
-            output=_read_only(output_rows),
+            byte_class=read_only(self.lexemes.byte_class),
+            next_state=read_only(next_rows),
+            output=read_only(output_rows),
             outputs=tuple(self.outputs),
-            end_output=_read_only(np.array(ends, np.int32)),
+            end_output=read_only(np.array(ends, np.int32)),
             live=tuple(self.lexemes.live[s.under_way] if s.under_way >= 0 else () for s in self.states),
             lookahead=tuple(self.lexemes.lookahead[s.under_way] if s.under_way >= 0 else None for s in self.states),
             fallback=tuple(s.winner if s.backs_up else -1 for s in self.states),
             reread=tuple(s.reread for s in self.states),
             pending=tuple(s.pending for s in self.states),
-            may_end_newline=_read_only(
+            may_end_newline=read_only(
                 np.array([s.winner == newline >= 0 and not s.backs_up for s in self.states], np.bool_)
             ),
-            is_newline=_read_only(
+            is_newline=read_only(
                 np.array(
                     [
                         newline >= 0
@@ -206,7 +207,7 @@ class _Builder:
                     np.bool_,
                 )
             ),
-            mode_state=_read_only(np.array(mode_state, np.int32)),
+            mode_state=read_only(np.array(mode_state, np.int32)),
         )
 
     def _check_newline(self) -> None:
@@ -492,8 +493,3 @@ class _Builder:
                 return -1
             emitted += outputs + self.output_of[end_output]
         return self._output(emitted)
-
-
-def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    array.setflags(write=False)
-    return array

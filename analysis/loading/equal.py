@@ -12,17 +12,17 @@ behind a NAME both may come, as far as the LALR state knows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from itertools import combinations
 
 from maskwright.analysis.errors import LimitError, MaskwrightError, TerminalError
-from maskwright.analysis.grammar.grammar import Grammar, Rule
+from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lexing.lexemes import terminal_rank
 from maskwright.analysis.lexing.modes import lexing_modes
 from maskwright.analysis.lexing.terminals import compile_terminal
 from maskwright.analysis.lr.merging import build_merged_tables
 from maskwright.analysis.regex.dfa import Dfa
+from maskwright.analysis.restrict.words import assemble
 
 
 def join_equal(grammar: Grammar) -> Grammar:
@@ -42,7 +42,8 @@ def join_equal(grammar: Grammar) -> Grammar:
         joined = _joined(found)
         if not joined:
             return found if found is grammar else replace(found, plain=grammar.plain or grammar)
-        found = _replaced(found, joined)
+        kept = [(number, terminal) for number, terminal in enumerate(found.terminals) if number not in joined]
+        found = assemble(found, kept, found.rules, joined=joined)
 
 
 def _joined(grammar: Grammar) -> dict[int, int]:
@@ -98,26 +99,3 @@ def _texts(grammar: Grammar, number: int) -> Dfa | bytes | int:
     text = found.shortest()
     # each state of an automaton of one text has one way on, or none
     return text if (found.next_state >= 0).sum() == len(text) else found
-
-
-def _replaced(grammar: Grammar, joined: Mapping[int, int]) -> Grammar:
-    """The grammar with other terminals in the stead of some, which are gone."""
-    kept = [terminal for terminal in range(grammar.n_terminals) if terminal not in joined]
-    number = {old: new for new, old in enumerate(kept)}
-    number |= {old: number[to] for old, to in joined.items()}
-    number |= {grammar.n_terminals + i: len(kept) + i for i in range(grammar.n_nonterminals)}
-    rules = dict.fromkeys(Rule(number[rule.lhs], tuple(number[s] for s in rule.rhs)) for rule in grammar.rules)
-    layout = grammar.layout
-    if layout is not None:
-        newline, indent, dedent = (number[t] for t in (layout.newline, layout.indent, layout.dedent))
-        brackets = tuple((number[opening], number[closing]) for opening, closing in layout.brackets)
-        layout = replace(layout, newline=newline, indent=indent, dedent=dedent, brackets=brackets)
-    return replace(
-        grammar,
-        terminals=tuple(grammar.terminals[terminal] for terminal in kept),
-        rules=tuple(rules),
-        start=number[grammar.start],
-        ignored=frozenset(number[t] for t in grammar.ignored),
-        verbatim=frozenset(number[t] for t in grammar.verbatim),
-        layout=layout,
-    )

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -134,29 +135,21 @@ class _Pairs:
         self._goto: list[list[int]] = tables.goto.tolist()
         self._below = tables.below
         self._acts = tables.action[:, : tables.n_terminals] != 0
-        self._actions: dict[tuple[int, int], tuple[int, ...]] = {}
-        self._columns: dict[tuple[int, int], list[int]] = {}
+        self._actions = cache(tables.actions)
+        self._columns_of = cache(self._find_columns)
         self._through_of, self._through = self._find_through()
         self._apart: dict[tuple[Pair, int], list[Pair]] = {}
-        self._over: dict[tuple[Pair, int], frozenset[Pair]] = {}
-        self._moved: dict[tuple[int, Above, int], list[Above | None]] = {}
+        self._after_popping = cache(self._find_after_popping)
+        self._shift = cache(self._find_shift)
 
     def columns(self, pair: Pair) -> list[int]:
         """The terminal columns that both tops have an action for, ascending."""
         base, first, second = pair
-        tops = _top(base, first), _top(base, second)
-        found = self._columns.get(tops)
-        if found is None:
-            found = self._columns[tops] = np.flatnonzero(self._acts[tops[0]] & self._acts[tops[1]]).tolist()
-        return found
+        return self._columns_of(_top(base, first), _top(base, second))
 
-    def actions(self, state: int, column: int) -> tuple[int, ...]:
-        """`LrTables.actions`."""
-        key = state, column
-        found = self._actions.get(key)
-        if found is None:
-            found = self._actions[key] = self.tables.actions(state, column)
-        return found
+    def _find_columns(self, one: int, other: int) -> list[int]:
+        columns: list[int] = np.flatnonzero(self._acts[one] & self._acts[other]).tolist()
+        return columns
 
     def after(self, pair: Pair, column: int) -> set[Pair]:
         """The pairs of different stacks after both have shifted a terminal.
@@ -228,16 +221,13 @@ class _Pairs:
             found = self._apart[begin] = sorted(reached)
         return found
 
-    def _after_popping(self, below: Pair, through: int) -> frozenset[Pair]:
+    def _find_after_popping(self, below: Pair, through: int) -> frozenset[Pair]:
         """The pairs after a reduction that pops a state which both stacks have pushed.
 
         below : the pair below that state. The pairs are those after the reduction, before a
             terminal.
         through : the reductions that pop it, a number of `_through`.
         """
-        known = self._over.get((below, through))
-        if known is not None:
-            return known
         found: set[Pair] = set()
         for popped, symbols in self._through[through]:
             agenda = [below]
@@ -259,7 +249,7 @@ class _Pairs:
                         after = _without_common(base, (*one, goto), (*other, other_goto))
                         if after[1] or after[2]:
                             found.add(after)
-        return self._over.setdefault((below, through), frozenset(found))
+        return frozenset(found)
 
     def _lowest_equal(self, base: int, first: Above, second: Above) -> tuple[Pair, int]:
         """What is below the equal states on top of two stacks, and what pops the lowest of these.
@@ -295,37 +285,34 @@ class _Pairs:
                 by_length.setdefault(popped, []).append(symbol)
         return through_of, [list(by_length.items()) for by_length in through]
 
-    def _shift(self, base: int, above: Above, column: int) -> list[Above | None]:
+    def _find_shift(self, base: int, above: Above, column: int) -> list[Above | None]:
         """The stacks above the base after a terminal has been shifted.
 
         None is among them if a reduction pops the base.
         """
-        key = base, above, column
-        if key not in self._moved:
-            found: dict[Above | None, None] = {}
-            seen = {above}
-            agenda = [above]
-            while agenda:
-                look()
-                stack = agenda.pop()
-                for action in self.actions(stack[-1] if stack else base, column):
-                    if 0 < action < ACCEPT:
-                        found[(*stack, action - 1)] = None
-                    elif action < 0:
-                        kept = len(stack) - self.lengths[-action - 1]
-                        if kept < 0:
-                            found[None] = None
-                            continue
-                        top = stack[kept - 1] if kept else base
-                        state = self._goto[top][self.symbols[-action - 1]]
-                        after = (*stack[:kept], state)
-                        if len(after) > MAX_DIFFERENCE:
-                            raise _TooDifferent
-                        if state >= 0 and after not in seen:
-                            seen.add(after)
-                            agenda.append(after)
-            self._moved[key] = list(found)
-        return self._moved[key]
+        found: dict[Above | None, None] = {}
+        seen = {above}
+        agenda = [above]
+        while agenda:
+            look()
+            stack = agenda.pop()
+            for action in self._actions(stack[-1] if stack else base, column):
+                if 0 < action < ACCEPT:
+                    found[(*stack, action - 1)] = None
+                elif action < 0:
+                    kept = len(stack) - self.lengths[-action - 1]
+                    if kept < 0:
+                        found[None] = None
+                        continue
+                    top = stack[kept - 1] if kept else base
+                    state = self._goto[top][self.symbols[-action - 1]]
+                    after = (*stack[:kept], state)
+                    if len(after) > MAX_DIFFERENCE:
+                        raise _TooDifferent
+                    if state >= 0 and after not in seen:
+                        seen.add(after)
+                        agenda.append(after)
+        return list(found)
 
 
 def _without_common(base: int, first: Above, second: Above) -> Pair:

@@ -175,6 +175,14 @@ class Automaton:
         return tuple(found)
 
     @cached_property
+    def is_used(self) -> npt.NDArray[np.bool_]:
+        """(n_terminals,) bool; whether each terminal occurs in a rule."""
+        n_terminals = self.grammar.n_terminals
+        used = np.zeros(n_terminals, np.bool_)
+        used[[symbol for rule in self.grammar.rules for symbol in rule.rhs if symbol < n_terminals]] = True
+        return used
+
+    @cached_property
     def below(self) -> list[list[int]]:
         """For each state the states that have a transition to it, ascending."""
         order = np.argsort(self.target, kind="stable")

@@ -3,7 +3,7 @@
 This applies to states, terminals, nonterminals and rules. The partition is the coarsest one with
 
 - s ~ s': for every terminal t and nonterminal A, action[s, t] ~ action[s', t] and
-  goto[s, A] ~ goto[s', A]; and (by_symbol) the two are entered on equivalent symbols;
+  goto[s, A] ~ goto[s', A]; and the two are entered on equivalent symbols;
 - t ~ t': both are terminals, or both are END, and action[s, t] ~ action[s, t'] for every state s;
 - A ~ A': goto[s, A] ~ goto[s, A'] for every state s;
 - r ~ r': equivalent left sides and equal lengths.
@@ -22,9 +22,9 @@ do the same, action for action, and accept the same terminal sequences. QED.
 
 Feasible stacks are kept too: a path of merged `predecessors` up from state 0 is the image of a path
 of the full ones. We lift it from the bottom. If an edge on a symbol leaves a class, then each state
-of the class has an edge on each equivalent symbol, into the same class. With by_symbol the lifted
-path also ends on a symbol equivalent to the one on which the merged path ends. State 0 stays alone,
-since only state 0 goes to the accepting state, which alone accepts.
+of the class has an edge on each equivalent symbol, into the same class. The lifted path also ends
+on a symbol equivalent to the one on which the merged path ends. State 0 stays alone, since only
+state 0 goes to the accepting state, which alone accepts.
 """
 
 from __future__ import annotations
@@ -56,10 +56,8 @@ class Partition:
     rules: Array
 
 
-def coarsest_partition(tables: LrTables, *, by_symbol: bool = True) -> Partition:
+def coarsest_partition(tables: LrTables) -> Partition:
     """The coarsest partition of the module's definition: its greatest fixed point.
-
-    by_symbol : keep states apart that are entered on inequivalent symbols.
 
     Each round splits classes by what their members do up to the classes of the round before. So a
     pair that is split is inequivalent, and when nothing is split any more the definition holds.
@@ -77,8 +75,7 @@ def coarsest_partition(tables: LrTables, *, by_symbol: bool = True) -> Partition
         rules = _number(nonterminals[tables.rule_lhs], tables.rule_length)
         action, _ = _actions_up_to(tables, states, rules)
         goto = np.where(tables.goto >= 0, states[tables.goto], np.int32(-1))
-        entered = _entered(tables, columns, nonterminals) if by_symbol else states
-        states = _number(states, entered, action, goto)
+        states = _number(states, _entered(tables, columns, nonterminals), action, goto)
         columns = _number(columns, action.T)
         nonterminals = _number(nonterminals, goto.T)
         before, counts = counts, tuple(int(classes.max(initial=-1)) for classes in (states, columns, nonterminals))
@@ -90,33 +87,27 @@ def coarsest_partition(tables: LrTables, *, by_symbol: bool = True) -> Partition
     return Partition(states, live_columns, nonterminals, rules)
 
 
-def bisimulate(tables: LrTables, *, by_symbol: bool = True) -> LrTables:
+def bisimulate(tables: LrTables) -> LrTables:
     """The tables of the coarsest partition: the same language, action for action.
 
     The language is over `terminal_column`. States, columns, nonterminals and rules are numbered by
     the least member of their class. END stays alone and last; state 0 stays 0.
 
-    by_symbol : keep states apart that are entered on inequivalent symbols. Without it more states
-        merge, and `accessing` is -2 for a state that is entered on several symbols.
-
     Cost: as `coarsest_partition`.
     """
-    classes = coarsest_partition(tables, by_symbol=by_symbol)
+    classes = coarsest_partition(tables)
     state_of, column_of, nonterminal_of, rule_of = map(
         _representatives, (classes.states, classes.columns, classes.nonterminals, classes.rules)
     )
     action, alternatives = _actions_up_to(tables, classes.states, classes.rules)
     goto = tables.goto[np.ix_(state_of, nonterminal_of)]
-    entered = _entered(tables, classes.columns, classes.nonterminals)
-    accessing = entered[state_of]
-    accessing[classes.states[entered != accessing[classes.states]]] = -2
     return finish_tables(
         action[np.ix_(state_of, column_of)],
         np.where(goto >= 0, classes.states[goto], -1).astype(np.int32),
         classes.nonterminals[tables.rule_lhs[rule_of]],
         tables.rule_length[rule_of],
         alternatives,
-        accessing,
+        _entered(tables, classes.columns, classes.nonterminals)[state_of],
         np.append(classes.columns, np.int32(-1))[tables.terminal_column],
         tables.origin[state_of],
     )

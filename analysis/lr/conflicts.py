@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from maskwright.analysis.deadline import look
 from maskwright.analysis.grammar.grammar import Grammar
@@ -19,7 +18,7 @@ from maskwright.analysis.grammar.normalise import nullable_symbols
 from maskwright.analysis.graphs import reachable, unions
 from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.automaton import Automaton, bits, build_automaton
-from maskwright.analysis.lr.lookaheads import Lookaheads, lookaheads, shifted_terminals
+from maskwright.analysis.lr.lookaheads import Lookaheads, conflicting_cells, lookaheads
 from maskwright.analysis.lr.yields import Yields
 
 Kind = Literal["accept", "shift", "reduce"]
@@ -91,7 +90,7 @@ def conflicts(grammar: Grammar, n_examples: int = 100) -> tuple[Conflict, ...]:
     """
     automaton = build_automaton(parsed_grammar(grammar, grammar.conflicts))
     sets = lookaheads(automaton)
-    cells = _conflicting_cells(automaton, sets)
+    cells = list(conflicting_cells(automaton, sets))
     with_example: dict[int, list[int]] = {}
     for state, terminal in cells[:n_examples]:
         look()
@@ -106,20 +105,6 @@ def conflicts(grammar: Grammar, n_examples: int = 100) -> tuple[Conflict, ...]:
         _conflict(automaton, sets, yields, state, terminal, found.get(terminal, {}).get(state))
         for state, terminal in cells
     )
-
-
-def _conflicting_cells(automaton: Automaton, sets: Lookaheads) -> list[tuple[int, int]]:
-    """The states and terminals with several actions, ascending. END is n_terminals."""
-    n_terminals = automaton.grammar.n_terminals
-    cells = []
-    for state, (shifted, terminals) in enumerate(zip(shifted_terminals(automaton), sets, strict=True)):
-        once = shifted | (state == automaton.accepting) << n_terminals
-        twice = 0
-        for terminal_set in terminals:
-            twice |= once & terminal_set
-            once |= terminal_set
-        cells += [(state, terminal) for terminal in bits(twice)]
-    return cells
 
 
 def _conflict(
@@ -220,7 +205,8 @@ class _Search:
 
         Also returns how many vertices were searched.
         """
-        useful = self._leading_to(goals)
+        useful = np.zeros(self.automaton.n_states, np.bool_)
+        useful[reachable(goals, self.automaton.below.__getitem__)] = True
         # the number of reductions; to shift or accept is always right
         n_actions = {goal: sum(terminals >> self.terminal & 1 for terminals in self.sets[goal]) for goal in goals}
         # goal -> (number of right reductions, vertex)
@@ -271,12 +257,6 @@ class _Search:
                 symbols.append(symbol)
             found[goal] = symbols[::-1], n_right == n_actions[goal]
         return found, len(done)
-
-    def _leading_to(self, goals: list[int]) -> npt.NDArray[np.bool_]:
-        """For each state whether some path leads from it to a goal."""
-        leads = np.zeros(self.automaton.n_states, np.bool_)
-        leads[reachable(goals, self.automaton.below.__getitem__)] = True
-        return leads
 
     def _closure(self, state: int, kernel: int) -> int:
         """The nonterminals after a dot, as bits, whose rules have lookahead t here.

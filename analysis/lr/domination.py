@@ -108,6 +108,8 @@ delta(u, X) = delta(u', X), and the third requires that t leads to one state onl
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -115,7 +117,7 @@ from maskwright.analysis.deadline import look
 from maskwright.analysis.grammar.grammar import Rule
 from maskwright.analysis.graphs import reachable
 from maskwright.analysis.lr.automaton import Automaton
-from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT, ERROR, Alternatives, Array, LrTables, finish_tables
+from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT, Alternatives, LrTables, finish_tables
 
 Base = tuple[int, int]
 """The states p, where a rule's body begins, and c, before the last symbol of the body."""
@@ -143,65 +145,45 @@ def prune(automaton: Automaton, tables: LrTables) -> LrTables:
         if key not in kept:
             kept[key] = alternatives.encode(domination.kept(state, tables.actions(state, column)))
         cells[state, column] = kept[key]
+    fewer = replace(tables, action=cells, alternatives=np.array(alternatives.values, np.int32))
+    actions = [_actions(fewer, state) for state in range(tables.n_states)]
     goto = tables.goto.copy()
-    goto[_never_below(tables, cells, alternatives)] = -1
-    reachable = _reachable(cells, goto, alternatives)
+    # nothing is ever pushed on states that only reduce, by rules that are not empty
+    goto[[bool(row) and all(a < 0 and tables.rule_length[-a - 1] for a in row) for row in actions]] = -1
+
+    def after(state: int) -> list[int]:
+        return [*goto[state][goto[state] >= 0].tolist(), *(a - 1 for a in actions[state] if 0 < a < ACCEPT)]
+
+    reached = np.array(sorted(reachable([0], after)), np.int32)
     number = np.full(tables.n_states, -1, np.int32)
-    number[reachable] = np.arange(len(reachable), dtype=np.int32)
+    number[reached] = np.arange(len(reached), dtype=np.int32)
     renumbered = Alternatives()
-    after: dict[int, int] = {}
-    action = cells[reachable]
+    action = cells[reached]
     is_shift = (action > 0) & (action < ACCEPT)
     action[is_shift] = number[action[is_shift] - 1] + 1
-    for cell in np.unique(action[action >= CONFLICT]).tolist():
-        members = _members(cell, alternatives)
-        after[cell] = renumbered.encode([int(number[a - 1]) + 1 if 0 < a < ACCEPT else a for a in members])
-    for cell, new in after.items():
-        action[cells[reachable] == cell] = new
-    goto = goto[reachable]
+    several = action >= CONFLICT
+    for cell in np.unique(action[several]).tolist():
+        state, column = np.argwhere(cells == cell)[0].tolist()
+        members = fewer.actions(state, column)
+        new = renumbered.encode([int(number[a - 1]) + 1 if 0 < a < ACCEPT else a for a in members])
+        action[cells[reached] == cell] = new
+    goto = goto[reached]
     return finish_tables(
         action,
         np.where(goto >= 0, number[goto], -1).astype(np.int32),
         tables.rule_lhs,
         tables.rule_length,
         renumbered,
-        tables.accessing[reachable],
+        tables.accessing[reached],
         tables.terminal_column,
-        tables.origin[reachable],
+        tables.origin[reached],
     )
 
 
-def _members(cell: int, alternatives: Alternatives) -> list[int]:
-    """The plain actions of a cell; [] for an error."""
-    if cell < CONFLICT:
-        return [cell] if cell != ERROR else []
-    at = cell - CONFLICT
-    return alternatives.values[at + 1 : at + 1 + alternatives.values[at]]
-
-
-def _never_below(tables: LrTables, cells: Array, alternatives: Alternatives) -> Array:
-    """The states on which nothing is ever pushed.
-
-    All of their actions are reductions by rules that are not empty.
-    """
-    found = []
-    for state, row in enumerate(cells):
-        actions = {action for cell in np.unique(row).tolist() for action in _members(cell, alternatives)}
-        if actions and all(action < 0 and tables.rule_length[-action - 1] for action in actions):
-            found.append(state)
-    return np.array(found, np.int32)
-
-
-def _reachable(cells: Array, goto: Array, alternatives: Alternatives) -> Array:
-    """The states to which shifts and gotos lead from the start, ascending."""
-
-    def after(state: int) -> list[int]:
-        targets: list[int] = goto[state][goto[state] >= 0].tolist()
-        for cell in np.unique(cells[state]).tolist():
-            targets += [action - 1 for action in _members(cell, alternatives) if 0 < action < ACCEPT]
-        return targets
-
-    return np.array(sorted(reachable([0], after)), np.int32)
+def _actions(tables: LrTables, state: int) -> set[int]:
+    """The plain actions of a state, before any terminal."""
+    _, columns = np.unique(tables.action[state], return_index=True)
+    return {action for column in columns.tolist() for action in tables.actions(state, column)}
 
 
 class Domination:
@@ -216,19 +198,19 @@ class Domination:
         self.n_terminals = automaton.grammar.n_terminals
         self._bodies = {(rule.lhs, rule.rhs) for rule in self.rules}
         self._bases: dict[int, dict[int, list[Base]]] = {}
-        self._is_contracting: dict[tuple[int, int], bool] = {}
+        self._contracts = cache(self.contracts)
         self._simulates: dict[tuple[int, int], bool] = {}
         self._uses: dict[int, list[Rule]] = {}
         for rule in self.rules:
             for symbol in set(rule.rhs):
                 self._uses.setdefault(symbol, []).append(rule)
-        self._companions: dict[int, frozenset[tuple[int, tuple[int, ...]]]] = {}
+        self._companions_of = cache(self._find_companions)
 
     def kept(self, state: int, actions: tuple[int, ...]) -> tuple[int, ...]:
         """The plain actions of a cell (`LrTables`) that must be followed, in the same order."""
         reductions = [-action - 1 for action in actions if action < 0]
         for rule in reductions:
-            if self.contracts(state, rule):
+            if self._contracts(state, rule):
                 return (-rule - 1,)
         best = [
             rule
@@ -249,17 +231,13 @@ class Domination:
 
     def contracts(self, state: int, rule: int) -> bool:
         """Whether after the reduction all that the state could do can still be done: case (1)."""
-        key = state, rule
-        found = self._is_contracting.get(key)
-        if found is None:
-            body, lhs = self.rules[rule].rhs, self.rules[rule].lhs
-            found = len(body) > 1 and body[-1] >= self.n_terminals
-            found = found and all(
-                body[-1] in self.chain(below, lhs) and self._contracts_over(below, before, len(body) - 1, body[-1])
-                for below, before in self.bases(state, rule)
-            )
-            self._is_contracting[key] = found
-        return found
+        body, lhs = self.rules[rule].rhs, self.rules[rule].lhs
+        if len(body) < 2 or body[-1] < self.n_terminals:
+            return False
+        return all(
+            body[-1] in self.chain(below, lhs) and self._contracts_over(below, before, len(body) - 1, body[-1])
+            for below, before in self.bases(state, rule)
+        )
 
     def covers(self, state: int, rule: int, other: int) -> bool:
         """Whether reducing by `rule` allows all that reducing by `other` does: case (2)."""
@@ -278,26 +256,19 @@ class Domination:
         """Whether shifting `terminal` does all that reducing by `rule` before it does: case (3)."""
         return (self.rules[rule].lhs, self.rules[rule].rhs) in self._companions_of(terminal)
 
-    def _companions_of(self, terminal: int) -> frozenset[tuple[int, tuple[int, ...]]]:
+    def _find_companions(self, terminal: int) -> frozenset[tuple[int, tuple[int, ...]]]:
         """The rules A -> u that the terminal continues, as left side and body.
 
         Empty if the terminal does not *continue*, or if it leads to several states under
         `exact_tops`.
         """
-        found = self._companions.get(terminal)
-        if found is None:
-            cut = [(rule.lhs, rule.rhs, rule.rhs.index(terminal)) for rule in self._uses[terminal]]
-            before = frozenset((lhs, rhs[:at]) for lhs, rhs, at in cut)
-            after = {rhs[at + 1 :] for _, rhs, at in cut}
-            continues = len(after) == 1 and terminal not in next(iter(after)) and before <= self._bodies
-            found = before if continues and not (self.exact_tops and self._n_targets(terminal) > 1) else frozenset()
-            self._companions[terminal] = found
-        return found
-
-    def _n_targets(self, symbol: int) -> int:
-        """The number of states that the symbol leads to."""
-        targets = self.automaton.transitions[:, symbol]
-        return len(np.unique(targets[targets >= 0]))
+        cut = [(rule.lhs, rule.rhs, rule.rhs.index(terminal)) for rule in self._uses[terminal]]
+        before = frozenset((lhs, rhs[:at]) for lhs, rhs, at in cut)
+        after = {rhs[at + 1 :] for _, rhs, at in cut}
+        continues = len(after) == 1 and terminal not in next(iter(after)) and before <= self._bodies
+        targets = self.automaton.transitions[:, terminal]
+        is_one = not self.exact_tops or len(np.unique(targets[targets >= 0])) == 1
+        return before if continues and is_one else frozenset()
 
     def bases(self, state: int, rule: int) -> list[Base]:
         """For each state p from which a rule's body leads to `state`: p and c.

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -58,7 +59,36 @@ def without_dead_ends(live: Live) -> tuple[LrTables, Array]:
 
     Raises: LimitError if there are more than MAX_KINDS states or kinds.
     """
-    return _Product(live).result()
+    tables = live.tables
+    pairs = [(0, 0)]
+    number = {pairs[0]: 0}
+
+    def pushed(state: int, kind: int, target: int) -> int:
+        pair = target, live.push(state, kind, target)
+        if number.setdefault(pair, len(pairs)) == len(pairs):
+            if len(pairs) >= MAX_KINDS:
+                raise LimitError(f"its states are on more than {MAX_KINDS} kinds of stacks")
+            pairs.append(pair)
+        return number[pair]
+
+    actions, gotos = [], []
+    for state, kind in pairs:  # grows while it is read
+        action, goto = tables.action[state].copy(), tables.goto[state].copy()
+        for column in np.flatnonzero((action > 0) & (action < ACCEPT)).tolist():
+            target = int(action[column]) - 1
+            action[column] = pushed(state, kind, target) + 1 if live.can_shift(state, kind, target) else 0
+        for symbol in np.flatnonzero(goto >= 0).tolist():
+            goto[symbol] = pushed(state, kind, int(goto[symbol]))
+        actions.append(action)
+        gotos.append(goto)
+    of = np.array([state for state, _ in pairs], np.int32)
+    found = finish_tables(
+        np.stack(actions), np.stack(gotos), tables.rule_lhs, tables.rule_length, Alternatives(), tables.accessing[of],
+        tables.terminal_column, tables.origin[of],
+    )  # fmt: skip
+    # We keep the given default rules. Where a dropped shift leaves only a reduction, the parser
+    # must not reduce before the terminal of that shift.
+    return replace(found, default_rule=tables.default_rule[of]), of
 
 
 class Live:
@@ -80,9 +110,9 @@ class Live:
         self._queries: list[tuple[int, frozenset[Exit]]] = []
         """By number: the state that is asked, and the exits that are under way below it."""
         self._number: dict[tuple[int, frozenset[Exit]], int] = {}
-        self._answers: dict[tuple[int, frozenset[Exit]], int] = {}
         self._next: list[dict[int, int]] = []
         """For each query: state below -> the query there, or ANSWERED."""
+        self._query = cache(self._find_query)
         self._first = self._ask()
         self._undecided = self._find_undecided()
         self._unsure_at: dict[int, list[int]] = {}
@@ -92,7 +122,8 @@ class Live:
         self._members: list[frozenset[int]] = []
         """For each kind the queries that it answers, of those that are not sure."""
         self._kinds: dict[frozenset[int], int] = {}
-        self._pushed: dict[tuple[int, int, int], int] = {}
+        self.push = cache(self._push)
+        """`_push`, which is asked the same again and again."""
         self._kind(frozenset())
 
     @property
@@ -108,18 +139,15 @@ class Live:
         """
         return any(query in self._undecided for query in self._first.values())
 
-    def push(self, top: int, kind: int, state: int) -> int:
+    def _push(self, top: int, kind: int, state: int) -> int:
         """The kind of a stack after one more state has been pushed.
 
         top, kind : the state on top of the stack before, and its kind. state : the state pushed.
 
         Raises: LimitError if there are more than MAX_KINDS kinds.
         """
-        key = top, kind, state
-        if key not in self._pushed:
-            mine = self._unsure_at.get(state, ())
-            self._pushed[key] = self._kind(frozenset(q for q in mine if self._is_answered(self._next[q][top], kind)))
-        return self._pushed[key]
+        mine = self._unsure_at.get(state, ())
+        return self._kind(frozenset(q for q in mine if self._is_answered(self._next[q][top], kind)))
 
     def can_shift(self, top: int, kind: int, state: int) -> bool:
         """Whether a stack is live after one more state has been shifted; arguments as `push`.
@@ -159,17 +187,14 @@ class Live:
             self._next[query] = {one: self._query(one, below) for one in self._below[state]}
         return first
 
-    def _query(self, state: int, asked: frozenset[Exit]) -> int:
+    def _find_query(self, state: int, asked: frozenset[Exit]) -> int:
         """The number of a query: can a stack with `state` on top go on in one of these ways?
 
         asked : exits that may have come to their end at `state` (n = 0). Returns ANSWERED if the
             stack can go on whatever lies below.
         """
-        key = state, asked
-        if key not in self._answers:
-            going_on = self._going_on(state, asked)
-            self._answers[key] = ANSWERED if going_on is None else self._numbered(state, going_on)
-        return self._answers[key]
+        going_on = self._going_on(state, asked)
+        return ANSWERED if going_on is None else self._numbered(state, going_on)
 
     def _going_on(self, state: int, asked: frozenset[Exit]) -> frozenset[Exit] | None:
         """The exits under way below `state`; None if something accepts before one is needed."""
@@ -327,47 +352,3 @@ class _Exits:
         self._work += 1
         if self._work > MAX_EXITS:
             raise LimitError(f"its parser has more than {MAX_EXITS} exits from its states")
-
-
-class _Product:
-    """Tables whose states are pairs of a state and the kind of the stack that it is on top of."""
-
-    def __init__(self, live: Live) -> None:
-        self.live = live
-        self.number: dict[tuple[int, int], int] = {}
-        self.pairs: list[tuple[int, int]] = []
-
-    def _pair(self, state: int, kind: int) -> int:
-        number = self.number.setdefault((state, kind), len(self.pairs))
-        if number == len(self.pairs):
-            if number >= MAX_KINDS:
-                raise LimitError(f"its states are on more than {MAX_KINDS} kinds of stacks")
-            self.pairs.append((state, kind))
-        return number
-
-    def result(self) -> tuple[LrTables, Array]:
-        """As `without_dead_ends`."""
-        tables, live = self.live.tables, self.live
-        self._pair(0, 0)
-        actions, gotos = [], []
-        for state, kind in self.pairs:  # grows while it is read
-            action, goto = tables.action[state].copy(), tables.goto[state].copy()
-            for column in np.flatnonzero((action > 0) & (action < ACCEPT)).tolist():
-                target = int(action[column]) - 1
-                if live.can_shift(state, kind, target):
-                    action[column] = self._pair(target, live.push(state, kind, target)) + 1
-                else:
-                    action[column] = 0
-            for symbol in np.flatnonzero(goto >= 0).tolist():
-                target = int(goto[symbol])
-                goto[symbol] = self._pair(target, live.push(state, kind, target))
-            actions.append(action)
-            gotos.append(goto)
-        of = np.array([state for state, _ in self.pairs], np.int32)
-        found = finish_tables(
-            np.stack(actions), np.stack(gotos), tables.rule_lhs, tables.rule_length, Alternatives(), tables.accessing[of],
-            tables.terminal_column, tables.origin[of],
-        )  # fmt: skip
-        # We keep the given default rules. Where a dropped shift leaves only a reduction, the parser
-        # must not reduce before the terminal of that shift.
-        return replace(found, default_rule=tables.default_rule[of]), of

@@ -18,6 +18,7 @@ transition on the start symbol is followed by END.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -26,7 +27,7 @@ import numpy.typing as npt
 from maskwright.analysis.deadline import look
 from maskwright.analysis.grammar.normalise import nullable_symbols
 from maskwright.analysis.graphs import unions
-from maskwright.analysis.lr.automaton import Automaton
+from maskwright.analysis.lr.automaton import Automaton, bits
 
 Lookaheads = tuple[tuple[int, ...], ...]
 """For each state the lookahead set of each of its completed rules, as bits."""
@@ -95,7 +96,7 @@ def lookaheads(automaton: Automaton) -> Lookaheads:
 def _read(automaton: Automaton, nullable: frozenset[int]) -> list[int]:
     """Read of each state, as bits."""
     n_terminals, n_states = automaton.grammar.n_terminals, automaton.n_states
-    direct = shifted_terminals(automaton)
+    direct = list(automaton.shifted)
     direct[automaton.accepting] |= 1 << n_terminals
     is_nullable = np.zeros(automaton.n_symbols, np.bool_)
     is_nullable[sorted(nullable)] = True
@@ -105,6 +106,24 @@ def _read(automaton: Automaton, nullable: frozenset[int]) -> list[int]:
     return unions([targets[i:j] for i, j in pairwise(bounds)], direct)
 
 
-def shifted_terminals(automaton: Automaton) -> list[int]:
-    """For each state the terminals on which it has a transition, as bits."""
-    return list(automaton.shifted)
+def conflicting_cells(automaton: Automaton, sets: Lookaheads) -> Iterator[tuple[int, int]]:
+    """The states and terminals with several actions, ascending. END is n_terminals.
+
+    sets : as `lookaheads(automaton)`.
+    """
+    for state, (shifted, terminals) in enumerate(zip(automaton.shifted, sets, strict=True)):
+        once = shifted | (state == automaton.accepting) << automaton.grammar.n_terminals
+        twice = 0
+        for terminal_set in terminals:
+            twice |= once & terminal_set
+            once |= terminal_set
+        for terminal in bits(twice):
+            yield state, terminal
+
+
+def has_conflicts(automaton: Automaton, sets: Lookaheads) -> bool:
+    """Whether some state has several actions before a terminal.
+
+    sets : as `lookaheads(automaton)`.
+    """
+    return next(conflicting_cells(automaton, sets), None) is not None

@@ -26,7 +26,7 @@ from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.normalise import nullable_symbols
-from maskwright.analysis.graphs import unions
+from maskwright.analysis.graphs import unions, way_to, ways
 from maskwright.analysis.lr.encoding import LrTables
 
 Graph = list[dict[int, None]]
@@ -87,25 +87,9 @@ def endless_cycle(grammar: Grammar) -> tuple[tuple[int, ...], bool] | None:
         for source, targets in enumerate(closing):
             for target in targets:
                 if reach[target] >> source & 1:
-                    path = [source, *_path(graph, target, source)]
+                    path = [source, *way_to(source, ways([target], graph.__getitem__))]
                     return tuple(n_terminals + i for i in path), is_hidden
     return None
-
-
-def _path(graph: Graph, source: int, target: int) -> list[int]:
-    """A shortest path, both ends included."""
-    before = {source: source}
-    agenda = [source]
-    for node in agenda:  # grows while it is read
-        look()
-        for successor in graph[node]:
-            if successor not in before:
-                before[successor] = node
-                agenda.append(successor)
-    path = [target]
-    while path[-1] != source:
-        path.append(before[path[-1]])
-    return path[::-1]
 
 
 def refuse_endless_tables(grammar: Grammar, make_tables: Callable[[], LrTables]) -> None:

@@ -21,16 +21,16 @@ import numpy.typing as npt
 
 from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import LimitError
-from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.grammar.grammar import Conflicts, Grammar
 from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.automaton import Automaton, bits, build_automaton
 from maskwright.analysis.lr.bisimulation import Partition, bisimulate
 from maskwright.analysis.lr.domination import prune
 from maskwright.analysis.lr.encoding import ACCEPT, Alternatives, Array, LrTables, can_follow, finish_tables
-from maskwright.analysis.lr.lookaheads import Lookaheads, lookaheads, shifted_terminals
+from maskwright.analysis.lr.lookaheads import Lookaheads, has_conflicts, lookaheads
 from maskwright.analysis.lr.loops import refuse_endless_tables
-from maskwright.analysis.lr.tables import Policy, tables_of
-from maskwright.analysis.regex.minimise import first_of_each
+from maskwright.analysis.lr.tables import tables_of
+from maskwright.analysis.regex.minimise import Blocks, first_of_each
 
 MAX_MERGED_CELLS = 1 << 25
 """The most merged states times symbols: 128 MiB in a store, several times that in the making."""
@@ -53,7 +53,7 @@ class Merged:
     is_decided: bool = False
 
 
-def build_merged_tables(grammar: Grammar, conflicts: Policy) -> Merged:
+def build_merged_tables(grammar: Grammar, conflicts: Conflicts) -> Merged:
     """The merged LALR(1) tables of a grammar.
 
     conflicts : "all" or "shift", see `build_lr_tables`.
@@ -70,7 +70,7 @@ def build_merged_tables(grammar: Grammar, conflicts: Policy) -> Merged:
 
 
 @lru_cache(maxsize=1)
-def _merged(grammar: Grammar, conflicts: Policy) -> Merged | str:
+def _merged(grammar: Grammar, conflicts: Conflicts) -> Merged | str:
     """`build_merged_tables`, or in words which limit it goes past.
 
     PERF: loading a grammar asks for its tables (`splits.default_conflicts`), and then compiling it.
@@ -86,7 +86,7 @@ def forget() -> None:
     _merged.cache_clear()
 
 
-def _made(grammar: Grammar, conflicts: Policy) -> Merged:
+def _made(grammar: Grammar, conflicts: Conflicts) -> Merged:
     grammar = parsed_grammar(grammar, conflicts)
     automaton = build_automaton(grammar)
     sets = lookaheads(automaton)
@@ -101,31 +101,17 @@ def _made(grammar: Grammar, conflicts: Policy) -> Merged:
     return Merged(merge(automaton, sets, conflicts), _can_follow(automaton, sets), is_decided)
 
 
-def has_conflicts(automaton: Automaton, sets: Lookaheads) -> bool:
-    """Whether some state of the parser has several actions before a terminal.
-
-    sets : as `lookaheads(automaton)`.
-    """
-    for state, (taken, of_rules) in enumerate(zip(shifted_terminals(automaton), sets, strict=True)):
-        taken |= (state == automaton.accepting) << automaton.grammar.n_terminals
-        for terminals in of_rules:
-            if taken & terminals:
-                return True
-            taken |= terminals
-    return False
-
-
 def _can_follow(automaton: Automaton, sets: Lookaheads) -> CanFollow:
     """`encoding.can_follow` of the full tables."""
     n = automaton.grammar.n_terminals
     follows = [0] * n
-    for symbol, shifts, reduces in zip(automaton.accessing, shifted_terminals(automaton), sets, strict=True):
+    for symbol, shifts, reduces in zip(automaton.accessing, automaton.shifted, sets, strict=True):
         if 0 <= symbol < n:
             for terminals in (shifts, *reduces):
                 follows[symbol] |= terminals
     shared: dict[int, bytes] = {}
     rows = [shared.setdefault(row, row.to_bytes(n // 8 + 1, "little")) for row in follows]
-    used = _used_terminals(automaton.grammar)
+    used: list[bool] = automaton.is_used.tolist()
 
     def answer(first: int, second: int) -> bool:
         return used[first] and used[second] and bool(rows[first][second >> 3] >> (second & 7) & 1)
@@ -142,17 +128,7 @@ def _check_size(grammar: Grammar, n_states: int, n_symbols: int) -> None:
         )
 
 
-def _used_terminals(grammar: Grammar) -> list[bool]:
-    """For each terminal whether it occurs in a rule."""
-    used = [False] * grammar.n_terminals
-    for rule in grammar.rules:
-        for symbol in rule.rhs:
-            if symbol < grammar.n_terminals:
-                used[symbol] = True
-    return used
-
-
-def merge(automaton: Automaton, sets: Lookaheads, conflicts: Policy) -> LrTables:
+def merge(automaton: Automaton, sets: Lookaheads, conflicts: Conflicts) -> LrTables:
     """The merged tables of an automaton: `bisimulate(tables_of(automaton, sets, conflicts))`.
 
     sets : as `lookaheads(automaton)`.
@@ -161,64 +137,6 @@ def merge(automaton: Automaton, sets: Lookaheads, conflicts: Policy) -> LrTables
     Raises: LimitError if the merged tables have more than MAX_MERGED_CELLS cells.
     """
     return _Merger(automaton, sets, conflicts).tables()
-
-
-class _Blocks:
-    """A partition of 0 .. n - 1 that is refined.
-
-    of : the block of each member. members : the members of each block.
-    """
-
-    def __init__(self, n: int) -> None:
-        self.of = [0] * n
-        self.members: list[set[int]] = [set(range(n))]
-
-    def refine(self, looked_at: Iterable[int], signature: Callable[[int], Hashable]) -> list[int]:
-        """Splits the blocks of some members by their signatures.
-
-        Returns the members that come into new blocks.
-
-        INVARIANT: members of a block that are not looked at have one common signature.
-        """
-        dirty: dict[int, set[int]] = {}
-        for member in looked_at:
-            look()
-            if len(self.members[self.of[member]]) > 1:
-                dirty.setdefault(self.of[member], set()).add(member)
-        renumbered: list[int] = []
-        for block, several in dirty.items():
-            parts: dict[Hashable, set[int]] = {}
-            for member in several:
-                parts.setdefault(signature(member), set()).add(member)
-            whole = self.members[block]
-            if len(several) < len(whole):
-                parts.pop(signature(_other_than(several, whole)), None)
-                # PERF: in place, since a large block may lose its members one by one
-                remainder = whole
-                remainder.difference_update(*parts.values())
-            else:
-                remainder = max(parts.values(), key=len)
-            for part in parts.values():
-                if part is not remainder:
-                    for member in part:
-                        self.of[member] = len(self.members)
-                    self.members.append(part)
-                    renumbered.extend(part)
-            self.members[block] = remainder
-        return renumbered
-
-
-def _other_than(several: set[int], whole: set[int]) -> int:
-    """A member of a block that is none of several. The block is as it was.
-
-    PERF: `pop` goes on where it ended the last time, where an iteration would pass over all the
-    members that are gone.
-    """
-    popped = [whole.pop()]
-    while popped[-1] in several:
-        popped.append(whole.pop())
-    whole.update(popped)
-    return popped[-1]
 
 
 class _Merger:
@@ -232,7 +150,7 @@ class _Merger:
         rules.
     """
 
-    def __init__(self, automaton: Automaton, sets: Lookaheads, conflicts: Policy) -> None:
+    def __init__(self, automaton: Automaton, sets: Lookaheads, conflicts: Conflicts) -> None:
         self.automaton = automaton
         self.grammar = automaton.grammar
         self.conflicts = conflicts
@@ -241,7 +159,7 @@ class _Merger:
         self.targets: list[int] = automaton.target.tolist()
         self.sources: list[int] = automaton.source.tolist()
         self.row_start: list[int] = automaton.row_start.tolist()
-        self.shifted = shifted_terminals(automaton)
+        self.shifted = automaton.shifted
         self.number: dict[int, int] = {}
         self.distinct: list[int] = []
         self.reduces = [
@@ -292,8 +210,9 @@ class _Merger:
         """The partition that `coarsest_partition` finds on the full tables."""
         grammar, automaton, n_terminals = self.grammar, self.automaton, self.n_terminals
         accessing, accepting = automaton.accessing, automaton.accepting
-        states = _Blocks(automaton.n_states)
-        terminals, nonterminals = _Blocks(n_terminals), _Blocks(grammar.n_nonterminals)
+        states, terminals, nonterminals = (
+            Blocks([0] * n) for n in (automaton.n_states, n_terminals, grammar.n_nonterminals)
+        )
         below = automaton.below
         on_symbol: list[list[int]] = [[] for _ in range(automaton.n_symbols)]
         for number, symbol in enumerate(self.symbols):
@@ -354,8 +273,8 @@ class _Merger:
             dirty_states = dirty
         return self._partition(states, terminals, nonterminals)
 
-    def _split_by_sets(self, blocks: _Blocks, sets: Sequence[int]) -> list[int]:
-        """Splits terminals by which of some sets hold them. Returns as `_Blocks.refine`."""
+    def _split_by_sets(self, blocks: Blocks, sets: Sequence[int]) -> list[int]:
+        """Splits terminals by which of some sets hold them. Returns as `Blocks.refine`."""
         if not sets or not self.n_terminals:
             return []
         moved: list[int] = []
@@ -367,7 +286,7 @@ class _Merger:
             moved += blocks.refine(range(self.n_terminals), [row.tobytes() for row in members].__getitem__)
         return moved
 
-    def _partition(self, states: _Blocks, terminals: _Blocks, nonterminals: _Blocks) -> Partition:
+    def _partition(self, states: Blocks, terminals: Blocks, nonterminals: Blocks) -> Partition:
         """The blocks as classes, numbered by least member."""
         live = 0
         for terminals_of_state in {*self.shifted, *self.distinct}:
@@ -396,7 +315,6 @@ class _Merger:
         entered = np.concatenate([classes.columns, n_columns + classes.nonterminals, np.array([-1], np.int32)])
         accessing: Array = np.array(self.automaton.accessing, np.int32)
         accessing[accessing >= self.n_terminals] += 1
-        used = _used_terminals(self.grammar)
         return finish_tables(
             action,
             goto,
@@ -404,7 +322,7 @@ class _Merger:
             np.array([len(self.grammar.rules[rule].rhs) for rule in rule_of.tolist()], np.int32),
             Alternatives(),
             entered[accessing[state_of]],
-            np.where(used, classes.columns[:-1], -1).astype(np.int32),
+            np.where(self.automaton.is_used, classes.columns[:-1], -1).astype(np.int32),
             state_of.astype(np.int32),
         )
 

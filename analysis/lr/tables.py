@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
-
 import numpy as np
 
-from maskwright.analysis.errors import MaskwrightError
-from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.grammar.grammar import Conflicts, Grammar
 from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.automaton import Automaton, bits, build_automaton
 from maskwright.analysis.lr.domination import prune
@@ -15,11 +12,8 @@ from maskwright.analysis.lr.encoding import ACCEPT, ERROR, Alternatives, Array, 
 from maskwright.analysis.lr.lookaheads import Lookaheads, lookaheads
 from maskwright.analysis.lr.loops import refuse_endless_tables
 
-Policy = Literal["all", "shift"]
-"""What happens in a cell with several actions, see `build_lr_tables`."""
 
-
-def build_lr_tables(grammar: Grammar, conflicts: Policy = "all") -> LrTables:
+def build_lr_tables(grammar: Grammar, conflicts: Conflicts = "all") -> LrTables:
     """The LALR(1) tables of a grammar, with a column for each of its terminals.
 
     The rules are those of `parsed_grammar`: under "all" every sequence of reductions ends.
@@ -30,12 +24,9 @@ def build_lr_tables(grammar: Grammar, conflicts: Policy = "all") -> LrTables:
 
     Raises: GrammarError if the language is empty, or if a parser of one action a cell could reduce
         for ever (`loops`); LimitError if the automaton is too large (`automaton.MAX_STATES`,
-        `automaton.MAX_TRANSITIONS`, `automaton.MAX_CELLS`); MaskwrightError if `conflicts` is
-        neither "all" nor "shift".
+        `automaton.MAX_TRANSITIONS`, `automaton.MAX_CELLS`).
     Cost: python.lark (537 rules, 796 states) takes less than 0.1 s, 10,000 rules some seconds.
     """
-    if conflicts not in get_args(Policy):
-        raise MaskwrightError(f"conflicts is {conflicts!r}; expected one of {', '.join(map(repr, get_args(Policy)))}")
     grammar = parsed_grammar(grammar, conflicts)
     automaton = build_automaton(grammar)
     tables = tables_of(automaton, lookaheads(automaton), conflicts)
@@ -45,7 +36,7 @@ def build_lr_tables(grammar: Grammar, conflicts: Policy = "all") -> LrTables:
     return prune(automaton, tables)
 
 
-def tables_of(automaton: Automaton, sets: Lookaheads, conflicts: Policy) -> LrTables:
+def tables_of(automaton: Automaton, sets: Lookaheads, conflicts: Conflicts) -> LrTables:
     """The tables of an automaton with its lookahead sets.
 
     sets : as `lookaheads(automaton)`.
@@ -82,8 +73,6 @@ def tables_of(automaton: Automaton, sets: Lookaheads, conflicts: Policy) -> LrTa
         if conflicts == "all":
             for column in sorted(several):
                 row[column] = alternatives.encode(several[column])
-    used = np.zeros(n_terminals, np.bool_)
-    used[[symbol for rule in grammar.rules for symbol in rule.rhs if symbol < n_terminals]] = True
     accessing: Array = np.array(automaton.accessing, np.int32)
     accessing[accessing >= n_terminals] += 1
     return finish_tables(
@@ -93,6 +82,6 @@ def tables_of(automaton: Automaton, sets: Lookaheads, conflicts: Policy) -> LrTa
         np.array([len(rule.rhs) for rule in grammar.rules], np.int32),
         alternatives,
         accessing,
-        np.where(used, np.arange(n_terminals), -1).astype(np.int32),
+        np.where(automaton.is_used, np.arange(n_terminals), -1).astype(np.int32),
         np.arange(automaton.n_states, dtype=np.int32),
     )

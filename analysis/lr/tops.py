@@ -7,8 +7,8 @@ leads to, but we miss none.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 
 from maskwright.analysis.graphs import reachable
 from maskwright.analysis.lr.encoding import ACCEPT, LrTables
@@ -30,56 +30,51 @@ def tops_in_step(first: LrTables, second: LrTables) -> set[tuple[int, int]] | No
     Cost: O(pairs * terminals), and for each state and terminal the states that reductions lead
         through.
     """
-    ones, others = _Tops(first), _Tops(second)
-    found = {(0, 0)}
-    agenda = [(0, 0)]
-    for pair in agenda:  # grows while it is read
-        for column in range(first.n_terminals):
-            for one in ones.after(pair[0], column):
-                new = {(one, other) for other in others.after(pair[1], column)} - found
-                found |= new
-                agenda += new
-        if len(found) > MAX_PAIRS:
-            return None
-    return found
+    one_after, other_after = _tops_after(first), _tops_after(second)
+    met = {(0, 0)}
+
+    def after(pair: tuple[int, int]) -> set[tuple[int, int]]:
+        if len(met) > MAX_PAIRS:
+            return set()
+        found = {
+            (one, other)
+            for column in range(first.n_terminals)
+            for one in one_after(pair[0], column)
+            for other in other_after(pair[1], column)
+        }
+        met.update(found)
+        return found
+
+    reachable([(0, 0)], after)
+    return None if len(met) > MAX_PAIRS else met
 
 
-class _Tops:
-    """What a parser can have on top one terminal later, if only the top of its stack is known."""
+def _tops_after(tables: LrTables) -> Callable[[int, int], frozenset[int]]:
+    """What a parser can have on top one terminal later, if only the top of its stack is known.
 
-    def __init__(self, tables: LrTables) -> None:
-        self.tables = tables
-        self.lengths: list[int] = tables.rule_length.tolist()
-        self.symbols: list[int] = tables.rule_lhs.tolist()
-        self._below: dict[tuple[int, int], frozenset[int]] = {}
-        self._after: dict[tuple[int, int], frozenset[int]] = {}
+    The function takes a state and a column, and gives no states if the parser refuses the terminal
+    whatever lies below.
+    """
+    lengths: list[int] = tables.rule_length.tolist()
+    symbols: list[int] = tables.rule_lhs.tolist()
 
-    def after(self, state: int, column: int) -> frozenset[int]:
-        """The states on top after a terminal has been shifted.
-
-        Empty if the parser refuses the terminal whatever lies below.
-        """
-        key = state, column
-        if key not in self._after:
-            actions = [self.tables.actions(top, column) for top in reachable([state], partial(self._reduced, column))]
-            self._after[key] = frozenset(action - 1 for row in actions for action in row if 0 < action < ACCEPT)
-        return self._after[key]
-
-    def _reduced(self, column: int, top: int) -> Iterator[int]:
-        """The states that reductions before a terminal put on top."""
-        for rule in (-action - 1 for action in self.tables.actions(top, column) if action < 0):
-            for below in self._states_below(top, self.lengths[rule]):
-                reached = int(self.tables.goto[below, self.symbols[rule]])
-                if reached >= 0:
-                    yield reached
-
-    def _states_below(self, state: int, depth: int) -> frozenset[int]:
+    @cache
+    def below(state: int, depth: int) -> frozenset[int]:
         """The states that can lie `depth` states below `state`."""
         if depth == 0:
             return frozenset({state})
-        key = state, depth
-        if key not in self._below:
-            self._below[key] = frozenset(
-                below for above in self._states_below(state, depth - 1) for below in self.tables.below[above]
-            )
-        return self._below[key]
+        return frozenset(one for above in below(state, depth - 1) for one in tables.below[above])
+
+    def reduced(column: int, top: int) -> Iterator[int]:
+        """The states that reductions before a terminal put on top."""
+        for rule in (-action - 1 for action in tables.actions(top, column) if action < 0):
+            for base in below(top, lengths[rule]):
+                if tables.goto[base, symbols[rule]] >= 0:
+                    yield int(tables.goto[base, symbols[rule]])
+
+    @cache
+    def after(state: int, column: int) -> frozenset[int]:
+        actions = [tables.actions(top, column) for top in reachable([state], partial(reduced, column))]
+        return frozenset(action - 1 for row in actions for action in row if 0 < action < ACCEPT)
+
+    return after

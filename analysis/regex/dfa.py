@@ -105,11 +105,11 @@ class Dfa:
         if self.is_empty:
             raise TerminalError("the automaton accepts nothing, so it has no shortest string")
         _, representatives = column_classes(self.next_state)
-        distance = distances(self.next_state[:, representatives], self.is_accepting).tolist()
+        distance = distances(self.next_state[:, representatives].tolist(), self.is_accepting.tolist())
         state, text = 0, bytearray()
         while distance[state]:
             row = self.next_state[state].tolist()
-            byte = next(b for b in _PREFERRED if row[b] >= 0 and distance[row[b]] == distance[state] - 1)
+            byte = next(b for b in _PREFERRED if distance.get(row[b]) == distance[state] - 1)
             text.append(byte)
             state = row[byte]
         return bytes(text)

@@ -20,6 +20,7 @@ Alternation, J. ACM 28 (1981), section 5.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import LimitError
@@ -95,9 +96,8 @@ class Machine:
         self._built_looks: dict[int, int] = {}  # id of a Look -> number of its look-behind or start of its look-ahead
         self._sets: list[frozenset[_Thread]] = [frozenset(), frozenset([_ACCEPTED])]
         self._set_number = {threads: number for number, threads in enumerate(self._sets)}
-        self._step_memo: dict[tuple[int, int, _Truth, bool], int] = {}
-        self._thread_memo: dict[tuple[_Thread, int, _Truth, bool], frozenset[_Thread]] = {}
-        self._start_memo: dict[tuple[int, _Truth], int] = {}
+        self._start_set, self._step = cache(self._find_start_set), cache(self._find_step)
+        self._after = cache(self._find_after)
         self._satisfiable: dict[tuple[int, tuple[int, ...]], bool] = {}
         self.beyond: set[Source] = set()
         self._start = self._build(tree, _MATCH)
@@ -281,52 +281,34 @@ class Machine:
                 return False
         return True
 
-    def _start_set(self, node: int, truth: _Truth, ahead: bool) -> int:
+    def _find_start_set(self, node: int, truth: _Truth, ahead: bool) -> int:
         """The number of the set of threads in which a machine starts at `node`."""
-        key = (node, truth)
-        number = self._start_memo.get(key)
-        if number is None:
-            number = self._intern(frozenset(self._closure(node, (), truth)), ahead)
-            self._start_memo[key] = number
-        return number
+        return self._intern(frozenset(self._closure(node, (), truth)), ahead)
 
-    def _step(self, threads: int, c: int, truth: _Truth, ahead: bool) -> int:
+    def _find_step(self, threads: int, c: int, truth: _Truth, ahead: bool) -> int:
         """The number of the set after a character of class `c`.
 
         In a look-ahead, a match with open obligations goes on with them.
         """
         if ahead and threads == _TRUE:
             return _TRUE
-        key = (threads, c, truth, ahead)
-        number = self._step_memo.get(key)
-        if number is None:
-            members = self._sets[threads]
-            self._spend(len(members))
-            after = [self._step_thread(thread, c, truth, ahead) for thread in members]
-            number = self._intern(frozenset().union(*after), ahead)
-            self._step_memo[key] = number
-        return number
+        members = self._sets[threads]
+        self._spend(len(members))
+        after = [self._step_thread(thread, c, truth, ahead) for thread in members]
+        return self._intern(frozenset().union(*after), ahead)
 
     def _step_thread(self, thread: _Thread, c: int, truth: _Truth, ahead: bool) -> frozenset[_Thread]:
-        at, obligations = thread
-        node = self._nodes[at]
-        if isinstance(node, _Char):
-            if not node.mask >> c & 1:
-                return frozenset()
-        elif not ahead:
+        node = self._nodes[thread[0]]
+        can_step = node.mask >> c & 1 if isinstance(node, _Char) else ahead
+        return self._after(thread, c, truth) if can_step else frozenset()
+
+    def _find_after(self, thread: _Thread, c: int, truth: _Truth) -> frozenset[_Thread]:
+        node, kept = self._nodes[thread[0]], self._step_obligations(thread[1], c, truth)
+        if kept is None:
             return frozenset()
-        key = (thread, c, truth, ahead)
-        known = self._thread_memo.get(key)
-        if known is None:
-            kept = self._step_obligations(obligations, c, truth)
-            if kept is None:
-                known = frozenset()
-            elif isinstance(node, _Char):
-                known = frozenset(self._closure(node.following, kept, truth))
-            else:
-                known = frozenset([(_MATCH, kept)])
-            self._thread_memo[key] = known
-        return known
+        if isinstance(node, _Char):
+            return frozenset(self._closure(node.following, kept, truth))
+        return frozenset([(_MATCH, kept)])
 
     def _step_obligations(
         self, obligations: tuple[_Obligation, ...], c: int, truth: _Truth

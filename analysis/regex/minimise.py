@@ -1,12 +1,14 @@
-"""Deterministic automata made minimal and canonical."""
+"""Deterministic automata made minimal and canonical; partitions that are refined."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.deadline import look
-from maskwright.analysis.graphs import predecessors
+from maskwright.analysis.graphs import predecessors, reachable
 
 Table = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
@@ -38,56 +40,53 @@ def minimise_labelled(next_state: Table, labels: npt.NDArray[np.int32]) -> tuple
     Cost: as `minimise`.
     """
     classes, representatives = column_classes(next_state)
-    table = next_state[:, representatives]
-    n = len(table)
-    distance = distances(table, labels >= 0)
-    live = np.append(distance >= 0, False)
-    rows = np.where(live[table], table, n).tolist()  # -1 reads the last entry of live, so it too becomes the sink n
-    rows.append([n] * len(representatives))
-    # an accepting state has distance 0, and then its label counts
-    start = np.where(labels >= 0, labels, int(labels.max()) + 1 + distance)
-    start[distance < 0] = -1  # as the sink
-    block = _refine(rows, [*start.tolist(), -1])
-    if distance[0] < 0:
-        return np.full((1, len(classes)), -1, dtype=np.int32), np.full(1, -1, dtype=np.int32)
-    number = {block[0]: 0, block[n]: -1}
-    order = [0]  # one state of each block
-    merged: list[list[int]] = []
-    for state in order:  # grows while it is read
-        look()
-        for target in rows[state]:
-            if block[target] not in number:
-                number[block[target]] = len(order)
-                order.append(target)
-        merged.append([number[block[target]] for target in rows[state]])
-    return np.array(merged, dtype=np.int32)[:, classes], labels[order]
+    rows, found = merged_rows(next_state[:, representatives].tolist(), labels.tolist())
+    table, order = in_order(np.array(rows, np.int32), slice(None))
+    return table[:, classes], np.array(found, np.int32)[order]
 
 
-def merged_rows(rows: list[list[int]], is_accepting: list[bool]) -> tuple[list[list[int]], list[bool]]:
+def merged_rows(rows: list[list[int]], labels: list[int]) -> tuple[list[list[int]], list[int]]:
     """The minimal, trimmed automaton of one with few columns, its states in no special order.
 
     rows : for each state the next one by column, -1 for none. State 0 is initial.
-    is_accepting : whether each state accepts.
+    labels : as for `minimise_labelled`.
 
-    Returns both of the states that remain; state 0 is initial.
+    Returns both of the states that can accept; state 0 is initial.
     """
     n = len(rows)
-    distance = _distances([set(row) - {-1} for row in rows], [s for s, accepts in enumerate(is_accepting) if accepts])
+    distance = distances(rows, (label >= 0 for label in labels))
     if 0 not in distance:
-        return [[-1] * len(rows[0])], [False]
+        return [[-1] * len(rows[0])], [-1]
     if len(distance) < n:
         rows = [[target if target in distance else n for target in row] for row in rows]
     else:
         rows = [[n if target < 0 else target for target in row] for row in rows]
     rows.append([n] * len(rows[0]))
-    block = _refine(rows, [distance.get(state, -1) for state in range(n + 1)])
+    past = max(labels) + 1  # an accepting state has distance 0, and then its label counts
+    start = [label if label >= 0 else past + distance.get(state, -1 - past) for state, label in enumerate(labels)]
+    block = _refine(rows, [*start, -1])
     first: dict[int, int] = {}  # a block -> one state of it
     for state, at in enumerate(block):
         if at != block[n]:
             first.setdefault(at, state)
     number = {at: i for i, at in enumerate(first)} | {block[n]: -1}
     merged = [[number[block[target]] for target in rows[state]] for state in first.values()]
-    return merged, [is_accepting[state] for state in first.values()]
+    return merged, [labels[state] for state in first.values()]
+
+
+def in_order(table: Table, representatives: slice | list[int]) -> tuple[Table, list[int]]:
+    """The states that are reached, numbered breadth-first in the order of columns.
+
+    table : (n, n_columns) int32; the next state, -1 for no transition. State 0 is initial.
+    representatives : the first column of each class of equal columns, sorted; or all columns.
+
+    Returns next_state : (m, n_columns) int32; and for each of the m states its old number.
+    """
+    rows = table[:, representatives].tolist()
+    order = reachable([0], lambda state: [target for target in rows[state] if target >= 0])
+    number = np.full(len(rows) + 1, -1, np.int32)  # the last one for -1
+    number[order] = np.arange(len(order))
+    return number[table[order]], order
 
 
 def column_classes(next_state: Table) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
@@ -109,14 +108,17 @@ def sorted_columns(next_state: Table) -> tuple[npt.NDArray[np.intp], npt.NDArray
     PERF: gives what ``np.unique(next_state, axis=1)`` gives, which compares columns of a tall table
     value by value.
     """
-    classes, representatives = column_classes(next_state)
-    data = (next_state.T[representatives] + 1).astype(">u4", order="C").tobytes()
-    width = 4 * len(next_state)
-    keys = [data[i * width : (i + 1) * width] for i in range(len(representatives))]
+    return sorted_rows((next_state.T + 1).astype(">u4", order="C"))
+
+
+def sorted_rows(rows: npt.NDArray[np.generic]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """As `numbered_rows`, with the numbers in the order of the rows' bytes."""
+    numbers, first = numbered_rows(rows)
+    keys = [row.tobytes() for row in rows[first]]
     order = np.array(sorted(range(len(keys)), key=keys.__getitem__), np.intp)
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
-    return rank[classes], representatives[order]
+    return rank[numbers], first[order]
 
 
 def first_of_each(classes: npt.NDArray[np.integer]) -> npt.NDArray[np.intp]:
@@ -156,24 +158,13 @@ def numbered_rows(rows: npt.NDArray[np.generic]) -> tuple[npt.NDArray[np.intp], 
     return firsts.searchsorted(firsts_of).repeat(bounds[1:] - bounds[:-1]), firsts
 
 
-def distances(table: Table, is_accepting: Flags) -> npt.NDArray[np.int64]:
-    """The length of a shortest accepted string from each state, -1 if there is none.
+def distances(rows: list[list[int]], is_accepting: Iterable[bool]) -> dict[int, int]:
+    """The length of a shortest accepted string from each state that has one.
 
-    table : (n, n_columns) int32; the next state, -1 for no transition.
-    is_accepting : (n,) bool.
-
-    Returns (n,) int64.
+    rows : for each state the next one by column, -1 for none. is_accepting : whether each accepts.
     """
-    found = _distances([set(row) - {-1} for row in table.tolist()], np.flatnonzero(is_accepting).tolist())
-    distance = np.full(len(table), -1, dtype=np.int64)
-    distance[list(found)] = list(found.values())
-    return distance
-
-
-def _distances(successors: list[set[int]], accepting: list[int]) -> dict[int, int]:
-    """The length of a shortest accepted string from each state that has one."""
-    before = predecessors(successors)
-    frontier = list(accepting)
+    before = predecessors([set(row) - {-1} for row in rows])
+    frontier = [state for state, accepts in enumerate(is_accepting) if accepts]
     found = dict.fromkeys(frontier, 0)
     for state in frontier:  # grows while it is read
         for source in before[state]:
@@ -186,46 +177,77 @@ def _distances(successors: list[set[int]], accepting: list[int]) -> dict[int, in
 def _refine(rows: list[list[int]], start: list[int]) -> list[int]:
     """The block of each state in the coarsest partition that refines `start` and is stable.
 
-    Stable means that states of one block have, for each column, successors in one block.
+    Stable means that states of one block have, for each column, successors in one block. The start
+    is the partition by distance to acceptance, which equivalent states share, so few rounds remain.
+    """
+    blocks = Blocks(start)
+    of = blocks.of
+    before = predecessors([set(row) for row in rows])
+    dirty: Iterable[int] = range(len(rows))
+    while dirty:
+        look()
+        moved = blocks.refine(dirty, lambda state: tuple([of[target] for target in rows[state]]))
+        dirty = {source for state in moved for source in before[state]}
+    return of
 
-    This is Moore's refinement with an idea of Hopcroft's. When a block splits, one part keeps its
-    number: the part that was not looked at, or else the largest. Only the predecessors of the other
-    parts are looked at again. The start is the partition by distance to acceptance, which
-    equivalent states share, so few rounds remain.
+
+class Blocks:
+    """A partition of 0 .. n - 1 that is refined.
+
+    of : the block of each member. members : the members of each block.
+
+    When a block splits, one part keeps its number: the part that was not looked at, or else the
+    largest. So only what depends on the members of the other parts is to be looked at again.
 
     Source: J. Hopcroft, An n log n algorithm for minimizing states in a finite automaton (1971).
     """
-    number: dict[int, int] = {}
-    block = [number.setdefault(value, len(number)) for value in start]
-    n_blocks = len(number)
-    members: list[set[int]] = [set() for _ in range(n_blocks)]
-    for state, at in enumerate(block):
-        members[at].add(state)
-    before = predecessors([set(row) for row in rows])
-    dirty = set(range(len(rows)))
-    while dirty:
-        look()
-        parts_of: dict[int, dict[tuple[int, ...], set[int]]] = {}
-        for state in dirty:
-            signature = tuple([block[target] for target in rows[state]])
-            parts_of.setdefault(block[state], {}).setdefault(signature, set()).add(state)
-        renumbered: list[int] = []
-        for at, parts in parts_of.items():
-            # INVARIANT: members that are not dirty still have one common signature.
-            clean = next((state for state in members[at] if state not in dirty), None)
-            if clean is not None:
-                parts.pop(tuple([block[target] for target in rows[clean]]), None)
-                remainder = members[at].difference(*parts.values())
+
+    def __init__(self, start: Sequence[int]) -> None:
+        """start : equal numbers for members of one block."""
+        number: dict[int, int] = {}
+        self.of = [number.setdefault(value, len(number)) for value in start]
+        self.members: list[set[int]] = [set() for _ in number]
+        for member, block in enumerate(self.of):
+            self.members[block].add(member)
+
+    def refine(self, looked_at: Iterable[int], signature: Callable[[int], Hashable]) -> list[int]:
+        """Splits the blocks of some members by their signatures, which may depend on `of`.
+
+        Returns the members that come into new blocks.
+
+        INVARIANT: members of a block that are not looked at have one common signature.
+        """
+        parts_of: dict[int, dict[Hashable, set[int]]] = {}
+        for member in looked_at:
+            block = self.of[member]
+            if len(self.members[block]) > 1:
+                parts_of.setdefault(block, {}).setdefault(signature(member), set()).add(member)
+        n_before = len(self.members)
+        for block, parts in parts_of.items():
+            look()
+            remainder = self.members[block]
+            if sum(map(len, parts.values())) < len(remainder):
+                parts.pop(signature(_other_than(parts.values(), remainder)), None)
+                # PERF: in place, since a large block may lose its members one by one
+                remainder.difference_update(*parts.values())
             else:
-                remainder = max(parts.values(), key=len)
-            for part in parts.values():
-                if part is not remainder:
-                    renumbered.extend(part)
-                    members.append(part)
-            members[at] = remainder
-        for new in range(n_blocks, len(members)):
-            for state in members[new]:
-                block[state] = new
-        n_blocks = len(members)
-        dirty = {source for state in renumbered for source in before[state]}
-    return block
+                self.members[block] = remainder = max(parts.values(), key=len)
+            self.members += [part for part in parts.values() if part is not remainder]
+        for block in range(n_before, len(self.members)):
+            for member in self.members[block]:
+                self.of[member] = block
+        return [member for part in self.members[n_before:] for member in part]
+
+
+def _other_than(parts: Iterable[set[int]], whole: set[int]) -> int:
+    """A member of a block that is in none of some parts. The block is as it was.
+
+    PERF: `pop` goes on where it ended the last time, where an iteration would pass over all the
+    members that are gone.
+    """
+    several = set().union(*parts)
+    popped = [whole.pop()]
+    while popped[-1] in several:
+        popped.append(whole.pop())
+    whole.update(popped)
+    return popped[-1]

@@ -222,20 +222,6 @@ def _characters(op: str, argument: Any, flags: int) -> Node:
     return Chars(_resolve(tuple(items), flags & int(re.IGNORECASE | re.ASCII)))
 
 
-def _class_item(kind: str, value: Any) -> str:
-    match kind:
-        case "NEGATE":
-            return "^"
-        case "LITERAL":
-            return f"\\U{value:08x}"
-        case "RANGE":
-            return f"\\U{value[0]:08x}-\\U{value[1]:08x}"
-        case "CATEGORY":
-            return f"\\{_category_letter(str(value))}"
-        case _:
-            raise Unsupported(f"the class item {kind} of this Python's re", "rewrite the class without it")
-
-
 def _category_letter(name: str) -> str:
     negated = "_NOT_" in name
     letter = {"DIGIT": "d", "SPACE": "s", "WORD": "w"}[name.rsplit("_", 1)[1]]
@@ -248,24 +234,27 @@ def _resolve(items: tuple[tuple[str, Any], ...], flags: int) -> Ranges:
     ascii_only = bool(flags & re.ASCII)
     ranges: list[tuple[int, int]] = []
     negated = False
+    source = ""  # the class again, as `re` reads it
     for kind, value in items:
-        if kind == "NEGATE":
-            negated = True
-        elif kind == "LITERAL":
-            ranges.append((value, value))
-        elif kind == "RANGE":
-            ranges.append((value[0], value[1]))
-        elif kind != "CATEGORY":
-            raise Unsupported(f"the class item {kind} of this Python's re", "rewrite the class without it")
-        else:
-            ranges.extend(charset.category(_category_letter(str(value)), ascii_only))
+        match kind:
+            case "NEGATE":
+                negated, source = True, "^"
+            case "LITERAL":
+                ranges.append((value, value))
+                source += f"\\U{value:08x}"
+            case "RANGE":
+                ranges.append((value[0], value[1]))
+                source += f"\\U{value[0]:08x}-\\U{value[1]:08x}"
+            case "CATEGORY":
+                letter = _category_letter(str(value))
+                ranges.extend(charset.category(letter, ascii_only))
+                source += f"\\{letter}"
+            case _:
+                raise Unsupported(f"the class item {kind} of this Python's re", "rewrite the class without it")
     exact = charset.normalise(ranges)
     if negated:
         exact = charset.complement(exact)
-    if not flags & re.IGNORECASE:
-        return exact
-    source = "".join(_class_item(kind, value) for kind, value in items)
-    return charset.ignoring_case(exact, f"[{source}]", ascii_only)
+    return charset.ignoring_case(exact, f"[{source}]", ascii_only) if flags & re.IGNORECASE else exact
 
 
 def _anchor(name: str, flags: int) -> Node:

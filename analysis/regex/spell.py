@@ -19,7 +19,7 @@ from maskwright.analysis.regex import positions
 from maskwright.analysis.regex.bounds import check_least, check_least_searched
 from maskwright.analysis.regex.determinise import determinise
 from maskwright.analysis.regex.dfa import MAX_STATES, Dfa
-from maskwright.analysis.regex.minimise import merged_rows
+from maskwright.analysis.regex.minimise import in_order, merged_rows
 from maskwright.analysis.regex.positions import ClassRows
 from maskwright.analysis.regex.simplify import merged, shortest_found
 from maskwright.analysis.regex.tree import ANY, Node, Repeat, Sequence, factored, sequence, size
@@ -50,11 +50,12 @@ def spell(tree: Node, max_states: int = MAX_STATES, *, is_search: bool = False) 
     (check_least_searched if is_search else check_least)(_without_ends(tree), max_states)
     tree = merged(shortest_found(tree) if is_search else tree)
     if positions.is_plain(tree):
-        return _spelled(_plain_rows(tree, max_states, is_search), max_states)
+        # what is factored has fewer positions
+        plain = factored(tree) if size(tree) >= FACTORED_FROM else tree
+        return in_bytes(positions.run(plain, max_states, is_search=is_search), max_states)
     around = (_ANYTHING,) if is_search else ()
-    dfa = determinise(sequence(*around, tree, *around, positions.END), min(max_states, MOST_STATES_OF_LOOKS))
-    rows = ClassRows(dfa.bounds.tolist(), dfa.class_of.tolist(), dfa.next_state.tolist(), dfa.is_accepting.tolist())
-    return _spelled(rows, max_states)
+    found, _ = determinise(sequence(*around, tree, *around, positions.END), min(max_states, MOST_STATES_OF_LOOKS))
+    return in_bytes(found, max_states)
 
 
 def _without_ends(tree: Node) -> Node:
@@ -70,13 +71,6 @@ def valid_utf8() -> Dfa:
     return spell(_ANYTHING)
 
 
-def _plain_rows(tree: Node, max_states: int, is_search: bool) -> ClassRows:
-    """`positions.run`, of the factored tree where that may spare positions."""
-    if size(tree) >= FACTORED_FROM:
-        tree = factored(tree)
-    return positions.run(tree, max_states, is_search=is_search)
-
-
 def of_columns(rows: list[list[int]], is_accepting: list[bool], column_of: npt.NDArray[np.intp]) -> Dfa:
     """The minimal automaton of one over classes of bytes.
 
@@ -84,15 +78,18 @@ def of_columns(rows: list[list[int]], is_accepting: list[bool], column_of: npt.N
     is_accepting : whether each state accepts.
     column_of : (256,) intp; the column of each byte, -1 for bytes that lead nowhere.
     """
-    rows, accepts = merged_rows(rows, is_accepting)
+    rows, labels = merged_rows(rows, [accepts - 1 for accepts in is_accepting])
     small = np.array([[*row, -1] for row in rows], np.int32)
     first = {column: byte for byte, column in reversed(list(enumerate(column_of.tolist())))}
-    return _in_order(small[:, column_of], accepts, sorted(first.values()))
+    return _as_dfa(small[:, column_of], labels, sorted(first.values()))
 
 
-def _spelled(found: ClassRows, max_states: int) -> Dfa:
-    """The minimal automaton over bytes of an automaton over classes."""
-    rows, accepts = merged_rows(found.rows, found.is_accepting)
+def in_bytes(found: ClassRows, max_states: int) -> Dfa:
+    """The minimal automaton over bytes of an automaton over classes.
+
+    Raises: LimitError if more than `max_states` states are needed.
+    """
+    rows, labels = merged_rows(found.rows, [accepts - 1 for accepts in found.is_accepting])
     n_ascii = bisect_left(found.bounds, 128)  # intervals that begin there
     ascii_classes = found.class_of[:n_ascii]
     lengths = [end - start for start, end in pairwise([*found.bounds[:n_ascii], 128])]
@@ -106,7 +103,7 @@ def _spelled(found: ClassRows, max_states: int) -> Dfa:
     if inner is not None:
         representatives += inner[1]
         table = np.vstack([table, inner[0]])
-    return _in_order(table, accepts, representatives)
+    return _as_dfa(table, labels, representatives)
 
 
 def _first_columns(rows: list[list[int]]) -> list[int]:
@@ -173,26 +170,16 @@ def _beyond_ascii(
     return inner, representatives + [0xC2 + at for at in _first_columns(leads)]
 
 
-def _in_order(table: Table, accepts: list[bool], representatives: list[int]) -> Dfa:
+def _as_dfa(table: Table, labels: list[int], representatives: list[int]) -> Dfa:
     """The automaton with its states numbered breadth-first in the order of bytes.
 
     table : (n, 256) int32; minimal, but for states that are not reached.
-    accepts : whether the first states accept; the others do not.
+    labels : of the first states, as `merged_rows` returns them; the others do not accept.
     representatives : the first byte of each class of equal columns, sorted.
     """
-    rows = table[:, representatives].tolist()
-    order = [0]
-    number = {0: 0, -1: -1}
-    for state in order:  # grows while it is read
-        for target in rows[state]:
-            if target not in number:
-                number[target] = len(order)
-                order.append(target)
-    renumber = np.full(len(rows) + 1, -1, np.int32)  # the last one for -1
-    renumber[order] = np.arange(len(order))
-    next_state = renumber[table[order]]
-    is_accepting = np.zeros(len(rows), np.bool_)
-    is_accepting[: len(accepts)] = accepts
+    next_state, order = in_order(table, representatives)
+    is_accepting = np.zeros(len(table), np.bool_)
+    is_accepting[: len(labels)] = np.array(labels) >= 0
     is_accepting = is_accepting[order]
     next_state.flags.writeable = is_accepting.flags.writeable = False
     return Dfa(next_state, is_accepting)

@@ -1,4 +1,4 @@
-"""An automaton over classes of characters, spelled out in UTF-8 bytes.
+"""The classes of characters, spelled out in UTF-8 bytes.
 
 All characters are cut into blocks of 64, the span of a last byte. Equal blocks are one node. Then
 blocks of 64 nodes are merged in the same way, and so on. This gives at most three levels, which all
@@ -13,10 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.errors import LimitError
 from maskwright.analysis.kept import Kept
 from maskwright.analysis.regex.charset import LAST
-from maskwright.analysis.regex.determinise import ClassDfa
 from maskwright.analysis.regex.minimise import number_rows
 
 Array = npt.NDArray[np.int64]
@@ -45,7 +43,7 @@ class Blocks(NamedTuple):
 def trie(bounds: bytes, class_of: bytes) -> Blocks:
     """The trie of a partition.
 
-    bounds, class_of : int64 arrays as bytes, as in `ClassDfa`; the first bound is 128.
+    bounds, class_of : int64 arrays as bytes, as in `ClassRows`; the first bound is 128.
 
     Cost: O(number of intervals), cached.
     """
@@ -78,53 +76,3 @@ def _distinct(rows: npt.NDArray[np.generic]) -> tuple[Array, Array]:
     """The number of each row among the distinct rows, and the distinct rows."""
     number = number_rows(rows).astype(np.int64)
     return number, rows[np.unique(number, return_index=True)[1]].astype(np.int64)
-
-
-def to_bytes(dfa: ClassDfa, max_states: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
-    """The automaton over bytes of the UTF-8 encodings of the strings that `dfa` accepts.
-
-    It is not minimised.
-
-    Returns next_state : (n, 256) int32, -1 for no transition, and is_accepting : (n,) bool.
-    Raises: LimitError if more than `max_states` states are needed.
-    """
-    ascii_class = dfa.class_of[np.searchsorted(dfa.bounds, np.arange(128), side="right") - 1]
-    tail = int(np.searchsorted(dfa.bounds, 128, side="right")) - 1
-    used, local = np.unique(dfa.class_of[tail:], return_inverse=True)
-    bounds = np.maximum(dfa.bounds[tail:], 128)
-    blocks = trie(bounds.tobytes(), local.astype(np.int64).tobytes())
-    class_of_local = np.append(used, -1)
-    successors, row_of = np.unique(dfa.next_state, axis=0, return_inverse=True)
-    n_states = len(dfa.next_state)
-    inner: dict[bytes, int] = {}  # row of an inner node -> its state
-    inner_rows: list[Array] = []
-
-    def node(span: Array) -> int:
-        if (span < 0).all():
-            return -1
-        key = span.tobytes()
-        number = inner.setdefault(key, n_states + len(inner_rows))
-        if number == n_states + len(inner_rows):
-            row = np.full(256, -1, dtype=np.int64)
-            row[0x80:0xC0] = span
-            inner_rows.append(row)
-            if number >= max_states:
-                raise LimitError(f"its automaton needs more than {max_states} states over UTF-8 bytes")
-        return number
-
-    rows = np.full((len(successors), 256), -1, dtype=np.int64)
-    for row, targets in zip(rows, successors.astype(np.int64), strict=True):
-        row[:128] = targets[ascii_class]
-        after = np.append(targets, -1)[class_of_local]
-        if (after < 0).all():
-            continue
-        one_left = np.array([node(span) for span in after[blocks.one_left]])
-        two_left = np.array([node(span) for span in one_left[blocks.two_left]])
-        three_left = [node(span) for span in two_left[blocks.three_left]]
-        row[0xC2:0xE0] = one_left[blocks.leads_c2_to_df]
-        row[0xE0:0xF0] = two_left[blocks.leads_e0_to_ef]
-        row[0xF0:0xF5] = three_left
-    table = np.vstack([rows[row_of.reshape(-1)], *inner_rows]).astype(np.int32)
-    accepting = np.zeros(len(table), dtype=np.bool_)
-    accepting[:n_states] = dfa.is_accepting
-    return table, accepting

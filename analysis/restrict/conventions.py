@@ -308,4 +308,4 @@ class _Conventional:
                 either[symbol] = tuple(kept)
         old = [rule for rule in grammar.rules if rule.lhs not in whole]
         replaced, more = with_substitutes(grammar, old, either, self.fresh)
-        return assemble(grammar, self.terminals, more, [*replaced, *rules])
+        return assemble(grammar, self.terminals, [*replaced, *rules], more)

@@ -89,11 +89,10 @@ def bound_length(grammar: Grammar, name: str, lengths: Lengths) -> Grammar:
         )
     if others.is_empty:
         return grammar
-    parts = [(t, one) for t, one in enumerate(grammar.terminals)]
+    parts = list(enumerate(grammar.terminals))
     parts[number] = number, replace(terminal, lengths=lengths)
     if grammar.lexing != "nfa":
         other = unused_name(f"{name}__OTHER_LENGTHS", set(grammar.terminal_number))
         fresh = grammar.n_terminals + grammar.n_nonterminals
         parts.append((fresh, replace(terminal, name=other, lengths=lengths, beyond=name)))
-    nonterminals = [(grammar.n_terminals + i, symbol) for i, symbol in enumerate(grammar.nonterminals)]
-    return assemble(grammar, parts, nonterminals, grammar.rules)
+    return assemble(grammar, parts, grammar.rules)

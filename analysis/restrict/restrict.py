@@ -35,6 +35,7 @@ from maskwright.analysis.errors import GrammarError, UnknownNameError
 from maskwright.analysis.grammar.grammar import Grammar, Rule
 from maskwright.analysis.grammar.normalise import productive_symbols, reduce
 from maskwright.analysis.grammar.options import Restriction, read_options
+from maskwright.analysis.graphs import way_to, ways
 from maskwright.analysis.restrict.conventions import Convention, apply_conventions
 from maskwright.analysis.restrict.lengths import PREFIX, bound_lengths
 from maskwright.analysis.restrict.words import allow_only, assemble, single_terminals
@@ -293,23 +294,17 @@ def _replaced(grammar: Grammar, restriction: str, new_of: Mapping[int, int | Non
             rules.append(Rule(rule.lhs, tuple(s for s in body if s is not None)))
     layout = grammar.layout
     if layout is not None:
-        members = {"newline": new(layout.newline), "indent": new(layout.indent), "dedent": new(layout.dedent)}
-        brackets = [(new(a), new(b)) for a, b in layout.brackets]
-        gone = next((getattr(layout, key) for key, value in members.items() if value is None), None)
-        gone = next((t for pair in layout.brackets for t in pair if new(t) is None), gone)
-        if gone is not None:
-            raise GrammarError(
-                f"grammar {grammar.name}: restriction {restriction} removes terminal {grammar.display_name(gone)}, "
-                "which the layout needs"
-            )
-        left = {key: value for key, value in members.items() if value is not None}
-        layout = replace(
-            layout,
-            newline=left.get("newline", layout.newline),
-            indent=left.get("indent", layout.indent),
-            dedent=left.get("dedent", layout.dedent),
-            brackets=tuple((a, b) for a, b in brackets if a is not None and b is not None),
-        )
+        brackets = [t for pair in layout.brackets for t in pair]
+        for terminal in (*brackets, layout.newline, layout.indent, layout.dedent):
+            if new(terminal) is None:
+                raise GrammarError(
+                    f"grammar {grammar.name}: restriction {restriction} removes terminal {grammar.display_name(terminal)}, "
+                    "which the layout needs"
+                )
+        members = [new(t) for t in (layout.newline, layout.indent, layout.dedent, *brackets)]
+        newline, indent, dedent, *others = [t for t in members if t is not None]
+        pairs = tuple(zip(others[::2], others[1::2], strict=True))
+        layout = replace(layout, newline=newline, indent=indent, dedent=dedent, brackets=pairs)
     start = new(grammar.start)
     if start is None:
         raise GrammarError(
@@ -335,25 +330,16 @@ def _check_alive(before: Grammar, after: Grammar, removed: Mapping[int, str], na
     if after.start in productive:
         return
     # the cause is a rule that lost alternatives: name the one nearest to the start symbol
-    came_from: dict[int, int] = {after.start: after.start}
-    agenda = [after.start]
-    for symbol in agenda:  # grows while it is read
+    before_each = ways(
+        [after.start], lambda at: [s for rule in after.rules_of[at] for s in rule.rhs if s not in productive]
+    )
+    for symbol in [*before_each, after.start]:
         lost = [rule for rule in before.rules_of[symbol] if any(s in removed for s in rule.rhs)]
         left = after.rules_of[symbol]
         if lost or not left:
             break
-        for rule in left:
-            for s in rule.rhs:
-                if s not in productive and s not in came_from:
-                    came_from[s] = symbol
-                    agenda.append(s)
-    else:
-        symbol, lost, left = after.start, [], after.rules_of[after.start]
-    path = [symbol]
-    while came_from[path[0]] != path[0]:
-        path.insert(0, came_from[path[0]])
-    shown = [after.symbol_name(s) for s in path]
-    needs = f" ({', '.join(f'{a} needs {b}' for a, b in itertools.pairwise(shown))})" if len(path) > 1 else ""
+    shown = [after.symbol_name(s) for s in way_to(symbol, before_each)]
+    needs = f" ({', '.join(f'{a} needs {b}' for a, b in itertools.pairwise(shown))})" if len(shown) > 1 else ""
     if lost:
         gone = next(s for s in lost[0].rhs if s in removed)
         why = f"its alternative {before.rule_text(lost[0])!r} is lost with {before.display_name(gone)}, which {removed[gone]} removes"
@@ -383,5 +369,4 @@ def _without_unused(grammar: Grammar, named: set[int], kept: set[int]) -> Gramma
     gone |= {t for t, terminal in enumerate(grammar.terminals) if terminal.beyond in names}
     grammar = replace(grammar, verbatim=grammar.verbatim - gone)
     terminals = [(t, terminal) for t, terminal in enumerate(grammar.terminals) if t not in gone]
-    nonterminals = [(grammar.n_terminals + i, name) for i, name in enumerate(grammar.nonterminals)]
-    return assemble(grammar, terminals, nonterminals, grammar.rules)
+    return assemble(grammar, terminals, grammar.rules)

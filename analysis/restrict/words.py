@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar.grammar import Grammar, Layout, Rule, Terminal
+from maskwright.analysis.graphs import reachable
 from maskwright.analysis.lexing.terminals import compile_terminal
 from maskwright.analysis.regex.dfa import Dfa
 
@@ -51,13 +52,9 @@ def unused_name(name: str, taken: set[str]) -> str:
 
 def rules_below(grammar: Grammar, symbol: int) -> list[Rule]:
     """The rules that a symbol leads to, breadth-first."""
-    found: list[Rule] = []
-    agenda = [symbol]
-    for at in agenda:  # grows while it is read
-        for rule in grammar.rules_of.get(at, ()):
-            found.append(rule)
-            agenda += [s for s in dict.fromkeys(rule.rhs) if s not in agenda]
-    return found
+    rules_of = grammar.rules_of
+    below = reachable([symbol], lambda at: [s for rule in rules_of.get(at, ()) for s in rule.rhs])
+    return [rule for at in below for rule in rules_of.get(at, ())]
 
 
 def with_substitutes(
@@ -69,7 +66,7 @@ def with_substitutes(
     either : for some symbols, their substitutes, at least one each.
     fresh : numbers for new nonterminals.
 
-    Returns the rules, and number and name of all nonterminals: the grammar's and the new ones.
+    Returns the rules, and number and name of the new nonterminals.
     """
     standing: dict[int, int] = {}
     found: list[Rule] = []
@@ -85,24 +82,28 @@ def with_substitutes(
             body.append(standing.get(symbol, options[0]))
         found.append(Rule(rule.lhs, tuple(body)))
     found += [Rule(new, (s,)) for old, new in standing.items() for s in either[old]]
-    names = [(grammar.n_terminals + i, name) for i, name in enumerate(grammar.nonterminals)]
-    return found, [*names, *((new, grammar.symbol_name(old)) for old, new in standing.items())]
+    return found, [(new, grammar.symbol_name(old)) for old, new in standing.items()]
 
 
 def assemble(
     grammar: Grammar,
     terminals: Iterable[tuple[int, Terminal]],
-    nonterminals: Iterable[tuple[int, str]],
     rules: Iterable[Rule],
+    more: Iterable[tuple[int, str]] = (),
+    joined: Mapping[int, int] | None = None,
 ) -> Grammar:
-    """A grammar of these symbols, renumbered from 0.
+    """A grammar of these terminals and rules, renumbered from 0.
 
-    terminals, nonterminals : pairs of a symbol's old number and the symbol. `rules` and the
-        grammar's other members use the old numbers.
+    terminals : pairs of a terminal's old number and the terminal. `rules` and the grammar's other
+        members use the old numbers.
     rules : productions over the old numbers; duplicates are dropped.
+    more : number and name of each nonterminal that the grammar does not have.
+    joined : terminals that are not among `terminals` -> those that stand in their stead.
     """
-    terminals, nonterminals = list(terminals), list(nonterminals)
+    terminals = list(terminals)
+    nonterminals = [*enumerate(grammar.nonterminals, grammar.n_terminals), *more]
     number = {old: new for new, (old, _) in enumerate([*terminals, *nonterminals])}
+    number |= {old: number[to] for old, to in (joined or {}).items()}
     layout = grammar.layout
     if layout is not None:
         brackets = tuple((number[opening], number[closing]) for opening, closing in layout.brackets)
@@ -200,7 +201,7 @@ def allow_only(grammar: Grammar, name: str, symbol: int, entries: Sequence[str])
     kept = [rule for rule in grammar.rules if rule.lhs != symbol]
     if wide and dot is not None:
         kept += [Rule(more_words, (dot, word)), Rule(more_words, (more_words, dot, word))]
-    rules, nonterminals = with_substitutes(grammar, kept, either, fresh)
+    rules, more = with_substitutes(grammar, kept, either, fresh)
 
     def body(parts: tuple[str, ...]) -> tuple[int, ...]:
         return tuple(s for part in parts for s in (*(() if dot is None else (dot,)), number[part]))[dot is not None :]
@@ -214,6 +215,6 @@ def allow_only(grammar: Grammar, name: str, symbol: int, entries: Sequence[str])
     if wide and dot is not None:
         if word == symbol:
             raise GrammarError(f"grammar {grammar.name}: {name} cannot have entries with '*', as {shown} is one word")
-        nonterminals.append((more_words, f"{shown}.*"))
+        more.append((more_words, f"{shown}.*"))
     terminals = [*enumerate(grammar.terminals), *added.values()]
-    return assemble(grammar, terminals, nonterminals, rules)
+    return assemble(grammar, terminals, rules, more)

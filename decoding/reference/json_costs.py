@@ -144,8 +144,8 @@ class Costs:
         found = self._digits.get(shape)
         if found is None:
             dfa = shape.shape.automaton
-            far: list[int] = distances(dfa.next_state, dfa.is_accepting).tolist()
-            found = self._digits[shape] = [NEVER if least < 0 else least for least in far]
+            far = distances(dfa.next_state.tolist(), dfa.is_accepting.tolist())
+            found = self._digits[shape] = [far.get(state, NEVER) for state in range(dfa.n_states)]
         return found
 
     def _value_cost(self, shape: ReadShape) -> int:

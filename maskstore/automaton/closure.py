@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.arrays import Int32, Int64
 from maskwright.analysis.errors import LimitError
 from maskwright.maskstore.automaton import _closure_kernels as kernels
 from maskwright.maskstore.automaton import closure_tables as closing
@@ -26,8 +27,6 @@ from maskwright.maskstore.automaton._pool_kernels import DepthCase, find_items
 from maskwright.maskstore.automaton.configuration_sets import NEVER_LEGAL, ConfigurationSets
 from maskwright.maskstore.automaton.exploration_tables import DONE
 
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 Progress = Callable[[int, int], None]
 
 EDGE_BUDGET = 4_000_000

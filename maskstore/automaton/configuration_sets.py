@@ -28,6 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.arrays import Int32, Int64
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.lr.encoding import LrTables
 from maskwright.maskstore.automaton import _explore_kernels as kernels
@@ -49,8 +50,6 @@ from maskwright.maskstore.tokens.continuations import WHATEVER, Continuations
 
 NEVER_LEGAL = -1
 Progress = Callable[[int, int], None]
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

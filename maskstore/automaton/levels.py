@@ -11,13 +11,11 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.arrays import Int32, Int64
 from maskwright.analysis.lr.encoding import LrTables
 from maskwright.maskstore.automaton import _level_kernels as kernels
 from maskwright.maskstore.tokens._hash_kernels import doubled, free_slots, grown
 from maskwright.maskstore.tokens.continuations import WHATEVER, Continuations
-
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 
 FIRST_ROOM = 1 << 7
 """Leaders, and results of continuations, that there is room for at first: a power of two."""

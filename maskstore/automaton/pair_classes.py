@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.arrays import Int32
 from maskwright.maskstore.automaton import _class_kernels as kernels
 from maskwright.maskstore.automaton.exploration_tables import ACCEPTED, FIRST_STATE, REFUSED
-
-Int32 = npt.NDArray[np.int32]
 
 NO_STATE = 1 << 30
 PAUSE = 1 << 20

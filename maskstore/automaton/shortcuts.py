@@ -11,13 +11,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from maskwright.analysis.arrays import Int32, Int64
 from maskwright.analysis.lr.encoding import LrTables
 from maskwright.maskstore.tokens.feasible import states_below
-
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 
 
 def shortened(tables: LrTables) -> LrTables:

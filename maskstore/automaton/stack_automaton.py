@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.arrays import Int32
 from maskwright.analysis.errors import GrammarError, LimitError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lexing.encoding import Transducer
@@ -32,7 +33,6 @@ from maskwright.maskstore.tokens.requirements import Requirements
 from maskwright.maskstore.tokens.state_tokens import DepthCase, LineBreak, StateTokens
 from maskwright.maskstore.vocabulary import Vocabulary
 
-Int32 = npt.NDArray[np.int32]
 Progress = Callable[[str, int, int], None]
 
 
@@ -358,10 +358,9 @@ class AutomatonBuilder:
 
     def _explore(self, report: Callable[[int, int], None] | None) -> ConfigurationSets | None:
         """The configuration sets of all roots; None past a limit."""
-        # Between two terminals a stack is empty, or a terminal was shifted last. (-2: a state that
-        # several symbols lead to.)
+        # between two terminals a stack is empty, or a terminal was shifted last
         accessing = self.tables.accessing
-        is_top = (accessing == -2) | ((accessing >= 0) & (accessing < self.tables.n_terminals))
+        is_top = (accessing >= 0) & (accessing < self.tables.n_terminals)
         is_top[0] = True
         allowed = np.array([is_top, is_top])
         if self.grammar.layout is not None:

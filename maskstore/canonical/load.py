@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,10 @@ from maskwright.maskstore.canonical.merges import Merges
 from maskwright.maskstore.canonical.tokens import CanonicalTokens
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 from maskwright.maskstore.vocabulary.encoders import RANK_FILE_PATTERN, load_encoder
-from maskwright.maskstore.vocabulary.tokenizer_files import _RANK_LINE, _file_in, file_bytes
+from maskwright.maskstore.vocabulary.tokenizer_files import content_of, file_bytes, found_file
+from maskwright.maskstore.vocabulary.tokenizer_growth import steps_of
 from maskwright.maskstore.vocabulary.tokenizer_table import SAMPLES
-from maskwright.maskstore.vocabulary.tokenizer_values import parse_json
-from maskwright.maskstore.vocabulary.vocabulary import _locate
+from maskwright.maskstore.vocabulary.tokenizer_values import packages_of, parse_json
 
 _ONE_PIECE = r"(?s:.)+"
 _GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
@@ -75,11 +75,10 @@ def load_canonical(source: str | os.PathLike[str] | object) -> CanonicalTokens:
 
 def _read(source: Any, vocabulary: Vocabulary) -> _Parts:
     if isinstance(source, str | os.PathLike):
-        path, _ = _locate(source)
-        return _of_file(_file_in(path) if os.path.isdir(path) else path, vocabulary)
+        return _of_file(found_file(source), vocabulary)
     if getattr(source, "backend_tokenizer", None) is not None:
         source = source.backend_tokenizer
-    packages = {base.__module__.partition(".")[0] for base in type(source).__mro__}
+    packages = packages_of(source)
     if "tokenizers" in packages:
         return _of_json(parse_json(source.to_str().encode(), vocabulary.name), vocabulary)
     if "tiktoken" in packages:
@@ -94,13 +93,13 @@ def _read(source: Any, vocabulary: Vocabulary) -> _Parts:
 
 def _of_file(path: Path, vocabulary: Vocabulary) -> _Parts:
     data = file_bytes(path)
-    if data.lstrip()[:1] == b"{":
-        content = parse_json(data, str(path))
-        if isinstance(content.get("model"), dict):
+    match content_of(data, str(path)):
+        case "tokenizer.json", content:
             return _of_json(content, vocabulary)
-        return _of_ranks(vocabulary, content["config"]["pattern"])
-    if _RANK_LINE.match(data.lstrip()):
-        return _of_ranks(vocabulary, RANK_FILE_PATTERN)
+        case "tekken", content:
+            return _of_ranks(vocabulary, content["config"]["pattern"])
+        case "ranks", _:
+            return _of_ranks(vocabulary, RANK_FILE_PATTERN)
     import sentencepiece
 
     return _of_sentencepiece(sentencepiece.SentencePieceProcessor(model_proto=data), vocabulary)
@@ -182,8 +181,9 @@ def _of_json(content: Mapping[str, Any], vocabulary: Vocabulary) -> _Parts:
             raise VocabularyError(
                 f"{where}: the tokenizer's {key} is {clip(model[key])}; canonical masks do not support that"
             )
-    _check_normalizer(content.get("normalizer"), where)
-    patterns = list(_patterns(content.get("pre_tokenizer"), where))
+    _check_normalizer(content, where)
+    cuts = list(steps_of(content, "pre_tokenizer", where))
+    patterns = list(_patterns(cuts, where))
     if len(patterns) > 1:
         raise VocabularyError(
             f"{where}: the tokenizer cuts a text {len(patterns)} times over; canonical masks support one cut"
@@ -201,7 +201,7 @@ def _of_json(content: Mapping[str, Any], vocabulary: Vocabulary) -> _Parts:
         left, right = entry.split(" ") if isinstance(entry, str) else entry
         if left in texts and right in texts:
             pairs[texts[left], texts[right]] = rank
-    is_of_bytes = any(part.get("type") == "ByteLevel" for part in _steps(content.get("pre_tokenizer"), where))
+    is_of_bytes = any(part.get("type") == "ByteLevel" for part in cuts)
     merges = Merges(
         {data: model["vocab"][piece] for piece, data in texts.items()}, pairs=pairs, characters=not is_of_bytes
     )
@@ -209,12 +209,9 @@ def _of_json(content: Mapping[str, Any], vocabulary: Vocabulary) -> _Parts:
     return _Parts(merges, patterns[0] if patterns else _ONE_PIECE, byte_pieces, free, bool(model.get("ignore_merges")))
 
 
-def _check_normalizer(normalizer: Mapping[str, Any] | None, where: str) -> None:
+def _check_normalizer(content: Mapping[str, Any], where: str) -> None:
     """Refuse what changes texts; a mark for spaces and normal forms are fine."""
-    if normalizer is None:
-        return
-    parts = normalizer.get("normalizers", []) if normalizer["type"] == "Sequence" else [normalizer]
-    for part in parts:
+    for part in steps_of(content, "normalizer", where):
         is_mark = part["type"] == "Replace" and part.get("pattern") == {"String": " "}
         if part["type"] not in ("NFC", "Prepend") and not is_mark:
             raise VocabularyError(
@@ -223,19 +220,9 @@ def _check_normalizer(normalizer: Mapping[str, Any] | None, where: str) -> None:
             )
 
 
-def _steps(cut: Mapping[str, Any] | None, where: str) -> Iterator[Mapping[str, Any]]:
-    if cut is None:
-        return
-    if cut.get("type") == "Sequence":
-        for part in cut.get("pretokenizers", []):
-            yield from _steps(part, where)
-    else:
-        yield cut
-
-
-def _patterns(cut: Mapping[str, Any] | None, where: str) -> Iterator[str]:
-    """The patterns by which a pre-tokenizer cuts, one after the other."""
-    for part in _steps(cut, where):
+def _patterns(cuts: Iterable[Mapping[str, Any]], where: str) -> Iterator[str]:
+    """The patterns by which the steps of a pre-tokenizer cut, one after the other."""
+    for part in cuts:
         match part:
             case {"type": "ByteLevel"}:
                 if part.get("use_regex", True):

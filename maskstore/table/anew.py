@@ -15,50 +15,16 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.maskstore.table import schema
 from maskwright.maskstore.table.build import build_engine_table
 from maskwright.maskstore.table.check import part_bytes
+from maskwright.maskstore.table.write import part_of
 from maskwright.maskstore.vocabulary import Vocabulary
 
-OF_GRAMMAR = (
-    schema.ACTION,
-    schema.GOTO,
-    schema.RULE_LHS,
-    schema.RULE_LENGTH,
-    schema.ALTERNATIVES,
-    schema.DEFAULT,
-    schema.PREDECESSOR_START,
-    schema.PREDECESSORS,
-    schema.BYTE_CLASS,
-    schema.NEXT_STATE,
-    schema.OUTPUT,
-    schema.OUTPUT_START,
-    schema.OUTPUT_SYMBOLS,
-    schema.END_OUTPUT,
-    schema.STATE_FLAGS,
-    schema.SYMBOL_COLUMN,
-    schema.SYMBOL_DEPTH,
-    schema.MODE_STATE,
-    schema.MODE_OF_STATE,
-    schema.FALLBACK,
-    schema.PENDING_START,
-    schema.PENDING,
-    schema.ENDING_START,
-    schema.ENDINGS,
-    schema.SET_BITS,
-    schema.SHIFT_BITS,
-)
+_ENTRIES = [offset for section in list(schema.SECTIONS.values())[:3] for offset in section]
+"""Of the parser, the lexer, and what a lexeme may become."""
+
+OF_GRAMMAR = [offset for offset in _ENTRIES if offset in schema.PARTS]
 """The parts of closed tables that no vocabulary changes."""
 
-NUMBERS_OF_GRAMMAR = (
-    schema.N_STATES,
-    schema.N_COLUMNS,
-    schema.N_NONTERMINALS,
-    schema.N_RULES,
-    schema.N_LEXER_STATES,
-    schema.N_CLASSES,
-    schema.N_MODES,
-    schema.N_SET_WORDS,
-    schema.AFTER_NEWLINE,
-    schema.AGAIN,
-)
+NUMBERS_OF_GRAMMAR = [*(offset for offset in _ENTRIES if offset in schema.NUMBERS), schema.AFTER_NEWLINE, schema.AGAIN]
 """Numbers and settings of closed tables that no vocabulary changes."""
 
 ONE_TOKEN = Vocabulary("one token", (b"\n",), {}, ())
@@ -82,20 +48,13 @@ def check_made_anew(where: str, grammar: Grammar, table: npt.NDArray[np.int32]) 
             entry = schema.NUMBERS.get(offset) or schema.SETTINGS[offset]
             raise _differs(where, f"{entry.name} is {int(table[offset])}, expected {int(own[offset])}")
     for offset in OF_GRAMMAR:
-        found, expected = _part(table, offset), _part(own, offset)
+        found, expected = part_of(table, offset), part_of(own, offset)
         name = schema.PARTS[offset].name
         if len(found) != len(expected):
             raise _differs(where, f"part {name} has {len(found)} integers, expected {len(expected)}")
         if not np.array_equal(found, expected):
             at = int((found != expected).argmax())
             raise _differs(where, f"part {name} holds {int(found[at])} at {at}, expected {int(expected[at])}")
-
-
-def _part(table: npt.NDArray[np.int32], offset: int) -> npt.NDArray[np.int32]:
-    """The integers of a part. offset : its own in the header."""
-    order = list(schema.PARTS)
-    after = order.index(offset) + 1
-    return table[table[offset] : table[order[after]] if after < len(order) else len(table)]
 
 
 def _differs(where: str, found: str) -> StoreError:

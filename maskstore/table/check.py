@@ -23,6 +23,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.arrays import Int32
 from maskwright.analysis.errors import LimitError, StoreError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lexing.encoding import RESTART
@@ -45,9 +46,8 @@ from maskwright.maskstore.table.schema import (
 )
 from maskwright.maskstore.table.stackcheck import bad_reduction
 from maskwright.maskstore.vocabulary import Vocabulary
-from maskwright.maskstore.vocabulary.masks import n_words
+from maskwright.maskstore.vocabulary.masks import n_words, packed
 
-Int32 = npt.NDArray[np.int32]
 Truths = npt.NDArray[np.bool_]
 
 MOST_ALTERNATIVES = 16
@@ -380,7 +380,7 @@ class _Checks:
         allowed = np.zeros(32 * self.sizes["words"], np.bool_)
         allowed[: self.vocabulary.size] = np.diff(self.part(schema.TOKEN_START)) > 0
         allowed[list(self.vocabulary.eos)] = True
-        words = np.packbits(allowed, bitorder="little").view("<i4").astype(np.int32)
+        words = packed(allowed).view(np.int32)
         rows = self.part(schema.ROWS).reshape(self.sizes["rows"], len(words))
         if (np.bitwise_or.reduce(rows, axis=0) & ~words).any():
             row, word = next(
@@ -395,13 +395,9 @@ class _Checks:
 
     def tokens(self) -> None:
         """Check that the tokens' bytes are those of the vocabulary."""
-        data = b"".join(self.vocabulary.tokens)
-        starts = np.zeros(self.vocabulary.size + 1, np.int64)
-        np.cumsum(np.fromiter(map(len, self.vocabulary.tokens), np.int64, self.vocabulary.size), out=starts[1:])
-        own = np.frombuffer(data + bytes(-len(data) % 4), "<i4")
         for offset, expected in (
-            (schema.TOKEN_START, starts),
-            (schema.TOKEN_BYTES, own),
+            (schema.TOKEN_START, self.vocabulary.flat[0]),
+            (schema.TOKEN_BYTES, self.vocabulary.flat_words[1]),
             (schema.EOS, np.array(self.vocabulary.eos, np.int32)),
         ):
             if not np.array_equal(self.part(offset), expected):

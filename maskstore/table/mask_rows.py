@@ -13,12 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.arrays import Int32, Int64
 from maskwright.maskstore.automaton.closure import Closure
 from maskwright.maskstore.table import _table_kernels as kernels
 from maskwright.maskstore.tokens.classes import TokenClasses
-
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.arrays import Int32
 from maskwright.maskstore.table import schema
-from maskwright.maskstore.table.write import TableWriter
+from maskwright.maskstore.table.write import TableWriter, part_of
 from maskwright.maskstore.vocabulary import Vocabulary
-from maskwright.maskstore.vocabulary.masks import n_words
-
-Int32 = npt.NDArray[np.int32]
+from maskwright.maskstore.vocabulary.masks import flags_of, n_words, packed
 
 
 def used_tokens(table: Int32) -> Int32:
@@ -22,9 +21,9 @@ def used_tokens(table: Int32) -> Int32:
     is_used = np.zeros(32 * int(table[schema.N_WORDS]), bool)
     rows = _rows(table)
     if len(rows):
-        is_used |= _bits(np.bitwise_or.reduce(rows, axis=0))
-    is_used[_part(table, schema.MASK_IDS)] = True
-    is_used[_part(table, schema.EOS)] = True
+        is_used |= flags_of(np.bitwise_or.reduce(rows, axis=0))
+    is_used[part_of(table, schema.MASK_IDS)] = True
+    is_used[part_of(table, schema.EOS)] = True
     return np.flatnonzero(is_used).astype(np.int32)
 
 
@@ -39,13 +38,11 @@ def with_tokens(table: Int32, ids: Int32, vocabulary: Vocabulary) -> Int32:
     words = n_words(len(ids))
     rows = np.zeros((len(_rows(table)), words), np.uint32)
     for old, new in zip(_rows(table), rows, strict=True):
-        kept = np.zeros(32 * words, bool)
-        kept[: len(ids)] = _bits(old)[ids]
-        new[:] = np.packbits(kept, bitorder="little").view(np.uint32)
+        new[:] = packed(flags_of(old)[ids])
     offsets, data = vocabulary.flat_words
     changed: dict[int, npt.ArrayLike] = {
         schema.ROWS: rows.view(np.int32),
-        schema.MASK_IDS: np.searchsorted(ids, _part(table, schema.MASK_IDS)),
+        schema.MASK_IDS: np.searchsorted(ids, part_of(table, schema.MASK_IDS)),
         schema.TOKEN_START: offsets,
         schema.TOKEN_BYTES: data,
         schema.EOS: np.array(vocabulary.eos, np.int32),
@@ -54,21 +51,10 @@ def with_tokens(table: Int32, ids: Int32, vocabulary: Vocabulary) -> Int32:
     writer.header[:] = table[: schema.HEADER]
     writer.header[schema.N_TOKENS], writer.header[schema.N_WORDS] = len(ids), words
     for offset in schema.PARTS:
-        writer.add(offset, changed.get(offset, _part(table, offset)))
+        writer.add(offset, changed.get(offset, part_of(table, offset)))
     return writer.done()
-
-
-def _part(table: Int32, offset: int) -> Int32:
-    """The integers of a part, flat."""
-    parts = list(schema.PARTS)
-    behind = parts.index(offset) + 1
-    return table[table[offset] : table[parts[behind]] if behind < len(parts) else len(table)]
 
 
 def _rows(table: Int32) -> npt.NDArray[np.uint32]:
     """The rows of masks: (n_rows, n_words) uint32."""
-    return _part(table, schema.ROWS).view(np.uint32).reshape(-1, int(table[schema.N_WORDS]))
-
-
-def _bits(words: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool_]:
-    return np.unpackbits(words.view(np.uint8), bitorder="little").view(bool)
+    return part_of(table, schema.ROWS).view(np.uint32).reshape(-1, int(table[schema.N_WORDS]))

@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.arrays import Int32
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lr.encoding import LrTables
@@ -21,9 +22,7 @@ from maskwright.maskstore.table.mask_rows import MaskRows, share_rows
 from maskwright.maskstore.tokens.feasible import surely_shifted
 from maskwright.maskstore.tokens.token_walk import flat, starts_of
 from maskwright.maskstore.vocabulary import Vocabulary
-from maskwright.maskstore.vocabulary.masks import n_words
-
-Int32 = npt.NDArray[np.int32]
+from maskwright.maskstore.vocabulary.masks import n_words, words_of
 
 
 class TableWriter:
@@ -52,6 +51,13 @@ class TableWriter:
         table: Int32 = np.concatenate([self.header, *self.parts])
         table.setflags(write=False)
         return table
+
+
+def part_of(table: Int32, offset: int) -> Int32:
+    """The integers of a part of a table, flat. offset : its own in the header."""
+    order = list(schema.PARTS)
+    after = order.index(offset) + 1
+    return table[table[offset] : table[order[after]] if after < len(order) else len(table)]
 
 
 def engine_table(grammar: Grammar, vocabulary: Vocabulary, automaton: StackAutomaton) -> Int32:
@@ -104,14 +110,9 @@ def _add_parser(table: TableWriter, tables: LrTables) -> None:
     header[schema.N_STATES], header[schema.N_COLUMNS] = tables.action.shape
     header[schema.N_NONTERMINALS] = tables.goto.shape[1]
     header[schema.N_RULES] = len(tables.rule_lhs)
-    table.add(schema.ACTION, tables.action)
-    table.add(schema.GOTO, tables.goto)
-    table.add(schema.RULE_LHS, tables.rule_lhs)
-    table.add(schema.RULE_LENGTH, tables.rule_length)
-    table.add(schema.ALTERNATIVES, tables.alternatives)
-    table.add(schema.DEFAULT, tables.default_rule)
-    table.add(schema.PREDECESSOR_START, tables.predecessor_start)
-    table.add(schema.PREDECESSORS, tables.predecessors)
+    for offset in next(iter(schema.SECTIONS.values())):
+        if offset in schema.PARTS:
+            table.add(offset, getattr(tables, schema.PARTS[offset].name))
 
 
 def _add_modes(table: TableWriter, grammar: Grammar, automaton: StackAutomaton) -> None:
@@ -171,19 +172,9 @@ def _add_endings(table: TableWriter, automaton: StackAutomaton) -> None:
     table.add(schema.ENDING_START, starts)
     table.add(schema.ENDINGS, members_flat)
     n_columns = tables.n_terminals + 1
-    words = (n_columns + 31) // 32
-    table.header[schema.N_SET_WORDS] = words
-    table.add(schema.SET_BITS, _bits([sorted(columns) for columns in sets], words))
+    table.header[schema.N_SET_WORDS] = n_words(n_columns)
+    table.add(schema.SET_BITS, [words_of(columns, n_columns).view(np.int32) for columns in sets])
     table.add(schema.SHIFT_BITS, surely_shifted(tables, required.reductions).view(np.int32))
-
-
-def _bits(members: list[list[int]], words: int) -> Int32:
-    """Sets of columns as bits: (n_sets, words) int32."""
-    bits = np.zeros((len(members), words), np.uint32)
-    for row, columns in enumerate(members):
-        for column in columns:
-            bits[row, column >> 5] |= np.uint32(1 << (column & 31))
-    return bits.view(np.int32)
 
 
 def _add_lookups(table: TableWriter, automaton: StackAutomaton) -> None:

@@ -14,14 +14,10 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
-import numpy.typing as npt
 
+from maskwright.analysis.arrays import Int32, Int64, UInt32_2D
 from maskwright.analysis.kept import cached_property
 from maskwright.maskstore.tokens import _kernels
-
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint32]
 
 NO_CLASS = -1
 
@@ -79,7 +75,7 @@ class TokenClasses:
         """These classes and one more. ids : (n,) int32; its tokens, ascending, of no class yet."""
         return TokenClasses(np.append(self.start, self.start[-1] + len(ids)), np.concatenate([self.ids, ids]))
 
-    def rows(self, words: Words, n_words: int) -> Words:
+    def rows(self, words: UInt32_2D, n_words: int) -> UInt32_2D:
         """Bitmasks of tokens for bitmasks of classes: (n, n_words) uint32.
 
         words : (n, words of a bitmask of classes) uint32. In both, bit i of word w is member

@@ -10,11 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.arrays import Int32
 from maskwright.maskstore.tokens import _continuation_kernels as kernels
 from maskwright.maskstore.tokens._continuation_kernels import Pairs
 from maskwright.maskstore.tokens._hash_kernels import add_keys, doubled, free_slots
-
-Int32 = npt.NDArray[np.int32]
 
 WHATEVER = kernels.WHATEVER
 """The continuation with nothing left to read: accepted by every stack."""

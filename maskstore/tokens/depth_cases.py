@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.arrays import Int32, Int64
 from maskwright.maskstore.tokens.required_keys import RequiredOfKeys
 from maskwright.maskstore.tokens.state_tokens import NO_LINE_BREAKS, DepthCase, StateTokens
-
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 
 
 class StateKeys:

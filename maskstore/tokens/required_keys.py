@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
-import numpy.typing as npt
 
+from maskwright.analysis.arrays import Int32, Int64
 from maskwright.maskstore.tokens import _continuation_kernels as kernels
 from maskwright.maskstore.tokens._continuation_kernels import EndingTable, Required
 from maskwright.maskstore.tokens._hash_kernels import doubled
@@ -21,8 +21,6 @@ from maskwright.maskstore.tokens.continuations import Continuations, no_pairs, w
 from maskwright.maskstore.tokens.events import ABSOLUTE, RESET, EventCodes, Move
 from maskwright.maskstore.tokens.state_tokens import LineBreaks
 
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 Ending = tuple[tuple[tuple[int, ...], frozenset[int] | None], ...]
 """What a lexeme may become: alternatives of symbols to read, and then one terminal of a set (None:
 whatever comes)."""

@@ -18,11 +18,12 @@ Example: with a number under way, JSON's token `]}` requires NUMBER, RSQB, RBRAC
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from maskwright.analysis.arrays import Int32, Int64
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.kept import cached_property
 from maskwright.analysis.lexing.encoding import RESTART, START_STATE, Transducer
@@ -39,8 +40,6 @@ from maskwright.maskstore.tokens.token_walk import TokenWalk
 from maskwright.maskstore.vocabulary import SortedTexts
 
 Progress = Callable[[int, int], None]
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 
 
 class Requirements:
@@ -89,7 +88,7 @@ class Requirements:
         self.continuations = Continuations(tables.n_terminals + 1)
         self.line_breaks: list[LineBreaks]
         self.states: list[StateTokens]
-        self._columns_of: dict[frozenset[int], frozenset[int]] = {}
+        self.columns_of = cache(self._columns_of)
         layout = grammar.layout
         self.newline = grammar.newline
         self.after_newline = frozenset(range(tables.n_terminals + 1))
@@ -194,19 +193,12 @@ class Requirements:
             found.append(number.setdefault(requires, i))
         return np.array(found, np.int32)
 
-    def columns_of(self, lookahead: frozenset[int]) -> frozenset[int]:
+    def _columns_of(self, lookahead: frozenset[int]) -> frozenset[int]:
         """The parser's columns of a lookahead set (see `Transducer.lookahead`).
 
         The end of the text is a column too. Under a layout a dedent may come before it, so the
         dedent's column is added then. Terminals in no rule are left out.
         """
-        known = self._columns_of.get(lookahead)
-        if known is None:
-            known = self._columns_of[lookahead] = self._find_columns(lookahead)
-        return known
-
-    def _find_columns(self, lookahead: frozenset[int]) -> frozenset[int]:
-        """`columns_of`, worked out."""
         found = {self.column_of[terminal] for terminal in lookahead if terminal < self.grammar.n_terminals}
         if self.grammar.n_terminals in lookahead:
             found.add(self.n_columns - 1)

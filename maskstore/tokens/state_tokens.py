@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
+from maskwright.analysis.arrays import Int32, Int64
 from maskwright.maskstore.tokens.events import Move
-
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 
 LineBreak = tuple[tuple[int, ...], Move]
 """Symbols read before a newline that ends in the token, and what the token does to its column."""

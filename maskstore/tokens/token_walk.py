@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence, Sized
 from itertools import accumulate
 
 import numpy as np
-import numpy.typing as npt
 
+from maskwright.analysis.arrays import Int32, Int64
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.lexing.encoding import RESTART, Transducer
 from maskwright.analysis.lexing.modes import Modes
@@ -22,8 +22,6 @@ from maskwright.maskstore.tokens.events import EventCodes
 from maskwright.maskstore.tokens.feasible import ANYWHERE, Feasible
 from maskwright.maskstore.vocabulary import SortedTexts
 
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 Progress = Callable[[int, int], None]
 
 MOST_ROWS = 1 << 14

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import MissingExtraError, VocabularyError
 from maskwright.analysis.kept import cached_property
-from maskwright.maskstore.vocabulary.tokenizer_files import _RANK_LINE, _file_in, file_bytes
-from maskwright.maskstore.vocabulary.tokenizer_values import package_errors, parse_json
-from maskwright.maskstore.vocabulary.vocabulary import BUILT_IN, Vocabulary, _locate, load_vocabulary
+from maskwright.maskstore.vocabulary.tokenizer_files import content_of, file_bytes, found_file
+from maskwright.maskstore.vocabulary.tokenizer_values import package_errors, packages_of
+from maskwright.maskstore.vocabulary.vocabulary import BUILT_IN, Vocabulary, load_vocabulary
 
 MOST_CHARACTERS = 200_000
 """Most characters that an encoder gets at once.
@@ -229,23 +230,21 @@ def load_encoder(source: str | os.PathLike[str] | object) -> Encoder:
     vocabulary = load_vocabulary(source)
     if not isinstance(source, str | os.PathLike):
         return Encoder(vocabulary, _of_object(source))
-    path, _ = _locate(source)
-    if os.path.isdir(path):
-        path = _file_in(path)
+    path = found_file(source)
     with package_errors(str(path), "no encoder can be made from the tokenizer"):
         return Encoder(vocabulary, _of_file(vocabulary, path))
 
 
 def _of_file(vocabulary: Vocabulary, path: Path) -> Callable[[str], list[int]]:
     data = file_bytes(path)
-    if data.lstrip()[:1] == b"{":
-        content = parse_json(data, str(path))
-        if isinstance(content.get("model"), dict):
+    match content_of(data, str(path)):
+        case "tokenizer.json", _:
             return _of_json(data.decode(), str(path))
-        return _of_ranks(vocabulary, content["config"]["pattern"], str(path))
-    if _RANK_LINE.match(data.lstrip()):
-        return _of_ranks(vocabulary, RANK_FILE_PATTERN, str(path))
-    return _SentencePiece(_package("sentencepiece", str(path)).SentencePieceProcessor(model_proto=data))
+        case "tekken", content:
+            return _of_ranks(vocabulary, content["config"]["pattern"], str(path))
+        case "ranks", _:
+            return _of_ranks(vocabulary, RANK_FILE_PATTERN, str(path))
+    return _package("sentencepiece", str(path)).SentencePieceProcessor(model_proto=data).encode  # type: ignore[no-any-return]
 
 
 def check_belongs(encoder: Encoder, vocabulary: Vocabulary) -> None:
@@ -255,14 +254,12 @@ def check_belongs(encoder: Encoder, vocabulary: Vocabulary) -> None:
 
     Raises: VocabularyError if an id differs; it names the first.
     """
-    own, wanted = encoder.vocabulary.tokens, vocabulary.tokens
-    size = min(len(own), len(wanted))
-    if own[:size] != wanted[:size] or any(own[size:]) or any(wanted[size:]):
-        longer = own + (b"",) * (len(wanted) - len(own)), wanted + (b"",) * (len(own) - len(wanted))
-        first = next(i for i, (a, b) in enumerate(zip(*longer, strict=True)) if a != b)
+    first = encoder.vocabulary.first_difference(vocabulary)
+    if first is not None:
+        own, wanted = (v.tokens[first] if first < v.size else b"" for v in (encoder.vocabulary, vocabulary))
         raise VocabularyError(
             f"tokenizer {encoder.vocabulary.name} is not the one that the store was built for ({vocabulary.name}): id {first} stands for "
-            f"{longer[0][first]!r}, but for {longer[1][first]!r} in the store; name the store's tokenizer (--tokenizer)"
+            f"{own!r}, but for {wanted!r} in the store; name the store's tokenizer (--tokenizer)"
         )
 
 
@@ -288,76 +285,41 @@ def encoder_of(vocabulary: Vocabulary, source: str | os.PathLike[str] | object |
     return encoder
 
 
-@dataclass(frozen=True)
-class _SentencePiece:
-    processor: Any
-
-    def __call__(self, text: str) -> list[int]:
-        return self.processor.encode(text)  # type: ignore[no-any-return]
-
-
-@dataclass(frozen=True)
-class _Tokenizers:
-    tokenizer: Any
-
-    def __call__(self, text: str) -> list[int]:
-        # PERF: `encode_batch_fast` leaves out the offsets that `encode` computes
-        return self.tokenizer.encode_batch_fast([text], add_special_tokens=False)[0].ids  # type: ignore[no-any-return]
-
-
-@dataclass(frozen=True)
-class _Tiktoken:
-    encoding: Any
-
-    def __call__(self, text: str) -> list[int]:
-        return self.encoding.encode_ordinary(text)  # type: ignore[no-any-return]
-
-
-@dataclass(frozen=True)
-class _Tekken:
-    tokenizer: Any
-
-    def __call__(self, text: str) -> list[int]:
-        return self.tokenizer.encode(text, bos=False, eos=False)  # type: ignore[no-any-return]
-
-
-@dataclass(frozen=True)
-class _Transformers:
-    tokenizer: Any
-
-    def __call__(self, text: str) -> list[int]:
-        return list(self.tokenizer.encode(text, add_special_tokens=False))
-
-
-def _of_json(text: str, where: str) -> _Tokenizers:
+def _of_json(text: str, where: str) -> Callable[[str], list[int]]:
     tokenizer = _package("tokenizers", where).Tokenizer.from_str(text)
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    return _Tokenizers(tokenizer)
+    return partial(_ids, tokenizer)
 
 
-def _of_ranks(vocabulary: Vocabulary, pattern: str, where: str) -> _Tiktoken:
+def _ids(tokenizer: Any, text: str) -> list[int]:
+    # PERF: `encode_batch_fast` leaves out the offsets that `encode` computes
+    return tokenizer.encode_batch_fast([text], add_special_tokens=False)[0].ids  # type: ignore[no-any-return]
+
+
+def _of_ranks(vocabulary: Vocabulary, pattern: str, where: str) -> Callable[[str], list[int]]:
     ranks = {data: token for token, data in enumerate(vocabulary.tokens) if data}
     tiktoken = _package("tiktoken", where)
-    return _Tiktoken(tiktoken.Encoding(vocabulary.name, pat_str=pattern, mergeable_ranks=ranks, special_tokens={}))
+    encoding = tiktoken.Encoding(vocabulary.name, pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
+    return encoding.encode_ordinary  # type: ignore[no-any-return]
 
 
 def _of_object(source: Any) -> Callable[[str], list[int]]:
     """The encoder inside an object that `read_object` accepts."""
-    packages = [base.__module__.partition(".")[0] for base in type(source).__mro__]
+    packages = packages_of(source)
     if "mistral_common" in packages:
         for inner in ("instruct_tokenizer", "tokenizer"):
             source = getattr(source, inner, source)
-        return _Tekken(source)
+        return partial(source.encode, bos=False, eos=False)
     if "sentencepiece" in packages:
-        return _SentencePiece(source)
+        return source.encode  # type: ignore[no-any-return]
     if "tiktoken" in packages:
-        return _Tiktoken(source)
+        return source.encode_ordinary  # type: ignore[no-any-return]
     if "tokenizers" in packages:
         return _of_json(source.to_str(), f"{type(source).__name__} object")
     if getattr(source, "backend_tokenizer", None) is not None:
         return _of_json(source.backend_tokenizer.to_str(), f"{type(source).__name__} object")
-    return _Transformers(source)
+    return partial(source.encode, add_special_tokens=False)
 
 
 def _package(name: str, where: str) -> Any:

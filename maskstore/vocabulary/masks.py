@@ -22,14 +22,28 @@ def words_of(tokens: Iterable[int] | npt.NDArray[np.integer], n_tokens: int) -> 
     tokens : ids.
     n_tokens : V, the size of the vocabulary.
     """
-    bits = np.zeros(BITS * n_words(n_tokens), np.uint8)
-    bits[tokens if isinstance(tokens, np.ndarray) else list(tokens)] = 1
-    return np.packbits(bits, bitorder="little").view(np.uint32)
+    flags = np.zeros(n_tokens, np.bool_)
+    flags[tokens if isinstance(tokens, np.ndarray) else list(tokens)] = True
+    return packed(flags)
+
+
+def packed(flags: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint32]:
+    """The bitmask of the tokens whose flags are set: (n_words,) uint32.
+
+    flags : (n_tokens,) bool.
+    """
+    data = np.packbits(flags, bitorder="little")
+    return np.pad(data, (0, -len(data) % 4)).view(np.uint32)
+
+
+def flags_of(words: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:
+    """For each bit of a bitmask whether it is set. words : (n_words,) uint32 or int32."""
+    return np.unpackbits(words.astype("<i4").view(np.uint8), bitorder="little").view(np.bool_)
 
 
 def tokens_of(words: npt.NDArray[np.integer]) -> npt.NDArray[np.intp]:
     """The tokens of a bitmask, ascending. words : (n_words,) uint32 or int32."""
-    return np.flatnonzero(np.unpackbits(words.astype("<i4").view(np.uint8), bitorder="little"))
+    return np.flatnonzero(flags_of(words))
 
 
 def few_tokens(words: npt.NDArray[np.integer], most: int) -> list[int]:
@@ -130,10 +144,7 @@ class MaskPoolBuilder:
         dense = np.zeros((n_dense, n_words(self.n_tokens)), np.uint32)
         for row, number in enumerate(order[:n_dense].tolist()):
             dense[row] = np.frombuffer(contents[number], np.uint32)
-        lists = [
-            np.flatnonzero(np.unpackbits(np.frombuffer(contents[number], np.uint8), bitorder="little"))
-            for number in order[n_dense:].tolist()
-        ]
+        lists = [tokens_of(np.frombuffer(contents[number], np.uint32)) for number in order[n_dense:].tolist()]
         starts = np.concatenate([[0], np.cumsum([len(ids) for ids in lists])]).astype(np.int64)
         ids = np.concatenate([np.zeros(0, np.int64), *lists]).astype(np.int32)
         return MaskPool(dense, starts, ids, self.n_tokens), final

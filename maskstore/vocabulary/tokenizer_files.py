@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
+import importlib.util
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from maskwright.analysis.arguments import clip
-from maskwright.analysis.errors import MissingExtraError, VocabularyError
+from maskwright.analysis.errors import MissingExtraError, UnknownNameError, VocabularyError
 from maskwright.analysis.files import is_tensors, read_file_bytes
 from maskwright.maskstore.vocabulary.tokenizer_json import read_tokenizer_json
 from maskwright.maskstore.vocabulary.tokenizer_ranks import KNOWN_RANK_FILES, read_tekken, read_tiktoken
 from maskwright.maskstore.vocabulary.tokenizer_table import Reference, TokenTable
 from maskwright.maskstore.vocabulary.tokenizer_values import (
+    BUILT_IN,
     as_object,
     check_id,
     encode_text,
@@ -27,6 +31,8 @@ IN_FOLDER = ("tokenizer.json", "tekken*.json", "tokenizer.model", "*.model", "*.
 
 MAX_BYTES = 128 << 20
 """The most bytes of a file that is read as a tokenizer's. The largest in use have some 35 MB."""
+
+Kind = Literal["tokenizer.json", "tekken", "ranks", "sentencepiece"]
 
 _RANK_LINE = re.compile(rb"[A-Za-z0-9+/]+={0,2} [0-9]+\r?(\n|$)")
 
@@ -75,6 +81,80 @@ def file_bytes(path: Path) -> bytes:
         raise VocabularyError(f"{path}: cannot be read: {error.strerror}") from None
 
 
+def locate(source: str | os.PathLike[str]) -> tuple[Path, str]:
+    """The path of a built-in name, file or folder, and what to call its vocabulary."""
+    if not os.fspath(source):
+        raise UnknownNameError(
+            f"the vocabulary's name is empty; give a file, a folder, or a built-in name ({', '.join(BUILT_IN)})"
+        )
+    if source in BUILT_IN:
+        package, inside = BUILT_IN[str(source)]
+        spec = importlib.util.find_spec(package)
+        if spec is None or not spec.submodule_search_locations:
+            raise MissingExtraError(
+                f"the built-in vocabulary {source} is a file of the package {package}, which is not installed: "
+                "pip install 'maskwright[tokenizers]'"
+            )
+        path = Path(spec.submodule_search_locations[0], inside)
+        if not path.exists():
+            raise VocabularyError(
+                f"the installed package {package} has no {inside}, the file of the built-in vocabulary {source}; "
+                "install a version that has it (mistral-common 1.13 does), or give the file's path"
+            )
+        return path, str(source)
+    path = Path(source)
+    if not os.path.exists(path):  # unlike `Path.exists` no error for a name that no file can have
+        if _is_hidden(path):
+            raise VocabularyError(f"{clip(str(source))} cannot be read: Permission denied")
+        near = difflib.get_close_matches(str(source), BUILT_IN, n=2, cutoff=0.4)
+        meant = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise UnknownNameError(
+            f"no vocabulary {clip(str(source))}: neither a built-in name nor a file or folder{meant} "
+            f"(built in: {', '.join(BUILT_IN)})"
+        )
+    return path, os.fsencode(path.resolve().name).decode(errors="replace")
+
+
+def _is_hidden(path: Path) -> bool:
+    """Whether a path may be there, in a folder that may not be searched."""
+    try:
+        os.stat(path)
+    except PermissionError:
+        return True
+    except (OSError, ValueError):
+        pass
+    return False
+
+
+def found_file(source: str | os.PathLike[str]) -> Path:
+    """The tokenizer file of a built-in name, a file or a folder.
+
+    Raises: as `load_vocabulary` for a source that is not there; VocabularyError for a folder with
+    no tokenizer file, or several of one kind.
+    """
+    path, _ = locate(source)
+    return _file_in(path) if os.path.isdir(path) else path
+
+
+def content_of(data: bytes, where: str) -> tuple[Kind, Any]:
+    """What a tokenizer file is, told by its content; and JSON's values, or the bytes.
+
+    Raises: VocabularyError for JSON that is no tokenizer's.
+    """
+    if data.lstrip()[:1] != b"{":
+        return ("ranks" if _RANK_LINE.match(data.lstrip()) else "sentencepiece"), data
+    content = parse_json(data, where)
+    if isinstance(content.get("model"), dict):
+        return "tokenizer.json", content
+    if isinstance(content.get("config"), dict) and isinstance(content.get("vocab"), list):
+        return "tekken", content
+    raise VocabularyError(
+        f"{where}: a JSON file with the keys {clip(list(content)[:5])}, which is not a tokenizer; expected a "
+        "tokenizer.json (key model) or a tekken file (keys config, vocab). A vocab.json alone does not say how "
+        "its pieces are read: save the tokenizer as tokenizer.json"
+    )
+
+
 def read_bytes(data: bytes, where: str, special: Mapping[str, int]) -> TokenTable:
     """The table of a tokenizer file's content, which also tells the kind of the file.
 
@@ -84,24 +164,16 @@ def read_bytes(data: bytes, where: str, special: Mapping[str, int]) -> TokenTabl
 
     Raises: as `read_path`.
     """
-    if data.lstrip()[:1] == b"{":
-        content = parse_json(data, where)
-        model, config, vocab = content.get("model"), content.get("config"), content.get("vocab")
-        if isinstance(model, dict):
+    match content_of(data, where):
+        case "tokenizer.json", content:
             table = read_tokenizer_json(content, data.decode(), where)
-        elif isinstance(config, dict) and isinstance(vocab, list):
+        case "tekken", content:
             table = read_tekken(content, where)
-        else:
-            raise VocabularyError(
-                f"{where}: a JSON file with the keys {clip(list(content)[:5])}, which is not a tokenizer; expected a "
-                "tokenizer.json (key model) or a tekken file (keys config, vocab). A vocab.json alone does not say how "
-                "its pieces are read: save the tokenizer as tokenizer.json"
-            )
-    elif _RANK_LINE.match(data.lstrip()):
-        known = KNOWN_RANK_FILES.get(hashlib.sha256(data).hexdigest(), {})
-        return read_tiktoken(data, where, {**known, **special})
-    else:
-        table = read_sentencepiece(data, where)
+        case "ranks", _:
+            known = KNOWN_RANK_FILES.get(hashlib.sha256(data).hexdigest(), {})
+            return read_tiktoken(data, where, {**known, **special})
+        case _:
+            table = read_sentencepiece(data, where)
     table.name_special({token: name for name, token in special.items()})
     return table
 

@@ -12,7 +12,7 @@ from maskwright.maskstore.vocabulary.tokenizer_files import table_of_sentencepie
 from maskwright.maskstore.vocabulary.tokenizer_json import read_tokenizer_json
 from maskwright.maskstore.vocabulary.tokenizer_ranks import table_of_ranks
 from maskwright.maskstore.vocabulary.tokenizer_table import Reference, TokenTable
-from maskwright.maskstore.vocabulary.tokenizer_values import encode_text, package_errors, parse_json
+from maskwright.maskstore.vocabulary.tokenizer_values import encode_text, package_errors, packages_of, parse_json
 
 
 def read_object(source: Any) -> TokenTable:
@@ -24,7 +24,7 @@ def read_object(source: Any) -> TokenTable:
     MissingExtraError as the readers of files.
     """
     where = f"{type(source).__name__} object"
-    packages = [base.__module__.partition(".")[0] for base in type(source).__mro__]
+    packages = packages_of(source)
     with package_errors(where, "cannot be read as a tokenizer"):
         if "mistral_common" in packages:
             return _read_mistral(source, where)
@@ -51,7 +51,7 @@ def _read_mistral(source: Any, where: str) -> TokenTable:
     for inner in ("instruct_tokenizer", "tokenizer"):
         source = getattr(source, inner, source)
     processor = getattr(source, "_model", None)
-    if any(base.__module__.partition(".")[0] == "sentencepiece" for base in type(processor).__mro__):
+    if "sentencepiece" in packages_of(processor):
         return table_of_sentencepiece(processor, where)
     if not hasattr(source, "id_to_byte_piece"):
         raise VocabularyError(f"{where}: holds no Tekkenizer or SentencePieceTokenizer; give the MistralTokenizer")
@@ -92,7 +92,7 @@ def _read_transformers(source: Any, where: str) -> TokenTable:
     tiktoken model.
     """
     inner = getattr(source, "tokenizer", None)
-    packages = {base.__module__.partition(".")[0] for base in type(inner).__mro__}
+    packages = packages_of(inner)
     if "mistral_common" in packages:
         return _read_mistral(inner, where)
     if getattr(source, "backend_tokenizer", None) is not None:

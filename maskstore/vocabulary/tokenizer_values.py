@@ -9,11 +9,23 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import MaskwrightError, VocabularyError
 from maskwright.analysis.nesting import read_json
+
+#: Built-in name -> (package, file or folder inside it). The three Mistral vocabularies are files of
+#: the package mistral-common (Apache-2.0).
+BUILT_IN: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "mistral-7b-v0.1": ("mistral_common", "data/tokenizer.model.v1"),
+        "mistral-7b-v0.3": ("mistral_common", "data/mistral_instruct_tokenizer_240323.model.v3"),
+        "tekken": ("mistral_common", "data/tekken_240911.json"),
+        "python-tiny": ("maskwright.models", "python-tiny"),
+    }
+)
 
 #: Ids from here on are taken as a sign of damage. The largest vocabulary in use has about 262,000.
 ID_LIMIT = 1 << 22
@@ -109,6 +121,11 @@ def package_errors(where: str, what: str, ending: str = "") -> Iterator[None]:
         if not is_of_package(error):
             raise
         raise VocabularyError(f"{where}: {what}: {clip(str(error) or type(error).__name__)}{ending}") from None
+
+
+def packages_of(source: object) -> set[str]:
+    """The packages of an object's class and of its base classes."""
+    return {base.__module__.partition(".")[0] for base in type(source).__mro__}
 
 
 def encode_text(text: str, where: str) -> bytes:

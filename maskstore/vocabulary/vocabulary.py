@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
-import importlib.util
 import itertools
 import logging
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import MappingProxyType, NoneType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
@@ -18,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.arguments import a_type, as_integer, clip, need_type, printable
-from maskwright.analysis.errors import MissingExtraError, UnknownNameError, VocabularyError
+from maskwright.analysis.errors import VocabularyError
 from maskwright.analysis.kept import cached_property
 from maskwright.maskstore.vocabulary.sorted_texts import SortedTexts, flatten, sorted_texts
+from maskwright.maskstore.vocabulary.tokenizer_values import BUILT_IN as BUILT_IN
 from maskwright.maskstore.vocabulary.tokenizer_values import encode_text
 
 if TYPE_CHECKING:
@@ -30,17 +28,6 @@ LONGEST_TOKEN = 1 << 14
 """The most bytes that a token may have. The longest of real tokenizers have some hundreds."""
 
 _logger = logging.getLogger(__name__)
-
-#: Built-in name -> (package, file or folder inside it). The three Mistral vocabularies are files of
-#: the package mistral-common (Apache-2.0).
-BUILT_IN: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {
-        "mistral-7b-v0.1": ("mistral_common", "data/tokenizer.model.v1"),
-        "mistral-7b-v0.3": ("mistral_common", "data/mistral_instruct_tokenizer_240323.model.v3"),
-        "tekken": ("mistral_common", "data/tekken_240911.json"),
-        "python-tiny": ("maskwright.models", "python-tiny"),
-    }
-)
 
 
 @dataclass(frozen=True, repr=False)
@@ -191,6 +178,16 @@ class Vocabulary:
             state.update(array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
         return state.hexdigest()
 
+    def first_difference(self, other: Vocabulary) -> int | None:
+        """The first id that has other bytes in another vocabulary; None if there is none.
+
+        Either may have more ids at its end, if these stand for no text (padding).
+        """
+        if self.tokens == other.tokens:
+            return None
+        both = enumerate(itertools.zip_longest(self.tokens, other.tokens, fillvalue=b""))
+        return next((token for token, (own, theirs) in both if own != theirs), None)
+
     def text_ids(self) -> npt.NDArray[np.int32]:
         """The ids whose bytes are not empty: (n,) int32, ascending.
 
@@ -338,7 +335,7 @@ def load_vocabulary(
     Cost: O(file). Mistral 7B v0.1 takes some 50 ms, tekken some 400 ms.
     """
     # PERF: a store has its vocabulary, so who loads one need not wait for what reads tokenizers
-    from maskwright.maskstore.vocabulary.tokenizer_files import read_path
+    from maskwright.maskstore.vocabulary.tokenizer_files import locate, read_path
     from maskwright.maskstore.vocabulary.tokenizer_objects import read_object
     from maskwright.maskstore.vocabulary.tokenizer_table import TokenTable, check_round_trip
 
@@ -347,7 +344,7 @@ def load_vocabulary(
     named = _special(special)
     source = held if isinstance(held := getattr(source, "vocabulary", None), Vocabulary) else source
     if isinstance(source, str | os.PathLike):
-        path, found_name = _locate(source)
+        path, found_name = locate(source)
         table = read_path(path, named)
     elif isinstance(source, Vocabulary):
         if size is None and name is None and special is None and eos is None:
@@ -407,51 +404,6 @@ def post_tokens(vocabulary: Vocabulary) -> list[tuple[int, bytes]]:
     """
     stripped = ((i, token.lstrip(b" ")) for i, token in enumerate(vocabulary.tokens) if i not in vocabulary.byte_pieces)
     return [(i, token) for i, token in stripped if token]
-
-
-def _locate(source: str | os.PathLike[str]) -> tuple[Path, str]:
-    """The path of a built-in name, file or folder, and what to call its vocabulary."""
-    if not os.fspath(source):
-        raise UnknownNameError(
-            f"the vocabulary's name is empty; give a file, a folder, or a built-in name ({', '.join(BUILT_IN)})"
-        )
-    if source in BUILT_IN:
-        package, inside = BUILT_IN[str(source)]
-        spec = importlib.util.find_spec(package)
-        if spec is None or not spec.submodule_search_locations:
-            raise MissingExtraError(
-                f"the built-in vocabulary {source} is a file of the package {package}, which is not installed: "
-                "pip install 'maskwright[tokenizers]'"
-            )
-        path = Path(spec.submodule_search_locations[0], inside)
-        if not path.exists():
-            raise VocabularyError(
-                f"the installed package {package} has no {inside}, the file of the built-in vocabulary {source}; "
-                "install a version that has it (mistral-common 1.13 does), or give the file's path"
-            )
-        return path, str(source)
-    path = Path(source)
-    if not os.path.exists(path):  # unlike `Path.exists` no error for a name that no file can have
-        if _is_hidden(path):
-            raise VocabularyError(f"{clip(str(source))} cannot be read: Permission denied")
-        near = difflib.get_close_matches(str(source), BUILT_IN, n=2, cutoff=0.4)
-        meant = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise UnknownNameError(
-            f"no vocabulary {clip(str(source))}: neither a built-in name nor a file or folder{meant} "
-            f"(built in: {', '.join(BUILT_IN)})"
-        )
-    return path, os.fsencode(path.resolve().name).decode(errors="replace")
-
-
-def _is_hidden(path: Path) -> bool:
-    """Whether a path may be there, in a folder that may not be searched."""
-    try:
-        os.stat(path)
-    except PermissionError:
-        return True
-    except (OSError, ValueError):
-        pass
-    return False
 
 
 def as_vocabulary(source: VocabularySource) -> Vocabulary:

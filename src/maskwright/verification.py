@@ -20,8 +20,7 @@ from maskwright.analysis.loading.sources import GrammarSource, as_grammar
 from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.automaton import build_automaton
 from maskwright.analysis.lr.bisimulation import coarsest_partition
-from maskwright.analysis.lr.lookaheads import lookaheads
-from maskwright.analysis.lr.merging import has_conflicts
+from maskwright.analysis.lr.lookaheads import has_conflicts, lookaheads
 from maskwright.analysis.lr.tables import build_lr_tables
 from maskwright.analysis.nesting import on_own_stack
 from maskwright.maskstore.table.anew import check_made_anew

@@ -36,8 +36,7 @@ from maskwright.audit.findings import Findings
 from maskwright.audit.remote import RemoteEngine, check_engine
 from maskwright.audit.report import AuditReport, spread
 from maskwright.maskstore.vocabulary.encoders import Encoder, encoder_of
-from maskwright.maskstore.vocabulary.tokenizer_files import _file_in
-from maskwright.maskstore.vocabulary.vocabulary import _locate
+from maskwright.maskstore.vocabulary.tokenizer_files import found_file
 from maskwright.stores.store import Store
 from maskwright.validation.corpus import CorpusError, Text, find_corpus, suffixes_of
 
@@ -174,8 +173,7 @@ def _encoder(store: Store, source: Any) -> tuple[Encoder, str]:
     encoder, path = encoder_of(store.vocabulary, source), ""
     source = source or name
     if isinstance(source, str | os.PathLike):
-        found, _ = _locate(source)
-        path = absolute(_file_in(found) if found.is_dir() else found)
+        path = absolute(found_file(source))
     return encoder, path
 
 

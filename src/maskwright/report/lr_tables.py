@@ -27,8 +27,7 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.kept import Cache
 from maskwright.analysis.lr.automaton import build_automaton
 from maskwright.analysis.lr.encoding import Array, LrTables
-from maskwright.analysis.lr.lookaheads import lookaheads
-from maskwright.analysis.lr.merging import has_conflicts
+from maskwright.analysis.lr.lookaheads import has_conflicts, lookaheads
 from maskwright.maskstore.verify.complete import missing_entries
 from maskwright.maskstore.verify.full_tables import read_full_tables
 from maskwright.maskstore.verify.tables import Certificate, unsound_reductions

@@ -18,6 +18,7 @@ from shares import share
 
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
 from maskwright.analysis.grammar import Grammar
+from maskwright.analysis.grammar.grammar import Conflicts
 from maskwright.analysis.legality import exact as exact_module
 from maskwright.analysis.legality.certificate import (
     AnyContext,
@@ -36,7 +37,6 @@ from maskwright.analysis.legality.verdict import START
 from maskwright.analysis.lexing.terminals import compile_terminals
 from maskwright.analysis.loading import load_grammar
 from maskwright.analysis.loading.lark_loader import parse_grammar
-from maskwright.analysis.lr.tables import Policy
 
 Word = tuple[int, ...]
 KINDS = ("never", "always", "jointly")
@@ -54,7 +54,7 @@ NUMBER: /-?[0-9]+/
 """
 
 
-def try_deciders(grammar: Grammar, conflicts: Policy = "all") -> ExactDeciders | None:
+def try_deciders(grammar: Grammar, conflicts: Conflicts = "all") -> ExactDeciders | None:
     """None for a grammar that no parser of ours reads: of the empty language, or where one action a cell would not end."""
     try:
         return ExactDeciders(grammar, conflicts)
@@ -62,7 +62,7 @@ def try_deciders(grammar: Grammar, conflicts: Policy = "all") -> ExactDeciders |
         return None
 
 
-def random_deciders(seeds: Sequence[int], conflicts: Policy = "all") -> Iterator[tuple[int, ExactDeciders]]:
+def random_deciders(seeds: Sequence[int], conflicts: Conflicts = "all") -> Iterator[tuple[int, ExactDeciders]]:
     for seed in seeds:
         found = try_deciders(random_grammar(seed), conflicts)
         if found is not None:
@@ -462,12 +462,6 @@ def test_errors(monkeypatch: pytest.MonkeyPatch) -> None:
         deciders.always_legal((0, START), (1,))
     with pytest.raises(MaskwrightError, match="no LR state 99"):
         deciders.always_legal(LrState(99), (1,))
-    with pytest.raises(MaskwrightError, match="kind is 'ever'"):
-        deciders.judge("ever", [((0,), (1,))])  # type: ignore[arg-type]
-    with pytest.raises(MaskwrightError, match="3 members; expected 2"):
-        deciders.judge("never", [((0,), (1,), (1,))])
     monkeypatch.setattr(exact_module, "MAX_NODES", 1 << 12)
     with pytest.raises(LimitError, match="is never legal takes more than 4096 situations"):
         deciders.never_legal((1,), (1,) * 5000)
-    with pytest.raises(MaskwrightError, match="expected one of"):
-        ExactDeciders(deciders.grammar, "both")  # type: ignore[arg-type]

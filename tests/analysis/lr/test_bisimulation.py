@@ -7,7 +7,7 @@ import random
 
 import numpy as np
 import pytest
-from grammars import make_grammar, random_grammar
+from grammars import random_grammar
 from naive_lr import Stack, TooMany, accepts_end, all_words, shift, unchecked_tables
 from shares import parts, share
 
@@ -67,7 +67,7 @@ def doubled(seed: int) -> Grammar:
     return grammar.with_rules((*grammar.nonterminals, "Copy"), tuple(rules), grammar.start)
 
 
-def naive_partition(tables: LrTables, by_symbol: bool) -> list[list[bool]]:
+def naive_partition(tables: LrTables) -> list[list[bool]]:
     """The greatest bisimulation by striking out pairs: for states, columns, nonterminals and rules which pairs are equivalent."""
     n_states, n_columns = tables.action.shape
     end = n_columns - 1
@@ -106,7 +106,7 @@ def naive_partition(tables: LrTables, by_symbol: bool) -> list[list[bool]]:
             if not (
                 all(equal_actions(cells[a][t], cells[b][t]) for t in range(n_columns))
                 and all(map(equal_states, goto[a], goto[b]))
-                and (not by_symbol or equal_symbols(int(tables.accessing[a]), int(tables.accessing[b])))
+                and equal_symbols(int(tables.accessing[a]), int(tables.accessing[b]))
             ):
                 state_pairs.discard((a, b))
         for a, b in list(column_pairs):
@@ -119,18 +119,17 @@ def naive_partition(tables: LrTables, by_symbol: bool) -> list[list[bool]]:
             return [[(a, b) in pairs for a in range(n) for b in range(n)] for n, pairs in zip(sizes, same, strict=True)]
 
 
-@pytest.mark.parametrize("by_symbol", [True, False])
 @pytest.mark.parametrize("chunk", share(range(4), 1))
-def test_the_coarsest_bisimulation(chunk: int, by_symbol: bool) -> None:
+def test_the_coarsest_bisimulation(chunk: int) -> None:
     n_merged = 0
     for seed in range(chunk * CHUNK, (chunk + 1) * CHUNK):
         tables = unchecked_tables(doubled(seed) if seed % 2 else random_grammar(seed))
         if tables.n_states > 45:
             continue
-        classes = coarsest_partition(tables, by_symbol=by_symbol)
-        merged = bisimulate(tables, by_symbol=by_symbol)
+        classes = coarsest_partition(tables)
+        merged = bisimulate(tables)
         assert_bisimulation(tables, merged, classes)
-        naive = naive_partition(tables, by_symbol)
+        naive = naive_partition(tables)
         for kind, pairs in zip(
             (classes.states, classes.columns, classes.nonterminals, classes.rules), naive, strict=True
         ):
@@ -140,15 +139,14 @@ def test_the_coarsest_bisimulation(chunk: int, by_symbol: bool) -> None:
 
 
 @pytest.mark.parametrize("seeds", share([range(200, 206), range(206, 230), range(230, 300)], 1), ids=str)
-@pytest.mark.parametrize("by_symbol", [True, False])
-def test_languages_are_equal(by_symbol: bool, seeds: range) -> None:
+def test_languages_are_equal(seeds: range) -> None:
     """Stacks, images of stacks, and acceptance on every short terminal sequence and on random longer ones."""
     n_merged = 0
     for seed in seeds:
         grammar, rng = doubled(seed), random.Random(seed)
         tables = unchecked_tables(grammar)
-        merged = bisimulate(tables, by_symbol=by_symbol)
-        states = coarsest_partition(tables, by_symbol=by_symbol).states.tolist()
+        merged = bisimulate(tables)
+        states = coarsest_partition(tables).states.tolist()
         n_merged += merged.n_states < tables.n_states
         words = list(all_words(grammar.n_terminals, 3))
         words += [tuple(rng.choices(range(grammar.n_terminals), k=8)) for _ in range(15)]
@@ -193,22 +191,6 @@ def below(tables: LrTables, state: int) -> list[int]:
     return found
 
 
-def test_without_symbols_more_states_merge() -> None:
-    """`x` and T are followed by the same, so both end in one state if it may be entered on either."""
-    tables = build_lr_tables(make_grammar("S : x e | T e\nT : y"))
-    apart, together = bisimulate(tables), bisimulate(tables, by_symbol=False)
-    assert together.n_states == apart.n_states - 1
-    assert sorted(together.accessing.tolist())[0] == -2 and -2 not in apart.accessing
-    for word in all_words(3, 3):
-        outcomes = set()
-        for found in (tables, apart, together):
-            stacks: list[Stack] = [(0,)]
-            for terminal in word:
-                stacks = shift(found, stacks, int(found.terminal_column[terminal]))
-            outcomes.add((bool(stacks), accepts_end(found, stacks)))
-        assert len(outcomes) == 1
-
-
 def test_merging_twice_changes_nothing() -> None:
     for seed in range(60):
         once = bisimulate(unchecked_tables(doubled(seed)))
@@ -222,11 +204,8 @@ def test_python() -> None:
     """796 states, 537 rules, 101 terminals; interchangeable terminals share a column."""
     grammar = load_grammar("lark:python", soft=())
     tables = build_lr_tables(grammar)
-    sizes = []
-    for by_symbol in (True, False):
-        merged = bisimulate(tables, by_symbol=by_symbol)
-        assert_bisimulation(tables, merged, coarsest_partition(tables, by_symbol=by_symbol))
-        sizes.append((merged.n_states, merged.n_terminals, merged.n_nonterminals, merged.n_rules))
-        for members in interchange_classes(grammar):
-            assert len({int(merged.terminal_column[t]) for t in members}) == 1
-    assert sizes == [(701, 68, 149, 323), (628, 68, 149, 323)]
+    merged = bisimulate(tables)
+    assert_bisimulation(tables, merged, coarsest_partition(tables))
+    for members in interchange_classes(grammar):
+        assert len({int(merged.terminal_column[t]) for t in members}) == 1
+    assert (merged.n_states, merged.n_terminals, merged.n_nonterminals, merged.n_rules) == (701, 68, 149, 323)

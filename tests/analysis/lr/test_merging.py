@@ -11,12 +11,13 @@ from shares import share
 
 from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.grammar import Grammar
+from maskwright.analysis.grammar.grammar import Conflicts
 from maskwright.analysis.loading import load_grammar
 from maskwright.analysis.lr import merging
 from maskwright.analysis.lr.bisimulation import bisimulate
 from maskwright.analysis.lr.encoding import can_follow
 from maskwright.analysis.lr.merging import build_merged_tables
-from maskwright.analysis.lr.tables import Policy, build_lr_tables
+from maskwright.analysis.lr.tables import build_lr_tables
 
 ARRAYS = (
     "action", "goto", "rule_lhs", "rule_length", "alternatives", "default_rule", "predecessor_start", "predecessors", "accessing",
@@ -24,7 +25,7 @@ ARRAYS = (
 )  # fmt: skip
 
 
-def check_same(grammar: Grammar, conflicts: Policy) -> bool:
+def check_same(grammar: Grammar, conflicts: Conflicts) -> bool:
     try:
         full = build_lr_tables(grammar, conflicts)
     except GrammarError as error:
@@ -44,7 +45,7 @@ def check_same(grammar: Grammar, conflicts: Policy) -> bool:
 
 @pytest.mark.parametrize("seeds", share([range(50), range(50, 150)], 1), ids=str)
 @pytest.mark.parametrize("conflicts", ["all", "shift"])
-def test_random_grammars(conflicts: Policy, seeds: range) -> None:
+def test_random_grammars(conflicts: Conflicts, seeds: range) -> None:
     assert sum(check_same(random_grammar(seed), conflicts) for seed in seeds) > len(seeds) // 3
 
 

@@ -16,9 +16,8 @@ from maskwright.analysis.regex.determinise import determinise
 from maskwright.analysis.regex.minimise import minimise, minimise_labelled
 from maskwright.analysis.regex.positions import END
 from maskwright.analysis.regex.simplify import copies, merged, shortest_found, whole_copies
-from maskwright.analysis.regex.spell import FACTORED_FROM, of_columns, spell, valid_utf8
+from maskwright.analysis.regex.spell import FACTORED_FROM, in_bytes, of_columns, spell, valid_utf8
 from maskwright.analysis.regex.tree import ANY, Chars, Node, Repeat, sequence, size
-from maskwright.analysis.regex.utf8 import to_bytes
 
 SINGLES = (
     "a",
@@ -45,7 +44,7 @@ ANYTHING = Repeat(ANY, 0, None)
 
 def slowly(tree: Node, is_search: bool) -> Dfa:
     around = (ANYTHING,) if is_search else ()
-    return Dfa.minimal(*to_bytes(determinise(sequence(*around, tree, *around, END), LIMIT), LIMIT))
+    return in_bytes(determinise(sequence(*around, tree, *around, END), LIMIT)[0], LIMIT)
 
 
 @pytest.mark.parametrize("seed", share(range(100), 20))

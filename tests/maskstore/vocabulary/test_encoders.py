@@ -74,10 +74,10 @@ def test_built_in_tokenizers_spell_every_text(name: str) -> None:
 def test_ids_are_the_packages_own() -> None:
     sentencepiece = pytest.importorskip("sentencepiece")
     common = pytest.importorskip("mistral_common.tokens.tokenizers.mistral")
-    from maskwright.maskstore.vocabulary.vocabulary import _locate
+    from maskwright.maskstore.vocabulary.tokenizer_files import locate
 
     text = TEXTS[3] * 20
-    processor = sentencepiece.SentencePieceProcessor(model_file=str(_locate("mistral-7b-v0.1")[0]))
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(locate("mistral-7b-v0.1")[0]))
     assert built_in("mistral-7b-v0.1").encode(text) == processor.encode(text)
     tekken = common.MistralTokenizer.v3(is_tekken=True)
     inner = tekken.instruct_tokenizer.tokenizer

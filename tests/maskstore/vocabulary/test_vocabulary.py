@@ -20,11 +20,11 @@ from shares import check_examples, share
 
 from maskwright.analysis.errors import GrammarError, MissingExtraError, UnknownNameError, VocabularyError
 from maskwright.analysis.loading import load_grammar
+from maskwright.maskstore.vocabulary.tokenizer_files import locate
 from maskwright.maskstore.vocabulary.vocabulary import (
     BUILT_IN,
     LONGEST_TOKEN,
     Vocabulary,
-    _locate,
     load_vocabulary,
     post_tokens,
 )
@@ -111,7 +111,7 @@ def test_two_names_of_one_id_are_refused() -> None:
 
 def test_a_path_that_is_no_text_names_a_vocabulary(tmp_path: Path) -> None:
     path = tmp_path / os.fsdecode(b"\xff.json")
-    path.write_bytes((_locate("python-tiny")[0] / "tokenizer.json").read_bytes())
+    path.write_bytes((locate("python-tiny")[0] / "tokenizer.json").read_bytes())
     assert load_vocabulary(path).name == "\ufffd.json"
 
 
