@@ -25,14 +25,22 @@ def item_terms(clause: c.Clause, offset: int) -> list[int]:
 
 def array_drafts(clause: c.Clause, nodes: Nodes) -> list[Draft]:
     """The drafts of a clause: none or one. Raises: SchemaError, LimitError."""
-    refused = [(one.pointer, one.reason) for one in clause if isinstance(one, c.Refused)]
-    refused += [(one.pointer, "arrays with equal items are asked for") for one in clause if isinstance(one, c.Equal)]
-    least, most = 0, None
+    refused: list[tuple[str, str]] = []
+    least, most, n = 0, None, 0
+    unique: c.Unique | None = None
     for one in clause:
         if isinstance(one, c.Size):
             least, most = one.least, one.most
-    n = max((len(one.first) for one in clause if isinstance(one, c.Items)), default=0)
-    n = max([n, *(one.start for one in clause if isinstance(one, c.Contains))])
+        elif isinstance(one, c.Items):
+            n = max(n, len(one.first))
+        elif isinstance(one, c.Contains):
+            n = max(n, one.start)
+        elif isinstance(one, c.Unique):
+            unique = unique or one
+        elif isinstance(one, c.Equal):
+            refused.append((one.pointer, "arrays with equal items are asked for"))
+        elif isinstance(one, c.Refused):
+            refused.append((one.pointer, one.reason))
     if most is not None:
         n = min(n, most)
     counted: list[c.Contains] = []
@@ -45,7 +53,6 @@ def array_drafts(clause: c.Clause, nodes: Nodes) -> list[Draft]:
             counted.append(one)
     if most is not None and most < least:
         return []
-    unique = next((one for one in clause if isinstance(one, c.Unique)), None)
     if most is not None and most < 2:
         unique = None
     prefix = [item_terms(clause, i) for i in range(n)]

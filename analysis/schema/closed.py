@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from maskwright.analysis.errors import NestingError, SchemaError
 from maskwright.analysis.nesting import check_nesting
-from maskwright.analysis.schema.documents import BY_NAME
+from maskwright.analysis.schema.known_keywords import WITH_NAMED
 
 _DATA = frozenset({"const", "enum", "default", "examples"})
 """Keywords whose value is no schema, whatever it looks like."""
@@ -44,7 +44,7 @@ def closed_objects(schema: Any) -> Any:
         if isinstance(one.get("$id"), str) and not one["$id"].startswith("#"):
             base = one
         for key, value in one.items():
-            if key in BY_NAME and isinstance(value, dict):
+            if key in WITH_NAMED and isinstance(value, dict):
                 todo += [(each, base) for each in value.values()]
             elif key == "$ref" and isinstance(value, str):
                 todo.append((_pointed(base, value), base))

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 from maskwright.analysis.arguments import printable
 from maskwright.analysis.errors import EmptySchemaError, MaskwrightError
 from maskwright.analysis.nesting import on_own_stack
-from maskwright.analysis.schema.documents import BY_NAME, DEFAULT_DRAFT, REFERENCES, at, draft_named, escaped
+from maskwright.analysis.schema.documents import DEFAULT_DRAFT, at, draft_named, escaped
 from maskwright.analysis.schema.graph import build_graph
+from maskwright.analysis.schema.known_keywords import REFERENCES, WITH_LIST, WITH_NAMED, WITH_ONE
 
 MOST_TRIES, MOST_READ = 300, 1_000_000
 """BOUND: how often a schema is read to find the keywords, 20 times at least; and the characters
@@ -24,12 +25,8 @@ that are read in all."""
 MOST_SHOWN = 6
 """Keywords that a message names."""
 
-_BY_NAME = BY_NAME - {"dependencies"}
-_LISTS = frozenset({"allOf", "anyOf", "prefixItems", "items"})
-_ONES = frozenset(
-    {"items", "additionalItems", "additionalProperties", "contains", "propertyNames", "then", "else"}
-    | {"unevaluatedItems", "unevaluatedProperties"}
-)
+_BY_NAME, _LISTS, _ONES = WITH_NAMED - {"dependencies"}, WITH_LIST - {"oneOf"}, WITH_ONE - {"not", "if"}
+"""Keywords of whose schemas some can be left out: `true` instead of one allows more."""
 _OTHERS_DEPEND = frozenset({"properties", "patternProperties", "prefixItems", "items", "$defs", "definitions"})
 """Keywords that stay, since others would mean something else without them: their subschemas become
 `true` instead."""

@@ -254,28 +254,3 @@ def living(drafts: Mapping[int, Sequence[Draft]]) -> set[int]:
             todo.extend(waiting.pop(node, ()))
             is_new = False
     return alive
-
-
-def all_live(nodes: Sequence[Sequence[Draft]]) -> bool:
-    """Whether all of some nodes have a value.
-
-    nodes : the drafts of each node: scalars, `Objects` and `Arrays` without `contained`, each with
-        a value if all nodes have some. Most nodes stand behind those whose parts they are.
-    """
-    alive = [bool(drafts) and drafts[0].__class__ in SCALARS for drafts in nodes]
-    alive.append(False)  # that of `NO_NODE`
-    for node in range(len(nodes) - 1, -1, -1):
-        if alive[node]:
-            continue
-        for draft in nodes[node]:
-            if draft.__class__ is Objects:
-                if draft.least > draft.required.count(True):
-                    continue
-                if True not in draft.required or all([alive[one] for one in compress(draft.values, draft.required)]):
-                    break
-            elif draft.__class__ is not Arrays or not draft.least or alive[draft.items]:
-                break
-        else:
-            return len(living(dict(enumerate(nodes)))) == len(nodes)
-        alive[node] = True
-    return True

@@ -8,22 +8,18 @@ from typing import Any, NamedTuple
 from maskwright.analysis.schema.builder import Builder
 from maskwright.analysis.schema.documents import DEFAULT_DRAFT, Document, NamesMatter
 from maskwright.analysis.schema.drafts import living
+from maskwright.analysis.schema.known_keywords import DEPENDENT
 from maskwright.analysis.schema.shapes import NO_NODE
 
-_CHOOSING = frozenset(
-    [
-        "anyOf",
-        "oneOf",
-        "if",
-        "not",
-        "dependencies",
-        "dependentSchemas",
-        "dependentRequired",
-        "$dynamicRef",
-        "$recursiveRef",
-    ]
-)
+_CHOOSING = {"anyOf", "oneOf", "if", "not", "$dynamicRef", "$recursiveRef"} | DEPENDENT
 """Keywords under which a conjunction without a value is nothing unusual."""
+
+
+class _Thorough(Builder):
+    """Nodes by the terms that hold there; all subschemas are read where they stand."""
+
+    def leaf(self, location: int) -> None:
+        """Nothing is looked up."""
 
 
 class Emptiness(NamedTuple):
@@ -51,9 +47,9 @@ def empty_subschemas(
     Cost: several times that of `build_graph`.
     """
     try:
-        return _looked(Builder(Document(schema, documents, default_draft), False, False, False))
+        return _looked(_Thorough(Document(schema, documents, default_draft), False, False))
     except NamesMatter:
-        return _looked(Builder(Document(schema, documents, default_draft, True), False, False, False))
+        return _looked(_Thorough(Document(schema, documents, default_draft, True), False, False))
 
 
 def _looked(builder: Builder) -> Emptiness:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeGuard
 
 from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import EmptySchemaError, LimitError, SchemaError
@@ -57,43 +58,20 @@ class Finisher:
                 raise self.builder.document.error(where, "", "no value satisfies the schema", EmptySchemaError)
             if not self.builder.has_unique or not self._unique_arrays():
                 break
-        nodes = self._renumbered()
-        return SchemaGraph(nodes or self._numbered(root), 0, tuple(self.left_out))
+        return SchemaGraph(self._as_they_are() or self._numbered(root), 0, tuple(self.left_out))
 
-    def _renumbered(self) -> tuple[tuple[Shape, ...], ...] | None:
-        """The nodes, where none goes away; None where some may.
+    def _as_they_are(self) -> tuple[tuple[Shape, ...], ...] | None:
+        """The nodes by the builder's numbers, where all were reached and are final; else None.
 
-        PERF: most schemas are such; a node's number is looked up in a list.
+        PERF: most schemas are such. The builder's first node is the root.
         """
-        if len(self.alive) < len(self.drafts):
+        if not len(self.alive) == len(self.drafts) == len(self.builder.terms):
             return None
-        numbers = [NO_NODE] * (len(self.builder.terms) + 1)  # the last one is that of NO_NODE
-        leaves: dict[tuple[int, ...], int] = {}
-        order: list[list[Draft]] = []
-        for node, drafts in self.drafts.items():  # the root comes first
-            found = len(order)
-            if drafts[0].__class__ in SCALARS and all([draft.__class__ in SCALARS for draft in drafts]):
-                found = leaves.setdefault(tuple(map(id, drafts)), found)
-            numbers[node] = found
-            if found == len(order):
-                order.append(drafts)
-        number = numbers.__getitem__
         nodes: list[tuple[Shape, ...]] = []
-        for drafts in order:
-            shapes: list[Shape] = []
-            for draft in drafts:
-                if isinstance(draft, SCALARS):
-                    shapes.append(draft)
-                elif isinstance(draft, (Patterned, Doubtful)) or (
-                    (draft.least or draft.most is not None) and not self._has_value(draft)
-                ):
-                    return None
-                elif isinstance(draft, Objects):
-                    shapes.append(self._object(draft, number, tuple(map(number, draft.others))))
-                elif draft.prefix or draft.items == NO_NODE or draft.most == 0 or draft.contained or draft.states:
-                    return None
-                else:
-                    shapes.append(draft._replace(items=number(draft.items)))
+        for node in range(len(self.drafts)):
+            shapes = [draft for draft in self.drafts[node] if _is_final(draft)]
+            if len(shapes) < len(self.drafts[node]):
+                return None
             nodes.append(merged(shapes))
         return tuple(nodes)
 
@@ -325,6 +303,16 @@ class Finisher:
         if is_infinite:
             return None
         return sum(len(one.texts) for one in merged(found) if isinstance(one, (Spellings, StringLiterals)))
+
+
+def _is_final(draft: Draft) -> TypeGuard[Shape]:
+    """Whether a draft is a shape with values, if all nodes have some: limits need a closer look."""
+    if isinstance(draft, Objects):
+        return not draft.least and draft.most is None
+    if isinstance(draft, Arrays):
+        is_plain = not draft.prefix and draft.contained is None and not draft.states
+        return is_plain and draft.items != NO_NODE and (draft.most is None or (not draft.least and draft.most > 0))
+    return isinstance(draft, SCALARS)
 
 
 def _can_be_compared(shapes: list[Shape | Patterned]) -> bool:

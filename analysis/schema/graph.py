@@ -8,7 +8,6 @@ from typing import Any, Literal
 from maskwright.analysis.errors import UnknownNameError
 from maskwright.analysis.schema.builder import Builder
 from maskwright.analysis.schema.documents import DEFAULT_DRAFT, Document, NamesMatter
-from maskwright.analysis.schema.drafts import all_live
 from maskwright.analysis.schema.finish import Finisher
 from maskwright.analysis.schema.shapes import NO_NODE, SchemaGraph
 
@@ -59,23 +58,18 @@ def _built(
     is_natural: bool,
     lenient: bool,
     default_draft: int,
-    is_short: bool = True,
 ) -> SchemaGraph:
-    """As `build_graph`. is_short : whether to take the short way for plain subschemas."""
+    """As `build_graph`."""
     try:
         document = Document(schema, documents, default_draft)
-        return _graph(Builder(document, in_order, is_natural, is_short), lenient)
+        return _graph(Builder(document, in_order, is_natural), lenient)
     except NamesMatter:
         document = Document(schema, documents, default_draft, True)
-        return _graph(Builder(document, in_order, is_natural, is_short), lenient)
+        return _graph(Builder(document, in_order, is_natural), lenient)
 
 
 def _graph(builder: Builder, lenient: bool) -> SchemaGraph:
     document = builder.document
     root = builder.node([2 * document.followed(document.root)])
-    if root == 0 and builder.is_short:
-        plain = builder.plain_nodes()
-        if plain is not None and all_live(plain):
-            return SchemaGraph(tuple(tuple(drafts) for drafts in plain), 0)  # type: ignore[arg-type]
     drafts = {} if root == NO_NODE else builder.reached(root)
     return Finisher(builder, drafts, lenient).graph(root)

@@ -6,14 +6,15 @@ Combinators become unions and conjunctions, and negations go down to constraints
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from decimal import Decimal
 from typing import Any
 
 from maskwright.analysis.schema import constraints as c
 from maskwright.analysis.schema.cases import Cases, exclude, implies
 from maskwright.analysis.schema.clauses import absorbed, joined
 from maskwright.analysis.schema.documents import OPAQUE, Document
-from maskwright.analysis.schema.keywords import Keywords, values_normal
-from maskwright.analysis.schema.plain_leaves import listed_values
+from maskwright.analysis.schema.keywords import Keywords, decimal, values_normal
+from maskwright.analysis.schema.known_keywords import COMBINING, SAYING
 
 MOST_CLAUSES = 2_000
 """BOUND: the clauses of one type that a subschema may come to."""
@@ -33,6 +34,47 @@ MOST_SUBSETS = 10
 def _named(clause: c.Clause) -> set[str]:
     """The keys that a clause of objects gives a place in an order."""
     return {name for one in clause if isinstance(one, c.Members) for name in one.names}
+
+
+def listed_values(schema: dict[str, Any], draft: int) -> frozenset[Any] | None:
+    """The scalars of a subschema that lists some and says nothing else; else None.
+
+    Two of these values are equal if they are the same in JSON: strings are themselves, numbers
+    `Decimal`, the others their texts in a tuple.
+    """
+    values: frozenset[Any] | None = None
+    types = None
+    for name, value in schema.items():
+        if name not in SAYING:
+            continue
+        if name == "enum" and value.__class__ is list and value:
+            some = frozenset([_scalar(each) for each in value])
+        elif name == "const" and draft > 4:
+            some = frozenset((_scalar(value),))
+        elif name == "type" and value.__class__ is str:
+            types = value
+            continue
+        else:
+            return None
+        if None in some:
+            return None
+        values = some if values is None else values & some
+    if values is None or types is None:
+        return values
+    if types == "string":
+        return frozenset(value for value in values if value.__class__ is str)
+    if types == "integer" and draft > 4:
+        return frozenset(value for value in values if isinstance(value, Decimal) and value == value.to_integral_value())
+    return None
+
+
+def _scalar(value: Any) -> Any:
+    """A scalar, equal to another one if they are the same in JSON; None for all else."""
+    if value.__class__ is str:
+        return value
+    if value is None or value.__class__ is bool:
+        return (repr(value),)
+    return decimal(value) if isinstance(value, (int, float)) else None
 
 
 class _Listed:
@@ -70,7 +112,9 @@ class Normals:
         self.document = document
         self.listed = _Listed(document)
         self.cases = Cases(self.listed)
-        self._normals: dict[tuple[int, bool], c.Normal] = {}
+        self._normals: dict[tuple[int, bool], c.Normal] = {
+            (c.TRUE, False): c.ANYTHING, (c.TRUE, True): c.ANYTHING, (c.FALSE, False): {}, (c.FALSE, True): {},
+        }  # fmt: skip
         self._open: set[tuple[int, bool]] = set()
         self._work = MOST_WORK
 
@@ -86,10 +130,6 @@ class Normals:
         Raises: SchemaError for what is malformed, for a subschema that is a part of itself without
         a member or an item between, and where there are too many clauses.
         """
-        if term == c.TRUE:
-            return c.ANYTHING
-        if term == c.FALSE:
-            return {}
         key = (term, seen)
         found = self._normals.get(key)
         if found is None:
@@ -113,6 +153,13 @@ class Normals:
         found: c.Normal = c.ANYTHING
         for term in terms:
             found = self.meet(found, self.normal(term), term >> 1)
+        return found
+
+    def _met(self, parts: Iterable[c.Normal], where: int) -> c.Normal:
+        """The values of all of them."""
+        found: c.Normal = c.ANYTHING
+        for part in parts:
+            found = self.meet(found, part, where)
         return found
 
     def meet(self, left: c.Normal, right: c.Normal, where: int) -> c.Normal:
@@ -225,14 +272,15 @@ class Normals:
             return {}
         if location in self.document.unknown:
             return self._refused(*self.document.unknown[location], seen)
+        if not seen and COMBINING.isdisjoint(schema):
+            own = self._own(location, False)
+            return own[0] if len(own) == 1 else self._met(own, location)
         inner = seen
         draft = self.document.drafts[location]
         unevaluated = [key for key in _UNEVALUATED if key in schema and draft >= 2019]
         if unevaluated:
             inner = True
-        found: c.Normal = c.ANYTHING
-        for part in self._parts(location, inner):
-            found = self.meet(found, part, location)
+        found = self._met(self._parts(location, inner), location)
         for keyword in unevaluated:
             found = self._evaluated(found, location, keyword)
         if inner and not seen:
@@ -282,26 +330,24 @@ class Normals:
             others: c.Normal = {kind: ((),) for kind in c.TYPES if kind != c.OBJECT}
             yield self.join([present, {**others, c.OBJECT: ((c.absent(name),),)}], location)
 
-    def _own(self, location: int, seen: bool) -> Iterable[c.Normal]:
+    def _own(self, location: int, seen: bool) -> list[c.Normal]:
         """What the keywords say that are no combinators."""
         schema = self.document.schemas[location]
         words = Keywords(self.document, location, seen)
-        yield self._simplified(words.clauses())
+        found = [self._simplified(words.clauses())]
         if "enum" in schema:
-            yield values_normal(self.document, words.sequence("enum"), lambda what: words.error("enum", what))
+            found.append(values_normal(self.document, words.sequence("enum"), lambda what: words.error("enum", what)))
         if "const" in schema and words.draft > 4:
-            yield values_normal(self.document, [schema["const"]], lambda what: words.error("const", what))
+            found.append(values_normal(self.document, [schema["const"]], lambda what: words.error("const", what)))
+        return found
 
     @staticmethod
     def _simplified(normal: c.Normal) -> c.Normal:
         found: c.Normal = {}
         for kind, (clause,) in normal.items():
-            if len(clause) > 1:
-                both = joined(kind, clause[:1], clause[1:])
-                if both is not None:
-                    found[kind] = (both,)
-            else:
-                found[kind] = (clause,)
+            both = joined(kind, clause[:1], clause[1:]) if len(clause) > 1 else clause
+            if both is not None:
+                found[kind] = (both,)
         return found
 
     @staticmethod
@@ -489,9 +535,7 @@ class Normals:
         there = [key for key in _UNEVALUATED if key in words.schema and words.schema[key] is not True]
         if words.draft < 2019 or not there:
             return
-        whole: c.Normal = c.ANYTHING
-        for part in self._parts(words.location, True):
-            whole = self.meet(whole, part, words.location)
+        whole = self._met(self._parts(words.location, True), words.location)
         for keyword in there:
             kind = _UNEVALUATED[keyword]
             some = {one: clauses for one, clauses in whole.items() if one == kind}

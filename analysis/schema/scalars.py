@@ -5,6 +5,7 @@ The same clause has the same shape: one object.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from maskwright.analysis.errors import LimitError, SchemaError
@@ -185,7 +186,7 @@ def _literals(texts: tuple[bytes, ...]) -> StringLiterals:
     return StringLiterals(texts)
 
 
-def merged(shapes: list[Shape]) -> tuple[Shape, ...]:
+def merged(shapes: Sequence[Shape]) -> tuple[Shape, ...]:
     """The same values in fewer shapes: one for all listed ones, one for all numbers.
 
     A shape that is alone of its kind stays the same object.
