@@ -272,8 +272,7 @@ class Builder(Normals):
             return literals(shape.texts)
         if isinstance(shape, Spellings):
             raise SchemaError("a part of another language stands where a key is meant: a key can be no part")
-        if not isinstance(shape, Strings):
-            raise TypeError(f"{type(shape).__name__} among the shapes of strings")
+        assert isinstance(shape, Strings)
         dfa, least, most = shape
         if least or most is not None:
             if max(least, most or 0) > MOST_COUNTED:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import marshal
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from maskwright.analysis.arguments import clip, printable
 from maskwright.analysis.errors import SchemaError
 from maskwright.analysis.nesting import MOST_NESTED
 from maskwright.analysis.schema.known_keywords import WITH_NAMED
+
+Result = TypeVar("Result")
 
 DRAFTS = {
     "http://json-schema.org/draft-04/schema": 4,
@@ -388,6 +390,16 @@ class Document:
             else:
                 raise self.error(number, keyword, f"the reference {reference!r} leads to nothing")
         return self._location(schema, (path,), self.drafts[number], None)
+
+
+def read_document(
+    schema: Any, documents: Mapping[str, Any] | None, default_draft: int, read: Callable[[Document], Result]
+) -> Result:
+    """What is read of a document, once more with its identifiers looked up if they matter."""
+    try:
+        return read(Document(schema, documents, default_draft))
+    except NamesMatter:
+        return read(Document(schema, documents, default_draft, True))
 
 
 def _id_keyword(draft: int) -> str:

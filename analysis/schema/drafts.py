@@ -53,12 +53,16 @@ SCALARS = (Spellings, Numbers, StringLiterals, Strings)
 """The shapes without nodes inside."""
 
 
+def shape_of(draft: Draft) -> Shape | Patterned:
+    """What a draft says, doubtful or not."""
+    return draft.shape if isinstance(draft, Doubtful) else draft
+
+
 def nodes_of(draft: Draft) -> Sequence[int]:
     """The nodes of a draft's members or items."""
     if draft.__class__ in SCALARS:
         return ()
-    if isinstance(draft, Doubtful):
-        draft = draft.shape
+    draft = shape_of(draft)
     if isinstance(draft, Patterned):
         return (*draft.objects.values, *draft.classes.values())
     if isinstance(draft, Objects):
@@ -72,8 +76,7 @@ def has_value(draft: Draft, is_there: Callable[[int], bool]) -> bool:
     """Whether a draft has a value, if just the nodes that `is_there` names have some."""
     if draft.__class__ in SCALARS:
         return True
-    if isinstance(draft, Doubtful):
-        draft = draft.shape
+    draft = shape_of(draft)
     if isinstance(draft, Patterned):
         sets = [number for number, node in draft.classes.items() if is_there(node)]
         return _object_exists(draft.objects, bool(sets), is_there) and _has_keys(draft, sets, is_there)
@@ -196,8 +199,7 @@ def _needed(draft: Draft) -> Iterator[int] | None:
     """
     if draft.__class__ in SCALARS:
         return iter(())
-    if isinstance(draft, Doubtful):
-        draft = draft.shape
+    draft = shape_of(draft)
     objects = draft.objects if isinstance(draft, Patterned) else draft
     if isinstance(objects, Objects):
         n_required = objects.required.count(True)

@@ -182,7 +182,7 @@ class Keywords:
                 elif (known := format_in_draft(name, self.draft)) and format_automaton(known) is not None:
                     found.append(c.Format(known, True))
             except SchemaError as error:
-                found.append(c.Refused(self.pointer("format"), reason(error)))
+                found.append(c.Refused(self.pointer("format"), str(error)))
         return found
 
     def pattern(self, text: Any, keyword: str) -> c.Pattern | c.Refused:
@@ -193,7 +193,7 @@ class Keywords:
             try:
                 pattern_automaton(text)
             except SchemaError as error:
-                return c.Refused(self.pointer(keyword), reason(error))
+                return c.Refused(self.pointer(keyword), str(error))
         return c.Pattern(text, True)
 
     def _array(self) -> list[c.Constraint]:
@@ -268,11 +268,6 @@ class Keywords:
             is_all = is_refused or "additionalProperties" in self.schema
             found.append(c.SeenMembers(frozenset(names), texts, is_all))
         return found
-
-
-def reason(error: SchemaError) -> str:
-    """What an error says behind its pointer."""
-    return str(error).partition(": ")[2]
 
 
 def shown(value: Any) -> str:

@@ -6,15 +6,14 @@ Combinators become unions and conjunctions, and negations go down to constraints
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from decimal import Decimal
 from typing import Any
 
 from maskwright.analysis.schema import constraints as c
-from maskwright.analysis.schema.cases import Cases, exclude, implies
 from maskwright.analysis.schema.clauses import absorbed, joined
+from maskwright.analysis.schema.discriminators import Cases, Listed, exclude, implies
 from maskwright.analysis.schema.documents import OPAQUE, Document
-from maskwright.analysis.schema.keywords import Keywords, decimal, values_normal
-from maskwright.analysis.schema.known_keywords import COMBINING, SAYING
+from maskwright.analysis.schema.keywords import Keywords, values_normal
+from maskwright.analysis.schema.known_keywords import COMBINING
 
 MOST_CLAUSES = 2_000
 """BOUND: the clauses of one type that a subschema may come to."""
@@ -36,67 +35,6 @@ def _named(clause: c.Clause) -> set[str]:
     return {name for one in clause if isinstance(one, c.Members) for name in one.names}
 
 
-def listed_values(schema: dict[str, Any], draft: int) -> frozenset[Any] | None:
-    """The scalars of a subschema that lists some and says nothing else; else None.
-
-    Two of these values are equal if they are the same in JSON: strings are themselves, numbers
-    `Decimal`, the others their texts in a tuple.
-    """
-    values: frozenset[Any] | None = None
-    types = None
-    for name, value in schema.items():
-        if name not in SAYING:
-            continue
-        if name == "enum" and value.__class__ is list and value:
-            some = frozenset([_scalar(each) for each in value])
-        elif name == "const" and draft > 4:
-            some = frozenset((_scalar(value),))
-        elif name == "type" and value.__class__ is str:
-            types = value
-            continue
-        else:
-            return None
-        if None in some:
-            return None
-        values = some if values is None else values & some
-    if values is None or types is None:
-        return values
-    if types == "string":
-        return frozenset(value for value in values if value.__class__ is str)
-    if types == "integer" and draft > 4:
-        return frozenset(value for value in values if isinstance(value, Decimal) and value == value.to_integral_value())
-    return None
-
-
-def _scalar(value: Any) -> Any:
-    """A scalar, equal to another one if they are the same in JSON; None for all else."""
-    if value.__class__ is str:
-        return value
-    if value is None or value.__class__ is bool:
-        return (repr(value),)
-    return decimal(value) if isinstance(value, (int, float)) else None
-
-
-class _Listed:
-    """The values of subschemas that list some scalars and say nothing else.
-
-    document : where they stand.
-    """
-
-    def __init__(self, document: Document) -> None:
-        self._document = document
-        self._found: dict[int, frozenset[Any] | None] = {}
-
-    def __call__(self, location: int) -> frozenset[Any] | None:
-        """The values of the subschema at a location; None for one that says anything else."""
-        if location not in self._found:
-            document = self._document
-            schema = document.schemas[location]
-            is_known = schema.__class__ is dict and location not in document.unknown
-            self._found[location] = listed_values(schema, document.drafts[location]) if is_known else None
-        return self._found[location]
-
-
 class Normals:
     """The clauses of terms, each made once.
 
@@ -110,7 +48,7 @@ class Normals:
 
     def __init__(self, document: Document) -> None:
         self.document = document
-        self.listed = _Listed(document)
+        self.listed = Listed(document)
         self.cases = Cases(self.listed)
         self._normals: dict[tuple[int, bool], c.Normal] = {
             (c.TRUE, False): c.ANYTHING, (c.TRUE, True): c.ANYTHING, (c.FALSE, False): {}, (c.FALSE, True): {},

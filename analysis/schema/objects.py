@@ -12,7 +12,7 @@ from maskwright.analysis.schema.clauses import simplified
 from maskwright.analysis.schema.drafts import Doubtful, Draft, Patterned
 from maskwright.analysis.schema.keys import MOST_NAMED, key_sets
 from maskwright.analysis.schema.shapes import NO_NODE, Objects
-from maskwright.analysis.schema.strings import finite_language, pattern_automaton
+from maskwright.analysis.schema.strings import finite_language, pattern_automaton, utf8
 
 MOST_SPLIT = 5
 """BOUND: optional keys whose presence is decided one by one for a key beside them."""
@@ -225,17 +225,6 @@ def _keys(clause: c.Clause, asked: _Asked, nodes: Nodes) -> _Keys:
         closed = any([one.others == c.FALSE for one in asked.members])
         return _Keys(tuple(named), (), {}, {}, () if closed else (0,))
     return _Keys(tuple(named), tuple(automata), patterns, name_sets, key_sets(automata, utf8(named)))
-
-
-def utf8(names: Iterable[str]) -> tuple[bytes, ...]:
-    """Names in UTF-8, sorted, without those that have none."""
-    found = []
-    for name in names:
-        try:
-            found.append(name.encode())
-        except UnicodeEncodeError:
-            continue
-    return tuple(sorted(found))
 
 
 def _with_some(clause: c.Clause, asked: _Asked, some: c.Some, keys: _Keys, nodes: Nodes, in_order: bool) -> list[Draft]:
