@@ -55,7 +55,6 @@ class Builder(Normals):
         self._numbers: dict[tuple[int, ...], int] = {}
         self._drafts: dict[int, Sequence[Draft]] = {}
         self._drafting: set[int] = set()
-        self._conjunctions: dict[tuple[int, ...], c.Normal] = {}
         self._empty: set[int] = set()
         self._full: set[tuple[int, int]] = set()
         self._depth = 0
@@ -187,7 +186,7 @@ class Builder(Normals):
     def _draft(self, node: int) -> Sequence[Draft]:
         look()
         terms = self.terms[node]
-        normal = self._conjunction(terms)
+        normal = self.meet_terms(terms)
         found: list[Draft] = []
         for kind in c.TYPES:
             for clause in normal.get(kind, ()):
@@ -201,31 +200,14 @@ class Builder(Normals):
                         found.append(draft)
         return found
 
-    def _conjunction(self, terms: tuple[int, ...]) -> c.Normal:
-        """The values of all terms.
-
-        PERF: conjunctions in which more and more terms meet begin alike.
-        """
-        if len(terms) < 2:
-            return self.normal(terms[0]) if terms else c.ANYTHING
-        n, known = len(terms), self._conjunctions
-        while n and terms[:n] not in known:
-            n -= 1
-        found = known[terms[:n]] if n else c.ANYTHING
-        for term in terms[n:]:
-            found = self.meet(found, self.normal(term), term >> 1)
-        known[terms] = found
-        return found
-
-    def _shape(self, kind: str, clause: c.Clause, where: int) -> Shape | None:
-        """As `scalar_shape`, as long as the automata are not too many.
+    def _shape(self, kind: str, clause: c.Clause, node: int) -> Shape | None:
+        """As `scalar_shape`, as long as the automata are not too many. node : whose shape it is.
 
         Raises: SchemaError past `MOST_STATES` states of all automata that several constraints make.
         """
         if self._states < 0:
-            raise self.document.error(
-                where, "", "the patterns, formats or bounds of its branches multiply too far; write some of them out"
-            )
+            what = "the patterns, formats or bounds of its branches multiply too far; write some of them out"
+            raise self.document.error(self.where(node), "", what)
         try:
             shape = scalar_shape(kind, clause, kind == c.NUMBER and self.is_natural)
         except LimitError:
@@ -241,12 +223,12 @@ class Builder(Normals):
         if refused:
             clause = tuple(one for one in clause if not isinstance(one, c.Refused))
         try:
-            shape = self._shape(kind, clause, self.where(node))
+            shape = self._shape(kind, clause, node)
         except LimitError as error:
             kept = tuple(one for one in clause if not isinstance(one, (c.Pattern, c.Format)))
             if len(kept) == len(clause):
                 raise
-            shape = self._shape(kind, kept, self.where(node))
+            shape = self._shape(kind, kept, node)
             refused = (*refused, (self.document.pointer(self.where(node)), str(error)))
         return Doubtful(shape, refused) if refused and shape is not None else shape
 

@@ -58,6 +58,19 @@ def escaped(key: str | int) -> str:
     return str(key).replace("~", "~0").replace("/", "~1")
 
 
+def pointed(schema: Any, pointer: str) -> Any:
+    """What a JSON pointer leads to in a schema. Raises: LookupError if that is nothing."""
+    for part in pointer.split("/")[1:]:
+        key = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(schema, dict) and key in schema:
+            schema = schema[key]
+        elif isinstance(schema, list | tuple) and key.isdecimal() and len(key) < 10 and int(key) < len(schema):
+            schema = schema[int(key)]
+        else:
+            raise LookupError(pointer)
+    return schema
+
+
 def at(pointer: str) -> str:
     """Where something stands, in words: the pointer of a whole schema is empty."""
     return f"at {printable(pointer)}" if pointer else "at the root"
@@ -377,18 +390,13 @@ class Document:
 
         if not reference.startswith("#"):
             return self._elsewhere(reference, number, keyword)
-        schema: Any = self.schema
         path = unquote(reference[1:])
         if path and not path.startswith("/"):
             raise self.error(number, keyword, f"there is no anchor {path!r}")
-        for part in path.split("/")[1:]:
-            key = part.replace("~1", "/").replace("~0", "~")
-            if isinstance(schema, dict) and key in schema:
-                schema = schema[key]
-            elif isinstance(schema, list) and key.isdecimal() and int(key) < len(schema):
-                schema = schema[int(key)]
-            else:
-                raise self.error(number, keyword, f"the reference {reference!r} leads to nothing")
+        try:
+            schema = pointed(self.schema, path)
+        except LookupError:
+            raise self.error(number, keyword, f"the reference {reference!r} leads to nothing") from None
         return self._location(schema, (path,), self.drafts[number], None)
 
 

@@ -53,6 +53,7 @@ class Normals:
         self._normals: dict[tuple[int, bool], c.Normal] = {
             (c.TRUE, False): c.ANYTHING, (c.TRUE, True): c.ANYTHING, (c.FALSE, False): {}, (c.FALSE, True): {},
         }  # fmt: skip
+        self._conjunctions: dict[tuple[int, ...], c.Normal] = {}
         self._open: set[tuple[int, bool]] = set()
         self._work = MOST_WORK
 
@@ -86,11 +87,20 @@ class Normals:
             self._normals[key] = found
         return found
 
-    def meet_terms(self, terms: Iterable[int]) -> c.Normal:
-        """The clauses of the values that satisfy all of some terms."""
-        found: c.Normal = c.ANYTHING
-        for term in terms:
+    def meet_terms(self, terms: tuple[int, ...]) -> c.Normal:
+        """The clauses of the values that satisfy all of some terms.
+
+        PERF: conjunctions in which more and more terms meet begin alike.
+        """
+        if len(terms) < 2:
+            return self.normal(terms[0]) if terms else c.ANYTHING
+        n, known = len(terms), self._conjunctions
+        while n and terms[:n] not in known:
+            n -= 1
+        found = known[terms[:n]] if n else c.ANYTHING
+        for term in terms[n:]:
             found = self.meet(found, self.normal(term), term >> 1)
+        known[terms] = found
         return found
 
     def _met(self, parts: Iterable[c.Normal], where: int) -> c.Normal:
@@ -445,10 +455,10 @@ class Normals:
         for term in self._branches(words, "allOf"):
             yield self.normal(term ^ 1)
         if "anyOf" in schema:
-            yield self.meet_terms(term ^ 1 for term in self._branches(words, "anyOf"))
+            yield self.meet_terms(tuple([term ^ 1 for term in self._branches(words, "anyOf")]))
         if "oneOf" in schema:
             terms = self._branches(words, "oneOf")
-            yield self.meet_terms(term ^ 1 for term in terms)
+            yield self.meet_terms(tuple([term ^ 1 for term in terms]))
             for i, one in enumerate(terms):
                 for other in terms[:i]:
                     yield self.meet(self.normal(one), self.normal(other), location)

@@ -171,7 +171,7 @@ def test_conditions_together_are_the_intersection() -> None:
         )
         of = frozenset(Decimal(rng.choice(DIVISORS[:14])) for _ in range(rng.randint(0, 2)))
         whole = rng.choice([None, False, True])
-        apart = [bounded(*limit) for limit in sorted(limits)] + [multiples(one) for one in sorted(of)]
+        apart = [constrained(frozenset([limit])) for limit in limits] + [multiples(one) for one in sorted(of)]
         apart += [] if whole is None else [integers(whole)]
         wanted = constrained()
         for one in apart:
