@@ -32,7 +32,7 @@ CEILINGS = {
     "analysis/lr": 3_500,
     "analysis/regex": 3_400,
     "analysis/restrict": 1_050,
-    "analysis/schema": 8_100,
+    "analysis/schema": 7_500,
     "decoding": 1_200,
     "decoding/adapters": 1_050,
     "decoding/composition": 2_050,

@@ -10,6 +10,8 @@ from maskwright.analysis.arguments import clip
 from maskwright.analysis.composition.structural_tags_host import without
 from maskwright.analysis.errors import SchemaError
 from maskwright.analysis.regex.dfa import Dfa, difference, intersect
+from maskwright.analysis.regex.spell import valid_utf8
+from maskwright.analysis.schema.lengths import lengths_exist
 from maskwright.analysis.schema.shapes import (
     NO_NODE,
     Arrays,
@@ -22,7 +24,7 @@ from maskwright.analysis.schema.shapes import (
     StringLiterals,
     Strings,
 )
-from maskwright.analysis.schema.strings import lengths_exist, literals, valid_utf8
+from maskwright.analysis.schema.strings import literals
 
 
 def rooted(graph: SchemaGraph, shapes: tuple[Shape, ...]) -> SchemaGraph:

@@ -5,6 +5,6 @@ Out: a graph of shapes (`shapes.py`), in which nothing is left of keywords, refe
 negations; automata over bytes. Knows nothing of tokens, and of texts only how values are spelled.
 
 Reading order: `shapes.py`, `load.py`, `graph.py`, `normal.py` (what holds at a place, by type),
-`cases.py` (what a constant tells apart), `builder.py` (nodes), `plain_leaves.py` and `plain.py` (a
-short way to them), `finish.py` (what is empty goes away), `judge.py` (the meaning of a graph).
+`discriminators.py` (what a constant tells apart), `builder.py` (nodes), `leaves.py` (those of
+scalars, looked up), `objects.py` and `arrays.py` (their drafts).
 """

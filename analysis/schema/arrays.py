@@ -1,17 +1,27 @@
-"""From a clause of arrays to a draft of a shape."""
+"""From a clause of arrays to a draft of a shape.
+
+Where items are counted in several ways at once, by `contains` and its like, a shape has states
+(`ItemState`); here not yet without those that no value reaches (`drafts.py`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import NamedTuple
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.schema import constraints as c
-from maskwright.analysis.schema.counted import Counted, item_states
+from maskwright.analysis.schema.cardinality import are_fewer, n_values
 from maskwright.analysis.schema.drafts import Doubtful, Draft
-from maskwright.analysis.schema.listed import n_values
-from maskwright.analysis.schema.numerous import are_fewer
 from maskwright.analysis.schema.objects import Nodes
 from maskwright.analysis.schema.shapes import NO_NODE, Arrays, Contained, ItemState
+
+MOST_SETS = 4
+"""BOUND: sets of which items are counted in one array; an item is in any of 2 ** so many."""
+
+MOST_ITEM_STATES = 1_000
+"""BOUND: the states of an array's items."""
 
 
 def item_terms(clause: c.Clause, offset: int) -> list[int]:
@@ -25,14 +35,22 @@ def item_terms(clause: c.Clause, offset: int) -> list[int]:
 
 def array_drafts(clause: c.Clause, nodes: Nodes) -> list[Draft]:
     """The drafts of a clause: none or one. Raises: SchemaError, LimitError."""
-    refused = [(one.pointer, one.reason) for one in clause if isinstance(one, c.Refused)]
-    refused += [(one.pointer, "arrays with equal items are asked for") for one in clause if isinstance(one, c.Equal)]
-    least, most = 0, None
+    refused: list[tuple[str, str]] = []
+    least, most, n = 0, None, 0
+    unique: c.Unique | None = None
     for one in clause:
         if isinstance(one, c.Size):
             least, most = one.least, one.most
-    n = max((len(one.first) for one in clause if isinstance(one, c.Items)), default=0)
-    n = max([n, *(one.start for one in clause if isinstance(one, c.Contains))])
+        elif isinstance(one, c.Items):
+            n = max(n, len(one.first))
+        elif isinstance(one, c.Contains):
+            n = max(n, one.start)
+        elif isinstance(one, c.Unique):
+            unique = unique or one
+        elif isinstance(one, c.Equal):
+            refused.append((one.pointer, "arrays with equal items are asked for"))
+        elif isinstance(one, c.Refused):
+            refused.append((one.pointer, one.reason))
     if most is not None:
         n = min(n, most)
     counted: list[c.Contains] = []
@@ -45,7 +63,6 @@ def array_drafts(clause: c.Clause, nodes: Nodes) -> list[Draft]:
             counted.append(one)
     if most is not None and most < least:
         return []
-    unique = next((one for one in clause if isinstance(one, c.Unique)), None)
     if most is not None and most < 2:
         unique = None
     prefix = [item_terms(clause, i) for i in range(n)]
@@ -54,7 +71,7 @@ def array_drafts(clause: c.Clause, nodes: Nodes) -> list[Draft]:
         return []
     if len(counted) > 1 or (counted and unique):
         try:
-            states = _states(Counted(least, most, n, tuple(counted), unique is not None), prefix, items, nodes)
+            states = _states(_Counted(least, most, n, tuple(counted), unique is not None), prefix, items, nodes)
             arrays = Arrays((), NO_NODE, 0, None, states=states)
         except LimitError as error:
             where = unique.pointer if unique else nodes.pointer(counted[-1].term)
@@ -77,7 +94,7 @@ def array_drafts(clause: c.Clause, nodes: Nodes) -> list[Draft]:
     return [draft]
 
 
-def _states(counted: Counted, prefix: list[list[int]], items: list[int], nodes: Nodes) -> tuple[ItemState, ...]:
+def _states(counted: _Counted, prefix: list[list[int]], items: list[int], nodes: Nodes) -> tuple[ItemState, ...]:
     """The states of items that are counted by several sets, or that must differ as well.
 
     Raises: LimitError where they are too many, or it is not known how many values are left.
@@ -87,12 +104,12 @@ def _states(counted: Counted, prefix: list[list[int]], items: list[int], nodes: 
         return nodes.node([*(items if offset < 0 else prefix[offset]), *terms])
 
     if not counted.is_exact:
-        return item_states(counted, node)
+        return _item_states(counted, node)
     if prefix:
         raise LimitError(
             "`contains` with `uniqueItems` cannot be counted where the first items have schemas of their own"
         )
-    return item_states(counted, node, lambda one: n_values(nodes.drafts(one)))
+    return _item_states(counted, node, lambda one: n_values(nodes.drafts(one)))
 
 
 def _are_too_few(terms: list[int], least: int, nodes: Nodes) -> bool:
@@ -121,3 +138,93 @@ def _simple(clause: c.Clause, one: c.Contains, n: int, nodes: Nodes) -> tuple[bo
     if all(nodes.is_surely_empty([*each, one.term]) for each in terms):
         return True, 0 if not one.least else 1, None if not one.least else 0
     return False, 0, None
+
+
+class _Counted(NamedTuple):
+    """How items are counted.
+
+    least, most : the number of items.
+    n_first : those that have terms of their own.
+    sets : what must be counted; `start` and `term` are different pairs.
+    is_exact : whether each way to read an item says of each set whether the item is in it.
+        Otherwise it says so only of sets with a greatest number, and of others perhaps that the
+        item is in it: so fewer terms are negated.
+    """
+
+    least: int
+    most: int | None
+    n_first: int
+    sets: tuple[c.Contains, ...]
+    is_exact: bool
+
+
+_Key = tuple[int, tuple[int, ...], tuple[tuple[int, int], ...]]
+"""Of a state: the items so far, those of each set, and of each node how many, if that matters."""
+
+
+def _item_states(
+    counted: _Counted,
+    node: Callable[[int, Sequence[int]], int],
+    n_values: Callable[[int], int | None] | None = None,
+) -> tuple[ItemState, ...]:
+    """The states of an array's items.
+
+    node : from an offset, -1 behind the first items, and terms, to the node of such items.
+    n_values : the number of values of a node, if items must differ; None for endlessly many.
+
+    Raises: LimitError if there are too many sets or states.
+    """
+    if len(counted.sets) > MOST_SETS:
+        raise LimitError(f"items are counted by {len(counted.sets)} sets at once, more than {MOST_SETS}")
+    start: _Key = 0, (0,) * len(counted.sets), ()
+    number = {start: 0}
+    order = [start]
+    found: list[ItemState] = []
+    for place, counts, used in order:  # grows while it is read
+        is_end = place >= counted.least and all(
+            count >= one.least for count, one in zip(counts, counted.sets, strict=True)
+        )
+        moves: dict[tuple[int, int], None] = {}
+        for terms, after in _ways(counted, place, counts):
+            one = node(place if place < counted.n_first else -1, terms)
+            if one == NO_NODE:
+                continue
+            there = used
+            limit = None if n_values is None else n_values(one)
+            if limit is not None:
+                n = dict(used).get(one, 0)
+                if n >= limit:
+                    continue
+                there = tuple(sorted({**dict(used), one: n + 1}.items()))
+            key = (*after, there)
+            if key not in number:
+                number[key] = len(order)
+                order.append(key)
+                if len(order) > MOST_ITEM_STATES:
+                    raise LimitError(f"items are counted in more than {MOST_ITEM_STATES:,} ways")
+            moves[one, number[key]] = None
+        found.append(ItemState(is_end, tuple(moves)))
+    return tuple(found)
+
+
+def _ways(
+    counted: _Counted, place: int, counts: tuple[int, ...]
+) -> list[tuple[list[int], tuple[int, tuple[int, ...]]]]:
+    """The ways to read one more item: terms that it satisfies, and what is counted then."""
+    if place == counted.most:
+        return []
+    after = min(place + 1, max(counted.n_first, counted.least)) if counted.most is None else place + 1
+    choices: list[list[tuple[int | None, int]]] = []  # for each set the terms that say something, and the count
+    for count, one in zip(counts, counted.sets, strict=True):
+        if place < one.start or (one.most is None and count >= one.least and not counted.is_exact):
+            choices.append([(None, count)])
+        elif one.most is None:
+            outside = one.term ^ 1 if counted.is_exact else None
+            choices.append([(outside, count), (one.term, min(count + 1, one.least))])
+        else:
+            inside = [(one.term, count + 1)] if count < one.most else []
+            choices.append([(one.term ^ 1, count), *inside])
+    return [
+        ([term for term, _ in way if term is not None], (after, tuple(count for _, count in way)))
+        for way in product(*choices)
+    ]

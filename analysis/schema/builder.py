@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import reduce
+from typing import Any
 
 from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import LimitError, SchemaError
@@ -11,13 +12,12 @@ from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema import constraints as c
 from maskwright.analysis.schema.arrays import array_drafts, item_terms
 from maskwright.analysis.schema.documents import Document
-from maskwright.analysis.schema.drafts import SCALARS, Doubtful, Draft, Patterned, has_value, nodes_of
-from maskwright.analysis.schema.keys import with_classes
+from maskwright.analysis.schema.drafts import SCALARS, Doubtful, Draft, has_value, nodes_of
+from maskwright.analysis.schema.known_keywords import OF_SCALARS, SAYING
+from maskwright.analysis.schema.leaves import LEAVES, Leaf, leaf_content, same_leaf
 from maskwright.analysis.schema.normal import Normals
 from maskwright.analysis.schema.objects import member_terms, object_drafts
-from maskwright.analysis.schema.plain import plain_drafts
-from maskwright.analysis.schema.plain_leaves import leaf_shapes
-from maskwright.analysis.schema.scalars import scalar_shape
+from maskwright.analysis.schema.scalars import merged, scalar_shape
 from maskwright.analysis.schema.shapes import NO_NODE, Numbers, Shape, Spellings, StringLiterals, Strings
 from maskwright.analysis.schema.strings import both, either, literals, pattern_automaton
 
@@ -36,32 +36,6 @@ The second number is what one past its own limit costs.
 MOST_COUNTED = 1_000
 """BOUND: the characters of a key that `propertyNames` counts."""
 
-_WITHOUT_SUBSCHEMAS = frozenset(
-    [
-        "type",
-        "enum",
-        "const",
-        "minLength",
-        "maxLength",
-        "pattern",
-        "format",
-        "minimum",
-        "maximum",
-        "exclusiveMinimum",
-        "exclusiveMaximum",
-        "multipleOf",
-        "title",
-        "description",
-        "default",
-        "examples",
-        "$comment",
-        "deprecated",
-        "readOnly",
-        "writeOnly",
-    ]
-)
-"""Keywords that hold no subschema that a value has to satisfy."""
-
 
 class Builder(Normals):
     """Nodes by the terms that hold there.
@@ -69,28 +43,23 @@ class Builder(Normals):
     document : whose terms they are.
     in_order : whether keys keep the order of the schema.
     is_natural : whether numbers are spelled as people write them, as for `build_graph`.
-    is_short : whether to take the short way (`plain.py`) where there is one; tests do without.
 
-    has_plain_only : whether all drafts came by the short way.
     has_unique : whether an array of unique items was met.
     """
 
-    def __init__(self, document: Document, in_order: bool, is_natural: bool, is_short: bool = True) -> None:
+    def __init__(self, document: Document, in_order: bool, is_natural: bool) -> None:
         super().__init__(document)
         self.in_order = in_order
         self.is_natural = is_natural
-        self.is_short = is_short
         self.terms: list[tuple[int, ...]] = []
         self._numbers: dict[tuple[int, ...], int] = {}
         self._drafts: dict[int, Sequence[Draft]] = {}
         self._drafting: set[int] = set()
-        self._conjunctions: dict[tuple[int, ...], c.Normal] = {}
         self._empty: set[int] = set()
         self._full: set[tuple[int, int]] = set()
         self._depth = 0
         self._leaves: dict[int, int] = {}
-        self._kept: list[tuple[Shape, ...]] = []  # an object's identity is its key in `_leaves`
-        self.has_plain_only = True
+        self._kept: list[Leaf] = []  # an object's identity is its key in `_leaves`
         self.has_unique = False
         self._states = MOST_STATES
         self._counted: set[tuple[str, c.Clause]] = set()  # clauses whose automata `_states` has paid for
@@ -99,8 +68,57 @@ class Builder(Normals):
         """The JSON pointer of a term's subschema."""
         return self.document.pointer(term >> 1)
 
-    def leaf_node(self, shapes: tuple[Shape, ...]) -> int:
-        """The node of some shapes of scalars; they are one object wherever they are the same."""
+    def node(self, terms: Sequence[int]) -> int:
+        """The node of the values that satisfy all terms; `NO_NODE` where that is plainly none."""
+        key = tuple(terms) if len(terms) == 1 else tuple(sorted({*terms} - {c.TRUE})) or (c.TRUE,)
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = self._some_node(key)
+        return number
+
+    def _some_node(self, key: tuple[int, ...]) -> int:
+        """As `node`, of sorted terms."""
+        if c.FALSE in key:
+            return NO_NODE
+        if len(key) > 1:
+            if any([term & 1 and term ^ 1 in key for term in key]):
+                return NO_NODE
+            fewer = self._without_needless(key)
+            if fewer is None:
+                return NO_NODE
+            if fewer is not key:
+                return self.node(fewer)
+        elif not key[0] & 1:
+            shapes = self.leaf(key[0] >> 1)
+            if shapes is not None:
+                return self._leaf_node(shapes)
+        return self._new_node(key)
+
+    def leaf(self, location: int) -> Leaf | None:
+        """The shapes of a subschema of scalars only; None for any other, and for an empty one."""
+        schema, draft = self.document.schemas[location], self.document.drafts[location]
+        try:
+            content = leaf_content(schema, draft, self.is_natural) if schema.__class__ is dict else None
+            found: Any = LEAVES.get(content, LEAVES) if content is not None else None
+        except TypeError:  # a list in a list
+            return None
+        if found is LEAVES:
+            found = LEAVES.put(content, self._made_leaf(schema, draft))
+        return found  # type: ignore[no-any-return]
+
+    def _made_leaf(self, schema: dict[str, Any], draft: int) -> Leaf | None:
+        """As `leaf`, of a subschema by itself: what is wrong with one is said where it stands."""
+        saying = {name: value for name, value in schema.items() if name in SAYING}
+        try:
+            alone = Builder(Document(saying, None, draft), False, self.is_natural)
+            drafts = alone.drafts(alone._new_node((2 * alone.document.root,)))
+        except SchemaError:
+            return None
+        shapes = [draft for draft in drafts if isinstance(draft, SCALARS)]
+        return same_leaf(merged(shapes)) if shapes and len(shapes) == len(drafts) else None
+
+    def _leaf_node(self, shapes: Leaf) -> int:
+        """The node of some shapes of scalars."""
         number = self._leaves.get(id(shapes))
         if number is None:
             number = self._leaves[id(shapes)] = len(self.terms)
@@ -109,51 +127,13 @@ class Builder(Normals):
             self._drafts[number] = shapes
         return number
 
-    def node(self, terms: Iterable[int]) -> int:
-        """The node of the values that satisfy all terms; `NO_NODE` where that is plainly none."""
-        distinct = set(terms)
-        distinct.discard(c.TRUE)
-        if c.FALSE in distinct:
-            return NO_NODE
-        key = tuple(sorted(distinct))
-        number = self._numbers.get(key)
-        if number is None and len(key) > 1:
-            if any([term & 1 and term ^ 1 in distinct for term in key]):
-                return NO_NODE
-            fewer = self._without_needless(key)
-            if fewer is None:
-                return NO_NODE
-            if fewer is not key:
-                number = self._numbers[key] = self.node(fewer)
-        if number is None:
-            if len(key) == 1 and not key[0] & 1:
-                return self.one_node(key[0])
-            number = self._new_node(key)
-        return number
-
-    def one_node(self, term: int, is_leaf: bool | None = None) -> int:
-        """The node of the values that satisfy a term, which is no negation.
-
-        is_leaf : whether it is a schema of scalars only; None if that is not known.
-        """
-        key = (term,) if term != c.TRUE else ()
-        number = self._numbers.get(key)
-        if number is None:
-            schema = self.document.schemas[term >> 1]
-            if is_leaf is not False and self.is_short and schema.__class__ is dict and "$ref" not in schema:
-                leaf = leaf_shapes(schema, self.document.drafts[term >> 1], self.is_natural)
-                if leaf is not None:
-                    number = self._numbers[key] = self.leaf_node(leaf)
-                    return number
-            number = self._new_node(key)
-        return number
-
     def _new_node(self, key: tuple[int, ...]) -> int:
-        number = self._numbers[key] = len(self.terms)
+        number = len(self.terms)
         self.terms.append(key)
         if number >= MOST_NODES:
-            where = key[0] >> 1 if key else 0
-            raise self.document.error(where, "", f"the schema has more than {MOST_NODES:,} different subschemas in all")
+            raise self.document.error(
+                key[0] >> 1, "", f"the schema has more than {MOST_NODES:,} different subschemas in all"
+            )
         return number
 
     def _without_needless(self, terms: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -206,12 +186,7 @@ class Builder(Normals):
     def _draft(self, node: int) -> Sequence[Draft]:
         look()
         terms = self.terms[node]
-        if self.is_short and len(terms) < 2 and not (terms and terms[0] & 1):
-            plain = plain_drafts(self, terms[0] >> 1 if terms else 0)
-            if plain is not None:
-                return plain
-        self.has_plain_only = False
-        normal = self._conjunction(terms)
+        normal = self.meet_terms(terms)
         found: list[Draft] = []
         for kind in c.TYPES:
             for clause in normal.get(kind, ()):
@@ -225,28 +200,14 @@ class Builder(Normals):
                         found.append(draft)
         return found
 
-    def _conjunction(self, terms: tuple[int, ...]) -> c.Normal:
-        """As `meet_terms`. PERF: conjunctions in which more and more terms meet begin alike."""
-        if len(terms) < 2:
-            return self.meet_terms(terms)
-        n, known = len(terms), self._conjunctions
-        while n and terms[:n] not in known:
-            n -= 1
-        found = known[terms[:n]] if n else c.ANYTHING
-        for term in terms[n:]:
-            found = self.meet(found, self.normal(term), term >> 1)
-        known[terms] = found
-        return found
-
-    def _shape(self, kind: str, clause: c.Clause, where: int) -> Shape | None:
-        """As `scalar_shape`, as long as the automata are not too many.
+    def _shape(self, kind: str, clause: c.Clause, node: int) -> Shape | None:
+        """As `scalar_shape`, as long as the automata are not too many. node : whose shape it is.
 
         Raises: SchemaError past `MOST_STATES` states of all automata that several constraints make.
         """
         if self._states < 0:
-            raise self.document.error(
-                where, "", "the patterns, formats or bounds of its branches multiply too far; write some of them out"
-            )
+            what = "the patterns, formats or bounds of its branches multiply too far; write some of them out"
+            raise self.document.error(self.where(node), "", what)
         try:
             shape = scalar_shape(kind, clause, kind == c.NUMBER and self.is_natural)
         except LimitError:
@@ -258,16 +219,16 @@ class Builder(Normals):
         return shape
 
     def _scalar(self, kind: str, clause: c.Clause, node: int) -> Draft | None:
-        refused = tuple((one.pointer, one.reason) for one in clause if isinstance(one, c.Refused))
+        refused = tuple([(one.pointer, one.reason) for one in clause if isinstance(one, c.Refused)])
         if refused:
             clause = tuple(one for one in clause if not isinstance(one, c.Refused))
         try:
-            shape = self._shape(kind, clause, self.where(node))
+            shape = self._shape(kind, clause, node)
         except LimitError as error:
             kept = tuple(one for one in clause if not isinstance(one, (c.Pattern, c.Format)))
             if len(kept) == len(clause):
                 raise
-            shape = self._shape(kind, kept, self.where(node))
+            shape = self._shape(kind, kept, node)
             refused = (*refused, (self.document.pointer(self.where(node)), str(error)))
         return Doubtful(shape, refused) if refused and shape is not None else shape
 
@@ -293,8 +254,7 @@ class Builder(Normals):
             return literals(shape.texts)
         if isinstance(shape, Spellings):
             raise SchemaError("a part of another language stands where a key is meant: a key can be no part")
-        if not isinstance(shape, Strings):
-            raise TypeError(f"{type(shape).__name__} among the shapes of strings")
+        assert isinstance(shape, Strings)
         dfa, least, most = shape
         if least or most is not None:
             if max(least, most or 0) > MOST_COUNTED:
@@ -337,7 +297,7 @@ class Builder(Normals):
         except (SchemaError, LimitError):
             return False
 
-    def is_surely_empty(self, terms: Iterable[int]) -> bool:
+    def is_surely_empty(self, terms: Sequence[int]) -> bool:
         """Whether no value satisfies all terms, as far as a short look tells."""
         node = self.node(terms)
         return self._is_surely_empty(node)
@@ -369,30 +329,7 @@ class Builder(Normals):
     def _is_leaf(self, term: int) -> bool:
         """Whether a term says nothing of subschemas, as far as that is plain."""
         schema = self.document.schemas[term >> 1]
-        return isinstance(schema, bool) or schema.keys() <= _WITHOUT_SUBSCHEMAS
-
-    def plain_nodes(self) -> list[Sequence[Draft]] | None:
-        """The shapes of all nodes by number, if all come by the short way and have values.
-
-        The first node is the root.
-        """
-        found: list[Sequence[Draft]] = []
-        while len(found) < len(self.terms):
-            look()
-            found.append(self.drafts(len(found)))
-            if not self.has_plain_only:
-                return None
-        if any([draft.__class__ is Patterned and draft.objects.least > 1 for drafts in found for draft in drafts]):
-            return None  # whether a node has values may depend on how many keys there are: see `_has_keys`
-        try:
-            return [
-                [with_classes(*draft) if draft.__class__ is Patterned else draft for draft in drafts]
-                if Patterned in map(type, drafts)
-                else drafts
-                for drafts in found
-            ]
-        except LimitError:
-            return None
+        return isinstance(schema, bool) or SAYING.intersection(schema) <= OF_SCALARS
 
     def reached(self, root: int) -> dict[int, Sequence[Draft]]:
         """The drafts of the root and of all nodes inside, breadth first."""

@@ -3,6 +3,9 @@
 A *clause* is a list of constraints on one type, all of which a value meets. The values of a schema
 are, for each type, those of some clauses (`normal.py`). Terms are those of `documents.py`: a
 subschema's number times two, plus one where it is negated.
+
+PERF: constraints never change, but are not `frozen`: to make one would take three times as long,
+and an object with five members has six of them.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ TRUE, FALSE = 0, 1
 """The terms that every value and no value satisfies."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Among:
     """A null, boolean, number or string that is one of `values`, or that is none of them.
 
@@ -38,7 +41,7 @@ class Among:
         return size(self.values)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Length:
     """A string of `least` to `most` characters (Unicode scalar values).
 
@@ -49,7 +52,7 @@ class Length:
     most: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Pattern:
     """A string in which a pattern is found, or is not.
 
@@ -68,7 +71,7 @@ class Pattern:
         return len(self.text)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Format:
     """A string that is surely of a format, or that is surely none (`formats.py`)."""
 
@@ -76,7 +79,7 @@ class Format:
     is_one: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Bound:
     """A number at least or at most `value`."""
 
@@ -85,7 +88,7 @@ class Bound:
     is_exclusive: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Multiple:
     """A multiple of a positive number, or a number that is none."""
 
@@ -93,7 +96,7 @@ class Multiple:
     is_multiple: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Whole:
     """An integer, or a number that is none. with_fraction : whether 1.0 is an integer."""
 
@@ -101,7 +104,7 @@ class Whole:
     with_fraction: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Size:
     """An array of `least` to `most` items, or an object of as many members.
 
@@ -112,7 +115,7 @@ class Size:
     most: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Items:
     """An array whose items satisfy terms: the first ones each its own, the others `others`."""
 
@@ -120,7 +123,7 @@ class Items:
     others: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Contains:
     """An array in which `least` to `most` items from offset `start` on satisfy a term."""
 
@@ -130,14 +133,14 @@ class Contains:
     most: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Unique:
     """An array without equal items. pointer : where that is asked."""
 
     pointer: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Equal:
     """An array with equal items, of which only is known that no `Unique` array is one.
 
@@ -147,7 +150,7 @@ class Equal:
     pointer: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Members:
     """An object whose members satisfy terms. One is equal to itself only.
 
@@ -164,24 +167,24 @@ class Members:
 
     def __post_init__(self) -> None:
         forbidden = [name for name, term in self.names.items() if term == FALSE] if FALSE in self.names.values() else ()
-        object.__setattr__(self, "forbidden", frozenset(forbidden))
+        self.forbidden = frozenset(forbidden)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Names:
     """An object whose members' names satisfy a term."""
 
     term: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Required:
     """An object with a member of that name."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Some:
     """An object with a member that satisfies `value`, and whose name all of the following allow.
 
@@ -200,7 +203,7 @@ class Some:
     pointer: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Refused:
     """What cannot be said exactly. reason : in words, behind the pointer."""
 
@@ -208,7 +211,7 @@ class Refused:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class SeenMembers:
     """No constraint: these members count as evaluated. is_all : all members do."""
 
@@ -217,14 +220,14 @@ class SeenMembers:
     is_all: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class SeenItems:
     """No constraint: the first `first` items count as evaluated, None for all of them."""
 
     first: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class SeenContained:
     """No constraint: the items that satisfy a term count as evaluated."""
 

@@ -1,7 +1,8 @@
-"""Which keywords of a schema contradict one another: for people whose schema no value satisfies.
+"""Which subschemas no value satisfies, and by which keywords: for people who look for mistakes.
 
 In: a schema without a value. Out: a few of its keywords that no value satisfies together, each of
-which is needed: without it some value would. They are found by leaving keywords out.
+which is needed: without it some value would. They are found by leaving keywords out. In: any
+schema. Out: its subschemas without a value, by itself or together with others.
 """
 
 from __future__ import annotations
@@ -14,8 +15,12 @@ from typing import Any, NamedTuple
 from maskwright.analysis.arguments import printable
 from maskwright.analysis.errors import EmptySchemaError, MaskwrightError
 from maskwright.analysis.nesting import on_own_stack
-from maskwright.analysis.schema.documents import BY_NAME, DEFAULT_DRAFT, REFERENCES, at, draft_named, escaped
+from maskwright.analysis.schema.builder import Builder
+from maskwright.analysis.schema.documents import DEFAULT_DRAFT, at, draft_named, escaped, read_document
+from maskwright.analysis.schema.drafts import living
 from maskwright.analysis.schema.graph import build_graph
+from maskwright.analysis.schema.known_keywords import DEPENDENT, REFERENCES, WITH_LIST, WITH_NAMED, WITH_ONE
+from maskwright.analysis.schema.shapes import NO_NODE
 
 MOST_TRIES, MOST_READ = 300, 1_000_000
 """BOUND: how often a schema is read to find the keywords, 20 times at least; and the characters
@@ -24,12 +29,8 @@ that are read in all."""
 MOST_SHOWN = 6
 """Keywords that a message names."""
 
-_BY_NAME = BY_NAME - {"dependencies"}
-_LISTS = frozenset({"allOf", "anyOf", "prefixItems", "items"})
-_ONES = frozenset(
-    {"items", "additionalItems", "additionalProperties", "contains", "propertyNames", "then", "else"}
-    | {"unevaluatedItems", "unevaluatedProperties"}
-)
+_BY_NAME, _LISTS, _ONES = WITH_NAMED - {"dependencies"}, WITH_LIST - {"oneOf"}, WITH_ONE - {"not", "if"}
+"""Keywords of whose schemas some can be left out: `true` instead of one allows more."""
 _OTHERS_DEPEND = frozenset({"properties", "patternProperties", "prefixItems", "items", "$defs", "definitions"})
 """Keywords that stay, since others would mean something else without them: their subschemas become
 `true` instead."""
@@ -203,4 +204,74 @@ class _Search:
                 self.stated.append(Stated(where, "", full[name]))
 
 
-__all__ = ["Stated", "contradiction", "in_words"]
+_CHOOSING = {"anyOf", "oneOf", "if", "not", "$dynamicRef", "$recursiveRef"} | DEPENDENT
+"""Keywords under which a conjunction without a value is nothing unusual."""
+
+
+class _Thorough(Builder):
+    """Nodes by the terms that hold there; all subschemas are read where they stand."""
+
+    def leaf(self, location: int) -> None:
+        """Nothing is looked up."""
+
+
+class Emptiness(NamedTuple):
+    """What has no value.
+
+    is_empty : whether no value satisfies the whole schema.
+    subschemas : JSON pointers of subschemas that no value satisfies, each by itself.
+    together : groups of JSON pointers of subschemas that must hold for one member or item, and that
+        no value satisfies together. Only looked for in schemas without alternatives.
+    """
+
+    is_empty: bool
+    subschemas: tuple[str, ...]
+    together: tuple[tuple[str, ...], ...]
+
+
+def empty_subschemas(
+    schema: Any, *, documents: Mapping[str, Any] | None = None, default_draft: int = DEFAULT_DRAFT
+) -> Emptiness:
+    """The subschemas without a value, as far as they are reached from the whole schema.
+
+    What cannot be said exactly counts as if it were left out.
+
+    Raises: SchemaError for a malformed schema; LimitError past a limit.
+    Cost: several times that of `build_graph`.
+    """
+    return read_document(schema, documents, default_draft, lambda document: _looked(_Thorough(document, False, False)))
+
+
+def _looked(builder: Builder) -> Emptiness:
+    document = builder.document
+    root = builder.node([2 * document.followed(document.root)])
+    if root == NO_NODE:
+        return Emptiness(True, (), ())
+    reached = set(builder.reached(root))
+    alone: dict[int, int] = {}  # a location -> the node of its values
+    location = 1
+    while location < len(document.schemas):  # locations are found on the way
+        # what was made up for a constant stands nowhere; what is not given is not looked at
+        is_there = bool(document.pointer(location)) and location not in document.unknown
+        if is_there and isinstance(document.schemas[location], dict):
+            alone[location] = builder.node([2 * location])
+            if alone[location] != NO_NODE:
+                builder.reached(alone[location])
+        location += 1
+    drafts = {}
+    for node in {root, *reached, *alone.values()} - {NO_NODE}:
+        drafts.update(builder.reached(node))
+    alive = living(drafts)
+    empty = [place for place, node in alone.items() if node not in alive]
+    pointers = dict.fromkeys(document.pointer(place) for place in empty)
+    together: dict[tuple[str, ...], None] = {}
+    if not any(isinstance(one, dict) and not _CHOOSING.isdisjoint(one) for one in document.schemas):
+        for node in sorted(reached - alive):
+            terms = builder.terms[node]
+            places = tuple(document.pointer(term >> 1) for term in terms)
+            if len(terms) > 1 and not any(term & 1 for term in terms) and pointers.keys().isdisjoint(places):
+                together[places] = None
+    return Emptiness(root not in alive, tuple(pointers), tuple(together))
+
+
+__all__ = ["Emptiness", "Stated", "contradiction", "empty_subschemas", "in_words"]

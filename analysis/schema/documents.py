@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import marshal
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from maskwright.analysis.arguments import clip, printable
 from maskwright.analysis.errors import SchemaError
 from maskwright.analysis.nesting import MOST_NESTED
+from maskwright.analysis.schema.known_keywords import WITH_NAMED
+
+Result = TypeVar("Result")
 
 DRAFTS = {
     "http://json-schema.org/draft-04/schema": 4,
@@ -41,9 +44,6 @@ _NAMED = re.compile(
 a string is `u`, its length in four bytes, and its UTF-8."""
 
 _NO_SCHEMAS = frozenset({"enum", "const", "default", "examples", "required", "dependentRequired", "type", "$comment"})
-BY_NAME = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"})
-"""Keywords whose value has schemas by names."""
-REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 OPAQUE = {"anyOf": ()}
 """A schema whose clauses are known otherwise."""
@@ -56,6 +56,19 @@ class NamesMatter(Exception):
 def escaped(key: str | int) -> str:
     """A key as it stands in a JSON pointer."""
     return str(key).replace("~", "~0").replace("/", "~1")
+
+
+def pointed(schema: Any, pointer: str) -> Any:
+    """What a JSON pointer leads to in a schema. Raises: LookupError if that is nothing."""
+    for part in pointer.split("/")[1:]:
+        key = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(schema, dict) and key in schema:
+            schema = schema[key]
+        elif isinstance(schema, list | tuple) and key.isdecimal() and len(key) < 10 and int(key) < len(schema):
+            schema = schema[int(key)]
+        else:
+            raise LookupError(pointer)
+    return schema
 
 
 def at(pointer: str) -> str:
@@ -103,7 +116,7 @@ def has_names(schema: Any) -> bool:
         if reference is not None and isinstance(reference, str) and reference[:2] != "#/" and reference != "#":
             return True
         todo += [
-            (child, key in BY_NAME)
+            (child, key in WITH_NAMED)
             for key, child in value.items()
             if isinstance(child, (dict, list, tuple)) and key not in _NO_SCHEMAS
         ]
@@ -147,6 +160,7 @@ class Document:
         self._places: list[tuple[Any, ...]] = [("",)]  # (pointer,) or (location above, *keys)
         self._resolvers: list[Any] = [None]
         self._numbers: dict[Any, int] = {}
+        self._scopes: dict[int, tuple[Any, tuple[str, ...]]] = {}  # by identity, which the resolver keeps
         self._constants: dict[str, int] = {}
         self._followed: dict[tuple[str, int], int] = {}
         self._is_checked = with_names
@@ -213,18 +227,17 @@ class Document:
             return 0
         key: Any = id(schema)
         if resolver is not None:
-            if isinstance(schema, dict):
+            if isinstance(schema, dict) and _id_keyword(draft) in schema:
                 wrong = _wrong_identifier(schema, draft)
                 try:
-                    resolver = (
-                        resolver if wrong else resolver.in_subresource(_specification(draft).create_resource(schema))
-                    )
+                    if not wrong:
+                        resolver = resolver.in_subresource(_specification(draft).create_resource(schema))
                 except ValueError as error:
                     wrong = f"is no URI ({error})"
                 if wrong:
                     self._places.append(place)
                     raise self.error(len(self._places) - 1, _id_keyword(draft), wrong)
-            key = (key, draft, _scope(resolver))
+            key = (key, draft, self._scope(resolver))
         number = self._numbers.get(key)
         if number is not None:
             return number
@@ -239,6 +252,18 @@ class Document:
             raise self.error(number, "", f"the schema has more than {MOST_LOCATIONS:,} subschemas")
         self._numbers[key] = number
         return number
+
+    def _scope(self, resolver: Any) -> tuple[str, ...]:
+        """The URI of the resource around a subschema, and those through which it was reached.
+
+        Of one that was passed several times only the first counts: a dynamic reference goes to the
+        outermost.
+        """
+        found = self._scopes.get(id(resolver))
+        if found is None:
+            outermost = dict.fromkeys(reversed([uri for uri, _ in resolver.dynamic_scope()]))
+            found = self._scopes[id(resolver)] = resolver, (str(resolver._base_uri), *outermost)
+        return found[1]
 
     def error(self, location: int, keyword: str, what: str, kind: type[SchemaError] = SchemaError) -> SchemaError:
         """The error that something is wrong with a keyword of a location, or "" for all of it.
@@ -365,19 +390,24 @@ class Document:
 
         if not reference.startswith("#"):
             return self._elsewhere(reference, number, keyword)
-        schema: Any = self.schema
         path = unquote(reference[1:])
         if path and not path.startswith("/"):
             raise self.error(number, keyword, f"there is no anchor {path!r}")
-        for part in path.split("/")[1:]:
-            key = part.replace("~1", "/").replace("~0", "~")
-            if isinstance(schema, dict) and key in schema:
-                schema = schema[key]
-            elif isinstance(schema, list) and key.isdecimal() and int(key) < len(schema):
-                schema = schema[int(key)]
-            else:
-                raise self.error(number, keyword, f"the reference {reference!r} leads to nothing")
+        try:
+            schema = pointed(self.schema, path)
+        except LookupError:
+            raise self.error(number, keyword, f"the reference {reference!r} leads to nothing") from None
         return self._location(schema, (path,), self.drafts[number], None)
+
+
+def read_document(
+    schema: Any, documents: Mapping[str, Any] | None, default_draft: int, read: Callable[[Document], Result]
+) -> Result:
+    """What is read of a document, once more with its identifiers looked up if they matter."""
+    try:
+        return read(Document(schema, documents, default_draft))
+    except NamesMatter:
+        return read(Document(schema, documents, default_draft, True))
 
 
 def _id_keyword(draft: int) -> str:
@@ -388,17 +418,6 @@ def _wrong_identifier(schema: Any, draft: int) -> str:
     """What is wrong with the identifier of a schema that is no string; "" if nothing is."""
     name = schema.get(_id_keyword(draft)) if isinstance(schema, dict) else None
     return "" if name is None or isinstance(name, str) else f"an identifier is a string, not {type(name).__name__}"
-
-
-def _scope(resolver: Any) -> tuple[str, ...]:
-    """The URI of the resource around a subschema, and those through which it was reached.
-
-    Of one that was passed several times only the first counts: a dynamic reference goes to the
-    outermost.
-    """
-    passed: Iterable[str] = [uri for uri, _ in resolver.dynamic_scope()]
-    outermost = list(dict.fromkeys(reversed(list(passed))))
-    return (str(resolver._base_uri), *outermost)
 
 
 def _specification(draft: int) -> Any:

@@ -53,12 +53,16 @@ SCALARS = (Spellings, Numbers, StringLiterals, Strings)
 """The shapes without nodes inside."""
 
 
+def shape_of(draft: Draft) -> Shape | Patterned:
+    """What a draft says, doubtful or not."""
+    return draft.shape if isinstance(draft, Doubtful) else draft
+
+
 def nodes_of(draft: Draft) -> Sequence[int]:
     """The nodes of a draft's members or items."""
     if draft.__class__ in SCALARS:
         return ()
-    if isinstance(draft, Doubtful):
-        draft = draft.shape
+    draft = shape_of(draft)
     if isinstance(draft, Patterned):
         return (*draft.objects.values, *draft.classes.values())
     if isinstance(draft, Objects):
@@ -72,8 +76,7 @@ def has_value(draft: Draft, is_there: Callable[[int], bool]) -> bool:
     """Whether a draft has a value, if just the nodes that `is_there` names have some."""
     if draft.__class__ in SCALARS:
         return True
-    if isinstance(draft, Doubtful):
-        draft = draft.shape
+    draft = shape_of(draft)
     if isinstance(draft, Patterned):
         sets = [number for number, node in draft.classes.items() if is_there(node)]
         return _object_exists(draft.objects, bool(sets), is_there) and _has_keys(draft, sets, is_there)
@@ -196,8 +199,7 @@ def _needed(draft: Draft) -> Iterator[int] | None:
     """
     if draft.__class__ in SCALARS:
         return iter(())
-    if isinstance(draft, Doubtful):
-        draft = draft.shape
+    draft = shape_of(draft)
     objects = draft.objects if isinstance(draft, Patterned) else draft
     if isinstance(objects, Objects):
         n_required = objects.required.count(True)
@@ -254,28 +256,3 @@ def living(drafts: Mapping[int, Sequence[Draft]]) -> set[int]:
             todo.extend(waiting.pop(node, ()))
             is_new = False
     return alive
-
-
-def all_live(nodes: Sequence[Sequence[Draft]]) -> bool:
-    """Whether all of some nodes have a value.
-
-    nodes : the drafts of each node: scalars, `Objects` and `Arrays` without `contained`, each with
-        a value if all nodes have some. Most nodes stand behind those whose parts they are.
-    """
-    alive = [bool(drafts) and drafts[0].__class__ in SCALARS for drafts in nodes]
-    alive.append(False)  # that of `NO_NODE`
-    for node in range(len(nodes) - 1, -1, -1):
-        if alive[node]:
-            continue
-        for draft in nodes[node]:
-            if draft.__class__ is Objects:
-                if draft.least > draft.required.count(True):
-                    continue
-                if True not in draft.required or all([alive[one] for one in compress(draft.values, draft.required)]):
-                    break
-            elif draft.__class__ is not Arrays or not draft.least or alive[draft.items]:
-                break
-        else:
-            return len(living(dict(enumerate(nodes)))) == len(nodes)
-        alive[node] = True
-    return True

@@ -1,18 +1,36 @@
-"""From a JSON Schema to the graph of its values."""
+"""From a JSON Schema to the graph of its values.
+
+A builder makes drafts. What has no value goes away, and what cannot be said exactly is refused.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeGuard
 
-from maskwright.analysis.errors import UnknownNameError
+from maskwright.analysis.deadline import look
+from maskwright.analysis.errors import EmptySchemaError, LimitError, SchemaError
+from maskwright.analysis.marks import MARK
 from maskwright.analysis.schema.builder import Builder
-from maskwright.analysis.schema.documents import DEFAULT_DRAFT, Document, NamesMatter
-from maskwright.analysis.schema.drafts import all_live
-from maskwright.analysis.schema.finish import Finisher
-from maskwright.analysis.schema.shapes import NO_NODE, SchemaGraph
-
-DRAFT_NUMBERS = (4, 6, 7, 2019, 2020)
+from maskwright.analysis.schema.cardinality import are_fewer, is_long, listed_numbers, listed_strings, n_values
+from maskwright.analysis.schema.documents import DEFAULT_DRAFT, read_document
+from maskwright.analysis.schema.drafts import SCALARS, Doubtful, Draft, Patterned, has_value, living, living_states
+from maskwright.analysis.schema.endless import endless, goes_on_for_ever
+from maskwright.analysis.schema.keys import with_classes
+from maskwright.analysis.schema.scalars import merged
+from maskwright.analysis.schema.shapes import (
+    NO_NODE,
+    Arrays,
+    ItemState,
+    Numbers,
+    Objects,
+    SchemaGraph,
+    Shape,
+    Spellings,
+    StringLiterals,
+    Strings,
+)
 
 
 def build_graph(
@@ -39,43 +57,323 @@ def build_graph(
     default_draft : 4, 6, 7, 2019 or 2020, for a schema without `$schema`.
 
     Raises: SchemaError, with a JSON pointer, for a schema that is malformed, that has no instance,
-    or that cannot be said exactly; UnknownNameError for another order or draft.
+    or that cannot be said exactly.
 
     Example:
         >>> build_graph({"enum": ["a", None]}).nodes
         ((Spellings(texts=(b'null',)), StringLiterals(texts=(b'a',))),)
     """
-    if key_order not in ("any", "schema"):
-        raise UnknownNameError(f"key_order is {key_order!r}; expected 'any' or 'schema'")
-    if default_draft not in DRAFT_NUMBERS:
-        raise UnknownNameError(f"default_draft is {default_draft!r}; expected one of {DRAFT_NUMBERS}")
-    return _built(schema, documents, key_order == "schema", is_natural, lenient, default_draft)
-
-
-def _built(
-    schema: Any,
-    documents: Mapping[str, Any] | None,
-    in_order: bool,
-    is_natural: bool,
-    lenient: bool,
-    default_draft: int,
-    is_short: bool = True,
-) -> SchemaGraph:
-    """As `build_graph`. is_short : whether to take the short way for plain subschemas."""
-    try:
-        document = Document(schema, documents, default_draft)
-        return _graph(Builder(document, in_order, is_natural, is_short), lenient)
-    except NamesMatter:
-        document = Document(schema, documents, default_draft, True)
-        return _graph(Builder(document, in_order, is_natural, is_short), lenient)
+    in_order = key_order == "schema"
+    return read_document(
+        schema, documents, default_draft, lambda document: _graph(Builder(document, in_order, is_natural), lenient)
+    )
 
 
 def _graph(builder: Builder, lenient: bool) -> SchemaGraph:
     document = builder.document
     root = builder.node([2 * document.followed(document.root)])
-    if root == 0 and builder.is_short:
-        plain = builder.plain_nodes()
-        if plain is not None and all_live(plain):
-            return SchemaGraph(tuple(tuple(drafts) for drafts in plain), 0)  # type: ignore[arg-type]
     drafts = {} if root == NO_NODE else builder.reached(root)
-    return Finisher(builder, drafts, lenient).graph(root)
+    return _Finisher(builder, drafts, lenient).graph(root)
+
+
+class _Finisher:
+    """The graph of some drafts.
+
+    builder : whose nodes they are.
+    drafts : of the root and of all nodes inside.
+    lenient : whether to leave out what is refused.
+    """
+
+    def __init__(self, builder: Builder, drafts: Mapping[int, Sequence[Draft]], lenient: bool) -> None:
+        self.builder = builder
+        self.drafts = {node: list(some) for node, some in drafts.items()}
+        self.lenient = lenient
+        self.alive: set[int] = set()
+        self.left_out: dict[tuple[str, str], None] = {}
+        self._listed: dict[int, int] = {}  # node of items of a unique array -> the node with its values listed
+
+    def graph(self, root: int) -> SchemaGraph:
+        """The graph.
+
+        Raises: SchemaError if it is empty, or something is refused and not `lenient`.
+        """
+        while True:
+            self.alive = living(self.drafts)
+            if root not in self.alive:
+                where = self.builder.where(root) if root >= 0 else self.builder.document.root
+                raise self.builder.document.error(where, "", "no value satisfies the schema", EmptySchemaError)
+            if not self.builder.has_unique or not self._unique_arrays():
+                break
+        return SchemaGraph(self._as_they_are() or self._numbered(root), 0, tuple(self.left_out))
+
+    def _as_they_are(self) -> tuple[tuple[Shape, ...], ...] | None:
+        """The nodes by the builder's numbers, where all were reached and are final; else None.
+
+        PERF: most schemas are such. The builder's first node is the root.
+        """
+        if not len(self.alive) == len(self.drafts) == len(self.builder.terms):
+            return None
+        nodes: list[tuple[Shape, ...]] = []
+        for node in range(len(self.drafts)):
+            shapes = [draft for draft in self.drafts[node] if _is_final(draft)]
+            if len(shapes) < len(self.drafts[node]):
+                return None
+            nodes.append(merged(shapes))
+        return tuple(nodes)
+
+    def _numbered(self, root: int) -> tuple[tuple[Shape, ...], ...]:
+        """The nodes that are reached from the root, which comes first."""
+        numbers = {root: 0}
+        order = [root]
+        nodes: list[tuple[Shape, ...]] = []
+        leaves: dict[tuple[int, ...], int] = {}
+
+        def number(node: int) -> int:
+            if node not in self.alive:
+                return NO_NODE
+            found = numbers.get(node)
+            if found is None:
+                drafts = self.drafts[node]
+                if all([draft.__class__ in SCALARS for draft in drafts]):
+                    key = tuple(map(id, drafts))
+                    found = leaves.setdefault(key, len(order))
+                else:
+                    found = len(order)
+                numbers[node] = found
+                if found == len(order):
+                    order.append(node)
+            return found
+
+        for node in order:  # grows while it is read
+            look()
+            shapes: list[Shape] = []
+            for draft in self.drafts[node]:
+                if draft.__class__ in SCALARS:
+                    shapes.append(draft)
+                    continue
+                try:
+                    shapes.extend(self._finished(draft, number))
+                except LimitError as error:
+                    raise self.builder.document.error(self.builder.where(node), "", str(error)) from error
+            nodes.append(merged(shapes))
+        return tuple(nodes)
+
+    def _has_value(self, draft: Draft) -> bool:
+        return has_value(draft, self.alive.__contains__)
+
+    def _finished(self, draft: Draft, number: Callable[[int], int]) -> Iterator[Shape]:
+        """The shape of a draft, none if it has no value."""
+        if not self._has_value(draft):
+            return
+        if isinstance(draft, Doubtful):
+            for pointer, reason in draft.refused:
+                if not self.lenient:
+                    raise SchemaError(
+                        f"{pointer or '/'}: {reason}; rewrite it, or leave it out by lenient=True", pointer
+                    )
+                self.left_out[pointer, reason] = None
+            draft = draft.shape
+        if isinstance(draft, Patterned):
+            yield self._patterned(draft, number)
+        elif isinstance(draft, Objects):
+            others = tuple([number(node) for node in draft.others if node in self.alive])
+            yield self._object(draft, number, others)
+        elif isinstance(draft, Arrays):
+            yield self._array(draft, number)
+        else:
+            yield draft
+
+    @staticmethod
+    def _object(draft: Objects, number: Callable[[int], int], others: tuple[int, ...]) -> Objects:
+        values = tuple(map(number, draft.values))
+        return Objects(draft.keys, values, draft.required, others, None, draft.least, draft.most, draft.ranks)
+
+    def _patterned(self, draft: Patterned, number: Callable[[int], int]) -> Objects:
+        """The shape with an automaton of its other keys; few keys become named ones."""
+        objects = self._object(draft.objects, number, draft.objects.others)
+        nodes = {which: number(node) for which, node in draft.classes.items() if node in self.alive}
+        return with_classes(objects, draft.automata, nodes)
+
+    def _array(self, draft: Arrays, number: Callable[[int], int]) -> Arrays:
+        if draft.states:
+            states = living_states(draft.states, self.alive.__contains__)
+            moved = (ItemState(one.is_end, tuple([(number(node), to) for node, to in one.moves])) for one in states)
+            return draft._replace(states=tuple(moved))
+        contained = draft.contained
+        most = draft.most
+        prefix: list[int] = []
+        inside: list[int] = []
+        for i, node in enumerate(draft.prefix):
+            is_possible = node in self.alive or (contained is not None and contained.prefix[i] in self.alive)
+            if i == most or not is_possible:
+                most = i
+                break
+            prefix.append(number(node))
+            inside.append(number(contained.prefix[i]) if contained else NO_NODE)
+        items = inner = NO_NODE
+        if most is None or most > len(prefix):
+            items = number(draft.items)
+            inner = number(contained.items) if contained else NO_NODE
+            if items == inner == NO_NODE:
+                most = len(prefix)
+        if contained is not None:
+            if inner == NO_NODE and all(node == NO_NODE for node in inside):
+                contained = None
+            else:
+                contained = contained._replace(prefix=tuple(inside), items=inner)
+        return Arrays(tuple(prefix), items, draft.least, most, contained, draft.is_unique, draft.is_deep)
+
+    # -- arrays without equal items
+
+    def _unique_arrays(self) -> bool:
+        """Looks at what unique arrays hold. Returns whether a shape went away."""
+        is_changed = False
+        for node, drafts in list(self.drafts.items()):
+            for i, draft in enumerate(drafts):
+                if draft.__class__ is Objects or draft.__class__ in SCALARS:
+                    continue
+                shape = draft.shape if isinstance(draft, Doubtful) else draft
+                if not isinstance(shape, Arrays) or not shape.is_unique or not self._has_value(draft):
+                    continue
+                refused = draft.refused if isinstance(draft, Doubtful) else ()
+                changed, reason = self._unique(shape)
+                if changed is None:
+                    drafts[i] = Arrays((), NO_NODE, 1, 0)  # no value
+                    is_changed = True
+                    continue
+                if reason:
+                    where = self.builder.document.pointer(self.builder.where(node)) + "/uniqueItems"
+                    refused = (*refused, (where, reason))
+                drafts[i] = Doubtful(changed, refused) if refused else changed
+        return is_changed
+
+    def _unique(self, arrays: Arrays) -> tuple[Arrays | None, str]:
+        """What a unique array becomes: None if it has no value; and why it cannot be unique."""
+        final = self._array(arrays, lambda node: node if node in self.alive else NO_NODE)
+        if final.most is not None and final.most < 2:
+            return final._replace(is_unique=False), ""
+        inside = [node for node in final.item_nodes if node != NO_NODE]
+        counts: dict[int, int | None] = {}
+        is_deep = False
+        for node in dict.fromkeys(inside):
+            shapes = self._alive_shapes(node)
+            if any(isinstance(one, Spellings) and max(one.texts)[0] == MARK for one in shapes):
+                return arrays._replace(is_unique=False), "items of another language are compared"
+            has_containers = any(isinstance(one, (Arrays, Objects)) for one in shapes)
+            is_deep = is_deep or has_containers
+            counts[node] = None if has_containers else self._list(node)
+        if final.states:
+            return self._unique_states(final, counts)
+        first = [*final.prefix, final.items][: final.least]
+        needed = Counter(final.prefix[: final.least])
+        needed[final.items] += max(0, final.least - len(final.prefix))
+        if any(n > 1 and are_fewer(self._alive_shapes(node), n) for node, n in needed.items()):
+            return None, ""
+        limits = [count for count in counts.values() if count is not None]
+        listed = final._replace(
+            prefix=tuple(self._listed.get(node, node) for node in final.prefix),
+            items=self._listed.get(final.items, final.items),
+        )
+        if not limits and not is_deep:
+            if all(_can_be_compared(self._alive_shapes(self._listed.get(node, node))) for node in counts):
+                return listed, ""
+        elif len(counts) == 1 and not is_deep and (final.items != NO_NODE or len(final.prefix) <= limits[0]):
+            most = limits[0] if listed.most is None else min(listed.most, limits[0])
+            if listed.least > most:
+                return None, ""
+            return listed._replace(most=most), ""
+        if final.least > 1 and not all(map(self._is_endless, {*first})):
+            return arrays._replace(is_unique=False), "items of different finite sets are compared"
+        return final._replace(is_deep=True), ""
+
+    def _unique_states(self, final: Arrays, counts: dict[int, int | None]) -> tuple[Arrays, str]:
+        """As `_unique`, where items have states. counts : the number of values of each node."""
+        states = tuple(
+            ItemState(one.is_end, tuple([(self._listed.get(node, node), to) for node, to in one.moves]))
+            for one in final.states
+        )
+        listed = final._replace(states=states)
+        if None not in counts.values():
+            return listed, ""
+        is_known = all(
+            n_values(self.drafts[node]) is not None or (count is None and self._is_endless(node))
+            for node, count in counts.items()
+        )
+        if not is_known:
+            return final._replace(is_unique=False), "`contains` with `uniqueItems`, of items of a finite set"
+        shapes = [self._alive_shapes(self._listed.get(node, node)) for node in counts]
+        has_containers = any(isinstance(one, (Arrays, Objects, Patterned)) for some in shapes for one in some)
+        if not has_containers and not any(counts.values()) and all(map(_can_be_compared, shapes)):
+            return listed, ""
+        return final._replace(is_deep=True), ""
+
+    def _is_endless(self, node: int) -> bool:
+        """Whether a node of items has infinitely many values, or as many as do not matter."""
+        return node in endless(node, self._alive_shapes, is_long)
+
+    def _alive_shapes(self, node: int) -> list[Shape | Patterned]:
+        found: list[Shape | Patterned] = []
+        for draft in self.drafts[node]:
+            if self._has_value(draft):
+                shape = draft.shape if isinstance(draft, Doubtful) else draft
+                found.append(shape.objects if isinstance(shape, Patterned) else shape)
+        return found
+
+    def _list(self, node: int) -> int | None:
+        """The number of values of a node of scalars, None for infinitely many.
+
+        Of sets with few values a node is made in which they are listed.
+        """
+        shapes = [one for one in self._alive_shapes(node) if not isinstance(one, Patterned)]
+        found: list[Shape] = []
+        is_infinite = False
+        for shape in merged(shapes):
+            texts: tuple[bytes, ...] | None = None
+            if isinstance(shape, Numbers):
+                texts = listed_numbers(shape.automaton)
+                shape = Spellings(texts) if texts else shape
+            elif isinstance(shape, Strings):
+                texts = listed_strings(shape)
+                shape = StringLiterals(texts) if texts else shape
+            elif isinstance(shape, (Spellings, StringLiterals)):
+                texts = shape.texts
+            is_infinite = is_infinite or texts is None
+            found.append(shape)
+        if found != shapes and node not in self._listed:
+            self._listed[node] = self.builder.another(node)
+            refused = [one.refused for one in self.drafts[node] if isinstance(one, Doubtful) and self._has_value(one)]
+            doubts = tuple(dict.fromkeys(pair for pairs in refused for pair in pairs))
+            final: list[Draft] = [Doubtful(one, doubts) if doubts else one for one in merged(found)]
+            self.drafts[self._listed[node]] = final
+            self.alive.add(self._listed[node])
+        if is_infinite:
+            return None
+        return sum(len(one.texts) for one in merged(found) if isinstance(one, (Spellings, StringLiterals)))
+
+
+def _is_final(draft: Draft) -> TypeGuard[Shape]:
+    """Whether a draft is a shape with values, if all nodes have some: limits need a closer look."""
+    if isinstance(draft, Objects):
+        return not draft.least and draft.most is None
+    if isinstance(draft, Arrays):
+        is_plain = not draft.prefix and draft.contained is None and not draft.states
+        return is_plain and draft.items != NO_NODE and (draft.most is None or (not draft.least and draft.most > 0))
+    return isinstance(draft, SCALARS)
+
+
+def _can_be_compared(shapes: list[Shape | Patterned]) -> bool:
+    """Whether the engine can compare items of some shapes, with infinitely many values.
+
+    It can if, wherever an item has begun, infinitely many items begin so, or all but its last
+    character is there; or if it is one of the words that the engine knows by their first byte.
+    """
+    firsts = [text[0] for one in shapes if isinstance(one, Spellings) for text in one.texts]
+    if any(isinstance(one, Numbers) for one in shapes) or len(set(firsts)) < len(firsts):
+        return False
+    strings = [one for one in shapes if isinstance(one, Strings)]
+    if any(one.automaton is None and one.most is None for one in strings):
+        return True
+    is_alone = len(strings) == 1 and not any(isinstance(one, StringLiterals) for one in shapes)
+    return is_alone and (
+        strings[0].automaton is None or (strings[0].most is None and goes_on_for_ever(strings[0].automaton))
+    )

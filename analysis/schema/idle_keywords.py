@@ -9,49 +9,37 @@ import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
-from maskwright.analysis.schema.documents import BY_NAME, escaped
+from maskwright.analysis.schema.documents import escaped
 from maskwright.analysis.schema.formats import FORMATS, NOT_REGULAR
+from maskwright.analysis.schema.known_keywords import (
+    DEPENDENT,
+    DESCRIBING,
+    OF_ARRAYS,
+    OF_NUMBERS,
+    OF_OBJECTS,
+    OF_STRINGS,
+    SAYING,
+    SINCE,
+    WITH_LIST,
+    WITH_NAMED,
+    WITH_ONE,
+)
 
 Severity = Literal["warning", "info"]
 
-_OF_TYPE: Mapping[str, tuple[str, ...]] = {
-    "string": ("minLength", "maxLength", "pattern", "format"),
-    "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
-    "array": (
-        "items", "prefixItems", "additionalItems", "contains", "minContains", "maxContains", "minItems", "maxItems",
-        "uniqueItems", "unevaluatedItems",
-    ),
-    "object": (
-        "properties", "patternProperties", "additionalProperties", "propertyNames", "required", "minProperties",
-        "maxProperties", "dependencies", "dependentRequired", "dependentSchemas", "unevaluatedProperties",
-    ),
-}  # fmt: skip
-"""Type -> the keywords that say something of values of that type only."""
+_OF_TYPE = {
+    "string": OF_STRINGS,
+    "number": OF_NUMBERS,
+    "array": OF_ARRAYS | {"unevaluatedItems"},
+    "object": OF_OBJECTS | DEPENDENT | {"unevaluatedProperties"},
+}
 _TYPE_OF = {keyword: kind for kind, keywords in _OF_TYPE.items() for keyword in keywords}
-_FROM_DRAFT = {
-    "const": 6, "contains": 6, "propertyNames": 6, "if": 7, "then": 7, "else": 7, "minContains": 2019, "maxContains": 2019,
-    "dependentRequired": 2019, "dependentSchemas": 2019, "unevaluatedItems": 2019, "unevaluatedProperties": 2019,
-    "$recursiveRef": 2019, "prefixItems": 2020, "$dynamicRef": 2020,
-}  # fmt: skip
-"""Keyword -> the first draft that has it."""
-_ANYWHERE = frozenset({"type", "enum", "const", "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "$ref"})
-_NO_ASSERTIONS = frozenset({
-    "$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary", "$comment", "$defs", "definitions",
-    "title", "description", "default", "examples", "example", "deprecated", "readOnly", "writeOnly", "contentEncoding",
-    "contentMediaType", "contentSchema", "discriminator", "nullable", "externalDocs", "xml",
-})  # fmt: skip
-"""Keywords that describe, and are not meant to assert; the last ones are of OpenAPI."""
-_KNOWN = frozenset({*_TYPE_OF, *_FROM_DRAFT, *_ANYWHERE, *_NO_ASSERTIONS})
+"""Keyword -> the type of which alone it says something."""
+_KNOWN = SAYING | DESCRIBING
 
 _FORMATS = FORMATS.keys() | NOT_REGULAR
 _OTHERS_FORMATS = {"url": "uri", "guid": "uuid", "ip-address": "ipv4"}
 """What other languages call formats of JSON Schema."""
-
-_ONES = (
-    "additionalProperties", "items", "additionalItems", "contains", "propertyNames", "not", "if", "then", "else",
-    "unevaluatedProperties", "unevaluatedItems",
-)  # fmt: skip
-_LISTS = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
 
 Idle = tuple["Place", str, Severity, str, str]
 """The subschema, the keyword ("?" before an unknown one), severity, what is so, what to do."""
@@ -60,16 +48,21 @@ Idle = tuple["Place", str, Severity, str, str]
 class Place(NamedTuple):
     """A subschema where it stands.
 
-    pointer : its JSON pointer.
+    path : the keys and offsets that lead to it.
     schema : its keywords.
     draft : the draft that holds there.
     is_negated : whether it stands under `not` or `if`, where it need not be satisfied.
     """
 
-    pointer: str
+    path: tuple[str | int, ...]
     schema: dict[str, Any]
     draft: int
     is_negated: bool
+
+    @property
+    def pointer(self) -> str:
+        """Its JSON pointer. PERF: few are asked for."""
+        return "".join([f"/{escaped(key)}" for key in self.path])
 
 
 def places_of(schema: Any, draft: int) -> Iterator[Place]:
@@ -77,22 +70,21 @@ def places_of(schema: Any, draft: int) -> Iterator[Place]:
 
     Raises: nothing; what is malformed is left out.
     """
-    todo: list[tuple[str, Any, bool]] = [("", schema, False)]
+    todo: list[tuple[tuple[str | int, ...], Any, bool]] = [((), schema, False)]
     while todo:
-        pointer, one, is_negated = todo.pop()
+        path, one, is_negated = todo.pop()
         if not isinstance(one, dict):
             continue
-        yield Place(pointer, one, draft, is_negated)
-        inside: list[tuple[str, Any, bool]] = []
+        yield Place(path, one, draft, is_negated)
+        inside: list[tuple[tuple[str | int, ...], Any, bool]] = []
         for key, value in one.items():
             under = is_negated or key in ("not", "if")
-            at = f"{pointer}/{escaped(key)}"
-            if key in BY_NAME and isinstance(value, dict):
-                inside += [(f"{at}/{escaped(name)}", each, under) for name, each in value.items()]
-            elif key in _LISTS and isinstance(value, list):
-                inside += [(f"{at}/{i}", each, under) for i, each in enumerate(value)]
-            elif key in _ONES:
-                inside.append((at, value, under))
+            if key in WITH_NAMED and isinstance(value, dict):
+                inside += [((*path, key, name), each, under) for name, each in value.items()]
+            elif key in WITH_LIST and isinstance(value, list):
+                inside += [((*path, key, i), each, under) for i, each in enumerate(value)]
+            elif key in WITH_ONE:
+                inside.append(((*path, key), value, under))
         todo += reversed(inside)
 
 
@@ -102,7 +94,7 @@ def idle_keywords(places: Iterable[Place]) -> Iterator[Idle]:
         schema = place.schema
         if "$ref" in schema and place.draft <= 7:
             for keyword in schema:
-                if keyword in _KNOWN - _NO_ASSERTIONS - {"$ref"}:
+                if keyword in SAYING - {"$ref"}:
                     why = f"{keyword} stands beside $ref, where drafts up to 7 do not read it"
                     yield place, keyword, "warning", why, "put both into an allOf, or name a newer draft with $schema"
             continue
@@ -117,7 +109,7 @@ def _idle(place: Place, keyword: str) -> tuple[str, Severity, str, str] | None:
     schema, draft = place.schema, place.draft
     if keyword not in _KNOWN:
         return _unknown(keyword)
-    first = _FROM_DRAFT.get(keyword, 0)
+    first = SINCE.get(keyword, 0)
     if first > draft:
         return (
             keyword,
@@ -165,7 +157,7 @@ def misspelled(schema: Any) -> Iterator[str]:
 def _unknown(keyword: str) -> tuple[str, Severity, str, str] | None:
     if keyword.startswith("x-"):
         return None
-    near = difflib.get_close_matches(keyword, sorted(_KNOWN - _NO_ASSERTIONS), 1, 0.8)
+    near = difflib.get_close_matches(keyword, sorted(SAYING), 1, 0.8)
     if near:
         return f"?{keyword}", "warning", f"there is no keyword {keyword!r}", f"write {near[0]!r}, if that is meant"
     return (

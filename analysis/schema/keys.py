@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -35,12 +35,9 @@ def key_automaton(patterns: Sequence[Dfa], class_of: Sequence[int], but: Iterabl
     but : UTF-8 of keys that are not ended.
 
     Returns None if no key is left.
-    Raises: LimitError if there are more than `MOST_PATTERNS` patterns or `MOST_STATES` states;
-    ValueError if `class_of` has another length.
+    Raises: LimitError if there are more than `MOST_PATTERNS` patterns or `MOST_STATES` states.
     """
     _check(patterns)
-    if len(class_of) != 1 << len(patterns):
-        raise ValueError(f"{len(class_of)} classes for the sets of {len(patterns)} patterns")
     return _key_automaton(tuple(patterns), tuple(class_of), tuple(sorted(set(but))))
 
 
@@ -181,17 +178,22 @@ def _few_keys(
     if automaton is None:
         return ()
     found: list[tuple[bytes, int]] = []
-    ends = automaton.ends.tolist()
-    stack = [(0, b"")]
-    while stack:  # each state can reach one that ends a key, and there are finitely many keys
-        state, text = stack.pop()
-        if ends[state] >= 0:
-            found.append((text, ends[state]))
-            if len(found) > limit:
-                return None
-        row = automaton.next_state[state]
-        stack.extend((int(row[byte]), text + bytes([byte])) for byte in np.flatnonzero(row >= 0).tolist())
+    for text, state in accepted(automaton.next_state, automaton.ends >= 0):
+        found.append((text, int(automaton.ends[state])))
+        if len(found) > limit:
+            return None
     return tuple(sorted(found))
+
+
+def accepted(next_state: npt.NDArray[np.int32], is_end: npt.NDArray[np.bool_]) -> Iterator[tuple[bytes, int]]:
+    """The texts that end in an automaton, which are finitely many, each with its last state."""
+    stack = [(0, b"")]
+    while stack:
+        state, text = stack.pop()
+        if is_end[state]:
+            yield text, state
+        row = next_state[state]
+        stack += [(int(row[byte]), text + bytes([byte])) for byte in np.flatnonzero(row >= 0).tolist()]
 
 
 def with_classes(objects: Objects, automata: Sequence[Dfa], nodes: Mapping[int, int]) -> Objects:

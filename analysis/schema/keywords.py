@@ -14,52 +14,23 @@ from maskwright.analysis.errors import SchemaError
 from maskwright.analysis.marks import part_of_format
 from maskwright.analysis.schema import constraints as c
 from maskwright.analysis.schema.documents import Document
+from maskwright.analysis.schema.known_keywords import OF_ARRAYS, OF_NUMBERS, OF_OBJECTS, OF_STRINGS, SAYING
 from maskwright.analysis.schema.strings import format_automaton, format_in_draft, pattern_automaton, repeated_class
 
 _EXACT = Context(prec=1_000_000, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 TYPE_NAMES = frozenset({*c.TYPES, "integer"})
 
-_NONE: frozenset[str] = frozenset()
 _NOTHING: dict[str, Any] = {}
-OF_NUMBERS = frozenset(["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"])
-OF_STRINGS = frozenset(["minLength", "maxLength", "pattern", "format"])
-_ARRAY = frozenset(
-    [
-        "minItems",
-        "maxItems",
-        "uniqueItems",
-        "items",
-        "prefixItems",
-        "additionalItems",
-        "contains",
-        "minContains",
-        "maxContains",
-    ]
-)
-_OBJECT = frozenset(
-    [
-        "minProperties",
-        "maxProperties",
-        "required",
-        "properties",
-        "patternProperties",
-        "additionalProperties",
-        "propertyNames",
-    ]
-)
-"""The keywords that say something of one type."""
+_NAMES = frozenset({"$schema", "$id", "id"})
+"""Keywords that are checked, though they say nothing of values."""
 
-_KEYWORDS = (
-    (c.NULL, _NONE),
-    (c.BOOLEAN, _NONE),
-    (c.NUMBER, OF_NUMBERS),
-    (c.STRING, OF_STRINGS),
-    (c.ARRAY, _ARRAY),
-    (c.OBJECT, _OBJECT),
-)
-"""Each type with its keywords; a method of `Keywords` reads them."""
-_SAYING = frozenset().union(*(keywords for _, keywords in _KEYWORDS))
+_TYPE_OF = {
+    keyword: kind
+    for kind, keywords in ((c.NUMBER, OF_NUMBERS), (c.STRING, OF_STRINGS), (c.ARRAY, OF_ARRAYS), (c.OBJECT, OF_OBJECTS))
+    for keyword in keywords
+}
+"""Keyword -> the type that it is about; a method of `Keywords` reads those of a type."""
 
 
 class Keywords:
@@ -88,6 +59,8 @@ class Keywords:
         """The term of a subschema under some keys."""
         if schema is False:
             return c.FALSE
+        if schema.__class__ is dict and SAYING.isdisjoint(schema) and _NAMES.isdisjoint(schema):
+            return c.TRUE
         return 2 * self.document.child(self.location, schema, *keys)
 
     def count(self, keyword: str) -> int | None:
@@ -140,6 +113,8 @@ class Keywords:
         if "type" not in self.schema:
             return frozenset(c.TYPES)
         value = self.schema["type"]
+        if value.__class__ is str and value in TYPE_NAMES:
+            return frozenset((value,))
         names = [value] if isinstance(value, str) else value
         if not isinstance(names, list) or not all(isinstance(name, str) and name in TYPE_NAMES for name in names):
             raise self.error(
@@ -150,13 +125,13 @@ class Keywords:
     def clauses(self) -> c.Normal:
         """The clause of each type, without `enum` and `const`."""
         types = self.types()
+        said = {_TYPE_OF[keyword] for keyword in self.schema if keyword in _TYPE_OF}
+        if self.seen:
+            said.add(c.OBJECT)
         found: c.Normal = {}
-        words = _SAYING.intersection(self.schema)
-        for kind, keywords in _KEYWORDS:
-            constraints: list[c.Constraint] = []
+        for kind in c.TYPES:
             # what is not allowed is checked as well
-            if (words and not keywords.isdisjoint(words)) or (self.seen and kind == c.OBJECT):
-                constraints = getattr(self, f"_{kind}")()
+            constraints: list[c.Constraint] = getattr(self, f"_{kind}")() if kind in said else []
             if kind in types:
                 found[kind] = (tuple(constraints),)
             elif kind == c.NUMBER and "integer" in types:
@@ -207,7 +182,7 @@ class Keywords:
                 elif (known := format_in_draft(name, self.draft)) and format_automaton(known) is not None:
                     found.append(c.Format(known, True))
             except SchemaError as error:
-                found.append(c.Refused(self.pointer("format"), reason(error)))
+                found.append(c.Refused(self.pointer("format"), str(error)))
         return found
 
     def pattern(self, text: Any, keyword: str) -> c.Pattern | c.Refused:
@@ -218,7 +193,7 @@ class Keywords:
             try:
                 pattern_automaton(text)
             except SchemaError as error:
-                return c.Refused(self.pointer(keyword), reason(error))
+                return c.Refused(self.pointer(keyword), str(error))
         return c.Pattern(text, True)
 
     def _array(self) -> list[c.Constraint]:
@@ -293,11 +268,6 @@ class Keywords:
             is_all = is_refused or "additionalProperties" in self.schema
             found.append(c.SeenMembers(frozenset(names), texts, is_all))
         return found
-
-
-def reason(error: SchemaError) -> str:
-    """What an error says behind its pointer."""
-    return str(error).partition(": ")[2]
 
 
 def shown(value: Any) -> str:

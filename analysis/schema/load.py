@@ -21,7 +21,7 @@ from maskwright.analysis.errors import EmptySchemaError, MaskwrightWarning, Miss
 from maskwright.analysis.files import is_tensors, read_file_bytes
 from maskwright.analysis.kept import Kept
 from maskwright.analysis.nesting import MOST_NESTED_JSON, on_own_stack, read_json
-from maskwright.analysis.schema.closed import closed_objects, refuse_deep
+from maskwright.analysis.schema.additional_properties import closed_objects, refuse_deep
 from maskwright.analysis.schema.contradiction import contradiction, in_words
 from maskwright.analysis.schema.documents import draft_named, identifier
 from maskwright.analysis.schema.graph import build_graph
@@ -121,7 +121,7 @@ def load_schema(
     satisfies, with the keywords that contradict one another; UnknownNameError for another option;
     MissingExtraError where pydantic is needed and missing.
     Warns: MaskwrightWarning for an unknown keyword or format that is nearly a known one.
-    Cost: 0.1 ms for a schema of 1 kB; one that was read before is looked up.
+    Cost: 0.3 ms for a schema of 1 kB; one that was read before is looked up.
 
     Example:
         >>> load_schema({"title": "age", "type": "integer", "minimum": 0})

@@ -9,11 +9,11 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from maskwright.analysis.schema import constraints as c
-from maskwright.analysis.schema.cases import Cases, exclude, implies
 from maskwright.analysis.schema.clauses import absorbed, joined
+from maskwright.analysis.schema.discriminators import Cases, Listed, exclude, implies
 from maskwright.analysis.schema.documents import OPAQUE, Document
 from maskwright.analysis.schema.keywords import Keywords, values_normal
-from maskwright.analysis.schema.plain_leaves import listed_values
+from maskwright.analysis.schema.known_keywords import COMBINING
 
 MOST_CLAUSES = 2_000
 """BOUND: the clauses of one type that a subschema may come to."""
@@ -35,26 +35,6 @@ def _named(clause: c.Clause) -> set[str]:
     return {name for one in clause if isinstance(one, c.Members) for name in one.names}
 
 
-class _Listed:
-    """The values of subschemas that list some scalars and say nothing else.
-
-    document : where they stand.
-    """
-
-    def __init__(self, document: Document) -> None:
-        self._document = document
-        self._found: dict[int, frozenset[Any] | None] = {}
-
-    def __call__(self, location: int) -> frozenset[Any] | None:
-        """The values of the subschema at a location; None for one that says anything else."""
-        if location not in self._found:
-            document = self._document
-            schema = document.schemas[location]
-            is_known = schema.__class__ is dict and location not in document.unknown
-            self._found[location] = listed_values(schema, document.drafts[location]) if is_known else None
-        return self._found[location]
-
-
 class Normals:
     """The clauses of terms, each made once.
 
@@ -68,9 +48,12 @@ class Normals:
 
     def __init__(self, document: Document) -> None:
         self.document = document
-        self.listed = _Listed(document)
+        self.listed = Listed(document)
         self.cases = Cases(self.listed)
-        self._normals: dict[tuple[int, bool], c.Normal] = {}
+        self._normals: dict[tuple[int, bool], c.Normal] = {
+            (c.TRUE, False): c.ANYTHING, (c.TRUE, True): c.ANYTHING, (c.FALSE, False): {}, (c.FALSE, True): {},
+        }  # fmt: skip
+        self._conjunctions: dict[tuple[int, ...], c.Normal] = {}
         self._open: set[tuple[int, bool]] = set()
         self._work = MOST_WORK
 
@@ -86,10 +69,6 @@ class Normals:
         Raises: SchemaError for what is malformed, for a subschema that is a part of itself without
         a member or an item between, and where there are too many clauses.
         """
-        if term == c.TRUE:
-            return c.ANYTHING
-        if term == c.FALSE:
-            return {}
         key = (term, seen)
         found = self._normals.get(key)
         if found is None:
@@ -108,11 +87,27 @@ class Normals:
             self._normals[key] = found
         return found
 
-    def meet_terms(self, terms: Iterable[int]) -> c.Normal:
-        """The clauses of the values that satisfy all of some terms."""
-        found: c.Normal = c.ANYTHING
-        for term in terms:
+    def meet_terms(self, terms: tuple[int, ...]) -> c.Normal:
+        """The clauses of the values that satisfy all of some terms.
+
+        PERF: conjunctions in which more and more terms meet begin alike.
+        """
+        if len(terms) < 2:
+            return self.normal(terms[0]) if terms else c.ANYTHING
+        n, known = len(terms), self._conjunctions
+        while n and terms[:n] not in known:
+            n -= 1
+        found = known[terms[:n]] if n else c.ANYTHING
+        for term in terms[n:]:
             found = self.meet(found, self.normal(term), term >> 1)
+        known[terms] = found
+        return found
+
+    def _met(self, parts: Iterable[c.Normal], where: int) -> c.Normal:
+        """The values of all of them."""
+        found: c.Normal = c.ANYTHING
+        for part in parts:
+            found = self.meet(found, part, where)
         return found
 
     def meet(self, left: c.Normal, right: c.Normal, where: int) -> c.Normal:
@@ -225,14 +220,15 @@ class Normals:
             return {}
         if location in self.document.unknown:
             return self._refused(*self.document.unknown[location], seen)
+        if not seen and COMBINING.isdisjoint(schema):
+            own = self._own(location, False)
+            return own[0] if len(own) == 1 else self._met(own, location)
         inner = seen
         draft = self.document.drafts[location]
         unevaluated = [key for key in _UNEVALUATED if key in schema and draft >= 2019]
         if unevaluated:
             inner = True
-        found: c.Normal = c.ANYTHING
-        for part in self._parts(location, inner):
-            found = self.meet(found, part, location)
+        found = self._met(self._parts(location, inner), location)
         for keyword in unevaluated:
             found = self._evaluated(found, location, keyword)
         if inner and not seen:
@@ -282,26 +278,24 @@ class Normals:
             others: c.Normal = {kind: ((),) for kind in c.TYPES if kind != c.OBJECT}
             yield self.join([present, {**others, c.OBJECT: ((c.absent(name),),)}], location)
 
-    def _own(self, location: int, seen: bool) -> Iterable[c.Normal]:
+    def _own(self, location: int, seen: bool) -> list[c.Normal]:
         """What the keywords say that are no combinators."""
         schema = self.document.schemas[location]
         words = Keywords(self.document, location, seen)
-        yield self._simplified(words.clauses())
+        found = [self._simplified(words.clauses())]
         if "enum" in schema:
-            yield values_normal(self.document, words.sequence("enum"), lambda what: words.error("enum", what))
+            found.append(values_normal(self.document, words.sequence("enum"), lambda what: words.error("enum", what)))
         if "const" in schema and words.draft > 4:
-            yield values_normal(self.document, [schema["const"]], lambda what: words.error("const", what))
+            found.append(values_normal(self.document, [schema["const"]], lambda what: words.error("const", what)))
+        return found
 
     @staticmethod
     def _simplified(normal: c.Normal) -> c.Normal:
         found: c.Normal = {}
         for kind, (clause,) in normal.items():
-            if len(clause) > 1:
-                both = joined(kind, clause[:1], clause[1:])
-                if both is not None:
-                    found[kind] = (both,)
-            else:
-                found[kind] = (clause,)
+            both = joined(kind, clause[:1], clause[1:]) if len(clause) > 1 else clause
+            if both is not None:
+                found[kind] = (both,)
         return found
 
     @staticmethod
@@ -461,10 +455,10 @@ class Normals:
         for term in self._branches(words, "allOf"):
             yield self.normal(term ^ 1)
         if "anyOf" in schema:
-            yield self.meet_terms(term ^ 1 for term in self._branches(words, "anyOf"))
+            yield self.meet_terms(tuple([term ^ 1 for term in self._branches(words, "anyOf")]))
         if "oneOf" in schema:
             terms = self._branches(words, "oneOf")
-            yield self.meet_terms(term ^ 1 for term in terms)
+            yield self.meet_terms(tuple([term ^ 1 for term in terms]))
             for i, one in enumerate(terms):
                 for other in terms[:i]:
                     yield self.meet(self.normal(one), self.normal(other), location)
@@ -489,9 +483,7 @@ class Normals:
         there = [key for key in _UNEVALUATED if key in words.schema and words.schema[key] is not True]
         if words.draft < 2019 or not there:
             return
-        whole: c.Normal = c.ANYTHING
-        for part in self._parts(words.location, True):
-            whole = self.meet(whole, part, words.location)
+        whole = self._met(self._parts(words.location, True), words.location)
         for keyword in there:
             kind = _UNEVALUATED[keyword]
             some = {one: clauses for one, clauses in whole.items() if one == kind}

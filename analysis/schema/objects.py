@@ -12,7 +12,7 @@ from maskwright.analysis.schema.clauses import simplified
 from maskwright.analysis.schema.drafts import Doubtful, Draft, Patterned
 from maskwright.analysis.schema.keys import MOST_NAMED, key_sets
 from maskwright.analysis.schema.shapes import NO_NODE, Objects
-from maskwright.analysis.schema.strings import finite_language, pattern_automaton
+from maskwright.analysis.schema.strings import finite_language, pattern_automaton, utf8
 
 MOST_SPLIT = 5
 """BOUND: optional keys whose presence is decided one by one for a key beside them."""
@@ -26,10 +26,10 @@ class Nodes(Protocol):
 
     has_unique: bool
 
-    def node(self, terms: Iterable[int]) -> int:
+    def node(self, terms: Sequence[int]) -> int:
         """The node of the values that satisfy all terms."""
 
-    def is_surely_empty(self, terms: Iterable[int]) -> bool:
+    def is_surely_empty(self, terms: Sequence[int]) -> bool:
         """Whether no value satisfies all terms, as far as a short look tells."""
 
     def names(self, terms: tuple[int, ...], refused: list[tuple[str, str]]) -> Dfa | None:
@@ -40,6 +40,45 @@ class Nodes(Protocol):
 
     def pointer(self, term: int) -> str:
         """The JSON pointer of a term's subschema."""
+
+
+class _Asked(NamedTuple):
+    """What a clause asks for, by kind.
+
+    some : the first member that is asked for without a name; None if there is none.
+    refused : pointer and reason of what cannot be said.
+    """
+
+    members: list[c.Members]
+    names: list[c.Names]
+    required: dict[str, None]
+    some: c.Some | None
+    least: int
+    most: int | None
+    refused: list[tuple[str, str]]
+
+
+def _asked(clause: c.Clause) -> _Asked:
+    members: list[c.Members] = []
+    names: list[c.Names] = []
+    required: dict[str, None] = {}
+    some: list[c.Some] = []
+    least, most = 0, None
+    refused: list[tuple[str, str]] = []
+    for one in clause:
+        if isinstance(one, c.Required):
+            required[one.name] = None
+        elif isinstance(one, c.Members):
+            members.append(one)
+        elif isinstance(one, c.Size):
+            least, most = one.least, one.most
+        elif isinstance(one, c.Names):
+            names.append(one)
+        elif isinstance(one, c.Some):
+            some.append(one)
+        elif isinstance(one, c.Refused):
+            refused.append((one.pointer, one.reason))
+    return _Asked(members, names, required, some[0] if some else None, least, most, refused)
 
 
 class _Keys(NamedTuple):
@@ -66,55 +105,41 @@ def object_drafts(clause: c.Clause, nodes: Nodes, in_order: bool) -> list[Draft]
 
     Raises: SchemaError, LimitError.
     """
-    some = next((one for one in clause if isinstance(one, c.Some)), None)
-    refused: list[tuple[str, str]] = [(one.pointer, one.reason) for one in clause if isinstance(one, c.Refused)]
-    keys = _keys(clause, nodes, refused)
-    if some is not None:
-        return _with_some(clause, some, keys, nodes, in_order)
-    least, most = 0, None
-    for one in clause:
-        if isinstance(one, c.Size):
-            least, most = one.least, one.most
-    required = {one.name for one in clause if isinstance(one, c.Required)}
-    values: dict[bytes, tuple[int, bool, int]] = {}
-    members = [one for one in clause if isinstance(one, c.Members)]
-    has_names = any(isinstance(one, c.Names) for one in clause)
+    asked = _asked(clause)
+    keys = _keys(clause, asked, nodes)
+    if asked.some is not None:
+        return _with_some(clause, asked, asked.some, keys, nodes, in_order)
+    found: list[tuple[bytes, int, bool, int]] = []
     for rank, name in enumerate(keys.named):
         node = NO_NODE
-        if not has_names or _is_name(clause, name, nodes):
-            node = nodes.node(member_terms(members, name))
-        if name in required and node == NO_NODE:
+        if not asked.names or _is_name(asked, name, nodes):
+            node = nodes.node(member_terms(asked.members, name))
+        is_required = name in asked.required
+        if is_required and node == NO_NODE:
             return []
         try:
-            values[name.encode()] = node, name in required, rank
+            found.append((name.encode(), node, is_required, rank))
         except UnicodeEncodeError:  # half a surrogate pair, which no text has
-            if name in required:
+            if is_required:
                 return []
-    texts = tuple(sorted(values))
+    texts, values, required, ranks = zip(*sorted(found), strict=True) if found else ((), (), (), ())
+    others: dict[int, int] = {}
+    for number in keys.sets:
+        node = nodes.node(_class_terms(asked, keys, number))
+        if node != NO_NODE:
+            others[number] = node
     objects = Objects(
         texts,
-        tuple([values[text][0] for text in texts]),
-        tuple([values[text][1] for text in texts]),
-        (),
+        values,
+        required,
+        () if keys.automata else tuple(others.values()),
         None,
-        least,
-        most,
-        tuple([values[text][2] for text in texts]) if in_order else None,
+        asked.least,
+        asked.most,
+        ranks if in_order else None,
     )
-    return [_with_others(clause, objects, keys, nodes, refused)]
-
-
-def _with_others(
-    clause: c.Clause, objects: Objects, keys: _Keys, nodes: Nodes, refused: list[tuple[str, str]]
-) -> Draft:
-    found = {number: nodes.node(_class_terms(clause, keys, number)) for number in keys.sets}
-    draft: Objects | Patterned
-    if keys.automata:
-        draft = Patterned(objects, keys.automata, {number: node for number, node in found.items() if node != NO_NODE})
-        draft = draft if draft.classes else objects
-    else:
-        draft = objects._replace(others=tuple(node for node in found.values() if node != NO_NODE))
-    return Doubtful(draft, tuple(refused)) if refused else draft
+    draft = Patterned(objects, keys.automata, others) if keys.automata and others else objects
+    return [Doubtful(draft, tuple(asked.refused)) if asked.refused else draft]
 
 
 def member_terms(members: list[c.Members], name: str) -> list[int]:
@@ -131,15 +156,14 @@ def member_terms(members: list[c.Members], name: str) -> list[int]:
     return found
 
 
-def _class_terms(clause: c.Clause, keys: _Keys, number: int) -> list[int]:
+def _class_terms(asked: _Asked, keys: _Keys, number: int) -> list[int]:
     """The terms of the members whose key matches a set of automata, and is not named."""
+    if any([_is_unnamed(keys, number, one.term) for one in asked.names]):
+        return [c.FALSE]
     found: list[int] = []
-    for one in clause:
-        if isinstance(one, c.Members):
-            hits = [term for text, term in one.patterns if number & keys.patterns.get(text, 0)]
-            found.extend(hits or [one.others])
-        elif isinstance(one, c.Names) and _is_unnamed(keys, number, one.term):
-            return [c.FALSE]
+    for one in asked.members:
+        hits = [term for text, term in one.patterns if number & keys.patterns.get(text, 0)]
+        found.extend(hits or [one.others])
     return found
 
 
@@ -149,32 +173,30 @@ def is_found(pattern: str, text: str) -> bool:
     return pattern_automaton(pattern).matches(text.encode("utf-8", "surrogatepass"))
 
 
-def _is_name(clause: c.Clause, name: str, nodes: Nodes) -> bool:
+def _is_name(asked: _Asked, name: str, nodes: Nodes) -> bool:
     """Whether the sets of names of a clause have a name."""
-    for one in clause:
-        if isinstance(one, c.Names):
-            dfa = nodes.names((one.term,), [])
-            if dfa is not None and not dfa.matches(name.encode("utf-8", "surrogatepass")):
-                return False
+    for one in asked.names:
+        dfa = nodes.names((one.term,), [])
+        if dfa is not None and not dfa.matches(name.encode("utf-8", "surrogatepass")):
+            return False
     return True
 
 
-def _keys(clause: c.Clause, nodes: Nodes, refused: list[tuple[str, str]]) -> _Keys:
+def _keys(clause: c.Clause, asked: _Asked, nodes: Nodes) -> _Keys:
+    """The keys of a clause; what cannot be said of them is added to what is refused."""
     named: dict[str, None] = {}
     texts: dict[str, None] = {}
-    name_terms: dict[int, None] = {}
+    terms = dict.fromkeys(one.term for one in asked.names)
     for one in clause:
         if isinstance(one, c.Members):
-            named.update(dict.fromkeys(one.names))
-            texts.update((text, None) for text, _ in one.patterns)
-        elif isinstance(one, c.Names):
-            name_terms[one.term] = None
+            named |= dict.fromkeys(one.names)
+            texts |= {text: None for text, _ in one.patterns}
         elif isinstance(one, c.Some):
-            named.update(dict.fromkeys(sorted(one.but_names)))
-            texts.update((text, None) for text in (*one.but_patterns, *([one.pattern] if one.pattern else [])))
+            named |= dict.fromkeys(sorted(one.but_names))
+            texts |= dict.fromkeys([*one.but_patterns, *([one.pattern] if one.pattern else [])])
             if one.name != c.TRUE:
-                name_terms[one.name] = None
-    named.update([(one.name, None) for one in clause if isinstance(one, c.Required)])
+                terms[one.name] = None
+    named |= asked.required
     automata: list[Dfa] = []
     patterns: dict[str, int] = {}
     name_sets: dict[int, int] = {}
@@ -182,55 +204,35 @@ def _keys(clause: c.Clause, nodes: Nodes, refused: list[tuple[str, str]]) -> _Ke
         dfa = pattern_automaton(text)
         finite = finite_language(dfa, MOST_NAMED)
         if finite is not None:
-            named.update((key.decode(), None) for key in finite)
+            named |= {key.decode(): None for key in finite}
         else:
             patterns[text] = 1 << len(automata)
             automata.append(dfa)
     is_closed = False
-    for term in name_terms:
-        allowed = nodes.names((term,), refused)
+    for term in terms:
+        allowed = nodes.names((term,), asked.refused)
         if allowed is None:
             continue
         finite = finite_language(allowed, MOST_NAMED)
-        is_asked = any(isinstance(one, c.Names) and one.term == term for one in clause)
         if finite is not None:
-            named.update((key.decode(), None) for key in finite)
-            is_closed = is_closed or is_asked
+            named |= {key.decode(): None for key in finite}
+            is_closed = is_closed or any([one.term == term for one in asked.names])
         name_sets[term] = 1 << len(automata)
         automata.append(allowed)
     if is_closed:
         return _Keys(tuple(named), (), {}, {}, ())
     if not automata:
-        closed = any(isinstance(one, c.Members) and one.others == c.FALSE for one in clause)
+        closed = any([one.others == c.FALSE for one in asked.members])
         return _Keys(tuple(named), (), {}, {}, () if closed else (0,))
-    return _classified(named, tuple(automata), patterns, name_sets)
+    return _Keys(tuple(named), tuple(automata), patterns, name_sets, key_sets(automata, utf8(named)))
 
 
-def _classified(
-    named: dict[str, None], automata: tuple[Dfa, ...], patterns: dict[str, int], name_sets: dict[int, int]
-) -> _Keys:
-    """The keys, with the sets of automata that other keys match."""
-    but = utf8(named)
-    return _Keys(tuple(named), automata, patterns, name_sets, key_sets(automata, but))
-
-
-def utf8(names: Iterable[str]) -> tuple[bytes, ...]:
-    """Names in UTF-8, sorted, without those that have none."""
-    found = []
-    for name in names:
-        try:
-            found.append(name.encode())
-        except UnicodeEncodeError:
-            continue
-    return tuple(sorted(found))
-
-
-def _with_some(clause: c.Clause, some: c.Some, keys: _Keys, nodes: Nodes, in_order: bool) -> list[Draft]:
+def _with_some(clause: c.Clause, asked: _Asked, some: c.Some, keys: _Keys, nodes: Nodes, in_order: bool) -> list[Draft]:
     """The drafts of a clause that asks for a member: by the name that it has."""
     refused: list[tuple[str, str]] = []
     allowed = nodes.names((some.name,), refused) if some.name != c.TRUE else None
     rest = (*(one for one in clause if one is not some), *(c.Refused(*one) for one in refused))
-    members = [one for one in clause if isinstance(one, c.Members)]
+    members, required = asked.members, asked.required
     found: list[Draft] = []
 
     def add(more: c.Clause) -> None:
@@ -266,12 +268,11 @@ def _with_some(clause: c.Clause, some: c.Some, keys: _Keys, nodes: Nodes, in_ord
     inside: list[list[int]] = []
     outside: list[list[int]] = []
     for number in keys.sets:
-        terms = _class_terms(clause, keys, number)
+        terms = _class_terms(asked, keys, number)
         if c.FALSE not in terms and not nodes.is_surely_empty(terms):
             (inside if _is_inside(some, keys, number) else outside).append(terms)
     inside = [terms for terms in inside if not nodes.is_surely_empty([*terms, some.value])]
-    required = {one.name for one in clause if isinstance(one, c.Required)}
-    is_there = not required.isdisjoint(covered)
+    is_there = any([name in required for name in covered])
     free = [name for name in keys.named
             if name not in required and name not in covered
             and not nodes.is_surely_empty(member_terms(members, name))]  # fmt: skip

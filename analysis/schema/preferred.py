@@ -13,8 +13,9 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from maskwright.analysis.errors import SchemaError
-from maskwright.analysis.schema.documents import REFERENCES, Document, has_names
-from maskwright.analysis.schema.keywords import OF_NUMBERS, OF_STRINGS, decimal
+from maskwright.analysis.schema.documents import Document, has_names
+from maskwright.analysis.schema.keywords import decimal
+from maskwright.analysis.schema.known_keywords import OF_NUMBERS, OF_STRINGS, REFERENCES
 from maskwright.analysis.schema.load import JsonSchema
 from maskwright.analysis.schema.objects import is_found
 

@@ -5,27 +5,28 @@ The same clause has the same shape: one object.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from maskwright.analysis.errors import LimitError, SchemaError
 from maskwright.analysis.kept import Kept
 from maskwright.analysis.marks import mark, part_of_format
 from maskwright.analysis.regex.dfa import Dfa
+from maskwright.analysis.regex.spell import valid_utf8
 from maskwright.analysis.schema import constraints as c
 from maskwright.analysis.schema import numbers
 from maskwright.analysis.schema.drafts import SCALARS
-from maskwright.analysis.schema.lengths import length_table
+from maskwright.analysis.schema.lengths import length_table, lengths_exist
 from maskwright.analysis.schema.shapes import Numbers, Shape, Spellings, StringLiterals, Strings
 from maskwright.analysis.schema.strings import (
     both,
     either,
     format_automaton,
     format_most,
-    lengths_exist,
     literals,
     pattern_automaton,
     pattern_parts,
-    valid_utf8,
+    utf8,
     widest_format,
     without,
 )
@@ -60,17 +61,6 @@ def scalar_shape(kind: str, clause: c.Clause, is_natural: bool) -> Shape | None:
     return Spellings(tuple(sorted(_SPELLED[value] for value in values))) if values else None
 
 
-def _utf8(texts: frozenset[str]) -> tuple[bytes, ...]:
-    """The texts in UTF-8, sorted. Texts with half a surrogate pair have none."""
-    found = []
-    for text in texts:
-        try:
-            found.append(text.encode())
-        except UnicodeEncodeError:
-            continue
-    return tuple(sorted(found))
-
-
 def _string(clause: c.Clause) -> Shape | None:
     parts = [part for one in clause if isinstance(one, c.Format) and (part := part_of_format(one.name)) is not None]
     if parts:
@@ -85,10 +75,10 @@ def _string(clause: c.Clause) -> Shape | None:
         found: Dfa | None = None
         match one:
             case c.Among(values, True):
-                texts = _utf8(values)
+                texts = utf8(values)
                 return StringLiterals(texts) if texts else None
             case c.Among(values, False):
-                texts = _utf8(values)
+                texts = utf8(values)
                 dfa = without(dfa or valid_utf8(), literals(texts)) if texts else dfa
             case c.Length(low, high):
                 least, most = max(least, low), _lower(most, high)
@@ -141,7 +131,7 @@ def _lower(left: int | None, right: int | None) -> int | None:
 
 
 def _number(clause: c.Clause, is_natural: bool) -> Numbers | None:
-    limits = [numbers.Limit(one.value, one.is_lower, one.is_exclusive) for one in clause if isinstance(one, c.Bound)]
+    limits = [one for one in clause if isinstance(one, c.Bound)]
     wholes = [one.with_fraction for one in clause if isinstance(one, c.Whole) and one.is_whole]
     whole = all(wholes) if wholes else None
     dfa: Dfa | None = None
@@ -161,8 +151,8 @@ def _number(clause: c.Clause, is_natural: bool) -> Numbers | None:
                 found = numbers.equal_to(values, is_natural)
             case c.Among(values, False):
                 found = without(numbers.constrained(), numbers.equal_to(values, False))
-            case c.Bound(value, is_lower, is_exclusive) if not is_together:
-                found = numbers.constrained(frozenset([numbers.Limit(value, is_lower, is_exclusive)]))
+            case c.Bound() if not is_together:
+                found = numbers.constrained(frozenset([one]))
             case c.Multiple(of, is_multiple):
                 found = numbers.constrained(multiples_of=frozenset([of]))
                 found = found if is_multiple else without(numbers.constrained(), found)
@@ -185,7 +175,7 @@ def _literals(texts: tuple[bytes, ...]) -> StringLiterals:
     return StringLiterals(texts)
 
 
-def merged(shapes: list[Shape]) -> tuple[Shape, ...]:
+def merged(shapes: Sequence[Shape]) -> tuple[Shape, ...]:
     """The same values in fewer shapes: one for all listed ones, one for all numbers.
 
     A shape that is alone of its kind stays the same object.

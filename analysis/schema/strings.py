@@ -22,45 +22,21 @@ from maskwright.analysis.regex.charset import EVERYTHING
 from maskwright.analysis.regex.simplify import whole_copies
 from maskwright.analysis.regex.spell import spell, valid_utf8
 from maskwright.analysis.regex.tree import Chars, Repeat
+from maskwright.analysis.schema.endless import strings_left
 from maskwright.analysis.schema.formats import FORMATS, LATER, LONGEST, NOT_REGULAR, ONE_SIDED, WIDENED
-from maskwright.analysis.schema.keys import key_automaton
-from maskwright.analysis.schema.lengths import LengthTable, length_table, lengths_exist
-
-__all__ = [
-    "LengthTable",
-    "both",
-    "either",
-    "finite_language",
-    "format_automaton",
-    "format_in_draft",
-    "format_most",
-    "has_automaton",
-    "is_one_sided",
-    "key_automaton",
-    "length_table",
-    "lengths_exist",
-    "literals",
-    "negated",
-    "pattern_automaton",
-    "pattern_parts",
-    "repeated_class",
-    "valid_utf8",
-    "widest_format",
-    "without",
-]
+from maskwright.analysis.schema.keys import accepted
 
 MOST_STATES = 20_000
 """BOUND: the states of an automaton of strings, also on the way to it."""
 
 
-def pattern_automaton(text: str, pointer: str = "") -> Dfa:
+def pattern_automaton(text: str) -> Dfa:
     r"""The strings in which a pattern is found.
 
     text : as ECMA 262 reads it with the flag `u` (`ecma`).
-    pointer : the JSON pointer of the pattern in its schema, for the message.
 
-    Raises: SchemaError, with the pointer, for what is no pattern, for back-references, and for a
-    pattern whose automaton would be too large.
+    Raises: SchemaError for what is no pattern, for back-references, and for a pattern whose
+    automaton would be too large.
     Cost: that of the subset construction; stopped at a limit. A known text is a look-up.
 
     Example:
@@ -69,7 +45,7 @@ def pattern_automaton(text: str, pointer: str = "") -> Dfa:
     """
     found = _searched(text)
     if isinstance(found, str):
-        raise SchemaError(f"{pointer or '/'}: the pattern {_shown(text)} cannot be used: {found}", pointer)
+        raise SchemaError(f"the pattern {_shown(text)} cannot be used: {found}")
     return found
 
 
@@ -137,22 +113,18 @@ def _all_over(ranges: tuple[tuple[int, int], ...]) -> Dfa:
     return spell(Repeat(Chars(ranges), 0, None))
 
 
-def format_automaton(name: str, pointer: str = "") -> Dfa | None:
+def format_automaton(name: str) -> Dfa | None:
     """The strings of a format; None for one that JSON Schema does not name, which asserts nothing.
-
-    pointer : the JSON pointer of the keyword, for the message.
 
     A format may limit the length as well: `format_most`.
 
     Raises: SchemaError for a format that no automaton decides.
     """
     if part_of_format(name) is not None:
-        raise SchemaError(f"{pointer or '/'}: a part of another language stands where it cannot be said", pointer)
+        raise SchemaError("a part of another language stands where it cannot be said")
     if name in NOT_REGULAR:
         raise SchemaError(
-            f"{pointer or '/'}: the format {name} cannot be asserted: {NOT_REGULAR[name]}; remove it, or put a pattern "
-            "in its place",
-            pointer,
+            f"the format {name} cannot be asserted: {NOT_REGULAR[name]}; remove it, or put a pattern in its place"
         )
     pattern = FORMATS.get(name) or _LATER.get(name)
     return None if pattern is None else _of_format(pattern)
@@ -226,6 +198,17 @@ def without(a: Dfa, b: Dfa) -> Dfa:
     return difference(a, b, max_states=MOST_STATES)
 
 
+def utf8(texts: Iterable[str]) -> tuple[bytes, ...]:
+    """Texts in UTF-8, sorted, without those that have none, with half a surrogate pair."""
+    found = []
+    for text in texts:
+        try:
+            found.append(text.encode())
+        except UnicodeEncodeError:
+            continue
+    return tuple(sorted(found))
+
+
 def literals(texts: Iterable[bytes]) -> Dfa:
     """Some strings, by their UTF-8.
 
@@ -264,32 +247,6 @@ def finite_language(dfa: Dfa, limit: int) -> tuple[bytes, ...] | None:
 
     Cost: O(states * 256 + bytes of the strings).
     """
-    n = dfa.n_states
-    targets = [sorted({target for target in row if target >= 0}) for row in dfa.next_state.tolist()]
-    waiting = [0] * n
-    for row in targets:
-        for target in row:
-            waiting[target] += 1
-    order = [state for state in range(n) if not waiting[state]]
-    for state in order:  # grows while it is read; states on a cycle never come
-        for target in targets[state]:
-            waiting[target] -= 1
-            if not waiting[target]:
-                order.append(target)
-    if len(order) < n:
+    if strings_left(dfa.next_state, dfa.is_accepting)[0] > limit:
         return None
-    count = dfa.is_accepting.astype(object)
-    for state in reversed(order):
-        row = dfa.next_state[state]
-        count[state] = int(dfa.is_accepting[state]) + sum(count[target] for target in row[row >= 0].tolist())
-    if count[0] > limit:
-        return None
-    found: list[bytes] = []
-    stack = [(0, b"")]
-    while stack:
-        state, text = stack.pop()
-        if dfa.is_accepting[state]:
-            found.append(text)
-        row = dfa.next_state[state]
-        stack.extend((int(row[byte]), text + bytes([byte])) for byte in np.flatnonzero(row >= 0).tolist())
-    return tuple(sorted(found))
+    return tuple(sorted([text for text, _ in accepted(dfa.next_state, dfa.is_accepting)]))

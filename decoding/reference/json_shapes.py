@@ -11,6 +11,7 @@ import json
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from typing import Any
 
 from maskwright.analysis.kept import cached_property
 from maskwright.analysis.marks import MARK
@@ -240,10 +241,7 @@ def goes_on(text: bytes, content: bytes, ranges: Ranges | None) -> bool:
 
 
 class ObjectShape:
-    """Objects. Their members so far are the named keys, by offset, and the other keys.
-
-    is_there_new : tells whether there is a value beside some; None where none are compared.
-    """
+    """Objects. Their members so far are the named keys, by offset, and the other keys."""
 
     needs_content = True
 
@@ -252,7 +250,6 @@ class ObjectShape:
         self.index = {key: i for i, key in enumerate(shape.keys)}
         self.automaton = None if shape.key_automaton is None else Characters.of_keys(shape.key_automaton)
         self.ends = None if shape.key_automaton is None else shape.key_automaton.ends.tolist()
-        self.is_there_new: Callable[[ReadShape, Known], bool] | None = None
         self.missing = frozenset(i for i, is_required in enumerate(shape.required) if is_required)
         self.addable = lru_cache(maxsize=4096)(self._addable)
 
@@ -355,23 +352,16 @@ class ObjectShape:
         """The class of a key that is not named."""
         return 0 if self.automaton is None or self.ends is None else self.ends[self.automaton.after(0, key)]
 
-    def has_new(self, known: Known) -> bool:
-        """Whether there is a value beside those that are known."""
-        return self.is_there_new is None or self.is_there_new(self, known)
-
 
 class ArrayShape:
     """Arrays. The items so far are a number, and how many of them are `contained`, or their state.
 
     nodes : the shapes of each node of the graph, for which items there can be.
-
-    is_there_new : as of `ObjectShape`.
     """
 
-    def __init__(self, shape: Arrays, nodes: Sequence[tuple[ReadShape, ...]]) -> None:
+    def __init__(self, shape: Arrays, nodes: ReadNodes) -> None:
         self.shape = shape
         self.nodes = nodes
-        self.is_there_new: Callable[[ReadShape, Known], bool] | None = None
         self.is_completable = lru_cache(maxsize=4096)(self._is_completable)
 
     def node(self, index: int, is_contained: bool) -> int:
@@ -416,7 +406,7 @@ class ArrayShape:
         return [
             (node, role)
             for node, role in self.ways(count, contained)
-            if not self.shape.is_unique or any(one.has_new(known) for one in self.nodes[node])
+            if not self.shape.is_unique or self.nodes.has_new(node, known)
         ]
 
     def ways(self, count: int, contained: int) -> list[tuple[int, int]]:
@@ -439,38 +429,29 @@ class ArrayShape:
             return False
         return count >= shape.least  # INVARIANT: it is completable, so nothing is too much
 
-    def has_new(self, known: Known) -> bool:
-        """Whether there is a value beside those that are known."""
-        return self.is_there_new is None or self.is_there_new(self, known)
-
 
 StringShape = LiteralShape | AutomatonShape
 ReadShape = WordShape | NumberShape | LiteralShape | AutomatonShape | ObjectShape | ArrayShape
 
-
-def read_shape(shape: Shape, nodes: Sequence[tuple[ReadShape, ...]]) -> ReadShape:
-    """The class for a shape. nodes : those of the graph, which may be filled later."""
-    if isinstance(shape, Spellings):
-        return WordShape(shape)
-    if isinstance(shape, Numbers):
-        return NumberShape(shape)
-    if isinstance(shape, StringLiterals):
-        return LiteralShape(shape)
-    if isinstance(shape, Strings):
-        return AutomatonShape(shape)
-    return ObjectShape(shape) if isinstance(shape, Objects) else ArrayShape(shape, nodes)
+_CLASSES: dict[type, Any] = {
+    Spellings: WordShape,
+    Numbers: NumberShape,
+    StringLiterals: LiteralShape,
+    Strings: AutomatonShape,
+    Objects: ObjectShape,
+}
 
 
 class ReadNodes(Sequence[tuple[ReadShape, ...]]):
     """The shapes of each node of a graph. They are made when they are asked for: texts meet few.
 
-    is_there_new : what objects and arrays are told, see `ObjectShape`.
+    is_there_new : tells whether an object or array has a value beside some that are known.
     """
 
     def __init__(self, nodes: Sequence[tuple[Shape, ...]]) -> None:
         self._nodes = nodes
         self._made: dict[int, tuple[ReadShape, ...]] = {}
-        self.is_there_new: Callable[[ReadShape, Known], bool] | None = None
+        self.is_there_new: Callable[[ReadShape, Known], bool] = lambda shape, known: True
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -480,9 +461,18 @@ class ReadNodes(Sequence[tuple[ReadShape, ...]]):
         if found is None:
             if node >= len(self._nodes):
                 raise IndexError(node)
-            shapes = tuple([read_shape(shape, self) for shape in self._nodes[node]])
-            for shape in shapes:
-                if isinstance(shape, ObjectShape | ArrayShape):
-                    shape.is_there_new = self.is_there_new
+            shapes = tuple([self._read(shape) for shape in self._nodes[node]])
             found = self._made.setdefault(node, shapes)  # another thread may have been faster
         return found
+
+    def _read(self, shape: Shape) -> ReadShape:
+        if isinstance(shape, Arrays):
+            return ArrayShape(shape, self)
+        return _CLASSES[type(shape)](shape)  # type: ignore[no-any-return]
+
+    def has_new(self, node: int, known: Known) -> bool:
+        """Whether a node has a value beside those that are known."""
+        return any(
+            self.is_there_new(one, known) if isinstance(one, ObjectShape | ArrayShape) else one.has_new(known)
+            for one in self[node]
+        )

@@ -9,9 +9,9 @@ from maskwright.analysis.kept import SHARED, Budget, Cache, Kept, kept_with, siz
 from maskwright.analysis.lexing import terminals
 from maskwright.analysis.regex import Dfa, whole
 from maskwright.analysis.schema import load
+from maskwright.analysis.schema.cardinality import listed_numbers
 from maskwright.analysis.schema.constraints import STRING, Among, Pattern
 from maskwright.analysis.schema.graph import build_graph
-from maskwright.analysis.schema.listed import listed_numbers
 from maskwright.analysis.schema.load import load_schema
 from maskwright.analysis.schema.scalars import scalar_shape
 from maskwright.analysis.schema.shapes import StringLiterals, Strings

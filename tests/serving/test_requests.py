@@ -160,7 +160,9 @@ def test_what_is_hostile_is_an_error(compiler: RequestCompiler, kind: str, spec:
 
 
 def test_a_refused_keyword_is_named_by_its_pointer(compiler: RequestCompiler) -> None:
-    schema = {"properties": {"a": {"prefixItems": [{}], "contains": {"type": "object"}, "uniqueItems": True}}}
+    schema = {
+        "properties": {"a": {"prefixItems": [{"type": "null"}], "contains": {"type": "object"}, "uniqueItems": True}}
+    }
     with pytest.raises(mw.SchemaError, match="uniqueItems") as caught:
         compiler.check("json", json.dumps(schema))
     assert caught.value.pointer == "/properties/a/uniqueItems"

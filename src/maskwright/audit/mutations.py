@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from maskwright.analysis.schema.documents import BY_NAME, escaped
+from maskwright.analysis.schema.documents import escaped
+from maskwright.analysis.schema.known_keywords import WITH_NAMED
 
 _CONSTANTS = ("enum", "examples")
 _BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
@@ -138,7 +139,7 @@ def keywords_of(schema: Any, pointer: str = "") -> Iterator[tuple[str, str]]:
         if key in _ASSERTING and not _says_nothing(key, value):
             yield key, f"{pointer}/{key}"
     for key, value in schema.items():
-        if key in BY_NAME and isinstance(value, dict):
+        if key in WITH_NAMED and isinstance(value, dict):
             for name, each in value.items():
                 yield from keywords_of(each, f"{pointer}/{key}/{escaped(name)}")
         elif key in _LISTS and isinstance(value, list):

@@ -11,7 +11,7 @@ import pytest
 from growth import growth
 
 from maskwright.analysis.errors import SchemaError
-from maskwright.analysis.schema.drafts import Doubtful, Draft, Patterned, all_live, has_value, living
+from maskwright.analysis.schema.drafts import Doubtful, Draft, Patterned, has_value, living
 from maskwright.analysis.schema.load import load_schema
 from maskwright.analysis.schema.shapes import NO_NODE, Arrays, Contained, Objects, Strings
 
@@ -68,23 +68,6 @@ def test_nodes_with_a_value_are_the_least_fixpoint(seed: int) -> None:
         assert found == naive(drafts), drafts
         sizes.add((n, len(found)))
     assert len(sizes) > 10
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_whether_all_nodes_have_a_value(seed: int) -> None:
-    rng = Random(f"plain drafts {seed}")
-    n_live = 0
-    for _ in range(100):
-        n = rng.randrange(1, 5)
-        nodes: list[list[Draft]] = []
-        for _ in range(n):
-            array = Arrays((), rng.randrange(n), rng.randrange(2), None)
-            one: Draft = rng.choice((ANY_STRING, array, random_objects(rng, n, False)))
-            nodes.append([one])
-        is_live = all_live(nodes)
-        assert is_live == (len(naive(dict(enumerate(nodes)))) == n), nodes
-        n_live += is_live
-    assert 10 < n_live < 90
 
 
 def late(n: int) -> float:

@@ -13,9 +13,10 @@ from shares import share
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.regex import Dfa
 from maskwright.analysis.regex.minimise import column_classes, distances
+from maskwright.analysis.regex.spell import valid_utf8
 from maskwright.analysis.schema.keys import few_keys, key_automaton, key_sets
 from maskwright.analysis.schema.shapes import KeyAutomaton
-from maskwright.analysis.schema.strings import negated, pattern_automaton, valid_utf8
+from maskwright.analysis.schema.strings import negated, pattern_automaton
 
 PATTERNS = ["^x", "y$", "^x-", "b+", "^[a-z]+$", "^$", "é", "^.{2}$", "^(ab)*$", "x.y"]
 LETTERS = "xyab-é"
@@ -110,11 +111,6 @@ def test_patterns_that_multiply_are_refused() -> None:
     patterns = [pattern_automaton(f"^(.{{{n}}})*$") for n in (11, 13, 17, 19)]
     with pytest.raises(LimitError, match="more than 20,000 states"):
         key_automaton(patterns, [0] * 15 + [1], [])
-
-
-def test_a_class_for_each_set_is_asked_for() -> None:
-    with pytest.raises(ValueError, match="1 classes for the sets of 1 patterns"):
-        key_automaton([valid_utf8()], [0], [])
 
 
 def test_a_second_request_is_a_look_up() -> None:

@@ -11,9 +11,10 @@ from random_patterns import random_pattern
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.regex import Dfa
+from maskwright.analysis.regex.spell import valid_utf8
 from maskwright.analysis.regex.whole import regex_automaton
 from maskwright.analysis.schema.lengths import LengthTable, length_table, lengths_exist
-from maskwright.analysis.schema.strings import format_automaton, literals, valid_utf8
+from maskwright.analysis.schema.strings import format_automaton, literals
 
 SINGLES = ["a", "b", "é", "€", "😀", "[a-z]", ".", "[^a]", "(ab)", "(é😀)"]
 

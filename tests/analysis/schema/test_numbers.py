@@ -15,8 +15,9 @@ from json_judge import is_text_of
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.regex import Dfa, intersect
 from maskwright.analysis.schema import numbers
+from maskwright.analysis.schema.constraints import Bound
 from maskwright.analysis.schema.graph import build_graph
-from maskwright.analysis.schema.numbers import Limit, any_number, constrained
+from maskwright.analysis.schema.numbers import any_number, constrained
 
 
 def integers(with_fraction: bool) -> Dfa:
@@ -24,7 +25,7 @@ def integers(with_fraction: bool) -> Dfa:
 
 
 def bounded(bound: Decimal, is_lower: bool, is_exclusive: bool) -> Dfa:
-    return constrained(frozenset([Limit(bound, is_lower, is_exclusive)]))
+    return constrained(frozenset([Bound(bound, is_lower, is_exclusive)]))
 
 
 def multiples(of: Decimal) -> Dfa:
@@ -165,12 +166,12 @@ def test_conditions_together_are_the_intersection() -> None:
     rng = random.Random(3)
     for _ in range(60):
         limits = frozenset(
-            Limit(Decimal(rng.choice(BOUNDS[:16])), rng.random() < 0.5, rng.random() < 0.5)
+            Bound(Decimal(rng.choice(BOUNDS[:16])), rng.random() < 0.5, rng.random() < 0.5)
             for _ in range(rng.randint(0, 3))
         )
         of = frozenset(Decimal(rng.choice(DIVISORS[:14])) for _ in range(rng.randint(0, 2)))
         whole = rng.choice([None, False, True])
-        apart = [bounded(*limit) for limit in sorted(limits)] + [multiples(one) for one in sorted(of)]
+        apart = [constrained(frozenset([limit])) for limit in limits] + [multiples(one) for one in sorted(of)]
         apart += [] if whole is None else [integers(whole)]
         wanted = constrained()
         for one in apart:
@@ -192,9 +193,9 @@ def test_all_numbers_are_those_of_json() -> None:
 
 
 def test_a_number_without_a_value_is_left_out() -> None:
-    nothing = frozenset([Limit(Decimal(1), True, True), Limit(Decimal(1), False, False)])
+    nothing = frozenset([Bound(Decimal(1), True, True), Bound(Decimal(1), False, False)])
     assert constrained(nothing).is_empty
-    between = frozenset([Limit(Decimal(1), True, True), Limit(Decimal(2), False, True)])
+    between = frozenset([Bound(Decimal(1), True, True), Bound(Decimal(2), False, True)])
     assert constrained(between, whole=True).is_empty
     assert 1 < Decimal(constrained(between).shortest().decode()) < 2
 
@@ -203,11 +204,6 @@ def test_a_number_without_a_value_is_left_out() -> None:
 def test_large_divisors_are_refused(of: str) -> None:
     with pytest.raises(LimitError, match=r"multiples of .* need an automaton"):
         multiples(Decimal(of))
-
-
-def test_a_multiple_of_nothing_is_refused() -> None:
-    with pytest.raises(LimitError, match="a multiple of 0"):
-        multiples(Decimal(0))
 
 
 @pytest.mark.parametrize("text", ["1E+1000000", "1E-1000000", "9" * 2001])
@@ -223,7 +219,7 @@ def test_too_many_states_are_refused() -> None:
 
 
 def test_a_second_request_is_a_look_up() -> None:
-    limits = frozenset([Limit(Decimal(-5), True, False), Limit(Decimal("1E+3"), False, False)])
+    limits = frozenset([Bound(Decimal(-5), True, False), Bound(Decimal("1E+3"), False, False)])
     assert constrained(limits, whole=True) is constrained(limits, whole=True)
     assert equal_to([Decimal(2), Decimal(1)]) is equal_to(iter([Decimal(1), Decimal(2)]))
 
@@ -232,7 +228,7 @@ def test_a_bounded_integer_is_made_in_about_a_millisecond() -> None:
     """With much room for a slow machine: the median of many, each of its own bounds."""
     taken = []
     for low in range(101):
-        limits = frozenset([Limit(Decimal(low), True, False), Limit(Decimal(60_000 + low), False, False)])
+        limits = frozenset([Bound(Decimal(low), True, False), Bound(Decimal(60_000 + low), False, False)])
         before = time.perf_counter()
         numbers.constrained(limits, whole=True)
         taken.append(time.perf_counter() - before)
@@ -266,7 +262,7 @@ def test_natural_numbers_are_not_minus_zero_and_whole_ones_have_no_point() -> No
     texts |= {f"{n}e1" for n in range(3)} | {"01", "-", "1.", "-0.0"}
     for _ in range(200):
         bounds = [
-            Limit(Decimal(rng.choice(BOUNDS)), rng.random() < 0.5, rng.random() < 0.5) for _ in range(rng.randrange(3))
+            Bound(Decimal(rng.choice(BOUNDS)), rng.random() < 0.5, rng.random() < 0.5) for _ in range(rng.randrange(3))
         ]
         whole = rng.choice([None, True])
         natural = constrained(frozenset(bounds), whole=whole, is_natural=True)

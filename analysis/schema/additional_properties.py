@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 from urllib.parse import unquote
 
 from maskwright.analysis.errors import NestingError, SchemaError
 from maskwright.analysis.nesting import check_nesting
-from maskwright.analysis.schema.documents import BY_NAME
+from maskwright.analysis.schema.documents import pointed
+from maskwright.analysis.schema.known_keywords import WITH_NAMED
 
 _DATA = frozenset({"const", "enum", "default", "examples"})
 """Keywords whose value is no schema, whatever it looks like."""
@@ -44,10 +46,11 @@ def closed_objects(schema: Any) -> Any:
         if isinstance(one.get("$id"), str) and not one["$id"].startswith("#"):
             base = one
         for key, value in one.items():
-            if key in BY_NAME and isinstance(value, dict):
+            if key in WITH_NAMED and isinstance(value, dict):
                 todo += [(each, base) for each in value.values()]
-            elif key == "$ref" and isinstance(value, str):
-                todo.append((_pointed(base, value), base))
+            elif key == "$ref" and isinstance(value, str) and value.startswith("#/"):
+                with suppress(LookupError):
+                    todo.append((pointed(base, unquote(value[1:])), base))
             elif key not in _DATA:
                 todo.append((value, base))
         if any(isinstance(one.get(key), Mapping) for key in _NAMING):
@@ -62,18 +65,3 @@ def refuse_deep(*values: Any) -> None:
             check_nesting(value)
     except NestingError as error:
         raise SchemaError(f"/: {error}") from None
-
-
-def _pointed(schema: Any, reference: str) -> Any:
-    """What a reference such as ``#/$defs/a`` leads to; None for others, and for nothing."""
-    if not reference.startswith("#/"):
-        return None
-    for part in unquote(reference[2:]).split("/"):
-        key = part.replace("~1", "/").replace("~0", "~")
-        if isinstance(schema, dict) and key in schema:
-            schema = schema[key]
-        elif isinstance(schema, list | tuple) and key.isdecimal() and len(key) < 10 and int(key) < len(schema):
-            schema = schema[int(key)]
-        else:
-            return None
-    return schema

@@ -8,15 +8,39 @@ meets each with each, and each with "none of the others".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 from maskwright.analysis.deadline import look
 from maskwright.analysis.schema import constraints as c
+from maskwright.analysis.schema.documents import Document
+from maskwright.analysis.schema.keywords import decimal
+from maskwright.analysis.schema.known_keywords import SAYING
 
 Values = frozenset[Any]
 """Scalars, equal where they are the same in JSON."""
 
 _NOTHING: Values = frozenset()
+
+
+class Listed:
+    """The values of subschemas that list some scalars and say nothing else.
+
+    document : where they stand.
+    """
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._found: dict[int, frozenset[Any] | None] = {}
+
+    def __call__(self, location: int) -> frozenset[Any] | None:
+        """The values of the subschema at a location; None for one that says anything else."""
+        if location not in self._found:
+            document = self._document
+            schema = document.schemas[location]
+            is_known = schema.__class__ is dict and location not in document.unknown
+            self._found[location] = _listed_values(schema, document.drafts[location]) if is_known else None
+        return self._found[location]
 
 
 class _Lists(NamedTuple):
@@ -163,3 +187,44 @@ def implies(one: Case, other: Case) -> bool:
             if mine is None or not mine.isdisjoint(values):
                 return False
     return True
+
+
+def _listed_values(schema: dict[str, Any], draft: int) -> frozenset[Any] | None:
+    """The scalars of a subschema that lists some and says nothing else; else None.
+
+    Two of these values are equal if they are the same in JSON: strings are themselves, numbers
+    `Decimal`, the others their texts in a tuple.
+    """
+    values: frozenset[Any] | None = None
+    types = None
+    for name, value in schema.items():
+        if name not in SAYING:
+            continue
+        if name == "enum" and value.__class__ is list and value:
+            some = frozenset([_scalar(each) for each in value])
+        elif name == "const" and draft > 4:
+            some = frozenset((_scalar(value),))
+        elif name == "type" and value.__class__ is str:
+            types = value
+            continue
+        else:
+            return None
+        if None in some:
+            return None
+        values = some if values is None else values & some
+    if values is None or types is None:
+        return values
+    if types == "string":
+        return frozenset(value for value in values if value.__class__ is str)
+    if types == "integer" and draft > 4:
+        return frozenset(value for value in values if isinstance(value, Decimal) and value == value.to_integral_value())
+    return None
+
+
+def _scalar(value: Any) -> Any:
+    """A scalar, equal to another one if they are the same in JSON; None for all else."""
+    if value.__class__ is str:
+        return value
+    if value is None or value.__class__ is bool:
+        return (repr(value),)
+    return decimal(value) if isinstance(value, (int, float)) else None

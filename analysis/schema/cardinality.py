@@ -1,0 +1,195 @@
+"""How many values there are: what items that must differ have to choose from.
+
+In: shapes and drafts. Out: the number of their values, or a list of them, as far as it matters. How
+many strings go on from a state of an automaton says `endless.py`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from maskwright.analysis.kept import Kept
+from maskwright.analysis.regex.dfa import Dfa
+from maskwright.analysis.schema.drafts import SCALARS, Draft, Patterned, shape_of
+from maskwright.analysis.schema.keys import n_keys
+from maskwright.analysis.schema.lengths import characters
+from maskwright.analysis.schema.scalars import any_number, merged
+from maskwright.analysis.schema.shapes import (
+    NO_NODE,
+    Arrays,
+    Numbers,
+    Objects,
+    Shape,
+    Spellings,
+    StringLiterals,
+    Strings,
+)
+from maskwright.analysis.schema.strings import both, finite_language, pattern_automaton
+
+MOST_LISTED = 4096
+"""BOUND: values of an item of a unique array that are listed.
+
+More are as good as infinitely many.
+"""
+
+MOST_COUNTED = 64
+"""BOUND: characters up to which the strings of an item of a unique array are listed."""
+
+MOST_STEPS = 200_000
+"""BOUND: states that are passed while strings are counted; past it they count as enough."""
+
+_CHARACTERS = 0x110000 - 0x800
+
+
+def n_values(drafts: Sequence[Draft]) -> int | None:
+    """The number of values of some drafts; None for endlessly many.
+
+    It is None as well for objects and arrays, unless surely none of them has members or items.
+    """
+    shapes: list[Shape] = []
+    texts: set[tuple[bool, bytes]] = set()
+    for shape in map(shape_of, drafts):
+        if isinstance(shape, (Objects, Arrays, Patterned)):
+            if not _is_bare(shape):
+                return None
+            texts.add((False, b"{}" if isinstance(shape, Objects) else b"[]"))
+        else:
+            shapes.append(shape)
+    for shape in merged(shapes):
+        some = listed_texts(shape)
+        if some is None:
+            return None
+        texts.update((isinstance(shape, (Strings, StringLiterals)), text) for text in some)
+    return len(texts)
+
+
+def _is_bare(shape: Objects | Arrays | Patterned) -> bool:
+    """Whether a shape's only value is surely `{}` or `[]`."""
+    if isinstance(shape, Objects):
+        return not shape.least and not shape.others and all(node == NO_NODE for node in shape.values)
+    if not isinstance(shape, Arrays) or shape.least or shape.states or shape.contained is not None:
+        return False
+    return shape.most == 0 or all(node == NO_NODE for node in (*shape.prefix[:1], shape.items))
+
+
+def are_fewer(drafts: Sequence[Draft | Patterned], n: int) -> bool:
+    """Whether some drafts surely have fewer than `n` values. False for objects and arrays."""
+    shapes = [shape for shape in map(shape_of, drafts) if isinstance(shape, SCALARS)]
+    if len(shapes) < len(drafts):
+        return False
+    found = 0
+    for one in merged(shapes):  # a value of two shapes counts twice
+        if found < n:
+            found += _counted(one, n)
+    return found < n
+
+
+def listed_texts(shape: Shape) -> tuple[bytes, ...] | None:
+    """One text of each value of scalars; None if there are more than `MOST_LISTED`."""
+    if isinstance(shape, Numbers):
+        return listed_numbers(shape.automaton)
+    if isinstance(shape, Strings):
+        return listed_strings(shape)
+    return shape.texts if isinstance(shape, (Spellings, StringLiterals)) else None
+
+
+def is_long(shape: Shape | Patterned) -> bool:
+    """Whether a shape of scalars has more than `MOST_LISTED` values."""
+    if isinstance(shape, Numbers):
+        return listed_numbers(shape.automaton) is None
+    return isinstance(shape, Strings) and listed_strings(shape) is None
+
+
+@Kept
+def listed_numbers(dfa: Dfa) -> tuple[bytes, ...] | None:
+    """One spelling of each number, None if there are more than `MOST_LISTED`."""
+    return finite_language(plain_numbers(dfa), MOST_LISTED)
+
+
+def plain_numbers(dfa: Dfa) -> Dfa:
+    """The one spelling of each number that `listed_numbers` takes."""
+    return both(dfa, pattern_automaton(r"^(?:0|-?[1-9]\d*|-?(?:0|[1-9]\d*)\.\d*[1-9])$"))
+
+
+@Kept
+def listed_strings(shape: Strings) -> tuple[bytes, ...] | None:
+    """All strings, None if there are more than `MOST_LISTED`."""
+    dfa, least, most = shape
+    if most is not None and most <= MOST_COUNTED:
+        counted = pattern_automaton(f"^[^]{{{least},{most}}}$")
+        dfa = counted if dfa is None else both(dfa, counted)
+    elif least and dfa is not None and most is None:
+        dfa = both(dfa, pattern_automaton(f"^[^]{{{least},}}$")) if least <= MOST_COUNTED else dfa
+    return None if dfa is None else finite_language(dfa, MOST_LISTED)
+
+
+def _counted(shape: Shape, n: int) -> int:
+    """The number of a shape's scalars if it is below `n`; else some number of `n` or more."""
+    if isinstance(shape, (Spellings, StringLiterals)):
+        return len(shape.texts)
+    if isinstance(shape, Numbers):
+        if shape == any_number():
+            return n
+        plain = plain_numbers(shape.automaton)
+        count = 0 if plain.is_empty else n_keys((plain,), [1], ())
+        if count is None or count >= n:
+            return n
+        return n if _has_other_wholes(shape.automaton) else count
+    return _n_strings(shape, n) if isinstance(shape, Strings) else n
+
+
+def _has_other_wholes(numbers: Dfa) -> bool:
+    """Whether some k.0 is there without k, as it can be in draft 4, where they are two values.
+
+    >>> patterns = (r"^[123]$", r"^[123](\\.0)?$", r"^([123]|[45]\\.0)$")
+    >>> [_has_other_wholes(pattern_automaton(text)) for text in patterns]
+    [False, False, True]
+    """
+    table = np.where(numbers.next_state < 0, numbers.n_states, numbers.next_state)
+    table = np.vstack([table, np.full((1, 256), numbers.n_states)])  # the last state for no transition
+    accepts = np.append(numbers.is_accepting, False)
+    pointed = Dfa.minimal(numbers.next_state, accepts[table[table[:-1, ord(".")], ord("0")]])
+    pointed = both(pointed, pattern_automaton(r"^-?\d+$"))
+    return both(pointed, numbers) != pointed
+
+
+@Kept
+def _n_strings(shape: Strings, n: int) -> int:
+    """The number of strings if it is below `n`; else some number of `n` or more."""
+    dfa, least, most = shape
+    if dfa is None:
+        if most is None or 20 * least > n.bit_length():  # there are more than 2 ** 20 characters
+            return n
+        found, length = 0, least
+        while found < n and length <= most:
+            found += _CHARACTERS**length
+            length += 1
+        return found
+    is_inside = characters(dfa)[0].tolist()
+    rows = dfa.next_state.tolist()
+    ways: dict[int, int] = {0: 1}
+    found = length = steps = 0
+    while ways and (most is None or length <= most):
+        if length >= least:
+            found += sum([count for state, count in ways.items() if dfa.is_accepting[state]])
+        if found >= n:
+            return n
+        after: Counter[int] = Counter()
+        todo = list(ways.items())
+        while todo:
+            state, count = todo.pop()
+            steps += 1
+            if steps > MOST_STEPS:
+                return n
+            for target, width in Counter(rows[state]).items():
+                if target >= 0:
+                    if is_inside[target]:
+                        todo.append((target, min(count * width, n)))
+                    else:
+                        after[target] += count * width
+        ways = {state: min(count, n) for state, count in after.items()}
+        length += 1
+    return found
