@@ -84,6 +84,9 @@ class Composition:
     them.
     """
 
+    kind = "composition"
+    """Which kind of constraint it is, as reports and files name it."""
+
     name: str
     host: Grammar | JsonSchema
     parts: tuple[Part, ...]

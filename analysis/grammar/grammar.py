@@ -191,6 +191,9 @@ class Grammar:
     or the layout's newline.
     """
 
+    kind = "grammar"
+    """Which kind of constraint it is, as reports and files name it."""
+
     name: str
     terminals: tuple[Terminal, ...]
     nonterminals: tuple[str, ...]

@@ -19,20 +19,16 @@ The caller must drop ignored terminals.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.arguments import clip
-from maskwright.analysis.errors import LimitError, MaskwrightError
-from maskwright.analysis.grammar.normalise import normalise
+from maskwright.analysis.errors import LimitError
+from maskwright.analysis.grammar.normalise import Rules, need_rules, normalise
 from maskwright.analysis.legality.deciders import ALWAYS, ANYWHERE, NEVER, Deciders, Prover, Query
 from maskwright.analysis.legality.follow import pair_verdicts
 from maskwright.analysis.legality.verdict import START
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar
-
-Rules = Literal["lark", "normalised"]
 
 ENDED_NEWLINE = -3
 """In a sequence: a newline lexeme that has ended.
@@ -45,15 +41,6 @@ MAX_TERMINALS = 2_000
 Symbols = tuple[int, ...]
 Case = tuple[int, Symbols]
 """A left terminal (or START, ANYWHERE) and a sequence of terminals and ENDED_NEWLINE."""
-
-
-def need_rules(value: object) -> None:
-    """Refuse a value that is none of `Rules`.
-
-    Raises: MaskwrightError if it is neither "normalised" nor "lark".
-    """
-    if not isinstance(value, str) or value not in get_args(Rules):
-        raise MaskwrightError(f"rules is {clip(value)}; expected 'normalised' or 'lark'")
 
 
 class Judge:

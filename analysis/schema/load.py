@@ -55,6 +55,9 @@ class JsonSchema:
     options : how it was read.
     """
 
+    kind = "schema"
+    """Which kind of constraint it is, as reports and files name it."""
+
     name: str
     schema: Any
     texts: Texts

@@ -22,6 +22,9 @@ class Regex:
     automaton : the bytes of the texts.
     """
 
+    kind = "pattern"
+    """Which kind of constraint it is, as reports and files name it."""
+
     name: str
     automaton: Dfa
 

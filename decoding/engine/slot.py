@@ -114,6 +114,10 @@ class SlotText(TextState):
         self.texts.put_in(self.slot, other.texts.take_out(other.slot))
         return self
 
+    @property
+    def lexer_state(self) -> int:
+        return int(self.memory[constants.LEXER])
+
     def copy(self) -> TextState:
         """As `TextState.copy`, in memory of its own."""
         if self.texts.size == 1:

@@ -145,6 +145,15 @@ class TextState(ABC):
         """The `Explanation` of a token, 0 or more; None if `why` says all."""
         return None
 
+    def explain_bytes(self, data: bytes) -> Any:
+        """The `Explanation` of bytes that come next; None if the words of a refusal say all."""
+        return None
+
+    @property
+    def lexer_state(self) -> int:
+        """The state of the lexer of a grammar's table; -1 for a text without lexemes."""
+        return -1
+
     def short_ending(self) -> Any:
         """An `Ending` that is found soon, though perhaps not a shortest one."""
         raise LimitError(f"{self.under}: endings are not searched for")

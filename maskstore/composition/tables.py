@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from maskwright.analysis.composition.compose import Composition
 from maskwright.analysis.kept import cached_property
-from maskwright.analysis.schema.shapes import Arrays, Numbers, Objects, Spellings, Texts
 from maskwright.maskstore.composition.json_strings import JsonStringTokens
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.masks import n_words, words_of
@@ -24,6 +23,18 @@ class InnerStore(Protocol):
     @property
     def vocabulary(self) -> Vocabulary:
         """The tokens."""
+
+    @property
+    def engine(self) -> str:
+        """What reads texts under its masks."""
+
+    @property
+    def last_bytes(self) -> frozenset[int] | None:
+        """Bytes of which a whole text has one last, but for white space; None if not known."""
+
+    @property
+    def whole(self) -> Words | None:
+        """The tokens that a part takes whole: (n_words,) uint32; None if there are no parts."""
 
     def matcher(self, max_rollback: int = ...) -> Any:
         """The state of one text, at its start."""
@@ -71,27 +82,6 @@ class TokenRunPart:
     most: int
 
 
-def last_bytes(texts: Texts) -> frozenset[int]:
-    """The bytes of which a whole JSON text has one last, but for white space.
-
-    Example: of a schema of objects this is the byte of ``}``.
-    """
-    found: set[int] = set()
-    for shape in texts.graph.nodes[texts.graph.root]:
-        match shape:
-            case Objects():
-                found.update(b"}")
-            case Arrays():
-                found.update(b"]")
-            case Numbers():
-                found.update(b"0123456789")
-            case Spellings(spelled):
-                found.update(text[-1] for text in spelled)
-            case _:
-                found.update(b'"')
-    return frozenset(found)
-
-
 AnyPart: TypeAlias = TextPart | JsonStringPart | TokenPart | TokenRunPart
 
 
@@ -133,7 +123,7 @@ class ComposedTables:
         for part in self.parts:
             if isinstance(part, TokenPart | TokenRunPart):
                 words |= part.words
-            elif isinstance(part, TextPart) and isinstance(part.store, ComposedTables):
+            elif isinstance(part, TextPart) and part.store.whole is not None:
                 words |= part.store.whole
         return words
 

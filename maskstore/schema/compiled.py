@@ -32,6 +32,8 @@ class SchemaTables:
         values that a schema names.
     """
 
+    file_kind = "schema"
+    """What its file says that it is of (`maskstore.file`)."""
     engine = "schema"
     """What reads texts under these masks (`decoding.engines`)."""
 
@@ -58,6 +60,11 @@ class SchemaTables:
         Then the plain interpreter reads beside it (`decoding.schema.compared`).
         """
         return isinstance(self.texts, Texts) and self.texts.graph.compares_items
+
+    @property
+    def last_bytes(self) -> frozenset[int] | None:
+        """Bytes of which a whole text has one last, but for white space; None for a pattern."""
+        return self.texts.last_bytes if isinstance(self.texts, Texts) else None
 
     @property
     def n_words(self) -> int:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from maskwright.stores.composed_store import ComposedStore
     from maskwright.stores.schema_store import SchemaStore
     from maskwright.stores.sources import Constraint
-    from maskwright.stores.store import AnyStore, Store
+    from maskwright.stores.store import Store
 
 _NFA = "lexing nfa has no masks at run time; load the grammar with lexing contextual or longest"
 
@@ -349,12 +349,10 @@ def _is_other(store: Store | SchemaStore | ComposedStore | None, model: Language
     return store is None or store.vocabulary.digest != model.vocabulary.digest
 
 
-def _decodes(source: str, store: AnyStore | ComposedStore) -> Store | SchemaStore | ComposedStore:
-    from maskwright.stores.store import EntryStore
-
-    if isinstance(store, EntryStore):
+def _decodes(source: str, store: Any) -> Store | SchemaStore | ComposedStore:
+    if not store.engine:
         raise MaskwrightError(f"{source}: {_NFA}")
-    return store
+    return store  # type: ignore[no-any-return]
 
 
 def _stream(prompt: str, generation: Generation) -> Completion:

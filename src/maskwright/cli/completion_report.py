@@ -28,7 +28,6 @@ def facts_of(
     prompt: str, found: Completion, reference: str | None, store: Store | SchemaStore | ComposedStore
 ) -> dict[str, Any]:
     """What is said of a completion, JSON-ready."""
-    from maskwright.stores.schema_store import SchemaStore
 
     whole = prompt + found.data.decode(errors="replace")
     return {
@@ -52,12 +51,12 @@ def facts_of(
             for one in found.interventions
         ],
         "verdict": _judged_by_schema(whole, store)
-        if reference is None and isinstance(store, SchemaStore)
+        if reference is None and store.engine == "schema"
         else judged(whole, reference, store.name),
     }
 
 
-def _judged_by_schema(text: str, store: SchemaStore) -> dict[str, str] | None:
+def _judged_by_schema(text: str, store: Any) -> dict[str, str] | None:
     from maskwright.validation.instances import judge_text
 
     said = judge_text(store.constraint, text)

@@ -124,7 +124,6 @@ def validate(
     """
     with clean_errors():
         from maskwright.analysis.loading.names import find_source
-        from maskwright.stores.schema_store import SchemaStore
         from maskwright.validation.corpus import check_paths, suffixes_of
         from maskwright.validation.references import make_reference
         from maskwright.validation.run import validate as run
@@ -136,7 +135,7 @@ def validate(
         in_lark = is_constraint(store, options) and syntax_of(store, options) == "lark" and not composed
         loaded = None if in_lark else load_any_store(store, tokenizer, options)
         if check is None:
-            check = "sample" if isinstance(loaded, SchemaStore) and not paths else "replay"
+            check = "sample" if getattr(loaded, "engine", "") == "schema" and not paths else "replay"
         if model is not None and check != "sample":
             raise MaskwrightError(f"a model draws samples (--check sample); --check {check} has no use for one")
         if not paths and check != "sample":
@@ -150,7 +149,7 @@ def validate(
             loaded = load_or_build_store(store, tokenizer, options)
         else:
             of_schema = (".json", ".jsonl", ".ndjson")
-            own = of_schema if isinstance(loaded, SchemaStore) else () if composed else suffixes_of(loaded.name)
+            own = of_schema if loaded.engine == "schema" else () if composed else suffixes_of(loaded.name)
             check_not_texts(outputs, texts, suffixes or own)
         next_token = None if model is None else _next_token(loaded, model, seed)
         try:

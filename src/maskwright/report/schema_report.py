@@ -82,7 +82,7 @@ def analyze_schema(constraint: JsonSchema | Regex, vocabulary: Vocabulary | None
     Raises: as `tables_of`.
     """
     facts: dict[str, Any] = {
-        "kind": "schema" if isinstance(constraint, JsonSchema) else "pattern",
+        "kind": constraint.kind,
         "name": constraint.name,
     }
     if isinstance(constraint, JsonSchema):

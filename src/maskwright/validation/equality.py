@@ -29,7 +29,8 @@ from maskwright.maskstore.table.write import engine_table
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.masks import tokens_of
 from maskwright.stores.build import compile_entry_store
-from maskwright.stores.store import EntryStore, Store
+from maskwright.stores.entry_store import EntryStore
+from maskwright.stores.store import Store
 from maskwright.validation.replay import (
     ENDED_EARLY,
     NOT_COMPLETE,
@@ -58,7 +59,7 @@ def original_store(store: Store | EntryStore, progress: Progress | None = None) 
     Raises: MaskwrightError for a store of entries that is not streamlined itself. Cost: as building
         the store.
     """
-    if isinstance(store, EntryStore):
+    if not store.engine:
         if set(store.counts) == {"original"}:
             raise MaskwrightError(
                 "the store is not streamlined: there is nothing to compare it with; export it without --original"
@@ -84,7 +85,7 @@ class Equality:
         encoder = tools.encoder
         assert encoder is not None
         pair: _Engines | _Decoders
-        pair = (_Decoders if isinstance(tools.store, EntryStore) else _Engines)(tools.store, tools.original)
+        pair = (_Engines if tools.store.engine else _Decoders)(tools.store, tools.original)
         vocabulary = tools.store.vocabulary
 
         def run(text: str) -> Outcome:

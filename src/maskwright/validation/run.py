@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from dataclasses import fields
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -24,8 +24,8 @@ from maskwright.analysis.errors import GrammarError, UnknownNameError
 from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.maskstore.file.fileformat import save_store
 from maskwright.maskstore.vocabulary.encoders import encoder_of
-from maskwright.stores.composed_store import ComposedStore
-from maskwright.stores.store import EntryStore, Store, load_store
+from maskwright.stores.entry_store import EntryStore
+from maskwright.stores.store import Store, load_store
 from maskwright.validation import equality, negative, pairs, replay, sampling
 from maskwright.validation.composed_check import validate_composed
 from maskwright.validation.corpus import Corpus, CorpusError, Text, Unreadable, find_corpus, suffixes_of
@@ -48,6 +48,7 @@ from maskwright.validation.work import (
 from maskwright.version import version
 
 if TYPE_CHECKING:
+    from maskwright.stores.composed_store import ComposedStore
     from maskwright.stores.store import AnyStore
 
 CLASSES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -174,8 +175,8 @@ def validate(
     of_schema = schema_store_in(store)
     if of_schema is not None:
         return validate_schema(of_schema, names, checked)
-    if isinstance(store, ComposedStore):
-        return validate_composed(store, names, checked)
+    if getattr(store, "engine", "") == "composition":
+        return validate_composed(cast("ComposedStore", store), names, checked)
     checked.refuse_jsonl()
     return _Run(store, names, checked).report()
 

@@ -73,14 +73,13 @@ def schema_store_in(source: Any) -> SchemaStore | None:
     Raises: as `load_store`.
     """
     if not isinstance(source, str | bytes | os.PathLike):
-        return source if isinstance(source, SchemaStore) else None
+        return source if getattr(source, "engine", "") == "schema" else None
     path = os.fsdecode(source)
     if "grammar" in store_info(path):
         return None
     from maskwright.stores.store import load_store
 
-    found = load_store(path)
-    return found if isinstance(found, SchemaStore) else None
+    return load_store(path)  # type: ignore[return-value]  # a file without a grammar is of one
 
 
 def validate_schema(store: SchemaStore, paths: list[str], options: Options) -> ValidationReport:
