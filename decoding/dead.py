@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 
-from maskwright.analysis.errors import LimitError
-from maskwright.decoding.endings.ending import short_ending
+from maskwright.analysis.errors import DeadEndError, LimitError
+from maskwright.decoding.engine.ending import plain_ending
 from maskwright.decoding.engine.texts import Texts
 from maskwright.decoding.grammar.text import GrammarText
 from maskwright.maskstore.table.compiled import EngineTable
 
 MOST_BYTES = 1 << 16
 """A store whose texts all have more bytes is let through: to spell one would take seconds."""
+FEW = 16
+"""The texts behind which all bytes are tried before the search for an ending begins."""
 
 
 def refuse_dead(store: EngineTable) -> None:
@@ -27,6 +31,12 @@ def refuse_dead(store: EngineTable) -> None:
     text = GrammarText(Texts(store, 1, 0))
     try:
         text.refuse_fill(text.fill(np.zeros(store.n_words, np.int32)))
+        # PERF: where a text of a byte or two is legal, the search and its tables are not needed
+        with suppress(DeadEndError, LimitError):
+            plain_ending(text, FEW)
+            return
+        from maskwright.decoding.endings.ending import short_ending
+
         short_ending(text, most_bytes=MOST_BYTES)
     except LimitError:
         return

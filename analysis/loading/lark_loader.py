@@ -46,7 +46,7 @@ from maskwright.analysis.grammar.lark_files import (
     suggestion,
 )
 from maskwright.analysis.grammar.normalise import productive_symbols, unproductive_cycle
-from maskwright.analysis.grammar.options import read_options
+from maskwright.analysis.grammar.options import as_tuple, read_options, replacements
 from maskwright.analysis.lexing.lexemes import check_texts
 from maskwright.analysis.lexing.transducer import STATE_LIMIT
 from maskwright.analysis.loading.equal import join_equal
@@ -65,7 +65,6 @@ from maskwright.analysis.loading.stated import (
 )
 from maskwright.analysis.lr.splits import default_conflicts
 from maskwright.analysis.nesting import on_own_stack
-from maskwright.analysis.restrict.restrict import as_tuple, replacements
 
 _LAYOUT_NAMES = (("_NEWLINE", "_INDENT", "_DEDENT"), ("NEWLINE", "INDENT", "DEDENT"), ("_NL", "_INDENT", "_DEDENT"))
 _BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))

@@ -31,7 +31,6 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from maskwright.analysis.errors import DeadEndError, LimitError
@@ -41,6 +40,7 @@ from maskwright.analysis.locks import new_lock
 from maskwright.decoding.endings._ending_kernels import COSTLY
 from maskwright.decoding.endings.ending_search import EndingSearch
 from maskwright.decoding.endings.ending_spelling import Spelling
+from maskwright.decoding.engine.ending import Ending as Ending
 from maskwright.maskstore.table.compiled import EngineTable
 
 if TYPE_CHECKING:
@@ -58,20 +58,6 @@ SECOND_TRY = 10
 
 Some endings are near, but not on a straight way.
 """
-
-
-@dataclass(frozen=True)
-class Ending:
-    """An ending of a text.
-
-    data : the bytes that complete the text.
-    tokens : ids that spell them; the end-of-text token is not among them.
-    is_shortest : whether it is proved that the vocabulary spells no shorter ending.
-    """
-
-    data: bytes
-    tokens: tuple[int, ...]
-    is_shortest: bool = True
 
 
 def shortest_ending(text: SlotText) -> Ending:

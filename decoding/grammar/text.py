@@ -20,7 +20,7 @@ from maskwright.decoding.engine.texts import Texts
 if TYPE_CHECKING:
     # PERF: what few decoders ask for is imported when they do, since all others would wait for it
     # at their first import
-    from maskwright.decoding.endings.ending import Ending
+    from maskwright.decoding.engine.ending import Ending
     from maskwright.decoding.explain import Explanation
     from maskwright.decoding.names.held import Held
 

@@ -12,9 +12,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from maskwright.analysis.errors import DeadEndError, LimitError
-from maskwright.decoding.endings.ending import Ending
 from maskwright.decoding.endings.ending import short_ending as without_names
 from maskwright.decoding.endings.ending_spelling import Spelling, spelling_of
+from maskwright.decoding.engine.ending import Ending
 
 if TYPE_CHECKING:
     from maskwright.decoding.names.held import Held

@@ -23,7 +23,7 @@ from maskwright.maskstore.schema.compiled import SchemaTables
 
 if TYPE_CHECKING:
     # PERF: what few decoders ask for is imported when they do
-    from maskwright.decoding.endings.ending import Ending
+    from maskwright.decoding.engine.ending import Ending
     from maskwright.decoding.explain.explanation import Explanation
 
 Array = npt.NDArray[np.int32]
@@ -275,8 +275,8 @@ class SchemaText(TextState):
 
     def _ending(self, may_be_longer: bool) -> Ending:
         """A shortest ending. may_be_longer : whether a short one will do."""
-        from maskwright.decoding.endings.ending import Ending
         from maskwright.decoding.endings.schema_ending import ending_after
+        from maskwright.decoding.engine.ending import Ending
 
         if self.is_finished() or self.can_end():
             return Ending(b"", ())

@@ -18,8 +18,8 @@ from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitErr
 from maskwright.analysis.schema.shapes import Arrays, Numbers, Objects, SchemaGraph, Spellings, Strings, Texts
 from maskwright.analysis.schema.spacing import ANY, everywhere, spacing_of
 from maskwright.decoding.endings import json_ending
-from maskwright.decoding.endings.ending import Ending
 from maskwright.decoding.endings.json_ending import JsonEndings
+from maskwright.decoding.engine.ending import Ending
 from maskwright.maskstore.vocabulary.vocabulary import Vocabulary
 
 SMALL = small_texts(10, (b"a", b"b"), b"01", (b"null", b"true"))
