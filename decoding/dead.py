@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +12,9 @@ from maskwright.decoding.engine.ending import plain_ending
 from maskwright.decoding.engine.texts import Texts
 from maskwright.decoding.grammar.text import GrammarText
 from maskwright.maskstore.table.compiled import EngineTable
+
+if TYPE_CHECKING:
+    from maskwright.maskstore.entries.entry_table import EntryTable
 
 MOST_BYTES = 1 << 16
 """A store whose texts all have more bytes is let through: to spell one would take seconds."""
@@ -40,3 +44,11 @@ def refuse_dead(store: EngineTable) -> None:
         short_ending(text, most_bytes=MOST_BYTES)
     except LimitError:
         return
+
+
+def refuse_dead_entries(store: EntryTable) -> None:
+    """The same for a store of lexing "nfa", of which only the first mask is looked at."""
+    from maskwright.decoding.reference.decoder import ReferenceDecoder
+
+    if not ReferenceDecoder(store).mask().any():
+        raise DeadEndError("no token can come first")

@@ -15,7 +15,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, TypeVar, cast, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, cast, get_args
 
 from maskwright.analysis.arguments import as_integer, as_pairs, clip
 from maskwright.analysis.errors import GrammarError
@@ -191,7 +191,7 @@ class Grammar:
     or the layout's newline.
     """
 
-    kind = "grammar"
+    kind: ClassVar[Literal["grammar"]] = "grammar"
     """Which kind of constraint it is, as reports and files name it."""
 
     name: str

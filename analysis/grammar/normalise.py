@@ -10,28 +10,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from typing import Literal, get_args
+from typing import Literal
 
-from maskwright.analysis.arguments import clip
-from maskwright.analysis.errors import GrammarError, MaskwrightError
+from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar.grammar import Grammar, Rule
 from maskwright.analysis.graphs import reachable
 
-Rules = Literal["lark", "normalised"]
+Rules = Literal["normalised", "lark"]
 """On which rules verdicts are made: as Lark expands them, or normalised here."""
 
 Body = tuple[int, ...]
 
 _MAX_ROUNDS = 8
-
-
-def need_rules(value: object) -> None:
-    """Refuse a value that is none of `Rules`.
-
-    Raises: MaskwrightError if it is neither "normalised" nor "lark".
-    """
-    if not isinstance(value, str) or value not in get_args(Rules):
-        raise MaskwrightError(f"rules is {clip(value)}; expected 'normalised' or 'lark'")
 
 
 def deriving(grammar: Grammar, given: Iterable[int]) -> frozenset[int]:

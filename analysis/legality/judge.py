@@ -19,12 +19,14 @@ The caller must drop ignored terminals.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.arguments import need_choice
 from maskwright.analysis.errors import LimitError
-from maskwright.analysis.grammar.normalise import Rules, need_rules, normalise
+from maskwright.analysis.grammar.normalise import Rules, normalise
 from maskwright.analysis.legality.deciders import ALWAYS, ANYWHERE, NEVER, Deciders, Prover, Query
 from maskwright.analysis.legality.follow import pair_verdicts
 from maskwright.analysis.legality.verdict import START
@@ -59,7 +61,7 @@ class Judge:
     """
 
     def __init__(self, grammar: GrammarSource, rules: Rules = "normalised") -> None:
-        need_rules(rules)
+        need_choice("rules", rules, get_args(Rules))
         grammar = as_grammar(grammar)
         if grammar.n_terminals > MAX_TERMINALS:
             raise LimitError(

@@ -46,7 +46,7 @@ from maskwright.analysis.grammar.lark_files import (
     suggestion,
 )
 from maskwright.analysis.grammar.normalise import productive_symbols, unproductive_cycle
-from maskwright.analysis.grammar.options import as_tuple, read_options, replacements
+from maskwright.analysis.grammar.options import read_options
 from maskwright.analysis.lexing.lexemes import check_texts
 from maskwright.analysis.lexing.transducer import STATE_LIMIT
 from maskwright.analysis.loading.equal import join_equal
@@ -56,15 +56,10 @@ from maskwright.analysis.loading.lark_limits import check_sizes, literals_used
 from maskwright.analysis.loading.names import find_source, meant
 from maskwright.analysis.loading.parts import defined, with_parts
 from maskwright.analysis.loading.soft import soften
-from maskwright.analysis.loading.stated import (
-    check_lengths,
-    check_refused,
-    narrowed,
-    refused_terminals,
-    with_verbatim,
-)
+from maskwright.analysis.loading.stated import check_lengths, check_refused, narrowed, refused_terminals, with_verbatim
 from maskwright.analysis.lr.splits import default_conflicts
 from maskwright.analysis.nesting import on_own_stack
+from maskwright.analysis.restrict.wanted import as_tuple, replacements
 
 _LAYOUT_NAMES = (("_NEWLINE", "_INDENT", "_DEDENT"), ("NEWLINE", "INDENT", "DEDENT"), ("_NL", "_INDENT", "_DEDENT"))
 _BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))

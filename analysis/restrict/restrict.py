@@ -33,9 +33,10 @@ from dataclasses import replace
 from maskwright.analysis.errors import GrammarError, UnknownNameError
 from maskwright.analysis.grammar.grammar import Grammar, Rule
 from maskwright.analysis.grammar.normalise import productive_symbols, reduce
-from maskwright.analysis.grammar.options import Restriction, read_options, read_wanted
+from maskwright.analysis.grammar.options import Restriction, read_options
 from maskwright.analysis.restrict.conventions import Convention, apply_conventions
 from maskwright.analysis.restrict.lengths import PREFIX, bound_lengths
+from maskwright.analysis.restrict.wanted import read_wanted
 from maskwright.analysis.restrict.words import allow_only, assemble, single_terminals
 
 _OPTION_LINES = re.compile(r"^[ \t]*//.*$", re.MULTILINE)

@@ -13,7 +13,7 @@ from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType, UnionType
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 from urllib.parse import quote, urljoin
 
 from maskwright.analysis.arguments import a_type, as_boolean, clip, printable
@@ -55,7 +55,7 @@ class JsonSchema:
     options : how it was read.
     """
 
-    kind = "schema"
+    kind: ClassVar[Literal["schema"]] = "schema"
     """Which kind of constraint it is, as reports and files name it."""
 
     name: str

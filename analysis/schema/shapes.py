@@ -242,24 +242,3 @@ class Texts(NamedTuple):
     graph: SchemaGraph
     spacing: Spacing = ANY
     escapes: Escapes = "any"
-
-    @property
-    def last_bytes(self) -> frozenset[int]:
-        """The bytes of which a whole text has one last, but for white space.
-
-        Example: of a schema of objects this is the byte of ``}``.
-        """
-        found: set[int] = set()
-        for shape in self.graph.nodes[self.graph.root]:
-            match shape:
-                case Objects():
-                    found.update(b"}")
-                case Arrays():
-                    found.update(b"]")
-                case Numbers():
-                    found.update(b"0123456789")
-                case Spellings(spelled):
-                    found.update(text[-1] for text in spelled)
-                case _:
-                    found.update(b'"')
-        return frozenset(found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from maskwright.analysis.arguments import a_type, clip, printable
 from maskwright.analysis.errors import EmptyLanguageError, GrammarError
@@ -22,7 +22,7 @@ class Regex:
     automaton : the bytes of the texts.
     """
 
-    kind = "pattern"
+    kind: ClassVar[Literal["pattern"]] = "pattern"
     """Which kind of constraint it is, as reports and files name it."""
 
     name: str

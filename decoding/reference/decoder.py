@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.arguments import as_integer, clip, refuse_argument
-from maskwright.analysis.errors import DeadEndError, GrammarError, IllegalTokenError, LimitError, StoreError
+from maskwright.analysis.errors import GrammarError, IllegalTokenError, LimitError, StoreError
 from maskwright.analysis.grammar.columns import FIRST_COLUMN, Column
 from maskwright.analysis.legality.verdict import START
 from maskwright.analysis.lr.tables import build_lr_tables
@@ -257,9 +257,3 @@ def check_same_masks(first: ReferenceDecoder, second: ReferenceDecoder, tokens: 
         first.advance(token)
         second.advance(token)
     return len(tokens)
-
-
-def refuse_dead_entries(store: EntryTable) -> None:
-    """Refuse a store whose first mask is empty. Raises: DeadEndError."""
-    if not ReferenceDecoder(store).mask().any():
-        raise DeadEndError("no token can come first")

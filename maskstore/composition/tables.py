@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.composition.compose import Composition
 from maskwright.analysis.kept import cached_property
+from maskwright.analysis.schema.shapes import Arrays, Numbers, Objects, Spellings, Texts
 from maskwright.maskstore.composition.json_strings import JsonStringTokens
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.masks import n_words, words_of
@@ -27,10 +28,6 @@ class InnerStore(Protocol):
     @property
     def engine(self) -> str:
         """What reads texts under its masks."""
-
-    @property
-    def last_bytes(self) -> frozenset[int] | None:
-        """Bytes of which a whole text has one last, but for white space; None if not known."""
 
     @property
     def whole(self) -> Words | None:
@@ -80,6 +77,27 @@ class TokenRunPart:
     name: str
     words: Words
     most: int
+
+
+def last_bytes(texts: Texts) -> frozenset[int]:
+    """The bytes of which a whole JSON text has one last, but for white space.
+
+    Example: of a schema of objects this is the byte of ``}``.
+    """
+    found: set[int] = set()
+    for shape in texts.graph.nodes[texts.graph.root]:
+        match shape:
+            case Objects():
+                found.update(b"}")
+            case Arrays():
+                found.update(b"]")
+            case Numbers():
+                found.update(b"0123456789")
+            case Spellings(spelled):
+                found.update(text[-1] for text in spelled)
+            case _:
+                found.update(b'"')
+    return frozenset(found)
 
 
 AnyPart: TypeAlias = TextPart | JsonStringPart | TokenPart | TokenRunPart

@@ -49,10 +49,7 @@ def read(file: Content) -> EngineTable:
 
 
 def info(where: str, header: Header, table: Array | None) -> dict[str, Any]:
-    """What a file says about its automaton, ready for JSON.
-
-    Raises: StoreError if there is no table, since the file was replaced.
-    """
+    """What a file says about its automaton, ready for JSON. Raises: StoreError without a table."""
     if table is None:
         raise StoreError(f"{where} was replaced while it was read; ask again when its writers have finished")
     parts = part_bytes(where, table)

@@ -19,7 +19,7 @@ Equal stores give equal bytes. This is format version 3. Words in capitals as in
   after it in all resting states together. They and `counts` are statistics: a decoder MUST NOT
   depend on them.
 - A file MUST NOT hold times, paths or anything else about the machine that wrote it.
-- The tensors MUST be those of `fileheader.TENSORS` or `AUTOMATON_TENSORS`, with lengths that agree.
+- The tensors MUST be those that `fileheader.tensors_of` has for the kind, with lengths that agree.
   Integers MAY be narrower on disk than in memory, in any dtype that widens without loss; a writer
   SHOULD take the narrowest. Truth values are U8, 0 or 1. `table` MUST be I32, because it is mapped
   into memory without conversion.
@@ -223,16 +223,6 @@ def read_store(
         grammar = with_printable_names(header.own_grammar)
     content = Content(where, header, arrays, table, own, own if vocabulary is None else vocabulary, grammar)
     return KINDS[header.facts["kind"]]().read(content), origin
-
-
-def as_table(source: AnyTable | str | os.PathLike[str]) -> AnyTable:
-    """What a store holds: the source itself, or what `read_store` finds in a file.
-
-    Raises: as `read_store`.
-    """
-    if not isinstance(source, str | bytes | os.PathLike):
-        return source
-    return read_store(source)[0]
 
 
 def store_info(path: str | os.PathLike[str]) -> dict[str, Any]:

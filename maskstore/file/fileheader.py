@@ -111,21 +111,15 @@ TABLE = "table"
 It is mapped, not read, so its values are as wide on disk as in memory.
 """
 
-#: The tensors of a store of kind "automaton".
-AUTOMATON_TENSORS: TensorShapes = {TABLE: (np.int32, ("integers",)), **_VOCABULARY}
-
-#: The tensors of a store of kind "pattern".
-PATTERN_TENSORS: TensorShapes = {
-    "automaton.is_accepting": (np.bool_, ("states",)),
-    "automaton.next_state": (np.int32, ("states", "256")),
-    **_VOCABULARY,
-}
-
 _TENSORS: Mapping[str, TensorShapes] = {
     ENTRIES: TENSORS,
-    AUTOMATON: AUTOMATON_TENSORS,
+    AUTOMATON: {TABLE: (np.int32, ("integers",)), **_VOCABULARY},
     SCHEMA: _VOCABULARY,
-    PATTERN: PATTERN_TENSORS,
+    PATTERN: {
+        "automaton.is_accepting": (np.bool_, ("states",)),
+        "automaton.next_state": (np.int32, ("states", "256")),
+        **_VOCABULARY,
+    },
 }
 
 _DTYPES = {f"{kind.upper()}{8 * size}": np.dtype(f"<{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)}

@@ -62,11 +62,6 @@ class SchemaTables:
         return isinstance(self.texts, Texts) and self.texts.graph.compares_items
 
     @property
-    def last_bytes(self) -> frozenset[int] | None:
-        """Bytes of which a whole text has one last, but for white space; None for a pattern."""
-        return self.texts.last_bytes if isinstance(self.texts, Texts) else None
-
-    @property
     def n_words(self) -> int:
         """The number of 32-bit words of a mask: ceil(V / 32)."""
         return n_words(self.vocabulary.size)

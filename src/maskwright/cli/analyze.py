@@ -144,7 +144,7 @@ def analyze(
             raise MaskwrightError("--tree shows tokens: add --tokenizer, and leave out --then, --html and --exact")
         loaded = load_any(grammar, options)
         vocabulary = None if tokenizer is None else load_vocabulary(tokenizer)
-        if not isinstance(loaded, Grammar):
+        if loaded.kind != "grammar":
             if any(x is not None for x in (then, drawing, html, check_certificates, tree)) or exact:
                 raise MaskwrightError(
                     f"{grammar} is no grammar: --check-certificates, --then, --drawing, --tree, --html and --exact are for one; "

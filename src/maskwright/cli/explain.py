@@ -10,7 +10,6 @@ from rich.console import Console
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.files import MAX_TEXT, read_file_bytes, read_stream
-from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.cli.common import (
     GrammarOrStoreArgument,
     JsonOption,
@@ -107,7 +106,7 @@ def _without_store(constraint: Any, data: bytes, wanted: bytes | None) -> Explan
     from maskwright.decoding.explain import explain_text, explain_token
     from maskwright.decoding.explain.schema_explain import explain_schema_text, explain_schema_token
 
-    if isinstance(constraint, Grammar):
+    if constraint.kind == "grammar":
         return explain_text(constraint, data) if wanted is None else explain_token(constraint, data, wanted)
     texts = getattr(constraint, "texts", None) or constraint.automaton
     if wanted is None:

@@ -73,7 +73,7 @@ def lint(
             except EmptyLanguageError as error:
                 # lint reports this as a finding; no check with a tokenizer applies then
                 loaded, vocabulary = cast("Grammar", error.grammar), None
-            if not isinstance(loaded, Grammar):
+            if loaded.kind != "grammar":
                 raise MaskwrightError(f"{grammar} is a pattern or a choice, in which there is nothing to lint")
             is_file = grammar.endswith((".lark", ".gbnf", ".ebnf"))
             report = lint_grammar(loaded, vocabulary, file=grammar if is_file else loaded.name, allow=allow or ())

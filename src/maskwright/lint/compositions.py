@@ -15,12 +15,10 @@ from typing import Any
 from maskwright.analysis.arguments import as_strings
 from maskwright.analysis.composition.compose import Composition, InJsonString, Part, read_used_parts
 from maskwright.analysis.errors import UnknownNameError
-from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.analysis.loading.names import DIRECTIVE, grammar_text
 from maskwright.analysis.marks import MARK, mark
 from maskwright.analysis.nesting import on_own_stack
-from maskwright.analysis.schema.load import JsonSchema
 from maskwright.lint.finding import CODES, Finding, Report
 from maskwright.lint.run import lint_grammar
 from maskwright.lint.schemas import lint_schema
@@ -58,7 +56,7 @@ def lint_composition(
         return _report(source, given, file or source.name, wanted, {}, [])
     found, unused = read_used_parts(source)
     findings = [] if "unused-part" in wanted else [_unused(file or found.name, *one) for one in unused]
-    if isinstance(found, Grammar):
+    if found.kind == "grammar":
         report = lint_grammar(found, given, file=file, allow=wanted)
         return replace(report, findings=(*findings, *report.findings))
     text = grammar_text(source)
@@ -80,7 +78,7 @@ def _report(
     before : findings that are known already.
     """
     host, names = composition.host, [part.name for part in composition.parts]
-    if isinstance(host, Grammar):
+    if host.kind == "grammar":
         at = [
             replace(one, line=places.get(one.name, 0), column=1 if one.name in places else 0)
             if one.name in names
@@ -118,13 +116,16 @@ def _of_part(part: Part, vocabulary: Vocabulary | None, allow: frozenset[str]) -
     inner: Any = part.inner.inner if isinstance(part.inner, InJsonString) else part.inner
     # inside a string, any token may spell a character by an escape: its own bytes need no token
     given = None if isinstance(part.inner, InJsonString) else vocabulary
-    if isinstance(inner, Composition):
-        return _report(inner, given, inner.name, allow, {}, [])
-    if isinstance(inner, Grammar):
-        return lint_grammar(inner, given, allow=allow)
-    if isinstance(inner, JsonSchema):
-        return lint_schema(inner, given, allow=allow)
-    return None
+    lint = _LINTS.get(getattr(inner, "kind", ""))
+    return None if lint is None else lint(inner, given, allow=allow)
+
+
+_LINTS: dict[str, Callable[..., Report]] = {
+    "composition": lambda inner, given, allow: _report(inner, given, inner.name, allow, {}, []),
+    "grammar": lint_grammar,
+    "schema": lint_schema,
+}
+"""By the kind of what is inside, what finds what is wrong with it."""
 
 
 def _unused(file: str, name: str, line: int) -> Finding:

@@ -17,9 +17,7 @@ import numpy.typing as npt
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.deadline import OutOfTimeError, time_limit
 from maskwright.analysis.errors import EmptyLanguageError, MaskwrightError, SchemaError
-from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.schema.load import JsonSchema, parse_schema
-from maskwright.analysis.schema.text_patterns import Regex
+from maskwright.analysis.schema.load import parse_schema
 from maskwright.decoding.engines import explain_after
 from maskwright.decoding.explain.explanation import position_of
 from maskwright.lint import lint_grammar, lint_schema
@@ -229,9 +227,9 @@ class Answers:
             if error.grammar is None:
                 raise
             found = error.grammar
-        if isinstance(found, Grammar):
+        if found.kind == "grammar":
             return _findings(lint_grammar(found, self.vocabulary, file="grammar"))
-        what = asked.syntax if isinstance(found, JsonSchema | Regex) else "texts of several languages"
+        what = asked.syntax if found.kind in ("schema", "pattern") else "texts of several languages"
         return {"findings": [], "skipped": [f"lint does not look at this: {what}"]}
 
     def complete(self, question: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from typing import Any
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.schema.text_patterns import Regex
 from maskwright.maskstore.index import build_index
-from maskwright.maskstore.index.chains import forced_token
 from maskwright.maskstore.vocabulary import Vocabulary
 
 MOST_CHAINS = 100
@@ -31,7 +30,7 @@ def index_facts(regex: Regex, vocabulary: Vocabulary) -> dict[str, Any]:
         index = build_index(regex, vocabulary, most_pairs=MOST_PAIRS)
     except LimitError as error:
         return {"too_large": str(error)}
-    forced = [found for state in index.states if (found := forced_token(index, int(state))) is not None]
+    forced = [found for state in index.states if (found := index.forced_token(int(state))) is not None]
     chains = index.chains
     return {
         "states": index.n_states,

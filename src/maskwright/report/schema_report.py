@@ -85,7 +85,7 @@ def analyze_schema(constraint: JsonSchema | Regex, vocabulary: Vocabulary | None
         "kind": constraint.kind,
         "name": constraint.name,
     }
-    if isinstance(constraint, JsonSchema):
+    if constraint.kind == "schema":
         facts |= schema_facts(constraint)
     else:
         facts |= {"automata": _sizes([constraint.automaton.n_states])}

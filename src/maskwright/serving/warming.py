@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from maskwright.analysis.errors import MaskwrightError
-from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.stores.build import build_store
 from maskwright.stores.cache import cache_folder, cached_store, let_all_read, missing_folders, warm_cache
@@ -49,7 +48,7 @@ def warm_constraint(
     Raises: as `warm_cache`.
     """
     begin = time.process_time()
-    if isinstance(constraint, Grammar):
+    if constraint.kind == "grammar":
         paths: tuple[Path, ...] = (warm_cache(constraint, vocabulary, progress=progress, readable=readable),)
         return Warmed(paths, time.process_time() - begin)
     before, missing = _stores(), missing_folders()

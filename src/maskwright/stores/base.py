@@ -53,11 +53,6 @@ class BaseStore:
         return Batch(self, size, max_rollback, n_threads)
 
     @property
-    def last_bytes(self) -> frozenset[int] | None:
-        """Bytes of which a whole text has one last, but for white space; None if not known."""
-        return None
-
-    @property
     def whole(self) -> npt.NDArray[np.uint32] | None:
         """The tokens that parts take whole: (n_words,) uint32; None if there are no parts."""
         return None

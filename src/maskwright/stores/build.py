@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, get_args, overload
 
-from maskwright.analysis.arguments import as_boolean, as_integer, need_progress, refuse_argument
+from maskwright.analysis.arguments import as_boolean, as_integer, need_choice, need_progress, refuse_argument
 from maskwright.analysis.errors import DeadEndError, GrammarError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.grammar.normalise import Rules, need_rules
+from maskwright.analysis.grammar.normalise import Rules
 from maskwright.analysis.loading.sources import GrammarSource
 from maskwright.analysis.nesting import on_own_stack
-from maskwright.decoding.dead import refuse_dead
+from maskwright.decoding.dead import refuse_dead, refuse_dead_entries
 from maskwright.maskstore.table.build import build_engine_table, prepare_engine_table
 from maskwright.maskstore.table.compiled import Progress
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
@@ -34,45 +34,32 @@ MOST_SAID = 3
 """The most findings of lint that the refusal of a grammar shows."""
 
 
+class BuildOptions(TypedDict, total=False):
+    """The options of `build_store`."""
+
+    streamlined: bool
+    rules: Rules
+    context: int
+    progress: Progress | None
+    allow_dead: bool
+    lazy: bool
+
+
 @overload
 def build_store(
-    grammar: GrammarSource,
-    vocabulary: VocabularySource,
-    *,
-    streamlined: bool = True,
-    rules: Rules = "normalised",
-    context: int = 1,
-    progress: Progress | None = None,
-    allow_dead: bool = False,
-    lazy: bool = False,
+    grammar: GrammarSource, vocabulary: VocabularySource, **options: Unpack[BuildOptions]
 ) -> Store | EntryStore: ...
 
 
 @overload
 def build_store(
-    grammar: SchemaSource,
-    vocabulary: VocabularySource,
-    *,
-    streamlined: bool = True,
-    rules: Rules = "normalised",
-    context: int = 1,
-    progress: Progress | None = None,
-    allow_dead: bool = False,
-    lazy: bool = False,
+    grammar: SchemaSource, vocabulary: VocabularySource, **options: Unpack[BuildOptions]
 ) -> SchemaStore: ...
 
 
 @overload
 def build_store(
-    grammar: Composition,
-    vocabulary: VocabularySource,
-    *,
-    streamlined: bool = True,
-    rules: Rules = "normalised",
-    context: int = 1,
-    progress: Progress | None = None,
-    allow_dead: bool = False,
-    lazy: bool = False,
+    grammar: Composition, vocabulary: VocabularySource, **options: Unpack[BuildOptions]
 ) -> ComposedStore: ...
 
 
@@ -119,7 +106,7 @@ def build_store(
     """
     streamlined, allow_dead = as_boolean("streamlined", streamlined), as_boolean("allow_dead", allow_dead)
     lazy = as_boolean("lazy", lazy)
-    need_rules(rules)
+    need_choice("rules", rules, get_args(Rules))
     if as_integer("context", context, expected=_CONTEXTS) not in (1, 2)[: 1 + streamlined]:
         refuse_argument("context", context, _CONTEXTS)
     need_progress(progress)
@@ -163,8 +150,6 @@ def build_and_keep(
             grammar, vocabulary, streamlined=streamlined, rules=rules, context=context, progress=progress
         )
         if not allow_dead:
-            from maskwright.decoding.reference.decoder import refuse_dead_entries
-
             _refuse_dead(entries, refuse_dead_entries)
         if keep is not None:
             keep(entries)

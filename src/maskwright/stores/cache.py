@@ -20,15 +20,15 @@ import unicodedata
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack, get_args, overload
 
 import platformdirs
 
-from maskwright.analysis.arguments import as_boolean, need_progress
+from maskwright.analysis.arguments import as_boolean, need_choice, need_progress
 from maskwright.analysis.errors import StoreError
 from maskwright.analysis.files import refuse_output
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.grammar.normalise import Rules, need_rules
+from maskwright.analysis.grammar.normalise import Rules
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar
 from maskwright.analysis.nesting import on_own_stack
 from maskwright.maskstore import damaged
@@ -109,39 +109,30 @@ def _is_homeless(folder: Path) -> bool:
     return str(folder).startswith("~")
 
 
+class CacheOptions(TypedDict, total=False):
+    """The options of `cached_store`."""
+
+    rules: Rules
+    progress: Progress | None
+    refresh: bool
+    lazy: bool
+
+
 @overload
 def cached_store(
-    grammar: GrammarSource,
-    vocabulary: VocabularySource,
-    *,
-    rules: Rules = "normalised",
-    progress: Progress | None = None,
-    refresh: bool = False,
-    lazy: bool = False,
+    grammar: GrammarSource, vocabulary: VocabularySource, **options: Unpack[CacheOptions]
 ) -> EntryStore | Store: ...
 
 
 @overload
 def cached_store(
-    grammar: SchemaSource,
-    vocabulary: VocabularySource,
-    *,
-    rules: Rules = "normalised",
-    progress: Progress | None = None,
-    refresh: bool = False,
-    lazy: bool = False,
+    grammar: SchemaSource, vocabulary: VocabularySource, **options: Unpack[CacheOptions]
 ) -> SchemaStore: ...
 
 
 @overload
 def cached_store(
-    grammar: Composition,
-    vocabulary: VocabularySource,
-    *,
-    rules: Rules = "normalised",
-    progress: Progress | None = None,
-    refresh: bool = False,
-    lazy: bool = False,
+    grammar: Composition, vocabulary: VocabularySource, **options: Unpack[CacheOptions]
 ) -> ComposedStore: ...
 
 
@@ -175,7 +166,7 @@ def cached_store(
     Cost: as `load_store` if it is in the cache, else as `build_store`.
     """
     refresh, lazy = as_boolean("refresh", refresh), as_boolean("lazy", lazy)
-    need_rules(rules)
+    need_choice("rules", rules, get_args(Rules))
     need_progress(progress)
     found, vocabulary = as_constraint(grammar), as_vocabulary(vocabulary)
     say_what_is_compiled(found.kind)

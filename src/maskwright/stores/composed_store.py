@@ -31,6 +31,7 @@ from maskwright.maskstore.composition.tables import (
     TokenPart,
     TokenRunPart,
     Words,
+    last_bytes,
 )
 from maskwright.maskstore.table.used_tokens import used_tokens, with_tokens
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
@@ -55,10 +56,7 @@ class ComposedStore(ComposedTables, BaseStore):
     """
 
     def save(self, path: str | os.PathLike[str]) -> NoReturn:
-        """Compositions have no file of their own: their grammars' stores are kept in the cache.
-
-        Raises: StoreError, always.
-        """
+        """Raises StoreError: the stores of a composition's grammars are kept in the cache."""
         raise StoreError(
             f"{self.name} is a composition, which has no file of its own; build it again with mw.cached_store, which keeps the stores of "
             "its grammars"
@@ -141,8 +139,8 @@ def _part(part: Part, vocabulary: Vocabulary, build: BuildStore) -> AnyPart:
     if isinstance(inner, InJsonString):
         tokens = json_string_tokens(vocabulary)
         return JsonStringPart(part.name, _inner_store(inner.inner, tokens.vocabulary, build), tokens)
-    store = _inner_store(inner, vocabulary, build)
-    return TextPart(part.name, store, store.last_bytes)
+    ends = last_bytes(inner.texts) if isinstance(inner, JsonSchema) else None
+    return TextPart(part.name, _inner_store(inner, vocabulary, build), ends)
 
 
 def _inner_store(inner: Any, vocabulary: Vocabulary, build: BuildStore) -> InnerStore:

@@ -24,7 +24,7 @@ import numpy as np
 
 from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError, SchemaError, VocabularyError
 from maskwright.analysis.files import MAX_TEXT, read_file_bytes
-from maskwright.analysis.schema.load import JsonSchema, read_schema
+from maskwright.analysis.schema.load import read_schema
 from maskwright.analysis.schema.style import STYLES
 from maskwright.decoding.reference.json_texts import JsonInterpreter
 from maskwright.maskstore.file.fileformat import store_info
@@ -102,7 +102,7 @@ class _SchemaRun:
         self._check_options()
         self.judge = (
             InstanceJudge(store.constraint)
-            if isinstance(store.constraint, JsonSchema) and options.reference != "none"
+            if store.constraint.kind == "schema" and options.reference != "none"
             else None
         )
         self._made: list[tuple[str, SchemaStore]] | None = None  # see `_looser`
@@ -225,7 +225,7 @@ class _SchemaRun:
     def _is_legal(self, data: str) -> bool:
         """Whether a text is one of the schema's in its style, as the plain interpreter reads it."""
         constraint = self.store.constraint
-        if not isinstance(constraint, JsonSchema):
+        if constraint.kind != "schema":
             return False
         plain = JsonInterpreter(constraint.texts)
         try:
@@ -240,7 +240,7 @@ class _SchemaRun:
         without formats, if it has some.
         """
         constraint = self.store.constraint
-        if self._made is None and isinstance(constraint, JsonSchema):
+        if self._made is None and constraint.kind == "schema":
             self._made = []
             options = constraint.options
             plain = _without_formats(constraint.schema)
@@ -314,7 +314,7 @@ class _SchemaRun:
     def _verdict(self, text: str) -> InstanceVerdict | None:
         if self.judge is not None:
             return self.judge.judge(text)
-        if isinstance(self.store.constraint, JsonSchema):
+        if self.store.constraint.kind == "schema":
             return None
         matches = self.store.constraint.automaton.matches(text.encode())
         return InstanceVerdict("the automaton", "accepted" if matches else "refused")

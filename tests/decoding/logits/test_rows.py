@@ -182,8 +182,8 @@ def test_room_that_runs_out_is_made() -> None:
     for slot in range(4):
         batch.advance_bytes(slot, data)
     made = []
-    make_room = batch.many._make_room
-    batch.many._make_room = lambda slot: (made.append(slot), make_room(slot))[1]  # type: ignore[method-assign]
+    give_room = batch.many._give_room
+    batch.many._give_room = lambda slot, tries: (made.append(slot), give_room(slot, tries))[1]  # type: ignore[method-assign]
     for texts, slots in ((batch.many, (1, 3)), (matcher.text.texts, (0,))):
         for slot in slots:
             region = int(texts._regions[slot])
