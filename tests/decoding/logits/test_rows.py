@@ -408,7 +408,7 @@ def test_what_does_not_fit_is_said() -> None:
         rows.ids([letters_store().matcher()])
     with pytest.raises(MaskwrightError, match="the texts are a Matcher; expected a batch, or a list of matchers"):
         rows.ids(store.matcher())
-    with pytest.raises(MaskwrightError, match=r"slot 1 is 1, an int; expected a matcher, or None"):
+    with pytest.raises(MaskwrightError, match=r"slot 1 is 3, an int; expected a matcher, or None"):
         rows.ids([None, 3])  # type: ignore[list-item]
     with pytest.raises(MaskwrightError, match=r"slots are for a batch"):
         rows.ids([store.matcher()], slots=[0])
