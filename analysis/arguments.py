@@ -125,6 +125,12 @@ def as_integer(what: str, value: object, kind: Kind = MaskwrightError, expected:
     refuse_argument(what, value, expected, kind)
 
 
+def need_choice(what: str, value: object, choices: Iterable[str]) -> None:
+    """Raises MaskwrightError for a value that is none of some texts."""
+    if not isinstance(value, str) or value not in choices:
+        raise MaskwrightError(f"{what} is {clip(value)}; expected {' or '.join(map(repr, choices))}")
+
+
 def need_number(what: str, value: object) -> None:
     """Check that a value is a real number of Python or NumPy, and no truth value.
 

@@ -21,7 +21,7 @@ from maskwright.maskstore.vocabulary.masks import tokens_of
 
 if TYPE_CHECKING:
     # PERF: what few decoders ask for is imported when they do
-    from maskwright.decoding.endings.ending import Ending
+    from maskwright.decoding.engine.ending import Ending
     from maskwright.decoding.explain.explanation import Explanation
 
 NO_WORDS = np.zeros(0, np.int32)
@@ -468,7 +468,7 @@ class Matcher(Shared):
         such texts.
         """
         with Alone(self):
-            return self.text.shortest_ending()  # type: ignore[no-any-return]
+            return self.text.shortest_ending()
 
     def short_ending(self) -> Ending:
         """A shortest ending if it is found soon, else one that is hardly longer.
@@ -478,7 +478,7 @@ class Matcher(Shared):
         Raises: DeadEndError if the vocabulary cannot spell any ending; LimitError if none is found.
         """
         with Alone(self):
-            return self.text.short_ending()  # type: ignore[no-any-return]
+            return self.text.short_ending()
 
     def min_bytes_left(self) -> int:
         """The length of the shortest ending, in bytes: what a completion budget must leave.

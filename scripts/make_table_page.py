@@ -92,7 +92,7 @@ ENTRIES = """
 A store of lexing `nfa` holds, instead of one table, the arrays below
 (`maskstore/entries/entry_table.py`), each a tensor of its file. They are those of
 `maskstore/file/fileheader.py`; what they mean is said where they are defined. A length `x+1` is one
-more than `x`. `maskstore/file/filechecks.py` holds every file against this, and
+more than `x`. `maskstore/file/entries_file.py` holds every file against this, and
 `maskstore/file/fileformat.py` says how a file is made.
 
 Example: in lexer state q the entries are those of cell c = `cell_of_state[q]`, which are

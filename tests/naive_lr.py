@@ -14,8 +14,9 @@ from lark.grammar import Rule as LarkRule
 from lark.grammar import Terminal as LarkTerminal
 from lark.parsers.lalr_analysis import LALR_Analyzer
 
-from maskwright.analysis.grammar import Grammar, reduce
+from maskwright.analysis.grammar import Grammar
 from maskwright.analysis.grammar.grammar import Conflicts
+from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.lr.automaton import build_automaton
 from maskwright.analysis.lr.encoding import ACCEPT, LrTables
 from maskwright.analysis.lr.lookaheads import lookaheads

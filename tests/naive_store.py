@@ -28,7 +28,7 @@ from maskwright.analysis.regex.dfa import Dfa
 from maskwright.maskstore.tokens.events import ABSOLUTE, PLAIN, EventCodes, Move
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 from maskwright.stores.build import compile_entry_store
-from maskwright.stores.store import EntryStore
+from maskwright.stores.entry_store import EntryStore
 
 Lexeme: TypeAlias = tuple[int, bytes]
 Lexemes: TypeAlias = tuple[Lexeme, ...]

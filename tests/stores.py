@@ -28,7 +28,8 @@ from maskwright.maskstore.file.fileformat import FORMAT_VERSION, save_store
 from maskwright.maskstore.table.check import check_table
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.stores.build import compile_entry_store, compile_store
-from maskwright.stores.store import EntryStore, Store, load_store
+from maskwright.stores.entry_store import EntryStore
+from maskwright.stores.store import Store, load_store
 
 COMMITTED = TESTS / "data" / "stores"
 

@@ -40,7 +40,8 @@ from maskwright.analysis.loading import parse_grammar
 from maskwright.decoding.endings import ending_search
 from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.automaton.stack_automaton import Budget, build_automaton
-from maskwright.maskstore.file.fileformat import _table_checksum, save_store
+from maskwright.maskstore.file.automaton_file import table_checksum
+from maskwright.maskstore.file.fileformat import save_store
 from maskwright.maskstore.table import schema
 from maskwright.maskstore.table.check import _Checks, check_table, range_of
 from maskwright.maskstore.table.schema import PARTS
@@ -223,7 +224,7 @@ def mapped(store: Store, table: np.ndarray, folder: Path) -> Store:
     path = folder / "forged.safetensors"
     save_store(store, path)
     facts, tensors = read_parts(path)
-    facts["table_checksum"] = _table_checksum(table)
+    facts["table_checksum"] = table_checksum(table)
     tensors["table"] = table
     write_parts(path, facts, tensors)
     return load_store(path, mapped=True)  # type: ignore[return-value]

@@ -24,7 +24,8 @@ from maskwright.maskstore.file.fileformat import save_store
 from maskwright.stores import build as build_module
 from maskwright.stores import cache
 from maskwright.stores.cache import cache_folder, cached_store, clear_cache, warm_cache
-from maskwright.stores.store import EntryStore, Store
+from maskwright.stores.entry_store import EntryStore
+from maskwright.stores.store import Store
 from maskwright.stores.trust import HAS_OWNERS, why_others_cannot_read
 
 

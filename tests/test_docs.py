@@ -118,7 +118,8 @@ def test_pages_print_what_they_show(name: str, tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize(
-    "name", share([f"docs/{name}.md" for name in ("quickstart", "composition", "generation", "names")], 2)
+    "name",
+    share([f"docs/{name}.md" for name in ("quickstart", "composition", "generation", "names", "internals/engine")], 2),
 )
 def test_pages_with_a_model_print_what_they_show(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a page shows no output, its block runs."""

@@ -19,7 +19,8 @@ from maskwright.lint.run import lint_grammar
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.masks import n_words
 from maskwright.stores.build import build_store
-from maskwright.stores.store import EntryStore, Store
+from maskwright.stores.entry_store import EntryStore
+from maskwright.stores.store import Store
 
 BITS = [
     b"a",

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sized
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from maskwright.analysis.arguments import a_type, clip
 from maskwright.analysis.composition.directives import Directive, directive_end, read_directives
@@ -83,6 +83,9 @@ class Composition:
     each mark. A text that can be cut into host and parts in several ways is followed in all of
     them.
     """
+
+    kind: ClassVar[Literal["composition"]] = "composition"
+    """Which kind of constraint it is, as reports and files name it."""
 
     name: str
     host: Grammar | JsonSchema

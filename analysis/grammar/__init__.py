@@ -7,6 +7,5 @@ and which options it states. Knows nothing of automata, nor of how grammar files
 """
 
 from maskwright.analysis.grammar.grammar import Conflicts, Grammar, Layout, Lexing, Reserved, Rule, Terminal
-from maskwright.analysis.grammar.normalise import normalise, reduce
 
-__all__ = ["Conflicts", "Grammar", "Layout", "Lexing", "Reserved", "Rule", "Terminal", "normalise", "reduce"]
+__all__ = ["Conflicts", "Grammar", "Layout", "Lexing", "Reserved", "Rule", "Terminal"]

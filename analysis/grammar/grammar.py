@@ -15,7 +15,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, TypeVar, cast, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, cast, get_args
 
 from maskwright.analysis.arguments import as_integer, as_pairs, clip
 from maskwright.analysis.errors import GrammarError
@@ -190,6 +190,9 @@ class Grammar:
     or consistent tabs with a tab length other than 8; if a verbatim terminal is declared, ignored,
     or the layout's newline.
     """
+
+    kind: ClassVar[Literal["grammar"]] = "grammar"
+    """Which kind of constraint it is, as reports and files name it."""
 
     name: str
     terminals: tuple[Terminal, ...]

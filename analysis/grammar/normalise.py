@@ -10,10 +10,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar.grammar import Grammar, Rule
 from maskwright.analysis.graphs import reachable
+
+Rules = Literal["normalised", "lark"]
+"""On which rules verdicts are made: as Lark expands them, or normalised here."""
 
 Body = tuple[int, ...]
 

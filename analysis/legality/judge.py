@@ -19,19 +19,17 @@ The caller must drop ignored terminals.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.arguments import clip
-from maskwright.analysis.errors import LimitError, MaskwrightError
-from maskwright.analysis.grammar.normalise import normalise
+from maskwright.analysis.arguments import need_choice
+from maskwright.analysis.errors import LimitError
+from maskwright.analysis.grammar.normalise import Rules, normalise
 from maskwright.analysis.legality.deciders import ALWAYS, ANYWHERE, NEVER, Deciders, Prover, Query
 from maskwright.analysis.legality.verdict import START
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar
-
-Rules = Literal["lark", "normalised"]
 
 ENDED_NEWLINE = -3
 """In a sequence: a newline lexeme that has ended.
@@ -44,15 +42,6 @@ MAX_TERMINALS = 2_000
 Symbols = tuple[int, ...]
 Case = tuple[int, Symbols]
 """A left terminal (or START, ANYWHERE) and a sequence of terminals and ENDED_NEWLINE."""
-
-
-def need_rules(value: object) -> None:
-    """Refuse a value that is none of `Rules`.
-
-    Raises: MaskwrightError if it is neither "normalised" nor "lark".
-    """
-    if not isinstance(value, str) or value not in get_args(Rules):
-        raise MaskwrightError(f"rules is {clip(value)}; expected 'normalised' or 'lark'")
 
 
 class Judge:
@@ -71,7 +60,7 @@ class Judge:
     """
 
     def __init__(self, grammar: GrammarSource, rules: Rules = "normalised") -> None:
-        need_rules(rules)
+        need_choice("rules", rules, get_args(Rules))
         grammar = as_grammar(grammar)
         if grammar.n_terminals > MAX_TERMINALS:
             raise LimitError(

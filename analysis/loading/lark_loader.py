@@ -56,16 +56,10 @@ from maskwright.analysis.loading.lark_limits import check_sizes, literals_used
 from maskwright.analysis.loading.names import find_source, meant
 from maskwright.analysis.loading.parts import defined, with_parts
 from maskwright.analysis.loading.soft import soften
-from maskwright.analysis.loading.stated import (
-    check_lengths,
-    check_refused,
-    narrowed,
-    refused_terminals,
-    with_verbatim,
-)
+from maskwright.analysis.loading.stated import check_lengths, check_refused, narrowed, refused_terminals, with_verbatim
 from maskwright.analysis.lr.splits import default_conflicts
 from maskwright.analysis.nesting import on_own_stack
-from maskwright.analysis.restrict.restrict import as_tuple, replacements
+from maskwright.analysis.restrict.wanted import as_tuple, replacements
 
 _LAYOUT_NAMES = (("_NEWLINE", "_INDENT", "_DEDENT"), ("NEWLINE", "INDENT", "DEDENT"), ("_NL", "_INDENT", "_DEDENT"))
 _BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))

@@ -14,9 +14,6 @@ from lark.load_grammar import Grammar as LarkGrammar
 from maskwright.analysis.errors import GrammarError, LimitError, TerminalError
 from maskwright.analysis.grammar.grammar import Grammar, Lengths
 from maskwright.analysis.grammar.lark_files import GrammarFiles, suggestion
-from maskwright.analysis.restrict.lengths import bound_length
-from maskwright.analysis.restrict.restrict import bounded_names
-from maskwright.analysis.restrict.restrict import restrict as restricted
 
 
 def refused_terminals(names: Sequence[str], builder: LarkGrammar, files: GrammarFiles) -> Sequence[str]:
@@ -73,6 +70,13 @@ def narrowed(
     Raises: as `restrict` and as `bound_length`, at the place of the line where the length cannot
     be; GrammarError if a convention splits a terminal of which the file states the length.
     """
+    if not restrict and not stated:
+        return grammar
+    # PERF: most grammars are not narrowed
+    from maskwright.analysis.restrict.lengths import bound_length
+    from maskwright.analysis.restrict.restrict import bounded_names
+    from maskwright.analysis.restrict.restrict import restrict as restricted
+
     found = restricted(grammar, restrict) if restrict else grammar
     overridden = bounded_names(restrict)
     for name, lengths in stated:

@@ -30,7 +30,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from maskwright.analysis.arguments import as_strings
 from maskwright.analysis.errors import GrammarError, UnknownNameError
 from maskwright.analysis.grammar.grammar import Grammar, Rule
 from maskwright.analysis.grammar.normalise import productive_symbols, reduce
@@ -38,6 +37,7 @@ from maskwright.analysis.grammar.options import Restriction, read_options
 from maskwright.analysis.graphs import way_to, ways
 from maskwright.analysis.restrict.conventions import Convention, apply_conventions
 from maskwright.analysis.restrict.lengths import PREFIX, bound_lengths
+from maskwright.analysis.restrict.wanted import read_wanted
 from maskwright.analysis.restrict.words import allow_only, assemble, single_terminals
 
 _OPTION_LINES = re.compile(r"^[ \t]*//.*$", re.MULTILINE)
@@ -106,55 +106,12 @@ def restrict(grammar: Grammar, restrictions: Iterable[str]) -> Grammar:
     return bound_lengths(conventional, bounds)
 
 
-def as_tuple(restrictions: Iterable[str]) -> tuple[str, ...]:
-    """The restrictions as a tuple of texts.
-
-    Raises: GrammarError if they are one text, or not all texts.
-    """
-    if isinstance(restrictions, str):
-        raise GrammarError(
-            f"expected a list of restrictions, but found the text {restrictions[:40]!r}; write [{restrictions[:40]!r}]"
-        )
-    return as_strings("restrict", restrictions, "a list of restrictions, NAME or NAME=VALUE", GrammarError)
-
-
-def read_wanted(restrictions: Iterable[str]) -> Mapping[str, str | None]:
-    """The map from the name of each restriction to its value, in the order given.
-
-    The value is None if there is no ``=``.
-
-    Raises: GrammarError for a restriction that has no name or is given twice, and as `as_tuple`.
-    """
-    wanted: dict[str, str | None] = {}
-    for text in as_tuple(restrictions):
-        name, equals, value = text.partition("=")
-        name = name.strip()
-        if not name:
-            raise GrammarError(f"restriction {text[:40]!r} has no name; expected NAME or NAME=VALUE")
-        if name in wanted:
-            raise GrammarError(f"restriction {name} is given twice; give it once, with everything that must hold")
-        wanted[name] = value if equals else None
-    return wanted
-
-
 def bounded_names(restrictions: Iterable[str]) -> frozenset[str]:
     """The terminals of which restrictions give the length.
 
     Raises: as `read_wanted`.
     """
     return frozenset(name.removeprefix(PREFIX).strip() for name in read_wanted(restrictions) if name.startswith(PREFIX))
-
-
-def replacements(declared: Sequence[Restriction], restrictions: Iterable[str]) -> tuple[str, ...]:
-    """The symbols that the restrictions put instead of others, and that must be compiled for them.
-
-    declared : the restrictions that the grammar file declares.
-    restrictions : the ones asked for.
-
-    Raises: as `read_wanted`.
-    """
-    wanted = read_wanted(restrictions)
-    return tuple(dict.fromkeys(new for found in declared if found.name in wanted for new in found.replacements))
 
 
 def _check_known(grammar: Grammar, declared: Mapping[str, Restriction], name: str, value: str | None) -> None:

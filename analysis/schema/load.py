@@ -13,7 +13,7 @@ from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType, UnionType
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 from urllib.parse import quote, urljoin
 
 from maskwright.analysis.arguments import a_type, as_boolean, clip, printable
@@ -54,6 +54,9 @@ class JsonSchema:
     texts : the JSON texts of its instances.
     options : how it was read.
     """
+
+    kind: ClassVar[Literal["schema"]] = "schema"
+    """Which kind of constraint it is, as reports and files name it."""
 
     name: str
     schema: Any

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from maskwright.analysis.arguments import a_type, clip, printable
 from maskwright.analysis.errors import EmptyLanguageError, GrammarError
@@ -21,6 +21,9 @@ class Regex:
     name : what errors call it.
     automaton : the bytes of the texts.
     """
+
+    kind: ClassVar[Literal["pattern"]] = "pattern"
+    """Which kind of constraint it is, as reports and files name it."""
 
     name: str
     automaton: Dfa

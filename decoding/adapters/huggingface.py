@@ -21,10 +21,10 @@ from maskwright.decoding.logits.optional import need_dense
 from maskwright.decoding.logits.rows import DEFAULT_CAPACITY
 from maskwright.decoding.logits.staging import StreamEvent
 from maskwright.decoding.matcher import DEFAULT_ROLLBACK, Matcher
-from maskwright.maskstore.file.fileformat import as_table
+from maskwright.maskstore.file.fileformat import read_store
 
 if TYPE_CHECKING:
-    from maskwright.decoding.endings.ending import Ending
+    from maskwright.decoding.engine.ending import Ending
     from maskwright.decoding.engines import AnyTable
     from maskwright.maskstore.vocabulary import Vocabulary
 
@@ -89,7 +89,9 @@ class MaskwrightLogitsProcessor:
         constrain_prompt, in_place = as_boolean("constrain_prompt", constrain_prompt), as_boolean("in_place", in_place)
         drafts = None if drafts is None else as_boolean("drafts", drafts)
         given: Any = store if isinstance(store, Sequence) and not isinstance(store, str | bytes) else (store,)
-        found: Any = tuple(as_table(each) for each in given)  # of any kind, see check_tables
+        found: Any = tuple(
+            read_store(os.fsdecode(each))[0] if isinstance(each, str | bytes | os.PathLike) else each for each in given
+        )
         self._stores: tuple[AnyTable, ...] = found
         check_tables(self._stores)
         if constrain_prompt and prompt_lengths is not None:

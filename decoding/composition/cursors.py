@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Callable
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -201,14 +202,18 @@ class RunCursor(Cursor):
         return self
 
 
+def _schema_cursor(text: SchemaText, eos: tuple[int, ...]) -> Cursor:
+    texts = text.store.texts
+    return JsonCursor(text, eos) if isinstance(texts, JsonTexts) else PatternCursor(text, eos, texts)
+
+
+CURSORS: dict[str, Callable[[Any, tuple[int, ...]], Cursor]] = {"grammar": GrammarCursor, "schema": _schema_cursor}
+"""By the engine of a store (`decoding.engines`), the cursors that are faster than a `Cursor`."""
+
+
 def cursor_of(text: TextState, eos: tuple[int, ...]) -> Cursor:
     """The cursor of a text at its start. eos : the end-of-text tokens of its vocabulary."""
-    if isinstance(text, SlotText):
-        return GrammarCursor(text, eos)
-    if isinstance(text, SchemaText):
-        texts = text.store.texts
-        return JsonCursor(text, eos) if isinstance(texts, JsonTexts) else PatternCursor(text, eos, texts)
-    return Cursor(text, eos)
+    return CURSORS.get(text.store.engine, Cursor)(text, eos)
 
 
 __all__ = ["GrammarCursor", "JsonCursor", "PatternCursor", "RunCursor", "cursor_of"]

@@ -6,8 +6,6 @@ from maskwright.analysis.errors import MaskwrightError
 from maskwright.decoding.composition.cursors import RunCursor
 from maskwright.decoding.composition.text import ComposedText
 from maskwright.decoding.engine.constants import OK
-from maskwright.decoding.engine.slot import SlotText
-from maskwright.decoding.explain.explain import explain_next_bytes
 from maskwright.decoding.explain.explanation import Attempt, Explanation, position_of, shown_bytes
 from maskwright.maskstore.composition.tables import ComposedTables
 
@@ -77,8 +75,8 @@ def _words(state: ComposedText, byte: bytes) -> list[tuple[str, str]]:
                 token = vocabulary.tokens.index(byte)
                 explained = inner.explain(token)
                 found.append((name, inner.why(token, token) if explained is None else explained.summary))
-            elif isinstance(inner, SlotText):  # a host's vocabulary has no more than it takes
-                found.append((name, explain_next_bytes(inner, byte).summary))
+            elif (explained := inner.explain_bytes(byte)) is not None:  # a host's vocabulary has no more than it takes
+                found.append((name, explained.summary))
         except MaskwrightError as error:
             found.append((name, str(error)))
     return found

@@ -33,7 +33,7 @@ from maskwright.decoding.engine.state import TextState, listed_bytes
 from maskwright.maskstore.composition.tables import ComposedTables, TokenPart
 
 if TYPE_CHECKING:
-    from maskwright.decoding.endings.ending import Ending
+    from maskwright.decoding.engine.ending import Ending
 
 Words = npt.NDArray[np.uint32]
 
@@ -384,7 +384,7 @@ class ComposedText(TextState):
         Raises: DeadEndError if none is found; LimitError as `Matcher.short_ending`.
         """
         from maskwright.decoding.composition.ending import ending_of
-        from maskwright.decoding.endings.ending import Ending
+        from maskwright.decoding.engine.ending import Ending
 
         with self._rules.lock:
             if self._is_ended or self._accepts():

@@ -204,10 +204,9 @@ class PatternStates(States):
 
     @cached_property
     def _distances(self) -> list[int]:
-        found = distances(self._automaton.next_state, self._automaton.is_accepting)
-        found[found < 0] = COSTLY
-        distance: list[int] = found.tolist()
-        return distance
+        rows = self._automaton.next_state.tolist()
+        found = distances(rows, self._automaton.is_accepting)
+        return [found.get(state, COSTLY) for state in range(len(rows))]
 
     def spelled_by(self, spelling: Spelling) -> States:
         return PatternStates(self.under, self._automaton, spelling)

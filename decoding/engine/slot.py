@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -54,18 +56,23 @@ class SlotText(TextState):
             tries += 1
 
     def read(self, data: bytes, commit: bool) -> int:
+        if self.is_finished():
+            return constants.AFTER_END
         text = np.frombuffer(data, np.uint8).astype(np.int32)
-        tries = 0
-        while True:
+
+        def call() -> int:
             _, table, memory, _ = self.texts.bound
-            region = self.region
-            if memory[region + constants.FINISHED]:
-                return constants.AFTER_END
-            code = entries.read_bytes(table, text, False, 0, len(text), memory, region, commit)
-            if code != constants.NO_ROOM:
-                return int(code)
+            return entries.read_bytes(table, text, False, 0, len(text), memory, self.region, commit)  # type: ignore[no-any-return]
+
+        return self.with_room(call)
+
+    def with_room(self, call: Callable[[], int]) -> int:
+        """The result of a compiled call, repeated with more room as long as it has too little."""
+        for tries in itertools.count():
+            if (code := int(call())) != constants.NO_ROOM:
+                break
             self.texts._give_room(self.slot, tries)
-            tries += 1
+        return code
 
     def fill(self, words: Words) -> int:
         texts = self.texts
@@ -75,11 +82,8 @@ class SlotText(TextState):
 
     def finish_fill(self, code: int, words: Words) -> int:
         """Do what a compiled `fill` has left to be done. Returns its result then."""
-        tries = 0
-        while code == constants.NO_ROOM:
-            self.texts._give_room(self.slot, tries)
-            tries += 1
-            code = int(entries.fill(self.texts._table, self.texts._memory, self.region, words))
+        if code == constants.NO_ROOM:
+            code = self.with_room(lambda: entries.fill(*self.texts.bound[1:3], self.region, words))
         if code == constants.AFTER_END:
             words[:] = 0
         elif code == constants.WANTS_CACHE:
@@ -88,14 +92,9 @@ class SlotText(TextState):
         return code
 
     def can_end(self) -> bool:
-        tries = 0
-        while not self.is_finished():
-            code = int(entries.can_end(self.texts._table, self.texts._memory, self.region))
-            if code != constants.NO_ROOM:
-                return self.is_ok(code)
-            self.texts._give_room(self.slot, tries)
-            tries += 1
-        return True
+        return self.is_finished() or self.is_ok(
+            self.with_room(lambda: entries.can_end(*self.texts.bound[1:3], self.region))
+        )
 
     def is_finished(self) -> bool:
         return bool(self.texts._memory[self.region + constants.FINISHED])
@@ -113,6 +112,10 @@ class SlotText(TextState):
     def become(self, other: SlotText) -> TextState:
         self.texts.put_in(self.slot, other.texts.take_out(other.slot))
         return self
+
+    @property
+    def lexer_state(self) -> int:
+        return int(self.memory[constants.LEXER])
 
     def copy(self) -> TextState:
         """As `TextState.copy`, in memory of its own."""

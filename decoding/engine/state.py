@@ -16,7 +16,9 @@ import numpy.typing as npt
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError
 from maskwright.decoding.engine import constants
+from maskwright.decoding.engine.ending import Ending, plain_ending
 from maskwright.decoding.engine.quick import NOTHING_QUICK
+from maskwright.maskstore.vocabulary.masks import words_of
 
 Words = npt.NDArray[np.int32]
 
@@ -104,10 +106,6 @@ class TextState(ABC):
         """Read bytes, not empty, as one token to be taken back. commit : as for `read_token`."""
 
     @abstractmethod
-    def fill(self, words: Words) -> int:
-        """Write the mask of the tokens allowed next. words : (>= n_words,) int32."""
-
-    @abstractmethod
     def can_end(self) -> bool:
         """Whether the text has ended, or is legal as a whole. Raises: LimitError."""
 
@@ -137,6 +135,17 @@ class TextState(ABC):
 
     # -- what follows from it, unless an engine knows more
 
+    def fill(self, words: Words) -> int:
+        """Write the mask of the tokens allowed next. words : (>= n_words,) int32.
+
+        Cost: unless an engine knows better, that of reading each token.
+        """
+        size = self.store.vocabulary.size
+        allowed = [token for token in range(size) if self.read_token(token, False) == constants.OK]
+        words[:] = 0
+        words[: self.store.n_words] = words_of(allowed, size).view(np.int32)
+        return constants.AFTER_END if self.is_finished() else constants.OK if allowed else constants.DEAD_END
+
     def key(self) -> object:
         """Texts of a store with equal keys have the same future. Unless more is known, none are."""
         return object()
@@ -145,11 +154,24 @@ class TextState(ABC):
         """The `Explanation` of a token, 0 or more; None if `why` says all."""
         return None
 
-    def short_ending(self) -> Any:
-        """An `Ending` that is found soon, though perhaps not a shortest one."""
-        raise LimitError(f"{self.under}: endings are not searched for")
+    def explain_bytes(self, data: bytes) -> Any:
+        """The `Explanation` of bytes that come next; None if the words of a refusal say all."""
+        return None
 
-    def shortest_ending(self) -> Any:
+    @property
+    def lexer_state(self) -> int:
+        """The state of the lexer of a grammar's table; -1 for a text without lexemes."""
+        return -1
+
+    def short_ending(self) -> Ending:
+        """An `Ending` that is found soon, though perhaps not a shortest one.
+
+        Cost: unless an engine knows better, all endings are tried, the shortest first, after texts
+        of different keys: it takes a `key` to come far.
+        """
+        return plain_ending(self)
+
+    def shortest_ending(self) -> Ending:
         """A shortest `Ending`, if the engine can tell one."""
         return self.short_ending()
 

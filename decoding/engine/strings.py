@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.decoding.engine import constants
 from maskwright.decoding.engine._string_kernels import MAY_END, SOME, STATE
 from maskwright.decoding.engine.entries import entries
 from maskwright.decoding.engine.slot import SlotText
@@ -38,11 +35,9 @@ def add_strings(
     state = np.zeros(STATE, np.int32)
     mask, into, texts = allowed.view(np.int32), words.view(np.int32), text.texts
     texts.renew()
-    for tries in itertools.count():
-        code = entries.read_strings(texts._table, texts._memory, text.region, strings, tails, mask, into, state)
-        if code != constants.NO_ROOM:
-            break
-        texts._give_room(text.slot, tries)
+    code = text.with_room(
+        lambda: entries.read_strings(*texts.bound[1:3], text.region, strings, tails, mask, into, state)
+    )
     if code in LIMITS:
         raise text.limit(code)
 
@@ -71,11 +66,9 @@ def fill_part(
         texts.renew()
     state = np.empty(STATE, np.int32)
     mask = words if inside is None else inside
-    for tries in itertools.count():
-        code = entries.fill_part(texts._table, texts._memory, text.region, strings, tails, mask, words, n_tokens, state)
-        if code != constants.NO_ROOM:
-            break
-        texts._give_room(text.slot, tries)
+    code = text.with_room(
+        lambda: entries.fill_part(*texts.bound[1:3], text.region, strings, tails, mask, words, n_tokens, state)
+    )
     if code:
         text.refuse_fill(text.finish_fill(code, mask))
     told = int(state[0])

@@ -187,21 +187,15 @@ class Texts:
     def _give_room(self, slot: int, tries: int) -> None:
         """Make room for a call that had too little.
 
-        tries : how often room was made for this call before. Freed records were too few then, so
-            the region is doubled.
+        tries : how often room was made for this call before. At first the records that nothing
+            needs are freed, and the region is doubled if over half is in use then, else it is.
         """
-        if tries:
-            self._lay_out({slot: 2 * int(self._memory[self._regions[slot] + constants.CAPACITY])})
-        else:
-            self._make_room(slot)
-
-    def _make_room(self, slot: int) -> None:
-        """Free the records that nothing needs. Double the region if over half is in use then."""
         region = int(self._regions[slot])
         capacity, used = (int(self._memory[region + field]) for field in (constants.CAPACITY, constants.USED))
-        self._collect(region)
+        if not tries:
+            self._collect(region)
         left = int(self._memory[region + constants.USED])
-        if 2 * left > capacity or left == used:
+        if tries or 2 * left > capacity or left == used:
             self._lay_out({slot: 2 * capacity})
 
     def give_caches(self, slot: int) -> None:

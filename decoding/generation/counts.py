@@ -23,7 +23,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.arguments import as_integer, clip, need_number, need_type, refuse_argument
+from maskwright.analysis.arguments import as_integer, clip, need_number, need_type
 from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError, StoreError, VocabularyError
 from maskwright.analysis.nesting import read_json
 from maskwright.decoding.engine.arguments import integer_row
@@ -117,8 +117,7 @@ class TokenCounts:
         Raises: MaskwrightError if the matcher is none, or the tokens are no integers;
         VocabularyError if the matcher is for another vocabulary; LimitError as `fill`.
         """
-        if not isinstance(matcher, Matcher):
-            refuse_argument("matcher", matcher, "a Matcher")
+        need_type("matcher", matcher, Matcher, "a Matcher")
         self.check_belongs(matcher.store.vocabulary)
         before = as_integer("before", before)
         if not -1 <= before < 1 << 31:

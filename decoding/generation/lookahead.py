@@ -15,8 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import DeadEndError, MaskwrightError
-from maskwright.decoding.engine import constants
-from maskwright.decoding.engine.slot import SlotText
 from maskwright.decoding.matcher import Matcher
 from maskwright.decoding.names import layout
 from maskwright.decoding.names.lexer import name_lexer
@@ -56,8 +54,7 @@ class Borders:
 
     def place(self, matcher: Matcher) -> Place:
         """The lexeme under way where a matcher of the store stands."""
-        assert isinstance(matcher.text, SlotText)  # INVARIANT: `Lookahead` has asked
-        array, lexer_state = self._lexer.array, int(matcher.text.memory[constants.LEXER])
+        array, lexer_state = self._lexer.array, matcher.text.lexer_state
         pending, winner = self._lexer.pending[lexer_state]
         return Place(int(array[array[layout.UNDER_WAY] + lexer_state]), pending, winner >= 0)
 
@@ -101,7 +98,7 @@ class Lookahead:
     """
 
     def __init__(self, matcher: Matcher, k: int) -> None:
-        if not isinstance(matcher.text, SlotText):
+        if matcher.text.lexer_state < 0:
             raise MaskwrightError(
                 "lookahead counts lexemes, which the matcher of a grammar's store has; one of a schema, a pattern or a composition has none"
             )

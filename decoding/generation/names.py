@@ -33,8 +33,8 @@ class NameGuide:
     Raises: MaskwrightError if the matcher cannot be held to names, or cannot take back a token.
     """
 
-    def __init__(self, source: NameSource, matcher: object, to_spell: bytes) -> None:
-        if not (isinstance(matcher, Matcher) and matcher.text.can_hold_names):
+    def __init__(self, source: NameSource, matcher: Matcher, to_spell: bytes) -> None:
+        if not matcher.text.can_hold_names:
             raise MaskwrightError(
                 "names need the matcher of a grammar's store; one of a schema, a pattern or a composition cannot be held to them"
             )

@@ -14,7 +14,7 @@ from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from maskwright.decoding.endings.ending import Ending
+    from maskwright.decoding.engine.ending import Ending
     from maskwright.decoding.generation.lookahead import Lookahead
     from maskwright.decoding.generation.names import NameSource
     from maskwright.maskstore.canonical import CanonicalTokens
@@ -110,8 +110,8 @@ def check_sources(
         cannot take back a token though the text is to be closed, or there is neither a matcher nor
         a vocabulary; VocabularyError if canonical tokens or counts are of another vocabulary.
     """
-    if matcher is not None and not isinstance(matcher, Matcher):
-        refuse_argument("matcher", matcher, "a Matcher, or None")
+    if matcher is not None:
+        need_type("matcher", matcher, Matcher, "a Matcher, or None")
     if matcher is not None and matcher.is_finished():
         raise MaskwrightError(
             "the matcher's text has ended, so nothing can be generated; call its reset(), or make another"

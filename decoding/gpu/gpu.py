@@ -23,7 +23,6 @@ from maskwright.analysis.errors import MaskwrightError
 from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.alone import Alone, Shared
 from maskwright.decoding.engine.arguments import as_int64, integers
-from maskwright.decoding.engine.slot import SlotText
 from maskwright.decoding.gpu import _slot_kernels as slot_kernels
 from maskwright.decoding.gpu.devices import Backend, Cpu, Cuda, is_simulated
 from maskwright.decoding.gpu.regions import arena_offset, image_of, message_of, new_header, region_size
@@ -360,8 +359,8 @@ class GpuBatch(Shared):
         used = int(header[constants.USED])
         arena: Int32 = self._memory[region + self._arena : region + self._arena + constants.RECORD * used].cpu().numpy()
         matcher = Matcher(self.store, max_rollback)
-        assert isinstance(matcher.text, SlotText)
-        texts = matcher.text.texts
+        text: Any = matcher.text  # a `SlotText`, since the store is a grammar's
+        texts = text.texts
         texts._lay_out({0: max(2 * used, constants.INDENT_ZONE)})
         memory = texts._memory
         for field in slot_kernels.FIELDS_OF_TEXT:
@@ -391,9 +390,9 @@ class GpuBatch(Shared):
         self.tokens.copy_(tensor, non_blocking=True)
 
     def _image_of(self, matcher: Matcher) -> Int32:
-        assert isinstance(matcher.text, SlotText)  # its table is the store's
+        text: Any = matcher.text  # a `SlotText`: its table is the store's
         with Alone(matcher):
-            return image_of(self.store.table, matcher.text.memory)
+            return image_of(self.store.table, text.memory)
 
     def _begin(
         self, slots: Sequence[int], matchers: Sequence[Matcher | None], result: int, is_loading: bool = False
@@ -412,9 +411,9 @@ class GpuBatch(Shared):
                 self._backend.load(n, (*self._load_arguments, seen, n, *self._deep))
 
     def _is_mine(self, matcher: Matcher) -> bool:
-        text = matcher.text
-        return matcher.store is self.store or (
-            isinstance(text, SlotText) and np.array_equal(text.store.table, self.store.table)
+        store = matcher.store
+        return store is self.store or (
+            store.engine == self.store.engine and np.array_equal(store.table, self.store.table)
         )
 
     def _checked_slots(self, slots: Sequence[int]) -> list[int]:

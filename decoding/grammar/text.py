@@ -101,10 +101,10 @@ class GrammarText(SlotText):
         held.hold(self.texts, terminal, names)
         return self if held is self.held else NamedText(self.texts, self.slot, held)
 
-    def holding_as(self, other: TextState) -> TextState:
+    def holding_as(self, other: Any) -> TextState:
         from maskwright.decoding.names.held import Held
 
-        place = other.held.place if isinstance(other, NamedText) else None
+        place = None if other.held is None else other.held.place
         if self.held is None and place is None:
             return self
         held = self.held or Held(self.texts, self.slot)
@@ -128,6 +128,11 @@ class GrammarText(SlotText):
         from maskwright.decoding.explain import explain_next
 
         return explain_next(self, token)
+
+    def explain_bytes(self, data: bytes) -> Explanation:
+        from maskwright.decoding.explain.explain import explain_next_bytes
+
+        return explain_next_bytes(self, data)
 
     def _stuck(self, fact: str, allowed: bytes) -> str:
         """Who is at fault: grammar or vocabulary."""
@@ -204,8 +209,7 @@ class NamedText(GrammarText):
         return GrammarText(self.texts, self.slot) if self._is_over else self
 
     def copy(self) -> TextState:
-        found = GrammarText(self.texts, self.slot).copy()
-        assert isinstance(found, GrammarText)
+        found: Any = GrammarText(self.texts, self.slot).copy()
         return NamedText(found.texts, found.slot, self.held.copy(found.texts, found.slot))
 
     def dump(self) -> Any:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.arguments import a_type, as_integer, clip
+from maskwright.analysis.arguments import a_type, as_integer, clip, need_type
 from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError
 from maskwright.decoding.batch import Batch
 from maskwright.decoding.engine import constants
@@ -258,8 +258,7 @@ class ResidentRows(Shared):
             if matcher is None:
                 numbers[slot] = -1
                 continue
-            if not isinstance(matcher, Matcher):
-                raise MaskwrightError(f"slot {slot} is {a_type(matcher)}; expected a matcher, or None for an idle slot")
+            need_type(f"slot {slot}", matcher, Matcher, "a matcher, or None for an idle slot")
             result[0] = constants.OK
             try:
                 self._find(matcher, [matcher.text], numbers[slot : slot + 1], result)

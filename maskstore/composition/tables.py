@@ -25,6 +25,14 @@ class InnerStore(Protocol):
     def vocabulary(self) -> Vocabulary:
         """The tokens."""
 
+    @property
+    def engine(self) -> str:
+        """What reads texts under its masks."""
+
+    @property
+    def whole(self) -> Words | None:
+        """The tokens that a part takes whole: (n_words,) uint32; None if there are no parts."""
+
     def matcher(self, max_rollback: int = ...) -> Any:
         """The state of one text, at its start."""
 
@@ -133,7 +141,7 @@ class ComposedTables:
         for part in self.parts:
             if isinstance(part, TokenPart | TokenRunPart):
                 words |= part.words
-            elif isinstance(part, TextPart) and isinstance(part.store, ComposedTables):
+            elif isinstance(part, TextPart) and part.store.whole is not None:
                 words |= part.store.whole
         return words
 

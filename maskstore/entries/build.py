@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.arguments import as_integer, refuse_argument
 from maskwright.analysis.errors import GrammarError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.legality.judge import Judge, Rules, need_rules
+from maskwright.analysis.grammar.normalise import Rules
+from maskwright.analysis.legality.judge import Judge
 from maskwright.analysis.legality.verdict import START
 from maskwright.analysis.lexing.terminal_nfa import TerminalNfa, build_terminal_nfa
 from maskwright.analysis.lexing.terminals import compile_terminals
@@ -23,7 +23,6 @@ from maskwright.maskstore.tokens import _kernels
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.masks import MaskPoolBuilder, n_words
 
-_CONTEXTS = "1, or 2 where entries are streamlined"
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is."""
 
@@ -49,8 +48,6 @@ def build_entry_table(
     VocabularyError if no token stands for text. TerminalError if a terminal cannot be compiled.
     LimitError if the lexer has too many states. MaskwrightError if `rules` or `context` is unknown.
     """
-    need_rules(rules)
-    need_context(context, streamlined)
     _check_lexing(grammar)
     nfa = build_terminal_nfa(compile_terminals(grammar))
     entries = walk_vocabulary(grammar, nfa, vocabulary, progress)
@@ -60,12 +57,6 @@ def build_entry_table(
     result = streamline(grammar, entries.walk.codes, entries.table, contexts_of(grammar, entries), judge, progress)
     pairs = pair_mappings(grammar, entries, result, judge) if context == 2 else ()
     return assemble(grammar, vocabulary, entries, result, rules, pairs)
-
-
-def need_context(context: object, streamlined: bool) -> None:
-    """Refuse a context that is neither 1 nor 2, and 2 where entries are not streamlined."""
-    if as_integer("context", context, expected=_CONTEXTS) not in (1, 2)[: 1 + streamlined]:
-        refuse_argument("context", context, _CONTEXTS)
 
 
 def walk_vocabulary(

@@ -51,6 +51,11 @@ class EntryTable:
         "original" first. Statistics only.
     """
 
+    file_kind = "entries"
+    """What its file says that it is of (`maskstore.file`)."""
+    engine = ""
+    """No engine reads texts under these masks: a `ReferenceDecoder` does."""
+
     grammar: Grammar
     vocabulary: Vocabulary
     nfa: TerminalNfa

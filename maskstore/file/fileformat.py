@@ -19,7 +19,7 @@ Equal stores give equal bytes. This is format version 3. Words in capitals as in
   after it in all resting states together. They and `counts` are statistics: a decoder MUST NOT
   depend on them.
 - A file MUST NOT hold times, paths or anything else about the machine that wrote it.
-- The tensors MUST be those of `fileheader.TENSORS` or `AUTOMATON_TENSORS`, with lengths that agree.
+- The tensors MUST be those that `fileheader.tensors_of` has for the kind, with lengths that agree.
   Integers MAY be narrower on disk than in memory, in any dtype that widens without loss; a writer
   SHOULD take the narrowest. Truth values are U8, 0 or 1. `table` MUST be I32, because it is mapped
   into memory without conversion.
@@ -49,8 +49,8 @@ import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -60,20 +60,19 @@ from safetensors.numpy import save
 from maskwright.analysis.arguments import as_integer, clip, need_path, printable, refuse_argument
 from maskwright.analysis.errors import StoreError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.lexing.terminal_nfa import TerminalNfa
 from maskwright.maskstore.damaged import EXPORT_AGAIN, reason, refuse
-from maskwright.maskstore.entries.entry_table import EntryTable
-from maskwright.maskstore.file.filechecks import check_arrays
 from maskwright.maskstore.file.fileheader import (
     AUTOMATON,
     ENTRIES,
     FORMAT,
     FORMAT_VERSION,
     METADATA_KEY,
+    PATTERN,
+    SCHEMA,
     TABLE,
-    TENSORS,
-    Header,
+    Content,
     canonical,
+    members,
     read_header,
     tensors_of,
     with_printable_names,
@@ -81,34 +80,51 @@ from maskwright.maskstore.file.fileheader import (
 from maskwright.maskstore.file.filetensor import read_tensor
 from maskwright.maskstore.file.origin import Origin
 from maskwright.maskstore.file.writing import replace_file
-from maskwright.maskstore.schema.compiled import SchemaTables
-from maskwright.maskstore.table.check import check_table, part_bytes, table_sizes
-from maskwright.maskstore.table.compiled import EngineTable
-from maskwright.maskstore.tokens.events import EventCodes, Moves
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
-from maskwright.maskstore.vocabulary.masks import MaskPool
 
 if TYPE_CHECKING:
     from maskwright.analysis.loading.sources import GrammarSource
-    from maskwright.maskstore.file.schema_file import SchemaFile
+    from maskwright.maskstore.entries.entry_table import EntryTable
+    from maskwright.maskstore.schema.compiled import SchemaTables
+    from maskwright.maskstore.table.compiled import EngineTable
+
+    AnyTable: TypeAlias = EntryTable | EngineTable | SchemaTables
 
 Array = npt.NDArray[Any]
 
 ATTEMPTS = 20
 """How often a file that is being replaced is read before the reader gives up."""
 
-_BLOCK = 1 << 14
-"""PERF: integers of the table that the checksum takes at a time.
 
-They fit into a core's cache: 2.5 ms for the 10 MB of python.lark's table.
-"""
+# PERF: what reads one kind is not kept waiting for the others
+
+
+def _automaton() -> ModuleType:
+    from maskwright.maskstore.file import automaton_file
+
+    return automaton_file
+
+
+def _entries() -> ModuleType:
+    from maskwright.maskstore.file import entries_file
+
+    return entries_file
+
+
+def _schema() -> ModuleType:
+    from maskwright.maskstore.file import schema_file
+
+    return schema_file
+
+
+KINDS = {AUTOMATON: _automaton, ENTRIES: _entries, SCHEMA: _schema, PATTERN: _schema}
+"""By the kind of a file, which what it holds has as its `file_kind`, what knows it: `written` makes
+of a store facts and tensors, `read` makes the store of them again, and `info` describes a file."""
 
 _NARROW = [np.dtype(code) for code in ("|u1", "|i1", "<u2", "<i2", "<i4", "<i8")]
 
 
-def save_store(
-    store: EntryTable | EngineTable | SchemaTables, path: str | os.PathLike[str], *, mode: int = 0o666
-) -> None:
+def save_store(store: AnyTable, path: str | os.PathLike[str], *, mode: int = 0o666) -> None:
     """Write the store's file. Equal stores give equal bytes (under one version of safetensors).
 
     store : what a store holds; a `Store` or `EntryStore` is one.
@@ -123,48 +139,16 @@ def save_store(
     or `mode` is no permissions.
     Cost: O(size of the file).
     """
-    if not isinstance(store, EntryTable | EngineTable | SchemaTables):
+    kind = KINDS.get(getattr(store, "file_kind", ""))
+    if kind is None:
         refuse_argument("the store", store, "a store: mw.build_store(grammar, vocabulary)")
     need_path("a store", path)
     mode = as_integer("mode", mode)
     if not 0 <= mode <= 0o7777:
         refuse_argument("mode", mode, "a file's permissions, as in 0o644")
-    if isinstance(store, EngineTable):
-        store.close()
-    arrays = {f"vocabulary.{name}": array for name, array in store.vocabulary.to_arrays().items()}
-    own: dict[str, Any]
-    if isinstance(store, SchemaTables):
-        if store.constraint is None:
-            raise StoreError(
-                f"the tables of {store.name} have no file: keep the schema itself, and build the store again"
-            )
-        # PERF: a decoder of a grammar is not kept waiting for what reads schemas
-        from maskwright.maskstore.file.schema_file import facts_of
-
-        own, more = facts_of(store.constraint)
-        arrays.update(more)
-    elif isinstance(store, EntryTable):
-        arrays["counts"] = np.stack(list(store.counts.values()))
-        for name in TENSORS.keys() - arrays.keys():
-            group, _, member = name.rpartition(".")
-            arrays[name] = getattr(getattr(store, group) if group else store, member)
-        own = {
-            "kind": ENTRIES,
-            "rules": store.rules,
-            "codes": {"n_terminals": store.codes.n_terminals, "n_moves": len(store.codes.moves)},
-            "steps": [[step, int(counts.sum(dtype=np.int64))] for step, counts in store.counts.items()],
-        }
-    else:
-        table = np.ascontiguousarray(store.table, np.int32)
-        arrays[TABLE] = table
-        own = {
-            "kind": AUTOMATON,
-            "counts": [[name, int(count)] for name, count in store.counts.items()],
-            "table_checksum": _table_checksum(table),
-        }
+    own, arrays = kind().written(store)
+    arrays |= {f"vocabulary.{name}": array for name, array in store.vocabulary.to_arrays().items()}
     tensors = {name: array if name == TABLE else _narrowed(array) for name, array in arrays.items()}
-    if not isinstance(store, SchemaTables):
-        own.update(grammar=store.grammar.to_dict(), grammar_sha256=store.grammar.digest, lexing=store.grammar.lexing)
     facts = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
@@ -184,7 +168,7 @@ def read_store(
     vocabulary: VocabularySource | None = None,
     grammar: GrammarSource | None = None,
     mapped: bool = False,
-) -> tuple[EntryTable | EngineTable | SchemaFile, Origin]:
+) -> tuple[AnyTable, Origin]:
     """What `save_store` wrote, and the file that it is from.
 
     path : the file.
@@ -235,70 +219,10 @@ def read_store(
     shapes = tensors_of(header.facts["kind"])
     arrays = {name: _widened(where, name, shapes[name][0], array) for name, array in tensors.items()}
     own = _vocabulary(where, named, arrays)
-    if header.own_grammar is None:
-        from maskwright.maskstore.file.schema_file import SchemaFile, constraint_in
-
-        constraint = constraint_in(where, header.facts, arrays)
-        return SchemaFile(constraint, own if vocabulary is None else vocabulary), origin
-    if grammar is None:
-        grammar = with_printable_names(header.grammar)
-    given = (grammar, own if vocabulary is None else vocabulary)
-    if table is not None:
-        return _engine_table(where, header, own, table, *given), origin
-    return _entry_table(where, header, own, arrays, *given), origin
-
-
-def _entry_table(
-    where: str,
-    header: Header,
-    own: Vocabulary,
-    arrays: Mapping[str, Array],
-    grammar: Grammar,
-    vocabulary: Vocabulary,
-) -> EntryTable:
-    moves = Moves(header.grammar.layout, (own.tokens[i] for i in own.text_ids().tolist()))
-    if header.facts["codes"]["n_moves"] != len(moves):
-        found = clip(header.facts["codes"]["n_moves"])
-        raise refuse(
-            where,
-            f"codes.n_moves is {found}, expected {len(moves)}, the number for the layout and the tokens in the file",
-        )
-    codes = EventCodes(header.grammar.n_terminals, moves)
-    steps = dict(header.facts["steps"])
-    check_arrays(where, header.grammar, own, codes, steps, arrays)
-    return EntryTable(
-        grammar=grammar,
-        vocabulary=vocabulary,
-        nfa=TerminalNfa(**_members(arrays, "nfa")),
-        codes=codes,
-        rules=header.facts["rules"],
-        masks=MaskPool(n_tokens=own.size, **_members(arrays, "masks")),
-        counts=MappingProxyType(dict(zip(steps, arrays["counts"], strict=True))),
-        **{name: array for name, array in arrays.items() if "." not in name and name != "counts"},
-    )
-
-
-def _engine_table(
-    where: str, header: Header, own: Vocabulary, table: Array, grammar: Grammar, vocabulary: Vocabulary
-) -> EngineTable:
-    found, expected = _table_checksum(table), header.facts["table_checksum"]
-    if found != expected:
-        raise refuse(where, f"its table has checksum {found}, expected {clip(expected)}")
-    check_table(where, header.grammar, own, table)
-    return EngineTable(grammar, vocabulary, table, MappingProxyType(dict(header.facts["counts"])))
-
-
-def as_table(
-    source: EntryTable | EngineTable | SchemaTables | str | os.PathLike[str],
-) -> EntryTable | EngineTable | SchemaTables:
-    """What a store holds: the source itself, or what `read_store` finds in a file.
-
-    Raises: as `read_store`.
-    """
-    if not isinstance(source, str | bytes | os.PathLike):
-        return source
-    found, _ = read_store(source)
-    return found if isinstance(found, EntryTable | EngineTable) else found.tables()
+    if grammar is None and header.own_grammar is not None:
+        grammar = with_printable_names(header.own_grammar)
+    content = Content(where, header, arrays, table, own, own if vocabulary is None else vocabulary, grammar)
+    return KINDS[header.facts["kind"]]().read(content), origin
 
 
 def store_info(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -317,15 +241,18 @@ def store_info(path: str | os.PathLike[str]) -> dict[str, Any]:
         header = read_header(path, file)
         n_bytes = os.stat(path).st_size
         table = read_tensor(path, TABLE, header, mapped=True) if TABLE in header.tensors else None
-    facts = header.facts
-    if header.own_grammar is None:
-        from maskwright.maskstore.file.schema_file import info_of
-
-        own = info_of(path, facts, {name: shape for name, (_, shape) in header.tensors.items()})
-    elif facts["kind"] == ENTRIES:
-        own = {**_grammar_info(header), **_entries_info(header)}
-    else:
-        own = {**_grammar_info(header), **_automaton_info(os.fspath(path), header, table)}
+    facts, grammar = header.facts, header.own_grammar
+    own: dict[str, Any] = {}
+    if grammar is not None:
+        own["grammar"] = {
+            "name": printable(grammar.name),
+            "sha256": grammar.digest,
+            "terminals": grammar.n_terminals,
+            "nonterminals": grammar.n_nonterminals,
+            "rules": len(grammar.rules),
+        }
+        own["lexing"] = facts["lexing"]
+    own |= KINDS[facts["kind"]]().info(path, header, table)
     return {
         "format_version": facts["version"],
         "kind": facts["kind"],
@@ -334,49 +261,6 @@ def store_info(path: str | os.PathLike[str]) -> dict[str, Any]:
         "tensors": {name: {"dtype": code, "shape": list(shape)} for name, (code, shape) in header.tensors.items()},
         "sha256": facts["sha256"],
         "bytes": n_bytes,
-    }
-
-
-def _grammar_info(header: Header) -> dict[str, Any]:
-    grammar = header.grammar
-    return {
-        "grammar": {
-            "name": printable(grammar.name),
-            "sha256": grammar.digest,
-            "terminals": grammar.n_terminals,
-            "nonterminals": grammar.n_nonterminals,
-            "rules": len(grammar.rules),
-        },
-        "lexing": header.facts["lexing"],
-    }
-
-
-def _entries_info(header: Header) -> dict[str, Any]:
-    facts, sizes = header.facts, header.sizes
-    return {
-        "rules": facts["rules"],
-        "is_streamlined": len(facts["steps"]) > 1,
-        "steps": dict(facts["steps"]),
-        "lexer_states": sizes["states"],
-        "cells": sizes["cells"],
-        "entries": sizes["entries"],
-        "masks": {"dense": sizes["dense"], "sparse": sizes["sparse"]},
-    }
-
-
-def _automaton_info(where: str, header: Header, table: Array | None) -> dict[str, Any]:
-    if table is None:
-        raise StoreError(f"{where} was replaced while it was read; ask again when its writers have finished")
-    parts = part_bytes(where, table)
-    sizes = table_sizes(table)
-    return {
-        "conflicts": header.grammar.conflicts,
-        "counts": dict(header.facts["counts"]),
-        "lexer_states": sizes["lexer states"],
-        "parser_states": sizes["states"],
-        "nodes": sizes["nodes"],
-        "masks": {"all": sizes["masks"], "rows": parts["rows"] // max(1, 4 * sizes["words"])},
-        "table_bytes": parts,
     }
 
 
@@ -424,17 +308,12 @@ def _check_made_for(where: str, what: str, own: tuple[str, str], given: Grammar 
 
 def _vocabulary(where: str, named: Mapping[str, Any], arrays: Mapping[str, Array]) -> Vocabulary:
     try:
-        vocabulary = Vocabulary.from_arrays(_members(arrays, "vocabulary"), name=printable(named["name"]))
+        vocabulary = Vocabulary.from_arrays(members(arrays, "vocabulary"), name=printable(named["name"]))
     except VocabularyError as error:
         raise refuse(where, f"its vocabulary is wrong: {reason(error)}") from error
     if vocabulary.digest != named["sha256"]:
         raise refuse(where, f"its vocabulary has sha256 {vocabulary.digest[:8]}, expected {clip(named['sha256'][:8])}")
     return vocabulary
-
-
-def _members(arrays: Mapping[str, Array], group: str) -> dict[str, Any]:
-    """The arrays of one group, by their names without the group."""
-    return {name.removeprefix(f"{group}."): array for name, array in arrays.items() if name.startswith(f"{group}.")}
 
 
 def _content_digest(facts: Mapping[str, Any], tensors: Mapping[str, Array]) -> str:
@@ -447,21 +326,6 @@ def _content_digest(facts: Mapping[str, Any], tensors: Mapping[str, Array]) -> s
         state.update(f"\n{name} {ordered.dtype.str} {','.join(map(str, ordered.shape))}\n".encode("ascii"))
         state.update(ordered.tobytes())
     return state.hexdigest()
-
-
-def _table_checksum(table: Array) -> str:
-    """The `table_checksum` of the format.
-
-    The weights are odd, so a change of a single integer always changes the sum.
-    """
-    integers = table.view(np.uint32)
-    weights = np.arange(1, 2 * _BLOCK, 2, dtype=np.uint64)
-    total = 0
-    for begin in range(0, len(integers), _BLOCK):
-        block = integers[begin : begin + _BLOCK].astype(np.uint64)
-        # sums of arrays are modulo 2^64
-        total += int(np.dot(block, weights[: len(block)])) + 2 * begin * int(block.sum())
-    return f"{total % (1 << 64):016x}"
 
 
 def _narrowed(array: Array) -> Array:

@@ -9,15 +9,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from maskwright.analysis.arguments import clip, printable
 from maskwright.analysis.errors import GrammarError, StoreError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.nesting import on_own_stack, read_json
 from maskwright.maskstore.damaged import reason, refuse
+from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.masks import n_words
 
 FORMAT = "maskwright mask store"
@@ -109,21 +111,15 @@ TABLE = "table"
 It is mapped, not read, so its values are as wide on disk as in memory.
 """
 
-#: The tensors of a store of kind "automaton".
-AUTOMATON_TENSORS: TensorShapes = {TABLE: (np.int32, ("integers",)), **_VOCABULARY}
-
-#: The tensors of a store of kind "pattern".
-PATTERN_TENSORS: TensorShapes = {
-    "automaton.is_accepting": (np.bool_, ("states",)),
-    "automaton.next_state": (np.int32, ("states", "256")),
-    **_VOCABULARY,
-}
-
 _TENSORS: Mapping[str, TensorShapes] = {
     ENTRIES: TENSORS,
-    AUTOMATON: AUTOMATON_TENSORS,
+    AUTOMATON: {TABLE: (np.int32, ("integers",)), **_VOCABULARY},
     SCHEMA: _VOCABULARY,
-    PATTERN: PATTERN_TENSORS,
+    PATTERN: {
+        "automaton.is_accepting": (np.bool_, ("states",)),
+        "automaton.next_state": (np.int32, ("states", "256")),
+        **_VOCABULARY,
+    },
 }
 
 _DTYPES = {f"{kind.upper()}{8 * size}": np.dtype(f"<{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)}
@@ -154,6 +150,36 @@ class Header:
         """The grammar of a store that has one."""
         assert self.own_grammar is not None  # whoever asks has looked at the kind
         return self.own_grammar
+
+
+class Content(NamedTuple):
+    """What a store file holds, whole and undamaged, but not checked for its kind.
+
+    where : the file, for messages.
+    arrays : the tensors in the dtypes of memory, read-only, but for `table`.
+    table : the engine's table; None where there is none.
+    own_vocabulary : the vocabulary in the file, by which its values are checked.
+    vocabulary, grammar : those that the store is to hold: what the caller gave, or the file's.
+        None where there is no grammar.
+    """
+
+    where: str
+    header: Header
+    arrays: Mapping[str, npt.NDArray[Any]]
+    table: npt.NDArray[np.int32] | None
+    own_vocabulary: Vocabulary
+    vocabulary: Vocabulary
+    grammar: Grammar | None
+
+
+def members(arrays: Mapping[str, npt.NDArray[Any]], group: str) -> dict[str, Any]:
+    """The arrays of one group, by their names without the group."""
+    return {name.removeprefix(f"{group}."): array for name, array in arrays.items() if name.startswith(f"{group}.")}
+
+
+def grammar_facts(grammar: Grammar) -> dict[str, Any]:
+    """The members of the JSON that say which grammar a store is of."""
+    return {"grammar": grammar.to_dict(), "grammar_sha256": grammar.digest, "lexing": grammar.lexing}
 
 
 def read_header(where: str, file: Any) -> Header:

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.arguments import a_type, clip, printable
@@ -21,30 +20,21 @@ from maskwright.analysis.schema.load import JsonSchema, parse_schema, read_schem
 from maskwright.analysis.schema.style import read_style
 from maskwright.analysis.schema.text_patterns import Regex
 from maskwright.maskstore.damaged import reason, refuse
-from maskwright.maskstore.file.fileheader import PATTERN, SCHEMA
+from maskwright.maskstore.file.fileheader import PATTERN, SCHEMA, Content, Header
 from maskwright.maskstore.schema.build import tables_of
 from maskwright.maskstore.schema.compiled import SchemaTables
-from maskwright.maskstore.vocabulary import Vocabulary
 
 Array = npt.NDArray[Any]
 
 
-class SchemaFile(NamedTuple):
-    """What a file of a schema or a pattern holds."""
+def written(store: SchemaTables) -> tuple[dict[str, Any], dict[str, Array]]:
+    """The constraint's own members of the JSON, and its tensors.
 
-    constraint: JsonSchema | Regex
-    vocabulary: Vocabulary
-
-    def tables(self) -> SchemaTables:
-        """The tables. Raises: as `tables_of`."""
-        return tables_of(self.constraint, self.vocabulary)
-
-
-def facts_of(constraint: JsonSchema | Regex) -> tuple[dict[str, Any], dict[str, Array]]:
-    """The members of the JSON that are the constraint's own, and its tensors.
-
-    Raises: StoreError for a schema of values that JSON does not have.
+    Raises: StoreError if the constraint is not known, or has values that JSON does not have.
     """
+    constraint = store.constraint
+    if constraint is None:
+        raise StoreError(f"the tables of {store.name} have no file: keep the schema itself, and build the store again")
     if isinstance(constraint, Regex):
         automaton = constraint.automaton
         return {"kind": PATTERN, "name": constraint.name}, {
@@ -70,15 +60,15 @@ def facts_of(constraint: JsonSchema | Regex) -> tuple[dict[str, Any], dict[str, 
     return facts, {}
 
 
-def constraint_in(where: str, facts: Mapping[str, Any], arrays: Mapping[str, Array]) -> JsonSchema | Regex:
-    """The constraint of a file.
+def read(file: Content) -> SchemaTables:
+    """The tables of the constraint in a file.
 
-    where : the file, for messages.
-    facts : its JSON, of one of the kinds of this module.
-    arrays : its tensors in the dtypes of memory.
-
-    Raises: StoreError if they are not what maskwright writes.
+    Raises: StoreError if it is not what maskwright writes; and as `tables_of`.
     """
+    return tables_of(_constraint(file.where, file.header.facts, file.arrays), file.vocabulary)
+
+
+def _constraint(where: str, facts: Mapping[str, Any], arrays: Mapping[str, Array]) -> JsonSchema | Regex:
     if facts["kind"] == PATTERN:
         return Regex(printable(facts["name"]), _automaton(where, arrays))
     try:
@@ -119,19 +109,14 @@ def _automaton(where: str, arrays: Mapping[str, Array]) -> Dfa:
     return found
 
 
-def info_of(where: str, facts: Mapping[str, Any], tensors: Mapping[str, Any]) -> dict[str, Any]:
+def info(where: str, header: Header, table: Array | None) -> dict[str, Any]:
     """What a file says about its constraint, ready for JSON.
-
-    where : the file, for messages.
-    facts : its JSON, of one of the kinds of this module.
-    tensors : their shapes.
 
     Raises: StoreError if the white space is not what maskwright writes.
     """
+    facts = header.facts
     if facts["kind"] == PATTERN:
-        return {
-            "pattern": {"name": printable(facts["name"]), "states": int(np.prod(tensors["automaton.is_accepting"]))}
-        }
+        return {"pattern": {"name": printable(facts["name"]), "states": header.sizes["states"]}}
     named = ("key_order", "escapes", "lenient")
     try:
         whitespace = _value(facts, "whitespace", str, int)

@@ -4,7 +4,6 @@ In: a pattern and a vocabulary. Out: the automaton over tokens, and the chains t
 """
 
 from maskwright.maskstore.index.build import build_index
-from maskwright.maskstore.index.chains import Chain
-from maskwright.maskstore.index.token_index import TokenIndex
+from maskwright.maskstore.index.token_index import Chain, TokenIndex
 
 __all__ = ["Chain", "TokenIndex", "build_index"]

@@ -7,10 +7,10 @@ import numpy.typing as npt
 
 from maskwright.analysis.arguments import as_integer, clip, need_type
 from maskwright.analysis.errors import DeadEndError, MaskwrightError
+from maskwright.analysis.graphs import reachable
 from maskwright.analysis.nesting import on_own_stack
 from maskwright.analysis.schema.text_patterns import Regex
-from maskwright.maskstore.index.functions import Functions, functions_of
-from maskwright.maskstore.index.levels import trie_levels
+from maskwright.maskstore.index.functions import Functions, functions_of, trie_levels
 from maskwright.maskstore.index.token_index import TokenIndex
 from maskwright.maskstore.vocabulary import VocabularySource, as_vocabulary
 
@@ -55,7 +55,8 @@ def build_index(regex: Regex, vocabulary: VocabularySource, *, most_pairs: int =
     class_of = np.full(found.size, -1, np.int32)
     class_of[functions.of_token >= 0] = of_text
     start, classes, targets = _transitions(functions, used, regex.automaton.n_states)
-    states = _reachable(start, targets)
+    reached = reachable([0], lambda state: np.unique(targets[start[state] : start[state + 1]]).tolist())
+    states = np.array(sorted(reached), np.int32)
     for array in (class_of, start, classes, targets, states):
         array.setflags(write=False)
     return TokenIndex(regex.name, regex.automaton, found, class_of, start, classes, targets, states)
@@ -74,17 +75,3 @@ def _transitions(
     start = np.zeros(n_states + 1, np.int64)
     np.cumsum(np.bincount(before, minlength=n_states), out=start[1:])
     return start, classes[order], functions.behind[at][order]
-
-
-def _reachable(start: npt.NDArray[np.int64], targets: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """The states to which tokens lead from state 0, ascending."""
-    is_reached = np.zeros(len(start) - 1, np.bool_)
-    is_reached[0] = True
-    open_states = [0]
-    while open_states:
-        state = open_states.pop()
-        found = targets[start[state] : start[state + 1]]
-        new = np.unique(found[~is_reached[found]])
-        is_reached[new] = True
-        open_states.extend(new.tolist())
-    return np.flatnonzero(is_reached).astype(np.int32)

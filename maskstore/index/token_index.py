@@ -1,9 +1,19 @@
-"""The automaton over tokens of a pattern and a vocabulary."""
+"""The automaton over tokens of a pattern and a vocabulary, and its coalescence.
+
+Coalescence: where a pattern leaves the model no choice, and what text comes there.
+
+Source: the idea is that of R. Louf's "Coalescence" (2024), for Outlines; V. Tran-Thien's "Fast,
+high-fidelity LLM decoding with regex constraints" (2024) asks which of the spellings of a text a
+model would take.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,12 +22,39 @@ from maskwright.analysis.arguments import as_integer, clip
 from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.analysis.kept import cached_property
 from maskwright.analysis.regex.dfa import Dfa
-from maskwright.maskstore.index.chains import Chain, chain_from, chains_of
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.masks import n_words
 
 MOST_KEPT = 1 << 26
 """BOUND: the bytes of the lists of tokens and the masks that an index keeps."""
+
+
+class Chain(NamedTuple):
+    """Tokens that may be appended without asking the model.
+
+    A state is *forced* if no text ends there and either one token is allowed, or all allowed tokens
+    lead along one text: `n`, `na`, `name` where `name"` must come. A chain takes the longest of
+    them, in one forced state after the other.
+
+    start, end : the first state, and the first that is not forced.
+    tokens : the chain.
+    text : its bytes.
+    is_only : whether no state on the way allows another token. Then the model, too, could only have
+        written these tokens; else only this text.
+    """
+
+    start: int
+    end: int
+    tokens: tuple[int, ...]
+    text: bytes
+    is_only: bool
+
+
+@lru_cache(maxsize=8)
+def _counts(vocabulary: Vocabulary) -> tuple[Mapping[bytes, int], int]:
+    """How many tokens have each text, and the longest text's bytes."""
+    found = Counter(token for token in vocabulary.tokens if token)
+    return found, max(map(len, found))
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -180,17 +217,65 @@ class TokenIndex:
             found[state] = dict(zip(tokens.tolist(), target[self.class_of[tokens]].tolist(), strict=True))
         return found
 
-    @cached_property
-    def chains(self) -> tuple[Chain, ...]:
-        """The longest forced chains, by their first state; see `Chain`."""
-        return chains_of(self)
+    def forced_token(self, state: int) -> tuple[int, bool] | None:
+        """The longest token of a forced state, and whether no other is allowed; None elsewhere.
+
+        Raises: MaskwrightError if there is no such state.
+        Cost: O(bytes of the longest token).
+        """
+        automaton, at = self.automaton, self._state(state)
+        if automaton.is_accepting[at]:
+            return None
+        n_allowed = self.n_allowed(at)
+        if n_allowed == 1:
+            return int(self.allowed_tokens(at)[0]), True
+        counts, longest = _counts(self.vocabulary)
+        text, n, best = bytearray(), 0, b""
+        while len(text) < longest and not automaton.is_accepting[at]:
+            onward = (automaton.next_state[at] >= 0).nonzero()[0]
+            if len(onward) != 1:
+                break
+            text.append(int(onward[0]))
+            at = int(automaton.next_state[at, onward[0]])
+            spelled = bytes(text)
+            if spelled in counts:
+                n, best = n + counts[spelled], spelled
+        # tokens that spell a beginning of the one text are all allowed: equal numbers leave none
+        return (self.vocabulary.id_of_text[best], False) if best and n == n_allowed else None
 
     def chain(self, state: int) -> Chain | None:
         """The forced chain that begins in a state; None if the model has a choice there.
 
+        It ends before a state that it has met: with a vocabulary that lacks bytes, the only tokens
+        may go round for ever.
+
         Raises: MaskwrightError if there is no such state.
         """
-        return chain_from(self, self._state(state))
+        at, tokens, is_only = self._state(state), list[int](), True
+        met = {at}
+        while (found := self.forced_token(at)) is not None:
+            after = self.next_state(at, found[0])
+            if after is None or after in met:
+                break
+            met.add(after)
+            tokens.append(found[0])
+            at, is_only = after, is_only and found[1]
+        if not tokens:
+            return None
+        return Chain(state, at, tuple(tokens), b"".join(self.vocabulary.tokens[token] for token in tokens), is_only)
+
+    @cached_property
+    def chains(self) -> tuple[Chain, ...]:
+        """The chains that do not begin on the way of another one, by their first states."""
+        inside: set[int] = set()
+        for state in self.states.tolist():
+            if (found := self.forced_token(state)) is not None:
+                at = state
+                for byte in self.vocabulary.tokens[found[0]]:
+                    at = int(self.automaton.next_state[at, byte])
+                    inside.add(at)
+        found_chains = (self.chain(state) for state in self.states.tolist() if state not in inside)
+        return tuple(chain for chain in found_chains if chain is not None)
 
     @cached_property
     def _class_list(self) -> list[int]:

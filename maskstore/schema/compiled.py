@@ -32,6 +32,8 @@ class SchemaTables:
         values that a schema names.
     """
 
+    file_kind = "schema"
+    """What its file says that it is of (`maskstore.file`)."""
     engine = "schema"
     """What reads texts under these masks (`decoding.engines`)."""
 

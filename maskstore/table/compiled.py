@@ -28,6 +28,8 @@ class EngineTable:
     replaced when it is closed.
     """
 
+    file_kind = "automaton"
+    """What its file says that it is of (`maskstore.file`)."""
     engine = "grammar"
     """What reads texts under these masks (`decoding.engines`)."""
     has_rows = True

@@ -79,8 +79,8 @@ from maskwright.retokenisation import retokenise as retokenise
 from maskwright.stores.build import build_store as build_store
 from maskwright.stores.cache import cached_store as cached_store
 from maskwright.stores.composed_store import ComposedStore as ComposedStore
+from maskwright.stores.entry_store import EntryStore as EntryStore
 from maskwright.stores.schema_store import SchemaStore as SchemaStore
-from maskwright.stores.store import EntryStore as EntryStore
 from maskwright.stores.store import Store as Store
 from maskwright.stores.store import load_store as load_store
 from maskwright.validation import ValidationReport as ValidationReport

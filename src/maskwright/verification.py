@@ -207,7 +207,7 @@ def verify(
         if not seconds > 0:
             raise MaskwrightError(f"seconds is {seconds!r}, expected a number above 0, or None")
     loaded: Any = as_store(store)
-    if not isinstance(loaded, Store):
+    if getattr(loaded, "engine", "") != "grammar":
         raise MaskwrightError(
             f"{type(loaded).__name__} has no stack automaton to verify: only stores of grammars with lexing 'longest' or 'contextual' "
             "have one; maskwright validate checks others on texts"

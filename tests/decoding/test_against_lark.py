@@ -24,7 +24,8 @@ from naive import Column, Earley
 from shares import share
 
 from maskwright.analysis.errors import GrammarError, IllegalTokenError, LimitError
-from maskwright.analysis.grammar import Grammar, Lexing, reduce
+from maskwright.analysis.grammar import Grammar, Lexing
+from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.loading import load_grammar, parse_grammar
 from maskwright.analysis.lr.loops import endless_cycle
 from maskwright.maskstore.vocabulary import Vocabulary

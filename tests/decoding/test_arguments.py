@@ -248,7 +248,7 @@ def test_rows_of_what_is_none() -> None:
     rows = ResidentRows(store(), "cpu", 8)
     batch = store().batch(2)
     for wrong in (None, 5, "ab", {1}, 1.5):
-        raises(lambda wrong=wrong: rows.ids(wrong), "^the texts are a|^slot 0 is a str")  # type: ignore[misc]
+        raises(lambda wrong=wrong: rows.ids(wrong), "^the texts are a|^slot 0 is 'a', a str")  # type: ignore[misc]
     for wrong in NO_INTEGERS:
         raises(lambda wrong=wrong: rows.ids(batch, [wrong]), "^a slot is .*expected an integer")  # type: ignore[misc]
         raises(lambda wrong=wrong: rows.allowed(wrong), "^row is .*expected an integer")  # type: ignore[misc]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,13 @@ import pytest
 
 import maskwright as mw
 from maskwright.analysis.regex.dfa import Dfa
-from maskwright.decoding.endings.ending import Ending
 from maskwright.decoding.engine import constants
+from maskwright.decoding.engine.ending import plain_ending
 from maskwright.decoding.engine.state import TextState
 from maskwright.decoding.engines import ENGINES, Engine, explain_after
 from maskwright.decoding.generation import generate
 from maskwright.maskstore.vocabulary import Vocabulary
-from maskwright.maskstore.vocabulary.masks import n_words, words_of
+from maskwright.maskstore.vocabulary.masks import n_words
 from maskwright.serving.server_matcher import ServerMatcher
 
 VOCABULARY = mw.load_vocabulary("python-tiny")
@@ -80,14 +80,6 @@ class ToyText(TextState):
             self._states = [*self._states, state][-1 - self.max_rollback :]
         return constants.OK
 
-    def fill(self, words: Any) -> int:
-        allowed = [
-            token for token in range(self.store.vocabulary.size) if self.read_token(token, False) == constants.OK
-        ]
-        words[:] = 0
-        words[: self.store.n_words] = words_of(np.array(allowed, np.int64), self.store.vocabulary.size).view(np.int32)
-        return constants.AFTER_END if self._has_ended else constants.OK if allowed else constants.DEAD_END
-
     def can_end(self) -> bool:
         return self._has_ended or bool(self.store.automaton.is_accepting[self._states[-1]])
 
@@ -112,13 +104,8 @@ class ToyText(TextState):
     def copy(self) -> TextState:
         return ToyText(self.store, self.max_rollback).become(self)
 
-    def short_ending(self) -> Ending:
-        automaton, state = self.store.automaton, self._states[-1]
-        data = b""
-        while not automaton.is_accepting[state]:
-            byte = next(byte for byte in b";yesnoabcd" if automaton.next_state[state, byte] >= 0)
-            state, data = int(automaton.next_state[state, byte]), data + bytes([byte])
-        return Ending(data, tuple(VOCABULARY.tokens.index(bytes([byte])) for byte in data), False)
+    def key(self) -> object:
+        return self._states[-1]
 
 
 @pytest.fixture
@@ -161,6 +148,37 @@ def test_it_does_what_the_engine_of_patterns_does(store: Any) -> None:
         if one.is_finished():
             one.reset()
             other.reset()
+
+
+@pytest.mark.parametrize("has_bytes", [True, False])
+def test_endings_are_the_shortest(store: Any, monkeypatch: pytest.MonkeyPatch, has_bytes: bool) -> None:
+    """Held against the search for patterns; without some single bytes tokens are tried instead."""
+    if not has_bytes:
+        texts = (b"a", b"b", b"ab", b"abcd", b"cd", b"d", b";ye", b"s", b";no", b"")
+        store = replace(store, vocabulary=Vocabulary("few", texts, {9: "</s>"}, (9,)))
+    known = mw.build_store(mw.load_regex(PATTERN), store.vocabulary)
+    for before in (b"", b"ab", b"a", b"abc", b"cdd", b"ab;", b"ab;n", b"cd;ye", b"abcd;no"):
+        one, other = mw.Matcher(store, 3), mw.Matcher(known, 3)
+        one.advance_bytes(before)
+        other.advance_bytes(before)
+        if not has_bytes and before.endswith((b";", b";n")):
+            with pytest.raises(mw.DeadEndError, match="vocabulary few spells no ending of this text under"):
+                one.short_ending()
+            continue
+        found = one.short_ending()
+        assert found.is_shortest and len(found.data) == len(other.shortest_ending().data) == one.min_bytes_left()
+        assert b"".join(store.vocabulary.tokens[token] for token in found.tokens) == found.data
+        assert len(found.tokens) == len(other.shortest_ending().tokens)
+        one.advance_bytes(found.data)
+        assert one.is_accepting()
+
+
+def test_a_search_without_keys_gives_up(store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ToyText, "key", TextState.key)
+    assert mw.Matcher(store).short_ending().data == b";no"
+    monkeypatch.setattr(ToyText, "can_end", lambda self: False)
+    with pytest.raises(mw.LimitError, match="no ending was found behind 100 texts"):
+        plain_ending(ToyText(store, 0), 100)
 
 
 def test_batches_words_generation_and_servers_follow(store: Any) -> None:

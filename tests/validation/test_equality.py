@@ -13,7 +13,8 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.maskstore.table import schema
 from maskwright.maskstore.vocabulary.encoders import Encoder
 from maskwright.stores.build import compile_entry_store
-from maskwright.stores.store import EntryStore, Store
+from maskwright.stores.entry_store import EntryStore
+from maskwright.stores.store import Store
 from maskwright.validation import ValidationReport, validate
 from maskwright.validation.equality import DIFFERENT, SAME, original_store
 from maskwright.validation.replay import ENDED_EARLY, NOT_COMPLETE, find_stop

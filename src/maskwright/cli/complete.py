@@ -273,12 +273,10 @@ def _check_prompt(store: RequestStore, text: str, max_tokens: int, close: bool) 
 
 def _decoding(source: str) -> RequestStore:
     """The store in a file, which must have masks at run time."""
-    from maskwright.stores.store import EntryStore
-
-    store = load_file(source)
-    if isinstance(store, EntryStore):
+    store: Any = load_file(source)
+    if not store.engine:
         raise MaskwrightError(f"{source}: {_NFA}")
-    return store
+    return store  # type: ignore[no-any-return]
 
 
 def _stream(prompt: str, generation: Generation) -> Completion:

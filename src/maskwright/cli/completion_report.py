@@ -11,7 +11,6 @@ from rich.text import Text
 if TYPE_CHECKING:
     from maskwright.decoding.generation import Completion
     from maskwright.serving.requests import RequestStore
-    from maskwright.stores.schema_store import SchemaStore
 
 REASONS = {
     "end": "the model ended it",
@@ -25,7 +24,6 @@ REASONS = {
 
 def facts_of(prompt: str, found: Completion, reference: str | None, store: RequestStore) -> dict[str, Any]:
     """What is said of a completion, JSON-ready."""
-    from maskwright.stores.schema_store import SchemaStore
 
     whole = prompt + found.data.decode(errors="replace")
     return {
@@ -49,12 +47,12 @@ def facts_of(prompt: str, found: Completion, reference: str | None, store: Reque
             for one in found.interventions
         ],
         "verdict": _judged_by_schema(whole, store)
-        if reference is None and isinstance(store, SchemaStore)
+        if reference is None and store.engine == "schema"
         else judged(whole, reference, store.name),
     }
 
 
-def _judged_by_schema(text: str, store: SchemaStore) -> dict[str, str] | None:
+def _judged_by_schema(text: str, store: Any) -> dict[str, str] | None:
     from maskwright.validation.instances import judge_text
 
     said = judge_text(store.constraint, text)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.files import MAX_TEXT, read_file_bytes, read_stream
-from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.cli.command import command
 from maskwright.cli.common import check_writable, load_any_store, show, standard_input
 from maskwright.cli.constraints import DEFAULTS, GrammarOptions, is_composition, is_constraint
@@ -61,10 +60,9 @@ def explain(
         found = _without_store(constraint, data, wanted)
     else:
         from maskwright.decoding.engines import explain_after
-        from maskwright.stores.store import EntryStore
 
         compiled = load_any_store(store, tokenizer, options, refresh)
-        if isinstance(compiled, EntryStore):
+        if not compiled.engine:
             raise MaskwrightError(
                 f"{store} is a store of lexing 'nfa', whose several hypotheses are not explained: export one with --lexing longest"
             )
@@ -80,7 +78,7 @@ def _without_store(constraint: Any, data: bytes, wanted: bytes | None) -> Explan
     from maskwright.decoding.explain import explain_text, explain_token
     from maskwright.decoding.explain.schema_explain import explain_schema_text, explain_schema_token
 
-    if isinstance(constraint, Grammar):
+    if constraint.kind == "grammar":
         return explain_text(constraint, data) if wanted is None else explain_token(constraint, data, wanted)
     texts = getattr(constraint, "texts", None) or constraint.automaton
     if wanted is None:

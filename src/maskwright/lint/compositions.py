@@ -13,11 +13,9 @@ from dataclasses import replace
 from typing import Any
 
 from maskwright.analysis.composition.compose import Composition, InJsonString, Part, read_used_parts
-from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.loading.names import DIRECTIVE, grammar_text
 from maskwright.analysis.marks import MARK, mark
 from maskwright.analysis.nesting import on_own_stack
-from maskwright.analysis.schema.load import JsonSchema
 from maskwright.lint.finding import NO_STORE, Finding, Report, codes_of
 from maskwright.lint.run import lint_grammar
 from maskwright.lint.schemas import lint_schema
@@ -66,7 +64,7 @@ def lint_composition(
         for name, line in unused
         if "unused-part" not in wanted
     ]
-    if isinstance(found, Grammar):
+    if found.kind == "grammar":
         report = lint_grammar(found, given, file=file, allow=wanted)
         return replace(report, findings=(*findings, *report.findings))
     text = grammar_text(source)
@@ -88,7 +86,7 @@ def _report(
     before : findings that are known already.
     """
     host, names = composition.host, [part.name for part in composition.parts]
-    if isinstance(host, Grammar):
+    if host.kind == "grammar":
         at = [
             replace(one, line=places.get(one.name, 0), column=1 if one.name in places else 0)
             if one.name in names
@@ -126,13 +124,16 @@ def _of_part(part: Part, vocabulary: Vocabulary | None, allow: frozenset[str]) -
     inner: Any = part.inner.inner if isinstance(part.inner, InJsonString) else part.inner
     # inside a string, any token may spell a character by an escape: its own bytes need no token
     given = None if isinstance(part.inner, InJsonString) else vocabulary
-    if isinstance(inner, Composition):
-        return _report(inner, given, inner.name, allow, {}, [])
-    if isinstance(inner, Grammar):
-        return lint_grammar(inner, given, allow=allow)
-    if isinstance(inner, JsonSchema):
-        return lint_schema(inner, given, allow=allow)
-    return None
+    lint = _LINTS.get(getattr(inner, "kind", ""))
+    return None if lint is None else lint(inner, given, allow=allow)
+
+
+_LINTS: dict[str, Callable[..., Report]] = {
+    "composition": lambda inner, given, allow: _report(inner, given, inner.name, allow, {}, []),
+    "grammar": lint_grammar,
+    "schema": lint_schema,
+}
+"""By the kind of what is inside, what finds what is wrong with it."""
 
 
 def _with_bytes_of_marks(vocabulary: Vocabulary | None) -> Vocabulary | None:

@@ -18,10 +18,8 @@ import numpy.typing as npt
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.deadline import OutOfTimeError, time_limit
 from maskwright.analysis.errors import EmptyLanguageError, MaskwrightError, SchemaError
-from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.kept import cached_property
-from maskwright.analysis.schema.load import JsonSchema, parse_schema
-from maskwright.analysis.schema.text_patterns import Regex
+from maskwright.analysis.schema.load import parse_schema
 from maskwright.completion import LanguageModel, load_model, start_completion
 from maskwright.decoding.engines import explain_after
 from maskwright.decoding.explain.explanation import position_of
@@ -232,9 +230,9 @@ class Answers:
             if error.grammar is None:
                 raise
             found = error.grammar
-        if isinstance(found, Grammar):
+        if found.kind == "grammar":
             return _findings(lint_grammar(found, self.vocabulary, file="grammar"))
-        what = asked.syntax if isinstance(found, JsonSchema | Regex) else "texts of several languages"
+        what = asked.syntax if found.kind in ("schema", "pattern") else "texts of several languages"
         return {"findings": [], "skipped": [f"lint does not look at this: {what}"]}
 
     def complete(self, question: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,11 +20,11 @@ import numpy.typing as npt
 from maskwright.analysis.arguments import as_boolean, need_progress
 from maskwright.analysis.errors import GrammarError, TerminalError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.grammar.normalise import normalise
+from maskwright.analysis.grammar.normalise import Rules, normalise
 from maskwright.analysis.graphs import VISIBLE_FIRST, shortest_texts
 from maskwright.analysis.legality.deciders import ALWAYS, NEVER
 from maskwright.analysis.legality.interchange import interchange_classes
-from maskwright.analysis.legality.judge import Judge, Rules
+from maskwright.analysis.legality.judge import Judge
 from maskwright.analysis.lexing.post import post_terminals
 from maskwright.analysis.lexing.terminal_nfa import TerminalNfa, build_terminal_nfa
 from maskwright.analysis.lexing.terminals import compile_terminals, lookahead_beyond_end
@@ -37,7 +37,7 @@ from maskwright.maskstore.entries.streamline import STEPS, SequencesAfter, Strea
 from maskwright.maskstore.entries.walk import Walk
 from maskwright.maskstore.table.compiled import Progress
 from maskwright.maskstore.vocabulary.vocabulary import Vocabulary, VocabularySource, as_vocabulary, post_tokens
-from maskwright.stores.store import EntryStore
+from maskwright.stores.entry_store import EntryStore
 
 if TYPE_CHECKING:
     from maskwright.stores.store import Store

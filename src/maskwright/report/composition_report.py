@@ -133,7 +133,7 @@ def _language_facts(language: Any, store: Any) -> dict[str, Any]:
 
 def _uses(host: Grammar | JsonSchema, name: str) -> dict[str, Any]:
     """Where a part stands: in the rules of how many nonterminals. The name says it in a schema."""
-    if not isinstance(host, Grammar):
+    if host.kind != "grammar":
         return {}
     number = next(i for i, terminal in enumerate(host.terminals) if terminal.name == name)
     return {"in_rules": len({rule.lhs for rule in host.rules if number in rule.rhs})}

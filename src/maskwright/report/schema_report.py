@@ -16,7 +16,6 @@ from maskwright.analysis.schema.load import JsonSchema
 from maskwright.analysis.schema.shapes import Arrays, Numbers, Objects, SchemaGraph, Strings
 from maskwright.analysis.schema.text_patterns import Regex
 from maskwright.maskstore.index import build_index
-from maskwright.maskstore.index.chains import forced_token
 from maskwright.maskstore.schema.build import tables_of
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.report.parts import Report, filled, table
@@ -73,10 +72,10 @@ def analyze_schema(constraint: JsonSchema | Regex, vocabulary: Vocabulary | None
     Raises: as `tables_of`.
     """
     facts: dict[str, Any] = {
-        "kind": "schema" if isinstance(constraint, JsonSchema) else "pattern",
+        "kind": constraint.kind,
         "name": constraint.name,
     }
-    if isinstance(constraint, JsonSchema):
+    if constraint.kind == "schema":
         facts |= schema_facts(constraint)
     else:
         facts |= {"automata": _sizes([constraint.automaton.n_states])}
@@ -151,7 +150,7 @@ def index_facts(regex: Regex, vocabulary: Vocabulary) -> dict[str, Any]:
         index = build_index(regex, vocabulary, most_pairs=MOST_PAIRS)
     except LimitError as error:
         return {"too_large": str(error)}
-    forced = [found for state in index.states if (found := forced_token(index, int(state))) is not None]
+    forced = [found for state in index.states if (found := index.forced_token(int(state))) is not None]
     chains = index.chains
     return {
         "states": index.n_states,

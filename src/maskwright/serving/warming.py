@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from maskwright.analysis.errors import MaskwrightError
-from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.masks import n_words, tokens_of
 from maskwright.stores.build import build_store
@@ -50,7 +49,7 @@ def warm_constraint(
     Raises: as `warm_cache`.
     """
     begin = time.process_time()
-    if isinstance(constraint, Grammar):
+    if constraint.kind == "grammar":
         paths: tuple[Path, ...] = (warm_cache(constraint, vocabulary, progress=progress, readable=readable),)
         return Warmed(paths, time.process_time() - begin)
     before, missing = _stores(), missing_folders()

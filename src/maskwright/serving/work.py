@@ -21,8 +21,6 @@ from maskwright.analysis.composition.compose import InJsonString
 from maskwright.analysis.deadline import OutOfTimeError, look_at, time_limit
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.locks import new_lock
-from maskwright.analysis.schema.load import JsonSchema
-from maskwright.analysis.schema.text_patterns import Regex
 from maskwright.maskstore.automaton.stack_automaton import prepare_automaton
 from maskwright.maskstore.schema.build import tables_of
 from maskwright.maskstore.table.build import build_engine_table
@@ -32,9 +30,8 @@ from maskwright.serving.reading import Request, RequestReader, guarded, library
 from maskwright.serving.warming import warm_engines
 from maskwright.stores.build import build_and_keep
 from maskwright.stores.cache import FOLDER_VARIABLE, cached_for_request, trim_cache
-from maskwright.stores.composed_store import BuildStore
-from maskwright.stores.sources import schema_store_of
-from maskwright.stores.store import EntryStore, Store
+from maskwright.stores.sources import store_of
+from maskwright.stores.store import Store
 from maskwright.worker import Parcel, Setup
 from maskwright.worker_pool import BusyError, NoProcessError, Pool, WorkerError
 
@@ -105,19 +102,19 @@ class Build(NamedTuple):
     def _build(self, vocabulary: Vocabulary, is_left_open: bool) -> tuple[Any, Any, list[Any]]:
         """The constraint, its store, and the stores of its grammars."""
         constraint = self.reader.read(self.request)
-        is_lazy = isinstance(constraint, Grammar) and self.is_open
+        is_lazy = constraint.kind == "grammar" and self.is_open
         built: list[Any] = []
 
-        def build(grammar: Grammar, tokens: Vocabulary) -> Store | EntryStore:
+        def build(grammar: Grammar, tokens: Vocabulary) -> Any:
             built.append(self._built(grammar, tokens, is_lazy, is_left_open))
-            return built[-1]  # type: ignore[no-any-return]
+            return built[-1]
 
-        store = _put_together(constraint, vocabulary, build)
-        if self.is_on_disk and isinstance(constraint, Grammar | Composition):
+        store = store_of(constraint, vocabulary, build)
+        if self.is_on_disk and constraint.kind in ("grammar", "composition"):
             trim_cache(self.disk_bytes)
         return constraint, store, built
 
-    def _built(self, grammar: Grammar, tokens: Vocabulary, is_lazy: bool, is_left_open: bool) -> Store | EntryStore:
+    def _built(self, grammar: Grammar, tokens: Vocabulary, is_lazy: bool, is_left_open: bool) -> Any:
         comes_along = self.request.spec.strip() in library()
         if self.is_on_disk or comes_along:
             return cached_for_request(
@@ -129,13 +126,6 @@ class Build(NamedTuple):
                 may_be_trimmed=not comes_along,
             )
         return build_and_keep(grammar, tokens, None, progress=look_at, lazy=is_lazy, is_left_open=is_left_open)
-
-
-def _put_together(constraint: Any, vocabulary: Vocabulary, build: BuildStore) -> Any:
-    """The store of a constraint. build : makes those of its grammars."""
-    if isinstance(constraint, Grammar):
-        return build(constraint, vocabulary)
-    return schema_store_of(constraint, vocabulary, True, "normalised", build)
 
 
 def answering(vocabulary: Vocabulary | None) -> Callable[[Check | Build], Any]:
@@ -226,12 +216,12 @@ class Workshop:
             table, counts = next(rest)
             return Store.of(EngineTable(grammar, tokens, table, MappingProxyType(counts)))
 
-        return _put_together(constraint, self.vocabulary or _bytes(), build)
+        return store_of(constraint, self.vocabulary or _bytes(), build)
 
     def _closing(self, store: Any, task: Build, seconds: float) -> Any:
         """The store, which workers close if it is a grammar's and open."""
         pool = self.pool
-        if pool is None or not isinstance(store, Store) or store.is_closed or store.is_closing:
+        if pool is None or store.is_closed or store.is_closing:
             return store
         constraint, vocabulary = store.grammar, store.vocabulary
 
@@ -287,15 +277,15 @@ def _warn(error: BusyError | NoProcessError) -> None:
         _logger.warning("%s: until then requests are compiled in this process, whose memory they share", error)
 
 
-def _prepare(language: object) -> None:
+def _prepare(language: Any) -> None:
     """Compile the languages of a constraint for the bytes alone, but those that come along."""
     if isinstance(language, Composition):
         _prepare(language.host)
         for part in language.parts:
             _prepare(part.inner.inner if isinstance(part.inner, InJsonString) else part.inner)
-    elif isinstance(language, JsonSchema | Regex):
+    elif (kind := getattr(language, "kind", "")) in ("schema", "pattern"):
         tables_of(language, _bytes())
-    elif isinstance(language, Grammar) and language.name not in library():
+    elif kind == "grammar" and language.name not in library():
         prepare_automaton(language, _bytes(), look_at)
 
 

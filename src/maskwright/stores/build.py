@@ -2,74 +2,64 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, overload
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, get_args, overload
 
-from maskwright.analysis.arguments import as_boolean, need_progress
+from maskwright.analysis.arguments import as_boolean, as_integer, need_choice, need_progress, refuse_argument
 from maskwright.analysis.errors import DeadEndError, GrammarError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.legality.judge import Rules, need_rules
-from maskwright.analysis.loading.sources import GrammarSource, as_grammar
+from maskwright.analysis.grammar.normalise import Rules
+from maskwright.analysis.loading.sources import GrammarSource
 from maskwright.analysis.nesting import on_own_stack
-from maskwright.decoding.dead import refuse_dead
-from maskwright.maskstore.entries.build import build_entry_table, need_context
+from maskwright.decoding.dead import refuse_dead, refuse_dead_entries
 from maskwright.maskstore.table.build import build_engine_table, prepare_engine_table
 from maskwright.maskstore.table.compiled import Progress
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
-from maskwright.stores.closing import Close, Keep
 from maskwright.stores.first_call import say_what_is_compiled
-from maskwright.stores.sources import as_constraint, option_of_entries, schema_store_of
-from maskwright.stores.store import EntryStore, Store
+from maskwright.stores.sources import as_constraint, refuse_options, store_of
+from maskwright.stores.store import Store
 
 if TYPE_CHECKING:
     from maskwright.analysis.composition import Composition
+    from maskwright.stores.closing import Keep
     from maskwright.stores.composed_store import ComposedStore
+    from maskwright.stores.entry_store import EntryStore
     from maskwright.stores.schema_store import SchemaStore
     from maskwright.stores.sources import SchemaSource
     from maskwright.stores.store import AnyStore
+
+_CONTEXTS = "1, or 2 where entries are streamlined"
 
 MOST_SAID = 3
 """The most findings of lint that the refusal of a grammar shows."""
 
 
+class BuildOptions(TypedDict, total=False):
+    """The options of `build_store`."""
+
+    streamlined: bool
+    rules: Rules
+    context: int
+    progress: Progress | None
+    allow_dead: bool
+    lazy: bool
+
+
 @overload
 def build_store(
-    grammar: GrammarSource,
-    vocabulary: VocabularySource,
-    *,
-    streamlined: bool = True,
-    rules: Rules = "normalised",
-    context: int = 1,
-    progress: Progress | None = None,
-    allow_dead: bool = False,
-    lazy: bool = False,
+    grammar: GrammarSource, vocabulary: VocabularySource, **options: Unpack[BuildOptions]
 ) -> Store | EntryStore: ...
 
 
 @overload
 def build_store(
-    grammar: SchemaSource,
-    vocabulary: VocabularySource,
-    *,
-    streamlined: bool = True,
-    rules: Rules = "normalised",
-    context: int = 1,
-    progress: Progress | None = None,
-    allow_dead: bool = False,
-    lazy: bool = False,
+    grammar: SchemaSource, vocabulary: VocabularySource, **options: Unpack[BuildOptions]
 ) -> SchemaStore: ...
 
 
 @overload
 def build_store(
-    grammar: Composition,
-    vocabulary: VocabularySource,
-    *,
-    streamlined: bool = True,
-    rules: Rules = "normalised",
-    context: int = 1,
-    progress: Progress | None = None,
-    allow_dead: bool = False,
-    lazy: bool = False,
+    grammar: Composition, vocabulary: VocabularySource, **options: Unpack[BuildOptions]
 ) -> ComposedStore: ...
 
 
@@ -114,25 +104,27 @@ def build_store(
     `load_schema`.
     Cost: from milliseconds to some CPU seconds (docs/measurements.md, building stores).
     """
-    streamlined = as_boolean("streamlined", streamlined)
-    need_rules(rules)
-    need_context(context, streamlined)
+    streamlined, allow_dead = as_boolean("streamlined", streamlined), as_boolean("allow_dead", allow_dead)
+    lazy = as_boolean("lazy", lazy)
+    need_choice("rules", rules, get_args(Rules))
+    if as_integer("context", context, expected=_CONTEXTS) not in (1, 2)[: 1 + streamlined]:
+        refuse_argument("context", context, _CONTEXTS)
     need_progress(progress)
-    found = as_constraint(grammar)
-    say_what_is_compiled(of_schemas=not isinstance(found, Grammar))
-    if not isinstance(found, Grammar):
+    found, vocabulary = as_constraint(grammar), as_vocabulary(vocabulary)
+    say_what_is_compiled(found.kind)
+    refuse_options(found, streamlined, rules, context)
 
-        def build(each: Grammar, tokens: Vocabulary) -> Store | EntryStore:
+    def build(each: Grammar, tokens: Vocabulary) -> Store | EntryStore:
+        if each is not found:  # of a composition
             return build_and_keep(each, tokens, None, progress=progress)
+        return build_and_keep(each, tokens, None, streamlined, rules, progress, allow_dead, lazy, context=context)
 
-        return schema_store_of(found, vocabulary, streamlined, rules, build, context)
-    return build_and_keep(found, vocabulary, None, streamlined, rules, progress, allow_dead, lazy, context=context)
+    return store_of(found, vocabulary, build)  # type: ignore[no-any-return]
 
 
-@on_own_stack
 def build_and_keep(
-    grammar: GrammarSource,
-    vocabulary: VocabularySource,
+    grammar: Grammar,
+    vocabulary: Vocabulary,
     keep: Keep | None,
     streamlined: bool = True,
     rules: Rules = "normalised",
@@ -142,52 +134,45 @@ def build_and_keep(
     is_left_open: bool = False,
     context: int = 1,
 ) -> Store | EntryStore:
-    """`build_store`, and what is to be done with the store once it is closed.
+    """`build_store` of a grammar, and what is to be done with the store once it is closed.
 
     keep : called with the finished store if texts of it can end; in the background if it is closed
         there.
     is_left_open : a lazy store is not closed, nor kept.
     """
-    streamlined, allow_dead = as_boolean("streamlined", streamlined), as_boolean("allow_dead", allow_dead)
-    lazy = as_boolean("lazy", lazy)
-    need_rules(rules)
-    need_progress(progress)
-    grammar, vocabulary = as_grammar(grammar), as_vocabulary(vocabulary)
-    close: Close | None = None
     if grammar.lexing == "nfa":
         if lazy:
             raise GrammarError(
                 f"grammar {grammar.name} has lexing 'nfa', whose stores have nothing to close, so lazy=True does not apply: leave it out, "
                 "or load the grammar with lexing='longest'"
             )
-        store: Store | EntryStore = compile_entry_store(
+        entries = compile_entry_store(
             grammar, vocabulary, streamlined=streamlined, rules=rules, context=context, progress=progress
         )
-    elif (option := option_of_entries(streamlined, rules, context)) is None:
-        found, close = (
-            prepare_engine_table(grammar, vocabulary, progress)
-            if lazy
-            else (build_engine_table(grammar, vocabulary, progress), None)
-        )
-        store = Store.of(found)
-    else:
-        raise GrammarError(
-            f"grammar {grammar.name} has lexing {grammar.lexing!r}, whose stores hold no entries, so {option} does not apply: "
-            "leave it out, or load the grammar with lexing='nfa'"
-        )
+        if not allow_dead:
+            _refuse_dead(entries, refuse_dead_entries)
+        if keep is not None:
+            keep(entries)
+        return entries
+    found, close = (
+        prepare_engine_table(grammar, vocabulary, progress)
+        if lazy
+        else (build_engine_table(grammar, vocabulary, progress), None)
+    )
+    store = Store.of(found)
     if not allow_dead:
-        _refuse_dead(store)
-    if close is not None and isinstance(store, Store):
+        _refuse_dead(store, refuse_dead)
+    if close is not None:
         return store if is_left_open else store.close_in_background(close, keep)
     if keep is not None:
         keep(store)
     return store
 
 
-def _refuse_dead(store: Store | EntryStore) -> None:
+def _refuse_dead(store: Any, check: Callable[[Any], None]) -> None:
     """Raise DeadEndError, with lint's findings, if a quick check finds that no text can end."""
     try:
-        refuse_dead(store)
+        check(store)
     except DeadEndError as error:
         # PERF: who builds a store is not kept waiting for what words the refusal
         from maskwright.lint import lint_grammar
@@ -226,6 +211,10 @@ def compile_entry_store(
 
     Raises: as `build_store`, but no DeadEndError; GrammarError for another lexing.
     """
+    # PERF: the other lexings need none of it
+    from maskwright.maskstore.entries.build import build_entry_table
+    from maskwright.stores.entry_store import EntryStore
+
     return EntryStore.of(
         build_entry_table(grammar, vocabulary, streamlined=streamlined, rules=rules, context=context, progress=progress)
     )

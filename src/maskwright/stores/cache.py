@@ -20,37 +20,37 @@ import unicodedata
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack, get_args, overload
 
 import platformdirs
 
-from maskwright.analysis.arguments import as_boolean, need_progress
+from maskwright.analysis.arguments import as_boolean, need_choice, need_progress
 from maskwright.analysis.errors import StoreError
 from maskwright.analysis.files import refuse_output
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.legality.judge import Rules, need_rules
+from maskwright.analysis.grammar.normalise import Rules
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar
 from maskwright.analysis.nesting import on_own_stack
 from maskwright.maskstore import damaged
-from maskwright.maskstore.entries.entry_table import EntryTable
 from maskwright.maskstore.file.fileformat import save_store
 from maskwright.maskstore.file.fileheader import FORMAT_VERSION
 from maskwright.maskstore.file.writing import TEMPORARY
-from maskwright.maskstore.table.compiled import EngineTable, Progress
+from maskwright.maskstore.table.compiled import Progress
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
 from maskwright.stores.build import build_and_keep
 from maskwright.stores.first_call import say_what_is_compiled
-from maskwright.stores.sources import as_constraint, schema_store_of
-from maskwright.stores.store import EntryStore, Store, load_store
+from maskwright.stores.sources import as_constraint, refuse_options, store_of
+from maskwright.stores.store import load_store
 from maskwright.stores.trust import make_own_folder, why_not_trusted, why_not_trusted_file, why_others_cannot_read
 from maskwright.version import version
 
 if TYPE_CHECKING:
     from maskwright.analysis.composition import Composition
     from maskwright.stores.composed_store import ComposedStore
+    from maskwright.stores.entry_store import EntryStore
     from maskwright.stores.schema_store import SchemaStore
     from maskwright.stores.sources import SchemaSource
-    from maskwright.stores.store import AnyStore
+    from maskwright.stores.store import AnyStore, Store
 
 FOLDER_VARIABLE = "MASKWRIGHT_CACHE"
 """The environment variable that names the cache folder."""
@@ -109,39 +109,30 @@ def _is_homeless(folder: Path) -> bool:
     return str(folder).startswith("~")
 
 
+class CacheOptions(TypedDict, total=False):
+    """The options of `cached_store`."""
+
+    rules: Rules
+    progress: Progress | None
+    refresh: bool
+    lazy: bool
+
+
 @overload
 def cached_store(
-    grammar: GrammarSource,
-    vocabulary: VocabularySource,
-    *,
-    rules: Rules = "normalised",
-    progress: Progress | None = None,
-    refresh: bool = False,
-    lazy: bool = False,
+    grammar: GrammarSource, vocabulary: VocabularySource, **options: Unpack[CacheOptions]
 ) -> EntryStore | Store: ...
 
 
 @overload
 def cached_store(
-    grammar: SchemaSource,
-    vocabulary: VocabularySource,
-    *,
-    rules: Rules = "normalised",
-    progress: Progress | None = None,
-    refresh: bool = False,
-    lazy: bool = False,
+    grammar: SchemaSource, vocabulary: VocabularySource, **options: Unpack[CacheOptions]
 ) -> SchemaStore: ...
 
 
 @overload
 def cached_store(
-    grammar: Composition,
-    vocabulary: VocabularySource,
-    *,
-    rules: Rules = "normalised",
-    progress: Progress | None = None,
-    refresh: bool = False,
-    lazy: bool = False,
+    grammar: Composition, vocabulary: VocabularySource, **options: Unpack[CacheOptions]
 ) -> ComposedStore: ...
 
 
@@ -175,11 +166,18 @@ def cached_store(
     Cost: as `load_store` if it is in the cache, else as `build_store`.
     """
     refresh, lazy = as_boolean("refresh", refresh), as_boolean("lazy", lazy)
-    need_rules(rules)
+    need_choice("rules", rules, get_args(Rules))
     need_progress(progress)
-    found = as_constraint(grammar)
-    say_what_is_compiled(of_schemas=not isinstance(found, Grammar))
-    return _cached_any(found, as_vocabulary(vocabulary), _How(rules, progress, refresh, lazy))
+    found, vocabulary = as_constraint(grammar), as_vocabulary(vocabulary)
+    say_what_is_compiled(found.kind)
+    refuse_options(found, True, rules, 1)
+    how = _How(rules, progress, refresh, lazy)
+    of_part = _How(progress=progress, refresh=refresh)
+
+    def build(each: Grammar, tokens: Vocabulary) -> Store | EntryStore:
+        return _cached(each, tokens, how if each is found else of_part)
+
+    return store_of(found, vocabulary, build)  # type: ignore[no-any-return]
 
 
 def cached_for_request(
@@ -215,16 +213,6 @@ class _How(NamedTuple):
     is_left_open: bool = False
 
 
-def _cached_any(found: Any, vocabulary: Vocabulary, how: _How) -> AnyStore | ComposedStore:
-    if isinstance(found, Grammar):
-        return _cached(found, vocabulary, how)
-
-    def build(each: Grammar, tokens: Vocabulary) -> Store | EntryStore:
-        return _cached(each, tokens, how._replace(rules="normalised", lazy=False))
-
-    return schema_store_of(found, vocabulary, True, how.rules, build)
-
-
 def _cached(grammar: Grammar, vocabulary: Vocabulary, how: _How) -> EntryStore | Store:
     """The store of a grammar, from the cache if it is there."""
     folder = _usable_folder()
@@ -240,12 +228,11 @@ def _cached(grammar: Grammar, vocabulary: Vocabulary, how: _How) -> EntryStore |
             if reason is None:
                 status = os.stat(path)
                 refuse_output(status)
-                loaded = load_store(path, vocabulary=vocabulary, grammar=grammar, mapped=True)
-                assert isinstance(loaded, Store | EntryStore)  # it is for a grammar
+                loaded: Any = load_store(path, vocabulary=vocabulary, grammar=grammar, mapped=True)
                 with contextlib.suppress(OSError):
                     # For `trim_cache`. A pickled store knows its file by the time of change.
                     os.utime(path, ns=(time.time_ns(), status.st_mtime_ns))
-                return loaded
+                return loaded  # type: ignore[no-any-return]
             _logger.warning("the cached store is built anew: %s cannot be trusted: %s", path, reason)
         except (OSError, StoreError) as error:
             _logger.warning("the cached store is built anew: %s", error)
@@ -261,7 +248,7 @@ def _cached(grammar: Grammar, vocabulary: Vocabulary, how: _How) -> EntryStore |
     )
 
 
-def _keep(path: Path | None, store: EngineTable | EntryTable) -> None:
+def _keep(path: Path | None, store: Any) -> None:
     """Write a store to the cache, if there is one. Where that fails, it is built each time."""
     if path is not None:
         try:

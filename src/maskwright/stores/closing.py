@@ -13,17 +13,19 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.locks import new_lock
-from maskwright.maskstore.entries.entry_table import EntryTable
-from maskwright.maskstore.table.compiled import EngineTable, Progress
 
-Close = Callable[[Progress], EngineTable]
-"""What closes an automaton, see `prepare_engine_table`."""
-Keep = Callable[[EngineTable | EntryTable], None]
-"""What is to be done with a finished store, as to write it to a file."""
+if TYPE_CHECKING:
+    from maskwright.maskstore.table.compiled import EngineTable, Progress
+    from maskwright.stores.base import FiledStore
+
+    Close: TypeAlias = Callable[[Progress], EngineTable]
+    """What closes an automaton, see `prepare_engine_table`."""
+    Keep: TypeAlias = Callable[[EngineTable | FiledStore], None]
+    """What is to be done with a finished store, as to write it to a file."""
 
 _logger = logging.getLogger(__name__)
 

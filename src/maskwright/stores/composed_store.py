@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn, Self, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.arguments import printable
-from maskwright.analysis.composition.compose import Composition, InJsonString, Inner, Part
+from maskwright.analysis.composition.compose import Composition, InJsonString, Part
 from maskwright.analysis.composition.token_parts import AtMostTokens, SpecialToken, TokenSet
 from maskwright.analysis.errors import GrammarError, StoreError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
@@ -33,15 +33,13 @@ from maskwright.maskstore.composition.tables import (
     Words,
     last_bytes,
 )
-from maskwright.maskstore.table.compiled import Progress
 from maskwright.maskstore.table.used_tokens import used_tokens, with_tokens
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
 from maskwright.maskstore.vocabulary.masks import words_of
-from maskwright.stores.schema_store import build_schema_store
-from maskwright.stores.store import EntryStore, Store
-from maskwright.stores.texts import MakesTexts
+from maskwright.stores.base import BaseStore
 
-BuildStore: TypeAlias = Callable[[Grammar, Vocabulary], Store | EntryStore]
+BuildStore: TypeAlias = Callable[[Any, Vocabulary], Any]
+"""What makes the store of a host or a part, of any kind, and a vocabulary."""
 
 _OF_TOKEN = 12
 """The bytes of a host's token: its id, and its place among the tokens. Its bytes are shared."""
@@ -51,25 +49,14 @@ FEW = 8
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class ComposedStore(MakesTexts, ComposedTables):
+class ComposedStore(ComposedTables, BaseStore):
     """Exact masks for a composition and a vocabulary. `build_store` makes it.
 
     A pickle holds the composition's stores.
     """
 
-    @property
-    def is_closing(self) -> bool:
-        """False: the stores of host and parts are closed when they are built."""
-        return False
-
-    def close(self, progress: Progress | None = None) -> None:
-        """Nothing: the store is complete. A `Store` that was built lazily waits here."""
-
     def save(self, path: str | os.PathLike[str]) -> NoReturn:
-        """Compositions have no file of their own: their grammars' stores are kept in the cache.
-
-        Raises: StoreError, always.
-        """
+        """Raises StoreError: the stores of a composition's grammars are kept in the cache."""
         raise StoreError(
             f"{self.name} is a composition, which has no file of its own; build it again with mw.cached_store, which keeps the stores of "
             "its grammars"
@@ -83,12 +70,6 @@ class ComposedStore(MakesTexts, ComposedTables):
         own = 0 if self.host_ids is None else _OF_TOKEN * len(self.host_ids)
         return own + sum([int(store.n_bytes) for store in inside])
 
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: Mapping[int, Any]) -> Self:
-        return self
-
     def __repr__(self) -> str:
         return f"<ComposedStore {printable(self.name)} x {printable(self.vocabulary.name)}: {len(self.parts)} parts>"
 
@@ -98,7 +79,7 @@ def build_composed_store(composition: Composition, vocabulary: VocabularySource,
 
     composition : what `compose` or `read_composition` returns.
     vocabulary : what `load_vocabulary` accepts.
-    build : makes the store of a grammar and a vocabulary, anew or from the cache.
+    build : makes the store of a host or a part, anew or from the cache.
 
     Raises: as `build_store`, for the host and each part; VocabularyError for a special token that
     the vocabulary does not have.
@@ -107,11 +88,7 @@ def build_composed_store(composition: Composition, vocabulary: VocabularySource,
     parts = tuple(_part(part, vocabulary, build) for part in composition.parts)
     known: dict[Dfa | None, frozenset[int]] = {}
     first = tuple(_first_bytes(part, vocabulary, known) for part in parts)
-    host: InnerStore
-    if isinstance(composition.host, Grammar):
-        host, ids = _host_store(_grammar_store(composition.host, marked_vocabulary(vocabulary), build), vocabulary.size)
-    else:
-        host, ids = build_schema_store(composition.host, vocabulary), None
+    host, ids = _HOSTS[composition.host.kind](composition.host, vocabulary, build)
     return ComposedStore(composition.name, vocabulary, composition, host, parts, first, ids)
 
 
@@ -144,7 +121,7 @@ def check_tokens(composition: Composition, vocabulary: Vocabulary) -> None:
         if isinstance(inner, Composition):
             check_tokens(inner, vocabulary)
         elif isinstance(inner, SpecialToken):
-            _token(inner.token, part.name, vocabulary)
+            _special_token(inner.token, part.name, vocabulary)
         elif isinstance(inner, TokenSet):
             _token_set(inner, part.name, vocabulary)
 
@@ -152,13 +129,13 @@ def check_tokens(composition: Composition, vocabulary: Vocabulary) -> None:
 def _part(part: Part, vocabulary: Vocabulary, build: BuildStore) -> AnyPart:
     inner = part.inner
     if isinstance(inner, SpecialToken):
-        return TokenPart(part.name, words_of([_token(inner.token, part.name, vocabulary)], vocabulary.size))
+        return TokenPart(part.name, words_of([_special_token(inner.token, part.name, vocabulary)], vocabulary.size))
     if isinstance(inner, TokenSet):
         return TokenPart(part.name, _token_set(inner, part.name, vocabulary))
     if isinstance(inner, AtMostTokens):
         if isinstance(inner.inner, TokenSet):
             return TokenRunPart(part.name, _token_set(inner.inner, part.name, vocabulary), inner.most)
-        return TextPart(part.name, build_schema_store(inner.inner, vocabulary), most=inner.most)
+        return TextPart(part.name, build(inner.inner, vocabulary), most=inner.most)
     if isinstance(inner, InJsonString):
         tokens = json_string_tokens(vocabulary)
         return JsonStringPart(part.name, _inner_store(inner.inner, tokens.vocabulary, build), tokens)
@@ -166,24 +143,28 @@ def _part(part: Part, vocabulary: Vocabulary, build: BuildStore) -> AnyPart:
     return TextPart(part.name, _inner_store(inner, vocabulary, build), ends)
 
 
-def _inner_store(inner: Inner, vocabulary: Vocabulary, build: BuildStore) -> InnerStore:
-    if isinstance(inner, Composition):
-        return build_composed_store(inner, vocabulary, build)
-    if isinstance(inner, Grammar):
-        return _grammar_store(inner, vocabulary, build)
-    return build_schema_store(inner, vocabulary)
-
-
-def _grammar_store(grammar: Grammar, vocabulary: Vocabulary, build: BuildStore) -> Store:
-    found = build(grammar, vocabulary)
-    if not isinstance(found, Store):
+def _inner_store(inner: Any, vocabulary: Vocabulary, build: BuildStore) -> InnerStore:
+    found = build(inner, vocabulary)
+    if not found.engine:
         raise GrammarError(
-            f"grammar {grammar.name} has lexing 'nfa', which has no engine: a composition needs 'contextual' or 'longest'"
+            f"grammar {inner.name} has lexing 'nfa', which has no engine: a composition needs 'contextual' or 'longest'"
         )
-    return found
+    return found  # type: ignore[no-any-return]
 
 
-def _host_store(store: Store, n_tokens: int) -> tuple[Store, npt.NDArray[np.int32]]:
+def _schema_host(host: JsonSchema, vocabulary: Vocabulary, build: BuildStore) -> tuple[InnerStore, None]:
+    return build(host, vocabulary), None
+
+
+def _grammar_host(host: Grammar, vocabulary: Vocabulary, build: BuildStore) -> tuple[InnerStore, npt.NDArray[np.int32]]:
+    return _host_store(_inner_store(host, marked_vocabulary(vocabulary), build), vocabulary.size)
+
+
+_HOSTS: dict[str, Callable[..., tuple[InnerStore, Any]]] = {"grammar": _grammar_host, "schema": _schema_host}
+"""By the kind of a host, what makes its store, and finds the ids of the tokens that it has."""
+
+
+def _host_store(store: Any, n_tokens: int) -> tuple[InnerStore, npt.NDArray[np.int32]]:
     """The store of a host without the tokens that it never takes; and the ids of those that it has.
 
     store : for the marked vocabulary, in which the first `n_tokens` are the vocabulary's.
@@ -200,20 +181,9 @@ def _host_store(store: Store, n_tokens: int) -> tuple[Store, npt.NDArray[np.int3
     return replace(store, vocabulary=vocabulary, table=with_tokens(store.table, ids, vocabulary)), ids
 
 
-def _token(token: int | str, name: str, vocabulary: Vocabulary) -> int:
+def _special_token(token: int | str, name: str, vocabulary: Vocabulary) -> int:
     """The id of a special token that ends no text."""
-    if isinstance(token, str):
-        ids = [number for number, said in vocabulary.special.items() if said == token]
-        if not ids:
-            known = ", ".join(list(vocabulary.special.values())[:8])
-            raise VocabularyError(
-                f"part {name}: vocabulary {vocabulary.name} has no special token {token!r} (known: {known or 'none'})"
-            )
-        token = ids[0]
-    if not 0 <= token < vocabulary.size:
-        raise VocabularyError(
-            f"part {name}: token {token} is out of range: the vocabulary has the ids 0 to {vocabulary.size - 1}"
-        )
+    token = _token(token, name, vocabulary, {})
     if vocabulary.tokens[token]:
         raise VocabularyError(
             f"part {name}: token {token} stands for the text {vocabulary.tokens[token]!r}; a part that is a token needs one that stands "
@@ -226,7 +196,7 @@ def _token(token: int | str, name: str, vocabulary: Vocabulary) -> int:
 
 def _token_set(of: TokenSet, name: str, vocabulary: Vocabulary) -> Words:
     """The mask of a set of tokens, none of which ends the text."""
-    ids = [_any_token(token, name, vocabulary) for token in of.tokens]
+    ids = [_token(token, name, vocabulary, vocabulary.id_of_text) for token in of.tokens]
     if of.is_excluding:
         said = [*vocabulary.text_ids().tolist(), *vocabulary.special]
         found = set(said) - set(ids) - set(vocabulary.eos)
@@ -239,14 +209,16 @@ def _token_set(of: TokenSet, name: str, vocabulary: Vocabulary) -> Words:
     return words_of(found, vocabulary.size)
 
 
-def _any_token(token: int | str, name: str, vocabulary: Vocabulary) -> int:
-    """The id of a token, by id, by name or by text."""
+def _token(token: int | str, name: str, vocabulary: Vocabulary, texts: Mapping[bytes, int]) -> int:
+    """The id of a token, by id, by name or by text. texts : the tokens that have one."""
     if isinstance(token, str):
         ids = [number for number, said in vocabulary.special.items() if said == token]
-        number = ids[0] if ids else vocabulary.id_of_text.get(token.encode(errors="surrogatepass"), -1)
+        number = ids[0] if ids else texts.get(token.encode(errors="surrogatepass"), -1)
         if number < 0:
+            known = ", ".join(list(vocabulary.special.values())[:8])
+            missing = f"token {token!r}, neither special nor with this text" if texts else f"special token {token!r}"
             raise VocabularyError(
-                f"part {name}: vocabulary {vocabulary.name} has no token {token!r}, neither special nor with this text"
+                f"part {name}: vocabulary {vocabulary.name} has no {missing} (known: {known or 'none'})"
             )
         return number
     if not 0 <= token < vocabulary.size:

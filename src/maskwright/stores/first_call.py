@@ -7,17 +7,16 @@ import importlib
 import logging
 import os
 
-from maskwright.analysis import jit
 from maskwright.analysis.ahead import extension
 from maskwright.analysis.kernel_sources import checksum
 
 
-def say_what_is_compiled(of_schemas: bool) -> None:
+def say_what_is_compiled(kind: str) -> None:
     """Say it once in a process, by the logger "maskwright": by default on standard error.
 
-    of_schemas : whether a schema or a pattern is to be read; else a grammar.
+    kind : of the constraint whose texts are to be read.
     """
-    _say_once("maskwright.decoding.schema" if of_schemas else "maskwright.decoding.engine")
+    _say_once("maskwright.decoding.engine" if kind == "grammar" else "maskwright.decoding.schema")
 
 
 @functools.cache
@@ -27,6 +26,9 @@ def _say_once(package: str) -> None:
     module = importlib.import_module(package)
     if extension(package) is not None:
         return
+    # PERF: what is compiled ahead does without what compiles
+    from maskwright.analysis import jit
+
     path = os.path.join(os.path.dirname(os.path.abspath(str(module.__file__))), "_mask_kernels.py")
     folder = jit.code_folder(os.environ.get(jit.CACHE_VARIABLE, ""))
     if not os.path.isdir(os.path.join(folder, f"mask_kernels-{checksum(path):08x}")):

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 from maskwright.analysis.arguments import need_type, printable
 from maskwright.analysis.kept import cached_property, size
 from maskwright.analysis.schema.load import JsonSchema
 from maskwright.analysis.schema.shapes import Texts
 from maskwright.analysis.schema.text_patterns import Regex
-from maskwright.maskstore.file.fileformat import save_store
 from maskwright.maskstore.schema.build import tables_of
 from maskwright.maskstore.schema.compiled import SchemaTables
-from maskwright.maskstore.table.compiled import Progress
 from maskwright.maskstore.vocabulary import VocabularySource, as_vocabulary
-from maskwright.stores.texts import MakesTexts
+from maskwright.stores.base import BaseStore
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class SchemaStore(MakesTexts, SchemaTables):
+class SchemaStore(SchemaTables, BaseStore):
     """Exact masks for a JSON schema or a regular expression, and a vocabulary.
 
     constraint : the schema or the expression.
@@ -32,34 +28,11 @@ class SchemaStore(MakesTexts, SchemaTables):
 
     constraint: JsonSchema | Regex
 
-    @property
-    def is_closing(self) -> bool:
-        """False: nothing is done in the background, as may be for a `Store`."""
-        return False
-
-    def close(self, progress: Progress | None = None) -> None:
-        """Nothing: the store is complete. A `Store` that was built lazily waits here."""
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the schema or the pattern, and the vocabulary, to the file at `path`.
-
-        `load_store` builds the store again.
-
-        Raises: as `save_store`; StoreError for a schema of values that JSON does not have.
-        """
-        save_store(self, path)
-
     @cached_property
     def n_bytes(self) -> int:
         """About how many bytes the store holds, beside its vocabulary."""
         held = self.texts.graph if isinstance(self.texts, Texts) else self.texts
         return int(self.table.nbytes) + int(self.automata.nbytes) + size(held)
-
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: Mapping[int, Any]) -> Self:
-        return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         return build_schema_store, (self.constraint, self.vocabulary)
@@ -80,5 +53,4 @@ def build_schema_store(constraint: JsonSchema | Regex, vocabulary: VocabularySou
     Cost: 10 us for each node of the schema.
     """
     need_type("the constraint", constraint, (JsonSchema, Regex), "what load_schema, load_regex or load_choice returns")
-    made = tables_of(constraint, as_vocabulary(vocabulary))
-    return SchemaStore(made.name, made.texts, made.vocabulary, made.table, made.automata, made.era, constraint)
+    return SchemaStore.of(tables_of(constraint, as_vocabulary(vocabulary)))

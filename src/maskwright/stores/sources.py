@@ -10,21 +10,25 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, get_origin
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.legality.judge import Rules
+from maskwright.analysis.grammar.normalise import Rules
 from maskwright.analysis.loading.names import has_directives
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar
-from maskwright.maskstore.vocabulary import BUILT_IN, Vocabulary, VocabularySource
+from maskwright.maskstore.vocabulary import BUILT_IN, Vocabulary
 
 if TYPE_CHECKING:
     # PERF: a decoder of a grammar is not kept waiting for what reads schemas
     from maskwright.analysis.composition import Composition
     from maskwright.analysis.schema.load import JsonSchema
     from maskwright.analysis.schema.text_patterns import Regex
-    from maskwright.stores.composed_store import BuildStore, ComposedStore
+    from maskwright.stores.composed_store import ComposedStore
+    from maskwright.stores.entry_store import EntryStore
     from maskwright.stores.schema_store import SchemaStore
+    from maskwright.stores.store import Store
 
     Constraint: TypeAlias = Grammar | JsonSchema | Regex
     SchemaSource: TypeAlias = JsonSchema | Regex | Mapping[str, Any] | list[str] | type[Any] | Callable[..., Any]
+    BuildGrammar: TypeAlias = Callable[[Grammar, Vocabulary], Store | EntryStore]
+    """What makes the store of a grammar, anew or from the cache."""
 
 
 def as_constraint(source: object) -> Constraint | Composition:
@@ -87,41 +91,66 @@ def _named(source: str | os.PathLike[str]) -> Constraint | Composition:
     return as_grammar(source)
 
 
-def option_of_entries(streamlined: bool, rules: str, context: int) -> str | None:
-    """The option, as one writes it, that only a store of entries can have; None without one."""
-    if not streamlined:
-        return "streamlined=False"
-    return f"rules={rules!r}" if rules != "normalised" else f"context={context}" if context != 1 else None
+def _of_grammar(constraint: Any, vocabulary: Vocabulary, build: BuildGrammar) -> Store | EntryStore:
+    return build(constraint, vocabulary)
 
 
-def schema_store_of(
-    constraint: JsonSchema | Regex | Composition,
-    vocabulary: VocabularySource,
-    streamlined: bool,
-    rules: Rules,
-    build: BuildStore,
-    context: int = 1,
-) -> SchemaStore | ComposedStore:
-    """The store of a schema, a pattern or a composition.
+# PERF: what builds a grammar's store is not kept waiting for what reads schemas
 
-    streamlined, rules, context : those of `build_store`; only the defaults are taken.
-    build : makes the stores of a composition's grammars.
 
-    Raises: GrammarError for others; and as `build_schema_store`.
-    """
+def _of_schema(constraint: Any, vocabulary: Vocabulary, build: BuildGrammar) -> SchemaStore:
     from maskwright.stores.schema_store import build_schema_store
 
-    if (option := option_of_entries(streamlined, rules, context)) is not None:
-        raise GrammarError(
-            f"{constraint.name} is no grammar, and its store holds no entries, so {option} does not apply: leave it out"
-        )
-    from maskwright.analysis.composition import Composition
-
-    if isinstance(constraint, Composition):
-        from maskwright.stores.composed_store import build_composed_store
-
-        return build_composed_store(constraint, vocabulary, build)
     return build_schema_store(constraint, vocabulary)
 
 
-__all__ = ["GrammarSource", "as_constraint", "option_of_entries", "schema_store_of"]
+def _of_composition(constraint: Any, vocabulary: Vocabulary, build: BuildGrammar) -> ComposedStore:
+    from maskwright.stores.composed_store import build_composed_store
+
+    return build_composed_store(constraint, vocabulary, lambda inner, tokens: store_of(inner, tokens, build))
+
+
+_STORES = {
+    "grammar": _of_grammar,
+    "schema": _of_schema,
+    "pattern": _of_schema,
+    "composition": _of_composition,
+}
+"""By the kind of a constraint, what makes its store."""
+
+
+def store_of(constraint: Constraint | Composition, vocabulary: Vocabulary, build: BuildGrammar) -> Any:
+    """The store of a constraint of any kind.
+
+    build : makes the stores of grammars: the constraint itself, or those of a composition.
+
+    Raises: as `build_schema_store` and `build_composed_store`, and as `build` does.
+    """
+    return _STORES[constraint.kind](constraint, vocabulary, build)
+
+
+def refuse_options(constraint: Constraint | Composition, streamlined: bool, rules: Rules, context: int) -> None:
+    """Refuse those options of `build_store` that only a store of entries has, for any other.
+
+    Raises: GrammarError for one that is not the default.
+    """
+    if not streamlined:
+        option = "streamlined=False"
+    elif rules != "normalised":
+        option = f"rules={rules!r}"
+    elif context != 1:
+        option = f"context={context}"
+    else:
+        return
+    if not isinstance(constraint, Grammar):
+        raise GrammarError(
+            f"{constraint.name} is no grammar, and its store holds no entries, so {option} does not apply: leave it out"
+        )
+    if constraint.lexing != "nfa":
+        raise GrammarError(
+            f"grammar {constraint.name} has lexing {constraint.lexing!r}, whose stores hold no entries, so {option} does not apply: "
+            "leave it out, or load the grammar with lexing='nfa'"
+        )
+
+
+__all__ = ["GrammarSource", "as_constraint", "refuse_options", "store_of"]

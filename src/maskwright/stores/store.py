@@ -1,87 +1,34 @@
-"""Stores as users hold them: made, saved, loaded, copied and pickled. A `Store` makes matchers.
+"""The store of a grammar, as users hold it, and what makes stores of files.
 
-The data are those of `maskstore`, which knows nothing of decoders. This module joins data and
-decoders.
+The data are those of `maskstore`, which knows nothing of decoders. Stores join data and decoders.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-import numpy as np
-
-from maskwright.analysis.arguments import as_boolean, need_progress, printable
-from maskwright.analysis.errors import StoreError
-from maskwright.analysis.lexing.terminal_nfa import TerminalNfa
+from maskwright.analysis.arguments import as_boolean, need_progress
 from maskwright.analysis.nesting import on_own_stack
-from maskwright.maskstore.entries.entry_table import EntryTable
-from maskwright.maskstore.file.fileformat import read_store, save_store
-from maskwright.maskstore.file.origin import Origin
 from maskwright.maskstore.table.compiled import EngineTable, Progress
-from maskwright.maskstore.vocabulary import VocabularySource
-from maskwright.maskstore.vocabulary.masks import MaskPool
-from maskwright.stores.closing import Close, Closing, Keep
+from maskwright.stores.base import FiledStore
 from maskwright.stores.first_call import say_what_is_compiled
-from maskwright.stores.texts import MakesTexts
 
 if TYPE_CHECKING:
     from maskwright.analysis.loading.sources import GrammarSource
+    from maskwright.maskstore.file.origin import Origin
+    from maskwright.maskstore.vocabulary import VocabularySource
+    from maskwright.stores.closing import Close, Closing, Keep
+    from maskwright.stores.entry_store import EntryStore
     from maskwright.stores.schema_store import SchemaStore
 
     AnyStore: TypeAlias = "Store | EntryStore | SchemaStore"
 
 
-class _Portable:
-    """Copying and pickling, for both kinds of store.
-
-    Both are dataclasses with the fields `counts` and `origin`. A copy is the store itself. A pickle
-    names the store's file if that is still there unchanged; otherwise it has the content.
-    """
-
-    origin: Origin | None
-
-    @classmethod
-    def of(cls, table: EngineTable | EntryTable) -> Self:
-        """The store of a table that was built or read."""
-        return cls(**{each.name: getattr(table, each.name) for each in dataclasses.fields(table)})
-
-    def loaded_from(self, origin: Origin) -> Self:
-        """The store itself, which now knows its file.
-
-        `dataclasses.replace` makes another store, which knows no file.
-        """
-        object.__setattr__(self, "origin", origin)
-        return self
-
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: Mapping[int, Any]) -> Self:
-        return self
-
-    @property
-    def _title(self) -> str:
-        store: Any = self
-        return f"{printable(store.grammar.name)} x {printable(store.vocabulary.name)}"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        store: Any = self
-        if self.origin is not None and self.origin.is_there():
-            vocabulary = store.vocabulary
-            return _load_again, (self.origin, vocabulary.name, vocabulary.checked)
-        values = {field.name: getattr(store, field.name) for field in dataclasses.fields(store) if field.init}
-        # a read-only mapping cannot be pickled; a table mapped from a file is pickled by its values
-        values["counts"] = dict(store.counts)
-        return _put_together, (type(self), values)
-
-
 @dataclass(frozen=True, repr=False, eq=False)
-class Store(MakesTexts, EngineTable, _Portable):
+class Store(EngineTable, FiledStore):
     """Exact masks for a grammar and a vocabulary. `build_store` and `load_store` make it.
 
     table, counts : see `EngineTable`.
@@ -98,6 +45,9 @@ class Store(MakesTexts, EngineTable, _Portable):
 
     def close_in_background(self, close: Close, keep: Keep | None = None) -> Self:
         """The store itself, which is being closed from now on. See `Closing`."""
+        # PERF: only what is built lazily needs it
+        from maskwright.stores.closing import Closing
+
         object.__setattr__(self, "_closing", Closing(self, close, keep))
         return self
 
@@ -141,13 +91,6 @@ class Store(MakesTexts, EngineTable, _Portable):
         self.close()
         return super().__reduce__()
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the store to the file at `path`.
-
-        Raises: as `save_store`.
-        """
-        save_store(self, path)
-
     def __repr__(self) -> str:
         if not self.is_closed:
             state = "being closed" if self.is_closing else "open"
@@ -155,35 +98,6 @@ class Store(MakesTexts, EngineTable, _Portable):
         return (
             f"<Store {self._title}: {self.counts.get('nodes', 0):,} nodes, "
             f"{self.counts.get('edges', 0):,} edges, {self.counts.get('masks', 0):,} masks, {self.table.nbytes / 1e6:.1f} MB>"
-        )
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class EntryStore(MakesTexts, EntryTable, _Portable):
-    """Masks by lexer state and terminal sequence, for lexing "nfa". A `ReferenceDecoder` reads it.
-
-    It has neither matchers nor batches, and says so.
-
-    For its arrays see `EntryTable`.
-
-    origin : the file that it was loaded from; None if it was built. A pickle names this file if it
-        is still there unchanged; otherwise it has the content.
-    """
-
-    origin: Origin | None = field(default=None, init=False, compare=False)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the store to the file at `path`.
-
-        Raises: as `save_store`.
-        """
-        save_store(self, path)
-
-    def __repr__(self) -> str:
-        kind = f"streamlined on {self.rules} rules" if self.is_streamlined else "not streamlined"
-        return (
-            f"<EntryStore {self._title}: {self.n_entries} entries in {self.n_cells} cells, "
-            f"{len(self.masks)} masks, {kind}>"
         )
 
 
@@ -215,16 +129,39 @@ def load_store(
     vocabulary.
     Cost: O(size of the file).
     """
-    found, origin = read_store(path, vocabulary, grammar, as_boolean("mapped", mapped))
-    say_what_is_compiled(of_schemas=not isinstance(found, EngineTable | EntryTable))
-    if isinstance(found, EngineTable):
-        return Store.of(found).loaded_from(origin)
-    if isinstance(found, EntryTable):
-        return EntryStore.of(found).loaded_from(origin)
-    # PERF: a decoder of a grammar is not kept waiting for what reads schemas
-    from maskwright.stores.schema_store import build_schema_store
+    from maskwright.maskstore.file.fileformat import read_store
 
-    return build_schema_store(*found)
+    found, origin = read_store(path, vocabulary, grammar, as_boolean("mapped", mapped))
+    return _FILED[found.file_kind](found, origin)
+
+
+def _grammars(found: Any, origin: Origin) -> Store:
+    say_what_is_compiled("grammar")
+    return Store.of(found).loaded_from(origin)
+
+
+# PERF: a decoder of a grammar is not kept waiting for the others
+
+
+def _entries(found: Any, origin: Origin) -> EntryStore:
+    from maskwright.stores.entry_store import EntryStore
+
+    return EntryStore.of(found).loaded_from(origin)
+
+
+def _schemas(found: Any, origin: Origin) -> SchemaStore:
+    from maskwright.stores.schema_store import SchemaStore
+
+    say_what_is_compiled("schema")
+    return SchemaStore.of(found)
+
+
+_FILED: dict[str, Callable[[Any, Origin], AnyStore]] = {
+    "automaton": _grammars,
+    "entries": _entries,
+    "schema": _schemas,
+}
+"""By the kind of what is in a file (`maskstore.file`), how it becomes a store."""
 
 
 def as_store(source: AnyStore | str | os.PathLike[str]) -> AnyStore:
@@ -233,32 +170,3 @@ def as_store(source: AnyStore | str | os.PathLike[str]) -> AnyStore:
     Raises: as `load_store`.
     """
     return load_store(source) if isinstance(source, str | bytes | os.PathLike) else source
-
-
-def _load_again(origin: Origin, name: str, checked: bool) -> Any:
-    """The store of a pickle that names its file. Raises StoreError if the file has another."""
-    path = origin.path
-    if not os.path.exists(path):
-        raise StoreError(
-            f"the store was pickled as the path of its file, but there is no file {path} here; put it there, or load the store "
-            "from where it is"
-        )
-    store: Any = load_store(path, mapped=origin.mapped)
-    if getattr(store, "origin", None) is None or store.origin.sha256 != origin.sha256:
-        raise StoreError(
-            f"{path} is not the store that was pickled under this path: the file was replaced since then; pickle the store again"
-        )
-    if (store.vocabulary.name, store.vocabulary.checked) != (name, checked):
-        vocabulary = dataclasses.replace(store.vocabulary, name=name, checked=checked)
-        store = dataclasses.replace(store, vocabulary=vocabulary).loaded_from(store.origin)
-    return store
-
-
-def _put_together(cls: type[Any], values: dict[str, Any]) -> Any:
-    """The store of a pickle that has its content."""
-    for value in values.values():
-        inner = vars(value).values() if isinstance(value, TerminalNfa | MaskPool) else (value,)
-        for array in inner:
-            if isinstance(array, np.ndarray):
-                array.setflags(write=False)
-    return cls(**{**values, "counts": MappingProxyType(values["counts"])})

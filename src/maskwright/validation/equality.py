@@ -29,7 +29,8 @@ from maskwright.maskstore.table.write import engine_table
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.masks import tokens_of
 from maskwright.stores.build import compile_entry_store
-from maskwright.stores.store import EntryStore, Store
+from maskwright.stores.entry_store import EntryStore
+from maskwright.stores.store import Store
 from maskwright.validation.replay import ENDED_EARLY, NOT_COMPLETE, Stop, facts_of_place, facts_of_stop, why_refused
 from maskwright.validation.work import Outcome, Setup
 
@@ -48,7 +49,7 @@ def original_store(store: Store | EntryStore, progress: Progress | None = None) 
     Raises: MaskwrightError for a store of entries that is not streamlined itself. Cost: as building
         the store.
     """
-    if isinstance(store, EntryStore):
+    if not store.engine:
         if set(store.counts) == {"original"}:
             raise MaskwrightError(
                 "the store is not streamlined: there is nothing to compare it with; export it without --original"
@@ -70,7 +71,7 @@ class Equality:
     def start(self, setup: Setup) -> Callable[[Any], Outcome]:
         """The function that does this check for one text, see `Check.start`."""
         pair: _Engines | _Decoders
-        pair = (_Decoders if isinstance(setup.store, EntryStore) else _Engines)(setup.store, setup.original)
+        pair = (_Engines if setup.store.engine else _Decoders)(setup.store, setup.original)
         vocabulary = setup.store.vocabulary
 
         def run(text: str) -> Outcome:

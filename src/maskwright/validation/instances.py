@@ -179,7 +179,7 @@ def _step(value: Any, step: Any) -> Any:
 
 def judge_text(constraint: JsonSchema | Regex, text: str) -> InstanceVerdict | None:
     """The verdict on one text; None for a pattern, which nobody else judges."""
-    return InstanceJudge(constraint).judge(text) if isinstance(constraint, JsonSchema) else None
+    return InstanceJudge(constraint).judge(text) if constraint.kind == "schema" else None
 
 
 def value_of(text: str) -> Any:

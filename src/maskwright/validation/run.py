@@ -25,8 +25,9 @@ from maskwright.analysis.errors import GrammarError, MaskwrightError, UnknownNam
 from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.maskstore.vocabulary.encoders import encoder_of
 from maskwright.stores.composed_store import ComposedStore
+from maskwright.stores.entry_store import EntryStore
 from maskwright.stores.schema_store import SchemaStore
-from maskwright.stores.store import EntryStore, Store, load_store
+from maskwright.stores.store import Store, load_store
 from maskwright.validation import equality, judges, negative, pairs, sampling
 from maskwright.validation.corpus import Corpus, CorpusError, Text, Unreadable, find_corpus, suffixes_of
 from maskwright.validation.kinds import ALWAYS_FAILING, GOOD, GRAMMAR, SCHEMA, UNREADABLE, WHOLE, kind_of
@@ -47,6 +48,7 @@ from maskwright.validation.work import (
 from maskwright.version import version
 
 if TYPE_CHECKING:
+    from maskwright.stores.composed_store import ComposedStore
     from maskwright.stores.store import AnyStore
 
 AMOUNTS: Mapping[str, tuple[str, int]] = {

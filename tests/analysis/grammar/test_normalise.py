@@ -16,13 +16,15 @@ from naive import affordable_length, is_prefix, prefixes, productive, words
 from shares import check_examples, share
 
 from maskwright.analysis.errors import GrammarError
-from maskwright.analysis.grammar import Grammar, normalise, reduce
+from maskwright.analysis.grammar import Grammar
 from maskwright.analysis.grammar.normalise import (
     coarsest_congruence,
     common_prefix,
     inline_unit_only,
+    normalise,
     productive_symbols,
     reachable_symbols,
+    reduce,
 )
 from maskwright.analysis.loading import load_grammar
 

@@ -15,7 +15,8 @@ from naive_store import WaysUp
 from shares import share
 
 from maskwright.analysis.errors import LimitError
-from maskwright.analysis.grammar import Grammar, normalise
+from maskwright.analysis.grammar import Grammar
+from maskwright.analysis.grammar.normalise import normalise
 from maskwright.analysis.legality.deciders import ALWAYS, ANYWHERE, MAX_LENGTH, NEVER, SOMETIMES, Deciders, Query
 from maskwright.analysis.legality.verdict import START
 from maskwright.analysis.loading import load_grammar

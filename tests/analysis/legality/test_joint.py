@@ -10,9 +10,10 @@ from naive import affordable_length, refutes_joint
 from naive_store import WaysUp
 from shares import share
 
+from maskwright.analysis.grammar.normalise import Rules
 from maskwright.analysis.legality.deciders import ANYWHERE, MAX_LENGTH, Deciders, Query
 from maskwright.analysis.legality.joint import joint_representatives
-from maskwright.analysis.legality.judge import Judge, Rules
+from maskwright.analysis.legality.judge import Judge
 from maskwright.analysis.legality.verdict import START
 
 CHUNK = 15

@@ -11,8 +11,9 @@ from grammars import make_grammar, random_grammar, random_looping_grammar
 from naive_lr import Stack, TooMany, accepts_end, shift
 from shares import share
 
-from maskwright.analysis.grammar import Grammar, Rule, Terminal, reduce
+from maskwright.analysis.grammar import Grammar, Rule, Terminal
 from maskwright.analysis.grammar.lark_files import rule_name
+from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.loading import parse_grammar
 from maskwright.analysis.lr.acyclic import parsed_grammar, without_endless
 from maskwright.analysis.lr.loops import endless_cycle

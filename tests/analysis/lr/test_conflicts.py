@@ -13,7 +13,8 @@ from naive_lr import Stack, TooMany, all_words, merged_lr1, reduced_stacks, shif
 from shares import share
 
 from maskwright.analysis.errors import GrammarError
-from maskwright.analysis.grammar import Grammar, reduce
+from maskwright.analysis.grammar import Grammar
+from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.loading import load_grammar
 from maskwright.analysis.lr.conflicts import Conflict, conflicts
 from maskwright.analysis.lr.encoding import CONFLICT, LrTables

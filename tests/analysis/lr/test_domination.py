@@ -13,7 +13,8 @@ from grammars import make_grammar, random_expressions, random_grammar, random_ta
 from naive_lr import Stack, TooMany, accepts_end, all_words, shift, unchecked_tables
 from shares import parts, share
 
-from maskwright.analysis.grammar import Grammar, reduce
+from maskwright.analysis.grammar import Grammar
+from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.loading import load_grammar
 from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.automaton import build_automaton

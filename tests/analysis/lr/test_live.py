@@ -13,7 +13,8 @@ from naive_lr import Stack, accepts_end, shift, unchecked_tables
 from shares import parts, share
 
 from maskwright.analysis.errors import GrammarError, LimitError
-from maskwright.analysis.grammar import Grammar, reduce
+from maskwright.analysis.grammar import Grammar
+from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.loading import load_grammar
 from maskwright.analysis.lr import live
 from maskwright.analysis.lr.encoding import LrTables

@@ -10,7 +10,8 @@ from naive_lr import Stack, first_loop, reductions_end, shift, unchecked_tables
 from shares import share
 
 from maskwright.analysis.errors import GrammarError
-from maskwright.analysis.grammar import Grammar, Rule, Terminal, reduce
+from maskwright.analysis.grammar import Grammar, Rule, Terminal
+from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.loading import load_grammar
 from maskwright.analysis.lr.encoding import LrTables
 from maskwright.analysis.lr.loops import endless_cycle

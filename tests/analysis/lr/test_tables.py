@@ -26,7 +26,8 @@ from own_process import prints_the_same
 from shares import share
 
 from maskwright.analysis.errors import GrammarError, LimitError
-from maskwright.analysis.grammar import Grammar, Rule, Terminal, reduce
+from maskwright.analysis.grammar import Grammar, Rule, Terminal
+from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.loading import load_grammar, parse_grammar
 from maskwright.analysis.lr import automaton as automaton_module
 from maskwright.analysis.lr.automaton import build_automaton

@@ -9,7 +9,8 @@ from grammars import make_grammar, random_looping_grammar
 from naive_lr import Stack, TooMany, shift, unchecked_tables
 from shares import share
 
-from maskwright.analysis.grammar import Grammar, reduce
+from maskwright.analysis.grammar import Grammar
+from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.lr import tops
 from maskwright.analysis.lr.acyclic import without_endless
 from maskwright.analysis.lr.encoding import LrTables

@@ -182,8 +182,8 @@ def test_room_that_runs_out_is_made() -> None:
     for slot in range(4):
         batch.advance_bytes(slot, data)
     made = []
-    make_room = batch.many._make_room
-    batch.many._make_room = lambda slot: (made.append(slot), make_room(slot))[1]  # type: ignore[method-assign]
+    give_room = batch.many._give_room
+    batch.many._give_room = lambda slot, tries: (made.append(slot), give_room(slot, tries))[1]  # type: ignore[method-assign]
     for texts, slots in ((batch.many, (1, 3)), (matcher.text.texts, (0,))):
         for slot in slots:
             region = int(texts._regions[slot])
@@ -408,7 +408,7 @@ def test_what_does_not_fit_is_said() -> None:
         rows.ids([letters_store().matcher()])
     with pytest.raises(MaskwrightError, match="the texts are a Matcher; expected a batch, or a list of matchers"):
         rows.ids(store.matcher())
-    with pytest.raises(MaskwrightError, match=r"slot 1 is an int; expected a matcher, or None"):
+    with pytest.raises(MaskwrightError, match=r"slot 1 is 3, an int; expected a matcher, or None"):
         rows.ids([None, 3])  # type: ignore[list-item]
     with pytest.raises(MaskwrightError, match=r"slots are for a batch"):
         rows.ids([store.matcher()], slots=[0])

@@ -18,7 +18,8 @@ from naive_store import python_grammar
 from shares import share
 
 from maskwright.analysis.errors import GrammarError, LimitError
-from maskwright.analysis.grammar import Grammar, reduce
+from maskwright.analysis.grammar import Grammar
+from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.lr.loops import endless_cycle
 from maskwright.analysis.lr.tables import build_lr_tables
 from maskwright.decoding.reference.parser import ENDED, Parser, Shifted, Stacks

@@ -20,7 +20,7 @@ from maskwright.analysis.loading import parse_grammar
 from maskwright.decoding.reference import ReferenceDecoder, check_same_masks
 from maskwright.maskstore.vocabulary.vocabulary import BUILT_IN, Vocabulary, load_vocabulary
 from maskwright.stores.build import build_store, compile_entry_store
-from maskwright.stores.store import EntryStore
+from maskwright.stores.entry_store import EntryStore
 
 SOURCES = SHARED / "source" / "python.jsonl.xz"
 

@@ -73,7 +73,7 @@ def direct(matcher: Matcher, is_compiled: bool) -> set[int]:
     words = np.zeros(matcher.store.n_words, np.uint32)
     read = compiled_read_each() if is_compiled else read_each
     while not read(matcher.store.table, matcher.text.texts._memory, matcher.store.vocabulary.size, words):
-        matcher.text.texts._make_room(0)
+        matcher.text.texts._give_room(0, 0)
         words[:] = 0
     return ids(words)
 

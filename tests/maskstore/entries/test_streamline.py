@@ -43,8 +43,8 @@ from maskwright.maskstore.entries.sequences import SequenceTable
 from maskwright.maskstore.entries.streamline import DELETED, STEPS, Streamlined, streamline
 from maskwright.maskstore.table.compiled import Progress
 from maskwright.maskstore.vocabulary import Vocabulary
-from maskwright.stores.build import compile_entry_store
-from maskwright.stores.store import EntryStore
+from maskwright.stores.build import build_store, compile_entry_store
+from maskwright.stores.entry_store import EntryStore
 
 CHUNK = 5
 N_STACKS, N_READINGS = 100, 40
@@ -237,9 +237,9 @@ def test_a_second_terminal_of_context() -> None:
     assert [two.masks.ids(mask).tolist() for ((_, mask),) in after] == [[4], [5]]
     for wrong in (0, 3, True, "2", None):
         with pytest.raises(MaskwrightError, match=r"context is .*; expected 1, or 2 where entries are streamlined"):
-            compile_entry_store(grammar, vocabulary, context=wrong)  # type: ignore[arg-type]
+            build_store(grammar, vocabulary, context=wrong)  # type: ignore[arg-type]
     with pytest.raises(MaskwrightError, match="context is 2, an int; expected 1, or 2 where"):
-        compile_entry_store(grammar, vocabulary, context=2, streamlined=False)
+        build_store(grammar, vocabulary, context=2, streamlined=False)
 
 
 def test_what_a_line_break_is_followed_by_is_not_certain() -> None:

@@ -37,13 +37,14 @@ from stores import (
 
 from maskwright.analysis.errors import GrammarError, MaskwrightError, StoreError
 from maskwright.analysis.loading import parse_grammar
-from maskwright.maskstore.file import fileformat
+from maskwright.maskstore.file import automaton_file, fileformat
 from maskwright.maskstore.file.fileformat import store_info
 from maskwright.maskstore.file.filetensor import read_tensor
 from maskwright.maskstore.table import schema
 from maskwright.maskstore.table.check import table_sizes
 from maskwright.stores.build import build_store
-from maskwright.stores.store import EntryStore, Store, load_store
+from maskwright.stores.entry_store import EntryStore
+from maskwright.stores.store import Store, load_store
 
 NAMES = ["lines", "sums", "modes"]
 
@@ -273,11 +274,11 @@ def test_cut_off(tmp_path: Path) -> None:
 
 def test_checksum() -> None:
     rng = np.random.default_rng(1)
-    block = fileformat._BLOCK
+    block = automaton_file._BLOCK
     for n in (0, 1, 2, 1000, block, 2 * block + 3):
         table = rng.integers(-(2**31), 2**31, n).astype(np.int32)
-        assert fileformat._table_checksum(table) == checksum_by_definition(table)
-    assert fileformat._table_checksum(np.full(3 * block, -1, np.int32)) == checksum_by_definition(
+        assert automaton_file.table_checksum(table) == checksum_by_definition(table)
+    assert automaton_file.table_checksum(np.full(3 * block, -1, np.int32)) == checksum_by_definition(
         np.full(3 * block, -1)
     )
 

@@ -40,7 +40,8 @@ from maskwright.maskstore.file import fileformat
 from maskwright.maskstore.file.fileformat import FORMAT_VERSION, save_store, store_info
 from maskwright.maskstore.file.fileheader import TENSORS
 from maskwright.maskstore.vocabulary import Vocabulary
-from maskwright.stores.store import EntryStore, load_store
+from maskwright.stores.entry_store import EntryStore
+from maskwright.stores.store import load_store
 
 
 def arrays_of(store: EntryStore) -> dict[str, np.ndarray]:

@@ -19,7 +19,8 @@ from maskwright.decoding.reference.nfa_lexer import NO_COLUMN, NfaLexer
 from maskwright.maskstore.entries.entry_table import NO_CELL
 from maskwright.maskstore.file.fileformat import store_info
 from maskwright.maskstore.file.fileheader import TENSORS
-from maskwright.stores.store import EntryStore, load_store
+from maskwright.stores.entry_store import EntryStore
+from maskwright.stores.store import load_store
 
 Change = Callable[[Facts, Tensors], object]
 

@@ -20,7 +20,8 @@ from maskwright.decoding.engine import slot
 from maskwright.maskstore.file.fileformat import save_store
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.stores.build import build_store, compile_store
-from maskwright.stores.store import EntryStore, Store, load_store
+from maskwright.stores.entry_store import EntryStore
+from maskwright.stores.store import Store, load_store
 
 VOCABULARY = Vocabulary("abc", (b"a", b"b", b"aa", b""), {3: "</s>"}, (3,))
 

@@ -17,7 +17,7 @@ from stores import read_parts, refusal, write_parts
 import maskwright as mw
 from maskwright.analysis.errors import GrammarError, StoreError
 from maskwright.analysis.regex.dfa import MAX_STATES
-from maskwright.maskstore.file.fileformat import as_table, store_info
+from maskwright.maskstore.file.fileformat import read_store, store_info
 from maskwright.maskstore.schema.build import tables_of
 from maskwright.stores.schema_store import SchemaStore, build_schema_store
 
@@ -85,7 +85,7 @@ def test_the_same_pattern_comes_back(tmp_path: Path) -> None:
 
 def test_a_table_of_a_file_serves_decoders(tmp_path: Path) -> None:
     schema_store().save(tmp_path / "s")
-    assert as_table(tmp_path / "s").name == schema_store().name  # type: ignore[union-attr]
+    assert read_store(tmp_path / "s")[0].name == schema_store().name  # type: ignore[union-attr]
     tables = tables_of(schema_store().constraint, vocabulary())
     mw.save_store(tables, tmp_path / "t")
     assert (tmp_path / "t").read_bytes() == (tmp_path / "s").read_bytes()

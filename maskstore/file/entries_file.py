@@ -1,9 +1,13 @@
-"""Checks of the values in a store file, so that they cannot lead a decoder astray."""
+"""Store files of kind "entries": the arrays of an `EntryTable`.
+
+What is read is checked so that no value can lead a decoder astray.
+"""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,42 +16,83 @@ import numpy.typing as npt
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import StoreError
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.lexing.terminal_nfa import TerminalNfa
 from maskwright.maskstore.damaged import refuse
-from maskwright.maskstore.entries.entry_table import NO_CELL
-from maskwright.maskstore.tokens.events import EventCodes
+from maskwright.maskstore.entries.entry_table import NO_CELL, EntryTable
+from maskwright.maskstore.file.fileheader import ENTRIES, TENSORS, Content, Header, grammar_facts, members
+from maskwright.maskstore.tokens.events import EventCodes, Moves
 from maskwright.maskstore.vocabulary import Vocabulary
-from maskwright.maskstore.vocabulary.masks import tokens_of
+from maskwright.maskstore.vocabulary.masks import MaskPool, tokens_of
 
 Array = npt.NDArray[Any]
 
 
-def check_arrays(
-    where: str,
-    grammar: Grammar,
-    vocabulary: Vocabulary,
-    codes: EventCodes,
-    steps: Mapping[str, int],
-    arrays: Mapping[str, Array],
-) -> None:
-    """Check that indices are in range and that the arrays obey the rules of their classes.
+def written(store: EntryTable) -> tuple[dict[str, Any], dict[str, Array]]:
+    """The store's own members of the JSON, and its tensors but those of the vocabulary."""
+    arrays = {"counts": np.stack(list(store.counts.values()))}
+    for name in TENSORS.keys() - arrays.keys():
+        group, _, member = name.rpartition(".")
+        if group != "vocabulary":
+            arrays[name] = getattr(getattr(store, group) if group else store, member)
+    facts = {
+        "kind": ENTRIES,
+        "rules": store.rules,
+        "codes": {"n_terminals": store.codes.n_terminals, "n_moves": len(store.codes.moves)},
+        "steps": [[step, int(counts.sum(dtype=np.int64))] for step, counts in store.counts.items()],
+        **grammar_facts(store.grammar),
+    }
+    return facts, arrays
 
-    The classes are `EntryTable`, `TerminalNfa` and `MaskPool`.
 
-    where : the file, for messages.
-    grammar, vocabulary, codes : of the file.
-    steps : streamlining step -> number of entries left after it.
-    arrays : as named in `fileheader.TENSORS`, in the dtypes of memory; their lengths have been
-        checked to agree.
+def read(file: Content) -> EntryTable:
+    """The table in a file.
 
-    Raises: StoreError naming the tensor, what it holds and what was expected.
+    Raises: StoreError unless indices are in range and the arrays obey the rules of their classes,
+    which are `EntryTable`, `TerminalNfa` and `MaskPool`. It names the tensor, what it holds and
+    what was expected.
     Cost: O(total size).
     """
-    check = _Checks(where, grammar, arrays)
+    header, own, arrays = file.header, file.own_vocabulary, file.arrays
+    moves = Moves(header.grammar.layout, (own.tokens[i] for i in own.text_ids().tolist()))
+    if header.facts["codes"]["n_moves"] != len(moves):
+        found = clip(header.facts["codes"]["n_moves"])
+        raise refuse(
+            file.where,
+            f"codes.n_moves is {found}, expected {len(moves)}, the number for the layout and the tokens in the file",
+        )
+    codes = EventCodes(header.grammar.n_terminals, moves)
+    steps = dict(header.facts["steps"])
+    check = _Checks(file.where, header.grammar, arrays)
     check.lexer()
     check.sequences(codes)
     check.cells()
-    check.masks(vocabulary)
+    check.masks(own)
     check.counts(steps)
+    assert file.grammar is not None  # of this kind each has one
+    return EntryTable(
+        grammar=file.grammar,
+        vocabulary=file.vocabulary,
+        nfa=TerminalNfa(**members(arrays, "nfa")),
+        codes=codes,
+        rules=header.facts["rules"],
+        masks=MaskPool(n_tokens=own.size, **members(arrays, "masks")),
+        counts=MappingProxyType(dict(zip(steps, arrays["counts"], strict=True))),
+        **{name: array for name, array in arrays.items() if "." not in name and name != "counts"},
+    )
+
+
+def info(where: str, header: Header, table: Array | None) -> dict[str, Any]:
+    """What a file says about its entries, ready for JSON."""
+    facts, sizes = header.facts, header.sizes
+    return {
+        "rules": facts["rules"],
+        "is_streamlined": len(facts["steps"]) > 1,
+        "steps": dict(facts["steps"]),
+        "lexer_states": sizes["states"],
+        "cells": sizes["cells"],
+        "entries": sizes["entries"],
+        "masks": {"dense": sizes["dense"], "sparse": sizes["sparse"]},
+    }
 
 
 class _Checks:
