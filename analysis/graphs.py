@@ -23,15 +23,7 @@ def reachable(starts: Iterable[NodeT], successors: Callable[[NodeT], Iterable[No
     >>> reachable([2], [[1], [2], [1], [3, 0]].__getitem__)
     [2, 1]
     """
-    found = list(dict.fromkeys(starts))
-    seen = set(found)
-    for node in found:  # grows while it is read
-        look()
-        for target in successors(node):
-            if target not in seen:
-                seen.add(target)
-                found.append(target)
-    return found
+    return list(ways(starts, successors))
 
 
 def ways(starts: Iterable[NodeT], successors: Callable[[NodeT], Iterable[NodeT]]) -> dict[NodeT, NodeT]:

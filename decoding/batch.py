@@ -21,7 +21,7 @@ from maskwright.decoding.engines import MOST_TEXTS, Opened, check_tables, open_t
 from maskwright.decoding.matcher import DEFAULT_ROLLBACK, Matcher
 
 if TYPE_CHECKING:
-    from maskwright.decoding.engine.ending import Ending
+    from maskwright.decoding.endings.ending import Ending
 
 MOST_THREADS = 1024
 """The most threads that a `Batch` takes."""

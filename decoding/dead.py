@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from maskwright.analysis.errors import DeadEndError, LimitError
-from maskwright.decoding.engine.ending import plain_ending
 from maskwright.decoding.engine.texts import Texts
 from maskwright.decoding.grammar.text import GrammarText
 from maskwright.maskstore.table.compiled import EngineTable
@@ -18,8 +16,6 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 1 << 16
 """A store whose texts all have more bytes is let through: to spell one would take seconds."""
-FEW = 16
-"""The texts behind which all bytes are tried before the search for an ending begins."""
 
 
 def refuse_dead(store: EngineTable) -> None:
@@ -35,15 +31,21 @@ def refuse_dead(store: EngineTable) -> None:
     text = GrammarText(Texts(store, 1, 0))
     try:
         text.refuse_fill(text.fill(np.zeros(store.n_words, np.int32)))
-        # PERF: where a text of a byte or two is legal, the search and its tables are not needed
-        with suppress(DeadEndError, LimitError):
-            plain_ending(text, FEW)
-            return
-        from maskwright.decoding.endings.ending import endings_of
+        if not _is_short(text):
+            from maskwright.decoding.endings.ending import endings_of
 
-        endings_of(text).short(text, most_bytes=MOST_BYTES)
+            endings_of(text).short(text, most_bytes=MOST_BYTES)
     except LimitError:
         return
+
+
+def _is_short(text: GrammarText) -> bool:
+    """Whether some text of a byte at most is legal, and spelled.
+
+    PERF: then the search and its tables are not needed.
+    """
+    behind = ((text.copy(), bytes((byte,))) for byte in range(256 * text.store.vocabulary.is_byte_complete))
+    return text.can_end() or any(there.try_read(data) and there.can_end() for there, data in behind)
 
 
 def refuse_dead_entries(store: EntryTable) -> None:

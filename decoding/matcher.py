@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from maskwright.analysis.arguments import as_integer, clip
 from maskwright.analysis.errors import MaskwrightError
+from maskwright.decoding.endings.forced import MOST_BYTES, forced_bytes
 from maskwright.decoding.engine import arguments, constants
 from maskwright.decoding.engine.alone import Alone, Shared
 from maskwright.decoding.engine.arguments import NO_BITMASK, as_id, as_int64, check_words, plain_bytes
-from maskwright.decoding.engine.forced import MOST_BYTES, forced_bytes
 from maskwright.decoding.engine.quick import NOTHING_QUICK
 from maskwright.decoding.engine.state import LIMITS, TextState
 from maskwright.decoding.engines import open_text
@@ -21,7 +21,7 @@ from maskwright.maskstore.vocabulary.masks import tokens_of
 
 if TYPE_CHECKING:
     # PERF: what few decoders ask for is imported when they do
-    from maskwright.decoding.engine.ending import Ending
+    from maskwright.decoding.endings.ending import Ending
     from maskwright.decoding.explain.explanation import Explanation
 
 NO_WORDS = np.zeros(0, np.int32)

@@ -8,8 +8,8 @@ from typing import Any
 from maskwright.analysis.schema.preferred import Preferred
 from maskwright.analysis.schema.shapes import Texts
 from maskwright.decoding.endings.ending import Ending, Endings
-from maskwright.decoding.endings.schema_states import JsonStates
 from maskwright.decoding.reference.json_places import Readings
+from maskwright.decoding.schema.ending_states import JsonStates
 from maskwright.maskstore.vocabulary.vocabulary import Vocabulary
 
 

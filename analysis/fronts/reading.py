@@ -7,10 +7,10 @@ from bisect import bisect_right
 from collections.abc import Mapping
 
 from maskwright.analysis.arguments import need_type
-from maskwright.analysis.cursor import Cursor
 from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.grammar.lark_files import caret, suggestion
 from maskwright.analysis.nesting import MOST_NESTED
+from maskwright.analysis.regex.cursor import Cursor
 
 MAX_LITERAL = 10_000
 """The most characters of a text in quotes."""

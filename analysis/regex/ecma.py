@@ -19,10 +19,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from maskwright.analysis.cursor import Cursor
 from maskwright.analysis.nesting import MOST_NESTED
 from maskwright.analysis.regex import charset
 from maskwright.analysis.regex.charset import Ranges
+from maskwright.analysis.regex.cursor import Cursor
 from maskwright.analysis.regex.positions import END, START
 from maskwright.analysis.regex.properties import property_of
 from maskwright.analysis.regex.simplify import looks_ahead_behind

@@ -24,7 +24,7 @@ from maskwright.decoding.matcher import DEFAULT_ROLLBACK, Matcher
 from maskwright.maskstore.file.fileformat import read_store
 
 if TYPE_CHECKING:
-    from maskwright.decoding.engine.ending import Ending
+    from maskwright.decoding.endings.ending import Ending
     from maskwright.decoding.engines import AnyTable
     from maskwright.maskstore.vocabulary import Vocabulary
 

@@ -10,8 +10,8 @@ from maskwright.analysis.marks import MARK, mark
 from maskwright.decoding.composition.cursor import Cursor
 from maskwright.decoding.composition.cursors import JsonCursor
 from maskwright.decoding.composition.readings import Reading, Rules
+from maskwright.decoding.endings.ending import Ending
 from maskwright.decoding.endings.ending_spelling import spelling_of
-from maskwright.decoding.engine.ending import Ending
 from maskwright.maskstore.composition.tables import TokenPart, TokenRunPart
 from maskwright.maskstore.vocabulary.masks import tokens_of
 

@@ -33,7 +33,7 @@ from maskwright.decoding.engine.state import TextState, listed_bytes
 from maskwright.maskstore.composition.tables import ComposedTables, TokenPart
 
 if TYPE_CHECKING:
-    from maskwright.decoding.engine.ending import Ending
+    from maskwright.decoding.endings.ending import Ending
 
 Words = npt.NDArray[np.uint32]
 
@@ -384,12 +384,20 @@ class ComposedText(TextState):
         Raises: DeadEndError if none is found; LimitError as `Matcher.short_ending`.
         """
         from maskwright.decoding.composition.ending import ending_of
-        from maskwright.decoding.engine.ending import Ending
+        from maskwright.decoding.endings.ending import Ending
 
         with self._rules.lock:
             if self._is_ended or self._accepts():
                 return Ending(b"", ())
             return ending_of(self._rules, self._close())
+
+    def shortest_ending(self) -> Ending:
+        """As `short_ending`."""
+        return self.short_ending()
+
+    def min_bytes_left(self) -> int:
+        """The length of that ending, in bytes."""
+        return len(self.short_ending().data)
 
 
 __all__ = ["ComposedText"]

@@ -1,5 +1,5 @@
-"""How does a text end soonest?
+"""How does a text end soonest, and what must come in any case?
 
-In: a text's state in the engine. Out: a shortest ending, as bytes and as tokens. Knows nothing of
-models.
+In: what may follow a text. Out: a shortest ending, as bytes and as tokens; bytes that begin every
+continuation. Knows nothing of engines and models.
 """

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
@@ -23,7 +24,6 @@ from maskwright.decoding.endings import ending_search
 from maskwright.decoding.endings._ending_kernels import COSTLY
 from maskwright.decoding.endings.ending_search import EndingSearch, States
 from maskwright.decoding.endings.ending_spelling import Spelling
-from maskwright.decoding.engine.ending import Ending as Ending
 from maskwright.maskstore.vocabulary.vocabulary import Vocabulary
 
 SHORT_NODES = 2_000
@@ -33,6 +33,20 @@ After these it takes an ending that is near.
 """
 SHORT_STEPS = 20_000
 """Steps to an ending that is near, likewise."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """An ending of a text.
+
+    data : the bytes that complete the text.
+    tokens : ids that spell them; the end-of-text token is not among them.
+    is_shortest : whether it is proved that the vocabulary spells no shorter ending.
+    """
+
+    data: bytes
+    tokens: tuple[int, ...]
+    is_shortest: bool = True
 
 
 class Searched(Protocol):

@@ -7,8 +7,9 @@ takes back what it has read. Arguments, errors in words, and one call at a time 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +17,13 @@ import numpy.typing as npt
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError
 from maskwright.decoding.engine import constants
-from maskwright.decoding.engine.ending import Ending, plain_ending
 from maskwright.decoding.engine.quick import NOTHING_QUICK
 from maskwright.maskstore.vocabulary.masks import words_of
+
+if TYPE_CHECKING:
+    # PERF: what few decoders ask for is imported when they do
+    from maskwright.decoding.endings.ending import Ending, Endings
+    from maskwright.decoding.endings.ending_search import States
 
 Words = npt.NDArray[np.int32]
 
@@ -163,21 +168,32 @@ class TextState(ABC):
         """The state of the lexer of a grammar's table; -1 for a text without lexemes."""
         return -1
 
-    def short_ending(self) -> Ending:
-        """An `Ending` that is found soon, though perhaps not a shortest one.
+    def ending_states(self) -> Callable[[], States]:
+        """What makes the states in which endings of the store's texts are searched for.
 
-        Cost: unless an engine knows better, all endings are tried, the shortest first, after texts
-        of different keys: it takes a `key` to come far.
+        What is returned does not hold the store. Unless an engine knows better, all bytes are tried
+        after texts of different keys.
         """
-        return plain_ending(self)
+        from maskwright.decoding.endings.text_states import TextStates
+
+        return partial(TextStates, self.under, None)
+
+    def _endings(self) -> Endings:
+        from maskwright.decoding.endings.ending import endings_of
+
+        return endings_of(self)
+
+    def short_ending(self) -> Ending:
+        """An `Ending` that is found soon, though perhaps not a shortest one."""
+        return self._endings().short(self)
 
     def shortest_ending(self) -> Ending:
-        """A shortest `Ending`, if the engine can tell one."""
-        return self.short_ending()
+        """A shortest `Ending`."""
+        return self._endings().shortest(self)
 
     def min_bytes_left(self) -> int:
-        """The length of a shortest ending, in bytes."""
-        return len(self.shortest_ending().data)
+        """The length of a shortest ending, in bytes, whether or not the vocabulary can spell it."""
+        return self._endings().min_bytes_left(self)
 
     def may_be_whole(self) -> bool:
         """Whether a token may come for itself, not for its bytes: of a part that is a set."""

@@ -17,7 +17,7 @@ from maskwright.analysis.errors import DeadEndError, LimitError
 from maskwright.decoding.endings.ending_spelling import spelling_of
 
 if TYPE_CHECKING:
-    from maskwright.decoding.engine.ending import Ending
+    from maskwright.decoding.endings.ending import Ending
     from maskwright.decoding.matcher import Matcher
 
 MOST_STARTS = 8

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.arguments import need_type
+from maskwright.decoding.endings.forced import Forced, forced
 from maskwright.decoding.engine.arguments import plain_bytes
-from maskwright.decoding.engine.forced import Forced, forced
 from maskwright.decoding.generation.logits import allows
 from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.vocabulary.masks import n_words, words_of

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.decoding.engine.forced import first_bytes, forced
+from maskwright.decoding.endings.forced import first_bytes, forced
 from maskwright.decoding.generation.forced import ForcedSpellings
 from maskwright.decoding.logits import apply_mask
 from maskwright.maskstore.vocabulary.masks import n_words

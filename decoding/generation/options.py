@@ -14,7 +14,7 @@ from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from maskwright.decoding.engine.ending import Ending
+    from maskwright.decoding.endings.ending import Ending
     from maskwright.decoding.generation.lookahead import Lookahead
     from maskwright.decoding.generation.names import NameSource
     from maskwright.maskstore.canonical import CanonicalTokens

@@ -22,7 +22,7 @@ from maskwright.maskstore.table.compiled import EngineTable
 if TYPE_CHECKING:
     # PERF: what few decoders ask for is imported when they do, since all others would wait for it
     # at their first import
-    from maskwright.decoding.endings.ending import Ending, Endings
+    from maskwright.decoding.endings.ending import Ending
     from maskwright.decoding.endings.ending_search import States
     from maskwright.decoding.explain import Explanation
     from maskwright.decoding.names.held import Held
@@ -151,26 +151,12 @@ class GrammarText(SlotText):
 
     def ending_states(self) -> Callable[[], States]:
         """What makes the states in which endings of the store's texts are searched for."""
-        from maskwright.decoding.endings.grammar_states import GrammarStates
+        from maskwright.decoding.grammar.ending_states import GrammarStates
 
         # While these live, the store's table may be replaced (`EngineTable.is_final`), by one with
         # the same lexer and parser. So they keep to the first one.
         store = self.store
         return partial(GrammarStates, EngineTable(store.grammar, store.vocabulary, store.table, store.counts))
-
-    def _endings(self) -> Endings:
-        from maskwright.decoding.endings.ending import endings_of
-
-        return endings_of(self)
-
-    def shortest_ending(self) -> Ending:
-        return self._endings().shortest(self)
-
-    def short_ending(self) -> Ending:
-        return self._endings().short(self)
-
-    def min_bytes_left(self) -> int:
-        return self._endings().min_bytes_left(self)
 
 
 class NamedText(GrammarText):

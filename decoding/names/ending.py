@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from maskwright.analysis.errors import DeadEndError, LimitError
 from maskwright.analysis.graphs import shortest_texts
-from maskwright.decoding.endings.ending import endings_of
+from maskwright.decoding.endings.ending import Ending, endings_of
 from maskwright.decoding.endings.ending_spelling import Spelling, spelling_of
-from maskwright.decoding.engine.ending import Ending
 
 if TYPE_CHECKING:
     from maskwright.decoding.names.held import Held

@@ -24,7 +24,6 @@ from maskwright.maskstore.schema.compiled import SchemaTables
 
 if TYPE_CHECKING:
     # PERF: what few decoders ask for is imported when they do
-    from maskwright.decoding.endings.ending import Ending, Endings
     from maskwright.decoding.endings.ending_search import States
     from maskwright.decoding.explain.explanation import Explanation
 
@@ -272,27 +271,13 @@ class SchemaText(TextState):
     def ending_states(self) -> Callable[[], States]:
         """What makes the states in which endings of the store's texts are searched for."""
         from maskwright.analysis.schema.preferred import preferred_of
-        from maskwright.decoding.endings.schema_states import JsonStates, PatternStates
+        from maskwright.decoding.schema.ending_states import JsonStates, PatternStates
 
         texts, constraint = self.store.texts, self.store.constraint
         if isinstance(texts, Dfa):
             return partial(PatternStates, self.under, texts)
         under = self.under
         return lambda: JsonStates(under, texts, preferred_of(constraint))
-
-    def _endings(self) -> Endings:
-        from maskwright.decoding.endings.ending import endings_of
-
-        return endings_of(self)
-
-    def shortest_ending(self) -> Ending:
-        return self._endings().shortest(self)
-
-    def short_ending(self) -> Ending:
-        return self._endings().short(self)
-
-    def min_bytes_left(self) -> int:
-        return self._endings().min_bytes_left(self)
 
 
 def _memory(n: int) -> Array:

@@ -28,10 +28,7 @@ def words_of(tokens: Iterable[int] | npt.NDArray[np.integer], n_tokens: int) -> 
 
 
 def packed(flags: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint32]:
-    """The bitmask of the tokens whose flags are set: (n_words,) uint32.
-
-    flags : (n_tokens,) bool.
-    """
+    """The bitmask, (n_words,) uint32, of tokens whose flags are set. flags : (n_tokens,) bool."""
     data = np.packbits(flags, bitorder="little")
     return np.pad(data, (0, -len(data) % 4)).view(np.uint32)
 

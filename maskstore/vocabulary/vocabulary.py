@@ -179,14 +179,9 @@ class Vocabulary:
         return state.hexdigest()
 
     def first_difference(self, other: Vocabulary) -> int | None:
-        """The first id that has other bytes in another vocabulary; None if there is none.
-
-        Either may have more ids at its end, if these stand for no text (padding).
-        """
-        if self.tokens == other.tokens:
-            return None
-        both = enumerate(itertools.zip_longest(self.tokens, other.tokens, fillvalue=b""))
-        return next((token for token, (own, theirs) in both if own != theirs), None)
+        """The first id with other bytes in another vocabulary, if any. Ids that lack have none."""
+        both = itertools.zip_longest(self.tokens, other.tokens, fillvalue=b"")
+        return next((token for token, (own, theirs) in enumerate(both) if own != theirs), None)
 
     def text_ids(self) -> npt.NDArray[np.int32]:
         """The ids whose bytes are not empty: (n,) int32, ascending.

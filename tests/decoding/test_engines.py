@@ -11,8 +11,8 @@ import pytest
 
 import maskwright as mw
 from maskwright.analysis.regex.dfa import Dfa
+from maskwright.decoding.endings import text_states
 from maskwright.decoding.engine import constants
-from maskwright.decoding.engine.ending import plain_ending
 from maskwright.decoding.engine.state import TextState
 from maskwright.decoding.engines import ENGINES, Engine, explain_after
 from maskwright.decoding.generation import generate
@@ -162,7 +162,7 @@ def test_endings_are_the_shortest(store: Any, monkeypatch: pytest.MonkeyPatch, h
         one.advance_bytes(before)
         other.advance_bytes(before)
         if not has_bytes and before.endswith((b";", b";n")):
-            with pytest.raises(mw.DeadEndError, match="vocabulary few spells no ending of this text under"):
+            with pytest.raises(mw.DeadEndError, match="but not under vocabulary few"):
                 one.short_ending()
             continue
         found = one.short_ending()
@@ -177,8 +177,9 @@ def test_a_search_without_keys_gives_up(store: Any, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(ToyText, "key", TextState.key)
     assert mw.Matcher(store).short_ending().data == b";no"
     monkeypatch.setattr(ToyText, "can_end", lambda self: False)
-    with pytest.raises(mw.LimitError, match="no ending was found behind 100 texts"):
-        plain_ending(ToyText(store, 0), 100)
+    monkeypatch.setattr(text_states, "MOST_TEXTS", 100)
+    with pytest.raises(mw.LimitError, match="no shortest ending of the text was found among"):
+        mw.Matcher(store).shortest_ending()
 
 
 def test_batches_words_generation_and_servers_follow(store: Any) -> None:

@@ -13,7 +13,7 @@ from json_endings import JsonEndings
 
 import maskwright as mw
 from maskwright.analysis.errors import LimitError
-from maskwright.decoding.endings import schema_states
+from maskwright.decoding.schema import ending_states as schema_states
 
 BYTES = mw.Vocabulary.from_tokens([b"</s>", *(bytes([byte]) for byte in range(256))], eos=[0])
 

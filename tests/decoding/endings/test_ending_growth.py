@@ -13,7 +13,7 @@ from maskwright.analysis.fronts import parse_gbnf
 from maskwright.analysis.loading import load_grammar
 from maskwright.decoding.endings import ending_search
 from maskwright.decoding.endings.ending import Ending
-from maskwright.decoding.endings.grammar_states import GrammarStates
+from maskwright.decoding.grammar.ending_states import GrammarStates
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.stores.build import build_store, compile_store
 from maskwright.stores.store import Store

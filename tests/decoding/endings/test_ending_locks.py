@@ -11,7 +11,7 @@ from engine_cases import vocabulary_of
 
 from maskwright.analysis.loading import parse_grammar
 from maskwright.decoding.endings.ending import endings_of
-from maskwright.decoding.endings.grammar_states import GrammarStates
+from maskwright.decoding.grammar.ending_states import GrammarStates
 from maskwright.stores.build import compile_store
 
 

@@ -18,8 +18,9 @@ import maskwright as mw
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError
 from maskwright.analysis.schema.shapes import Arrays, Numbers, Objects, SchemaGraph, Spellings, Strings, Texts
 from maskwright.analysis.schema.spacing import ANY, everywhere, spacing_of
-from maskwright.decoding.endings import ending, ending_search, schema_states
+from maskwright.decoding.endings import ending, ending_search
 from maskwright.decoding.endings.ending import Ending
+from maskwright.decoding.schema import ending_states as schema_states
 from maskwright.maskstore.vocabulary.vocabulary import Vocabulary
 
 SMALL = small_texts(10, (b"a", b"b"), b"01", (b"null", b"true"))

@@ -13,9 +13,9 @@ from json_endings import Said
 
 import maskwright as mw
 from maskwright.analysis.errors import DeadEndError
-from maskwright.decoding.endings import schema_states
 from maskwright.decoding.endings.ending import Endings
-from maskwright.decoding.endings.schema_states import JsonStates, PatternStates
+from maskwright.decoding.schema import ending_states as schema_states
+from maskwright.decoding.schema.ending_states import JsonStates, PatternStates
 
 PATTERNS = ["(ab|ba){2,3}", "a*b", "x(yy|z)+", "[a-c]{3}(,[a-c]{2})?"]
 

@@ -1,0 +1,59 @@
+"""The states of texts of any engine, as the search for endings sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from maskwright.decoding.endings.ending_search import Move, States
+from maskwright.decoding.endings.ending_spelling import PREFERRED, Spelling
+
+MOST_TEXTS = 2_000
+"""BOUND: the texts after which a search tries all bytes; it holds 256 times as many."""
+
+
+class _Read:
+    """A text that is only read, equal to others with its key."""
+
+    __slots__ = ("key", "text")
+
+    def __init__(self, text: Any) -> None:
+        self.text, self.key = text, text.key()
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Read) and self.key == other.key
+
+
+class TextStates(States):
+    """What every `TextState` tells: which bytes it takes, and whether it may end.
+
+    It takes a `TextState.key` to come far.
+
+    Cost: 256 readings of a byte for each text that is looked at.
+    """
+
+    def start(self, text: Any) -> Hashable:
+        return _Read(text.copy())
+
+    def bound(self, state: _Read) -> int:
+        return 0 if self.is_end(state) else 1
+
+    def is_end(self, state: _Read) -> bool:
+        return bool(state.text.can_end())
+
+    def moves(self, state: _Read) -> Sequence[Move]:
+        alphabet = PREFERRED if self.spelling is None else self.spelling.alphabet
+        return [(data, 0) for data in map(bytes, zip(alphabet, strict=True)) if state.text.allows(data)]
+
+    def after(self, state: _Read, data: bytes) -> Hashable | None:
+        there = state.text.copy()
+        return _Read(there) if there.try_read(data) else None
+
+    def most_nodes(self, wanted: int) -> int:
+        return min(wanted, MOST_TEXTS)
+
+    def spelled_by(self, spelling: Spelling) -> States:
+        return TextStates(self.under, spelling)
