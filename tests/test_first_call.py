@@ -8,6 +8,7 @@ import pytest
 from paths import ROOT
 
 import maskwright as mw
+from maskwright.analysis import jit
 from maskwright.stores import first_call
 
 
@@ -17,7 +18,7 @@ def test_it_is_said_once(
 ) -> None:
     monkeypatch.setattr(first_call, "extension", lambda package: None)
     monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
-    monkeypatch.setenv(first_call.jit.CACHE_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(jit.CACHE_VARIABLE, str(tmp_path))
 
     def said() -> str:
         caplog.clear()

@@ -11,13 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from own_process import cpu_seconds_of, seconds_to_end
 from shares import share
 
 from maskwright.analysis.errors import BackupError, GrammarError, LimitError, MaskwrightError
-from maskwright.analysis.lexing.modes import _distinct_rows, lexing_modes
+from maskwright.analysis.lexing.modes import lexing_modes
 from maskwright.analysis.loading import parse_grammar
 from maskwright.lint import backup, dead, lexings, lint_grammar
 from maskwright.lint import facts as facts_module
@@ -200,16 +199,6 @@ def test_what_the_transducer_says_is_said_whole() -> None:
     facts = Facts(parse_grammar('start: "a"\n', name="odd: name"), "x")
     assert facts.without_name(LimitError("grammar odd: name: too large: so it is")) == "too large: so it is"
     assert facts.without_name(LimitError("grammar odd has too much")) == "grammar odd has too much"
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_distinct_rows_are_those_of_numpy(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    flags = rng.random((60, int(rng.integers(1, 20)))) < 0.2
-    rows, number = _distinct_rows(flags)
-    expected, inverse = np.unique(flags, axis=0, return_inverse=True)
-    assert (rows == expected).all()
-    assert (number == inverse.reshape(-1)).all()
 
 
 def test_a_value_and_an_error_are_remembered() -> None:

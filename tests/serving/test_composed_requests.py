@@ -183,8 +183,7 @@ def test_a_text_whose_masks_are_slow_ends(
     row = np.zeros(n_words, np.uint32)
     for slow, most, n_filled in ((60.0, 0.0, 3), (0.0, 60.0, 3), (0.0, 1e-9, 1)):
         monkeypatch.setattr(server_matcher, "SLOW", slow)
-        monkeypatch.setattr(server_matcher, "MOST_SLOW", most)
-        matcher = ServerMatcher(compiler.compile(kind, spec), None, compiler.vocabulary.size)
+        matcher = ServerMatcher(compiler.compile(kind, spec), None, compiler.vocabulary.size, most_slow=most)
         said = []
         for byte in data:
             said.append(matcher.fill(row))
