@@ -304,7 +304,7 @@ def test_an_automaton_is_loaded_without_what_builds_it(tmp_path: Path) -> None:
             *("networkx", "lark", "regex", "interegular", "numpy.ma", "yaml"),
             *("maskwright.analysis.legality", "maskwright.analysis.loading", "maskwright.analysis.lexing.transducer"),
             *("maskwright.maskstore.automaton", "maskwright.maskstore.entries.build", "maskwright.lint"),
-            *("maskwright.decoding.endings", "maskwright.decoding.explain"),
+            *("maskwright.decoding.endings.ending", "maskwright.decoding.explain"),
             "maskwright.maskstore.vocabulary.tokenizer_files",
         }
         & modules
