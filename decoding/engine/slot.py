@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -56,22 +55,27 @@ class SlotText(TextState):
             tries += 1
 
     def read(self, data: bytes, commit: bool) -> int:
-        if self.is_finished():
+        _, table, memory, _ = self.texts.bound
+        region = self.region
+        if memory[region + constants.FINISHED]:
             return constants.AFTER_END
         text = np.frombuffer(data, np.uint8).astype(np.int32)
 
-        def call() -> int:
+        def again() -> int:
             _, table, memory, _ = self.texts.bound
             return entries.read_bytes(table, text, False, 0, len(text), memory, self.region, commit)  # type: ignore[no-any-return]
 
-        return self.with_room(call)
+        return self.with_room(again, int(entries.read_bytes(table, text, False, 0, len(text), memory, region, commit)))
 
-    def with_room(self, call: Callable[[], int]) -> int:
-        """The result of a compiled call, repeated with more room as long as it has too little."""
-        for tries in itertools.count():
-            if (code := int(call())) != constants.NO_ROOM:
-                break
+    def with_room(self, call: Callable[[], int], code: int | None = None) -> int:
+        """The result of a compiled call, repeated with more room as long as it has too little.
+
+        code : of a first call. PERF: most have room, and need no function around them.
+        """
+        tries, code = 0, int(call()) if code is None else code
+        while code == constants.NO_ROOM:
             self.texts._give_room(self.slot, tries)
+            tries, code = tries + 1, int(call())
         return code
 
     def fill(self, words: Words) -> int:
@@ -82,8 +86,7 @@ class SlotText(TextState):
 
     def finish_fill(self, code: int, words: Words) -> int:
         """Do what a compiled `fill` has left to be done. Returns its result then."""
-        if code == constants.NO_ROOM:
-            code = self.with_room(lambda: entries.fill(*self.texts.bound[1:3], self.region, words))
+        code = self.with_room(lambda: entries.fill(*self.texts.bound[1:3], self.region, words), code)
         if code == constants.AFTER_END:
             words[:] = 0
         elif code == constants.WANTS_CACHE:
@@ -92,9 +95,11 @@ class SlotText(TextState):
         return code
 
     def can_end(self) -> bool:
-        return self.is_finished() or self.is_ok(
-            self.with_room(lambda: entries.can_end(*self.texts.bound[1:3], self.region))
-        )
+        texts = self.texts
+        if self.is_finished():
+            return True
+        code = int(entries.can_end(texts._table, texts._memory, self.region))
+        return self.is_ok(self.with_room(lambda: entries.can_end(*texts.bound[1:3], self.region), code))
 
     def is_finished(self) -> bool:
         return bool(self.texts._memory[self.region + constants.FINISHED])
