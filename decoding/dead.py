@@ -40,12 +40,12 @@ def refuse_dead(store: EngineTable) -> None:
 
 
 def _is_short(text: GrammarText) -> bool:
-    """Whether some text of a byte at most is legal, and spelled.
-
-    PERF: then the search and its tables are not needed.
-    """
-    behind = ((text.copy(), bytes((byte,))) for byte in range(256 * text.store.vocabulary.is_byte_complete))
-    return text.can_end() or any(there.try_read(data) and there.can_end() for there, data in behind)
+    """PERF: whether some text of a byte at most is legal, and spelled: then no search is needed."""
+    if text.can_end() or not text.store.vocabulary.is_byte_complete:
+        return text.can_end()
+    return any(
+        there.try_read(bytes((byte,))) and there.can_end() for byte in text.next_bytes() if (there := text.copy())
+    )
 
 
 def refuse_dead_entries(store: EntryTable) -> None:

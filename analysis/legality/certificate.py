@@ -15,8 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from numbers import Integral
 from typing import Literal, TypeAlias
 
+import numpy as np
+
+from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.legality.verdict import START, Context, TerminalSequence
@@ -326,11 +330,12 @@ def check_certificate(tables: LrTables | Simulator, certificate: Certificate) ->
 
     tables : the grammar's LR tables. A `Simulator` of them saves time with many certificates.
 
-    Raises: CertificateError with the first error in the certificate. LimitError if a word has more
-    than STACK_LIMIT parses.
+    Raises: CertificateError with the first error in the certificate, a member of another type
+    included. LimitError if a word has more than STACK_LIMIT parses.
 
     Cost: O(nodes * predecessors), some microseconds each.
     """
+    _check_types(certificate)
     simulator = Simulator(tables) if isinstance(tables, LrTables) else tables
     if certificate.claim.kind not in ("never", "always", "jointly"):
         raise CertificateError(f"the claim is of kind {certificate.claim.kind!r}; expected never, always or jointly")
@@ -341,6 +346,45 @@ def check_certificate(tables: LrTables | Simulator, certificate: Certificate) ->
         _check_proof(simulator, certificate)
     else:
         _check_witness(simulator, certificate)
+
+
+def _check_types(certificate: object) -> None:
+    """Refuse what no arithmetic can be done with. Raises CertificateError naming the first."""
+    if not isinstance(certificate, Proof | Witness) or not isinstance(certificate.claim, Claim):
+        raise CertificateError(f"{clip(certificate)} is no certificate; expected a Proof or a Witness of a Claim")
+    claim = certificate.claim
+    if isinstance(claim.context, LrState):
+        _check_numbers("the LR state of the context", (claim.context.number,))
+    else:
+        _check_numbers("the context", claim.context)
+    if not isinstance(claim.sequences, tuple):
+        raise CertificateError(f"the claim's sequences are {clip(claim.sequences)}; expected a tuple of them")
+    for sequence in claim.sequences:
+        _check_numbers("a sequence of the claim", sequence)
+    if isinstance(certificate, Witness):
+        _check_numbers("the stack", certificate.stack)
+        _check_numbers("the prefix", certificate.prefix)
+        if not isinstance(certificate.is_real, bool | np.bool_):
+            raise CertificateError(f"is_real is {clip(certificate.is_real)}; expected True or False")
+        return
+    if not isinstance(certificate.nodes, tuple):
+        raise CertificateError(f"the proof's nodes are {clip(certificate.nodes)}; expected a tuple of them")
+    for node in certificate.nodes:
+        if not isinstance(node, Node) or not isinstance(node.outcomes, tuple):
+            raise CertificateError(f"the proof has {clip(node)}; expected a node with a tuple of outcomes")
+        _check_numbers("the cell of a node", (node.cell,))
+        for outcome in node.outcomes:
+            for one in () if outcome is None else outcome if isinstance(outcome, tuple | frozenset) else (outcome,):
+                if not isinstance(one, Pending):
+                    raise CertificateError(
+                        f"a node has the outcome {clip(outcome)}; expected None or a tuple of Pending"
+                    )
+                _check_numbers("a pending reduction", (one.position, one.pops, one.nonterminal))
+
+
+def _check_numbers(what: str, found: object) -> None:
+    if not isinstance(found, tuple) or not all(isinstance(each, Integral) for each in found):
+        raise CertificateError(f"{what} is {clip(found)}; expected a tuple of integers")
 
 
 def _check_proof(simulator: Simulator, proof: Proof) -> None:

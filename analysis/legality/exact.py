@@ -188,14 +188,14 @@ class ExactDeciders:
 
         Returns (n_cases,) bool. There are no certificates.
 
-        Raises: MaskwrightError for a terminal or an LR state that does not exist. LimitError as
-        `decide`, but not for witnesses.
+        Raises: MaskwrightError for an unknown kind, a case with a wrong number of members, and a
+        terminal or an LR state that does not exist. LimitError as `decide`, but not for witnesses.
 
         Cost: as `decide`, 5 to 100 us a case for python.lark (reports/bench/exact_deciders.py).
         """
         holds = np.zeros(len(cases), np.bool_)
         for begin in range(0, len(cases), _CHUNK):
-            claims = [Claim(kind, case[0], tuple(case[1:])) for case in cases[begin : begin + _CHUNK]]
+            claims = [_claim(kind, case) for case in cases[begin : begin + _CHUNK]]
             _, found = self._explore(claims, 1)
             holds[begin : begin + len(claims)] = found[:, 1] == 0
             if progress is not None:
@@ -378,6 +378,20 @@ class ExactDeciders:
                 if found[target] == -2:
                     heapq.heappush(agenda, (length + cost[target], height + 1, target, state))
         return found
+
+
+def _claim(kind: Kind, case: Case) -> Claim:
+    """The claim of a case.
+
+    Raises MaskwrightError for an unknown kind, and a case with a wrong number of members.
+    """
+    if kind not in ("never", "always", "jointly"):
+        raise MaskwrightError(f"kind is {kind!r}; expected never, always or jointly")
+    if len(case) != (3 if kind == "jointly" else 2):
+        raise MaskwrightError(
+            f"a case of kind {kind} has {len(case)} members; expected {3 if kind == 'jointly' else 2}"
+        )
+    return Claim(kind, case[0], tuple(case[1:]))
 
 
 def _new_scratch(room: int, wanted: int) -> kernels.Scratch:

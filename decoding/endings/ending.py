@@ -12,7 +12,8 @@ to an ending that is legal, though perhaps not shortest.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
@@ -72,6 +73,17 @@ class Endings:
         self._lock = new_lock()
         self._make, self._vocabulary = make, vocabulary
         self._searches: dict[bool, EndingSearch] = {}
+
+    @contextmanager
+    def _asked(self) -> Iterator[None]:
+        """One question at a time, and nothing kept afterwards that holds the store."""
+        with self._lock:
+            try:
+                yield
+            finally:
+                for search in self._searches.values():
+                    if not search.states.is_kept:
+                        search.unlearn()
 
     @cached_property
     def states(self) -> States:
@@ -133,7 +145,7 @@ class Endings:
 
         Raises: as `short`.
         """
-        with self._lock:
+        with self._asked():
             return b"" if text.can_end() else self._checked(*_short(self.search(), text))[0]
 
     def min_bytes_left(self, text: Searched) -> int:
@@ -143,7 +155,7 @@ class Endings:
 
         Cost: as `shortest`.
         """
-        with self._lock:
+        with self._asked():
             return 0 if text.can_end() else len(self._checked(*_shortest(self.search(), text))[0])
 
     def is_completable(self, text: Searched, max_nodes: int = 2_000) -> bool | None:
@@ -151,7 +163,7 @@ class Endings:
 
         max_nodes : states that may be looked at (and some more for each byte).
         """
-        with self._lock:
+        with self._asked():
             search = self.search()
             try:
                 self._checked(search.run(search.start_of(text), max_nodes), True)
@@ -166,7 +178,7 @@ class Endings:
 
         found_by : the search; it returns the bytes, and whether they are shortest.
         """
-        with self._lock:
+        with self._asked():
             return Ending(b"", ()) if text.can_end() else self._spelled(found_by)
 
     def _spelled(self, found_by: Callable[[EndingSearch], tuple[bytes | None, bool]]) -> Ending:
@@ -194,6 +206,7 @@ def _shortest(search: EndingSearch, text: Searched, max_nodes: int | None = None
     try:
         return search.run(search.start_of(text), ending_search.MAX_NODES if max_nodes is None else max_nodes), True
     except LimitError:
+        search.unlearn()
         if not search.states.may_settle or max_nodes is not None:
             raise
         found, is_shortest = _near(search, text)
@@ -215,10 +228,22 @@ def _short(
 
 
 def _near(search: EndingSearch, text: Searched) -> tuple[bytes | None, bool]:
-    """The bytes of an ending that is near, and whether they are shortest."""
+    """The bytes of an ending that is near, and whether they are shortest.
+
+    INVARIANT: it depends on the text alone: what searches learn before they are given up depends on
+    limits, of time as well, and on the questions before.
+    """
+    search.unlearn()
     start = search.start_of(text)
-    found = search.descend(start, SHORT_STEPS)
-    return found, found is None or len(found) <= start.bound
+    try:
+        try:
+            found = search.descend(start, SHORT_STEPS)
+        except LimitError:
+            if (found := search.states.straight(start.state)) is None:
+                raise
+        return found, found is None or len(found) <= start.bound
+    finally:
+        search.unlearn()
 
 
 _ENDINGS: WeakKeyDictionary[Any, Endings] = WeakKeyDictionary()

@@ -82,6 +82,8 @@ class States(ABC):
     """Whether bounds tell so little that a near ending is taken for a shortest one."""
     may_cut = ""
     """In words, that something may be left out that follows a text; "" if nothing ever is."""
+    is_kept = True
+    """Whether states may be kept from one question to the next: they do not hold the store."""
     size_of_move = _MOVE
     """The bytes of memory of a move."""
     held = 0
@@ -110,6 +112,10 @@ class States(ABC):
     def after(self, state: Any, data: bytes) -> Hashable | None:
         """The state after a move; None if it is illegal."""
 
+    def straight(self, state: Any) -> bytes | None:
+        """An ending by a way of the kind's own that never goes back, if `descend` finds none."""
+        return None
+
     def begin(self, times: int = 1) -> None:  # noqa: B027 - most kinds have nothing to count
         """A search begins. times : how much it may do besides looking at states."""
 
@@ -126,6 +132,10 @@ class States(ABC):
 
     def most_nodes(self, wanted: int) -> int:
         """How many states a search may look at, of those that the caller allows."""
+        return wanted
+
+    def most_steps(self, wanted: int) -> int:
+        """How many steps the search for a near ending may take, likewise."""
         return wanted
 
     def seconds(self, far: int) -> float:
@@ -168,6 +178,10 @@ class EndingSearch:
     def forget(self) -> None:
         """Drop all states, and all bounds that were learnt."""
         self.states.forget()
+        self.unlearn()
+
+    def unlearn(self) -> None:
+        """Drop the bounds that were learnt, and not what the states know without a search."""
         self._nodes: dict[tuple[Hashable, int], Node] = {}
         self._n_seen = self._own = 0
 
@@ -384,7 +398,7 @@ class EndingSearch:
         """
         self.states.begin(4)
         far = self.states.bound(start.state)
-        steps = max_steps + NODES_OF_A_BYTE * min(far, MAX_NODES)
+        steps = self.states.most_steps(max_steps) + NODES_OF_A_BYTE * min(far, MAX_NODES)
         until = time.thread_time() + self.states.seconds(far)
         come: dict[Node, tuple[int, Node | None, bytes]] = {start: (0, None, b"")}
         # cost, minus the bytes so far, when it was added, and moves that were not tried yet

@@ -90,6 +90,12 @@ class Spelling:
             self._number[found] = number
         return number
 
+    def after_all(self, state: int, data: bytes) -> int:
+        """The state after several bytes; -1 if no tokens spell them."""
+        for byte in data:
+            state = self.after(state, byte) if state >= 0 else state
+        return state
+
     def is_whole(self, state: int) -> bool:
         """Whether a token may have just ended in a state."""
         return b"" in self._states[state]

@@ -30,10 +30,12 @@ class _Read:
 class TextStates(States):
     """What every `TextState` tells: which bytes it takes, and whether it may end.
 
-    It takes a `TextState.key` to come far.
+    It takes a `TextState.key` to come far. The texts hold the store, so none is kept.
 
     Cost: 256 readings of a byte for each text that is looked at.
     """
+
+    is_kept = False
 
     def start(self, text: Any) -> Hashable:
         return _Read(text.copy())
@@ -53,6 +55,9 @@ class TextStates(States):
         return _Read(there) if there.try_read(data) else None
 
     def most_nodes(self, wanted: int) -> int:
+        return min(wanted, MOST_TEXTS)
+
+    def most_steps(self, wanted: int) -> int:
         return min(wanted, MOST_TEXTS)
 
     def spelled_by(self, spelling: Spelling) -> States:

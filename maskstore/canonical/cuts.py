@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import NestingError, VocabularyError
 from maskwright.analysis.fronts.rust_regex import perl_class
+from maskwright.analysis.kept import cached_property
 from maskwright.analysis.regex.charset import EVERYTHING, LAST, Ranges, complement, difference, normalise
 from maskwright.analysis.regex.parse import Unsupported, parse
 from maskwright.analysis.regex.properties import general_category
@@ -58,7 +59,7 @@ class Cuts:
 
     Attributes: n_classes, the number of classes of characters that the pattern tells apart;
     `classes`, (0x110000,) uint8, the class of each character. The number n_classes itself stands
-    for the end of the text. `is_possible` keeps what `_is_possible` says.
+    for the end of the text.
 
     Raises: VocabularyError for what cannot be followed: look-behinds, look-aheads of more than one
     character, possessive parts that differ from greedy ones, and patterns that match nothing or
@@ -78,8 +79,7 @@ class Cuts:
         self.n_classes = self._members.shape[1]
         self._fronts: dict[Front, int] = {(self._begin,): 0}
         self._by_number: list[Front] = [(self._begin,)]
-        self._step = cache(self._find_step)
-        self.is_possible = cache(self._is_possible)
+        self._steps: dict[tuple[int, int], tuple[bool, int]] = {}
         self._check()
 
     def start(self) -> Course:
@@ -119,32 +119,42 @@ class Cuts:
             return False
         return course.front == START or self._step(course.front, end)[0]
 
-    def _is_possible(self, course: Course) -> bool:
+    def is_possible(self, course: Course) -> bool:
         """Whether the guess holds for some text that begins like this."""
-        seen, waiting = {course}, [course]
-        while waiting:
-            at = waiting.pop()
-            if self.can_end(at):
-                return True
-            for kind in range(self.n_classes):
-                for is_cut in (True, False):
-                    then = self.step(at, kind, is_cut)
-                    if then is not None and then not in seen:
-                        seen.add(then)
-                        waiting.append(then)
-        return False
+        known = self._possible.get(course)
+        if known is None:
+            seen, waiting = {course}, [course]
+            known = False
+            while waiting and not known:
+                at = waiting.pop()
+                known = self.can_end(at)
+                for kind in range(self.n_classes):
+                    for is_cut in (True, False):
+                        then = self.step(at, kind, is_cut)
+                        if then is not None and then not in seen:
+                            seen.add(then)
+                            waiting.append(then)
+            self._possible[course] = known
+        return known
 
-    def _find_step(self, front: int, kind: int) -> tuple[bool, int]:
+    @cached_property
+    def _possible(self) -> dict[Course, bool]:
+        return {}
+
+    def _step(self, front: int, kind: int) -> tuple[bool, int]:
         """Whether a front's piece may end before a character, and its front behind it, or -2."""
-        matches, then = self._follow(self._by_number[front], kind)
-        if not then:
-            return matches, -2
-        number = self._fronts.setdefault(then, len(self._fronts))
-        if number == len(self._by_number):
-            self._by_number.append(then)
-            if number >= MOST_FRONTS:
-                raise self._error(f"it can stand in more than {MOST_FRONTS:,} ways")
-        return matches, number
+        found = self._steps.get((front, kind))
+        if found is None:
+            matches, then = self._follow(self._by_number[front], kind)
+            number = -2
+            if then:
+                number = self._fronts.setdefault(then, len(self._fronts))
+                if number == len(self._by_number):
+                    self._by_number.append(then)
+                    if number >= MOST_FRONTS:
+                        raise self._error(f"it can stand in more than {MOST_FRONTS:,} ways")
+            found = self._steps[front, kind] = matches, number
+        return found
 
     def _follow(self, front: Front, kind: int) -> tuple[bool, Front]:
         found: list[int] = []

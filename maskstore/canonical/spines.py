@@ -16,15 +16,14 @@ Martens and van der Merwe, Constructing a BPE tokenization DFA (2024).
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass
-from functools import cache, lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import VocabularyError
 from maskwright.maskstore.canonical.merges import NO_MERGE, Merges
-from maskwright.maskstore.vocabulary.masks import packed
 
 BEFORE = -1
 """The rank at which the symbols come that a text begins with."""
@@ -111,18 +110,24 @@ class Neighbours:
         self._begins = np.cumsum([0, *map(len, rows.values())])
         flat = [row for found in rows.values() for row in found]
         self._ids, self._made, self._taken = np.array(flat, np.int64).reshape(-1, 3).T
-        self._joined = cache(self._find_joined)
-        self._rows = lru_cache(KEPT_ROWS)(self._row)
+        self._partners: dict[bytes, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] = {}
+        self._rows: OrderedDict[int, Words] = OrderedDict()
 
     def after(self, token: int) -> Words:
         """(ceil(V / 32),) uint32, read-only: what may stand behind a token in the same piece."""
-        return self._rows(token)
+        row = self._rows.get(token)
+        if row is None:
+            row = as_words(self._row(token))
+            self._rows[token] = row
+            if len(self._rows) > KEPT_ROWS:
+                self._rows.popitem(last=False)
+        return row
 
-    def _row(self, token: int) -> Words:
+    def _row(self, token: int) -> Bits:
         row = self.made.copy()
         found = spines(self._merges, self._texts[token]) if token in self._texts else None
         if found is None:
-            return packed(row & False)
+            return row & False
         for span in found[1]:
             places, ranks = self._joined(span.symbol)
             made, taken = self._made[places], self._taken[places]
@@ -130,16 +135,25 @@ class Neighbours:
             # across the border, then the right token's.
             joins = (ranks < span.taken) & (ranks <= taken) & (span.made <= taken) & (made < span.taken)
             row[self._ids[places[joins]]] = False
-        words = packed(row)
-        words.setflags(write=False)
-        return words
+        return row
 
-    def _find_joined(self, symbol: bytes) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def _joined(self, symbol: bytes) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Places of `_ids` whose symbols merge with one before them, and the merges' ranks."""
-        known = [
-            (self._numbers[right], rank) for right, rank in self._merges.partners(symbol) if right in self._numbers
-        ]
-        numbers, ranks = np.array(known, np.int64).reshape(-1, 2).T
-        counts = self._begins[numbers + 1] - self._begins[numbers]
-        firsts = np.repeat(self._begins[numbers] - (np.cumsum(counts) - counts), counts)
-        return firsts + np.arange(len(firsts)), np.repeat(ranks, counts)
+        found = self._partners.get(symbol)
+        if found is None:
+            known = [
+                (self._numbers[right], rank) for right, rank in self._merges.partners(symbol) if right in self._numbers
+            ]
+            numbers, ranks = np.array(known, np.int64).reshape(-1, 2).T
+            counts = self._begins[numbers + 1] - self._begins[numbers]
+            firsts = np.repeat(self._begins[numbers] - (np.cumsum(counts) - counts), counts)
+            found = self._partners[symbol] = firsts + np.arange(len(firsts)), np.repeat(ranks, counts)
+        return found
+
+
+def as_words(bits: Bits) -> Words:
+    """A set of tokens as words, bit i of word w for token 32 w + i: (ceil(V / 32),), read-only."""
+    packed = np.packbits(bits, bitorder="little")
+    words = np.pad(packed, (0, -len(packed) % 4)).view(np.uint32)
+    words.setflags(write=False)
+    return words

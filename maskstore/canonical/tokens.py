@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache, lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -16,9 +16,8 @@ from maskwright.analysis.kept import cached_property
 from maskwright.analysis.locks import new_lock
 from maskwright.maskstore.canonical.cuts import Course, Cuts
 from maskwright.maskstore.canonical.merges import Merges
-from maskwright.maskstore.canonical.spines import Neighbours, Words
+from maskwright.maskstore.canonical.spines import Neighbours, Words, as_words
 from maskwright.maskstore.vocabulary import Vocabulary
-from maskwright.maskstore.vocabulary.masks import n_words, packed, words_of
 
 KEPT_ROWS = 1_024
 """Rows that are remembered: 16 kB each at V = 131,072."""
@@ -107,15 +106,20 @@ class CanonicalTokens:
         self._ids = merges.ids
         self._free = (vocabulary.special.keys() | set(free)) - set(vocabulary.eos)
         self._whole = whole
-        self._ends = words_of({*vocabulary.eos, *self._free}, vocabulary.size)
-        self._made = packed(self._neighbours.made)
+        bits = np.zeros(vocabulary.size, np.bool_)
+        bits[list(vocabulary.eos)] = True
+        self._eos = as_words(bits)
+        bits[:] = False
+        bits[list(self._free)] = True
+        self._free_words = as_words(bits)
+        self._made = as_words(self._neighbours.made)
         self._spell_tokens()
-        self._guess_rows = lru_cache(KEPT_GUESSES)(self._of_guess)
-        self._rows = lru_cache(KEPT_ROWS)(self._row)
+        self._guess_rows: OrderedDict[Guess, tuple[Words, Words]] = OrderedDict()
+        self._rows: OrderedDict[tuple[int, int], Words] = OrderedDict()
         self._numbers: dict[tuple[Guess, ...], int] = {}
         self._guesses: list[tuple[Guess, ...]] = []
-        self._after = lru_cache(KEPT_SPOTS)(self._step)
-        self._follow = cache(self._find_follow)
+        self._after: OrderedDict[tuple[int, int, int], Spot] = OrderedDict()
+        self._moves: dict[tuple[Course, tuple[int, ...], bool], Course | None] = {}
 
     def __repr__(self) -> str:
         return f"<CanonicalTokens of {self.vocabulary.name}>"
@@ -146,7 +150,9 @@ class CanonicalTokens:
 
         Raises: VocabularyError if an id differs.
         """
-        if self.vocabulary.first_difference(vocabulary) is not None:
+        own, wanted = self.vocabulary.tokens, vocabulary.tokens
+        size = min(len(own), len(wanted))
+        if own[:size] != wanted[:size] or any(own[size:]) or any(wanted[size:]):
             raise VocabularyError(
                 f"the canonical tokens are of tokenizer {self.vocabulary.name}, and the masks of {vocabulary.name}, whose tokens are others"
             )
@@ -198,7 +204,14 @@ class CanonicalTokens:
 
     def row(self, spot: Spot) -> Words:
         """(ceil(V / 32),) uint32, read-only: the tokens that keep a sequence canonical."""
-        return self._rows(spot)
+        row = self._rows.get(spot)
+        if row is None:
+            row = self._make_row(self._guesses[spot[0]], spot[1])
+            row.setflags(write=False)
+            self._rows[spot] = row
+            if len(self._rows) > KEPT_ROWS:
+                self._rows.popitem(last=False)
+        return row
 
     def narrow(self, spot: Spot, words: npt.NDArray[np.int32] | npt.NDArray[np.uint32]) -> None:
         """Take out of a mask, which may have fewer or more words than a row, what the row lacks."""
@@ -213,41 +226,46 @@ class CanonicalTokens:
         """Whether a sequence is all that the tokenizer makes of its text."""
         return any(not guess.pending and self._cuts.can_end(guess.course) for guess in self._guesses[spot[0]])
 
-    def _row(self, spot: Spot) -> Words:
-        guesses, last = self._guesses[spot[0]], spot[1]
+    def _make_row(self, guesses: tuple[Guess, ...], last: int) -> Words:
         row = np.zeros_like(self._made)
         beside = self._made if last == FREE else self._neighbours.after(last)
         for guess in guesses:
-            cut, uncut = self._guess_rows(guess)
+            cut, uncut = self._of_guess(guess)
             row |= cut
             row |= uncut & beside
             if self._byte_pieces:
                 row |= self._bytes_after(guess.pending)
             if not guess.pending and self._cuts.can_end(guess.course):
-                row |= self._ends
-        row.setflags(write=False)
+                row |= self._eos
+                row |= self._free_words
         return row
 
     def _of_guess(self, guess: Guess) -> tuple[Words, Words]:
         """The tokens with which a piece begins, and those that go on with one."""
-        bits = np.zeros((2, self.vocabulary.size), np.bool_)
-        if guess.pending:
-            for token in self._continuing if not self._byte_pieces else ():
-                bits[1, token] = bool(self._moved(guess, token, self.vocabulary.tokens[token], False))
-        else:
-            for cut in (True, False):
-                if not (guess.must_cut and not cut):
-                    bits[1 - cut] = self._all_fit(guess.course, cut)[self._spelling_of]
-            if self._whole:
-                bits[1] &= self._neighbours.made
-        return packed(bits[0]), packed(bits[1])
+        found = self._guess_rows.get(guess)
+        if found is None:
+            size = self.vocabulary.size
+            bits = np.zeros((2, size), np.bool_)
+            if guess.pending:
+                for token in self._continuing if not self._byte_pieces else ():
+                    bits[1, token] = bool(self._moved(guess, token, self.vocabulary.tokens[token], False))
+            else:
+                for cut in (True, False):
+                    if not (guess.must_cut and not cut):
+                        bits[1 - cut] = self._all_fit(guess.course, cut)[self._spelling_of]
+                if self._whole:
+                    bits[1] &= self._neighbours.made
+            found = self._guess_rows[guess] = as_words(bits[0]), as_words(bits[1])
+            if len(self._guess_rows) > KEPT_GUESSES:
+                self._guess_rows.popitem(last=False)
+        return found
 
     def _bytes_after(self, pending: bytes) -> Words:
         """The byte pieces that may come behind the bytes of a character under way."""
-        may_come = (
-            token for byte, token in self._byte_pieces.items() if self._may_begin_unknown(pending + bytes((byte,)))
-        )
-        return words_of(may_come, self.vocabulary.size)
+        bits = np.zeros(self.vocabulary.size, np.bool_)
+        for byte, token in self._byte_pieces.items():
+            bits[token] = self._may_begin_unknown(pending + bytes((byte,)))
+        return as_words(bits)
 
     def _may_begin_unknown(self, data: bytes) -> bool:
         """Whether a character that is no token begins with these bytes, or is these bytes."""
@@ -313,13 +331,20 @@ class CanonicalTokens:
         then = self._follow(course, spelling.kinds, cut)
         return then is not None and (not spelling.tail or self._may_go_on(then, spelling.tail, False))
 
-    def _find_follow(self, course: Course, kinds: tuple[int, ...], cut: bool) -> Course | None:
+    def _follow(self, course: Course, kinds: tuple[int, ...], cut: bool) -> Course | None:
         """The course after characters, of which a piece may begin with the first only."""
+        key = course, kinds, cut
+        if key in self._moves:
+            return self._moves[key]
         if len(kinds) > 1:
             before = self._follow(course, kinds[:-1], cut)
-            return None if before is None else self._follow(before, kinds[-1:], False)
-        then = self._cuts.step(course, kinds[0], cut)
-        return then if then is not None and self._cuts.is_possible(then) else None
+            then = None if before is None else self._follow(before, kinds[-1:], False)
+        else:
+            then = self._cuts.step(course, kinds[0], cut)
+            if then is not None and not self._cuts.is_possible(then):
+                then = None
+        self._moves[key] = then
+        return then
 
     def _may_go_on(self, course: Course, tail: bytes, cut: bool) -> bool:
         """Whether some character that begins with the bytes may come."""
@@ -348,10 +373,15 @@ class CanonicalTokens:
 
     def after(self, spot: Spot, token: int) -> Spot:
         """Where a sequence stands after a token of its `row`."""
-        return self._after(spot, token)
+        key = (*spot, token)
+        found = self._after.get(key)
+        if found is None:
+            found = self._after[key] = self._step(self._guesses[spot[0]], spot[1], token)
+            if len(self._after) > KEPT_SPOTS:
+                self._after.popitem(last=False)
+        return found
 
-    def _step(self, spot: Spot, token: int) -> Spot:
-        guesses, last = self._guesses[spot[0]], spot[1]
+    def _step(self, guesses: tuple[Guess, ...], last: int, token: int) -> Spot:
         if token in self._free or token in self.vocabulary.eos:
             return self._start
         if token in self._byte_of:
@@ -415,7 +445,7 @@ class CanonicalState:
 
         Raises: MaskwrightError if it is no such array, or read-only.
         """
-        size = n_words(self.tokens.vocabulary.size)
+        size = (self.tokens.vocabulary.size + 31) // 32
         if not isinstance(words, np.ndarray):
             refuse_argument("the mask", words, f"an array, ({size},) int32")
         if words.dtype.char not in "iIlL" or words.itemsize != 4 or words.ndim != 1:

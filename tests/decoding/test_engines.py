@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
+import weakref
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -180,6 +182,16 @@ def test_a_search_without_keys_gives_up(store: Any, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(text_states, "MOST_TEXTS", 100)
     with pytest.raises(mw.LimitError, match="no shortest ending of the text was found among"):
         mw.Matcher(store).shortest_ending()
+
+
+def test_a_store_goes_once_nobody_has_it(store: Any) -> None:
+    """What is kept of endings holds no text of the store."""
+    store = replace(store)
+    assert mw.Matcher(store).short_ending().data == b";no"
+    there = weakref.ref(store)
+    del store
+    gc.collect()
+    assert there() is None
 
 
 def test_batches_words_generation_and_servers_follow(store: Any) -> None:

@@ -38,7 +38,7 @@ class ServerMatcher:
     n_tokens : the number of ids of the model, which may be more than those of the tokenizer.
     max_rollback : how many tokens `rollback` can take back.
     most_slow : CPU seconds that the slow masks of the text may take.
-    has_ends : False for a text that no token ends.
+    has_ends : False for a text that no token ends: those of `ends` never come.
 
     It is for one thread at a time.
     """
@@ -54,10 +54,11 @@ class ServerMatcher:
     ) -> None:
         own = store.vocabulary.eos
         wanted = sorted({int(token) for token in ends or () if 0 <= token < n_tokens}) or list(own)
+        hidden = frozenset(own) - frozenset(wanted) if has_ends else frozenset((*own, *wanted))
         wanted = wanted if has_ends else []
         self._matcher = Matcher(store, max_rollback)
         self._more = frozenset(wanted) - frozenset(own)
-        self._hidden = frozenset(own) - frozenset(wanted)
+        self._hidden = hidden
         # the word and the bit of each end that compiled code does not know, or must not allow
         self._more_bits, self._hidden_bits = _bits(self._more), _bits(self._hidden)
         self._own_end = own[0] if own else None

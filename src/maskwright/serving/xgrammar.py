@@ -9,6 +9,7 @@ docs/serving-runtimes.md lists where texts differ from xgrammar's.
 from __future__ import annotations
 
 import bisect
+import operator
 import sys
 import time
 from collections.abc import Sequence
@@ -92,9 +93,13 @@ class GrammarMatcher(Partial):
 
     def accept_token(self, token_id: int, *, debug_print: bool = False) -> bool:
         """Add a token. False if it is not allowed, out of range, or behind a stop token."""
-        if not (self._text.may_come(token_id) and self._text.advance(int(token_id))):
+        try:
+            token = operator.index(token_id)
+        except TypeError:
             return False
-        self._said.append(int(token_id))
+        if not (self._text.may_come(token) and self._text.advance(token)):
+            return False
+        self._said.append(token)
         return True
 
     def accept_string(self, input_str: str | bytes, *, debug_print: bool = False) -> bool:

@@ -122,6 +122,7 @@ def build_store(
     return store_of(found, vocabulary, build)  # type: ignore[no-any-return]
 
 
+@on_own_stack
 def build_and_keep(
     grammar: Grammar,
     vocabulary: Vocabulary,

@@ -259,18 +259,39 @@ class Parser:
 
 
 def _further(step: Step, begin: Column, opened: tuple[Column, ...], layout: Layout) -> set[Column]:
-    """Columns that more blanks and tabs lead to: open ones, and one further in than all open."""
-    units = [" "] * step.by_space + ["\t"] * step.by_tab
+    """Columns that more blanks and tabs lead to: open ones, and ones further in than all open."""
+    found = {column for column in opened if _leads_to(step, begin, column, layout)}
     top = opened[-1]
-    reached = {begin: None}
-    agenda = [begin]
-    for column in agenda:  # grows during the loop
-        if column.wide <= top.wide or column.narrow <= top.narrow:
-            new = [as_column(layout, unit, column) for unit in units]
-            agenda += [one for one in dict.fromkeys(new) if one not in reached]
-            reached |= dict.fromkeys(new)
-    deeper = [one for one in reached if one.wide > top.wide and one.narrow > top.narrow]
-    return {one for one in opened if one in reached} | set(sorted(deeper)[:1])
+    for can, unit in ((step.by_space, " "), (step.by_tab, "\t")):
+        # Doubling is enough: one column further in than all open ones stands for all such columns.
+        n, column = 1, as_column(layout, unit, begin)
+        while can and not (column.wide > top.wide and column.narrow > top.narrow):
+            n *= 2
+            column = as_column(layout, n * unit, begin)
+        if can:
+            found.add(column)
+    return found
+
+
+def _leads_to(step: Step, begin: Column, end: Column, layout: Layout) -> bool:
+    """Whether the blanks and tabs that a newline may go on with lead from one column to another."""
+    wide, n = end.wide - begin.wide, end.narrow - begin.narrow
+    if wide < 0 or n < 0 or (wide == 0) != (n == 0):
+        return False
+    if layout.tabs == "lark":
+        units = [1] * step.by_space + [layout.tab_length] * step.by_tab
+        return wide % min(units, default=wide + 1) == 0
+    stops = end.wide // 8 - begin.wide // 8
+    if stops == 0:
+        return wide == n and (n == 0 or step.by_space)
+    if not step.by_tab:
+        return wide == n and step.by_space
+    if not step.by_space:
+        return end.wide % 8 == 0 and n == stops
+    # To each multiple of 8 leads a tab, or up to eight blanks of which a tab may replace the last.
+    # Blanks lead on from there.
+    first, last = 8 - begin.wide % 8, end.wide % 8
+    return stops + last <= n <= first + 8 * (stops - 1) + last
 
 
 def merged(configurations: Iterable[Configuration]) -> list[Configuration]:

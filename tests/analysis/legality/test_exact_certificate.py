@@ -56,6 +56,45 @@ def witness(deciders: ExactDeciders) -> Witness:
     return found
 
 
+def test_members_of_other_types_are_refused(deciders: ExactDeciders, proof: Proof, witness: Witness) -> None:
+    """Whoever reads a certificate from a file may get anything; it is an error that names it, and no TypeError."""
+    node = next(node for node in proof.nodes if any(node.outcomes))
+    pending = next(one for outcome in node.outcomes for one in outcome or ())
+
+    def of_node(**parts: object) -> Proof:
+        return replace(proof, nodes=(replace(node, **parts),))  # type: ignore[arg-type]
+
+    def of_claim(**parts: object) -> Proof:
+        return replace(proof, claim=replace(proof.claim, **parts))  # type: ignore[arg-type]
+
+    def of_witness(**parts: object) -> Witness:
+        return replace(witness, **parts)  # type: ignore[arg-type]
+
+    for wrong, message in [
+        ("a proof", "'a proof' is no certificate; expected a Proof or a Witness"),
+        (replace(proof, claim="x"), "is no certificate; expected a Proof or a Witness of a Claim"),  # type: ignore[arg-type]
+        (of_claim(context=("b",)), r"the context is \('b',\); expected a tuple of integers"),
+        (of_claim(context=[1]), r"the context is \[1\]; expected a tuple of integers"),
+        (of_claim(context=LrState("x")), "the LR state of the context is"),  # type: ignore[arg-type]
+        (of_claim(sequences=[(1,)]), r"the claim's sequences are \[\(1,\)\]; expected a tuple"),
+        (of_claim(sequences=(("d",),)), "a sequence of the claim is"),
+        (of_claim(sequences=((1.5,),)), "a sequence of the claim is"),
+        (replace(proof, nodes=[node]), "the proof.s nodes are .*; expected a tuple of them"),  # type: ignore[arg-type]
+        (replace(proof, nodes=("node",)), "the proof has 'node'; expected a node with a tuple of outcomes"),  # type: ignore[arg-type]
+        (of_node(cell="0"), r"the cell of a node is \('0',\); expected a tuple of integers"),
+        (of_node(outcomes=None), "the proof has Node"),
+        (of_node(outcomes=(5,)), "a node has the outcome 5; expected None or a tuple of Pending"),
+        (of_node(outcomes=((5,),)), "a node has the outcome"),
+        (of_node(outcomes=((replace(pending, pops="1"),),)), "a pending reduction is"),  # type: ignore[arg-type]
+        (of_witness(stack=("0",)), "the stack is"),
+        (of_witness(stack=None), "the stack is None"),
+        (of_witness(prefix=("a",)), "the prefix is"),
+        (of_witness(is_real="yes"), "is_real is 'yes'; expected True or False"),
+    ]:
+        with pytest.raises(CertificateError, match=message):
+            check_certificate(deciders.tables, cast(Certificate, wrong))
+
+
 def test_a_proof_with_any_node_missing_is_not_closed(deciders: ExactDeciders, proof: Proof) -> None:
     for i in range(len(proof.nodes)):
         with pytest.raises(CertificateError, match="the proof is not closed"):

@@ -201,7 +201,7 @@ def test_threads_share_canonical_tokens() -> None:
     known = len(tokens._cuts._by_number)
     tokens._numbers, tokens._guesses = Slow(), []  # as if nothing had been asked before
     for cache in (tokens._rows, tokens._after, tokens._guess_rows):
-        cache.cache_clear()
+        cache.clear()
     vars(tokens).pop("_start")
     refused = []
 
