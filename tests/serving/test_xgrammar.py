@@ -74,7 +74,7 @@ def test_any_number_of_steps_can_be_taken_back(compiler: Any) -> None:
     for n in range(700):
         assert matcher.accept_token(number("ab"[n % 2]))
     matcher.rollback(699)
-    assert number("b") in allowed(matcher) and number("a") not in allowed(matcher)
+    assert allowed(matcher) == [number("b")]
     matcher.rollback(1)
     assert allowed(matcher) == first
 
@@ -93,7 +93,7 @@ def test_stop_tokens_can_be_others_or_none(compiler: Any) -> None:
 def test_stop_tokens_never_come_in_a_text_that_ends_without_one(compiler: Any) -> None:
     grammar = compiler.compile_grammar('root ::= "a"* "b"')
     matcher = xgr.GrammarMatcher(grammar, override_stop_tokens=number("a"), terminate_without_stop_token=True)
-    assert allowed(matcher) == [number("b")]
+    assert number("b") in allowed(matcher) and number("a") not in allowed(matcher)
     assert not matcher.accept_token(number("a")) and not matcher.accept_token([number("b")])  # type: ignore[arg-type]
     assert matcher.accept_token(np.array(number("b"))) and matcher.is_terminated()  # type: ignore[arg-type]
 
