@@ -143,6 +143,9 @@ def test_export_then_info(runner: CliRunner, small: str, tokenizer: str, lexing:
     assert json.loads(again.stdout)["sha256"] == facts["sha256"]
     text = runner.invoke(app, ["info", "s.safetensors"]).output
     assert "8 terminals" in text and f"{facts['lexer_states']:,}" in text
+    Path("text.txt").write_text("a")
+    checked = runner.invoke(app, ["validate", "s.safetensors", "text.txt"])
+    assert checked.exit_code < 3 and (("'nfa' has no matcher" in checked.stderr) == (lexing == "nfa"))
     if lexing == "contextual":
         rows = [line.split() for line in text.splitlines()]
         assert ["all", f"{sum(facts['table_bytes'].values()):,}", "100%"] in rows

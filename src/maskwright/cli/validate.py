@@ -104,7 +104,7 @@ def validate(
         loaded = load_or_build_store(store, tokenizer, options)
     else:
         of_schema = (".json", ".jsonl", ".ndjson")
-        own = of_schema if isinstance(loaded, SchemaStore) else () if composed else suffixes_of(loaded.name)
+        own = of_schema if isinstance(loaded, SchemaStore) else () if composed else suffixes_of(loaded.grammar.name)
         check_not_texts(outputs, texts, suffixes or own)
     next_token = None if model is None else _next_token(loaded, model, seed)
     try:
