@@ -60,19 +60,21 @@ class SlotText(TextState):
         if memory[region + constants.FINISHED]:
             return constants.AFTER_END
         text = np.frombuffer(data, np.uint8).astype(np.int32)
+        code = int(entries.read_bytes(table, text, False, 0, len(text), memory, region, commit))
+        if code == constants.NO_ROOM:
+            given = text, False, 0, len(text)
+            code = self.with_room(
+                lambda: entries.read_bytes(self.texts._table, *given, self.texts._memory, self.region, commit)
+            )
+        return code
 
-        def again() -> int:
-            _, table, memory, _ = self.texts.bound
-            return entries.read_bytes(table, text, False, 0, len(text), memory, self.region, commit)  # type: ignore[no-any-return]
-
-        return self.with_room(again, int(entries.read_bytes(table, text, False, 0, len(text), memory, region, commit)))
-
-    def with_room(self, call: Callable[[], int], code: int | None = None) -> int:
+    def with_room(self, call: Callable[[], int]) -> int:
         """The result of a compiled call, repeated with more room as long as it has too little.
 
-        code : of a first call. PERF: most have room, and need no function around them.
+        PERF: most calls have room; those asked at each step are made without a function around them
+        before.
         """
-        tries, code = 0, int(call()) if code is None else code
+        tries, code = 0, int(call())
         while code == constants.NO_ROOM:
             self.texts._give_room(self.slot, tries)
             tries, code = tries + 1, int(call())
@@ -86,7 +88,8 @@ class SlotText(TextState):
 
     def finish_fill(self, code: int, words: Words) -> int:
         """Do what a compiled `fill` has left to be done. Returns its result then."""
-        code = self.with_room(lambda: entries.fill(*self.texts.bound[1:3], self.region, words), code)
+        if code == constants.NO_ROOM:
+            code = self.with_room(lambda: entries.fill(*self.texts.bound[1:3], self.region, words))
         if code == constants.AFTER_END:
             words[:] = 0
         elif code == constants.WANTS_CACHE:
@@ -99,7 +102,9 @@ class SlotText(TextState):
         if self.is_finished():
             return True
         code = int(entries.can_end(texts._table, texts._memory, self.region))
-        return self.is_ok(self.with_room(lambda: entries.can_end(*texts.bound[1:3], self.region), code))
+        if code == constants.NO_ROOM:
+            code = self.with_room(lambda: entries.can_end(*texts.bound[1:3], self.region))
+        return self.is_ok(code)
 
     def is_finished(self) -> bool:
         return bool(self.texts._memory[self.region + constants.FINISHED])
