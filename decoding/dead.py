@@ -41,11 +41,10 @@ def refuse_dead(store: EngineTable) -> None:
 
 def _is_short(text: GrammarText) -> bool:
     """PERF: whether some text of a byte at most is legal, and spelled: then no search is needed."""
-    if text.can_end() or not text.store.vocabulary.is_byte_complete:
-        return text.can_end()
-    return any(
-        there.try_read(bytes((byte,))) and there.can_end() for byte in text.next_bytes() if (there := text.copy())
-    )
+    if text.can_end():
+        return True
+    longer = [(text.copy(), byte) for byte in text.next_bytes()] if text.store.vocabulary.is_byte_complete else []
+    return any(there.try_read(bytes((byte,))) and there.can_end() for there, byte in longer)
 
 
 def refuse_dead_entries(store: EntryTable) -> None:

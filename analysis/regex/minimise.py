@@ -185,7 +185,6 @@ def _refine(rows: list[list[int]], start: list[int]) -> list[int]:
     before = predecessors([set(row) for row in rows])
     dirty: Iterable[int] = range(len(rows))
     while dirty:
-        look()
         moved = blocks.refine(dirty, lambda state: tuple([of[target] for target in rows[state]]))
         dirty = {source for state in moved for source in before[state]}
     return of
@@ -219,12 +218,12 @@ class Blocks:
         """
         parts_of: dict[int, dict[Hashable, set[int]]] = {}
         for member in looked_at:
+            look()
             block = self.of[member]
             if len(self.members[block]) > 1:
                 parts_of.setdefault(block, {}).setdefault(signature(member), set()).add(member)
         n_before = len(self.members)
         for block, parts in parts_of.items():
-            look()
             remainder = self.members[block]
             if sum(map(len, parts.values())) < len(remainder):
                 parts.pop(signature(_other_than(parts.values(), remainder)), None)

@@ -206,7 +206,6 @@ def _shortest(search: EndingSearch, text: Searched, max_nodes: int | None = None
     try:
         return search.run(search.start_of(text), ending_search.MAX_NODES if max_nodes is None else max_nodes), True
     except LimitError:
-        search.unlearn()
         if not search.states.may_settle or max_nodes is not None:
             raise
         found, is_shortest = _near(search, text)
@@ -230,20 +229,15 @@ def _short(
 def _near(search: EndingSearch, text: Searched) -> tuple[bytes | None, bool]:
     """The bytes of an ending that is near, and whether they are shortest.
 
-    INVARIANT: it depends on the text alone: what searches learn before they are given up depends on
-    limits, of time as well, and on the questions before.
+    It comes after a search that was given up, so nothing that was learnt changes it.
     """
-    search.unlearn()
     start = search.start_of(text)
     try:
-        try:
-            found = search.descend(start, SHORT_STEPS)
-        except LimitError:
-            if (found := search.states.straight(start.state)) is None:
-                raise
-        return found, found is None or len(found) <= start.bound
-    finally:
-        search.unlearn()
+        found = search.descend(start, SHORT_STEPS)
+    except LimitError:
+        if (found := search.states.straight(start.state)) is None:
+            raise
+    return found, found is None or len(found) <= start.bound
 
 
 _ENDINGS: WeakKeyDictionary[Any, Endings] = WeakKeyDictionary()

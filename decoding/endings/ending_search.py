@@ -181,7 +181,7 @@ class EndingSearch:
         self.unlearn()
 
     def unlearn(self) -> None:
-        """Drop the bounds that were learnt, and not what the states know without a search."""
+        """Drop the bounds that were learnt, but not what the states know without a search."""
         self._nodes: dict[tuple[Hashable, int], Node] = {}
         self._n_seen = self._own = 0
 
@@ -226,6 +226,9 @@ class EndingSearch:
     def run(self, start: Node, max_nodes: int) -> bytes | None:
         """The first of the shortest endings; None if there is none.
 
+        INVARIANT: a search that is given up leaves nothing behind: what it has learnt depends on
+        its limits, of time as well.
+
         start : of the text, from `start_of`.
         max_nodes : states that may be looked at beyond `NODES_OF_A_BYTE` for each byte. They may be
             visited as often, and `VISITS_OF_A_NODE` times for each state that no search before has
@@ -234,6 +237,13 @@ class EndingSearch:
         Raises: LimitError if these are too few, or take more time than the states allow or more
             memory than `MAX_HELD`; and as the methods of the states.
         """
+        try:
+            return self._run(start, max_nodes)
+        except LimitError:
+            self.unlearn()
+            raise
+
+    def _run(self, start: Node, max_nodes: int) -> bytes | None:
         self.states.begin()
         # The limits do not depend on a learnt bound. Where there is no ending, that only says how
         # far the search before has come. It would allow the next search more and more.

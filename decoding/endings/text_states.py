@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from maskwright.decoding.endings.ending_search import Move, States
-from maskwright.decoding.endings.ending_spelling import PREFERRED, Spelling
+from maskwright.decoding.endings.ending_spelling import ONE_BYTE, PREFERRED, Spelling
 
 MOST_TEXTS = 2_000
 """BOUND: the texts after which a search tries all bytes; it holds 256 times as many."""
@@ -48,7 +48,7 @@ class TextStates(States):
 
     def moves(self, state: _Read) -> Sequence[Move]:
         alphabet = PREFERRED if self.spelling is None else self.spelling.alphabet
-        return [(data, 0) for data in map(bytes, zip(alphabet, strict=True)) if state.text.allows(data)]
+        return [(ONE_BYTE[byte], 0) for byte in alphabet if state.text.allows(ONE_BYTE[byte])]
 
     def after(self, state: _Read, data: bytes) -> Hashable | None:
         there = state.text.copy()

@@ -71,8 +71,7 @@ class SlotText(TextState):
     def with_room(self, call: Callable[[], int]) -> int:
         """The result of a compiled call, repeated with more room as long as it has too little.
 
-        PERF: most calls have room; those asked at each step are made without a function around them
-        before.
+        PERF: most calls have room. One that is made at each step is first made directly.
         """
         tries, code = 0, int(call())
         while code == constants.NO_ROOM:

@@ -161,7 +161,7 @@ def command(
     takes : the fields of `GrammarOptions` that a parameter of that type stands for.
 
     Positional parameters become arguments, keyword-only ones options. The docstring begins with the
-    command's help. Behind it stands what each parameter is, unless `_SHARED` says it:
+    command's help. Then it declares each parameter that `_SHARED` does not:
 
         name [--option] [-o] [METAVAR] : help, which goes on in indented lines
 

@@ -81,7 +81,6 @@ def validate(
     resume FILE : A log of results: what it holds is not done again; new results are added.
     """
     from maskwright.analysis.loading.names import find_source
-    from maskwright.stores.schema_store import SchemaStore
     from maskwright.validation.corpus import check_paths, suffixes_of
     from maskwright.validation.run import validate as run
 
@@ -91,8 +90,9 @@ def validate(
     composed = is_composition(store, options)
     in_lark = is_constraint(store, options) and syntax_of(store, options) == "lark" and not composed
     loaded = None if in_lark else load_any_store(store, tokenizer, options)
+    of_schema = getattr(loaded, "engine", "") == "schema"
     if check is None:
-        check = "sample" if isinstance(loaded, SchemaStore) and not paths else "replay"
+        check = "sample" if of_schema and not paths else "replay"
     if model is not None and check != "sample":
         raise MaskwrightError(f"a model draws samples (--check sample); --check {check} has no use for one")
     if not paths and check != "sample":
@@ -103,8 +103,7 @@ def validate(
         check_not_texts(outputs, texts, suffixes or suffixes_of(find_source(path_or_text(store)).name))
         loaded = load_or_build_store(store, tokenizer, options)
     else:
-        of_schema = (".json", ".jsonl", ".ndjson")
-        own = of_schema if isinstance(loaded, SchemaStore) else () if composed else suffixes_of(loaded.grammar.name)
+        own = (".json", ".jsonl", ".ndjson") if of_schema else () if composed else suffixes_of(loaded.grammar.name)
         check_not_texts(outputs, texts, suffixes or own)
     next_token = None if model is None else _next_token(loaded, model, seed)
     try:

@@ -54,15 +54,13 @@ class ServerMatcher:
     ) -> None:
         own = store.vocabulary.eos
         wanted = sorted({int(token) for token in ends or () if 0 <= token < n_tokens}) or list(own)
-        hidden = frozenset(own) - frozenset(wanted) if has_ends else frozenset((*own, *wanted))
-        wanted = wanted if has_ends else []
+        self._ends = wanted if has_ends else []
         self._matcher = Matcher(store, max_rollback)
-        self._more = frozenset(wanted) - frozenset(own)
-        self._hidden = hidden
+        self._more = frozenset(self._ends) - frozenset(own)
+        self._hidden = frozenset((*own, *wanted)) - frozenset(self._ends)
         # the word and the bit of each end that compiled code does not know, or must not allow
         self._more_bits, self._hidden_bits = _bits(self._more), _bits(self._hidden)
         self._own_end = own[0] if own else None
-        self._ends = wanted
         n_words = -(-n_tokens // 32)
         if n_words < store.n_words:
             raise MaskwrightError(

@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Child:
-    """A process that runs such a program. It may crash or hang.
+    """A process whose program answers over a connection. It may crash or hang.
 
     command : the program and its arguments. One more is the number of a file, which it opens by
         `multiprocessing.connection.Connection`.
@@ -53,7 +53,7 @@ class Child:
     def end(self, seconds: float = 0.0) -> int:
         """End it, whatever it does; returns its exit code.
 
-        seconds : that it has to end by itself.
+        seconds : how long it may take to end by itself.
         """
         self._connection.close()
         with suppress(subprocess.TimeoutExpired):

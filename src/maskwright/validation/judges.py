@@ -37,7 +37,6 @@ from maskwright.analysis.kept import cached_property
 from maskwright.analysis.schema.load import JsonSchema, read_schema
 from maskwright.analysis.schema.style import STYLES
 from maskwright.decoding.reference.json_texts import JsonInterpreter
-from maskwright.stores.composed_store import ComposedStore
 from maskwright.stores.schema_store import SchemaStore, build_schema_store
 from maskwright.validation.grammar_parse import GrammarParse
 from maskwright.validation.instances import InstanceJudge, InstanceVerdict, respelled
@@ -107,16 +106,16 @@ def judge_of(store: Any, reference: str, seconds: float) -> Judge:
 
     Raises: MaskwrightError for a reference that cannot be asked.
     """
-    if isinstance(store, SchemaStore):
+    if store.engine == "schema":
         return SchemaJudge(store, reference)
-    return CompositionJudge() if isinstance(store, ComposedStore) else GrammarJudge(store.grammar, reference, seconds)
+    return CompositionJudge() if store.engine == "composition" else GrammarJudge(store.grammar, reference, seconds)
 
 
 def reference_of(store: Any, given: str | None, check: str) -> str:
     """The name of a reference for a store's texts. given : what a user names, or None."""
-    if isinstance(store, SchemaStore):
+    if store.engine == "schema":
         return given or "jsonschema"
-    if isinstance(store, ComposedStore):
+    if store.engine == "composition":
         return "none"
     return given or reference_for(store.grammar if check == "sample" else store.grammar.name)
 

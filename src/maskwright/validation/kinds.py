@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from maskwright.stores.composed_store import ComposedStore
-from maskwright.stores.schema_store import SchemaStore
 from maskwright.validation import equality, judges, negative, pairs, replay, sampling
 from maskwright.validation.work import CRASHED, NOT_SPELLED, OVER_LIMIT
 
@@ -95,7 +93,7 @@ A run without such a text proves nothing, so it counts as failed.
 
 def kind_of(store: Any) -> Kind:
     """The kind of a store."""
-    return {SchemaStore: SCHEMA, ComposedStore: COMPOSITION}.get(type(store), GRAMMAR)
+    return {"schema": SCHEMA, "composition": COMPOSITION}.get(store.engine, GRAMMAR)
 
 
 __all__ = ["COMPOSITION", "GRAMMAR", "SCHEMA", "Kind", "kind_of"]

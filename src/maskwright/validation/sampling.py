@@ -21,7 +21,6 @@ from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError
 from maskwright.decoding.endings.ending import endings_of
 from maskwright.decoding.endings.ending_search import MAX_NODES
 from maskwright.maskstore.vocabulary.masks import tokens_of
-from maskwright.stores.store import Store
 from maskwright.validation.judges import (
     ACCEPTED,
     DRAWN,
@@ -223,7 +222,7 @@ class _Sampler:
             return NO_ENDING, "the masks refuse what they allowed before", data.decode("utf-8", "replace")
         try:
             # the ending need not be a shortest one: any short ending shows what the masks allow
-            text, is_plain = matcher.text, isinstance(self.store, Store)
+            text, is_plain = matcher.text, self.store.engine == "grammar"
             ending = endings_of(text).short(text, max_nodes=MAX_NODES) if is_plain else matcher.short_ending()
         except (DeadEndError, LimitError) as error:
             return NO_ENDING, str(error), data.decode("utf-8", "replace")
